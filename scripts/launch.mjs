@@ -1,0 +1,37 @@
+// Plain JavaScript: the system's Node 20 runs this. It starts the Node 24 that package-lock.json pins.
+import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { constants } from 'node:os'
+import { join, resolve } from 'node:path'
+
+export const project = resolve(import.meta.dirname, '..')
+
+/** Where npm puts the pinned Node 24 (no install script, no download beyond the registry). */
+export const pinnedNode = join(project, 'node_modules', `node-linux-${process.arch}`, 'bin', 'node')
+
+const setpriv = '/usr/bin/setpriv'
+const signals = ['SIGTERM', 'SIGHUP', 'SIGINT']
+
+/**
+ * Runs a script under Node 24 in our place: same streams, signals passed on, and this process ends as the script ended.
+ * The kernel sends the script SIGTERM when we are killed without being able to pass anything on.
+ * @param {readonly string[]} args script and its arguments
+ * @param {NodeJS.ProcessEnv} [env]
+ * @returns {Promise<number>} exit code; 128 + number when the script was killed by a signal
+ */
+export async function launch(args, env = process.env) {
+  const node = existsSync(pinnedNode) ? pinnedNode : process.execPath
+  if (node === process.execPath && Number.parseInt(process.versions.node, 10) < 24) {
+    console.error(`Node 24 is not installed yet: run  node ${join(project, 'scripts', 'setup.mjs')}`)
+    return 1
+  }
+  const bound = existsSync(setpriv) ? [setpriv, '--pdeathsig', 'TERM', node] : [node]
+  const child = spawn(bound[0], [...bound.slice(1), ...args], { stdio: 'inherit', env })
+  // Ctrl-C in a terminal reaches the whole process group by itself; passed on as well, it would count as a second one.
+  const terminal = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY
+  for (const signal of signals) process.on(signal, () => (signal === 'SIGINT' && terminal) || child.kill(signal))
+  return new Promise((done, fail) => {
+    child.once('error', fail)
+    child.once('exit', (code, signal) => done(code ?? 128 + constants.signals[signal]))
+  })
+}

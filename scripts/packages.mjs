@@ -1,0 +1,55 @@
+// Plain JavaScript: the system's Node 20 runs this. The Debian packages that Strongroom and its tests need.
+import { chmodSync, existsSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { run } from './step.mjs'
+
+const triplet = process.arch === 'arm64' ? 'aarch64-linux-gnu' : 'x86_64-linux-gnu'
+const folders = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin']
+const policy = '/usr/sbin/policy-rc.d'
+
+/** Package → the file that proves it is there: a path, or a command in one of the usual folders. */
+const needed = {
+  softhsm2: 'softhsm2-util',
+  'mariadb-server': 'mariadbd',
+  'galera-4': '/usr/lib/galera/libgalera_smm.so',
+  'g++': 'g++',
+  make: 'make',
+  python3: 'python3',
+}
+const neededForWideTests = {
+  libnss3: `/usr/lib/${triplet}/libsoftokn3.so`,
+  'libnss3-tools': 'certutil',
+  rsync: 'rsync',
+  lsof: 'lsof',
+  iproute2: 'ss',
+  socat: 'socat',
+}
+
+const present = (proof) =>
+  proof.startsWith('/') ? existsSync(proof) : folders.some((folder) => existsSync(join(folder, proof)))
+
+/** @returns {string[]} names of the Debian packages that are not installed */
+export function missingPackages({ wide }) {
+  const all = wide ? { ...needed, ...neededForWideTests } : needed
+  return Object.keys(all).filter((name) => !present(all[name]))
+}
+
+/** What the machine's administrator has to type. */
+export const installCommand = (names) =>
+  `apt-get update && apt-get install -y --no-install-recommends ${names.join(' ')}`
+
+/** Installs packages; needs root. Debian's own MariaDB service is neither started now nor at the next boot. */
+export async function installPackages(names) {
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' }
+  const ours = !existsSync(policy)
+  // invoke-rc.d(8) asks this script before it starts a service; 101 forbids it. Left over, it allows everything.
+  if (ours) writeFileSync(policy, `#!/bin/sh\n[ -d /proc/${process.pid} ] && exit 101\nexit 0\n`)
+  if (ours) chmodSync(policy, 0o755)
+  try {
+    await run('apt-get', ['update', '-q'], { env })
+    await run('apt-get', ['install', '-q', '-y', '--no-install-recommends', ...names], { env })
+    if (names.includes('mariadb-server')) await run('update-rc.d', ['mariadb', 'disable'], { env }).catch(() => {})
+  } finally {
+    if (ours) rmSync(policy, { force: true })
+  }
+}

@@ -1,0 +1,71 @@
+// Plain JavaScript: on a clean clone there is only the system's Node 20. Installs what is missing and nothing else.
+import { existsSync, readFileSync } from 'node:fs'
+import { userInfo } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { pinnedNode, project } from './launch.mjs'
+import { installCommand, installPackages, missingPackages } from './packages.mjs'
+import { run, step } from './step.mjs'
+
+/**
+ * Debian packages, npm packages and the native PKCS#11 module; quick when all is there.
+ * @param {{ wide?: boolean }} [options] wide: also what the second test environments need
+ * @returns {Promise<void>} ends the process with 1, and says what to do, when it cannot be done
+ */
+export async function setup({ wide = false } = {}) {
+  try {
+    await install(wide)
+  } catch (error) {
+    console.error(`Set-up failed. ${error.message}`)
+    process.exit(1)
+  }
+}
+
+async function install(wide) {
+  const names = missingPackages({ wide })
+  if (names.length > 0) {
+    if (process.getuid?.() !== 0) {
+      console.error(`Missing: ${names.join(', ')}. Run as root, then start again:\n\n  ${installCommand(names)}\n`)
+      process.exit(1)
+    }
+    await step(`Debian packages ${names.join(' ')}`, () => installPackages(names))
+  }
+  if (!installed()) await step('npm packages', () => npm(['ci', '--ignore-scripts', '--no-audit', '--no-fund']))
+  if (!(await loads())) {
+    await step('native PKCS#11 module', () => npm(['rebuild', 'pkcs11js', '--ignore-scripts=false']))
+    if (!(await loads())) throw new Error('pkcs11js was built but does not load')
+  }
+}
+
+/** Whether node_modules is what package-lock.json asks for, by the record that npm itself keeps there. */
+function installed() {
+  const record = join(project, 'node_modules', '.package-lock.json')
+  if (!existsSync(record) || !existsSync(pinnedNode)) return false
+  const have = JSON.parse(readFileSync(record, 'utf8')).packages
+  const want = JSON.parse(readFileSync(join(project, 'package-lock.json'), 'utf8')).packages
+  // Optional packages are mostly those of other kinds of machine.
+  return Object.keys(want).every((path) => path === '' || want[path].optional || same(want[path], have[path]))
+}
+
+const same = (want, have) => have !== undefined && want.version === have.version && want.integrity === have.integrity
+
+/** Whether Node 24 can load the native module. */
+const loads = () =>
+  run(pinnedNode, ['-e', 'require("pkcs11js")'], { cwd: project }).then(
+    () => true,
+    () => false,
+  )
+
+/** npm compiles against the headers beside the pinned Node: their usual download site may be out of reach. */
+function npm(args) {
+  const env = { ...process.env, npm_config_nodedir: dirname(dirname(pinnedNode)), NODE_ENV: 'development' }
+  env.HOME ||= userInfo().homedir
+  // npm must not run on the Node that it is about to replace.
+  env.PATH = (env.PATH ?? '')
+    .split(':')
+    .filter((folder) => !folder.startsWith(join(project, 'node_modules')))
+    .join(':')
+  return run('npm', args, { cwd: project, env })
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await setup()

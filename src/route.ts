@@ -1,0 +1,106 @@
+import type { Static, TObject } from 'typebox'
+
+/** Vault's policy capabilities. */
+export type Capability = 'create' | 'read' | 'update' | 'patch' | 'delete' | 'list' | 'sudo' | 'deny'
+
+/** What the request does; PUT is POST, `GET ?list=true` is LIST. */
+export type Method = 'GET' | 'LIST' | 'POST' | 'DELETE' | 'PATCH' | 'HEAD'
+
+export type MaybePromise<T> = T | Promise<T>
+
+/** A secrets engine or system folder as it is mounted: `path` ends in a slash and has no /v1/. */
+export interface Mount {
+  readonly uuid: string
+  readonly path: string
+  readonly type: string
+  readonly config: Readonly<Record<string, unknown>>
+}
+
+/** Who asks. The credential itself is never here. */
+export interface Caller {
+  readonly tokenId: string
+  readonly accessor: string
+  readonly displayName: string
+  readonly policies: readonly string[]
+}
+
+/** What `run` receives: converted and checked input, and nothing of HTTP. */
+export interface Call<Context, Body extends TObject = TObject> {
+  readonly context: Context
+  readonly mount: Mount
+  readonly params: Readonly<Record<string, string>>
+  readonly body: Static<Body>
+  /** Canonical path below the mount. */
+  readonly path: string
+  readonly requestId: string
+  /** Absent on public routes called without a token. */
+  readonly caller: Caller | undefined
+  /** The capability the ACL granted; a route that creates does so only under `create`. */
+  readonly granted: Capability
+  /** Adds a line to `warnings` of the answer. */
+  warn(text: string): void
+}
+
+/**
+ * What `run` returns: `undefined` answers 204; a plain object is `data` of the envelope with 200; an Answer says more.
+ */
+export type Outcome = undefined | Data | Answer
+export type Data = Readonly<Record<string, unknown>>
+
+export class Answer {
+  readonly status: number
+  readonly data: Data | null
+  readonly auth: Data | null
+  /** Sent as the whole body, without the envelope (sys/health, sys/seal-status …). */
+  readonly bare: Data | undefined
+  /** Sent as they are (DER, PEM, text). */
+  readonly raw: { readonly type: string; readonly body: Uint8Array | string } | undefined
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor(fields: {
+    status?: number
+    data?: Data | null
+    auth?: Data | null
+    bare?: Data
+    raw?: { type: string; body: Uint8Array | string }
+    headers?: Record<string, string>
+  }) {
+    this.status = fields.status ?? 200
+    this.data = fields.data ?? null
+    this.auth = fields.auth ?? null
+    this.bare = fields.bare
+    this.raw = fields.raw
+    this.headers = fields.headers ?? {}
+  }
+}
+
+/**
+ * One endpoint, declared once: routing, parsing, ACL, audit, OpenAPI and help come from it.
+ */
+export interface Route<Context, Body extends TObject = TObject> {
+  readonly method: Method
+  /** Below the mount; `:name` captures one key name, `:path*` (last only) captures the rest, slashes included. */
+  readonly path: string
+  /** Patterns (anchored) of captures that are no key names, by the capture's name. */
+  readonly captures?: Readonly<Record<string, RegExp>>
+  /** `public` needs no token, though `caller` is there when a good one came; `sudo` needs the method's capability and sudo. */
+  readonly access: 'public' | 'token' | 'sudo'
+  /** One sentence for help and OpenAPI. */
+  readonly about: string
+  readonly body: Body
+  /** Says whether the object is there; absent makes a POST a `create`. Asked before the ACL. */
+  exists?(context: Context, mount: Mount, params: Readonly<Record<string, string>>): MaybePromise<boolean>
+  /** The field in which batch items lie, for parameter rules of policies. */
+  readonly items?: string
+  /** Whether every key of `data` also stands at the top level of the envelope. */
+  readonly inject?: boolean
+  readonly danger: 'none' | 'destructive' | 'custody'
+  run(call: Call<Context, Body>): MaybePromise<Outcome>
+}
+
+/** Keeps the body's type from the declaration to `run`. */
+export const route = <Context, Body extends TObject>(declaration: Route<Context, Body>): Route<Context, Body> =>
+  declaration
+
+/** A table of routes of one engine. `run` is a method, so that each route keeps its own body type inside. */
+export type Routes<Context> = readonly Route<Context>[]

@@ -1,0 +1,66 @@
+import type { Import } from './imports.ts'
+
+/**
+ * Section 3 of the design as a table, the highest level first. A unit is a folder of src/ or a file there (config.ts and
+ * config/ are one). A unit imports from lower levels; from its own level only where `mixed` says so, or by `allowed`.
+ */
+const levels: readonly { readonly units: readonly string[]; readonly mixed?: boolean }[] = [
+  { units: ['main', 'commands', 'supervisor', 'unavailable', 'worker'], mixed: true },
+  { units: ['app', 'initialise', 'open'], mixed: true },
+  { units: ['http', 'system', 'engines'] },
+  { units: ['request', 'leases', 'audit', 'jobs', 'quota', 'wrapping'] },
+  { units: ['auth'] },
+  { units: ['keys', 'x509'] },
+  { units: ['hsm', 'store'] },
+  { units: ['errors', 'route', 'engine', 'log', 'field', 'clock', 'config', 'metrics', 'after'], mixed: true },
+]
+
+/** Same-level imports that the design names. */
+const allowed: Readonly<Record<string, readonly string[]>> = { request: ['audit', 'quota', 'wrapping'] }
+
+/** Downward imports that the design forbids all the same. */
+const forbidden: Readonly<Record<string, readonly string[]>> = {
+  engines: ['hsm'],
+  unavailable: ['hsm', 'store'],
+  supervisor: ['hsm'],
+}
+
+/** Package → the only units that may import it. */
+const packages: readonly { readonly name: RegExp; readonly units: readonly string[] }[] = [
+  { name: /^(koa$|@koa\/|koa-)/, units: ['http'] },
+  { name: /^mysql2?$/, units: ['store'] },
+  { name: /^(pkcs11js|graphene-pk11)$/, units: ['hsm'] },
+  { name: /^(@peculiar\/|pkijs$|asn1js$|reflect-metadata$)/, units: ['x509', 'keys'] },
+]
+
+/** What is wrong with one import line of src/, or undefined. */
+export function misdirected({ from, to }: Import): string | undefined {
+  const unit = unitOf(from)
+  const level = levelOf(unit)
+  if (level < 0) return `${from}: src/${unit} has no level in the design`
+  if (!to.includes('/') || !isProjectFile(to)) return restricted(from, unit, to)
+  if (!to.startsWith('src/')) return `${from} → ${to}: src/ imports nothing from outside`
+  const other = unitOf(to)
+  const below = levelOf(other)
+  if (below < 0) return `${from} → ${to}: src/${other} has no level in the design`
+  if (forbidden[unit]?.includes(other)) return `${from} → ${to}: ${unit} must not import ${other}`
+  if (unit === 'engines' && other === 'engines' && engineOf(from) !== engineOf(to)) {
+    return `${from} → ${to}: engines never import each other`
+  }
+  if (unit === other || below > level) return undefined
+  if (below < level) return `${from} → ${to}: ${other} lies above ${unit}`
+  if (levels[level]?.mixed || allowed[unit]?.includes(other)) return undefined
+  return `${from} → ${to}: ${unit} and ${other} lie on the same level`
+}
+
+function restricted(from: string, unit: string, name: string): string | undefined {
+  const rule = packages.find((candidate) => candidate.name.test(name))
+  return rule === undefined || rule.units.includes(unit)
+    ? undefined
+    : `${from} → ${name}: only ${rule.units.join(' and ')} may import it`
+}
+
+const isProjectFile = (path: string): boolean => /\.(ts|mjs|js|json)$/.test(path)
+const unitOf = (path: string): string => (path.split('/')[1] ?? '').replace(/\.ts$/, '')
+const engineOf = (path: string): string => (path.split('/')[2] ?? '').replace(/\.ts$/, '')
+const levelOf = (unit: string): number => levels.findIndex(({ units }) => units.includes(unit))
