@@ -1,0 +1,83 @@
+import { badRequest } from '../errors.ts'
+import type { Dialect } from './template.ts'
+
+/**
+ * What a token may or may not be able to do, with the mechanism's name for refusals. `wrap-x`: a key made as sensitive goes
+ * out through RFC 5649 and comes back as sensitive and usable. `create-x`: it can be made from its bytes.
+ */
+const abilities = {
+  'aes-gcm': 'CKM_AES_GCM',
+  'hmac-sha224': 'CKM_SHA224_HMAC',
+  'hmac-sha256': 'CKM_SHA256_HMAC',
+  'hmac-sha384': 'CKM_SHA384_HMAC',
+  'hmac-sha512': 'CKM_SHA512_HMAC',
+  'hmac-sha384-short-key': 'CKM_SHA384_HMAC with a key shorter than the hash',
+  'hmac-sha512-short-key': 'CKM_SHA512_HMAC with a key shorter than the hash',
+  sha3: 'CKM_SHA3_256_HMAC',
+  'digest-key': 'C_DigestKey',
+  'ecdsa-p256': 'CKM_ECDSA on P-256',
+  'ecdsa-p384': 'CKM_ECDSA on P-384',
+  'ecdsa-p521': 'CKM_ECDSA on P-521',
+  eddsa: 'CKM_EDDSA',
+  'create-ed25519': 'C_CreateObject of an Ed25519 key',
+  'rsa-pkcs1': 'CKM_RSA_PKCS',
+  'rsa-pss': 'CKM_RSA_PKCS_PSS',
+  'rsa-raw': 'CKM_RSA_X_509',
+  'oaep-sha1': 'CKM_RSA_PKCS_OAEP with SHA-1',
+  'oaep-sha256': 'CKM_RSA_PKCS_OAEP with SHA-256',
+  'wrap-aes': 'CKM_AES_KEY_WRAP_KWP of AES keys',
+  'wrap-generic': 'CKM_AES_KEY_WRAP_KWP of generic secrets',
+  // SoftHSM 2.6.1 fills up with zeros to a multiple of 8 before it wraps; a MAC key longer than its block is then another.
+  'wrap-exact-length': 'CKM_AES_KEY_WRAP_KWP of secrets whose length is no multiple of 8',
+  'wrap-p256': 'CKM_AES_KEY_WRAP_KWP of P-256 keys',
+  'wrap-p384': 'CKM_AES_KEY_WRAP_KWP of P-384 keys',
+  'wrap-p521': 'CKM_AES_KEY_WRAP_KWP of P-521 keys',
+  'wrap-ed25519': 'CKM_AES_KEY_WRAP_KWP of Ed25519 keys',
+  'wrap-rsa': 'CKM_AES_KEY_WRAP_KWP of RSA keys',
+  'data-object': 'private CKO_DATA token objects',
+  // pkcs11js 2.1.7 has no parameter structure for these two, so that no token can be asked.
+  hkdf: 'CKM_HKDF_DERIVE with info',
+  'chacha20-poly1305': 'CKM_CHACHA20_POLY1305',
+} as const
+
+export type Ability = keyof typeof abilities
+
+/** What the self-test found; plain JSON, kept between starts. */
+export interface Findings {
+  /** The mechanism number of RFC 5649. */
+  readonly kwp: number
+  readonly proven: readonly Ability[]
+  readonly maxSecretBytes: number
+  readonly dialect: Dialect
+}
+
+/** What the token has proven that it can do, by doing it. */
+export class Capabilities {
+  /** The mechanism number of AES key wrap with padding as in RFC 5649; store it with every blob. */
+  readonly kwp: number
+  /** The longest generic secret that can be wrapped and unwrapped, up to 512. */
+  readonly maxSecretBytes: number
+  readonly dialect: Dialect
+  readonly #proven: ReadonlySet<Ability>
+
+  constructor(findings: Findings) {
+    this.kwp = findings.kwp
+    this.maxSecretBytes = findings.maxSecretBytes
+    this.dialect = findings.dialect
+    this.#proven = new Set(findings.proven)
+  }
+
+  supports(ability: Ability): boolean {
+    return this.#proven.has(ability)
+  }
+
+  /** The mechanism's name, for a refusal. */
+  missing(ability: Ability): string {
+    return abilities[ability]
+  }
+
+  /** @throws ApiError 400 that names the missing mechanism */
+  require(ability: Ability): void {
+    if (!this.supports(ability)) throw badRequest(`the HSM lacks ${abilities[ability]}`)
+  }
+}

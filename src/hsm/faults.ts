@@ -1,0 +1,156 @@
+import { type ApiError, unavailable } from '../errors.ts'
+import { CKR } from './constants.ts'
+import { StaleHandle } from './handle.ts'
+
+/**
+ * What becomes of a call that failed:
+ * - `session`  the session was no good, so the call never ran: repeat it on a new one
+ * - `retry`    the token is short of something: repeat once what leaves nothing behind, else 503
+ * - `stale`    the token is there and does not know the handle: fetch the key again
+ * - `lost`     the token is gone or has forgotten us: 503 until it was initialised and logged in anew
+ * - `refuse`   the token will not have this input
+ * - `bug`      ours: 500
+ * - `doubt`    tokens use these codes for a bad tag, a tampered blob and a pulled cable alike: only asking the token tells,
+ *              and it turns into `refuse` or `lost`
+ */
+export type Fate = 'session' | 'retry' | 'stale' | 'lost' | 'refuse' | 'bug' | 'doubt'
+
+const members: Record<Exclude<Fate, 'bug'>, readonly (keyof typeof CKR)[]> = {
+  session: ['SESSION_CLOSED', 'SESSION_HANDLE_INVALID', 'OPERATION_ACTIVE', 'OPERATION_NOT_INITIALIZED'],
+  retry: [
+    'CANCEL',
+    'HOST_MEMORY',
+    'DEVICE_MEMORY',
+    'FUNCTION_CANCELED',
+    'SESSION_COUNT',
+    'TOKEN_RESOURCE_EXCEEDED',
+    'OPERATION_CANCEL_FAILED',
+  ],
+  stale: [
+    'KEY_HANDLE_INVALID',
+    'OBJECT_HANDLE_INVALID',
+    'WRAPPING_KEY_HANDLE_INVALID',
+    'UNWRAPPING_KEY_HANDLE_INVALID',
+  ],
+  lost: [
+    'DEVICE_REMOVED',
+    'SLOT_ID_INVALID',
+    'TOKEN_NOT_PRESENT',
+    'TOKEN_NOT_RECOGNIZED',
+    'USER_NOT_LOGGED_IN',
+    'CRYPTOKI_NOT_INITIALIZED',
+  ],
+  doubt: ['GENERAL_ERROR', 'FUNCTION_FAILED', 'DEVICE_ERROR'],
+  refuse: [
+    'ACTION_PROHIBITED',
+    'ARGUMENTS_BAD',
+    'ATTRIBUTE_READ_ONLY',
+    'ATTRIBUTE_SENSITIVE',
+    'ATTRIBUTE_TYPE_INVALID',
+    'ATTRIBUTE_VALUE_INVALID',
+    'CURVE_NOT_SUPPORTED',
+    'DATA_INVALID',
+    'DATA_LEN_RANGE',
+    'DOMAIN_PARAMS_INVALID',
+    'ENCRYPTED_DATA_INVALID',
+    'ENCRYPTED_DATA_LEN_RANGE',
+    'FUNCTION_NOT_SUPPORTED',
+    'FUNCTION_REJECTED',
+    'KEY_EXHAUSTED',
+    'KEY_FUNCTION_NOT_PERMITTED',
+    'KEY_INDIGESTIBLE',
+    'KEY_NOT_WRAPPABLE',
+    'KEY_SIZE_RANGE',
+    'KEY_TYPE_INCONSISTENT',
+    'KEY_UNEXTRACTABLE',
+    'MECHANISM_INVALID',
+    'MECHANISM_PARAM_INVALID',
+    'SIGNATURE_INVALID',
+    'SIGNATURE_LEN_RANGE',
+    'TEMPLATE_INCOMPLETE',
+    'TEMPLATE_INCONSISTENT',
+    'TOKEN_WRITE_PROTECTED',
+    'UNWRAPPING_KEY_SIZE_RANGE',
+    'UNWRAPPING_KEY_TYPE_INCONSISTENT',
+    'WRAPPED_KEY_INVALID',
+    'WRAPPED_KEY_LEN_RANGE',
+    'WRAPPING_KEY_SIZE_RANGE',
+    'WRAPPING_KEY_TYPE_INCONSISTENT',
+  ],
+}
+
+const fates = new Map<number, Fate>(
+  Object.entries(members).flatMap(([fate, names]) => names.map((name) => [CKR[name], fate as Fate] as const)),
+)
+const names = new Map<number, string>(Object.entries(CKR).map(([name, code]) => [code, `CKR_${name}`]))
+const firstVendorCode = 0x80000000
+
+/** The class of a CKR code; a vendor's own codes are doubtful, codes nobody should see are bugs. */
+export const fateOf = (code: number): Fate => fates.get(code) ?? (code >= firstVendorCode ? 'doubt' : 'bug')
+
+export const ckrName = (code: number): string => names.get(code) ?? `CKR 0x${code.toString(16)}`
+
+/**
+ * The CKR code of what pkcs11js threw, or undefined where it threw something else. Three of its functions throw the bare
+ * native error, whose message ends in the number.
+ */
+export function ckrOf(error: unknown): number | undefined {
+  if (!(error instanceof Error)) return undefined
+  if ('code' in error && typeof error.code === 'number' && error.message.startsWith('CKR_')) return error.code
+  const number = /^CKR_\w+:(\d+)$/.exec(error.message)?.[1]
+  return number === undefined ? undefined : Number(number)
+}
+
+/** A call that failed and what comes of it, in a form that crosses threads. */
+export class Failure extends Error {
+  readonly fate: Fate
+  readonly code: number
+
+  constructor(fate: Fate, code: number, operation: string) {
+    super(`${operation}: ${ckrName(code)}`)
+    this.fate = fate
+    this.code = code
+  }
+}
+
+/** The token refused the input (bad tag, tampered blob, wrong length, missing mechanism). Callers give it their own words. */
+export class HsmRefusal extends Error {
+  /** CKR code, for the log: it never tells a client which step failed. */
+  readonly code: number
+
+  constructor(failure: Failure) {
+    super(failure.message)
+    this.name = ckrName(failure.code)
+    this.code = failure.code
+  }
+}
+
+/** The token refused the PIN, or would erase itself at the next wrong one. Nobody tries again by itself. */
+export class PinRefused extends Error {
+  readonly reason: 'incorrect' | 'locked'
+
+  constructor(reason: 'incorrect' | 'locked', text: string) {
+    super(text)
+    this.name = 'PinRefused'
+    this.reason = reason
+  }
+}
+
+export const tokenLost = (cause?: unknown): ApiError => unavailable('the HSM is not available', { cause })
+
+/** What the caller of a failed operation gets; `lost` is the only fate that the Hsm itself must act on as well. */
+export function outcome(failure: Failure): Error {
+  switch (failure.fate) {
+    case 'refuse':
+      return new HsmRefusal(failure)
+    case 'stale':
+      return new StaleHandle(failure.message)
+    case 'session':
+    case 'retry':
+      return unavailable('the HSM is short of resources', { cause: failure })
+    case 'lost':
+      return tokenLost(failure)
+    default:
+      return failure
+  }
+}

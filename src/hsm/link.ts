@@ -1,0 +1,76 @@
+import { Connection } from './connection.ts'
+import { nextEpoch } from './handle.ts'
+import { type LoginOptions, login } from './login.ts'
+import { Module, type ModuleUser } from './module.ts'
+import { describe, findToken, type TokenInfo, type TokenSelector } from './slots.ts'
+
+export interface LinkOptions extends LoginOptions {
+  readonly library: string
+  readonly libraryParameters?: string | undefined
+  readonly token: TokenSelector
+  readonly pin: string
+}
+
+/** A module, the token in it, and this process's login there: what must be made again after the token was away. */
+export class Link {
+  readonly module: Module
+  /** Of the module, when this link was made. */
+  generation = 0
+  epoch = 0
+  token: TokenInfo
+  connection: Connection
+  readonly #options: LinkOptions
+  readonly #user: ModuleUser
+
+  /**
+   * Loads the module, finds the token and logs in.
+   * @throws PinRefused; Error when there is no such token, or several
+   */
+  constructor(options: LinkOptions, user: ModuleUser) {
+    this.#options = options
+    this.#user = user
+    this.module = Module.acquire(options.library, options.libraryParameters, user)
+    try {
+      ;({ token: this.token, connection: this.connection } = this.#connect(options.token))
+    } catch (error) {
+      this.module.release(user)
+      throw error
+    }
+  }
+
+  /**
+   * Initialises the module again and logs in to the same token, by its serial number. All handles are void afterwards.
+   * @returns false, having done nothing, while calls are under way in the module
+   * @throws PinRefused: then it must not be tried again; any other error: the token is not back yet
+   */
+  renew(): boolean {
+    if (this.module.generation === this.generation && !this.module.renew(this.#user)) return false
+    const { label, serial } = this.token
+    ;({ token: this.token, connection: this.connection } = this.#connect({ label, serial }))
+    return true
+  }
+
+  close(): void {
+    this.connection.close()
+    this.module.release(this.#user)
+  }
+
+  #connect(selector: TokenSelector): { token: TokenInfo; connection: Connection } {
+    const { lib } = this.module
+    this.generation = this.module.generation
+    const token = findToken(lib, selector)
+    if (token === undefined) throw new TokenMissing(`${describe(selector)} is not there`)
+    const connection = new Connection(lib, token.slot)
+    try {
+      login(lib, connection.keeper, token, this.#options.pin, this.#options)
+    } catch (error) {
+      connection.close()
+      throw error
+    }
+    this.epoch = nextEpoch()
+    return { token, connection }
+  }
+}
+
+/** No slot holds the token that was asked for. */
+export class TokenMissing extends Error {}

@@ -1,0 +1,94 @@
+import { realpathSync } from 'node:fs'
+import { type Cryptoki, loadLibrary } from './binding.ts'
+import { CKF, CKR } from './constants.ts'
+import { ckrOf } from './faults.ts'
+
+/** Whoever has sessions in a module; told when a C_Finalize of somebody else has ended them. */
+export interface ModuleUser {
+  /** Calls are under way in other threads. */
+  readonly busy: boolean
+  invalidated(): void
+}
+
+const modules = new Map<string, Module>()
+
+/**
+ * A PKCS#11 module in this process: loaded and initialised once, whoever uses it, since C_Initialize and C_Finalize act on
+ * the whole process.
+ */
+export class Module {
+  readonly lib: Cryptoki
+  /** Grows at every C_Initialize; sessions and objects of an earlier generation are void. */
+  generation = 0
+  readonly #parameters: string | undefined
+  readonly #users = new Set<ModuleUser>()
+
+  private constructor(lib: Cryptoki, parameters: string | undefined) {
+    this.lib = lib
+    this.#parameters = parameters
+  }
+
+  /**
+   * The process's one Module for a library, initialised. `release` it when done.
+   * @throws Error when the library cannot be loaded or initialised
+   */
+  static acquire(library: string, parameters: string | undefined, user: ModuleUser): Module {
+    const name = canonical(library)
+    let module = modules.get(name)
+    if (module === undefined) {
+      module = new Module(loadLibrary(library), parameters)
+      modules.set(name, module)
+    }
+    if (module.#parameters !== parameters) throw new Error(`${library} is in use with other library parameters`)
+    if (module.#users.size === 0) module.#initialise()
+    module.#users.add(user)
+    return module
+  }
+
+  /** C_Finalize with the last user; the library stays loaded, because unloading one is what modules are worst at. */
+  release(user: ModuleUser): void {
+    if (!this.#users.delete(user) || this.#users.size > 0) return
+    this.#finalise()
+  }
+
+  /**
+   * C_Finalize and C_Initialize, the only way back to some tokens that were away. Ends the sessions of every user.
+   * @returns false, and does nothing, while any of them has calls under way
+   * @throws what pkcs11js throws when C_Initialize fails
+   */
+  renew(user: ModuleUser): boolean {
+    for (const one of this.#users) if (one.busy) return false
+    this.#finalise()
+    for (const one of this.#users) if (one !== user) one.invalidated()
+    this.#initialise()
+    return true
+  }
+
+  #initialise(): void {
+    // pkcs11js 2.1.7 drops the last character of libraryParameters (C_Initialize in its pkcs11.cpp); a space may go.
+    const parameters = this.#parameters === undefined ? {} : { libraryParameters: `${this.#parameters} ` }
+    try {
+      this.lib.C_Initialize({ flags: CKF.OS_LOCKING_OK, ...parameters })
+    } catch (error) {
+      if (ckrOf(error) !== CKR.CRYPTOKI_ALREADY_INITIALIZED) throw error
+    }
+    this.generation++
+  }
+
+  #finalise(): void {
+    try {
+      this.lib.C_Finalize()
+    } catch {
+      // A token that is gone cannot be told goodbye; C_Initialize decides.
+    }
+  }
+}
+
+/** Two names of one file are one module; a bare name is left to the dynamic linker. */
+function canonical(library: string): string {
+  try {
+    return realpathSync(library)
+  } catch {
+    return library
+  }
+}

@@ -1,0 +1,35 @@
+/**
+ * Values on their way to another thread and back. Every byte array is copied into memory of its own and moved: a view sent
+ * as it is would drag its whole pool along, and nothing may be written by two threads.
+ */
+export interface Parcel {
+  readonly value: unknown
+  readonly moved: ArrayBuffer[]
+}
+
+/** Copies a value made of plain objects, arrays, byte arrays and primitives. */
+export function pack(value: unknown): Parcel {
+  const moved: ArrayBuffer[] = []
+  return { value: copy(value, moved), moved }
+}
+
+function copy(value: unknown, moved: ArrayBuffer[]): unknown {
+  if (value instanceof Uint8Array) {
+    const own = new Uint8Array(value)
+    moved.push(own.buffer)
+    return own
+  }
+  return branch(value, (inner) => copy(inner, moved))
+}
+
+/** Makes Buffers of the byte arrays in what arrived. */
+export function unpack(value: unknown): unknown {
+  if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.byteLength)
+  return branch(value, unpack)
+}
+
+function branch(value: unknown, each: (inner: unknown) => unknown): unknown {
+  if (Array.isArray(value)) return value.map(each)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, each(inner)]))
+}

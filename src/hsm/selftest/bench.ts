@@ -1,0 +1,68 @@
+import { Failure, type Fate } from '../faults.ts'
+import type { Arguments, Operation, Result } from '../operations.ts'
+import { type Dialect, type KeyTemplate, spell, spellPair } from '../template.ts'
+
+/** Runs an operation on the token under test; fails with Failure. */
+export type Run = <N extends Operation>(name: N, ...args: Arguments<N>) => Promise<Result<N>>
+
+/** The table that probes work at: makes objects, remembers them, and clears them away. */
+export interface Bench {
+  readonly run: Run
+  /** What is known so far of how this token wants its templates; probes fill it in. */
+  dialect: Dialect
+  generate(mechanism: number, template: KeyTemplate): Promise<Buffer>
+  generatePair(mechanism: number, open: KeyTemplate, hidden: KeyTemplate): Promise<{ open: Buffer; hidden: Buffer }>
+  create(template: KeyTemplate): Promise<Buffer>
+  unwrap(kek: Buffer, mechanism: number, blob: Uint8Array, template: KeyTemplate): Promise<Buffer>
+  /** Destroys what was made since the last call. */
+  clear(): Promise<void>
+}
+
+export function createBench(run: Run): Bench {
+  const made: Buffer[] = []
+  const remember = (object: Buffer): Buffer => {
+    made.push(object)
+    return object
+  }
+  return {
+    run,
+    dialect: { modifiableOnUnwrap: true, copyableOnToken: true, pointOnUnwrap: false },
+    async generate(mechanism, template) {
+      return remember(await run('generateKey', mechanism, spell(template, 'generate', this.dialect)))
+    },
+    async generatePair(mechanism, open, hidden) {
+      const pair = await run('generateKeyPair', mechanism, ...spellPair(open, hidden, this.dialect))
+      return { open: remember(pair.publicKey), hidden: remember(pair.privateKey) }
+    },
+    async create(template) {
+      return remember(await run('create', spell(template, 'create', this.dialect)))
+    },
+    async unwrap(kek, mechanism, blob, template) {
+      return remember(await run('unwrap', kek, { type: mechanism }, blob, spell(template, 'unwrap', this.dialect)))
+    },
+    async clear() {
+      for (const object of made.splice(0)) await run('destroy', object)
+    },
+  }
+}
+
+const unanswered = new Set<Fate>(['lost', 'session', 'retry'])
+
+/**
+ * What a probe finds, or undefined when the token refuses or gives what node:crypto cannot read: both are answers.
+ * @throws Failure when there is no answer because the token is gone or short of resources
+ */
+export async function answer<T>(probe: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await probe()
+  } catch (error) {
+    if (error instanceof Failure && unanswered.has(error.fate)) throw error
+    return undefined
+  }
+}
+
+/** The first candidate with which the probe succeeds. */
+export async function firstOf<T>(candidates: readonly T[], probe: (candidate: T) => Promise<boolean>) {
+  for (const candidate of candidates) if (await answer(() => probe(candidate))) return candidate
+  return undefined
+}

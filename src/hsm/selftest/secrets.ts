@@ -1,0 +1,156 @@
+import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes } from 'node:crypto'
+import { answered, asking } from '../attribute.ts'
+import type { Ability } from '../capabilities.ts'
+import { CKK, CKM } from '../constants.ts'
+import type { KeyTemplate, Usage } from '../template.ts'
+import { type Bench, firstOf } from './bench.ts'
+
+const message = Buffer.from('strongroom self-test')
+
+export const aes = (usages: readonly Usage[], more: Partial<KeyTemplate> = {}): KeyTemplate => ({
+  class: 'secret',
+  keyType: CKK.AES,
+  usages,
+  ...more,
+})
+const secret = (more: Partial<KeyTemplate> = {}): KeyTemplate => ({
+  class: 'secret',
+  keyType: CKK.GENERIC_SECRET,
+  usages: ['sign', 'verify'],
+  ...more,
+})
+
+/** Whether a key in the token makes the HMAC that node:crypto makes of the value it should have. */
+async function sameHmac(bench: Bench, key: Buffer, value: Buffer, type: number, hash: string): Promise<boolean> {
+  const expected = createHmac(hash, value).update(message).digest()
+  return expected.equals(await bench.run('sign', key, { type }, message, expected.length))
+}
+
+/** RFC 5649 section 6: a 192-bit KEK, 20 bytes of key data. */
+const vector = {
+  kek: Buffer.from('5840df6e29b02af1ab493b705bf16ea1ae8338f4dcc176a8', 'hex'),
+  value: Buffer.from('c37b7e6492584340bed12207808941155068f738', 'hex'),
+  blob: Buffer.from('138bdeaa9b8fa7fc61f97742e72248ee5ae6ae5360d1ae6a5f54f373fa543b6a', 'hex'),
+}
+
+/** The same with a 256-bit KEK, for tokens that take no 192-bit keys; OpenSSL's wrap stands for the RFC. */
+function longVector(): typeof vector {
+  const kek = randomBytes(32)
+  const cipher = createCipheriv('id-aes256-wrap-pad', kek, Buffer.from('a65959a6', 'hex'))
+  return { kek, value: vector.value, blob: Buffer.concat([cipher.update(vector.value), cipher.final()]) }
+}
+
+/**
+ * The number under which the token does RFC 5649: the one that unwraps a known blob to the known key. 0x210A is it on
+ * SoftHSM 2.6.1 and another padding on NSS. Settles on the way whether C_UnwrapKey takes CKA_MODIFIABLE.
+ * @returns undefined when neither number is
+ */
+export async function findKwp(bench: Bench): Promise<number | undefined> {
+  const ways = [vector, longVector()].flatMap((known) =>
+    [CKM.AES_KEY_WRAP_KWP, CKM.AES_KEY_WRAP_PAD].flatMap((kwp) =>
+      [true, false].map((modifiableOnUnwrap) => ({ known, kwp, modifiableOnUnwrap })),
+    ),
+  )
+  const way = await firstOf(ways, async ({ known, kwp, modifiableOnUnwrap }) => {
+    bench.dialect = { ...bench.dialect, modifiableOnUnwrap }
+    const kek = await bench.create(aes(['unwrap'], { value: known.kek }))
+    const key = await bench.unwrap(kek, kwp, known.blob, secret())
+    // SHA-1, because the vector's 20 bytes are too short a key for SoftHSM's HMAC-SHA-256.
+    return sameHmac(bench, key, known.value, CKM.SHA_1_HMAC, 'sha1')
+  })
+  return way?.kwp
+}
+
+/** AES-GCM against node:crypto, with and without plaintext. */
+async function gcm(bench: Bench): Promise<boolean> {
+  const value = randomBytes(32)
+  const key = await bench.create(aes(['encrypt', 'decrypt'], { value }))
+  for (const plaintext of [message, Buffer.alloc(0)]) {
+    const iv = randomBytes(12)
+    const mechanism = { type: CKM.AES_GCM, gcm: { iv, aad: message, tagBits: 128 } }
+    const sealed = await bench.run('encrypt', key, mechanism, plaintext)
+    const decipher = createDecipheriv('aes-256-gcm', value, iv).setAAD(message).setAuthTag(sealed.subarray(-16))
+    if (!decipher.update(sealed.subarray(0, -16)).equals(plaintext)) return false
+    decipher.final()
+    if (!plaintext.equals(await bench.run('decrypt', key, mechanism, sealed))) return false
+  }
+  return true
+}
+
+const hmac = (type: number, hash: string, bytes: number) => async (bench: Bench) => {
+  const value = randomBytes(bytes)
+  return sameHmac(bench, await bench.create(secret({ value })), value, type, hash)
+}
+
+/** C_DigestKey, as the inner hash of HMAC(0, key) needs it. */
+async function digestKey(bench: Bench): Promise<boolean> {
+  const value = randomBytes(32)
+  const prefix = Buffer.alloc(64, 0x36)
+  const key = await bench.create(secret({ value }))
+  const digest = await bench.run('digestKey', CKM.SHA256, prefix, key, Buffer.alloc(0), 32)
+  return createHash('sha256').update(prefix).update(value).digest().equals(digest)
+}
+
+/** An AES key goes through a wrap, comes back as sensitive, and is the same key. */
+const wrapAes = (kwp: number) => async (bench: Bench) => {
+  const kek = await bench.generate(CKM.AES_KEY_GEN, aes(['wrap', 'unwrap'], { valueLength: 32 }))
+  const original = await bench.generate(CKM.AES_KEY_GEN, aes(['encrypt'], { valueLength: 32, extractable: true }))
+  const blob = await bench.run('wrap', kek, kwp, original)
+  const copy = await bench.unwrap(kek, kwp, blob, aes(['decrypt']))
+  const mechanism = { type: CKM.AES_GCM, gcm: { iv: randomBytes(12), tagBits: 128 } }
+  const sealed = await bench.run('encrypt', original, mechanism, message)
+  return message.equals(await bench.run('decrypt', copy, mechanism, sealed))
+}
+
+/** Whether a secret whose length is no multiple of 8 comes back as long as it was. */
+const wrapExactLength = (kwp: number) => async (bench: Bench) => {
+  const kek = await bench.generate(CKM.AES_KEY_GEN, aes(['wrap', 'unwrap'], { valueLength: 32 }))
+  const original = await bench.create(secret({ value: randomBytes(33), extractable: true }))
+  const copy = await bench.unwrap(kek, kwp, await bench.run('wrap', kek, kwp, original), secret())
+  const { valueLength } = answered(['valueLength'], await bench.run('attributes', copy, asking(['valueLength'])))
+  return valueLength === 33
+}
+
+/** The longest generic secret, of those that HMAC keys come in, that survives wrapping. */
+export async function findMaxSecretBytes(bench: Bench, kwp: number): Promise<number> {
+  const kek = await bench.generate(CKM.AES_KEY_GEN, aes(['wrap', 'unwrap'], { valueLength: 32 }))
+  const longest = await firstOf([512, 256, 128, 64, 32], async (bytes) => {
+    const value = randomBytes(bytes)
+    const blob = await bench.run('wrap', kek, kwp, await bench.create(secret({ value, extractable: true })))
+    return sameHmac(bench, await bench.unwrap(kek, kwp, blob, secret()), value, CKM.SHA256_HMAC, 'sha256')
+  })
+  return longest ?? 0
+}
+
+/** Whether a private data object can be kept in the token; it is taken away at once. */
+async function dataObject(bench: Bench): Promise<boolean> {
+  await bench.create({ class: 'data', label: 'strongroom self-test', token: true, usages: [], value: message })
+  return true
+}
+
+/** Settles how a token object wants to be spelt; it is taken away at once. */
+export async function learnTokenObjects(bench: Bench): Promise<void> {
+  const template = aes(['wrap', 'unwrap'], { valueLength: 32, token: true, label: 'strongroom self-test' })
+  const copyable = await firstOf([true, false], async (copyableOnToken) => {
+    bench.dialect = { ...bench.dialect, copyableOnToken }
+    await bench.generate(CKM.AES_KEY_GEN, template)
+    return true
+  })
+  if (copyable === undefined) throw new Error('the token takes no AES key as a token object')
+}
+
+/** A probe for each thing that secret keys are used for. */
+export const secretProbes = (kwp: number): readonly (readonly [Ability, (bench: Bench) => Promise<boolean>])[] => [
+  ['aes-gcm', gcm],
+  ['hmac-sha224', hmac(CKM.SHA224_HMAC, 'sha224', 64)],
+  ['hmac-sha256', hmac(CKM.SHA256_HMAC, 'sha256', 64)],
+  ['hmac-sha384', hmac(CKM.SHA384_HMAC, 'sha384', 64)],
+  ['hmac-sha512', hmac(CKM.SHA512_HMAC, 'sha512', 64)],
+  ['hmac-sha384-short-key', hmac(CKM.SHA384_HMAC, 'sha384', 32)],
+  ['hmac-sha512-short-key', hmac(CKM.SHA512_HMAC, 'sha512', 32)],
+  ['sha3', hmac(CKM.SHA3_256_HMAC, 'sha3-256', 64)],
+  ['digest-key', digestKey],
+  ['wrap-aes', wrapAes(kwp)],
+  ['wrap-exact-length', wrapExactLength(kwp)],
+  ['data-object', dataObject],
+]

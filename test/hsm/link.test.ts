@@ -1,0 +1,87 @@
+import { symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
+import { TokenMissing } from '../../src/hsm/link.ts'
+import { Module } from '../../src/hsm/module.ts'
+import { group } from './support/fault.ts'
+import { openFaulty, theShim } from './support/faulty.ts'
+import { newDirectory, openHsm, theToken } from './support/open.ts'
+
+const user = () => ({
+  busy: false,
+  ended: 0,
+  invalidated() {
+    this.ended++
+  },
+})
+
+test('one file is one module, whatever it is called, initialised with its first user and finalised with its last', async () => {
+  const { library, libraryParameters } = await theToken()
+  const other = join(newDirectory(), 'other.so')
+  symlinkSync(library, other)
+  const [a, b] = [user(), user()]
+  const module = Module.acquire(library, libraryParameters, a)
+  expect(Module.acquire(other, libraryParameters, b)).toBe(module)
+  const { generation } = module
+  module.release(a)
+  expect(() => module.lib.C_GetInfo()).not.toThrow()
+  module.release(b)
+  expect(() => module.lib.C_OpenSession(Buffer.alloc(8), 6)).toThrow('CKR_')
+  Module.acquire(library, libraryParameters, a)
+  expect(module.generation).toBe(generation + 1)
+  module.release(a)
+})
+
+test('a module is not renewed under the calls of another user, and tells the others when it is', async () => {
+  const { library, libraryParameters } = await theToken()
+  const [a, b] = [user(), user()]
+  const module = Module.acquire(library, libraryParameters, a)
+  Module.acquire(library, libraryParameters, b)
+  b.busy = true
+  expect(module.renew(a)).toBe(false)
+  b.busy = false
+  expect(module.renew(a)).toBe(true)
+  expect([a.ended, b.ended]).toEqual([0, 1])
+  module.release(a)
+  module.release(b)
+})
+
+test('a module in use takes no other parameters', async () => {
+  const { library, libraryParameters } = await theToken()
+  const a = user()
+  const module = Module.acquire(library, libraryParameters, a)
+  expect(() => Module.acquire(library, 'others', user())).toThrow('other library parameters')
+  module.release(a)
+})
+
+test('a token is found by label, serial or slot, and by all that are given together', async () => {
+  const { label } = await theToken()
+  await using open = await openHsm()
+  const { serial, slot } = open.hsm.token
+  const number = Number(slot.readBigUInt64LE())
+  for (const token of [{ label, serial }, { slot: number }, { label, slot: number }]) {
+    await using same = await openHsm({ token })
+    expect(same.hsm.token.label).toBe(label)
+  }
+  for (const token of [{ label: 'other' }, { label, serial: 'x' }, { label, slot: number + 1 }]) {
+    await expect(openHsm({ token })).rejects.toBeInstanceOf(TokenMissing)
+  }
+})
+
+test('a failed start leaves the module as it was, and the next one succeeds', async () => {
+  await expect(openHsm({ token: { label: 'nobody' } })).rejects.toThrow('"nobody"')
+  await using open = await openHsm()
+  expect(await open.hsm.random(4)).toHaveLength(4)
+})
+
+test('a token that answers slowly gets threads for everything; a fast one does not', async () => {
+  const shim = await theShim()
+  shim.set({ groups: group.cipher, delayMicroseconds: 500 })
+  await using slow = await openHsm({ library: shim.library, executor: 'auto' })
+  expect(slow.hsm.executor).toBe('threads')
+  shim.clear()
+  // The median of fifteen calls: a busy machine would have to be slow half of the time.
+  await using fast = await openFaulty({ executor: 'auto', clock: { ...systemClock } })
+  expect(fast.hsm.executor).toBe('inline')
+})
