@@ -1,0 +1,74 @@
+import { ApiError } from '../errors.ts'
+import { largestInsert } from './statements.ts'
+import type { New, Row, Table } from './table.ts'
+
+/** Inserts rows in groups: one COMMIT for many callers, each answered when its own row is committed. */
+export interface GroupInsert<T extends Table> {
+  /** Answers the row as it is stored. */
+  insert(row: New<T>): Promise<Row<T>>
+}
+
+interface Waiting<In, Out> {
+  readonly row: In
+  readonly resolve: (out: Out) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** Groups on their way at the same time: while one waits for the disk the next is being filled. */
+const groupsAtOnce = 2
+
+/**
+ * Collects rows while earlier groups are on their way and commits up to 64 of them together. When a group fails its
+ * rows are tried one by one, so that a bad one harms only its own caller.
+ * @param commit inserts the rows in one transaction and answers one result for each
+ */
+export class Batch<In, Out> {
+  readonly #commit: (rows: In[]) => Promise<Out[]>
+  readonly #queue: Waiting<In, Out>[] = []
+  #busy = 0
+
+  constructor(commit: (rows: In[]) => Promise<Out[]>) {
+    this.#commit = commit
+  }
+
+  insert(row: In): Promise<Out> {
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ row, resolve, reject })
+      if (this.#busy < groupsAtOnce) {
+        this.#busy++
+        setImmediate(() => void this.#work())
+      }
+    })
+  }
+
+  async #work(): Promise<void> {
+    while (this.#queue.length > 0) {
+      const group = this.#queue.splice(0, largestInsert)
+      if (!(await this.#together(group))) for (const one of group) await this.#alone(one)
+    }
+    this.#busy--
+  }
+
+  /** Answers false when the rows are to be tried one by one. */
+  async #together(group: readonly Waiting<In, Out>[]): Promise<boolean> {
+    if (group.length === 1) return false
+    try {
+      const results = await this.#commit(group.map(({ row }) => row))
+      for (const [index, { resolve }] of group.entries()) resolve(results[index] as Out)
+    } catch (error) {
+      // Unreachable, or in doubt: repeating the rows would be wrong, or as vain for each.
+      if (!(error instanceof ApiError)) return false
+      for (const { reject } of group) reject(error)
+    }
+    return true
+  }
+
+  async #alone({ row, resolve, reject }: Waiting<In, Out>): Promise<void> {
+    try {
+      const [result] = await this.#commit([row])
+      resolve(result as Out)
+    } catch (error) {
+      reject(error)
+    }
+  }
+}

@@ -1,0 +1,123 @@
+/** What the database driver takes and gives for one column. */
+export type Stored = string | number | Buffer | null
+
+export type Kind = 'text' | 'integer' | 'boolean' | 'bytes' | 'json'
+
+/** One column: how its value looks in the code and in the database. */
+export interface Column<V> {
+  readonly kind: Kind
+  readonly optional: boolean
+  encode(value: V): Stored
+  decode(stored: Stored): V
+}
+
+/** A column that is never NULL, until `.nullable()` says otherwise. */
+export interface Definite<V> extends Column<V> {
+  nullable(): Column<V | null>
+}
+
+export type Columns = Readonly<Record<string, Column<unknown>>>
+
+/** A table as the code sees it. `sealed` rows carry a MAC and the standard fields of `Sealed`. */
+export interface Table<C extends Columns = Columns, S extends boolean = boolean> {
+  readonly name: string
+  readonly columns: C
+  readonly sealed: S
+}
+
+/** The fields every sealed row has besides its declared columns. `mount` is a mount's uuid, or '' outside mounts. */
+export interface Sealed {
+  readonly id: string
+  readonly namespace: string
+  readonly mount: string
+  /** Grows by one with every update; updates compare it. */
+  readonly rev: number
+  /** The database's life (a restore begins a new one) in which the row was last written. */
+  readonly epoch: number
+}
+
+type ValueOf<C> = C extends Column<infer V> ? V : never
+type Fields<C extends Columns> = { readonly [K in keyof C]: ValueOf<C[K]> }
+type OptionalKeys<C extends Columns> = { [K in keyof C]: null extends ValueOf<C[K]> ? K : never }[keyof C]
+
+/** A row as it is read: `Row<typeof mounts>`. */
+export type Row<T extends Table> =
+  T extends Table<infer C, infer S> ? Fields<C> & (S extends true ? Sealed : unknown) : never
+
+/**
+ * A row to insert: NULL-able columns may be left out; a sealed row gets a random id, namespace '' and mount '' unless
+ * given.
+ */
+export type New<T extends Table> =
+  T extends Table<infer C, infer S>
+    ? Omit<Fields<C>, OptionalKeys<C>> &
+        Partial<Pick<Fields<C>, OptionalKeys<C>>> &
+        (S extends true ? Partial<Pick<Sealed, 'id' | 'namespace' | 'mount'>> : unknown)
+    : never
+
+/** Declared columns to change. */
+export type Changes<T extends Table> = T extends Table<infer C, boolean> ? Partial<Fields<C>> : never
+
+/** Equality on every named column; null means IS NULL. */
+export type Where<T extends Table> = Partial<Row<T>>
+
+/** Declares a table. The schema itself is in migrations/; camelCase properties are snake_case columns there. */
+export const defineTable = <const C extends Columns, const S extends boolean>(
+  name: string,
+  columns: C,
+  options: { sealed: S },
+): Table<C, S> => ({ name, columns, sealed: options.sealed })
+
+function definite<V>(kind: Kind, encode: (value: V) => Stored, decode: (stored: Stored) => V): Definite<V> {
+  return {
+    kind,
+    optional: false,
+    encode,
+    decode,
+    nullable: () => ({
+      kind,
+      optional: true,
+      encode: (value) => (value === null ? null : encode(value)),
+      decode: (stored) => (stored === null ? null : decode(stored)),
+    }),
+  }
+}
+
+function wellFormed(text: string): string {
+  if (!text.isWellFormed()) throw new TypeError('text with a lone surrogate cannot be stored')
+  return text
+}
+
+function wholeNumber(stored: Stored): number {
+  const value = Number(stored)
+  if (stored === null || !Number.isSafeInteger(value)) throw new TypeError('not a whole number')
+  return value
+}
+
+const asText = (stored: Stored): string => (Buffer.isBuffer(stored) ? stored.toString('utf8') : String(stored))
+
+/**
+ * Column kinds. Integers are safe JS numbers (BIGINT); times are integers of milliseconds; json is stored as its text.
+ */
+export const column = {
+  text: (): Definite<string> => definite('text', wellFormed, asText),
+  integer: (): Definite<number> => definite('integer', wholeNumber, wholeNumber),
+  boolean: (): Definite<boolean> =>
+    definite(
+      'boolean',
+      (value) => (value ? 1 : 0),
+      (stored) => wholeNumber(stored) !== 0,
+    ),
+  bytes: (): Definite<Buffer> =>
+    definite(
+      'bytes',
+      (value) => value,
+      (stored) => (Buffer.isBuffer(stored) ? stored : Buffer.from(String(stored), 'utf8')),
+    ),
+  json: <T>(): Definite<T> =>
+    definite<T>(
+      'json',
+      (value) => wellFormed(JSON.stringify(value)),
+      (stored) => JSON.parse(asText(stored)) as T,
+    ),
+}

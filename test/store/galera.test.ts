@@ -1,0 +1,110 @@
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Database } from '../../src/store/database.ts'
+import { type Bench, counters, createBench, policies, policy, randomName } from './support.ts'
+
+const galera = (...words: string[]): string =>
+  execFileSync(join(import.meta.dirname, '../../scripts/galera'), words, { encoding: 'utf8' })
+
+describe.runIf(process.env.STRONGROOM_TEST_GALERA)('on three Galera nodes', () => {
+  let bench: Bench
+  let nodes: Database[]
+  beforeAll(async () => {
+    bench = await createBench()
+    nodes = [await bench.another(), await bench.another(), await bench.another()]
+  })
+  afterAll(() => bench[Symbol.asyncDispose]())
+
+  const node = (n: number): Database => nodes[n % 3] ?? bench.database
+
+  test('what was written through one node is read through every other', async () => {
+    const { id } = await node(0).transaction((tx) => node(0).table(policies).insert(tx, policy(randomName(), '0')))
+    for (let n = 1; n <= 300; n++) {
+      await node(n).transaction(async (tx) => {
+        const row = await node(n).table(policies).get(tx, id)
+        if (row)
+          await node(n)
+            .table(policies)
+            .update(tx, row, { text: String(n) })
+      })
+      const read = (one: Database) => one.read((q) => one.table(policies).get(q, id))
+      const rows = await Promise.all([read(node(n + 1)), read(node(n + 2))])
+      expect(rows.map((row) => row?.text)).toEqual([String(n), String(n)])
+    }
+  })
+
+  test('increments of one row through all nodes are all made, each once', async () => {
+    const material = crypto.randomUUID()
+    await node(0).transaction((tx) => node(0).table(counters).insert(tx, { material, used: 0 }))
+    let runs = 0
+    const add = async (n: number) => {
+      for (let i = 0; i < 40; i++) {
+        await node(n).transaction(
+          (tx) => {
+            runs++
+            return node(n).table(counters).add(tx, { material }, { used: 1 })
+          },
+          { deadlineMilliseconds: 60_000 },
+        )
+      }
+    }
+    await Promise.all([0, 1, 2, 0, 1, 2].map(add))
+    const row = await node(1).read((q) => node(1).table(counters).find(q, { material }))
+    expect(row?.used).toBe(240)
+    expect(runs).toBeGreaterThan(240)
+  }, 120_000)
+
+  test('two nodes that create the same name at once make one row', async () => {
+    for (let i = 0; i < 30; i++) {
+      const name = randomName()
+      const create = (database: Database) =>
+        database.transaction(async (tx) => {
+          const table = database.table(policies)
+          return (await table.find(tx, { name })) ?? (await table.insert(tx, policy(name)))
+        })
+      const rows = await Promise.all(nodes.map(create))
+      expect(new Set(rows.map(({ id }) => id)).size).toBe(1)
+    }
+  })
+
+  test('a node that is killed takes no acknowledged write with it, and its clients go on', async () => {
+    const material = crypto.randomUUID()
+    await node(0).transaction((tx) => node(0).table(counters).insert(tx, { material, used: 0 }))
+    const names: string[] = []
+    let running = true
+    const write = async (n: number) => {
+      for (let i = 0; running; i++) {
+        const name = `${n}-${i}-${material}`
+        await node(n).transaction(
+          async (tx) => {
+            await node(n).table(policies).insert(tx, policy(name))
+            await node(n).table(counters).add(tx, { material }, { used: 1 })
+          },
+          { deadlineMilliseconds: 60_000 },
+        )
+        names.push(name)
+      }
+    }
+    const writing = Promise.all([0, 1, 2].map(write))
+    await delay(500)
+    const before = names.length
+    galera('kill', '3')
+    await delay(6000)
+    galera('start', '3')
+    await delay(500)
+    running = false
+    await writing
+    expect(names.length).toBeGreaterThan(before)
+    for (const database of nodes) {
+      const stored = await database.read((q) =>
+        database.table(policies).list(q, { mount: '' }, { by: 'name', limit: 100_000 }),
+      )
+      const found = new Set(stored.map(({ name }) => name))
+      expect(names.filter((name) => !found.has(name))).toEqual([])
+      const row = await database.read((q) => database.table(counters).find(q, { material }))
+      expect(row?.used).toBe(names.length)
+    }
+  }, 180_000)
+})

@@ -1,0 +1,65 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { DuplicateRow } from '../../src/store/faults.ts'
+import { Line } from './line.ts'
+import { type Bench, counters, createBench, open, policies, policy, randomName } from './support.ts'
+
+let bench: Bench
+beforeAll(async () => {
+  bench = await createBench()
+})
+afterAll(() => bench[Symbol.asyncDispose]())
+
+const stored = (mount: string) => bench.database.read((q) => bench.database.table(policies).count(q, { mount }))
+
+describe('a group insert', () => {
+  test('answers each caller with its own row, in few commits', async () => {
+    const group = bench.database.group(policies)
+    const mount = randomName()
+    const names = Array.from({ length: 200 }, (_, n) => `${n}${mount}`)
+    const before = await bench.sql('SELECT COUNT(*) AS n FROM outcomes')
+    const rows = await Promise.all(names.map((name) => group.insert({ ...policy(name), mount })))
+    expect(rows.map(({ name }) => name)).toEqual(names)
+    expect(await stored(mount)).toBe(200)
+    const after = await bench.sql('SELECT COUNT(*) AS n FROM outcomes')
+    expect(after[0]?.n - before[0]?.n).toBeLessThan(10)
+    const one = rows[77]
+    if (!one) throw new Error('no row')
+    expect(await bench.database.read((q) => bench.database.table(policies).get(q, one.id))).toEqual(one)
+  })
+
+  test('stores all but the bad row', async () => {
+    const group = bench.database.group(policies)
+    const mount = randomName()
+    const names = ['a', 'b', 'c', 'a', 'x'.repeat(600), 'd'].map((name) => name + mount)
+    const results = await Promise.allSettled(names.map((name) => group.insert({ ...policy(name), mount })))
+    expect(results.map(({ status }) => status)).toEqual([
+      'fulfilled',
+      'fulfilled',
+      'fulfilled',
+      'rejected',
+      'rejected',
+      'fulfilled',
+    ])
+    expect(results[3]).toMatchObject({ reason: expect.any(DuplicateRow) })
+    expect(await stored(mount)).toBe(4)
+  })
+
+  test('stores each row once when the line is cut around its COMMIT', async () => {
+    await using line = await Line.open(bench.url)
+    await using database = await open(line.url)
+    const group = database.group(policies)
+    const mount = randomName()
+    for (const cut of ['before', 'after'] as const) {
+      line.cut = cut
+      await Promise.all(Array.from({ length: 50 }, (_, n) => group.insert({ ...policy(`${cut}${n}${mount}`), mount })))
+    }
+    expect(await stored(mount)).toBe(100)
+  })
+
+  test('takes plain tables too', async () => {
+    const group = bench.database.group(counters)
+    const materials = Array.from({ length: 10 }, () => crypto.randomUUID())
+    const rows = await Promise.all(materials.map((material) => group.insert({ material, used: 1 })))
+    expect(rows.map(({ material }) => material)).toEqual(materials)
+  })
+})

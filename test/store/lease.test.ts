@@ -1,0 +1,84 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Database } from '../../src/store/database.ts'
+import { LeaseLost } from '../../src/store/faults.ts'
+import type { JobLease } from '../../src/store/lease.ts'
+import { type Bench, counters, createBench, randomName } from './support.ts'
+
+let bench: Bench
+let other: Database
+beforeAll(async () => {
+  bench = await createBench()
+  other = await bench.another()
+})
+afterAll(() => bench[Symbol.asyncDispose]())
+
+async function taken(database: Database, job: string, ttlSeconds: number): Promise<JobLease> {
+  for (;;) {
+    const lease = await database.jobLease(job, ttlSeconds)
+    if (lease) return lease
+    await delay(20)
+  }
+}
+
+const count = (database: Database, job: string, fence: bigint, material: string, gate?: Promise<void>) =>
+  database.transaction(async (tx) => {
+    await gate
+    await tx.fence(job, fence)
+    await database.table(counters).add(tx, { material }, { used: 1 })
+  })
+
+describe("a job's lease", () => {
+  test('is held by one at a time, and prolonged by its holder', async () => {
+    const job = randomName()
+    const mine = await bench.database.jobLease(job, 60)
+    expect(mine?.fence).toBe(1n)
+    expect(await other.jobLease(job, 60)).toBeUndefined()
+    expect((await bench.database.jobLease(job, 60))?.fence).toBe(1n)
+    await mine?.release()
+    expect((await other.jobLease(job, 60))?.fence).toBe(2n)
+    expect(await bench.database.jobLease(job, 60)).toBeUndefined()
+  })
+
+  test('goes to one of many that ask at once', async () => {
+    const job = randomName()
+    const crowd = await Promise.all(Array.from({ length: 6 }, () => bench.another()))
+    const leases = await Promise.all(crowd.map((database) => database.jobLease(job, 60)))
+    expect(leases.filter((lease) => lease !== undefined)).toHaveLength(1)
+  })
+
+  test('that was taken over lets the paused holder write nothing', async () => {
+    const job = randomName()
+    const material = crypto.randomUUID()
+    await bench.database.transaction((tx) => bench.database.table(counters).insert(tx, { material, used: 0 }))
+    const old = await taken(bench.database, job, 0.05)
+    await count(bench.database, job, old.fence, material)
+    const gate = Promise.withResolvers<void>()
+    const paused = count(bench.database, job, old.fence, material, gate.promise)
+    const next = await taken(other, job, 60)
+    gate.resolve()
+    await expect(paused).rejects.toBeInstanceOf(LeaseLost)
+    await count(other, job, next.fence, material)
+    const row = await other.read((q) => other.table(counters).find(q, { material }))
+    expect([next.fence, row?.used]).toEqual([2n, 2])
+  })
+
+  test('that was taken over between the fence and the COMMIT leaves nothing to be written later', async () => {
+    const job = randomName()
+    const material = crypto.randomUUID()
+    await bench.database.transaction((tx) => bench.database.table(counters).insert(tx, { material, used: 0 }))
+    const used = async () => (await other.read((q) => other.table(counters).find(q, { material })))?.used
+    const old = await taken(bench.database, job, 0.05)
+    const writing = bench.database
+      .transaction(async (tx) => {
+        await tx.fence(job, old.fence)
+        await delay(300)
+        await bench.database.table(counters).add(tx, { material }, { used: 1 })
+      })
+      .catch((error: unknown) => expect(error).toBeInstanceOf(LeaseLost))
+    await taken(other, job, 60)
+    const seen = await used()
+    await writing
+    expect(await used()).toBe(seen)
+  })
+})

@@ -1,0 +1,80 @@
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { parseTargets } from '../../src/store/target.ts'
+
+/**
+ * What happens to the next COMMIT: `before` cuts the line without passing it on, `after` passes it on and cuts the
+ * line once the server has answered, `late` cuts the client's side and passes it on when `deliver` is called.
+ */
+export type Cut = 'none' | 'before' | 'after' | 'late'
+
+const commit = Buffer.from('\x03COMMIT')
+
+/** A line to the database that can be cut around a COMMIT, or go silent as a dead network does. */
+export class Line implements AsyncDisposable {
+  cut: Cut = 'none'
+  silent = false
+  deliver: () => void = () => undefined
+  readonly #server: Server
+  readonly #sockets = new Set<Socket>()
+  readonly #url: string
+
+  private constructor(url: string) {
+    this.#url = url
+    this.#server = createServer((client) => this.#carry(client))
+  }
+
+  static async open(url: string): Promise<Line> {
+    const line = new Line(url)
+    await new Promise<void>((resolve) => line.#server.listen(0, '127.0.0.1', resolve))
+    return line
+  }
+
+  /** The database's URL through this line. */
+  get url(): string {
+    const address = this.#server.address()
+    if (address === null || typeof address === 'string') throw new Error('not listening')
+    const url = new URL(this.#url)
+    url.searchParams.delete('socketPath')
+    url.hostname = '127.0.0.1'
+    url.port = String(address.port)
+    return url.href
+  }
+
+  #carry(client: Socket): void {
+    const [target] = parseTargets(this.#url)
+    if (!target) throw new Error('no target')
+    const server = target.socketPath ? connect(target.socketPath) : connect(target.port, target.host)
+    let cutAfterAnswer = false
+    for (const socket of [client, server]) {
+      this.#sockets.add(socket)
+      socket.on('error', () => undefined)
+      socket.on('close', () => this.#sockets.delete(socket))
+    }
+    client.on('data', (bytes) => {
+      if (this.silent) return
+      const cut = bytes.includes(commit) ? this.cut : 'none'
+      if (cut === 'none') return void server.write(bytes)
+      this.cut = 'none'
+      if (cut === 'after') {
+        cutAfterAnswer = true
+        server.write(bytes)
+        return
+      }
+      if (cut === 'late') this.deliver = () => void server.write(bytes)
+      else server.destroy()
+      client.removeAllListeners('close').destroy()
+    })
+    server.on('data', (bytes) => {
+      if (this.silent) return
+      if (cutAfterAnswer) client.destroy()
+      else client.write(bytes)
+    })
+    client.on('close', () => server.destroy())
+    server.on('close', () => client.destroy())
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy()
+    await new Promise((resolve) => this.#server.close(resolve))
+  }
+}

@@ -1,0 +1,82 @@
+import { expect, test } from 'vitest'
+import type { Migration } from '../../src/store/migration.ts'
+import { migrations } from '../../src/store/migrations.ts'
+import { createDatabase } from '../support/database.ts'
+import { createBench, open, policies } from './support.ts'
+
+const later = (number: number, minReader: number, run: Migration['run'] = async () => undefined): Migration => ({
+  number,
+  minReader,
+  run,
+})
+
+test('a new schema is made once, by one of the processes that ask at once', async () => {
+  await using held = await createDatabase()
+  let runs = 0
+  const counted = migrations.map((migration) =>
+    later(migration.number, migration.minReader, async (step) => {
+      runs++
+      await migration.run(step)
+    }),
+  )
+  const crowd = await Promise.all(
+    Array.from({ length: 4 }, (_, n) => open(held.urls[n % held.urls.length] ?? held.url, { migrations: counted })),
+  )
+  expect(await crowd[0]?.schemaStatus()).toMatchObject({ state: 'empty', version: 0 })
+  await Promise.all(crowd.map((database) => database.migrate()))
+  for (const database of crowd) {
+    expect(await database.schemaStatus()).toEqual({ version: 1, minReader: 1, known: 1, state: 'current' })
+    await database[Symbol.asyncDispose]()
+  }
+  expect(runs).toBe(1)
+})
+
+test('a migration that broke off is finished by the next process', async () => {
+  await using held = await createDatabase()
+  const broken = later(1, 1, async (step) => {
+    let left = 3
+    await migrations[0]?.run({
+      async statement(sql) {
+        if (left-- === 0) throw new Error('the power failed')
+        await step.statement(sql)
+      },
+    })
+  })
+  {
+    await using first = await open(held.url, { migrations: [broken] })
+    await expect(first.migrate()).rejects.toThrow('power')
+  }
+  await using second = await open(held.url)
+  await second.migrate()
+  expect(await second.read((q) => second.table(policies).count(q, {}))).toBe(0)
+})
+
+test('a program serves on the next schema as long as that says it can be read, and not beyond', async () => {
+  await using bench = await createBench()
+  const expanded = [...migrations, later(2, 1)]
+  await using newer = await bench.another({ migrations: expanded })
+  await expect(newer.start()).rejects.toMatchObject({ status: 503 })
+  await newer.migrate()
+  await newer.start()
+  expect(await bench.database.schemaStatus()).toMatchObject({ state: 'ahead', version: 2, known: 1 })
+  await bench.database.migrate()
+  await bench.database.start()
+
+  await using contracted = await bench.another({ migrations: [...expanded, later(3, 2)] })
+  await contracted.migrate()
+  expect((await newer.schemaStatus()).state).toBe('ahead')
+  await using old = await bench.another()
+  expect((await old.schemaStatus()).state).toBe('unreadable')
+  await expect(old.start()).rejects.toMatchObject({ status: 503, message: expect.stringContaining('knows version 2') })
+  await expect(old.migrate()).rejects.toMatchObject({ status: 503 })
+})
+
+test('every table has a primary key and is InnoDB', async () => {
+  await using bench = await createBench()
+  const odd = await bench.sql(
+    `SELECT t.table_name FROM information_schema.tables t LEFT JOIN information_schema.table_constraints c
+        ON c.table_schema = t.table_schema AND c.table_name = t.table_name AND c.constraint_type = 'PRIMARY KEY'
+      WHERE t.table_schema = DATABASE() AND (c.constraint_name IS NULL OR t.engine <> 'InnoDB')`,
+  )
+  expect(odd).toEqual([])
+})

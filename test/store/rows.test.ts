@@ -1,0 +1,162 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { DamagedRow, DuplicateRow } from '../../src/store/faults.ts'
+import {
+  type Bench,
+  counters,
+  createBench,
+  mounts,
+  open,
+  policies,
+  policy,
+  quiet,
+  randomName,
+  testMac,
+} from './support.ts'
+
+let bench: Bench
+beforeAll(async () => {
+  bench = await createBench()
+})
+afterAll(() => bench[Symbol.asyncDispose]())
+
+describe('rows', () => {
+  test('what is inserted is read back whole', async () => {
+    const { database } = bench
+    const table = database.table(mounts)
+    const row = await database.transaction((tx) =>
+      table.insert(tx, {
+        path: 'größe/',
+        type: 'transit',
+        description: '',
+        accessor: randomName(),
+        config: { ttl: 1, list: ['ä', null] },
+        local: false,
+        sealWrap: true,
+        touched: false,
+        createdAt: Number.MAX_SAFE_INTEGER,
+      }),
+    )
+    expect(await database.read((q) => table.get(q, row.id))).toEqual(row)
+    expect(row).toMatchObject({ rev: 1, epoch: 0, namespace: '', mount: '', options: null, sealWrap: true })
+  })
+
+  test('names differ by case and by trailing spaces', async () => {
+    const { database } = bench
+    const table = database.table(policies)
+    const name = randomName()
+    await database.transaction((tx) => table.insertMany(tx, [policy(`${name}x`), policy(`${name}X`)]))
+    expect((await database.read((q) => table.find(q, { name: `${name}X` })))?.name).toBe(`${name}X`)
+    expect(await database.read((q) => table.find(q, { name: `${name}x ` }))).toBeUndefined()
+  })
+
+  test('a listing goes on after its cursor, both ways', async () => {
+    const { database } = bench
+    const table = database.table(policies)
+    const mount = randomName()
+    const names = Array.from({ length: 70 }, (_, i) => `p${String(i).padStart(3, '0')}${mount}`)
+    await database.transaction((tx) =>
+      table.insertMany(
+        tx,
+        names.map((name) => ({ ...policy(name), mount })),
+      ),
+    )
+    const seen: string[] = []
+    for (let after: string | undefined; ; after = seen.at(-1)) {
+      const page = await database.read((q) =>
+        table.list(q, { mount }, { by: 'name', limit: 32, ...(after === undefined ? {} : { after }) }),
+      )
+      seen.push(...page.map(({ name }) => name))
+      if (page.length < 32) break
+    }
+    expect(seen).toEqual(names)
+    const back = await database.read((q) =>
+      table.list(q, { mount }, { by: 'name', after: names[2] ?? '', limit: 9, descending: true }),
+    )
+    expect(back.map(({ name }) => name)).toEqual([names[1], names[0]])
+    expect(await database.read((q) => table.count(q, { mount }))).toBe(70)
+  })
+
+  test('a taken unique key is reported after the transaction had a second look', async () => {
+    const { database } = bench
+    const table = database.table(policies)
+    const name = randomName()
+    let runs = 0
+    const insert = () =>
+      database.transaction((tx) => {
+        runs++
+        return table.insert(tx, policy(name))
+      })
+    await insert()
+    await expect(insert()).rejects.toBeInstanceOf(DuplicateRow)
+    expect(runs).toBe(3)
+  })
+
+  test('an update counts up rev and leaves other columns', async () => {
+    const { database } = bench
+    const table = database.table(policies)
+    const { id } = await database.transaction((tx) => table.insert(tx, policy(randomName())))
+    const updated = await database.transaction(async (tx) => {
+      const row = await table.get(tx, id)
+      if (!row) throw new Error('gone')
+      return table.update(tx, row, { text: 'new' })
+    })
+    expect(updated).toMatchObject({ id, rev: 2, text: 'new', updatedAt: 2 })
+    expect(await database.read((q) => table.get(q, id))).toEqual(updated)
+  })
+
+  test('a row of another transaction or cache cannot be changed', async () => {
+    const { database } = bench
+    const table = database.table(policies)
+    const row = await database.transaction((tx) => table.insert(tx, policy(randomName())))
+    await expect(database.transaction((tx) => table.update(tx, row, { text: 'x' }))).rejects.toThrow('that read it')
+  })
+
+  test('a reader that outlives its work is refused', async () => {
+    const { database } = bench
+    const leaked = await database.transaction(async (tx) => tx)
+    expect(() => leaked.touch('policies', 'x')).toThrow('not awaited')
+    await expect(database.table(policies).count(leaked, {})).rejects.toThrow('not awaited')
+  })
+
+  test('a plain table is changed and counted up in place', async () => {
+    const { database } = bench
+    const table = database.table(counters)
+    const material = crypto.randomUUID()
+    await database.transaction((tx) => table.insert(tx, { material, used: 5 }))
+    expect(await database.transaction((tx) => table.add(tx, { material }, { used: 2 ** 40 }))).toBe(1)
+    expect(await database.read((q) => table.find(q, { material }))).toEqual({ material, used: 2 ** 40 + 5 })
+    expect(await database.transaction((tx) => table.change(tx, { material, used: 4 }, { used: 0 }))).toBe(0)
+    expect(await database.transaction((tx) => table.removeWhere(tx, { material }))).toBe(1)
+  })
+
+  test('sealed tables are closed before a MAC is given, except to unverified reads', async () => {
+    await using database = await (await import('../../src/store/database.ts')).Database.open({
+      url: bench.url,
+      poolSize: 1,
+      log: quiet,
+      clock: (await import('../../src/clock.ts')).systemClock,
+    })
+    const name = randomName()
+    await bench.database.transaction((tx) => bench.database.table(policies).insert(tx, policy(name)))
+    await expect(database.read((q) => database.table(policies).find(q, { name }))).rejects.toThrow('no MAC')
+    expect((await database.read((q) => database.unverified(policies).find(q, { name })))?.name).toBe(name)
+  })
+
+  test('rows sealed with a key that is not known are refused, and read again when it is', async () => {
+    await using other = await open(bench.url)
+    const name = randomName()
+    const next = testMac('00000000-0000-4000-8000-000000000002', Buffer.alloc(32, 9))
+    other.useMac(next)
+    await other.transaction((tx) => other.table(policies).insert(tx, policy(name)))
+    const read = () => bench.database.read((q) => bench.database.table(policies).find(q, { name }))
+    await expect(read()).rejects.toBeInstanceOf(DamagedRow)
+    const old = testMac()
+    bench.database.useMac({
+      ...next,
+      knows: (id) => next.knows(id) || old.knows(id),
+      verify: (id, message, mac) => (next.knows(id) ? next : old).verify(id, message, mac),
+    })
+    expect((await read())?.name).toBe(name)
+    bench.database.useMac(old)
+  })
+})

@@ -1,0 +1,112 @@
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { createConnection, type RowDataPacket } from 'mysql2/promise'
+import { systemClock } from '../../src/clock.ts'
+import { createLog } from '../../src/log.ts'
+import { Database, type DatabaseOptions } from '../../src/store/database.ts'
+import type { Mac } from '../../src/store/seal.ts'
+import { column, defineTable } from '../../src/store/table.ts'
+import { createDatabase } from '../support/database.ts'
+
+/** A MAC under a key of the test's own: the store is given one, whatever makes it. */
+export function testMac(keyId = '00000000-0000-4000-8000-000000000001', key = Buffer.alloc(32, 7)): Mac {
+  const compute = (message: Buffer): Buffer => createHmac('sha256', key).update(message).digest()
+  return {
+    keyId,
+    format: 1,
+    compute,
+    knows: (id) => id === keyId,
+    verify: (_, message, mac) => timingSafeEqual(compute(message), mac),
+  }
+}
+
+export const quiet = createLog('silent')
+
+export const policies = defineTable(
+  'policies',
+  { name: column.text(), text: column.text(), createdAt: column.integer(), updatedAt: column.integer() },
+  { sealed: true },
+)
+
+export const mounts = defineTable(
+  'mounts',
+  {
+    path: column.text(),
+    type: column.text(),
+    description: column.text(),
+    accessor: column.text(),
+    config: column.json<Record<string, unknown>>(),
+    options: column.json<Record<string, unknown>>().nullable(),
+    local: column.boolean(),
+    sealWrap: column.boolean(),
+    touched: column.boolean(),
+    createdAt: column.integer(),
+  },
+  { sealed: true },
+)
+
+export const counters = defineTable(
+  'usage_counters',
+  { material: column.text(), used: column.integer() },
+  { sealed: false },
+)
+
+export const policy = (name: string, text = 'path "a" {}') => ({ name, text, createdAt: 1, updatedAt: 2 })
+
+/** Opens a database with a MAC, as a worker of its own would. */
+export async function open(url: string, options: Partial<DatabaseOptions> = {}): Promise<Database> {
+  const database = await Database.open({ url, poolSize: 5, log: quiet, clock: systemClock, ...options })
+  database.useMac(testMac())
+  return database
+}
+
+/** A migrated schema, a Database on it, and a way to attack it by SQL. */
+export interface Bench extends AsyncDisposable {
+  /** The first node of the database, and its only one outside a cluster. */
+  readonly url: string
+  readonly database: Database
+  /** All nodes, the next one first: so that instances lie on different nodes. */
+  nodes(): string
+  /** Runs SQL on the first node, as the owner of the database could. */
+  sql(text: string, values?: readonly unknown[]): Promise<RowDataPacket[]>
+  /** One more instance, on the next node; disposed with the bench. */
+  another(options?: Partial<DatabaseOptions>): Promise<Database>
+}
+
+export async function createBench(options: Partial<DatabaseOptions> = {}): Promise<Bench> {
+  const held = await createDatabase()
+  const database = await open(held.urls.join(), options)
+  await database.migrate()
+  const others: Database[] = []
+  let turn = 0
+  const nodes = (): string => {
+    turn = (turn + 1) % held.urls.length
+    return [...held.urls.slice(turn), ...held.urls.slice(0, turn)].join()
+  }
+  return {
+    url: held.url,
+    database,
+    nodes,
+    async sql(text, values = []) {
+      const connection = await createConnection(held.url)
+      try {
+        await connection.query('SET SESSION wsrep_sync_wait = 1')
+        const [rows] = await connection.query<RowDataPacket[]>(text, [...values])
+        return rows
+      } finally {
+        await connection.end()
+      }
+    },
+    async another(more = {}) {
+      const other = await open(nodes(), { ...options, ...more })
+      others.push(other)
+      return other
+    },
+    async [Symbol.asyncDispose]() {
+      for (const other of others) await other[Symbol.asyncDispose]()
+      await database[Symbol.asyncDispose]()
+      await held[Symbol.asyncDispose]()
+    },
+  }
+}
+
+export const randomName = (): string => randomBytes(6).toString('hex')
