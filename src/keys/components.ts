@@ -1,0 +1,51 @@
+import { createCipheriv, createHash, timingSafeEqual } from 'node:crypto'
+
+/** What one custodian brings for one KEK. */
+export interface Component {
+  readonly bytes: Buffer
+  /** 8 bytes, computed when the component was made: a mistyped component is found before anything is made. */
+  readonly checkValue: Buffer
+}
+
+export const kekBytes = 32
+export const checkValueBytes = 8
+
+/** The first 8 bytes of SHA-256 over KWP(KEK, 32 zero bytes): what a key that may only wrap can still show of itself. */
+export const checkValueOf = (wrappedZeros: Uint8Array): Buffer =>
+  createHash('sha256').update(wrappedZeros).digest().subarray(0, checkValueBytes)
+
+/** The same value computed on the host (AES-KWP, RFC 5649), for a custodian's component, which is no key yet. */
+export function componentCheckValue(component: Uint8Array): Buffer {
+  const cipher = createCipheriv('id-aes256-wrap-pad', component, Buffer.from('a65959a6', 'hex'))
+  return checkValueOf(Buffer.concat([cipher.update(Buffer.alloc(kekBytes)), cipher.final()]))
+}
+
+/** @param text `<64 hex digits> <16 hex digits of check value>`; blanks and `:` between digits are ignored */
+export function parseComponent(text: string): Component {
+  const digits = text.replace(/[\s:]/g, '')
+  if (!/^[0-9a-f]{80}$/i.test(digits)) {
+    throw new Error('a component is 64 hexadecimal digits followed by the 16 digits of its check value')
+  }
+  const bytes = Buffer.from(digits, 'hex')
+  return { bytes: bytes.subarray(0, kekBytes), checkValue: bytes.subarray(kekBytes) }
+}
+
+/**
+ * The KEK's value: the XOR of all components. The caller wipes it.
+ * @throws Error naming the first component (counted from 1) that does not match its check value, or a pair that is equal
+ */
+export function combine(components: readonly Component[]): Buffer {
+  if (components.length < 2) throw new Error('a KEK needs the components of two custodians or more')
+  const value = Buffer.alloc(kekBytes)
+  for (const [index, { bytes, checkValue }] of components.entries()) {
+    const good = bytes.length === kekBytes && checkValue.length === checkValueBytes
+    if (!good || !timingSafeEqual(componentCheckValue(bytes), checkValue)) {
+      throw new Error(`component ${index + 1} does not match its check value`)
+    }
+    if (components.slice(0, index).some((other) => other.bytes.equals(bytes))) {
+      throw new Error(`component ${index + 1} was already given: equal components cancel out`)
+    }
+    for (const [at, byte] of bytes.entries()) value[at] = (value[at] ?? 0) ^ byte
+  }
+  return value
+}

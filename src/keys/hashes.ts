@@ -1,0 +1,63 @@
+import { hash as hashOnce } from 'node:crypto'
+import { CKM } from '../hsm/constants.ts'
+
+/** A hash as every layer needs it: one row, whoever asks. */
+export interface Hash {
+  /** The name on the wire. */
+  readonly name: string
+  readonly family: 'sha1' | 'sha2' | 'sha3'
+  /** The name node:crypto and OpenSSL know it by. */
+  readonly node: string
+  readonly bytes: number
+  /** DER of `DigestInfo` up to the digest itself (RFC 8017 section 9.2, note 1). */
+  readonly digestInfo: Buffer
+  /** The token's HMAC with this hash, and its name for refusals. */
+  readonly hmac: { readonly mechanism: number; readonly name: string }
+  /** Parameters of CKM_RSA_PKCS_PSS: CKM and CKG numbers (PKCS#11 v3.0, section 2.1.10). */
+  readonly mechanism: number
+  readonly mgf: number
+  /** Whether FIPS mode lets it sign. */
+  readonly fips: boolean
+}
+
+/** `DigestInfo` is a SEQUENCE of AlgorithmIdentifier (with NULL parameters) and OCTET STRING. */
+function digestInfo(oid: string, bytes: number): Buffer {
+  const body = Buffer.from(oid, 'hex')
+  const identifier = Buffer.concat([Buffer.from([0x30, body.length + 4, 0x06, body.length]), body, Buffer.from([5, 0])])
+  return Buffer.concat([Buffer.from([0x30, identifier.length + 2 + bytes]), identifier, Buffer.from([0x04, bytes])])
+}
+
+const nist = '6086480165030402'
+
+const rows = [
+  ['sha1', 'sha1', 'sha1', 20, '2b0e03021a', CKM.SHA_1_HMAC, CKM.SHA_1, 1],
+  ['sha2-224', 'sha2', 'sha224', 28, `${nist}04`, CKM.SHA224_HMAC, CKM.SHA224, 5],
+  ['sha2-256', 'sha2', 'sha256', 32, `${nist}01`, CKM.SHA256_HMAC, CKM.SHA256, 2],
+  ['sha2-384', 'sha2', 'sha384', 48, `${nist}02`, CKM.SHA384_HMAC, CKM.SHA384, 3],
+  ['sha2-512', 'sha2', 'sha512', 64, `${nist}03`, CKM.SHA512_HMAC, CKM.SHA512, 4],
+  ['sha3-224', 'sha3', 'sha3-224', 28, `${nist}07`, CKM.SHA3_224_HMAC, CKM.SHA3_224, 6],
+  ['sha3-256', 'sha3', 'sha3-256', 32, `${nist}08`, CKM.SHA3_256_HMAC, CKM.SHA3_256, 7],
+  ['sha3-384', 'sha3', 'sha3-384', 48, `${nist}09`, CKM.SHA3_384_HMAC, CKM.SHA3_384, 8],
+  ['sha3-512', 'sha3', 'sha3-512', 64, `${nist}0a`, CKM.SHA3_512_HMAC, CKM.SHA3_512, 9],
+] as const
+
+/** Every hash there is, by its name on the wire. `none` is no hash: it is the absence of one. */
+export const hashes: ReadonlyMap<string, Hash> = new Map(
+  rows.map(([name, family, node, bytes, oid, hmac, mechanism, mgf]) => [
+    name,
+    {
+      name,
+      family,
+      node,
+      bytes,
+      digestInfo: digestInfo(oid, bytes),
+      hmac: { mechanism: hmac, name: `CKM_${family === 'sha1' ? 'SHA_1' : node.toUpperCase().replace('-', '_')}_HMAC` },
+      mechanism,
+      mgf,
+      fips: family === 'sha2',
+    },
+  ]),
+)
+
+/** The digest of public data, made on the host: no key takes part. */
+export const digest = (hash: Hash, input: Uint8Array): Buffer => hashOnce(hash.node, input, 'buffer')

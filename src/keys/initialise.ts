@@ -1,0 +1,183 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Clock } from '../clock.ts'
+import type { Hsm } from '../hsm/hsm.ts'
+import type { Database } from '../store/database.ts'
+import type { JobLease } from '../store/lease.ts'
+import { readAnchor } from './anchor.ts'
+import { type Component, combine } from './components.ts'
+import { Custody } from './custody.ts'
+import { foundingMac, passingOn } from './founding.ts'
+import { clusterOf } from './identity.ts'
+import { makeKek, type NewKek, planKek } from './kek.ts'
+import { Kek } from './keks.ts'
+import type { CustodyOptions } from './opening.ts'
+import { makeSystemKey, RowMac, SystemMac, type SystemPurpose, systemKeks } from './system.ts'
+import { clusterTable, type KekPurpose, kekPurposes, keksTable, systemKeysTable } from './tables.ts'
+
+/** KEKs born in the token, or each the XOR of custodians' components. */
+export type Ceremony = 'generate' | { readonly components: Readonly<Record<KekPurpose, readonly Component[]>> }
+
+export interface InitialiseOptions extends Omit<CustodyOptions, 'initialising' | 'acceptRestore' | 'name'> {
+  readonly kek: Ceremony
+  readonly name: string
+  /**
+   * Makes what a cluster needs besides its keys, and is repeated when a crash came between it and the end: mounts, policies, the
+   * first token. `unsealHash` goes into the settings row.
+   */
+  populate?(custody: Custody): Promise<{ unsealHash?: Buffer } | undefined>
+}
+
+const job = 'initialise'
+const leaseSeconds = 30
+const pauseMilliseconds = 250
+
+export type ClusterState = 'absent' | 'initialising' | 'ready'
+
+/** What the settings row claims; nothing is verified, and `ready` is believed only by Custody.open. */
+export async function clusterState(database: Database): Promise<ClusterState> {
+  const rows = await database.read((q) => database.unverified(clusterTable).list(q, {}, { by: 'id', limit: 1 }))
+  const state = rows[0]?.state
+  return state === undefined ? 'absent' : state === 'initialising' ? state : 'ready'
+}
+
+/**
+ * Makes a cluster's keys, once: intent, keys in the token, their rows, the anchor, what `populate` makes, ready. After a crash
+ * anywhere a second run finishes, or begins again and destroys what the first left in the token; of runs at the same
+ * time one wins.
+ * @throws Error in words when the cluster is ready already, another run holds the lease, or the token is not up to it
+ */
+export async function initialise(options: InitialiseOptions): Promise<{ clusterId: string }> {
+  requireCustody(options.hsm)
+  const lease = await takeLease(options.database, options.clock)
+  try {
+    if ((await clusterState(options.database)) === 'ready') throw new Error('this cluster is initialised already')
+    if (!(await hasKeys(options.database))) await foundKeys(options, lease)
+    const custody = await Custody.open({ ...options, initialising: true })
+    using _closed = custody
+    await custody.anchor()
+    const made = await options.populate?.(custody)
+    await options.database.transaction(async (tx) => {
+      await tx.fence(job, lease.fence)
+      await custody.ready(tx, made?.unsealHash ?? null)
+    })
+    await custody.anchor()
+    return { clusterId: custody.cluster.id }
+  } finally {
+    // One that was lost needs none.
+    await lease.release().catch(() => undefined)
+  }
+}
+
+/** @throws Error naming the first mechanism without which no key can be kept */
+export function requireCustody(hsm: Hsm): void {
+  for (const ability of ['wrap-aes', 'wrap-generic', 'hmac-sha256', 'data-object'] as const) {
+    if (!hsm.capabilities.supports(ability)) {
+      throw new Error(`the token ${hsm.token.label} cannot keep keys: it lacks ${hsm.capabilities.missing(ability)}`)
+    }
+  }
+}
+
+async function takeLease(database: Database, clock: Clock): Promise<JobLease> {
+  const end = clock.monotonic() + 1000 * (leaseSeconds + 5)
+  for (;;) {
+    const lease = await database.jobLease(job, leaseSeconds)
+    if (lease !== undefined) return lease
+    if (clock.monotonic() > end) throw new Error('another initialisation of this cluster is under way')
+    await delay(pauseMilliseconds)
+  }
+}
+
+const hasKeys = (database: Database): Promise<boolean> =>
+  database.read(async (q) => (await database.unverified(systemKeysTable).count(q, {})) > 0)
+
+async function foundKeys(options: InitialiseOptions, lease: JobLease): Promise<void> {
+  const { hsm, database, clock, name } = options
+  database.useMac(foundingMac)
+  database.setEpoch(1)
+  const clusterId = await writeIntent(options, lease)
+  await cleanUp(hsm, clusterId)
+  try {
+    const keks = await makeKeks(options, clusterId)
+    const system = await makeSystemKeys(hsm, keks, clock.wall())
+    const rows = system.find(({ purpose }) => purpose === 'rows')
+    const kek = kekOf(hsm, keks, 'system')
+    const seal = rows && new SystemMac(hsm, rows, async () => ({ kek, blob: rows.blob }))
+    if (seal === undefined) throw new Error('the row-MAC key was not made')
+    database.useMac(passingOn(new RowMac(seal)))
+    await database.transaction(async (tx) => {
+      await tx.fence(job, lease.fence)
+      const table = database.table(clusterTable)
+      const intent = await table.get(tx, clusterId)
+      if (intent === undefined) throw new Error('the intent to initialise is gone')
+      await table.update(tx, intent, { name })
+      await database.table(keksTable).insertMany(tx, keks)
+      await database.table(systemKeysTable).insertMany(tx, system)
+    })
+    seal.close()
+  } catch (error) {
+    // What a crash would leave, an error need not.
+    if (!(await hasKeys(database).catch(() => true))) await cleanUp(hsm, clusterId).catch(() => undefined)
+    throw error
+  }
+}
+
+/** The row that says a cluster of this uuid is being made; one that a crash left is taken up. */
+async function writeIntent({ database, clock, name }: InitialiseOptions, lease: JobLease): Promise<string> {
+  return database.transaction(async (tx) => {
+    await tx.fence(job, lease.fence)
+    const table = database.table(clusterTable)
+    const [begun] = await table.list(tx, {}, { by: 'id', limit: 1 })
+    if (begun !== undefined) return begun.id
+    if ((await database.table(keksTable).count(tx, {})) > 0) {
+      throw new Error('the settings row of the cluster is missing while its KEKs are there: the database is damaged')
+    }
+    const intent = await table.insert(tx, { name, state: 'initialising', createdAt: clock.wall() })
+    return intent.id
+  })
+}
+
+/** Destroys the KEKs of an earlier run that came to nothing. @throws Error when the token remembers the cluster as alive */
+async function cleanUp(hsm: Hsm, clusterId: string): Promise<void> {
+  if ((await readAnchor(hsm, clusterId)) !== undefined) {
+    throw new Error(`the token remembers cluster ${clusterId}, whose keys the database has lost: restore the database`)
+  }
+  for (const object of await hsm.find({ class: 'secret', token: true })) {
+    const { id } = await hsm.attributes(object, ['id'])
+    if (id !== undefined && clusterOf(id) === clusterId) await hsm.destroy(object)
+  }
+}
+
+type MadeKek = NewKek & { readonly state: string; readonly origin: string; readonly createdAt: number }
+
+async function makeKeks({ hsm, kek, strict, clock }: InitialiseOptions, clusterId: string): Promise<MadeKek[]> {
+  const components = kek === 'generate' ? undefined : kek.components
+  // All of them are checked before any is made.
+  if (components) for (const purpose of kekPurposes) combine(components[purpose]).fill(0)
+  const made: MadeKek[] = []
+  for (const purpose of kekPurposes) {
+    const plan = planKek(clusterId, purpose)
+    const facts = await makeKek(hsm, plan, { strict, components: components?.[purpose] })
+    made.push({ ...facts, state: 'active', origin: components ? 'components' : 'generated', createdAt: clock.wall() })
+  }
+  return made
+}
+
+function kekOf(hsm: Hsm, keks: readonly MadeKek[], purpose: KekPurpose): Kek {
+  const row = keks.find((kek) => kek.purpose === purpose)
+  if (row === undefined) throw new Error(`no ${purpose} KEK was made`)
+  return new Kek(hsm, row, false)
+}
+
+async function makeSystemKeys(hsm: Hsm, keks: readonly MadeKek[], createdAt: number) {
+  const purposes = Object.keys(systemKeks) as SystemPurpose[]
+  return Promise.all(
+    purposes.map(async (purpose) => ({
+      id: randomUUID(),
+      purpose,
+      state: 'active',
+      createdAt,
+      ...(await makeSystemKey(hsm, kekOf(hsm, keks, systemKeks[purpose]))),
+    })),
+  )
+}

@@ -1,0 +1,42 @@
+import type { KeyObject } from 'node:crypto'
+import { type Algorithm, algorithmOf } from './algorithms.ts'
+import { decodePublicKey } from './publickey.ts'
+import type { MaterialRow } from './tables.ts'
+
+/** One key part of one version, as its verified row describes it. The key itself is elsewhere: in the token, or wrapped. */
+export class Material {
+  readonly row: MaterialRow
+  readonly algorithm: Algorithm
+  #publicKey: KeyObject | undefined
+
+  constructor(row: MaterialRow) {
+    this.row = row
+    this.algorithm = algorithmOf(row.algorithm)
+  }
+
+  get id(): string {
+    return this.row.id
+  }
+
+  /** @throws Error for a secret key, which has no public half */
+  get publicKey(): KeyObject {
+    if (this.row.publicKey === null) throw new Error(`${this.row.algorithm} keys have no public key`)
+    this.#publicKey ??= decodePublicKey(this.row.publicKey)
+    return this.#publicKey
+  }
+}
+
+/** Residence and history as key read shows them; snake_case, ready for the wire. Times in RFC 3339. */
+export const describe = (row: MaterialRow): Record<string, unknown> => ({
+  residence: row.residence,
+  state: row.state,
+  origin: row.origin,
+  created_at: new Date(row.createdAt).toISOString(),
+  created_by: row.createdBy,
+  local: row.local,
+  never_extractable: row.neverExtractable,
+  always_sensitive: row.alwaysSensitive,
+  ever_plaintext: row.everPlaintext,
+  exportable: row.exportable,
+  fingerprint: row.fingerprint === null ? null : row.fingerprint.toString('hex'),
+})

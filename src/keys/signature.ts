@@ -1,0 +1,73 @@
+import { badRequest } from '../errors.ts'
+
+/**
+ * ECDSA signatures in their two forms: r‖s of twice the curve's coordinate length (IEEE P1363, JWS), as tokens give
+ * them, and the DER SEQUENCE of two INTEGERs of X9.62 (`asn1` on the wire).
+ */
+
+/** r‖s → DER. */
+export function toDer(signature: Uint8Array): Buffer {
+  const half = signature.length / 2
+  const [r, s] = [magnitude(signature.subarray(0, half)), magnitude(signature.subarray(half))]
+  const [rBytes, sBytes] = [integerBytes(r), integerBytes(s)]
+  // P-521 needs the long form: its SEQUENCE reaches 139 bytes, never 256.
+  const bodyBytes = rBytes + sBytes + 4
+  const head = bodyBytes < 0x80 ? [0x30, bodyBytes] : [0x30, 0x81, bodyBytes]
+  const der = Buffer.alloc(head.length + bodyBytes)
+  der.set(head)
+  for (const [part, bytes, at] of [
+    [r, rBytes, head.length],
+    [s, sBytes, head.length + 2 + rBytes],
+  ] as const) {
+    der[at] = 0x02
+    der[at + 1] = bytes
+    der.set(part, at + 2 + bytes - part.length)
+  }
+  return der
+}
+
+/**
+ * DER → r‖s of `coordinateBytes` each.
+ * @throws ApiError 400 with the reference's text when the bytes are no such SEQUENCE
+ * @returns undefined when a number is negative or longer than the curve: well formed, and never a valid signature
+ */
+export function fromDer(der: Uint8Array, coordinateBytes: number): Buffer | undefined {
+  const outer = element(der, 0, 0x30)
+  if (outer.end !== der.length) throw badRequest('supplied signature contains extra data')
+  const r = element(der, outer.start, 0x02)
+  const s = element(der, r.end, 0x02)
+  if (s.end !== der.length) throw invalid()
+  const out = Buffer.alloc(2 * coordinateBytes)
+  for (const [index, part] of [r, s].entries()) {
+    const bytes = der.subarray(part.start, part.end)
+    const size = bytes[0] === 0 ? bytes.length - 1 : bytes.length
+    if (size > coordinateBytes || (bytes[0] ?? 0) > 0x7f) return undefined
+    out.set(bytes.subarray(bytes.length - size), (index + 1) * coordinateBytes - size)
+  }
+  return out
+}
+
+/** The number without leading zeros; zero is one byte. */
+function magnitude(bytes: Uint8Array): Uint8Array {
+  let start = 0
+  while (start < bytes.length - 1 && bytes[start] === 0) start += 1
+  return bytes.subarray(start)
+}
+
+/** A zero stands before a number whose first bit is set: INTEGERs are signed. */
+const integerBytes = (number: Uint8Array): number => number.length + ((number[0] ?? 0) > 0x7f ? 1 : 0)
+
+const invalid = (): Error => badRequest('supplied signature is invalid')
+
+/** Bounds of the contents of one element that must have `tag`, a minimal length and at least one byte. */
+function element(der: Uint8Array, at: number, tag: number): { start: number; end: number } {
+  const short = der[at + 1]
+  if (der[at] !== tag || short === undefined) throw invalid()
+  const long = short === 0x81
+  const length = long ? (der[at + 2] ?? 0) : short
+  if ((long && length < 0x80) || (!long && length >= 0x80) || length === 0) throw invalid()
+  const start = at + (long ? 3 : 2)
+  if (start + length > der.length) throw invalid()
+  if (tag === 0x02 && length > 1 && der[start] === 0 && (der[start + 1] ?? 0) < 0x80) throw invalid()
+  return { start, end: start + length }
+}

@@ -1,0 +1,193 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { CKM } from '../../src/hsm/constants.ts'
+import { HsmRefusal } from '../../src/hsm/faults.ts'
+import type { Hsm } from '../../src/hsm/hsm.ts'
+import { adoptKeks } from '../../src/keys/adoption.ts'
+import { componentCheckValue } from '../../src/keys/components.ts'
+import { Custody } from '../../src/keys/custody.ts'
+import { clusterOf } from '../../src/keys/identity.ts'
+import { clusterState, initialise } from '../../src/keys/initialise.ts'
+import { type KekPurpose, kekPurposes } from '../../src/keys/tables.ts'
+import { createToken, type TestToken } from '../support/token.ts'
+import { initialising, makeKey, openCluster, openHsm, options, Place, reopen } from './support.ts'
+
+let token: TestToken
+let second: TestToken
+let hsm: Hsm
+
+beforeAll(async () => {
+  token = await createToken('initialise')
+  // SoftHSM sees the tokens that are there when it is initialised.
+  second = await createToken('second')
+  hsm = await openHsm(token)
+}, 60_000)
+
+afterAll(() => hsm[Symbol.asyncDispose]())
+
+async function objectsOf(cluster: string): Promise<{ keks: number; anchors: number }> {
+  let keks = 0
+  for (const object of await hsm.find({ class: 'secret', token: true })) {
+    const { id } = await hsm.attributes(object, ['id'])
+    if (id !== undefined && clusterOf(id) === cluster) keks += 1
+  }
+  const anchors = await hsm.find({ class: 'data', label: cluster, token: true })
+  return { keks, anchors: anchors.length }
+}
+
+describe('initialise', () => {
+  it('makes four KEKs, three system keys and one anchor, once', async () => {
+    await using place = await Place.fresh()
+    expect(await clusterState(place.database)).toBe('absent')
+    const { clusterId } = await initialise(initialising(hsm, place.database))
+    expect(await clusterState(place.database)).toBe('ready')
+    expect(await objectsOf(clusterId)).toEqual({ keks: 4, anchors: 1 })
+    expect(await place.sql('SELECT purpose FROM system_keys ORDER BY purpose')).toHaveLength(3)
+    await expect(initialise(initialising(hsm, place.database))).rejects.toThrow('initialised already')
+    const custody = await reopen(hsm, place)
+    expect(custody.cluster.id).toBe(clusterId)
+    custody.close()
+  })
+
+  it('what populate makes is made again when it failed, and ready comes last', async () => {
+    await using place = await Place.fresh()
+    const failing = initialising(hsm, place.database, {
+      populate: async () => {
+        throw new Error('no mounts today')
+      },
+    })
+    await expect(initialise(failing)).rejects.toThrow('no mounts today')
+    expect(await clusterState(place.database)).toBe('initialising')
+    await expect(Custody.open(options(hsm, place.database))).rejects.toThrow('was not finished')
+    const unsealHash = Buffer.from('hash')
+    const { clusterId } = await initialise(
+      initialising(hsm, place.database, { populate: async () => ({ unsealHash }) }),
+    )
+    expect(await objectsOf(clusterId)).toEqual({ keks: 4, anchors: 1 })
+    const custody = await reopen(hsm, place)
+    expect(custody.cluster.unsealHash).toEqual(unsealHash)
+    custody.close()
+  })
+
+  it('of several at the same time one wins, and the others leave nothing behind', async () => {
+    await using place = await Place.fresh()
+    const others = await Promise.all([1, 2, 3].map(() => Place.at(place.url)))
+    const runs = [place, ...others].map(({ database }) => initialise(initialising(hsm, database)))
+    const outcomes = await Promise.allSettled(runs)
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+    const [cluster, ...rest] = await place.sql('SELECT id FROM cluster')
+    expect(rest).toEqual([])
+    expect(await objectsOf(String(cluster?.id))).toEqual({ keks: 4, anchors: 1 })
+    for (const other of others) await other[Symbol.asyncDispose]()
+    const custody = await reopen(hsm, place)
+    custody.close()
+  }, 60_000)
+
+  it('killed anywhere, a second run finishes it and leaves nothing behind', async () => {
+    let done = false
+    for (let call = 1; !done && call < 1000; call += 11) {
+      await using place = await Place.fresh()
+      done = await runAndDie(place.url, call)
+      if (done) break
+      await place.sql('UPDATE job_leases SET expires_at = 0')
+      if ((await clusterState(place.database)) !== 'ready') await initialise(initialising(hsm, place.database))
+      const custody = await reopen(hsm, place)
+      await custody.anchor()
+      expect(await objectsOf(custody.cluster.id)).toEqual({ keks: 4, anchors: 1 })
+      const material = await makeKey(custody, place.database, 'aes256-gcm96')
+      const { iv, sealed } = await custody.cipher.encrypt(material, { plaintext: Buffer.from('good') })
+      expect((await custody.cipher.decrypt(material, { iv, sealed })).toString()).toBe('good')
+      custody.close()
+    }
+    expect(done).toBe(true)
+  }, 120_000)
+
+  /** @returns whether it finished before the fatal call */
+  async function runAndDie(url: string, call: number): Promise<boolean> {
+    const fixture = join(import.meta.dirname, 'fixtures/initialise.ts')
+    const child = spawn(process.execPath, [fixture, JSON.stringify(token), url, String(call)], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    const [said, [status, signal]] = await Promise.all([text(child.stderr), once(child, 'close')])
+    if (status !== 0 && signal !== 'SIGKILL') throw new Error(said)
+    return status === 0
+  }
+})
+
+describe('components', () => {
+  const component = (byte: number) => {
+    const bytes = Buffer.alloc(32, byte)
+    return { bytes, checkValue: componentCheckValue(bytes) }
+  }
+  const each = <T>(value: (purpose: KekPurpose) => T) =>
+    Object.fromEntries(kekPurposes.map((purpose) => [purpose, value(purpose)])) as Record<KekPurpose, T>
+
+  it('a wrong check value is refused before anything is made', async () => {
+    await using place = await Place.fresh()
+    const good = [component(1), component(2)]
+    const bad = [component(1), { ...component(2), checkValue: Buffer.alloc(8) }]
+    const kek = { components: each((purpose) => (purpose === 'system' ? bad : good)) }
+    const before = (await hsm.find({ class: 'secret', token: true })).length
+    await expect(initialise(initialising(hsm, place.database, { kek }))).rejects.toThrow('component 2 does not match')
+    expect((await hsm.find({ class: 'secret', token: true })).length).toBe(before)
+  })
+
+  it('the same components make the same KEK on a second token, which then opens the same database', async () => {
+    await using place = await Place.fresh()
+    const custodians = each((purpose) => [component(10 + kekPurposes.indexOf(purpose)), component(99)])
+    await initialise(initialising(hsm, place.database, { kek: { components: custodians } }))
+    const custody = await reopen(hsm, place)
+    const material = await makeKey(custody, place.database, 'ecdsa-p256')
+    const [row] = await place.sql("SELECT check_value FROM keks WHERE purpose = 'use'")
+    expect(row?.check_value).toEqual(componentCheckValue(Buffer.alloc(32, 10 ^ 99)))
+
+    await using node = await openHsm(second)
+    await using elsewhere = await Place.at(place.url)
+    await expect(Custody.open(options(node, elsewhere.database))).rejects.toThrow('is not in the token')
+    const wrong = each(() => [component(1), component(2)])
+    await expect(adoptKeks(options(node, elsewhere.database), wrong)).rejects.toThrow('do not make')
+    await adoptKeks(options(node, elsewhere.database), custodians)
+    await expect(Custody.open(options(node, elsewhere.database))).rejects.toThrow('remembers nothing')
+    const opened = await Custody.open(options(node, elsewhere.database, { acceptRestore: true }))
+    await elsewhere.database.start()
+    const scheme = { hash: undefined, prehashed: true, padding: 'pss', saltLength: 'auto', marshaling: 'jws' } as const
+    const same = await opened.materials.fetch(material.id)
+    expect(await opened.signer.sign(same, Buffer.alloc(32, 1), scheme)).toHaveLength(64)
+    opened.close()
+    custody.close()
+  }, 60_000)
+})
+
+describe('a KEK in the token', () => {
+  it('cannot decrypt, encrypt, be changed, be copied into more, or come out', async () => {
+    await using place = await Place.fresh()
+    const custody = await openCluster(hsm, place)
+    const rows = await place.sql('SELECT purpose, cka_id FROM keks')
+    expect(rows).toHaveLength(4)
+    for (const { cka_id: id } of rows) {
+      const [kek] = await hsm.find({ class: 'secret', id, token: true })
+      if (kek === undefined) throw new Error('no KEK')
+      const gcm = { type: CKM.AES_GCM, gcm: { iv: Buffer.alloc(12), tagBits: 128 } }
+      const attempts = [
+        () => hsm.encrypt(kek, gcm, Buffer.alloc(16)),
+        () => hsm.decrypt(kek, gcm, Buffer.alloc(32)),
+        () => hsm.sign(kek, { type: CKM.AES_CMAC }, Buffer.alloc(16), 16),
+        () => hsm.setAttributes(kek, { label: 'mine' }),
+        () => hsm.wrap(kek, hsm.capabilities.kwp, kek),
+      ]
+      for (const attempt of attempts) await expect((async () => attempt())()).rejects.toBeInstanceOf(HsmRefusal)
+      const seen = await hsm.attributes(kek, ['value', 'modifiable', 'copyable', 'extractable', 'sensitive'])
+      expect(seen).toEqual({
+        value: undefined,
+        modifiable: false,
+        copyable: false,
+        extractable: false,
+        sensitive: true,
+      })
+    }
+    custody.close()
+  })
+})

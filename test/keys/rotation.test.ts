@@ -1,0 +1,219 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Hsm } from '../../src/hsm/hsm.ts'
+import { componentCheckValue } from '../../src/keys/components.ts'
+import type { Custody } from '../../src/keys/custody.ts'
+import { hashes } from '../../src/keys/hashes.ts'
+import type { Material } from '../../src/keys/material.ts'
+import type { KekStatus } from '../../src/keys/rotation.ts'
+import { type KekPurpose, kekPurposes } from '../../src/keys/tables.ts'
+import { createToken } from '../support/token.ts'
+import { makeKey, none, openCluster, openHsm, Place, reopen } from './support.ts'
+
+let hsm: Hsm
+
+beforeAll(async () => {
+  hsm = await openHsm(await createToken('rotation'))
+}, 60_000)
+
+afterAll(() => hsm[Symbol.asyncDispose]())
+
+const sha256 = hashes.get('sha2-256')
+const scheme = { hash: sha256, prehashed: false, padding: 'pss', saltLength: 'auto', marshaling: 'asn1' } as const
+
+/** One round of the job, as whoever holds its lease runs it. */
+async function round(custody: Custody, place: Place, signal = none): Promise<void> {
+  const lease = await place.database.jobLease(custody.rotation.job.name, 30)
+  if (lease === undefined) throw new Error('somebody else has the lease')
+  await custody.rotation.advance(signal, lease.fence)
+  await lease.release()
+}
+
+async function byState(custody: Custody, purpose: KekPurpose): Promise<Record<string, KekStatus>> {
+  const all = await custody.rotation.status()
+  return Object.fromEntries(all.filter((kek) => kek.purpose === purpose).map((kek) => [kek.state, kek]))
+}
+
+describe('KEK rotation', () => {
+  it('keeps every answer good before, during and after, for every purpose, and destroys the old KEKs in the end', async () => {
+    await using place = await Place.fresh()
+    await using elsewhere = await Place.at(place.url)
+    const custody = await openCluster(hsm, place)
+    const other = await reopen(hsm, elsewhere)
+    const keys = await Promise.all(
+      ['aes256-gcm96', 'ecdsa-p256', 'rsa-2048', 'ed25519', 'hmac', 'chacha20-poly1305'].flatMap((algorithm) => [
+        makeKey(custody, place.database, algorithm),
+        makeKey(custody, place.database, algorithm, { exportable: true }),
+      ]),
+    )
+    const before = await Promise.all(keys.map((key) => use(custody, key)))
+    for (const purpose of kekPurposes) await custody.rotation.announce(purpose)
+    await round(custody, place)
+    const { pending } = await byState(custody, 'use')
+    expect(pending?.unproven).toHaveLength(2)
+
+    await custody.rotation.prove()
+    await round(custody, place)
+    const waiting = await byState(custody, 'use')
+    expect(waiting.pending?.unproven).toEqual([elsewhere.database.incarnation])
+
+    await other.rotation.prove()
+    await round(custody, place)
+    for (const purpose of kekPurposes) {
+      const { active, retiring } = await byState(custody, purpose)
+      expect([active?.keys, (retiring?.keys ?? 0) > 0]).toEqual([0, true])
+    }
+    await round(custody, place)
+    for (const one of [custody, other]) {
+      for (const [index, key] of keys.entries()) await check(one, key, before[index])
+    }
+    for (const purpose of kekPurposes) {
+      const { retiring } = await byState(custody, purpose)
+      expect(retiring?.keys).toBe(0)
+      await custody.rotation.destroy(retiring?.id ?? '', 0)
+    }
+    for (const one of [custody, other]) {
+      for (const key of keys) one.handles.drop(key.id)
+      for (const [index, key] of keys.entries()) await check(one, key, before[index])
+    }
+    other.close()
+    custody.close()
+    await using last = await Place.at(place.url)
+    const reopened = await reopen(hsm, last)
+    for (const [index, key] of keys.entries()) await check(reopened, key, before[index])
+    reopened.close()
+  }, 60_000)
+
+  it('is taken up where it was interrupted', async () => {
+    await using place = await Place.fresh()
+    const custody = await openCluster(hsm, place)
+    const keys: Material[] = []
+    for (let count = 0; count < 120; count += 1) keys.push(await makeKey(custody, place.database, 'aes128-gcm96'))
+    const before = await Promise.all(keys.map((key) => use(custody, key)))
+    await custody.rotation.announce('use')
+    await round(custody, place)
+    await custody.rotation.prove()
+    await round(custody, place)
+    const left: number[] = []
+    for (let keysLeft = 120; keysLeft > 0; ) {
+      const interruption = new AbortController()
+      let looked = 0
+      const cut = {
+        get aborted() {
+          looked += 1
+          return looked > 1
+        },
+      } as AbortSignal
+      await round(custody, place, cut)
+      keysLeft = (await byState(custody, 'use')).retiring?.keys ?? 0
+      left.push(keysLeft)
+      interruption.abort()
+      const middle = keys.length >> 1
+      for (const index of [0, middle, keys.length - 1]) {
+        const key = keys[index]
+        if (key === undefined) throw new Error('lost')
+        custody.handles.drop(key.id)
+        await check(custody, key, before[index])
+      }
+    }
+    expect(left).toEqual([70, 20, 0])
+    for (const [index, key] of keys.entries()) await check(custody, key, before[index])
+    custody.close()
+  }, 60_000)
+
+  it('a second announcement, a KEK in use and one still active are refused', async () => {
+    await using place = await Place.fresh()
+    const custody = await openCluster(hsm, place)
+    await makeKey(custody, place.database, 'aes256-gcm96')
+    const announcements = await Promise.allSettled([custody.rotation.announce('use'), custody.rotation.announce('use')])
+    expect(announcements.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+    await expect(custody.rotation.announce('use')).rejects.toThrow('under way')
+    const { active } = await byState(custody, 'use')
+    await expect(custody.rotation.destroy(active?.id ?? '', 0)).rejects.toThrow('not retiring')
+    await round(custody, place)
+    await custody.rotation.prove()
+    await round(custody, place)
+    const { retiring } = await byState(custody, 'use')
+    await expect(custody.rotation.destroy(retiring?.id ?? '', 0)).rejects.toThrow('1 keys are still under')
+    expect((await byState(custody, 'use')).retiring?.id).toBe(retiring?.id)
+    custody.close()
+  })
+
+  it('a key that was made under the old KEK is stored while it retires, and not once it is destroyed', async () => {
+    await using place = await Place.fresh()
+    const custody = await openCluster(hsm, place)
+    const prepare = () =>
+      custody.materials.prepare({ algorithm: 'aes256-gcm96', exportable: false, part: 'key', createdBy: 'me' })
+    const drafts = [await prepare(), await prepare()]
+    await custody.rotation.announce('use')
+    await round(custody, place)
+    await custody.rotation.prove()
+    await round(custody, place)
+    const store = (index: number) =>
+      place.database.transaction((tx) => {
+        const draft = drafts[index]
+        if (draft === undefined) throw new Error('lost')
+        return custody.materials.insert(tx, draft, { mount: '', key: randomUUID(), version: 1 })
+      })
+    const stored = await store(0)
+    await round(custody, place)
+    const { retiring } = await byState(custody, 'use')
+    await custody.rotation.destroy(retiring?.id ?? '', 0)
+    await expect(store(1)).rejects.toMatchObject({ status: 503 })
+    await use(custody, await custody.materials.fetch(stored.id))
+    custody.close()
+  })
+
+  it('by components waits for the custodians', async () => {
+    await using place = await Place.fresh()
+    const custody = await openCluster(hsm, place)
+    const { id } = await custody.rotation.announce('export', 'components')
+    await round(custody, place)
+    expect((await byState(custody, 'export')).pending?.checkValue).toBe('')
+    const component = (byte: number) => ({
+      bytes: Buffer.alloc(32, byte),
+      checkValue: componentCheckValue(Buffer.alloc(32, byte)),
+    })
+    await custody.rotation.adopt(id, [component(3), component(5)])
+    expect((await byState(custody, 'export')).pending?.checkValue).toBe(
+      componentCheckValue(Buffer.alloc(32, 6)).toString('hex'),
+    )
+    await custody.rotation.prove()
+    await round(custody, place)
+    expect((await byState(custody, 'export')).active?.id).toBe(id)
+    await use(custody, await makeKey(custody, place.database, 'aes256-gcm96', { exportable: true }))
+    custody.close()
+  })
+
+  it('a job that lost its lease changes nothing', async () => {
+    await using place = await Place.fresh()
+    const custody = await openCluster(hsm, place)
+    await custody.rotation.announce('use')
+    await expect(custody.rotation.advance(none, 77n)).rejects.toThrow('taken over')
+    expect((await byState(custody, 'use')).pending?.checkValue).toBe('')
+    custody.close()
+  })
+})
+
+type Use = { iv: Uint8Array; sealed: Buffer } | { mac: Buffer } | { signed: true }
+
+async function use(custody: Custody, key: Material): Promise<Use> {
+  const { kind } = key.algorithm
+  if (kind === 'aead') return custody.cipher.encrypt(key, { plaintext: Buffer.from('plain') })
+  if (sha256 === undefined) throw new Error('no sha2-256')
+  if (kind === 'hmac') return { mac: await custody.hmacs.mac(key, sha256, Buffer.from('input')) }
+  await custody.signer.sign(key, Buffer.from('input'), scheme)
+  return { signed: true }
+}
+
+async function check(custody: Custody, key: Material, before: Use | undefined): Promise<void> {
+  const material = await custody.materials.fetch(key.id)
+  if (before === undefined) throw new Error('nothing to compare')
+  if ('iv' in before) expect((await custody.cipher.decrypt(material, before)).toString()).toBe('plain')
+  else if ('mac' in before) expect(await use(custody, material)).toEqual(before)
+  else {
+    const { verify } = await import('../../src/keys/verify.ts')
+    const signature = await custody.signer.sign(material, Buffer.from('input'), scheme)
+    expect(verify(key, Buffer.from('input'), signature, scheme)).toBe(true)
+  }
+}

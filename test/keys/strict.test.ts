@@ -1,0 +1,163 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { CKK } from '../../src/hsm/constants.ts'
+import type { Hsm } from '../../src/hsm/hsm.ts'
+import { Custody } from '../../src/keys/custody.ts'
+import { hashes } from '../../src/keys/hashes.ts'
+import type { Scheme } from '../../src/keys/signer.ts'
+import { verify } from '../../src/keys/verify.ts'
+import { createToken } from '../support/token.ts'
+import { makeKey, none, openCluster, openHsm, options, Place } from './support.ts'
+
+let hsm: Hsm
+let place: Place
+let custody: Custody
+
+beforeAll(async () => {
+  hsm = await openHsm(await createToken('strict'))
+  place = await Place.fresh()
+  custody = await openCluster(hsm, place, { strict: true })
+}, 60_000)
+
+afterAll(async () => {
+  custody.close()
+  await place[Symbol.asyncDispose]()
+  await hsm[Symbol.asyncDispose]()
+})
+
+const scheme: Scheme = {
+  hash: hashes.get('sha2-256'),
+  prehashed: false,
+  padding: 'pss',
+  saltLength: 'auto',
+  marshaling: 'asn1',
+}
+
+describe('strict mode', () => {
+  it.each(['aes256-gcm96', 'ecdsa-p256', 'hmac'])(
+    'the token itself lets no %s key out of its blob',
+    async (algorithm) => {
+      const { row, algorithm: facts } = await makeKey(custody, place.database, algorithm)
+      expect(row.residence).toBe('wrapped')
+      const [kekRow] = await place.sql('SELECT cka_id FROM keks WHERE id = ?', [row.kek])
+      const [kek] = await hsm.find({ class: 'secret', id: kekRow?.cka_id, token: true })
+      if (kek === undefined || row.blob === null) throw new Error('no KEK')
+      const { blob } = row
+      for (const keyType of [facts.keyType, CKK.GENERIC_SECRET]) {
+        const steal = async () =>
+          hsm.unwrap(kek, hsm.capabilities.kwp, blob, {
+            class: 'secret',
+            keyType,
+            extractable: true,
+            sensitive: false,
+            usages: [],
+          })
+        await expect(steal()).rejects.toThrow()
+      }
+    },
+  )
+
+  it('encrypts, signs and MACs with what the token can keep', async () => {
+    const cipher = await makeKey(custody, place.database, 'aes256-gcm96')
+    const sealed = await custody.cipher.encrypt(cipher, { plaintext: Buffer.from('hello') })
+    expect((await custody.cipher.decrypt(cipher, sealed)).toString()).toBe('hello')
+    for (const algorithm of ['ecdsa-p384', 'rsa-2048']) {
+      const key = await makeKey(custody, place.database, algorithm)
+      expect(verify(key, Buffer.from('x'), await custody.signer.sign(key, Buffer.from('x'), scheme), scheme)).toBe(true)
+    }
+  })
+
+  it('names the mechanism for what the token cannot compute', async () => {
+    await expect(makeKey(custody, place.database, 'chacha20-poly1305')).rejects.toThrow(
+      'strict mode: the HSM lacks CKM_CHACHA20_POLY1305',
+    )
+    const secret = await makeKey(custody, place.database, 'hmac')
+    const sha3 = hashes.get('sha3-256')
+    if (sha3 === undefined) throw new Error('no sha3-256')
+    expect(() => custody.hmacs.mac(secret, sha3, Buffer.from('x'))).toThrow(
+      'strict mode: the HSM lacks CKM_SHA3_256_HMAC',
+    )
+    await expect(makeKey(custody, place.database, 'hmac', { sizeBytes: 65 })).rejects.toThrow('multiples of 8 bytes')
+    await expect(makeKey(custody, place.database, 'ed25519', { exportable: true })).rejects.toThrow(
+      'cannot be exported',
+    )
+  })
+
+  it('keeps Ed25519 keys as token objects, as many as configured, and destroys them with their rows', async () => {
+    const residents = async () => (await hsm.find({ class: 'private', token: true })).length
+    const keys = [randomUUID(), randomUUID(), randomUUID()]
+    for (const key of keys) {
+      const material = await makeKey(custody, place.database, 'ed25519', {}, { key })
+      expect(material.row).toMatchObject({
+        residence: 'token',
+        neverExtractable: true,
+        alwaysSensitive: true,
+        local: true,
+        blob: null,
+      })
+      const signature = await custody.signer.sign(material, Buffer.from('x'), scheme)
+      expect(verify(material, Buffer.from('x'), signature, scheme)).toBe(true)
+    }
+    await expect(makeKey(custody, place.database, 'ed25519')).rejects.toThrow('as many as configured')
+    expect(await residents()).toBe(3)
+    await place.database.transaction((tx) => custody.materials.removeOwned(tx, { key: keys[0] ?? '' }))
+    expect(await residents()).toBe(3)
+    expect(await custody.residents.sweep()).toBe(1)
+    expect(await residents()).toBe(2)
+    expect(await custody.residents.sweep()).toBe(0)
+    await makeKey(custody, place.database, 'ed25519')
+  })
+
+  it('a token object whose key was never stored is swept after an hour, and its draft is void then', async () => {
+    await place.database.transaction((tx) => custody.materials.removeOwned(tx, { key: '' }))
+    for (const row of await place.sql("SELECT owner FROM materials WHERE residence = 'token' AND state = 'active'")) {
+      await place.database.transaction((tx) => custody.materials.removeOwned(tx, { key: row.owner }))
+    }
+    await custody.residents.sweep()
+    let ahead = 0
+    const later = { wall: () => Date.now() + ahead, monotonic: () => performance.now(), sleep: async () => {} }
+    const worker = await Custody.open(options(hsm, place.database, { strict: true, clock: later }))
+    const draft = await worker.materials.prepare({
+      algorithm: 'ed25519',
+      exportable: false,
+      part: 'key',
+      createdBy: 'me',
+    })
+    expect(await worker.residents.sweep()).toBe(0)
+    ahead = 3_700_000
+    expect(await worker.residents.sweep()).toBe(1)
+    expect(await hsm.find({ class: 'private', token: true })).toEqual([])
+    const store = place.database.transaction((tx) =>
+      worker.materials.insert(tx, draft, { mount: '', key: randomUUID(), version: 1 }),
+    )
+    await expect(store).rejects.toThrow('took too long')
+    worker.close()
+  })
+
+  it('rotation of the use KEK covers new versions only', async () => {
+    const old = await makeKey(custody, place.database, 'aes256-gcm96')
+    const sealed = await custody.cipher.encrypt(old, { plaintext: Buffer.from('hello') })
+    await custody.rotation.announce('use')
+    const lease = await place.database.jobLease(custody.rotation.job.name, 30)
+    if (lease === undefined) throw new Error('no lease')
+    await custody.rotation.advance(none, lease.fence)
+    await custody.rotation.prove()
+    for (let count = 0; count < 3; count += 1) await custody.rotation.advance(none, lease.fence)
+    const fresh = await makeKey(custody, place.database, 'aes256-gcm96')
+    expect(fresh.row.kek).not.toBe(old.row.kek)
+    expect((await custody.rotation.status()).find(({ id }) => id === old.row.kek)).toMatchObject({ state: 'retiring' })
+    custody.handles.drop(old.id)
+    expect((await custody.cipher.decrypt(await custody.materials.fetch(old.id), sealed)).toString()).toBe('hello')
+  })
+
+  it('decides at creation whether a key may be exported', async () => {
+    const { row } = await makeKey(custody, place.database, 'aes256-gcm96')
+    await expect(custody.exporting.prepare([row])).rejects.toThrow('decided when it is created')
+  })
+
+  it('is refused on a cluster that was made without it', async () => {
+    await using lax = await Place.fresh()
+    ;(await openCluster(hsm, lax)).close()
+    await expect(Custody.open(options(hsm, lax.database, { strict: true }))).rejects.toThrow('made outside strict mode')
+  })
+})

@@ -1,0 +1,113 @@
+import { randomUUID } from 'node:crypto'
+import { createConnection, type RowDataPacket } from 'mysql2/promise'
+import { pino } from 'pino'
+import { systemClock } from '../../src/clock.ts'
+import { Hsm } from '../../src/hsm/hsm.ts'
+import { Custody } from '../../src/keys/custody.ts'
+import { type InitialiseOptions, initialise } from '../../src/keys/initialise.ts'
+import type { Material } from '../../src/keys/material.ts'
+import type { Owner, Specification } from '../../src/keys/materials.ts'
+import type { CustodyOptions } from '../../src/keys/opening.ts'
+import { Database } from '../../src/store/database.ts'
+import { createDatabase } from '../support/database.ts'
+import type { TestToken } from '../support/token.ts'
+
+export const log = pino({ level: 'silent' })
+export const clock = systemClock
+export const none = new AbortController().signal
+
+export function openHsm(token: TestToken, executor: 'inline' | 'threads' = 'inline'): Promise<Hsm> {
+  return Hsm.open({
+    library: token.library,
+    token: { serial: token.serial },
+    pin: token.pin,
+    executor,
+    log,
+    clock,
+    stateDirectory: token.directory,
+    onFatal: (reason) => {
+      throw reason
+    },
+  })
+}
+
+/** A process's view of one schema: its own connections, registered so that it caches. */
+export class Place implements AsyncDisposable {
+  readonly url: string
+  readonly database: Database
+  readonly #drop: (() => Promise<void>) | undefined
+
+  private constructor(url: string, database: Database, drop?: () => Promise<void>) {
+    this.url = url
+    this.database = database
+    this.#drop = drop
+  }
+
+  static async fresh(): Promise<Place> {
+    const schema = await createDatabase()
+    const place = await Place.at(schema.url, async () => schema[Symbol.asyncDispose]())
+    await place.database.migrate()
+    return place
+  }
+
+  static async at(url: string, drop?: () => Promise<void>): Promise<Place> {
+    return new Place(url, await Database.open({ url, poolSize: 4, log, clock }), drop)
+  }
+
+  /** Runs one SQL statement as the database's owner could. */
+  async sql(statement: string, values: (string | number | Buffer | null)[] = []): Promise<RowDataPacket[]> {
+    const { searchParams, pathname } = new URL(this.url)
+    const socketPath = searchParams.get('socketPath') ?? ''
+    const connection = await createConnection({ user: 'root', socketPath, database: pathname.slice(1) })
+    try {
+      const [rows] = await connection.query<RowDataPacket[]>(statement, values)
+      return rows
+    } finally {
+      await connection.end()
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.database[Symbol.asyncDispose]()
+    await this.#drop?.()
+  }
+}
+
+type Overrides = Partial<CustodyOptions>
+
+export const options = (hsm: Hsm, database: Database, overrides: Overrides = {}): CustodyOptions => ({
+  ...{ hsm, database, clock, log, strict: false, fips: false, handleLimit: 100, residentLimit: 3 },
+  ...overrides,
+})
+
+export const initialising = (
+  hsm: Hsm,
+  database: Database,
+  overrides: Partial<InitialiseOptions> = {},
+): InitialiseOptions => ({ ...options(hsm, database), kek: 'generate', name: 'test', ...overrides })
+
+/** A cluster that was initialised and opened, as a worker has it. */
+export async function openCluster(hsm: Hsm, place: Place, overrides: Overrides = {}): Promise<Custody> {
+  await initialise(initialising(hsm, place.database, overrides))
+  return reopen(hsm, place, overrides)
+}
+
+export async function reopen(hsm: Hsm, place: Place, overrides: Overrides = {}): Promise<Custody> {
+  const custody = await Custody.open(options(hsm, place.database, overrides))
+  await place.database.start()
+  return custody
+}
+
+/** Makes and stores one key part. */
+export async function makeKey(
+  custody: Custody,
+  database: Database,
+  algorithm: string,
+  more: Partial<Specification> = {},
+  owner: Partial<Owner> = {},
+): Promise<Material> {
+  const draft = await custody.materials.prepare({ algorithm, exportable: false, part: 'key', createdBy: 'me', ...more })
+  const whose = { mount: '', key: randomUUID(), version: 1, ...owner }
+  const row = await database.transaction((tx) => custody.materials.insert(tx, draft, whose))
+  return custody.materials.fetch(row.id)
+}
