@@ -1,0 +1,117 @@
+import type { Capability } from '../../route.ts'
+import { memo } from '../memo.ts'
+import { type Capabilities, DENY, unite } from './capability.ts'
+import type { Policy } from './parse.ts'
+
+/** What the policies of one token say together about one path text. */
+export interface Rule {
+  readonly path: string
+  readonly capabilities: Capabilities
+  /** Names of the policies in which the path stands. */
+  readonly policies: readonly string[]
+}
+
+/** A rule that covers more than one path. */
+interface Pattern {
+  readonly rule: Rule
+  /** Position of the first `+` segment or of the closing `*`. */
+  readonly firstWildcard: number
+  readonly prefix: boolean
+  readonly plusSegments: number
+  /** The path text without its closing `*`. */
+  readonly text: string
+  readonly matches: (path: string) => boolean
+}
+
+/** Everything a token may do, ready to be asked. Immutable, except that it remembers its answers. */
+export interface Acl {
+  readonly root: boolean
+  readonly exact: ReadonlyMap<string, Rule>
+  /** Highest priority first, so that the first match decides. */
+  readonly patterns: readonly Pattern[]
+  readonly remembered: { readonly plain: RuleMemo; readonly list: RuleMemo }
+}
+
+type RuleMemo = ReturnType<typeof memo<Rule | null>>
+
+/** Paths remembered per policy set and kind; a key name is in the path, so this bounds hot keys, not policies. */
+const REMEMBERED = 512
+
+const empty = () => ({ plain: memo<Rule | null>(REMEMBERED), list: memo<Rule | null>(REMEMBERED) })
+
+/** Everything is allowed. */
+export const rootAcl: Acl = { root: true, exact: new Map(), patterns: [], remembered: empty() }
+
+/**
+ * @param policies what the token's policies say, by name; the same path in several is the union of their capabilities,
+ *   and a `deny` in one of them leaves only that
+ */
+export function compile(policies: ReadonlyMap<string, Policy>): Acl {
+  const rules = new Map<string, Rule>()
+  for (const [name, { paths }] of policies)
+    for (const { path, capabilities } of paths) {
+      const known = rules.get(path)
+      rules.set(path, {
+        path,
+        capabilities: unite(known?.capabilities ?? 0, capabilities),
+        policies: known ? [...new Set([...known.policies, name])] : [name],
+      })
+    }
+  const exact = new Map([...rules].filter(([path]) => !isPattern(path)))
+  const patterns = [...rules.values()].filter(({ path }) => isPattern(path)).map(pattern)
+  return { root: false, exact, patterns: patterns.sort(byPriority), remembered: empty() }
+}
+
+const isPattern = (path: string): boolean => path.endsWith('*') || path.split('/').includes('+')
+
+const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')
+
+function pattern(rule: Rule): Pattern {
+  const prefix = rule.path.endsWith('*')
+  const text = prefix ? rule.path.slice(0, -1) : rule.path
+  const segments = text.split('/')
+  const plusSegments = segments.filter((segment) => segment === '+').length
+  if (plusSegments === 0)
+    return { rule, firstWildcard: text.length, prefix, plusSegments, text, matches: (path) => path.startsWith(text) }
+  // `+` is one whole segment, possibly empty; without a closing `*` the path must end where the text ends.
+  const source = segments.map((segment) => (segment === '+' ? '[^/]*' : escaped(segment))).join('/')
+  const expression = new RegExp(`^${source}${prefix ? '' : '$'}`)
+  const firstWildcard = segments.slice(0, segments.indexOf('+')).reduce((at, segment) => at + segment.length + 1, 0)
+  return { rule, firstWildcard, prefix, plusSegments, text, matches: (path) => expression.test(path) }
+}
+
+/** Vault's five rules; the first difference decides. The longest matching plain prefix follows from the first. */
+function byPriority(one: Pattern, other: Pattern): number {
+  return (
+    other.firstWildcard - one.firstWildcard ||
+    Number(one.prefix) - Number(other.prefix) ||
+    one.plusSegments - other.plusSegments ||
+    other.text.length - one.text.length ||
+    (one.text < other.text ? 1 : -1)
+  )
+}
+
+/** Whether the rule says `deny` in so many words. */
+export const denies = (rule: Rule): boolean => rule.capabilities === DENY
+
+/**
+ * The one rule that decides about a path: exact before patterns; a listing, whose path ends in a slash, falls back to
+ * the path without it.
+ */
+export function ruleFor(acl: Acl, path: string, capability: Capability): Rule | null {
+  const listing = capability === 'list'
+  const remembered = listing ? acl.remembered.list : acl.remembered.plain
+  const known = remembered.get(path)
+  if (known !== undefined) return known
+  const bare = listing && path.endsWith('/') ? path.slice(0, -1) : undefined
+  const rule =
+    acl.exact.get(path) ??
+    (bare === undefined ? undefined : acl.exact.get(bare)) ??
+    firstMatch(acl, path) ??
+    (bare === undefined ? undefined : firstMatch(acl, bare)) ??
+    null
+  remembered.set(path, rule)
+  return rule
+}
+
+const firstMatch = (acl: Acl, path: string): Rule | undefined => acl.patterns.find(({ matches }) => matches(path))?.rule

@@ -1,0 +1,45 @@
+import type { Capability } from '../../route.ts'
+import { bit, type Capabilities, capabilityNames } from './capability.ts'
+import { type Acl, denies, type Rule, ruleFor } from './compile.ts'
+
+/** The answer of the policies, with what a refusal needs to explain itself. */
+export interface Verdict {
+  readonly allowed: boolean
+  /** The rule that decided; null when no rule covers the path, and for root. */
+  readonly rule: Rule | null
+  /** What was needed and is not granted; empty when allowed. */
+  readonly missing: readonly Capability[]
+}
+
+const none: readonly Capability[] = []
+const granted: Verdict = { allowed: true, rule: null, missing: none }
+
+/**
+ * Whether `capability` (and sudo, where the route needs it) is granted on a path.
+ * @param path canonical, no /v1/, no leading slash; a listing's ends in a slash
+ */
+export function decide(acl: Acl, capability: Capability, path: string, sudo = false): Verdict {
+  if (acl.root) return granted
+  const rule = ruleFor(acl, path, capability)
+  const needed: Capabilities = bit(capability) | (sudo ? bit('sudo') : 0)
+  const missing = rule ? needed & ~rule.capabilities : needed
+  if (missing === 0) return { allowed: true, rule, missing: none }
+  return { allowed: false, rule, missing: capabilityNames(missing) }
+}
+
+/** What sys/capabilities says of a path: sorted names, `root` alone, or `deny` alone. */
+export function capabilities(acl: Acl, path: string): (Capability | 'root')[] {
+  if (acl.root) return ['root']
+  // As a listing, so that a directory's path is answered by the same rules as a request to list it.
+  const rule = ruleFor(acl, path, 'list')
+  return rule && rule.capabilities !== 0 ? capabilityNames(rule.capabilities) : ['deny']
+}
+
+/** One sentence for a refusal: which rule said no, and what would satisfy it. */
+export function explain({ rule, missing }: Verdict, path: string): string {
+  const needs = missing.map((name) => `"${name}"`).join(' and ')
+  if (rule === null) return `no policy of this token has a rule for path "${path}", which needs ${needs}`
+  const where = `path "${rule.path}" in policy ${rule.policies.map((name) => `"${name}"`).join(', ')}`
+  if (denies(rule)) return `${where} denies "${path}"`
+  return `${where} decides about "${path}" and does not grant ${needs}`
+}

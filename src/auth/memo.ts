@@ -1,0 +1,25 @@
+/**
+ * A bounded memory of pure answers: two generations, the older dropped whole when the younger is full. A hit costs one
+ * Map look-up, and whoever asks for ever new keys cannot push out what is asked for again and again.
+ */
+export function memo<V>(limit: number): { get(key: string): V | undefined; set(key: string, value: V): void } {
+  let young = new Map<string, V>()
+  let old = new Map<string, V>()
+  const set = (key: string, value: V): void => {
+    if (young.size >= limit) {
+      old = young
+      young = new Map()
+    }
+    young.set(key, value)
+  }
+  return {
+    set,
+    get(key) {
+      const value = young.get(key)
+      if (value !== undefined) return value
+      const older = old.get(key)
+      if (older !== undefined) set(key, older)
+      return older
+    },
+  }
+}

@@ -1,0 +1,164 @@
+import type { Clock } from '../clock.ts'
+import { ApiError, badRequest } from '../errors.ts'
+import type { MaybePromise } from '../route.ts'
+import type { SealedAccess } from '../store/access.ts'
+import type { CoherentCache } from '../store/cache.ts'
+import type { Database } from '../store/database.ts'
+import { DuplicateRow } from '../store/faults.ts'
+import type { GroupInsert } from '../store/group.ts'
+import type { New } from '../store/table.ts'
+import { fingerprint, type GuessFilter, guessFilter, isAccessor } from './credential.ts'
+import { renewedUntil } from './lifetime.ts'
+import { memo } from './memo.ts'
+import { type OnRevoke, revokeTree } from './revoke.ts'
+import { type CredentialKeys, type NewToken, prepareToken, type TokenRow, tokenTable } from './token.ts'
+
+export interface TokensOptions {
+  readonly database: Database
+  readonly keys: CredentialKeys
+  readonly clock: Clock
+  /** The database's present epoch: tokens written in an earlier one are void. */
+  readonly epoch: number
+  readonly onRevoke: OnRevoke
+}
+
+const CACHED = 10_000
+/** Every request walks up its token's tree, so the tree's height is bounded. */
+const MAX_DEPTH = 32
+/** Key of the one entry that says whether custom credentials exist. */
+const CUSTOM = 'custom'
+
+/** Service tokens: who holds one, and until when. */
+export class Tokens {
+  readonly #options: TokensOptions
+  readonly #filter: GuessFilter
+  readonly #table: SealedAccess<typeof tokenTable>
+  readonly #inserts: GroupInsert<typeof tokenTable>
+  readonly #rows: CoherentCache<TokenRow>
+  readonly #customs: CoherentCache<{ readonly exist: boolean }>
+  /** Row ids by fingerprint of the credential. Which row it is never changes while the row lives: nothing to cohere. */
+  readonly #ids = memo<string>(CACHED)
+
+  constructor(options: TokensOptions) {
+    const { database } = options
+    const table = tokenTable.name
+    this.#options = options
+    this.#filter = guessFilter(options.keys.audit.guess)
+    this.#table = database.table(tokenTable)
+    this.#inserts = database.group(tokenTable)
+    this.#rows = database.cache({ table, limit: CACHED, load: (q, id) => this.#table.get(q, id) })
+    this.#customs = database.cache({
+      table,
+      limit: 1,
+      load: async (q) => ({ exist: (await this.#table.count(q, { type: 'custom' })) > 0 }),
+    })
+  }
+
+  /**
+   * @throws ApiError 400 for a custom text that is taken or not allowed, or a tree too high; 403 when the parent is gone
+   */
+  async create(token: NewToken): Promise<{ credential: string; row: TokenRow }> {
+    if (token.parent !== null) await this.#checkParent(token.parent.id)
+    const { credential, row } = await prepareToken(this.#options.keys, this.#options.clock.wall(), token)
+    const insert = token.custom === undefined ? this.#inserts.insert(row) : this.#insertCustom(row)
+    return { credential, row: await insert }
+  }
+
+  /** The living token of a credential. Synchronous when the token and those above it are cached. */
+  lookup(credential: string): MaybePromise<TokenRow | undefined> {
+    const print = fingerprint(credential)
+    const id = this.#ids.get(print)
+    const row = id === undefined ? undefined : this.#rows.peek(id)
+    if (row !== undefined) return this.#living(row)
+    const kind = this.#filter.screen(credential)
+    return kind === 'forged' ? undefined : this.#find(credential, print, kind === 'custom')
+  }
+
+  /** A living token by its id. */
+  async get(id: string): Promise<TokenRow | undefined> {
+    const row = await this.#rows.get(id)
+    return row && this.#living(row)
+  }
+
+  /** A living token by its accessor. */
+  async withAccessor(accessor: string): Promise<TokenRow | undefined> {
+    if (!isAccessor(accessor)) return undefined
+    const row = await this.#options.database.read((q) => this.#table.find(q, { accessor }))
+    return row && this.get(row.id)
+  }
+
+  /**
+   * Gives a token more time; effective everywhere before it resolves.
+   * @param increment seconds asked for; 0 asks for the ttl it was made with
+   * @throws ApiError 400
+   */
+  async renew(id: string, increment: number): Promise<{ row: TokenRow; warnings: string[] }> {
+    const { database, clock } = this.#options
+    return database.transaction(async (tx) => {
+      const now = clock.wall()
+      const old = await this.#table.get(tx, id)
+      if (old === undefined || !this.#usable(old)) throw badRequest('token not found')
+      if (!old.renewable) throw badRequest('lease is not renewable')
+      const { expiresAt, warnings } = renewedUntil(old, increment, now)
+      const row = await this.#table.update(tx, old, { expiresAt, lastRenewalAt: now })
+      tx.touch(tokenTable.name, id)
+      return { row, warnings }
+    })
+  }
+
+  /** Revokes a token and its descendants; none of them works anywhere once this resolves. */
+  revoke(id: string): Promise<void> {
+    return revokeTree(this.#options, id)
+  }
+
+  async #find(credential: string, print: string, custom: boolean): Promise<TokenRow | undefined> {
+    if (custom && !(await this.#customs.get(CUSTOM))?.exist) return undefined
+    const hash = await this.#options.keys.tokenMac(Buffer.from(credential))
+    const found = await this.#options.database.read((q) => this.#table.find(q, { hash }))
+    if (found === undefined) return undefined
+    this.#ids.set(print, found.id)
+    return this.get(found.id)
+  }
+
+  #living(row: TokenRow): MaybePromise<TokenRow | undefined> {
+    for (let at = row; this.#usable(at); ) {
+      if (at.parent === null) return row
+      const parent = this.#rows.peek(at.parent)
+      if (parent === undefined) return this.#livingAbove(at.parent).then((alive) => (alive ? row : undefined))
+      at = parent
+    }
+    return undefined
+  }
+
+  async #livingAbove(id: string): Promise<boolean> {
+    const row = await this.#rows.get(id)
+    return row !== undefined && this.#usable(row) && (row.parent === null || (await this.#livingAbove(row.parent)))
+  }
+
+  #usable({ state, epoch, expiresAt }: TokenRow): boolean {
+    const { clock, epoch: present } = this.#options
+    return state === 'active' && epoch >= present && (expiresAt === null || expiresAt > clock.wall())
+  }
+
+  async #checkParent(parent: string): Promise<void> {
+    let at = await this.#rows.get(parent)
+    for (let height = 1; at !== undefined && this.#usable(at); height++) {
+      if (height === MAX_DEPTH) throw badRequest(`tokens may not descend from each other more than ${MAX_DEPTH} times`)
+      if (at.parent === null) return
+      at = await this.#rows.get(at.parent)
+    }
+    throw new ApiError(403, 'permission denied')
+  }
+
+  async #insertCustom(row: New<typeof tokenTable>): Promise<TokenRow> {
+    try {
+      return await this.#options.database.transaction((tx) => {
+        tx.touch(tokenTable.name, CUSTOM)
+        return this.#table.insert(tx, row)
+      })
+    } catch (error) {
+      if (error instanceof DuplicateRow) throw badRequest('cannot create a token with a duplicate ID')
+      throw error
+    }
+  }
+}

@@ -1,0 +1,134 @@
+import { describe, expect, test } from 'vitest'
+import { newLifetime, renewedUntil, SYSTEM_TTL_SECONDS } from '../../src/auth/lifetime.ts'
+import { type Asked, grant } from '../../src/auth/methods/grant.ts'
+import type { TokenRow } from '../../src/auth/token.ts'
+
+const parent = (fields: Partial<TokenRow>): TokenRow => ({
+  id: 'parent',
+  namespace: '',
+  mount: '',
+  rev: 1,
+  epoch: 1,
+  hash: Buffer.alloc(32),
+  accessor: 'a',
+  parent: null,
+  path: 'auth/token/create',
+  policies: ['app', 'default'],
+  meta: null,
+  displayName: 'token',
+  type: 'service',
+  orphan: true,
+  renewable: true,
+  ttlSeconds: 60,
+  explicitMaxTtlSeconds: 0,
+  periodSeconds: 0,
+  numUses: 0,
+  createdAt: 0,
+  expiresAt: 60_000,
+  lastRenewalAt: null,
+  state: 'active',
+  ...fields,
+})
+
+const root = parent({ policies: ['root'], expiresAt: null, ttlSeconds: 0 })
+const policies = (asked: Asked, from: TokenRow, privileged = false) => grant(asked, from, privileged).token.policies
+
+describe('a child token', () => {
+  test('has its parent’s policies or fewer, unless the parent has sudo', () => {
+    expect(policies({}, parent({}))).toEqual(['app', 'default'])
+    expect(policies({ policies: ['APP '] }, parent({}))).toEqual(['app', 'default'])
+    expect(policies({ policies: ['app'], no_default_policy: true }, parent({}))).toEqual(['app'])
+    expect(policies({ policies: ['app'] }, parent({ policies: ['app'] }))).toEqual(['app'])
+    expect(() => policies({ policies: ['app', 'other'] }, parent({}))).toThrow(
+      'child policies must be subset of parent',
+    )
+    expect(() => policies({ policies: ['root'] }, parent({}))).toThrow('child policies must be subset of parent')
+    expect(policies({ policies: ['other'] }, parent({}), true)).toEqual(['default', 'other'])
+    expect(policies({ policies: [''] }, parent({}), true)).toEqual(['app', 'default'])
+  })
+
+  test('is root only under root, and then nothing else', () => {
+    expect(() => policies({ policies: ['Root'] }, parent({}), true)).toThrow(
+      'root tokens may not be created without parent token being root',
+    )
+    expect(policies({ policies: ['app', 'root'] }, root, true)).toEqual(['root'])
+    expect(policies({}, root, true)).toEqual(['root'])
+    expect(policies({ policies: ['app'] }, root, true)).toEqual(['app', 'default'])
+  })
+
+  test('lives for ever only as root under a root that does', () => {
+    expect(grant({}, root, true).token).toMatchObject({ ttlSeconds: 0, renewable: false, parent: root })
+    expect(grant({ ttl: 60 }, root, true).token).toMatchObject({ ttlSeconds: 60, renewable: true })
+    const expiring = parent({ policies: ['root'] })
+    expect(() => grant({}, expiring, true)).toThrow('expiring root tokens cannot create non-expiring root tokens')
+    expect(grant({ policies: ['app'] }, root, true).token.ttlSeconds).toBe(SYSTEM_TTL_SECONDS)
+  })
+
+  test('is an orphan, periodic or of a chosen text only by privilege', () => {
+    for (const [asked, text] of [
+      [{ id: 'x' }, 'specify token id'],
+      [{ no_parent: true }, 'create orphan token'],
+      [{ period: 60 }, 'create periodic token'],
+    ] as const) {
+      expect(() => grant(asked, parent({}), false)).toThrow(`root or sudo privileges required to ${text}`)
+      expect(() => grant(asked, parent({}), true)).not.toThrow()
+    }
+    expect(grant({ no_parent: true }, root, true).token.parent).toBeNull()
+  })
+
+  test('of a kind not built is refused, never made as another', () => {
+    expect(() => grant({ num_uses: 1 }, root, true)).toThrow('num_uses')
+    expect(() => grant({ type: 'batch' }, root, true)).toThrow('batch')
+    expect(() => grant({ type: 'x' }, root, true)).toThrow('type')
+    expect(() => grant({ entity_alias: 'x' }, root, true)).toThrow('entity_alias')
+    expect(() => grant({}, parent({ numUses: 3 }), true)).toThrow('restricted use token cannot generate child tokens')
+  })
+
+  test('shows its name as the reference does', () => {
+    const name = (display_name?: string) =>
+      grant(display_name === undefined ? {} : { display_name }, root, true).token.displayName
+    expect([name(), name('foo bar'), name('a.b!')]).toEqual(['token', 'token-foo-bar', 'token-a-b'])
+  })
+})
+
+describe('a lifetime', () => {
+  const life = (ttlSeconds = 0, explicitMaxTtlSeconds = 0, periodSeconds = 0) => ({
+    ttlSeconds,
+    explicitMaxTtlSeconds,
+    periodSeconds,
+  })
+
+  test('is the default, and never longer than the system or the explicit maximum, which it says', () => {
+    expect(newLifetime(life(), false)).toMatchObject({ ttlSeconds: SYSTEM_TTL_SECONDS, warnings: [] })
+    expect(newLifetime(life(), true).ttlSeconds).toBe(0)
+    expect(newLifetime(life(0, 100), false)).toMatchObject({ ttlSeconds: 100, warnings: [] })
+    expect(newLifetime(life(0, 100), true).ttlSeconds).toBe(100)
+    expect(newLifetime(life(200, 100), false)).toMatchObject({
+      ttlSeconds: 100,
+      warnings: ['TTL of "3m20s" exceeded the effective max_ttl of "1m40s"; TTL value is capped accordingly'],
+    })
+    expect(newLifetime(life(SYSTEM_TTL_SECONDS + 1), false).warnings).toEqual([
+      'TTL of "768h0m1s" exceeded the effective max_ttl of "768h0m0s"; TTL value is capped accordingly',
+    ])
+    expect(newLifetime(life(0, SYSTEM_TTL_SECONDS * 2), false)).toMatchObject({
+      explicitMaxTtlSeconds: SYSTEM_TTL_SECONDS,
+    })
+    expect(newLifetime(life(5, 0, 600), false)).toMatchObject({ ttlSeconds: 600, periodSeconds: 600 })
+  })
+
+  test('renewed stays within the longest life counted from creation, unless it is periodic', () => {
+    const made = { createdAt: 1_000_000 }
+    const at = (seconds: number) => made.createdAt + seconds * 1000
+    expect(renewedUntil({ ...life(60), ...made }, 0, at(30)).expiresAt).toBe(at(90))
+    expect(renewedUntil({ ...life(60), ...made }, 10, at(30)).expiresAt).toBe(at(40))
+    expect(renewedUntil({ ...life(60, 80), ...made }, 0, at(30))).toMatchObject({
+      expiresAt: at(80),
+      warnings: [expect.stringContaining('capped')],
+    })
+    expect(renewedUntil({ ...life(60), ...made }, 2 * SYSTEM_TTL_SECONDS, at(30)).expiresAt).toBe(
+      at(SYSTEM_TTL_SECONDS),
+    )
+    expect(renewedUntil({ ...life(60, 0, 60), ...made }, 5, at(9_000_000)).expiresAt).toBe(at(9_000_060))
+    expect(renewedUntil({ ...life(60, 100, 60), ...made }, 5, at(90)).expiresAt).toBe(at(100))
+  })
+})
