@@ -1,0 +1,119 @@
+import type { IncomingMessage, Server } from 'node:http'
+import type { Socket } from 'node:net'
+
+/*
+ * Node's HTTP parser answers 400 to the method LIST before anybody is asked. Here `LIST ` is rewritten to `LINK ` (as long,
+ * and known to the parser) in front of it, and that one message is given the method LIST; a real LINK stays one.
+ *
+ * Why nothing can be smuggled: bytes change only where Node's own parser has finished one message and not begun the next,
+ * so they belong to no body and no header. A chunk is cut before each `LIST `, and the part before the cut is fed first:
+ * the parser itself has then said where its message ends. Everything else goes through as it came.
+ */
+
+/** What this file takes from inside Node; listproof.ts shows at start that it is still so. */
+interface Parser {
+  onIncoming: (request: IncomingMessage, keepAlive: boolean) => unknown
+  readonly constructor: { readonly kOnMessageBegin: number }
+  /** Callbacks by number. Node clears this one, and onIncoming, when the connection ends. */
+  [kOnMessageBegin: number]: () => void
+}
+
+const verb = Buffer.from('LIST ')
+const known = Buffer.from('LINK ')
+
+/** Cuts of one chunk that met the middle of a message. A LIST behind them in that chunk is answered 400. */
+const maxFalseCuts = 32
+
+/** Lets a server (plain or TLS, not yet listening) take the method LIST on every connection. */
+export function acceptListVerb(server: Server): void {
+  // After Node's own listener of the same event, which has made the parser by then.
+  server.on('setSecureContext' in server ? 'secureConnection' : 'connection', takeOver)
+}
+
+function takeOver(socket: Socket & { readonly parser?: Parser | null }): void {
+  const { parser } = socket
+  const [execute] = socket.listeners('data')
+  if (!parser || execute === undefined) throw new Error('this Node hands sockets over differently')
+
+  let message: IncomingMessage | 'begun' | undefined
+  let rewritten = false
+  /** Bytes of `LIST ` at the end of the last chunk. The first of them is fed, so that Node's timers see a request. */
+  let held = 0
+
+  const betweenMessages = () => message === undefined || (message !== 'begun' && message.complete)
+  parser[parser.constructor.kOnMessageBegin] = () => {
+    message = 'begun'
+  }
+  const { onIncoming } = parser
+  parser.onIncoming = (request, keepAlive) => {
+    message = request
+    if (rewritten) request.method = 'LIST'
+    rewritten = false
+    return onIncoming(request, keepAlive)
+  }
+
+  /** @returns whether the connection still stands */
+  const feed = (bytes: Buffer): boolean => {
+    execute.call(socket, bytes)
+    return socket.parser === parser && !socket.destroyed
+  }
+
+  const receive = (chunk: Buffer): void => {
+    const bytes = held === 0 ? chunk : unhold(chunk)
+    if (bytes === undefined) return
+    let fed = 0
+    let falseCuts = 0
+    let cut = nextCut(bytes, 0)
+    while (cut >= 0 && falseCuts < maxFalseCuts) {
+      if (cut > fed) {
+        if (!feed(bytes.subarray(fed, cut))) return
+        fed = cut
+        // A client that sends and does not read: Node has paused the parser, which must not be fed now.
+        if (socket.isPaused()) {
+          socket.unshift(bytes.subarray(cut))
+          return
+        }
+      }
+      if (!betweenMessages()) falseCuts++
+      else if (bytes.length - cut < verb.length) {
+        held = bytes.length - cut
+        feed(bytes.subarray(cut, cut + 1))
+        return
+      } else {
+        known.copy(bytes, cut)
+        rewritten = true
+      }
+      cut = nextCut(bytes, cut + 1)
+    }
+    feed(bytes.subarray(fed))
+  }
+
+  /** What is still to be fed, now that more of what may be `LIST ` is here; undefined while it is not decided. */
+  const unhold = (chunk: Buffer): Buffer | undefined => {
+    const rest = verb.subarray(held)
+    const shared = Math.min(rest.length, chunk.length)
+    const same = rest.compare(chunk, 0, shared, 0, shared) === 0
+    if (same && chunk.length < rest.length) {
+      held += chunk.length
+      return undefined
+    }
+    const begun = (same ? known : verb).subarray(1, held)
+    held = 0
+    rewritten = same
+    if (same) known.copy(chunk, 0, known.length - rest.length)
+    return Buffer.concat([begun, chunk])
+  }
+
+  socket.removeListener('data', execute as (chunk: Buffer) => void)
+  socket.on('data', receive)
+}
+
+/** Where the next `LIST `, or a beginning of it at the very end, stands; −1 for nowhere. */
+function nextCut(bytes: Buffer, from: number): number {
+  const whole = bytes.indexOf(verb, from)
+  if (whole >= 0) return whole
+  for (let length = Math.min(verb.length - 1, bytes.length - from); length > 0; length--) {
+    if (verb.compare(bytes, bytes.length - length, bytes.length, 0, length) === 0) return bytes.length - length
+  }
+  return -1
+}

@@ -1,0 +1,106 @@
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import Koa from 'koa'
+import type { Logger } from '../log.ts'
+import type { Pipeline, RawReply } from '../request/exchange.ts'
+import { splitTarget } from '../request/path.ts'
+import { readBody } from './body.ts'
+
+export interface EdgeOptions {
+  readonly pipeline: Pipeline
+  readonly log: Logger
+  readonly maxRequestBytes: number
+  /** Whether this is TLS, so that browsers are told to stay with it. */
+  readonly secure: boolean
+  /** Whether the listener is closing: answers then end their connection. */
+  readonly closing: () => boolean
+  /** DER of what the client of a connection presented. */
+  readonly clientCertificate: (request: IncomingMessage) => Uint8Array | undefined
+}
+
+const tooLarge: RawReply = {
+  status: 413,
+  headers: ['Cache-Control', 'no-store', 'Content-Type', 'application/json'],
+  body: '{"errors":["http: request body too large"]}\n',
+}
+const broken: RawReply = {
+  status: 500,
+  headers: tooLarge.headers,
+  body: '{"errors":["1 error occurred:\\n\\t* internal error\\n\\n"]}\n',
+}
+
+/**
+ * One Koa application with one middleware: it reads the request, gives it to the pipeline and writes the answer once.
+ * @returns the listener for a node:http server
+ */
+export function createEdge(options: EdgeOptions): RequestListener {
+  const app = new Koa()
+  // Broken connections come here too; whoever caused one has gone.
+  app.on('error', (error) => options.log.debug({ err: error }, 'a connection failed'))
+  app.use((context) => {
+    // The answer is written below, in one call, past Koa's own writer.
+    context.respond = false
+    serve(options, context.req, context.res)
+  })
+  return app.callback()
+}
+
+function serve(options: EdgeOptions, request: IncomingMessage, response: ServerResponse): void {
+  readBody(request, options.maxRequestBytes, (body) => {
+    if (body === undefined) {
+      refuseBody(options, request, response)
+      return
+    }
+    const reply = options.pipeline.handle({
+      id: randomUUID(),
+      method: request.method ?? '',
+      ...splitTarget(request.url ?? ''),
+      headers: request.headers,
+      body,
+      remoteAddress: request.socket.remoteAddress ?? '',
+      clientCertificate: options.clientCertificate(request),
+    })
+    if (reply instanceof Promise) reply.then((done) => write(options, response, done))
+    else write(options, response, reply)
+  })
+}
+
+function write(options: EdgeOptions, response: ServerResponse, reply: RawReply): void {
+  try {
+    response.writeHead(reply.status, headersOf(options, reply))
+    response.end(reply.body)
+  } catch (error) {
+    // A header that HTTP does not allow: a fault of whoever made the reply.
+    options.log.error({ err: error }, 'an answer could not be written')
+    if (response.headersSent) response.destroy()
+    else response.writeHead(broken.status, headersOf(options, broken)).end(broken.body)
+  }
+}
+
+function headersOf(options: EdgeOptions, reply: RawReply): string[] {
+  const headers = [...reply.headers]
+  if (reply.status !== 204 && reply.status !== 304) {
+    headers.push('Content-Length', String(Buffer.byteLength(reply.body)))
+  }
+  if (options.secure) headers.push('Strict-Transport-Security', 'max-age=31536000; includeSubDomains')
+  if (options.closing()) headers.push('Connection', 'close')
+  return headers
+}
+
+/** How long a client that sends too much may go on before it is cut off. */
+const lingerMilliseconds = 1000
+
+/**
+ * Answers 413 and ends the connection a moment later: a connection closed at once, with bytes of the body still coming,
+ * is reset, and the client would never read why.
+ */
+function refuseBody(options: EdgeOptions, request: IncomingMessage, response: ServerResponse): void {
+  const end = (): void => {
+    clearTimeout(timer)
+    response.end()
+  }
+  const timer = setTimeout(end, lingerMilliseconds)
+  request.resume().once('end', end).once('close', end)
+  response.writeHead(tooLarge.status, [...headersOf({ ...options, closing: () => true }, tooLarge)])
+  response.write(tooLarge.body)
+}

@@ -1,0 +1,168 @@
+import type { Lenient } from '../field.ts'
+import { goFalse, goTrue } from './input.ts'
+
+/** Ends the conversion with a reason that never repeats the value: it may be a secret. */
+export type Refuse = (reason: string) => never
+
+/**
+ * Converts one value as Vault's clients may spell it (the reference's weak decoding) to the type a field declares.
+ * @param value as parsed from JSON, a form or a query; never null
+ */
+export function convert(lenient: Lenient, value: unknown, refuse: Refuse): unknown {
+  switch (lenient) {
+    case 'string':
+      return toText(value, refuse)
+    case 'integer':
+      return toInteger(value, refuse)
+    case 'boolean':
+      return toBoolean(value, refuse)
+    case 'duration':
+      return toSeconds(value, refuse)
+    case 'time':
+      return toMilliseconds(value, refuse)
+    case 'list':
+      return (Array.isArray(value) ? value : [value]).map((item) => toText(item, refuse))
+    case 'commaList':
+      return toCommaList(value, refuse)
+    case 'map':
+      return toMap(value, refuse)
+    case 'raw':
+      return value
+  }
+}
+
+const kindOf = (value: unknown): string =>
+  value === null
+    ? 'null'
+    : Array.isArray(value)
+      ? 'a list'
+      : typeof value === 'object'
+        ? 'an object'
+        : `a ${typeof value}`
+
+function toText(value: unknown, refuse: Refuse): string {
+  if (typeof value === 'string') return value
+  if (typeof value === 'boolean') return value ? '1' : '0'
+  if (typeof value !== 'number') return refuse(`expected a string, got ${kindOf(value)}`)
+  // JSON.parse has rounded it already; the text that was sent is gone.
+  if (Number.isInteger(value) && !Number.isSafeInteger(value)) return refuse('the number is too large; send it as text')
+  return String(value)
+}
+
+/** Go's base 0 without underscores. */
+const integerText = /^[+-]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)$/
+
+function toInteger(value: unknown, refuse: Refuse): number {
+  if (typeof value === 'boolean') return value ? 1 : 0
+  if (value === '') return 0
+  const number = typeof value === 'string' && integerText.test(value) ? goInteger(value) : value
+  if (typeof number !== 'number') return refuse(`expected an integer, got ${kindOf(value)}`)
+  if (!Number.isInteger(number)) return refuse('expected an integer, got a fraction')
+  if (!Number.isSafeInteger(number)) return refuse('the number is out of range')
+  return number === 0 ? 0 : number
+}
+
+function goInteger(text: string): number {
+  const negative = text.startsWith('-')
+  const digits = text.replace(/^[+-]/, '').replace(/^0(?=[0-7])/, '0o')
+  // Through BigInt, because Number('9007199254740993') rounds without a word.
+  const magnitude = BigInt(digits)
+  if (magnitude > BigInt(Number.MAX_SAFE_INTEGER)) return Number.POSITIVE_INFINITY
+  return negative ? -Number(magnitude) : Number(magnitude)
+}
+
+function toBoolean(value: unknown, refuse: Refuse): boolean {
+  if (typeof value === 'boolean') return value
+  if (typeof value === 'number') return value !== 0
+  if (typeof value !== 'string') return refuse(`expected a boolean, got ${kindOf(value)}`)
+  if (value === '' || goFalse.has(value)) return false
+  return goTrue.has(value) || refuse('expected a boolean (true or false), got other text')
+}
+
+const nanosecondsOf: Readonly<Record<string, bigint>> = {
+  ns: 1n,
+  us: 1_000n,
+  µs: 1_000n,
+  μs: 1_000n,
+  ms: 1_000_000n,
+  s: 1_000_000_000n,
+  m: 60_000_000_000n,
+  h: 3_600_000_000_000n,
+}
+const goDuration = /^(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+$/
+const durationPart = /([0-9]*)\.?([0-9]*)(ns|us|µs|μs|ms|s|m|h)/g
+/** A Go duration is an int64 of nanoseconds: 292 years. */
+const maxNanoseconds = 2n ** 63n - 1n
+
+function toSeconds(value: unknown, refuse: Refuse): number {
+  if (value === '') return 0
+  if (typeof value !== 'number' && typeof value !== 'string') return refuse(`expected a duration, got ${kindOf(value)}`)
+  const text = String(value).trim()
+  const negative = text.startsWith('-')
+  const magnitude = text.replace(/^[+-]/, '')
+  const nanoseconds = magnitudeOf(magnitude)
+  if (nanoseconds === undefined) {
+    return refuse(
+      'expected seconds or a duration such as "90s", "1h30m" or "7d", with the units ns, us, ms, s, m, h or d',
+    )
+  }
+  if (nanoseconds > maxNanoseconds) return refuse('the duration is out of range')
+  if (negative && nanoseconds > 0n) return refuse(`cannot provide negative value '${text}'`)
+  return Number(nanoseconds / 1_000_000_000n)
+}
+
+/** Nanoseconds of a duration without sign, undefined when it is none. */
+function magnitudeOf(text: string): bigint | undefined {
+  if (/^[0-9]{1,30}$/.test(text)) return BigInt(text) * 1_000_000_000n
+  if (/^[0-9]{1,30}d$/.test(text)) return BigInt(text.slice(0, -1)) * 86_400_000_000_000n
+  if (text.length > 100 || !goDuration.test(text)) return undefined
+  let sum = 0n
+  for (const [, whole = '', fraction = '', unit = ''] of text.matchAll(durationPart)) {
+    const scale = nanosecondsOf[unit] ?? 0n
+    sum += BigInt(whole || '0') * scale + (BigInt(fraction || '0') * scale) / 10n ** BigInt(fraction.length)
+  }
+  return sum
+}
+
+const rfc3339 = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)$/
+
+function toMilliseconds(value: unknown, refuse: Refuse): number {
+  const seconds = typeof value === 'string' && /^[0-9]{1,15}$/.test(value) ? Number(value) : value
+  const moment =
+    typeof seconds === 'number'
+      ? seconds * 1000
+      : typeof seconds === 'string' && rfc3339.test(seconds) && realDate(seconds)
+        ? Date.parse(seconds)
+        : Number.NaN
+  if (!Number.isSafeInteger(moment)) return refuse('expected a time in RFC 3339 form, or seconds since 1970')
+  return moment
+}
+
+/** Date.parse turns 30 February into 2 March. */
+const realDate = (text: string): boolean => {
+  const [year = 0, month = 0, day = 0] = text.slice(0, 10).split('-').map(Number)
+  return day >= 1 && day <= new Date(Date.UTC(year, month, 0)).getUTCDate()
+}
+
+function toCommaList(value: unknown, refuse: Refuse): string[] {
+  if (Array.isArray(value)) return value.map((item) => toText(item, refuse).trim())
+  const text = toText(value, refuse)
+  return text.trim() === '' ? [] : text.split(',').map((item) => item.trim())
+}
+
+/** The map has no prototype: a key named `__proto__` is a key like any other. */
+function toMap(value: unknown, refuse: Refuse): Readonly<Record<string, string>> {
+  const map: Record<string, string> = Object.create(null)
+  if (value === '') return map
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+    for (const [key, item] of Object.entries(value)) map[key.toWellFormed()] = toText(item ?? '', refuse)
+    return map
+  }
+  for (const item of Array.isArray(value) ? value : [value]) {
+    const pair = toText(item, refuse)
+    const mark = pair.indexOf('=')
+    if (mark < 1) return refuse('expected an object, or a list of "key=value"')
+    map[pair.slice(0, mark)] = pair.slice(mark + 1)
+  }
+  return map
+}

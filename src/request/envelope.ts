@@ -1,0 +1,90 @@
+import { type ApiError, errorLines } from '../errors.ts'
+import { Answer, type Data, type Outcome } from '../route.ts'
+import type { RawReply } from './exchange.ts'
+
+const noStore = ['Cache-Control', 'no-store'] as const
+const json: readonly string[] = [...noStore, 'Content-Type', 'application/json']
+const empty: RawReply = { status: 204, headers: noStore, body: '' }
+
+/**
+ * Turns what `run` returned into the answer: 204, the reference's envelope (keys in its order, `data` sorted, one
+ * newline at the end), a bare object, or bytes as they are.
+ * @param warnings about parameters; they travel only where there is a body
+ * @param said warnings of the route itself; they make a body of their own
+ * @param inject whether the keys of `data` also stand at the top level
+ */
+export function envelope(
+  requestId: string,
+  outcome: Outcome,
+  warnings: readonly string[],
+  said: readonly string[],
+  inject: boolean,
+): RawReply {
+  if (outcome === undefined) {
+    if (said.length === 0) return empty
+    return { status: 200, headers: json, body: wrapped(requestId, null, null, [...said, ...warnings], false) }
+  }
+  const all = said.length === 0 ? warnings : [...said, ...warnings]
+  if (!(outcome instanceof Answer)) {
+    return { status: 200, headers: json, body: wrapped(requestId, outcome, null, all, inject) }
+  }
+  const { status, raw, bare } = outcome
+  if (raw !== undefined) {
+    return { status, headers: extended([...noStore, 'Content-Type', raw.type], outcome.headers), body: raw.body }
+  }
+  const headers = extended(json, outcome.headers)
+  if (bare !== undefined) return { status, headers, body: `${JSON.stringify(bare)}\n` }
+  if (status === 204 || status === 304) return { status, headers: extended(noStore, outcome.headers), body: '' }
+  return { status, headers, body: wrapped(requestId, outcome.data, outcome.auth, all, inject) }
+}
+
+function wrapped(
+  id: string,
+  data: Data | null,
+  auth: Data | null,
+  warnings: readonly string[],
+  inject: boolean,
+): string {
+  const dataText = data === null ? 'null' : JSON.stringify(sorted(data))
+  const warningsText = warnings.length === 0 ? 'null' : JSON.stringify(warnings)
+  const authText = auth === null ? 'null' : JSON.stringify(auth)
+  const head = `{"request_id":"${id}","lease_id":"","renewable":false,"lease_duration":0,"data":${dataText}`
+  const tail = inject && data !== null ? injected(data) : ''
+  return `${head},"wrap_info":null,"warnings":${warningsText},"auth":${authText}${tail}}\n`
+}
+
+const envelopeKeys: ReadonlySet<string> = new Set(
+  'request_id lease_id renewable lease_duration data wrap_info warnings auth'.split(' '),
+)
+
+/** The members of `data` once more, after the envelope's own; those never give way. */
+function injected(data: Data): string {
+  const members = Object.entries(sorted(data)).filter(([key, value]) => !envelopeKeys.has(key) && value !== undefined)
+  return members.map(([key, value]) => `,${JSON.stringify(key)}:${JSON.stringify(value)}`).join('')
+}
+
+/** Go prints a map with its keys sorted. Hot routes return them in order and pay only for the look. */
+function sorted(data: Data): Data {
+  let before = ''
+  for (const key in data) {
+    if (key < before) return Object.fromEntries(Object.entries(data).sort(([a], [b]) => (a < b ? -1 : 1)))
+    before = key
+  }
+  return data
+}
+
+function extended(headers: readonly string[], more: Readonly<Record<string, string>>): readonly string[] {
+  const extra = Object.entries(more)
+  return extra.length === 0 ? headers : [...headers, ...extra.flat()]
+}
+
+/** `{"errors":[…]}`, with `data` beside it where the error carries results (a batch), and warnings where it has some. */
+export function errorReply(error: ApiError): RawReply {
+  const body = {
+    errors: errorLines(error),
+    ...(error.data === undefined ? {} : { data: sorted(error.data) }),
+    ...(error.warnings.length === 0 ? {} : { warnings: error.warnings }),
+  }
+  const retry = error.retryAfterSeconds === undefined ? {} : { 'Retry-After': String(error.retryAfterSeconds) }
+  return { status: error.status, headers: extended(json, retry), body: `${JSON.stringify(body)}\n` }
+}

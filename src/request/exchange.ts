@@ -1,0 +1,31 @@
+import type { MaybePromise } from '../route.ts'
+
+/** A request as the edge hands it over: read completely, nothing of it interpreted. */
+export interface RawRequest {
+  /** UUID, for the envelope and the log. */
+  readonly id: string
+  /** As on the request line: upper case, PUT and unknown methods included. */
+  readonly method: string
+  readonly rawPath: string
+  /** Without the `?`. */
+  readonly query: string
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
+  readonly body: Buffer
+  readonly remoteAddress: string
+  /** DER of the certificate that the TLS client presented, not verified against anything. */
+  readonly clientCertificate: Uint8Array | undefined
+}
+
+/** An answer ready to be written; the edge adds Content-Length and, on TLS, Strict-Transport-Security. */
+export interface RawReply {
+  readonly status: number
+  /** Name, value, name, value … as node:http writes them fastest. */
+  readonly headers: readonly string[]
+  readonly body: string | Uint8Array
+}
+
+/** The whole of request/ to the edge. It never throws and never rejects. */
+export interface Pipeline {
+  handle(request: RawRequest): MaybePromise<RawReply>
+}

@@ -1,0 +1,150 @@
+import { type ApiError, badRequest } from '../errors.ts'
+import type { Lenient } from '../field.ts'
+import { convert, type Refuse } from './convert.ts'
+import type { Input } from './input.ts'
+
+/** One declared field, ready to convert and check. */
+interface Field {
+  readonly name: string
+  readonly lenient: Lenient
+  readonly aliases: readonly string[]
+  readonly minimum: number | undefined
+  readonly maximum: number | undefined
+  readonly values: readonly unknown[] | undefined
+  readonly refuse: Refuse
+}
+
+/** The fields of one route, compiled at start. */
+export interface Fields {
+  /** By name and by alias. */
+  readonly known: ReadonlyMap<string, Field>
+  /** Those that have aliases. */
+  readonly aliased: readonly Field[]
+  /** Names that the URL gives. */
+  readonly captured: ReadonlySet<string>
+}
+
+/** Parameters under their own names, not yet converted, and what the caller should hear about the others. */
+export interface Named {
+  readonly values: Record<string, unknown>
+  readonly warnings: readonly string[]
+}
+
+/**
+ * Reads the declaration of a body that is made of the fields of field.ts.
+ * @param captured names captured from the URL, which win over parameters of the same name
+ * @throws {Error} at start, when a property is no such field or two fields share a name
+ */
+export function compileFields(properties: Readonly<Record<string, object>>, captured: readonly string[]): Fields {
+  const known = new Map<string, Field>()
+  for (const [name, schema] of Object.entries(properties)) {
+    const field = compileField(name, schema)
+    for (const spelling of [name, ...field.aliases]) {
+      if (known.has(spelling)) throw new Error(`two fields answer to the name ${spelling}`)
+      known.set(spelling, field)
+    }
+  }
+  const aliased = [...new Set(known.values())].filter((field) => field.aliases.length > 0)
+  return { known, aliased, captured: new Set(captured) }
+}
+
+/** What the makers of field.ts write into a schema. */
+interface Schema {
+  readonly lenient?: Lenient
+  readonly aliases?: readonly string[]
+  readonly minimum?: number
+  readonly maximum?: number
+  readonly enum?: readonly unknown[]
+}
+
+function compileField(name: string, schema: Schema): Field {
+  if (schema.lenient === undefined) throw new Error(`field ${name} was not made by field.ts`)
+  return {
+    name,
+    lenient: schema.lenient,
+    aliases: schema.aliases ?? [],
+    minimum: schema.minimum,
+    maximum: schema.maximum,
+    values: schema.enum,
+    refuse: (reason) => {
+      throw invalid(`error converting input for field "${name}": ${reason}`)
+    },
+  }
+}
+
+const invalid = (text: string): ApiError => badRequest(`Field validation failed: ${text}`)
+
+/**
+ * Brings parameters under the names the route declares: aliases resolved, null taken as absent, what the URL already
+ * says and what nobody declares left out with a warning. Nothing is converted, so policies can look at it first.
+ */
+export function normaliseNames(fields: Fields, input: Input): Named {
+  const values: Record<string, unknown> = Object.create(null)
+  const ignored: string[] = []
+  const replaced: string[] = []
+  for (const name of Object.keys(input)) {
+    const value = input[name]
+    if (fields.captured.has(name)) {
+      if (value !== null) replaced.push(name)
+    } else {
+      const field = fields.known.get(name)
+      if (field === undefined) ignored.push(name)
+      else if (field.name === name && value !== null) values[name] = value
+    }
+  }
+  for (const field of fields.aliased) {
+    if (values[field.name] !== undefined) continue
+    const alias = field.aliases.find((name) => Object.hasOwn(input, name) && input[name] !== null)
+    if (alias !== undefined) values[field.name] = input[alias]
+  }
+  return { values, warnings: warningsFor(ignored, replaced) }
+}
+
+const none: readonly string[] = []
+
+function warningsFor(ignored: string[], replaced: string[]): readonly string[] {
+  if (ignored.length === 0 && replaced.length === 0) return none
+  const warnings = []
+  if (ignored.length > 0) warnings.push(`Endpoint ignored these unrecognized parameters: [${shown(ignored)}]`)
+  if (replaced.length > 0) {
+    warnings.push(
+      `Endpoint replaced the value of these parameters with the values captured from the endpoint's path: [${shown(replaced)}]`,
+    )
+  }
+  return warnings
+}
+
+/** Names come from the caller: a misplaced secret or a megabyte of names is not sent back whole. */
+function shown(names: string[]): string {
+  const short = names.sort().slice(0, 100)
+  return short.map((name) => (name.length > 100 ? `${name.slice(0, 100)}…` : name)).join(' ')
+}
+
+/**
+ * Converts named values to the types the fields declare and checks their bounds.
+ * @returns only declared names, without prototype
+ * @throws {ApiError} 400 `Field validation failed: …` that names the field and what it allows
+ */
+export function convertFields(fields: Fields, values: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const body: Record<string, unknown> = Object.create(null)
+  for (const name in values) {
+    const field = fields.known.get(name)
+    if (field === undefined) continue
+    const value = convert(field.lenient, values[name], field.refuse)
+    checkBounds(field, value)
+    body[name] = value
+  }
+  return body
+}
+
+function checkBounds(field: Field, value: unknown): void {
+  if (field.minimum !== undefined && (value as number) < field.minimum) {
+    throw invalid(`field "${field.name}" must be at least ${field.minimum}`)
+  }
+  if (field.maximum !== undefined && (value as number) > field.maximum) {
+    throw invalid(`field "${field.name}" must be at most ${field.maximum}`)
+  }
+  if (field.values !== undefined && !field.values.includes(value)) {
+    throw invalid(`field "${field.name}" must be one of ${field.values.join(', ')}`)
+  }
+}

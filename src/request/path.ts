@@ -1,0 +1,61 @@
+import { badRequest } from '../errors.ts'
+
+/** A request path as mounts, routes, policies and audit see it: no leading slash, no `v1/`, no trailing slash. */
+export interface CanonicalPath {
+  readonly path: string
+  /** Whether a slash stood at the end, as clients write the path of a list. */
+  readonly trailingSlash: boolean
+}
+
+/** What a path may hold before it is decoded; anything else comes percent-encoded (RFC 3986). */
+const printableAscii = /^[\x21-\x7e]*$/
+/** What Go's unicode.IsPrint lets through, which is the reference's rule for paths. */
+const printable = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]*$/u
+const emptyOrDots = /(?:^|\/)\.{0,2}(?:\/|$)/
+
+/**
+ * Splits a request target into path and query. The absolute form (`http://host/path`, RFC 9112 3.2.2) loses its
+ * scheme and host.
+ */
+export function splitTarget(target: string): { rawPath: string; query: string } {
+  const relative = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*/i, '')
+  const mark = relative.indexOf('?')
+  if (mark < 0) return { rawPath: relative, query: '' }
+  return { rawPath: relative.slice(0, mark), query: relative.slice(mark + 1) }
+}
+
+/**
+ * The one form of a path that everything behind the edge sees. Percent-encoding is undone once, segment by segment, so
+ * that an encoded slash can never move a segment's border; `/v1/x` and `/x` are the same path.
+ * @throws {ApiError} 400 for an empty, `.` or `..` segment, an encoded slash, bad encoding, or what cannot be printed
+ */
+export function canonicalPath(rawPath: string): CanonicalPath {
+  if (!rawPath.startsWith('/')) throw badRequest('the request path must begin with "/"')
+  if (!printableAscii.test(rawPath)) throw badRequest('the path holds a character that must be percent-encoded')
+  const trailingSlash = rawPath.length > 1 && rawPath.endsWith('/')
+  const encoded = rawPath.slice(1, trailingSlash ? -1 : undefined)
+  const decoded = encoded.includes('%') ? encoded.split('/').map(decodeSegment).join('/') : encoded
+  if (rawPath !== '/' && emptyOrDots.test(decoded)) throw badRequest(unclean(decoded))
+  if (decoded === 'v1') return { path: '', trailingSlash }
+  return { path: decoded.startsWith('v1/') ? decoded.slice(3) : decoded, trailingSlash }
+}
+
+function unclean(path: string): string {
+  const segments = path.split('/')
+  if (segments.includes('..')) return 'path cannot contain parent references'
+  return segments.includes('.')
+    ? 'the path must not hold a "." segment'
+    : 'the path must not hold an empty segment ("//")'
+}
+
+function decodeSegment(segment: string): string {
+  let text: string
+  try {
+    text = decodeURIComponent(segment)
+  } catch {
+    throw badRequest('the path holds a percent-encoding that is not UTF-8')
+  }
+  if (text.includes('/')) throw badRequest('the path must not hold an encoded slash (%2F)')
+  if (!printable.test(text)) throw badRequest('the path holds a character that cannot be printed')
+  return text
+}

@@ -1,0 +1,227 @@
+import { request } from 'node:http'
+import { pino } from 'pino'
+import { Type } from 'typebox'
+import { compile, rootAcl } from '../../src/auth/acl/compile.ts'
+import { parsePolicy } from '../../src/auth/acl/parse.ts'
+import type { Authenticator } from '../../src/auth/authenticate.ts'
+import type { Engine } from '../../src/engine.ts'
+import { absent, badRequest } from '../../src/errors.ts'
+import { boolean, integer, map, raw, text } from '../../src/field.ts'
+import { type Listener, type ListenerOptions, openListener } from '../../src/http/listeners.ts'
+import { builtinRecord, compileSet, lookUp } from '../../src/request/mount.ts'
+import { createPipeline } from '../../src/request/pipeline.ts'
+import { Answer, route } from '../../src/route.ts'
+
+/** What the test engine keeps. */
+export interface Shelf {
+  readonly names: Set<string>
+  readonly granted: string[]
+}
+
+const nothing = Type.Object({})
+const fields = Type.Object({
+  size: integer({ about: 'A size.', minimum: 1, maximum: 64 }),
+  derived: boolean({ about: 'A flag.' }),
+  hash: text({ about: 'A word.', aliases: ['algorithm'] }),
+  labels: map({ about: 'Pairs.' }),
+  items: raw({ about: 'Anything.' }),
+})
+const plain = { access: 'token', about: 'For the test.', danger: 'none' } as const
+const declare = route<Shelf, typeof nothing>
+const declareFields = route<Shelf, typeof fields>
+
+const routes = [
+  declare({
+    ...plain,
+    method: 'LIST',
+    path: 'keys',
+    body: nothing,
+    run({ context }) {
+      if (context.names.size === 0) throw absent()
+      return { keys: [...context.names].sort() }
+    },
+  }),
+  declare({
+    ...plain,
+    method: 'GET',
+    path: 'keys/:name',
+    body: nothing,
+    run({ context, params }) {
+      if (!context.names.has(params.name ?? '')) throw absent()
+      return { name: params.name, caller: 'known' }
+    },
+  }),
+  declareFields({
+    ...plain,
+    method: 'POST',
+    path: 'keys/:name',
+    body: fields,
+    exists: ({ names }, _mount, params) => Promise.resolve(names.has(params.name ?? '')),
+    run({ context, params, body, granted }) {
+      context.names.add(params.name ?? '')
+      context.granted.push(granted)
+      return { ...body, name: params.name }
+    },
+  }),
+  declare({
+    ...plain,
+    method: 'DELETE',
+    path: 'keys/:name',
+    body: nothing,
+    async run({ context, params }) {
+      if (!context.names.delete(params.name ?? '')) throw badRequest('no such key')
+      return undefined
+    },
+  }),
+  declareFields({
+    ...plain,
+    method: 'POST',
+    path: 'keys/:name/config',
+    body: fields,
+    run({ warn, body }) {
+      if (body.derived) warn('said so')
+      return undefined
+    },
+  }),
+  declareFields({ ...plain, method: 'PATCH', path: 'keys/:name', body: fields, run: ({ body }) => ({ ...body }) }),
+  declare({ ...plain, method: 'POST', path: 'seal', access: 'sudo', body: nothing, run: () => undefined }),
+  declare({
+    ...plain,
+    method: 'GET',
+    path: 'health',
+    access: 'public',
+    body: nothing,
+    run: ({ caller }) => new Answer({ status: 429, bare: { caller: caller?.displayName ?? 'nobody' } }),
+  }),
+  declare({ ...plain, method: 'HEAD', path: 'health', access: 'public', body: nothing, run: () => undefined }),
+  declare({
+    ...plain,
+    method: 'GET',
+    path: 'der',
+    access: 'public',
+    body: nothing,
+    run: () => new Answer({ raw: { type: 'application/pkix-crl', body: Buffer.of(0, 255) } }),
+  }),
+  declare({ ...plain, method: 'GET', path: 'all', inject: true, body: nothing, run: () => ({ 'b/': 1, 'a/': 2 }) }),
+  declare({
+    ...plain,
+    method: 'GET',
+    path: 'bug',
+    body: nothing,
+    run() {
+      throw new Error('S3CRET inside')
+    },
+  }),
+  declare({ ...plain, method: 'GET', path: 'laterbug', body: nothing, run: () => Promise.reject(new Error('S3CRET')) }),
+  declare({
+    ...plain,
+    method: 'GET',
+    path: 'badheader',
+    access: 'public',
+    body: nothing,
+    run: () => new Answer({ data: {}, headers: { 'X-Bad': 'a\r\nb' } }),
+  }),
+  declare({
+    ...plain,
+    method: 'GET',
+    path: 'slow',
+    access: 'public',
+    body: nothing,
+    run: () => new Promise((resolve) => setTimeout(() => resolve({ slow: true }), 200)),
+  }),
+]
+
+export const policyText = `
+path "shelf/keys/mine" { capabilities = ["create", "read"] }
+path "shelf/keys/update" { capabilities = ["update"] }
+path "shelf/keys" { capabilities = ["list"] }
+path "shelf/seal" { capabilities = ["update"] }
+path "nowhere/*" { capabilities = ["read"] }
+path "shelf/keys/forbidden" { capabilities = ["deny"] }
+`
+
+const caller = (displayName: string) => ({ tokenId: displayName, accessor: 'a', displayName, policies: [] })
+
+const authenticator: Authenticator = {
+  authenticate(credential) {
+    if (credential === 'root') return { caller: caller('root'), acl: rootAcl }
+    if (credential === 'limited') {
+      return Promise.resolve({ caller: caller('limited'), acl: compile(new Map([['p', parsePolicy(policyText)]])) })
+    }
+    if (credential === 'broken') throw new Error('the database is away')
+    return undefined
+  },
+}
+
+export interface Serving {
+  readonly listener: Listener
+  readonly shelf: Shelf
+  /** Every line that was logged. */
+  readonly logged: string[]
+  ask(method: string, path: string, options?: Question): Promise<Reply>
+}
+
+export interface Question {
+  readonly token?: string
+  readonly headers?: Record<string, string>
+  readonly body?: string | Buffer | undefined
+}
+
+export interface Reply {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly text: string
+  /** The body, parsed; undefined when it is empty. */
+  readonly json: Record<string, unknown>
+}
+
+/** Serves the test engine under shelf/ on loopback. */
+export async function serve(options: Partial<ListenerOptions> = {}): Promise<Serving> {
+  const shelf: Shelf = { names: new Set(), granted: [] }
+  const logged: string[] = []
+  const log = pino({ level: 'debug' }, { write: (line: string) => void logged.push(line) })
+  const engine: Engine<Shelf> = { type: 'shelf', context: shelf, routes }
+  const set = compileSet(['shelf', 'empty'].map((type) => builtinRecord({ path: `${type}/`, type, description: '' })))
+  const pipeline = createPipeline({
+    mounts: { find: (path) => lookUp(set, path) },
+    authenticator,
+    engines: new Map<string, Engine>([['shelf', engine as Engine]]),
+    log,
+  })
+  const limits = { headersSeconds: 2, requestSeconds: 2, idleSeconds: 5, connections: 100 }
+  const listener = await openListener(
+    { address: '127.0.0.1:0', maxRequestBytes: 32 * 1024 * 1024, ...options },
+    { pipeline, log, limits },
+  )
+  const port = Number(listener.address.split(':').at(-1))
+  return {
+    listener,
+    shelf,
+    logged,
+    ask(method, path, { token = 'root', headers = {}, body } = {}) {
+      const credential: Record<string, string> = token === '' ? {} : { 'X-Vault-Token': token }
+      const length: Record<string, string> =
+        body === undefined ? {} : { 'Content-Length': String(Buffer.byteLength(body)) }
+      return new Promise((resolve, reject) => {
+        const asked = request({
+          port,
+          host: '127.0.0.1',
+          method,
+          path,
+          headers: { ...credential, ...length, ...headers },
+        })
+        asked.on('error', reject).on('response', (response) => {
+          const chunks: Buffer[] = []
+          response.on('data', (chunk: Buffer) => chunks.push(chunk)).on('error', reject)
+          response.on('end', () => {
+            const all = Buffer.concat(chunks).toString('utf8')
+            const { statusCode = 0, headers: answered } = response
+            const isJson = answered['content-type'] === 'application/json' && all !== ''
+            resolve({ status: statusCode, headers: answered, text: all, json: isJson ? JSON.parse(all) : {} })
+          })
+        })
+        asked.end(body)
+      })
+    },
+  }
+}

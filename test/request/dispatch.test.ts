@@ -1,0 +1,70 @@
+import { Type } from 'typebox'
+import { expect, test } from 'vitest'
+import { ApiError } from '../../src/errors.ts'
+import { compileRoutes } from '../../src/request/dispatch.ts'
+import type { Method, Route } from '../../src/route.ts'
+
+const declare = (method: Method, path: string, captures?: Record<string, RegExp>): Route<unknown> => ({
+  method,
+  path,
+  access: 'token',
+  about: path,
+  body: Type.Object({}),
+  danger: 'none',
+  run: () => undefined,
+  ...(captures ? { captures } : {}),
+})
+const find = compileRoutes([
+  declare('LIST', 'keys'),
+  declare('GET', 'keys/:name'),
+  declare('POST', 'keys/:name'),
+  declare('POST', 'keys/:name/rotate'),
+  declare('POST', 'keys/import'),
+  declare('POST', 'random'),
+  declare('POST', 'random/:bytes'),
+  declare('GET', 'export/:type/:name'),
+  declare('GET', 'mounts'),
+  declare('GET', 'mounts/:path*'),
+  declare('GET', 'serial/:path*', { path: /^[0-9a-f]+$/ }),
+])
+const found = (method: Method, path: string) => {
+  const match = find(method, path)
+  return match instanceof ApiError ? match.status : [match.endpoint.route.path, match.params]
+}
+
+test.each<[Method, string, unknown]>([
+  ['LIST', 'keys', ['keys', {}]],
+  ['GET', 'keys/a.b-c_1', ['keys/:name', { name: 'a.b-c_1' }]],
+  ['POST', 'keys/a/rotate', ['keys/:name/rotate', { name: 'a' }]],
+  ['POST', 'keys/import', ['keys/import', {}]],
+  ['GET', 'keys/import', ['keys/:name', { name: 'import' }]],
+  ['POST', 'keys/import/rotate', ['keys/:name/rotate', { name: 'import' }]],
+  ['GET', 'export/hmac-key/k', ['export/:type/:name', { type: 'hmac-key', name: 'k' }]],
+  ['GET', 'mounts/a/b/c', ['mounts/:path*', { path: 'a/b/c' }]],
+  ['GET', 'serial/0af', ['serial/:path*', { path: '0af' }]],
+  ['GET', 'serial/zz', 404],
+  ['GET', 'mounts', ['mounts', {}]],
+  ['GET', 'keys', 405],
+  ['DELETE', 'keys/a', 405],
+  ['LIST', 'keys/a', 405],
+  ['HEAD', 'keys/a', 405],
+  ['GET', '', 404],
+  ['GET', 'nothing', 404],
+  ['POST', 'random/a/b', 404],
+  ['GET', 'keys/__proto__', ['keys/:name', { name: '__proto__' }]],
+  ['GET', 'constructor', 404],
+])('%s %s', (method, path, expected) => {
+  expect(found(method, path)).toEqual(expected)
+})
+
+test.each(['-a', 'a-', '.a', 'a.', 'a b', 'a*', 'ä', 'a\n', '+', `${'a'.repeat(5000)}-`])(
+  '%j is no key name: 404',
+  (name) => {
+    expect(found('GET', `keys/${name}`)).toBe(404)
+  },
+)
+
+test('contradicting declarations fail at start', () => {
+  expect(() => compileRoutes([declare('GET', 'a/:x'), declare('GET', 'a/:y')])).toThrow('two routes answer GET a/:y')
+  expect(() => compileRoutes([declare('GET', 'a/:x*/b')])).toThrow('only the last segment')
+})

@@ -1,0 +1,221 @@
+import { createConnection } from 'mysql2/promise'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
+import type { Engine } from '../../src/engine.ts'
+import { ApiError } from '../../src/errors.ts'
+import { describeMount } from '../../src/request/mount.ts'
+import { createMountSet, createMounts, type Mounts } from '../../src/request/mounts.ts'
+import type { Mount } from '../../src/route.ts'
+import type { Database } from '../../src/store/database.ts'
+import { open } from '../store/support.ts'
+import { createDatabase, type TestDatabase } from '../support/database.ts'
+
+let schema: TestDatabase
+let database: Database
+let mounts: Mounts
+const called: string[] = []
+let pristine = true
+const engine = (type: string): Engine => ({
+  type,
+  context: undefined,
+  routes: [],
+  pristine: () => pristine,
+  onMount: async (mount: Mount) => void called.push(`mount ${mount.path}`),
+  onUnmount: async (mount: Mount) => void called.push(`unmount ${mount.path}`),
+})
+const engines = new Map(['transit', 'pki'].map((type) => [type, engine(type)]))
+const builtin = [
+  { path: 'sys/', type: 'system', description: 'system' },
+  { path: 'auth/token/', type: 'token', description: 'tokens' },
+]
+const make = (on: Database): Mounts => createMounts({ database: on, engines, builtin, clock: systemClock })
+
+beforeAll(async () => {
+  schema = await createDatabase()
+  database = await open(schema.url)
+  await database.migrate()
+  await database.start()
+  await database.transaction((tx) => createMountSet(database, tx))
+  mounts = make(database)
+})
+beforeEach(async () => {
+  for (const { path } of await mounts.list()) if (!builtin.some((one) => one.path === path)) await mounts.disable(path)
+  called.length = 0
+  pristine = true
+})
+afterAll(async () => {
+  await database[Symbol.asyncDispose]()
+  await schema[Symbol.asyncDispose]()
+})
+
+const pathOf = async (path: string) => (await mounts.find(path))?.path
+const refusal = async (work: Promise<void>): Promise<string> => {
+  try {
+    await work
+  } catch (error) {
+    if (error instanceof ApiError) return `${error.status} ${error.message}`
+    throw error
+  }
+  return 'done'
+}
+
+test('a mount is found by every path below it and by its own name, and by nothing else', async () => {
+  await mounts.enable({ path: 'transit', type: 'transit' })
+  await mounts.enable({ path: 'team/a/transit', type: 'transit' })
+  expect(await pathOf('transit/keys/a')).toBe('transit/')
+  expect(await pathOf('transit')).toBe('transit/')
+  expect(await pathOf('team/a/transit/x')).toBe('team/a/transit/')
+  expect(await pathOf('sys/mounts/transit')).toBe('sys/')
+  expect(await pathOf('auth/token/lookup-self')).toBe('auth/token/')
+  for (const path of ['transitx/a', 'team', 'team/a', 'auth', 'auth/tokens/x', 'Transit/x', '', '__proto__']) {
+    expect(await pathOf(path)).toBe(undefined)
+  }
+})
+
+test('case is kept: two names that differ in case are two mounts', async () => {
+  await mounts.enable({ path: 'Case', type: 'transit' })
+  await mounts.enable({ path: 'case', type: 'pki' })
+  expect((await mounts.find('Case/x'))?.type).toBe('transit')
+  expect((await mounts.find('case/x'))?.type).toBe('pki')
+})
+
+test('a listing shows what was sent, with an accessor of the type and eight hexadecimal digits', async () => {
+  await mounts.enable({
+    path: 'tt/',
+    type: 'transit',
+    description: 'keys',
+    config: {
+      options: null,
+      default_lease_ttl: '1h',
+      max_lease_ttl: '',
+      force_no_cache: false,
+      listing_visibility: 'hidden',
+    },
+    options: { version: '1' },
+  })
+  const record = (await mounts.list()).find(({ path }) => path === 'tt/')
+  expect(record && describeMount(record)).toEqual({
+    accessor: expect.stringMatching(/^transit_[0-9a-f]{8}$/),
+    config: { default_lease_ttl: 3600, max_lease_ttl: 0, force_no_cache: false, listing_visibility: 'hidden' },
+    deprecation_status: 'supported',
+    description: 'keys',
+    external_entropy_access: false,
+    local: false,
+    options: { version: '1' },
+    plugin_version: '',
+    running_plugin_version: '',
+    running_sha256: '',
+    seal_wrap: false,
+    type: 'transit',
+    uuid: expect.stringMatching(/^[0-9a-f-]{36}$/),
+  })
+  expect((await mounts.list()).map(({ path }) => path)).toEqual(['auth/token/', 'sys/', 'tt/'])
+})
+
+test.each([
+  ['same path', 'transit', 'path is already in use at transit/'],
+  ['below', 'transit/below', 'path is already in use at transit/'],
+  ['above', 'team', 'path is already in use at team/a/'],
+])('a path that is taken is refused: %s', async (_, path, text) => {
+  await mounts.enable({ path: 'transit', type: 'transit' })
+  await mounts.enable({ path: 'team/a', type: 'pki' })
+  expect(await refusal(mounts.enable({ path, type: 'transit' }))).toBe(`400 ${text}`)
+})
+
+test.each(['v1', 'ui', 'sys', 'auth', 'certs', 'cubbyhole', 'identity', 'sys/x', 'v1/transit'])(
+  '%s is reserved',
+  async (path) => {
+    expect(await refusal(mounts.enable({ path, type: 'transit' }))).toMatch(/^400 mount paths that begin with/)
+  },
+)
+
+test.each(['', '/', 'a//b', '*', 'a+', 'a b', 'a/../b', '%2e', 'ä', 'x'.repeat(201)])(
+  '%j is no mount path',
+  async (path) => {
+    expect(await refusal(mounts.enable({ path, type: 'transit' }))).toMatch(/^400 /)
+  },
+)
+
+test('types and settings are checked in words', async () => {
+  const enable = (type: string, config?: unknown) => refusal(mounts.enable({ path: 'x', type, config }))
+  expect(await enable('')).toBe('400 backend type must be specified as a string')
+  expect(await enable('zzz')).toBe('400 plugin not found in the catalog: zzz')
+  expect(await enable('transit', [])).toBe('400 config must be an object')
+  expect(await enable('transit', { default_lease_ttl: '2h', max_lease_ttl: '1h' })).toContain(
+    'max_lease_ttl, which is 3600 s',
+  )
+  expect(await enable('transit', { default_lease_ttl: 'soon' })).toContain('field "default_lease_ttl"')
+  expect(await enable('transit', { listing_visibility: 'all' })).toContain('must be one of , hidden, unauth')
+  expect(await pathOf('x/a')).toBe(undefined)
+})
+
+test('a mount of the first initialisation is taken over once, by its own type, while nothing is in it', async () => {
+  await mounts.enable({ path: 'pki', type: 'pki', touched: false })
+  const before = await mounts.find('pki/x')
+  expect(await refusal(mounts.enable({ path: 'pki', type: 'transit' }))).toBe('400 path is already in use at pki/')
+  pristine = false
+  expect(await refusal(mounts.enable({ path: 'pki', type: 'pki' }))).toBe('400 path is already in use at pki/')
+  pristine = true
+  await mounts.enable({ path: 'pki', type: 'pki', config: { max_lease_ttl: '87600h' }, description: 'mine' })
+  const mount = await mounts.find('pki/x')
+  expect([mount?.uuid, mount?.config.max_lease_ttl]).toEqual([before?.uuid, 315360000])
+  expect(await refusal(mounts.enable({ path: 'pki', type: 'pki' }))).toBe('400 path is already in use at pki/')
+  expect(called).toEqual(['mount pki/'])
+})
+
+test('of two that enable the same path at once one wins, and the other leaves nothing behind', async () => {
+  const second = make(database)
+  const outcomes = await Promise.all([
+    refusal(mounts.enable({ path: 'race', type: 'transit' })),
+    refusal(second.enable({ path: 'race', type: 'transit' })),
+  ])
+  expect(outcomes.sort()).toEqual(['400 path is already in use at race/', 'done'])
+  expect((await mounts.list()).filter(({ path }) => path === 'race/').length).toBe(1)
+  const times = (call: string) => called.filter((one) => one === call).length
+  expect(times('mount race/') - times('unmount race/')).toBe(1)
+})
+
+test('disable removes the mount, then its data; what is not there is no error; built-in mounts stay', async () => {
+  await mounts.enable({ path: 'gone', type: 'transit' })
+  await mounts.disable('gone/')
+  expect(await pathOf('gone/x')).toBe(undefined)
+  expect(called).toEqual(['mount gone/', 'unmount gone/'])
+  await mounts.disable('gone')
+  expect(await refusal(mounts.disable('sys'))).toBe('400 cannot unmount "sys/"')
+  expect(await refusal(mounts.disable('auth'))).toBe('400 cannot unmount "auth/"')
+  expect(called.length).toBe(2)
+})
+
+test('another worker sees every change as soon as it is acknowledged', async () => {
+  await using other = await open(schema.url)
+  await other.start()
+  const elsewhere = make(other)
+  for (let round = 0; round < 5; round++) {
+    expect(await elsewhere.find('seen/x')).toBe(undefined)
+    await mounts.enable({ path: 'seen', type: 'transit' })
+    expect((await elsewhere.find('seen/x'))?.path).toBe('seen/')
+    await mounts.disable('seen')
+  }
+})
+
+test('a mount row that is deleted, edited or copied in the database stops every look-up, not only its own', async () => {
+  await using attacked = await createDatabase()
+  await using victim = await open(attacked.url)
+  await victim.migrate()
+  await victim.transaction((tx) => createMountSet(victim, tx))
+  await make(victim).enable({ path: 'a', type: 'transit' })
+  await make(victim).enable({ path: 'b', type: 'transit' })
+  await using sql = await createConnection(attacked.url)
+  const attack = async (statement: string, undo: string): Promise<void> => {
+    await sql.query(statement)
+    await expect(make(victim).list()).rejects.toThrow('mounts')
+    await expect(async () => make(victim).find('b/x')).rejects.toThrow('mounts')
+    await sql.query(undo)
+  }
+  await sql.query('CREATE TABLE kept AS SELECT * FROM mounts')
+  const restore = 'REPLACE INTO mounts SELECT * FROM kept'
+  await attack("DELETE FROM mounts WHERE path = 'a/'", restore)
+  await attack("UPDATE mounts SET path = 'c/' WHERE path = 'a/'", restore)
+  await attack("UPDATE mounts SET type = 'pki' WHERE path = 'a/'", restore)
+  await attack("DELETE FROM heads WHERE `set` = 'mounts'", 'SELECT 1')
+})
