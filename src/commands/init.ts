@@ -1,0 +1,66 @@
+import { readFileSync } from 'node:fs'
+import { Command, Option } from 'commander'
+import type { Ceremony } from '../keys/initialise.ts'
+import { allFromPrompt, gather, sheetsFromFiles } from './components.ts'
+import { whole } from './number.ts'
+import { askSecret } from './prompt.ts'
+import { openSettings, withConfig, withForce } from './settings.ts'
+
+interface Options {
+  readonly config?: string
+  readonly force?: boolean
+  readonly kek: 'generate' | 'components'
+  readonly componentFile: readonly string[]
+  readonly custodians: number
+  readonly rootTokenFile?: string
+  readonly ifNeeded?: boolean
+  readonly json?: boolean
+}
+
+/** `strongroom init`: makes the cluster's keys and its root token, once. */
+export const initCommand = (): Command =>
+  withForce(withConfig(new Command('init')))
+    .description('make schema, keys, mounts and root token of a new cluster')
+    .addOption(
+      new Option('--kek <how>', 'keys that wrap keys: born in the token, or from custodians')
+        .choices(['generate', 'components'])
+        .default('generate'),
+    )
+    .option('--component-file <file...>', "custodians' files, as `kek component` makes them; without: asked for", [])
+    .option('--custodians <number>', 'how many to ask', whole(2, 20), 2)
+    .option('--root-token-file <file>', 'take the root token from a file instead of making one')
+    .option('--if-needed', 'do nothing, and succeed, when the cluster is initialised already')
+    .option('--json', 'print JSON')
+    .addHelpText('after', '\nSTRONGROOM_ROOT_TOKEN gives the root token too. What is printed is shown only this once.')
+    .action(initialiseCluster)
+
+async function initialiseCluster(options: Options): Promise<void> {
+  const rootToken = givenToken(options.rootTokenFile)
+  const settings = await openSettings(options)
+  // Imported here, so that the supervisor, which shares the entry, loads none of it.
+  const { initialise, isInitialised } = await import('../initialise.ts')
+  if (options.ifNeeded && (await isInitialised(settings))) return
+  const kek = await ceremony(options)
+  const made = await initialise({ ...settings, kek, ...(rootToken === undefined ? {} : { rootToken }) })
+  const answer = {
+    cluster_id: made.clusterId,
+    // Whoever brought the token has it already.
+    ...(rootToken === undefined ? { root_token: made.rootToken } : {}),
+    unseal_secret: made.unsealSecret,
+  }
+  if (options.json) console.log(JSON.stringify(answer))
+  else for (const [name, value] of Object.entries(answer)) console.log(`${`${name}:`.padEnd(15)}${value}`)
+}
+
+async function ceremony(options: Options): Promise<Ceremony> {
+  if (options.kek === 'generate') return 'generate'
+  const { componentFile: files, custodians } = options
+  const components =
+    files.length > 0 ? gather(sheetsFromFiles(files)) : await allFromPrompt(custodians, askSecret, console.error)
+  return { components }
+}
+
+function givenToken(file: string | undefined): string | undefined {
+  if (file !== undefined) return readFileSync(file, 'utf8').trim()
+  return process.env.STRONGROOM_ROOT_TOKEN || undefined
+}

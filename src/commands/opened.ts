@@ -1,0 +1,21 @@
+import type { Custody } from '../keys/custody.ts'
+import { openSettings } from './settings.ts'
+
+/**
+ * Opens the cluster's keys for one verb and closes everything behind it.
+ * @throws Error in words when token, PIN or database are not as configured
+ */
+export async function withCustody(
+  options: { readonly config?: string; readonly force?: boolean; readonly acceptRestore?: boolean },
+  work: (custody: Custody) => Promise<void>,
+): Promise<void> {
+  const settings = await openSettings(options)
+  // Imported here, so that the supervisor, which shares the entry, loads none of it.
+  const [{ openCustody }, { openDatabase, openHsm }] = await Promise.all([import('../app.ts'), import('../open.ts')])
+  await using database = await openDatabase(settings)
+  await using hsm = await openHsm(settings, (reason) => {
+    throw reason
+  })
+  using custody = await openCustody(settings, database, hsm, options.acceptRestore)
+  await work(custody)
+}

@@ -1,0 +1,70 @@
+import { Command } from 'commander'
+import { systemClock } from '../clock.ts'
+import { createLog } from '../log.ts'
+import { tryPin } from '../supervisor/pin.ts'
+import { Places } from '../supervisor/places.ts'
+import { removeDeadSockets } from '../supervisor/sockets.ts'
+import { openSealState } from '../supervisor/state.ts'
+import { Supervisor } from '../supervisor.ts'
+import { askSecret } from './prompt.ts'
+import { readSettings, withConfig, withForce } from './settings.ts'
+
+interface Options {
+  readonly config?: string
+  readonly force?: boolean
+}
+
+/** `strongroom server`: the supervisor of this node. */
+export const serverCommand = (): Command =>
+  withForce(withConfig(new Command('server')))
+    .description('serve; prints "ready ADDRESS" when every listener does, logs on standard error')
+    .addHelpText('after', '\nSIGTERM, SIGINT: drain and end; again: end at once. SIGHUP: read the configuration again.')
+    .action(serve)
+
+/** Ends the process when every process of the node has ended. */
+async function serve({ config: file, force = false }: Options): Promise<void> {
+  // Both for SIGHUP, when the secrets are long gone from process.env and nobody sits at the terminal.
+  const environment = { ...process.env }
+  let answer: Promise<string> | undefined
+  const prompt = (question: string) => (answer ??= askSecret(question))
+  const first = await readSettings(file, environment, { prompt })
+  const log = createLog(first.config.log.level, { process: 'supervisor' })
+  for (const warning of first.warnings) log.warn(warning)
+  const sealState = openSealState(first.config.stateDirectory)
+  if (!sealState.sealed) await tryPin({ ...first, force })
+  await removeDeadSockets(first.config.listeners.map(({ address }) => address))
+  const places = new Places()
+
+  const supervisor = new Supervisor({
+    config: await places.fixed(first.config),
+    secrets: first.secrets,
+    log,
+    clock: systemClock,
+    sealState,
+    onReady: (addresses) => console.log(`ready ${addresses.join(' ')}`),
+  })
+  const reload = async () => {
+    try {
+      const next = await readSettings(file, environment, { prompt })
+      for (const warning of next.warnings) log.warn(warning)
+      if (!sealState.sealed) await tryPin({ ...next, force: false })
+      log.info('configuration read again')
+      supervisor.replace(await places.fixed(next.config), next.secrets)
+    } catch (error) {
+      log.error({ err: error }, 'the configuration was not taken over; the old one goes on')
+    }
+  }
+  let asked = false
+  const stop = () => {
+    if (asked) supervisor.kill()
+    else supervisor.stop()
+    asked = true
+  }
+  process.on('SIGTERM', stop)
+  process.on('SIGINT', stop)
+  process.on('SIGHUP', () => void reload())
+  // Whoever started us with an IPC channel watches us by it, and we them.
+  if (process.connected) process.on('disconnect', () => supervisor.stop())
+  // Not left to the empty event loop: Node keeps a listening socket whose last worker was killed under connections.
+  process.exit(await supervisor.ended)
+}

@@ -1,0 +1,50 @@
+import { type Command, Option } from 'commander'
+import { systemClock } from '../clock.ts'
+import type { Environment } from '../config/environment.ts'
+import { type Config, type Loaded, loadConfig, type Secrets, type Sources } from '../config.ts'
+import { createLog, type Logger } from '../log.ts'
+import { tryPin } from '../supervisor/pin.ts'
+import { askSecret } from './prompt.ts'
+
+/** Adds `--config`. */
+export const withConfig = (command: Command): Command =>
+  command.addOption(
+    new Option('-c, --config <file>', 'YAML or JSON file; STRONGROOM_* variables override it').env('STRONGROOM_CONFIG'),
+  )
+
+/** Adds `--force`, of every verb that logs in to the token. */
+export const withForce = (command: Command): Command =>
+  command.option('--force', 'try a PIN that the token refused before, or a token that stands at its last try')
+
+/**
+ * Reads configuration and secrets, and takes every STRONGROOM_* variable (and the one that holds the PIN) out of this
+ * process's environment, so that no child inherits a secret.
+ * @param environment a copy of process.env from before
+ * @throws ConfigError
+ */
+export async function readSettings(
+  file: string | undefined,
+  environment: Environment,
+  sources: Partial<Sources> = {},
+): Promise<Loaded> {
+  const loaded = await loadConfig({ file, environment, prompt: askSecret, ...sources })
+  for (const name of Object.keys(process.env)) {
+    if (name.startsWith('STRONGROOM_') || name === loaded.config.pkcs11.pin.environment) delete process.env[name]
+  }
+  return loaded
+}
+
+/** What a verb that works on token and database needs, the PIN tried already. */
+export async function openSettings(options: { config?: string; force?: boolean }): Promise<{
+  config: Config
+  secrets: Secrets
+  log: Logger
+  clock: typeof systemClock
+}> {
+  const { config, secrets, warnings } = await readSettings(options.config, { ...process.env })
+  const log = createLog(config.log.level)
+  for (const warning of warnings) log.warn(warning)
+  await tryPin({ config, secrets, force: options.force ?? false })
+  Object.assign(process.env, config.pkcs11.environment)
+  return { config, secrets, log, clock: systemClock }
+}

@@ -1,0 +1,122 @@
+import { readFileSync } from 'node:fs'
+import { Settings } from 'typebox/system'
+import { Check, Default, Errors } from 'typebox/value'
+import { type Environment, override } from './config/environment.ts'
+import { explain } from './config/explain.ts'
+import { freeze } from './config/freeze.ts'
+import { isTree, type Node } from './config/node.ts'
+import { ConfigError } from './config/problems.ts'
+import { parseText, typed } from './config/read.ts'
+import { type Config, schema } from './config/schema.ts'
+import { readSecrets, type SecretSources, type Secrets } from './config/secrets.ts'
+import { isDatabaseUrl, passwordsOf, withPassword } from './config/url.ts'
+
+export type { Config, Secrets }
+
+export interface Loaded {
+  readonly config: Config
+  readonly secrets: Secrets
+  /** What is allowed and unwise, one line each. */
+  readonly warnings: readonly string[]
+}
+
+export interface Sources extends Omit<SecretSources, 'urlPassword'> {
+  /** Path of a YAML or JSON file; without one the environment says all. */
+  readonly file: string | undefined
+}
+
+/**
+ * The configuration and, apart from it, the secrets it points to.
+ * @throws ConfigError naming every wrong field and what it may hold
+ */
+export async function loadConfig(sources: Sources): Promise<Loaded> {
+  const parsed = parseConfig(readText(sources.file), sources.environment)
+  const fetched = await readSecrets(parsed.config, { ...sources, urlPassword: parsed.urlPassword })
+  return { config: parsed.config, secrets: fetched.secrets, warnings: [...parsed.warnings, ...fetched.warnings] }
+}
+
+/**
+ * File text and environment to a frozen configuration; touches nothing outside.
+ * @throws ConfigError
+ */
+export function parseConfig(
+  text: string,
+  environment: Environment,
+): { config: Config; urlPassword: string | undefined; warnings: string[] } {
+  const file = parseFile(text)
+  const { tree, warnings } = override(schema as Node, file, environment)
+  const value = Default(schema, typed(schema as Node, tree))
+  if (!Check(schema, value)) throw new ConfigError(explain(schema as Node, value, everyError(value)))
+  const problems = contradictions(value)
+  if (problems.length > 0) throw new ConfigError(problems)
+  const [urlPassword] = passwordsOf(value.database.url)
+  const config = freeze({ ...value, database: { ...value.database, url: withPassword(value.database.url, '') } })
+  return { config, urlPassword, warnings: [...warnings, ...exposed(config)] }
+}
+
+/** database.url with the password put back, as the store takes it. */
+export function databaseUrl(config: Config, secrets: Secrets): string {
+  const { databasePassword } = secrets.reveal()
+  return databasePassword === undefined ? config.database.url : withPassword(config.database.url, databasePassword)
+}
+
+function readText(file: string | undefined): string {
+  if (file === undefined) return ''
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new ConfigError([`the configuration cannot be read: ${(error as Error).message}`])
+  }
+}
+
+function parseFile(text: string) {
+  let tree: unknown
+  try {
+    tree = parseText(text)
+  } catch (error) {
+    throw new ConfigError([`the configuration is no YAML: ${(error as Error).message.split('\n')[0]}`])
+  }
+  if (!isTree(tree)) throw new ConfigError(['the configuration must be a map of sections'])
+  return tree
+}
+
+/** typebox stops at its eighth error to bound what strangers can cost; the operator should see them all. */
+function everyError(value: unknown) {
+  const { maxErrors } = Settings.Get()
+  Settings.Set({ maxErrors: 1000 })
+  try {
+    return Errors(schema, value)
+  } finally {
+    Settings.Set({ maxErrors })
+  }
+}
+
+/** What no single field can show. */
+function contradictions(config: Config): string[] {
+  const problems: string[] = []
+  config.listeners.forEach(({ address }, index) => {
+    const at = `listeners.${index}.address: ${address}`
+    if (Number(/:(\d+)$/.exec(address)?.[1] ?? 0) > 65535) problems.push(`${at} is not allowed; a port is 0 to 65535`)
+    if (config.listeners.findIndex((other) => other.address === address) < index) problems.push(`${at} is there twice`)
+  })
+  const { url, passwordFile } = config.database
+  const passwords = isDatabaseUrl(url) ? passwordsOf(url) : undefined
+  if (passwords === undefined) problems.push('database.url: what stands there (not shown) is no URL')
+  else if (passwords.length > 1) problems.push('database.url: every node must have the same password')
+  else if (passwords.length > 0 && passwordFile !== undefined) {
+    problems.push('database.passwordFile: database.url holds a password already; give one of the two')
+  }
+  const { tls } = config.database
+  if (tls && (tls.certificate === undefined) !== (tls.key === undefined)) {
+    problems.push('database.tls: certificate and key belong together')
+  }
+  return problems
+}
+
+function exposed(config: Config): string[] {
+  return config.listeners.flatMap(({ address, tls }, index) =>
+    tls || /^(unix:|127\.|localhost:|\[::1\]:)/.test(address)
+      ? []
+      : [`listeners.${index}: ${address} is reachable from other machines without TLS`],
+  )
+}

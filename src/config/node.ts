@@ -1,0 +1,28 @@
+/** The parts of a JSON Schema node that reading, overriding and explaining look at. */
+export interface Node {
+  readonly type?: string
+  readonly properties?: Readonly<Record<string, Node>>
+  readonly patternProperties?: Readonly<Record<string, Node>>
+  readonly items?: Node
+  readonly anyOf?: readonly Node[]
+  readonly enum?: readonly unknown[]
+  readonly const?: unknown
+  readonly minimum?: number
+  readonly maximum?: number
+  readonly minItems?: number
+  readonly minLength?: number
+  readonly maxLength?: number
+  readonly maxProperties?: number
+  readonly description?: string
+  readonly secret?: boolean
+  readonly notBuilt?: boolean
+}
+
+export type Tree = Readonly<Record<string, unknown>>
+
+export const isTree = (value: unknown): value is Tree =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** The schema of one field or list item of `node`; undefined where the schema has none. */
+export const child = (node: Node | undefined, key: string): Node | undefined =>
+  node?.items ?? (node?.properties && Object.hasOwn(node.properties, key) ? node.properties[key] : undefined)

@@ -1,0 +1,10 @@
+/** Everything that is wrong with a configuration, one line per field. Its text holds no secret. */
+export class ConfigError extends Error {
+  readonly problems: readonly string[]
+
+  constructor(problems: readonly string[]) {
+    super(problems.join('\n'))
+    this.name = 'ConfigError'
+    this.problems = problems
+  }
+}

@@ -1,0 +1,25 @@
+import { parse } from 'yaml'
+import { isTree, type Node } from './node.ts'
+
+/**
+ * YAML (JSON too) whose scalars all stay text: the schema decides what they are. So a serial number keeps its leading
+ * zeros, `1.2` is a version and not a number, and an environment variable is read by the same rule as the file.
+ * @throws Error of the yaml package with line and column
+ */
+export const parseText = (text: string): unknown => parse(text, { schema: 'failsafe', logLevel: 'error' }) ?? {}
+
+/** Turns texts into what the schema asks for; what does not fit stays as it is, for the check to refuse. */
+export function typed(node: Node | undefined, value: unknown): unknown {
+  if (node === undefined) return value
+  if (node.properties) {
+    if (value === '') return {}
+    if (!isTree(value)) return value
+    return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, typed(node.properties?.[key], part)]))
+  }
+  if (node.items) return Array.isArray(value) ? value.map((part) => typed(node.items, part)) : value
+  if (typeof value !== 'string') return value
+  if (node.anyOf) return node.anyOf.map((option) => typed(option, value)).find((one) => one !== value) ?? value
+  if (node.type === 'integer' && /^-?\d{1,15}$/.test(value)) return Number(value)
+  if (node.type === 'boolean' && (value === 'true' || value === 'false')) return value === 'true'
+  return value
+}

@@ -1,0 +1,141 @@
+import { type Static, Type } from 'typebox'
+
+/**
+ * The one schema of the configuration. `description` says in words what a field allows, where its type does not; it is
+ * what a wrong value is answered with. Two keywords are ours: `secret` keeps a wrong value out of that answer,
+ * `notBuilt` refuses a section that a later version will have.
+ */
+const section = { additionalProperties: false }
+/** A section of alternatives: one of its fields, and only one. */
+const exactlyOne = { additionalProperties: false, minProperties: 1, maxProperties: 1 }
+
+const path = (what: string) => Type.String({ minLength: 1, description: `the path of ${what}` })
+const whole = (minimum: number, maximum: number, fallback: number) =>
+  Type.Integer({ minimum, maximum, default: fallback })
+const flag = () => Type.Boolean({ default: false })
+
+const listener = Type.Object(
+  {
+    address: Type.String({
+      pattern: String.raw`^(unix:/.+|\[[0-9a-fA-F:.]+\]:\d{1,5}|[^:\s/]+:\d{1,5})$`,
+      description: 'host:port, [IPv6]:port or unix:/PATH',
+    }),
+    tls: Type.Optional(
+      Type.Object(
+        {
+          certificate: path('a PEM file with the certificate and its chain'),
+          key: path('the PEM file of the private key'),
+          minimumVersion: Type.Enum(['1.2', '1.3'], { default: '1.2' }),
+          clientCa: Type.Optional(path('a PEM file of the CAs whose client certificates are accepted')),
+        },
+        section,
+      ),
+    ),
+    maxRequestBytes: whole(1024, 1 << 30, 32 << 20),
+  },
+  section,
+)
+
+const database = Type.Object(
+  {
+    url: Type.String({
+      pattern: String.raw`^mysql://[^/\s]+/[^/?\s]\S*$`,
+      description:
+        'mysql://user@host:port/name, with ?socketPath=/PATH for a unix socket; several, separated by commas, are one cluster',
+      secret: true,
+    }),
+    passwordFile: Type.Optional(path('a file that holds the password alone')),
+    poolSize: whole(1, 1000, 8),
+    tls: Type.Optional(
+      Type.Object(
+        {
+          ca: Type.Optional(path('a PEM file of the CAs that may have signed the server certificate')),
+          certificate: Type.Optional(path('the PEM file of our client certificate')),
+          key: Type.Optional(path('the PEM file of its private key')),
+        },
+        section,
+      ),
+    ),
+  },
+  section,
+)
+
+const pkcs11 = Type.Object(
+  {
+    library: path('the PKCS#11 module, a shared library'),
+    libraryParameters: Type.Optional(Type.String({ description: "the module's own C_Initialize parameters (NSS)" })),
+    environment: Type.Record(Type.String(), Type.String(), {
+      default: {},
+      description: 'names and values set only where the module is loaded, e.g. SOFTHSM2_CONF',
+    }),
+    token: Type.Object(
+      {
+        label: Type.Optional(Type.String({ minLength: 1, maxLength: 32, description: 'a text of 1 to 32 characters' })),
+        serial: Type.Optional(
+          Type.String({ minLength: 1, maxLength: 16, description: 'a text of 1 to 16 characters' }),
+        ),
+        slot: Type.Optional(Type.Integer({ minimum: 0 })),
+      },
+      exactlyOne,
+    ),
+    pin: Type.Object(
+      {
+        file: Type.Optional(path('a file that holds the PIN alone')),
+        environment: Type.Optional(
+          Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]*$', description: 'the name of an environment variable' }),
+        ),
+        prompt: Type.Optional(Type.Literal(true)),
+      },
+      exactlyOne,
+    ),
+    executor: Type.Enum(['auto', 'inline', 'threads'], { default: 'auto' }),
+    threads: whole(1, 64, 4),
+    callDeadlineSeconds: whole(1, 600, 10),
+  },
+  section,
+)
+
+const limits = Type.Object(
+  {
+    headersSeconds: whole(1, 600, 10),
+    requestSeconds: whole(1, 3600, 60),
+    idleSeconds: whole(1, 3600, 65),
+    connections: whole(1, 1_000_000, 10_000),
+    drainSeconds: whole(1, 600, 30),
+    workerMemoryMebibytes: whole(128, 1 << 20, 1024),
+  },
+  { ...section, default: {} },
+)
+
+export const schema = Type.Object(
+  {
+    listeners: Type.Array(listener, { minItems: 1, default: [{ address: '127.0.0.1:8200' }] }),
+    database,
+    pkcs11,
+    strict: flag(),
+    fips: flag(),
+    workers: Type.Union([Type.Integer({ minimum: 1, maximum: 256 }), Type.Literal('auto')], { default: 1 }),
+    clusterName: Type.String({ minLength: 1, maxLength: 64, default: 'strongroom' }),
+    stateDirectory: Type.String({
+      minLength: 1,
+      default: '/var/lib/strongroom',
+      description: 'a directory of this node',
+    }),
+    caches: Type.Object(
+      { handles: whole(16, 1_000_000, 5000), rings: whole(16, 10_000_000, 10_000) },
+      { ...section, default: {} },
+    ),
+    limits,
+    log: Type.Object(
+      { level: Type.Enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], { default: 'info' }) },
+      { ...section, default: {} },
+    ),
+    audit: Type.Optional(Type.Object({}, { ...section, notBuilt: true })),
+  },
+  section,
+)
+
+type Frozen<T> = T extends object ? { readonly [K in keyof T]: Frozen<T[K]> } : T
+
+/** The configuration with every default filled in; frozen all the way down. Holds no secret. */
+export type Config = Frozen<Static<typeof schema>>

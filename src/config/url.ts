@@ -1,0 +1,19 @@
+/** A database URL, or several separated by commas: the nodes of one cluster. */
+const nodes = (url: string): string[] => url.split(/,(?=mysql:\/\/)/)
+
+export const isDatabaseUrl = (url: string): boolean => nodes(url).every((node) => URL.canParse(node))
+
+/** The passwords that stand in it, decoded, each once. */
+export const passwordsOf = (url: string): string[] => [
+  ...new Set(nodes(url).flatMap((node) => decodeURIComponent(new URL(node).password) || [])),
+]
+
+/** The same with this password in every node's URL; with '' in none. */
+export const withPassword = (url: string, password: string): string =>
+  nodes(url)
+    .map((node) => {
+      const parsed = new URL(node)
+      parsed.password = encodeURIComponent(password)
+      return parsed.href
+    })
+    .join()

@@ -1,0 +1,76 @@
+import { Type } from 'typebox'
+import { after } from '../../after.ts'
+import { badRequest } from '../../errors.ts'
+import { integer, raw, text } from '../../field.ts'
+import { ivBytes } from '../../keys/cipher.ts'
+import { type MaybePromise, route } from '../../route.ts'
+import { decodeBase64, decodeOptional } from './base64.ts'
+import { answer } from './batch.ts'
+import type { TransitContext } from './context.ts'
+import { type Item, readInputs } from './items.ts'
+import { checkNonce } from './nonce.ts'
+import { versionToUse } from './ring.ts'
+import type { Ring } from './rings.ts'
+import { untag } from './tagged.ts'
+import { withRing } from './withring.ts'
+
+const body = Type.Object({
+  ciphertext: text({ about: 'What encrypt answered.' }),
+  associated_data: text({ about: 'What was authenticated with it, in base64.' }),
+  context: text({ about: 'Derivation context of derived keys, in base64.' }),
+  nonce: text({ about: '12 bytes in base64; used by convergent keys of version 1 alone.' }),
+  batch_input: raw({ about: 'Items of ciphertext, associated_data, context, nonce, reference.' }),
+  partial_failure_response_code: integer({ about: 'Status when some items of a batch fail; 400 when absent.' }),
+})
+
+export const decryptShape = {
+  ciphertext: 'string',
+  associated_data: 'string',
+  context: 'string',
+  nonce: 'string',
+  reference: 'string',
+} as const
+
+export const ciphertextRequired = { field: 'ciphertext', missing: 'missing ciphertext to decrypt' } as const
+
+/** Opens what encrypt answered. @throws ApiError 400 that says no more of a wrong ciphertext than that it is one */
+export function decryptOne(
+  context: TransitContext,
+  ring: Ring,
+  input: Item<typeof decryptShape>,
+  warn: (text: string) => void,
+): MaybePromise<Buffer> {
+  if (!input.ciphertext) throw badRequest(ciphertextRequired.missing)
+  const { version, payload } = untag(input.ciphertext, 'ciphertext')
+  const { material } = versionToUse(ring, version, 'ciphertext')
+  const bytes = decodeBase64(payload, () => 'invalid ciphertext: could not decode base64')
+  const aad = decodeOptional('associated_data', input.associated_data)
+  checkNonce(input.nonce, warn)
+  return after(context.material(material), (key) => {
+    if (key.algorithm.kind === 'aead' && bytes.length < ivBytes) throw badRequest('invalid ciphertext length')
+    return context.cipher.decrypt(key, { iv: bytes.subarray(0, ivBytes), sealed: bytes.subarray(ivBytes), aad })
+  })
+}
+
+export const decryptRoute = route<TransitContext, typeof body>({
+  method: 'POST',
+  path: 'decrypt/:name',
+  access: 'token',
+  about: 'Decrypts what encrypt answered.',
+  body,
+  items: 'batch_input',
+  danger: 'none',
+  run(call) {
+    const { context } = call
+    const inputs = readInputs(call.body, {
+      shape: decryptShape,
+      shared: ['associated_data'],
+      required: ciphertextRequired,
+    })
+    return withRing(call, 'encryption key not found', (ring) =>
+      answer(call, inputs, { partialStatus: 400, failedItem: { plaintext: '' } }, (input, warn) =>
+        after(decryptOne(context, ring, input, warn), (bytes) => ({ plaintext: bytes.toString('base64') })),
+      ),
+    )
+  },
+})

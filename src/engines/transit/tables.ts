@@ -1,0 +1,57 @@
+import { column, defineTable, type Row } from '../../store/table.ts'
+
+/** When and at which version a backup was made or restored. */
+export interface CopyInfo {
+  readonly time: string
+  readonly version: number
+}
+
+/** One row per named key. It is the head of its versions: everything from the floor to `latestVersion` must exist. */
+export const keysTable = defineTable(
+  'transit_keys',
+  {
+    name: column.text(),
+    type: column.text(),
+    derived: column.boolean(),
+    convergent: column.boolean(),
+    convergentVersion: column.integer(),
+    /** '' while the key is not derived. */
+    kdf: column.text(),
+    exportable: column.boolean(),
+    allowPlaintextBackup: column.boolean(),
+    /** Bytes; 0 where the type fixes the size. */
+    keySize: column.integer(),
+    autoRotateSeconds: column.integer(),
+    minDecryptionVersion: column.integer(),
+    minEncryptionVersion: column.integer(),
+    minAvailableVersion: column.integer(),
+    latestVersion: column.integer(),
+    deletionAllowed: column.boolean(),
+    imported: column.boolean(),
+    allowRotation: column.boolean(),
+    softDeleted: column.boolean(),
+    backupInfo: column.json<CopyInfo>().nullable(),
+    restoreInfo: column.json<CopyInfo>().nullable(),
+    createdAt: column.integer(),
+  },
+  { sealed: true },
+)
+export type KeyRow = Row<typeof keysTable>
+
+/** One row per key version; the material itself lies in the table of keys/. */
+export const versionsTable = defineTable(
+  'transit_versions',
+  {
+    keyId: column.text(),
+    version: column.integer(),
+    material: column.text(),
+    /** The version's own HMAC secret; null for type hmac, whose key is the secret. */
+    hmacMaterial: column.text().nullable(),
+    prkMaterial: column.text().nullable(),
+    convergentVersion: column.integer(),
+    createdAt: column.integer(),
+    managedKey: column.text().nullable(),
+    certificateChain: column.text().nullable(),
+  },
+  { sealed: true },
+)

@@ -1,0 +1,60 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { residentLimit } from './app.ts'
+import { prepareAccess } from './auth/initialise.ts'
+import { type Ceremony, clusterState, initialise as initialiseKeys } from './keys/initialise.ts'
+import { type Ground, openDatabase, openHsm } from './open.ts'
+import { foundMounts } from './request/founding.ts'
+
+export interface InitialiseOptions extends Ground {
+  readonly kek: Ceremony
+  /** Text of the root token; random when absent. */
+  readonly rootToken?: string
+}
+
+/** Shown once: nobody can read them again. */
+export interface Initialised {
+  readonly rootToken: string
+  /** What `sys/unseal` will ask for after this node was sealed. */
+  readonly unsealSecret: string
+  readonly clusterId: string
+}
+
+/** Whether there is anything left for `initialise` to do. */
+export async function isInitialised(ground: Ground): Promise<boolean> {
+  await using database = await openDatabase(ground)
+  const { state } = await database.schemaStatus()
+  return state !== 'empty' && (await clusterState(database)) === 'ready'
+}
+
+/**
+ * Makes a cluster, once: schema, keys in the token, default policy, root token, mounts. After a crash anywhere a second run
+ * finishes it.
+ * @throws Error in words when it is initialised already, or token or database are not up to it
+ */
+export async function initialise(options: InitialiseOptions): Promise<Initialised> {
+  const { config, clock, log, rootToken: custom } = options
+  await using database = await openDatabase(options)
+  await database.migrate()
+  await using hsm = await openHsm(options, (reason) => {
+    throw reason
+  })
+  const unsealSecret = randomBytes(32).toString('base64url')
+  let rootToken = ''
+  const { clusterId } = await initialiseKeys({
+    ...{ hsm, database, clock, log, residentLimit, kek: options.kek },
+    name: config.clusterName,
+    strict: config.strict,
+    fips: config.fips,
+    handleLimit: config.caches.handles,
+    async populate(custody) {
+      const access = await prepareAccess({ database, clock, keys: custody, custom })
+      await database.transaction(async (tx) => {
+        await access.write(tx)
+        await foundMounts(database, tx, clock.wall())
+      })
+      rootToken = access.rootToken
+      return { unsealHash: createHash('sha256').update(unsealSecret).digest() }
+    },
+  })
+  return { rootToken, unsealSecret, clusterId }
+}

@@ -1,0 +1,39 @@
+import { Command, CommanderError } from 'commander'
+import { acceptRestoreCommand } from './commands/acceptrestore.ts'
+import { configCommand } from './commands/config.ts'
+import { explainFailure } from './commands/failure.ts'
+import { initCommand } from './commands/init.ts'
+import { kekCommand } from './commands/kek.ts'
+import { migrateCommand } from './commands/migrate.ts'
+import { serverCommand } from './commands/server.ts'
+import { statusCommand } from './commands/status.ts'
+
+const program = new Command('strongroom')
+  .description('Vault-compatible Transit and PKI over keys that live in a PKCS#11 token')
+  .version('0.1.0')
+  .showHelpAfterError('(strongroom help COMMAND says more)')
+  .exitOverride()
+for (const command of [
+  serverCommand,
+  initCommand,
+  statusCommand,
+  migrateCommand,
+  configCommand,
+  kekCommand,
+  acceptRestoreCommand,
+]) {
+  program.addCommand(command())
+}
+inherit(program)
+
+try {
+  await program.parseAsync()
+} catch (error) {
+  if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2
+  else process.exitCode = explainFailure(error)
+}
+
+/** Verbs of verbs too: commander copies settings only to commands it makes itself. */
+function inherit(parent: Command): void {
+  for (const command of parent.commands) inherit(command.copyInheritedSettings(parent))
+}

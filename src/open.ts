@@ -1,0 +1,58 @@
+import { readFile } from 'node:fs/promises'
+import type { Clock } from './clock.ts'
+import { type Config, databaseUrl, type Secrets } from './config.ts'
+import { Hsm } from './hsm/hsm.ts'
+import type { Logger } from './log.ts'
+import { Database } from './store/database.ts'
+
+/** What a process that touches token and database is given. */
+export interface Ground {
+  readonly config: Config
+  readonly secrets: Secrets
+  readonly log: Logger
+  readonly clock: Clock
+}
+
+/** @throws Error when the database cannot be reached or refuses */
+export async function openDatabase({ config, secrets, log, clock }: Ground, nudge?: () => void): Promise<Database> {
+  return Database.open({
+    url: databaseUrl(config, secrets),
+    poolSize: config.database.poolSize,
+    log,
+    clock,
+    ...(nudge ? { nudge } : {}),
+    ...(await tlsOf(config)),
+  })
+}
+
+async function tlsOf({ database }: Config) {
+  if (database.tls === undefined) return {}
+  const { ca, certificate, key } = database.tls
+  const read = (path: string | undefined) => (path === undefined ? undefined : readFile(path, 'utf8'))
+  const [caText, certText, keyText] = await Promise.all([read(ca), read(certificate), read(key)])
+  return {
+    tls: {
+      ...(caText === undefined ? {} : { ca: caText }),
+      ...(certText === undefined ? {} : { cert: certText }),
+      ...(keyText === undefined ? {} : { key: keyText }),
+    },
+  }
+}
+
+/** Loads the module and logs in. @throws Error in words when token, PIN or module are not as configured */
+export function openHsm({ config, secrets, log, clock }: Ground, onFatal: (reason: Error) => void): Promise<Hsm> {
+  const { library, libraryParameters, token, executor, threads, callDeadlineSeconds } = config.pkcs11
+  return Hsm.open({
+    library,
+    ...(libraryParameters === undefined ? {} : { libraryParameters }),
+    token: { ...token },
+    pin: secrets.reveal().pin,
+    executor,
+    threads,
+    callDeadlineMilliseconds: callDeadlineSeconds * 1000,
+    stateDirectory: config.stateDirectory,
+    log,
+    clock,
+    onFatal,
+  })
+}

@@ -1,0 +1,107 @@
+import type { Clock } from '../clock.ts'
+import type { Config, Secrets } from '../config.ts'
+import type { Logger } from '../log.ts'
+import { Child } from './child.ts'
+import type { FromWorker } from './messages.ts'
+import type { Member } from './plan.ts'
+import { overslept, type Role, type Timing, verdict } from './policy.ts'
+
+export interface Scripts {
+  readonly worker: URL
+  readonly standIn: URL
+}
+
+export interface FleetOptions {
+  readonly scripts: Scripts
+  readonly clock: Clock
+  readonly log: Logger
+  onMessage(child: Child, message: FromWorker): void
+  onEnd(child: Child, ending: string): void
+}
+
+/** What a process is started with. */
+export interface Launch {
+  readonly config: Config
+  readonly secrets: Secrets
+  readonly sealed: boolean
+  readonly generation: number
+}
+
+/** The processes of the node and how they are doing; what is done about it is decided elsewhere. */
+export class Fleet {
+  readonly #options: FleetOptions
+  readonly #children = new Map<number, Child>()
+  #lastExamined: number
+
+  constructor(options: FleetOptions) {
+    this.#options = options
+    this.#lastExamined = options.clock.monotonic()
+  }
+
+  get all(): readonly Child[] {
+    return [...this.#children.values()]
+  }
+
+  /** Workers that are there to stay. */
+  get workers(): readonly Child[] {
+    return this.all.filter((child) => child.role === 'worker' && child.phase !== 'leaving')
+  }
+
+  get serving(): readonly Child[] {
+    return this.workers.filter((child) => child.phase === 'ready')
+  }
+
+  /** As planning sees them: a child of an earlier generation, or grown too big, is stale. */
+  members(generation: number): Member[] {
+    return this.all.map((child) => ({
+      id: child.id,
+      role: child.role,
+      phase: child.phase,
+      fresh: child.generation === generation && !child.outworn,
+    }))
+  }
+
+  start(role: Role, { config, secrets, sealed, generation }: Launch): void {
+    const { scripts, clock, log } = this.#options
+    const child = new Child({
+      role,
+      script: scripts[role],
+      environment: role === 'worker' ? config.pkcs11.environment : {},
+      generation,
+      now: clock.monotonic(),
+      onMessage: (message) => this.#options.onMessage(child, message),
+      onEnd: (ending) => {
+        this.#children.delete(child.id)
+        this.#options.onEnd(child, ending)
+      },
+    })
+    this.#children.set(child.id, child)
+    log.info({ worker: child.id, workerPid: child.pid, role }, 'process started')
+    // The stand-in needs no secret and gets none.
+    child.send({ type: 'start', config, secrets: role === 'worker' ? secrets.reveal() : { pin: '' }, sealed })
+  }
+
+  drain(id: number): void {
+    const child = this.#children.get(id)
+    child?.enter('leaving', this.#options.clock.monotonic())
+    child?.send({ type: 'drain' })
+  }
+
+  /** Looks at every process once; those that must be killed are returned with the reason. */
+  examine(timing: Timing): { child: Child; reason: string }[] {
+    const now = this.#options.clock.monotonic()
+    const late = overslept(now - this.#lastExamined, timing)
+    this.#lastExamined = now
+    const doomed: { child: Child; reason: string }[] = []
+    for (const child of this.all) {
+      if (late) child.lastBeat = now
+      const found = verdict(child, now, timing)
+      if (found === 'silent' || found === 'overdue') doomed.push({ child, reason: `${found} while ${child.phase}` })
+      if (found === 'outworn' && !child.outworn) {
+        child.outworn = true
+        this.#options.log.warn({ worker: child.id, rssBytes: child.rssBytes }, 'worker is above its memory limit')
+      }
+    }
+    return doomed
+  }
+}

@@ -1,0 +1,29 @@
+import type { SecretValues } from '../config/secrets.ts'
+import type { Config } from '../config.ts'
+
+/** What the supervisor tells a worker over IPC. */
+export type ToWorker =
+  | { readonly type: 'start'; readonly config: Config; readonly secrets: SecretValues; readonly sealed: boolean }
+  | { readonly type: 'drain' }
+  /** Another worker of this node wrote: poll the versions now. */
+  | { readonly type: 'nudge' }
+  | { readonly type: 'seal'; readonly sealed: boolean; readonly sequence: number }
+  /** Every worker of the node has followed the seal message that the receiver asked for. */
+  | { readonly type: 'sealDone'; readonly sealed: boolean }
+  /** Incarnations of processes that have ended: their coherence registrations may be deleted. */
+  | { readonly type: 'ended'; readonly ids: readonly string[] }
+
+/** What a worker tells the supervisor. */
+export type FromWorker =
+  | { readonly type: 'beat'; readonly rssBytes: number }
+  | { readonly type: 'ready'; readonly addresses: readonly string[] }
+  | { readonly type: 'failed'; readonly reason: string; readonly kind: FailureKind }
+  | { readonly type: 'nudge' }
+  | { readonly type: 'incarnation'; readonly id: string }
+  /** The registrations of these ended incarnations are deleted. */
+  | { readonly type: 'forgotten'; readonly ids: readonly string[] }
+  | { readonly type: 'seal'; readonly sealed: boolean }
+  | { readonly type: 'sealed'; readonly sequence: number }
+
+/** `pin`: the token refused the PIN, so nobody may try it again. */
+export type FailureKind = 'pin' | 'other'

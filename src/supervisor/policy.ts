@@ -1,0 +1,88 @@
+/** When a worker counts as lost, and when the next one is started. All times are monotonic milliseconds. */
+export interface Timing {
+  /** Silence of the event loop after which a worker is killed. */
+  readonly silenceMilliseconds: number
+  /** The same until it is ready: loading a module with many objects is one long call. */
+  readonly startMilliseconds: number
+  /** From the order to drain to the kill. */
+  readonly drainMilliseconds: number
+  readonly rssLimitBytes: number
+  /** A worker younger than this is not replaced for its size: a limit set too low must not turn into a loop. */
+  readonly settleMilliseconds: number
+  readonly tickMilliseconds: number
+}
+
+export const defaultTiming = {
+  silenceMilliseconds: 5000,
+  startMilliseconds: 60_000,
+  settleMilliseconds: 60_000,
+  tickMilliseconds: 500,
+} as const
+
+export interface Vitals {
+  readonly phase: Phase
+  readonly phaseSince: number
+  readonly lastBeat: number
+  readonly rssBytes: number
+}
+
+/** The stand-in answers 503 while no worker serves. */
+export type Role = 'worker' | 'standIn'
+
+export type Phase = 'starting' | 'ready' | 'leaving'
+
+export type Verdict = 'well' | 'silent' | 'overdue' | 'outworn'
+
+/** `silent` and `overdue` are killed; `outworn` is replaced while it goes on serving. */
+export function verdict(vitals: Vitals, now: number, timing: Timing): Verdict {
+  const inPhase = now - vitals.phaseSince
+  if (vitals.phase === 'starting') return inPhase > timing.startMilliseconds ? 'overdue' : 'well'
+  if (vitals.phase === 'leaving' && inPhase > timing.drainMilliseconds) return 'overdue'
+  if (now - vitals.lastBeat > timing.silenceMilliseconds) return 'silent'
+  const heavy = vitals.rssBytes > timing.rssLimitBytes && inPhase > timing.settleMilliseconds
+  return vitals.phase === 'ready' && heavy ? 'outworn' : 'well'
+}
+
+/**
+ * Whether the supervisor itself was stopped (SIGSTOP, a suspended machine): then the beats lie unread and nobody is late.
+ */
+export const overslept = (sinceLastTick: number, timing: Timing): boolean => sinceLastTick > 4 * timing.tickMilliseconds
+
+/** What the deaths so far mean for the next start. */
+export interface Starts {
+  /** Whether any worker ever served. */
+  readonly served: boolean
+  readonly earlyDeaths: number
+  readonly notBefore: number
+  /** The token refused the PIN: nobody starts before another one comes. */
+  readonly pinRefused: boolean
+  /** The first start failed: the server ends with the reason instead of trying for ever. */
+  readonly hopeless: boolean
+}
+
+export const noStarts: Starts = { served: false, earlyDeaths: 0, notBefore: 0, pinRefused: false, hopeless: false }
+
+export interface Loss {
+  readonly phase: Phase
+  readonly phaseSince: number
+  /** What the worker itself gave as the reason; without one it just died. */
+  readonly failure: { readonly kind: 'pin' | 'other' } | undefined
+}
+
+/** How many deaths without a word the first start may have, and what counts as an early death later on. */
+const silentDeathsAtStart = 3
+const earlyMilliseconds = 30_000
+
+/** One worker was lost: who dies early makes the next one wait, 200 ms first, then twice as long each time, up to 30 s. */
+export function afterLoss(starts: Starts, { phase, phaseSince, failure }: Loss, now: number): Starts {
+  const early = phase !== 'ready' || now - phaseSince < earlyMilliseconds
+  const earlyDeaths = early ? starts.earlyDeaths + 1 : 0
+  const wait = earlyDeaths === 0 ? 0 : Math.min(30_000, 100 * 2 ** Math.min(earlyDeaths, 20))
+  return {
+    served: starts.served,
+    earlyDeaths,
+    notBefore: now + wait,
+    pinRefused: starts.pinRefused || failure?.kind === 'pin',
+    hopeless: !starts.served && (failure !== undefined || earlyDeaths >= silentDeathsAtStart),
+  }
+}

@@ -1,0 +1,33 @@
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** Whether this node is sealed, kept on its own disk so that restarts and replacements come up in it. */
+export interface SealState {
+  readonly sealed: boolean
+  /** Durable when it returns. */
+  set(sealed: boolean): void
+}
+
+/**
+ * Opens the seal state in the node's state directory, which is made if need be.
+ * @throws Error when the directory cannot be made or read
+ */
+export function openSealState(stateDirectory: string): SealState {
+  mkdirSync(stateDirectory, { recursive: true, mode: 0o700 })
+  const marker = join(stateDirectory, 'sealed')
+  return {
+    get sealed() {
+      return existsSync(marker)
+    },
+    set(sealed) {
+      if (sealed) closeSync(openSync(marker, 'w', 0o600))
+      else rmSync(marker, { force: true })
+      const directory = openSync(stateDirectory, 'r')
+      try {
+        fsyncSync(directory)
+      } finally {
+        closeSync(directory)
+      }
+    },
+  }
+}

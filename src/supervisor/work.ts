@@ -1,0 +1,153 @@
+import cluster from 'node:cluster'
+import { type Clock, systemClock } from '../clock.ts'
+import { freeze } from '../config/freeze.ts'
+import { Secrets } from '../config/secrets.ts'
+import type { Config } from '../config.ts'
+import { createLog, type Logger } from '../log.ts'
+import type { MaybePromise } from '../route.ts'
+import { failureKind } from './failure.ts'
+import type { FromWorker, ToWorker } from './messages.ts'
+
+/** What a worker process runs: the server itself, or the stand-in. */
+export interface Workload {
+  listen(): Promise<{ addresses: readonly string[] }>
+  nudged(): void
+  /** Stops accepting, finishes requests, disposes everything. */
+  drain(): Promise<void>
+  /** Drops every key and the login of the token, or takes them up again. */
+  seal(sealed: boolean): MaybePromise<void>
+  /** Deletes the coherence registrations of these ended incarnations. */
+  ended(ids: readonly string[]): MaybePromise<void>
+}
+
+export interface WorkloadOptions {
+  readonly config: Config
+  readonly secrets: Secrets
+  readonly log: Logger
+  readonly clock: Clock
+  /** Whether the node was sealed when this process started: then the module is not initialised. */
+  readonly sealed: boolean
+  /** Tells the other workers of the node to poll. */
+  nudge(): void
+  onFatal(reason: Error): void
+  /** Names an incarnation under which this process registered, so that it can be deleted after the process's end. */
+  announce(incarnation: string): void
+  /** Seals or unseals the node; resolves when every worker of it has followed, with the state that then holds. */
+  requestSeal(sealed: boolean): Promise<boolean>
+}
+
+const beatMilliseconds = 1000
+const farewellMilliseconds = 1000
+
+/**
+ * Makes this process a worker: it obeys the supervisor's messages, beats from the event loop that serves, and ends with
+ * the IPC channel (a supervisor that was killed leaves nobody behind).
+ */
+export function work(create: (options: WorkloadOptions) => Promise<Workload>): void {
+  const worker = new WorkerProcess(create)
+  process.on('message', (message: ToWorker) => worker.hear(message))
+  process.on('disconnect', () => process.exit(worker.drained ? 0 : 1))
+  process.on('uncaughtException', (error) => worker.fail(error))
+  // A terminal sends its signals to the whole group; the supervisor decides.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
+  const beat = () => tell({ type: 'beat', rssBytes: process.memoryUsage.rss() })
+  setInterval(beat, beatMilliseconds)
+  beat()
+}
+
+function tell(message: FromWorker, sent: () => void = () => {}): void {
+  if (process.connected) process.send?.(message, undefined, undefined, sent)
+  else sent()
+}
+
+/** process.exit would wait for a thread that hangs inside the token. */
+const end = (): void => {
+  process.kill(process.pid, 'SIGKILL')
+}
+
+class WorkerProcess {
+  drained = false
+  readonly #create: (options: WorkloadOptions) => Promise<Workload>
+  #log: Logger = createLog('info')
+  #workload: Workload | undefined
+  /** One order after the other: a seal that arrives while the server is being built is followed when it is. */
+  #turn: Promise<void> = Promise.resolve()
+  /** Those that wait until the whole node has followed their seal or unseal. */
+  #askers: ((sealed: boolean) => void)[] = []
+
+  constructor(create: (options: WorkloadOptions) => Promise<Workload>) {
+    this.#create = create
+  }
+
+  hear(message: ToWorker): void {
+    if (message.type === 'nudge') this.#workload?.nudged()
+    else if (message.type === 'drain') this.#drain().catch((error) => this.fail(error))
+    else this.#turn = this.#turn.then(() => this.#obey(message)).catch((error) => this.fail(error))
+  }
+
+  /** Says why and ends: the process is the unit of recovery. */
+  fail(error: unknown): void {
+    this.#log.fatal({ err: error }, 'worker fails')
+    const reason = error instanceof Error ? error.message : String(error)
+    setTimeout(end, farewellMilliseconds)
+    tell({ type: 'failed', reason, kind: failureKind(error) }, end)
+  }
+
+  async #obey(message: ToWorker): Promise<void> {
+    switch (message.type) {
+      case 'start':
+        await this.#start(message)
+        break
+      case 'seal':
+        await this.#workload?.seal(message.sealed)
+        tell({ type: 'sealed', sequence: message.sequence })
+        break
+      case 'sealDone':
+        for (const done of this.#askers) done(message.sealed)
+        this.#askers = []
+        break
+      case 'ended':
+        await this.#forget(message.ids)
+    }
+  }
+
+  async #start({ config, secrets, sealed }: Extract<ToWorker, { type: 'start' }>): Promise<void> {
+    this.#log = createLog(config.log.level)
+    this.#workload = await this.#create({
+      config: freeze(config),
+      secrets: new Secrets(secrets),
+      log: this.#log,
+      clock: systemClock,
+      sealed,
+      nudge: () => tell({ type: 'nudge' }),
+      onFatal: (reason) => this.fail(reason),
+      announce: (id) => tell({ type: 'incarnation', id }),
+      requestSeal: (wanted) => {
+        const { promise, resolve } = Promise.withResolvers<boolean>()
+        this.#askers.push(resolve)
+        tell({ type: 'seal', sealed: wanted })
+        return promise
+      },
+    })
+    const { addresses } = await this.#workload.listen()
+    tell({ type: 'ready', addresses })
+  }
+
+  /** Only tidies up: while the database is away the supervisor keeps the ids and says them again. */
+  async #forget(ids: readonly string[]): Promise<void> {
+    try {
+      await this.#workload?.ended(ids)
+      tell({ type: 'forgotten', ids })
+    } catch (error) {
+      this.#log.warn({ err: error }, 'registrations of ended processes remain')
+    }
+  }
+
+  async #drain(): Promise<void> {
+    await this.#workload?.drain()
+    this.drained = true
+    // Connections handed to us until the supervisor knew are handed back: Node's own farewell waits for that.
+    if (cluster.worker?.isConnected()) cluster.worker.disconnect()
+    else process.exit(0)
+  }
+}

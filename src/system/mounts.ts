@@ -1,0 +1,96 @@
+import { Type } from 'typebox'
+import { ApiError, badRequest } from '../errors.ts'
+import { boolean, map, raw, text } from '../field.ts'
+import { describeMount, type MountRecord } from '../request/mount.ts'
+import { type Data, route } from '../route.ts'
+import type { SystemContext } from './context.ts'
+
+const nothing = Type.Object({})
+const enabling = Type.Object({
+  type: text({ about: 'The engine: transit or pki.' }),
+  description: text({ about: 'For people.' }),
+  config: raw({ about: 'default_lease_ttl, max_lease_ttl and the other settings that tune takes.' }),
+  options: map({ about: 'Options of the engine.' }),
+  local: boolean({ about: 'Kept and shown; there is no replication.' }),
+  seal_wrap: boolean({ about: 'Kept and shown; all key material is wrapped by the token anyway.' }),
+  external_entropy_access: boolean({ about: 'Not available; false is accepted.' }),
+  plugin_name: text({ about: 'The type under its other name.' }),
+  plugin_version: text({ about: 'Not available; empty is accepted.' }),
+})
+
+/** Mounts of secrets engines; the others stand under auth/. */
+export const isSecret = (mount: MountRecord): boolean => !mount.path.startsWith('auth/')
+
+const withSlash = (path: string): string => (path.endsWith('/') ? path : `${path}/`)
+
+/** `sys/mounts/x/tune` is a path of its own, so no mount's path may end so. */
+function mountName(params: Readonly<Record<string, string>>): string {
+  const path = params.path ?? ''
+  if (path === 'tune' || path.endsWith('/tune')) throw new ApiError(404, 'unsupported path', { style: 'list' })
+  return path
+}
+
+export const mountRoutes = [
+  route<SystemContext, typeof nothing>({
+    method: 'GET',
+    path: 'mounts',
+    access: 'token',
+    about: 'All mounts of secrets engines, by path.',
+    body: nothing,
+    inject: true,
+    danger: 'none',
+    async run({ context }): Promise<Data> {
+      const mounts = (await context.mounts.list()).filter(isSecret)
+      return Object.fromEntries(mounts.map((mount) => [mount.path, describeMount(mount)]))
+    },
+  }),
+  route<SystemContext, typeof nothing>({
+    method: 'GET',
+    path: 'mounts/:path*',
+    access: 'token',
+    about: 'One mount.',
+    body: nothing,
+    inject: true,
+    danger: 'none',
+    async run({ context, params }): Promise<Data> {
+      const path = withSlash(mountName(params))
+      const found = (await context.mounts.list()).find((mount) => isSecret(mount) && mount.path === path)
+      if (found === undefined) throw badRequest(`No secret engine mount at ${path}`)
+      return describeMount(found)
+    },
+  }),
+  route<SystemContext, typeof enabling>({
+    method: 'POST',
+    path: 'mounts/:path*',
+    access: 'token',
+    about: 'Mounts an engine.',
+    body: enabling,
+    danger: 'none',
+    async run({ context, params, body }) {
+      if (body.external_entropy_access === true) throw badRequest('external_entropy_access is not available')
+      if (body.plugin_version) throw badRequest('plugin_version is not available: engines are built in')
+      await context.mounts.enable({
+        path: mountName(params),
+        type: body.type || body.plugin_name || '',
+        description: body.description,
+        config: body.config,
+        options: body.options,
+        local: body.local,
+        sealWrap: body.seal_wrap,
+      })
+      return undefined
+    },
+  }),
+  route<SystemContext, typeof nothing>({
+    method: 'DELETE',
+    path: 'mounts/:path*',
+    access: 'token',
+    about: 'Removes a mount and everything in it.',
+    body: nothing,
+    danger: 'destructive',
+    async run({ context, params }) {
+      await context.mounts.disable(mountName(params))
+      return undefined
+    },
+  }),
+]

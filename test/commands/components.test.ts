@@ -1,0 +1,66 @@
+import { describe, expect, test } from 'vitest'
+import { allFromPrompt, componentsFromPrompt, gather, newSheet, parseSheet } from '../../src/commands/components.ts'
+import { kekPurposes } from '../../src/keys/tables.ts'
+
+describe("a custodian's sheet", () => {
+  test('is read as it was made, with comments and grouped digits', () => {
+    const text = newSheet()
+    const sheet = parseSheet(text)
+    const grouped = text.replace(/([0-9a-f]{4})(?=[0-9a-f])/g, '$1 ').replaceAll('use', '# mine\n\nuse')
+    expect(parseSheet(grouped)).toEqual(sheet)
+    expect(Object.keys(sheet)).toEqual(kekPurposes)
+  })
+
+  test('with a mistyped digit is refused by its purpose, without repeating a digit', () => {
+    const text = newSheet().replace(/^open (.)/m, (_, digit) => `open ${digit === '0' ? '1' : '0'}`)
+    expect(() => parseSheet(text)).toThrow(/^the open component does not match its check value$/)
+  })
+
+  test.each([
+    ['', 'the use component is missing'],
+    ['pin 1234', 'line 1 does not begin with one of use, export, open, system'],
+  ])('that says %j is refused', (text, words) => {
+    expect(() => parseSheet(text)).toThrow(words)
+  })
+
+  test('given twice, or alone, makes no KEK', () => {
+    const sheet = parseSheet(newSheet())
+    expect(() => gather([sheet])).toThrow('two custodians')
+    expect(() => gather([sheet, sheet])).toThrow('equal components cancel out')
+    const both = gather([sheet, parseSheet(newSheet())])
+    expect(both.use).toHaveLength(2)
+  })
+})
+
+describe('custodians at the terminal', () => {
+  const lines = (sheet: string) =>
+    new Map(sheet.split('\n').map((line) => [line.split(' ')[0], line.replace(/^\w+ /, '')]))
+
+  test('are asked one after the other for each KEK', async () => {
+    const sheets = [lines(newSheet()), lines(newSheet()), lines(newSheet())]
+    const asked: string[] = []
+    const components = await allFromPrompt(
+      3,
+      async (question) => {
+        asked.push(question)
+        const [, custodian, purpose] = /^custodian (\d), (\w+)/.exec(question) ?? []
+        return sheets[Number(custodian) - 1]?.get(purpose) ?? ''
+      },
+      () => {},
+    )
+    expect(asked).toHaveLength(12)
+    expect(components.system).toHaveLength(3)
+  })
+
+  test('are asked again after a mistake, which is named without its digits', async () => {
+    const good = lines(newSheet()).get('use') ?? ''
+    const answers = ['nonsense', good.replace(/^./, (digit) => (digit === '0' ? '1' : '0')), good]
+    const said: string[] = []
+    const ask = async () => answers.shift() ?? ''
+    expect(await componentsFromPrompt('use', 1, ask, (text) => said.push(text))).toHaveLength(1)
+    expect(said).toEqual([
+      'a component is 64 hexadecimal digits followed by the 16 digits of its check value',
+      'the use component does not match its check value',
+    ])
+  })
+})

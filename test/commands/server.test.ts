@@ -1,0 +1,132 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { fetchAlone, until } from '../supervisor/node.ts'
+import { start, strongroom } from './cli.ts'
+import { createSite, type Site } from './site.ts'
+
+let site: Site
+let made: Record<string, string>
+
+beforeAll(async () => {
+  site = await createSite()
+  const { code, stdout, stderr } = await strongroom(['init', '--config', site.file, '--json'])
+  expect(code, stderr).toBe(0)
+  made = JSON.parse(stdout)
+})
+afterAll(() => site[Symbol.asyncDispose]())
+
+/** The children of a process. */
+const childrenOf = (pid: number | undefined): number[] =>
+  readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number)
+
+describe('init', () => {
+  test('prints cluster, root token and unseal secret once, and says so when there is nothing to do', async () => {
+    expect(made).toEqual({
+      cluster_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      root_token: expect.stringMatching(/^hvs\./),
+      unseal_secret: expect.any(String),
+    })
+    const again = await strongroom(['init', '--config', site.file])
+    expect(again).toMatchObject({ code: 1, stdout: '' })
+    expect(again.stderr).toContain('initialised already')
+    expect(await strongroom(['init', '--config', site.file, '--if-needed'])).toMatchObject({ code: 0, stdout: '' })
+  })
+
+  test('takes a root token from outside and does not repeat it', async () => {
+    await using other = await createSite()
+    const environment = { STRONGROOM_ROOT_TOKEN: 'a-root-token-of-my-own' }
+    const { code, stdout, stderr } = await strongroom(['init', '--config', other.file], environment)
+    expect(code, stderr).toBe(0)
+    expect(stdout).toMatch(/^cluster_id: .*\nunseal_secret: .*\n$/)
+    expect(stdout + stderr).not.toContain('a-root-token')
+  })
+
+  test("makes the KEKs from custodians' files, and refuses too few or equal ones before anything is made", async () => {
+    await using other = await createSite()
+    const files = ['a', 'b'].map((name) => join(other.directory, name))
+    for (const file of files) writeFileSync(file, (await strongroom(['kek', 'component'])).stdout)
+    const [a = '', b = ''] = files
+    const init = (...given: string[]) =>
+      strongroom(['init', '--config', other.file, '--kek', 'components', '--component-file', ...given])
+    expect(await init(a)).toMatchObject({ code: 1, stdout: '' })
+    expect((await init(a, a)).stderr).toContain('already given')
+    const { code, stderr } = await init(a, b)
+    expect(code, stderr).toBe(0)
+    const status = await strongroom(['kek', 'status', '--json', '--config', other.file])
+    const keks = JSON.parse(status.stdout)
+    expect(keks).toHaveLength(4)
+    expect(keks.every((kek: { origin: string }) => kek.origin === 'components')).toBe(true)
+  })
+})
+
+describe('a server', () => {
+  test('serves what init made, loads the module in its worker alone, and ends with 0 on SIGTERM', async () => {
+    const secret = site.token.pin
+    await using server = start(['server'], {
+      STRONGROOM_CONFIG: site.file,
+      STRONGROOM_PKCS11_PIN: '{ environment: STRONGROOM_PIN }',
+      STRONGROOM_PIN: secret,
+    })
+    const address = await server.ready()
+    expect(address).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
+    const [worker] = childrenOf(server.process.pid)
+    expect(readFileSync(`/proc/${server.process.pid}/maps`, 'utf8')).not.toMatch(/softhsm|pkcs11/)
+    expect(readFileSync(`/proc/${worker}/maps`, 'utf8')).toContain('libsofthsm2')
+    expect(readFileSync(`/proc/${worker}/environ`, 'utf8')).not.toContain(secret)
+    expect(readFileSync(`/proc/${worker}/cmdline`, 'utf8')).not.toContain(secret)
+    expect(server.stderr()).not.toContain(secret)
+    const status = await strongroom(['status', '--address', address])
+    expect(status).toMatchObject({ code: 0, stderr: '' })
+    expect(status.stdout).toMatch(/^sealed +false$/m)
+    server.process.kill('SIGTERM')
+    expect(await server.ended).toBe(0)
+  })
+
+  test('kept from its worker answers again by another', async () => {
+    await using server = start(['server', '--config', site.file])
+    const address = await server.ready()
+    const [worker = 0] = childrenOf(server.process.pid)
+    process.kill(worker, 'SIGKILL')
+    const health = () =>
+      fetchAlone(`${address}/v1/sys/health`).then(
+        (reply) => reply.status,
+        () => 0,
+      )
+    await until(
+      'health is good again',
+      async () => (await health()) === 200 && !childrenOf(server.process.pid).includes(worker),
+    )
+  })
+
+  test('that was killed leaves a unix socket that the next one takes over', async () => {
+    const path = join(site.directory, 'api.sock')
+    const environment = { STRONGROOM_LISTEN: `unix:${path}` }
+    await using first = start(['server', '--config', site.file], environment)
+    expect(await first.ready()).toBe(`unix:${path}`)
+    first.process.kill('SIGKILL')
+    await first.ended
+    await using second = start(['server', '--config', site.file], environment)
+    expect(await second.ready()).toBe(`unix:${path}`)
+    expect(await strongroom(['status', '--json', '--address', `unix:${path}`])).toMatchObject({ code: 0 })
+    await using third = start(['server', '--config', site.file], environment)
+    expect(await third.ended).toBe(1)
+    expect(third.stderr()).toContain('EADDRINUSE')
+  })
+
+  test('without an initialised cluster says so and exits with 1', async () => {
+    await using empty = await createSite()
+    const { code, stdout, stderr } = await strongroom(['server', '--config', empty.file])
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toContain('the server cannot start')
+  })
+
+  test('with a wrong configuration names every field and exits with 2', async () => {
+    site.configure({ workers: 'many', listen: 1 })
+    const { code, stderr } = await strongroom(['server', '--config', site.file])
+    site.configure({})
+    expect(code).toBe(2)
+    expect(stderr).toContain('  workers: "many" is not allowed')
+    expect(stderr).toContain('  listen: unknown field')
+  })
+})

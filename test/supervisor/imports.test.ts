@@ -1,0 +1,25 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+
+/** Everything a file loads when it starts: its value imports and theirs, packages by name; `await import()` is later. */
+function loadedBy(url: URL, seen = new Set<string>()): Set<string> {
+  seen.add(url.pathname)
+  const imports = readFileSync(url, 'utf8').matchAll(/^(?:import|export)\s(?!type\b)[^'"]*?from\s+'([^']+)'/gms)
+  for (const [, name = ''] of imports) {
+    if (!name.startsWith('.')) seen.add(name)
+    else if (!seen.has(new URL(name, url).pathname)) loadedBy(new URL(name, url), seen)
+  }
+  return seen
+}
+
+test.each(['main.ts', 'unavailable.ts'])('%s loads neither the PKCS#11 module nor a database driver', (name) => {
+  const loaded = [...loadedBy(new URL(`../../src/${name}`, import.meta.url))]
+  expect(loaded).toContain('pino')
+  expect(loaded.filter((one) => /pkcs11js|graphene|mysql2|\/hsm\/|\/store\/database/.test(one))).toEqual([])
+})
+
+test('a worker loads both', () => {
+  const loaded = [...loadedBy(new URL('../../src/worker.ts', import.meta.url))]
+  expect(loaded).toContain('pkcs11js')
+  expect(loaded.some((one) => one.startsWith('mysql2'))).toBe(true)
+})
