@@ -16,6 +16,12 @@ const needed = {
   make: 'make',
   python3: 'python3',
 }
+const neededForTests = {
+  curl: 'curl',
+  openssl: 'openssl',
+  'python3-hvac': '/usr/lib/python3/dist-packages/hvac/__init__.py',
+}
+const neededForBench = { wrk: 'wrk' }
 const neededForWideTests = {
   libnss3: `/usr/lib/${triplet}/libsoftokn3.so`,
   'libnss3-tools': 'certutil',
@@ -29,8 +35,13 @@ const present = (proof) =>
   proof.startsWith('/') ? existsSync(proof) : folders.some((folder) => existsSync(join(folder, proof)))
 
 /** @returns {string[]} names of the Debian packages that are not installed */
-export function missingPackages({ wide }) {
-  const all = wide ? { ...needed, ...neededForWideTests } : needed
+export function missingPackages({ tests, wide, bench }) {
+  const all = {
+    ...needed,
+    ...(tests ? neededForTests : {}),
+    ...(wide ? neededForWideTests : {}),
+    ...(bench ? neededForBench : {}),
+  }
   return Object.keys(all).filter((name) => !present(all[name]))
 }
 

@@ -9,20 +9,21 @@ import { run, step } from './step.mjs'
 
 /**
  * Debian packages, npm packages and the native PKCS#11 module; quick when all is there.
- * @param {{ wide?: boolean }} [options] wide: also what the second test environments need
+ * @param {{ tests?: boolean, wide?: boolean, bench?: boolean }} [options] also what tests, their second environments or
+ *   the benchmark need
  * @returns {Promise<void>} ends the process with 1, and says what to do, when it cannot be done
  */
-export async function setup({ wide = false } = {}) {
+export async function setup({ tests = false, wide = false, bench = false } = {}) {
   try {
-    await install(wide)
+    await install({ tests, wide, bench })
   } catch (error) {
     console.error(`Set-up failed. ${error.message}`)
     process.exit(1)
   }
 }
 
-async function install(wide) {
-  const names = missingPackages({ wide })
+async function install(extent) {
+  const names = missingPackages(extent)
   if (names.length > 0) {
     if (process.getuid?.() !== 0) {
       console.error(`Missing: ${names.join(', ')}. Run as root, then start again:\n\n  ${installCommand(names)}\n`)

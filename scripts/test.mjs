@@ -13,7 +13,7 @@ const runs = wide
     ]
   : [{ name: 'all', environment: {}, words: [] }]
 
-await setup({ wide })
+await setup({ tests: true, wide })
 for (const { name, environment, words } of runs) {
   if (wide) console.log(`\n${words[0]} on ${name}`)
   const report = join(project, '.build', 'reports', `${name}.json`)

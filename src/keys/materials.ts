@@ -153,8 +153,9 @@ export class Materials {
     const materials = database.table(materialsTable)
     const where = owner.version === undefined ? { owner: owner.key } : { owner: owner.key, version: owner.version }
     const gone: string[] = []
-    for (let after: string | undefined; ; after = gone.at(-1)) {
+    for (let after: string | undefined; ; ) {
       const page = await materials.list(tx, where, { by: 'id', limit: 200, ...(after === undefined ? {} : { after }) })
+      after = page.at(-1)?.id
       for (const row of page) {
         if (owner.below !== undefined && row.version >= owner.below) continue
         await materials.remove(tx, row)

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { ApiError } from '../errors.ts'
 import { text } from '../field.ts'
-import { Answer, type Data, route } from '../route.ts'
+import { Answer, type Call, type Data, route } from '../route.ts'
 import type { SystemContext } from './context.ts'
 
 /** The API level this server answers as: clients parse it as strict semver and switch features by it. */
@@ -15,19 +15,14 @@ const healthQuery = Type.Object({
   sealedcode: text({ about: 'Status of a node that is sealed or has lost its token; 503 when absent.' }),
 })
 
+/** A final status; 1xx would leave the client waiting for another one. */
 function code(given: string | undefined, usual: number): number {
   if (given === undefined) return usual
-  if (!/^[1-5]\d\d$/.test(given)) throw new ApiError(400, [])
+  if (!/^[2-5]\d\d$/.test(given)) throw new ApiError(400, [])
   return Number(given)
 }
 
-function health({
-  context,
-  body,
-}: {
-  context: SystemContext
-  body: { activecode?: string; sealedcode?: string }
-}): Answer {
+function health({ context, body }: Call<SystemContext, typeof healthQuery>): Answer {
   const { status } = context
   const sealed = status.sealed()
   const active = code(body.activecode, 200)

@@ -8,7 +8,7 @@ import type { TransitContext } from './context.ts'
 import { ciphertextRequired, decryptOne, decryptShape } from './decrypt.ts'
 import { encryptPlain } from './encrypt.ts'
 import { type Item, readInputs } from './items.ts'
-import type { Ring } from './rings.ts'
+import type { Ring } from './readring.ts'
 import { withRing } from './withring.ts'
 
 const body = Type.Object({

@@ -7,20 +7,13 @@ import type { MaterialRow, Part } from '../../keys/tables.ts'
 import type { MaybePromise, Mount } from '../../route.ts'
 import type { CoherentCache } from '../../store/cache.ts'
 import type { Database } from '../../store/database.ts'
-import { DamagedRow } from '../../store/faults.ts'
-import type { Reader, Transaction } from '../../store/reader.ts'
-import type { New } from '../../store/table.ts'
-import { type Ring as PureRing, rotated, type Version } from './ring.ts'
+import type { Transaction } from '../../store/reader.ts'
+import { type Creation, hmacSecretBytes, newKey } from './newkey.ts'
+import { allPages, type Ring, readRing } from './readring.ts'
+import { rotated, type Version } from './ring.ts'
 import { type KeyRow, keysTable, versionsTable } from './tables.ts'
 
-export type Ring = PureRing<KeyRow>
-
-/** What a new key is to be; whatever is left out has the wire's default. */
-export type Creation = Pick<KeyRow, 'name' | 'type'> &
-  Partial<Pick<KeyRow, 'exportable' | 'allowPlaintextBackup' | 'keySize' | 'autoRotateSeconds'>>
-
-const hmacSecretBytes = 32
-const pageRows = 1000
+const keysPerRemoval = 50
 const cacheTable = keysTable.name
 const cacheId = (mount: string, name: string): string => `${mount}/${name}`
 
@@ -51,7 +44,7 @@ export class Rings {
       limit: options.limit,
       load: (q, id) => {
         const [mount = '', name = ''] = id.split('/')
-        return this.#read(q, { mount, name })
+        return readRing(this.#database, q, mount, name)
       },
     })
   }
@@ -63,16 +56,16 @@ export class Rings {
 
   /** The ring as the database has it now. */
   read(mount: Mount, name: string): Promise<Ring | undefined> {
-    return this.#database.snapshot((q) => this.#read(q, { mount: mount.uuid, name }))
+    return this.#database.snapshot((q) => readRing(this.#database, q, mount.uuid, name))
   }
 
   /** The ring and all its key parts by id, as they were at one moment. */
   inventory(mount: Mount, name: string): Promise<{ ring: Ring; parts: ReadonlyMap<string, MaterialRow> } | undefined> {
     return this.#database.snapshot(async (q) => {
-      const ring = await this.#read(q, { mount: mount.uuid, name })
+      const ring = await readRing(this.#database, q, mount.uuid, name)
       if (ring === undefined) return undefined
       const partsOf = (part: Part) =>
-        allPages((after) => this.#materials.list(q, { key: ring.key.id, part }, { after, limit: pageRows }))
+        allPages((after, limit) => this.#materials.list(q, { key: ring.key.id, part }, { after, limit }))
       const parts = [...(await partsOf('key')), ...(await partsOf('hmac'))]
       return { ring, parts: new Map(parts.map((row) => [row.id, row])) }
     })
@@ -93,7 +86,7 @@ export class Rings {
     const row = newKey(mount, wanted, this.#clock.wall())
     const drafts = await this.#prepare(row, createdBy)
     return this.#database.transaction(async (tx) => {
-      const found = await this.#read(tx, { mount: mount.uuid, name: wanted.name })
+      const found = await readRing(this.#database, tx, mount.uuid, wanted.name)
       if (found) return found
       const key = await this.#database.table(keysTable).insert(tx, row)
       return { key, versions: new Map([[1, await this.#addVersion(tx, key, 1, drafts)]]) }
@@ -130,7 +123,7 @@ export class Rings {
     work: (tx: Transaction, ring: Ring) => Promise<T>,
   ): Promise<T> {
     return this.#database.transaction(async (tx) => {
-      const ring = await this.#read(tx, { mount: mount.uuid, name })
+      const ring = await readRing(this.#database, tx, mount.uuid, name)
       if (ring === undefined) throw badRequest(missing)
       return work(tx, ring)
     })
@@ -178,13 +171,16 @@ export class Rings {
     tx.touch(cacheTable, cacheId(key.mount, key.name))
   }
 
-  /** Removes every key of a mount that is gone, one transaction each. */
+  /** Removes every key of a mount that is gone, some in each transaction: each of them ends with a wait for all workers. */
   async removeAll(mount: Mount): Promise<void> {
-    for (let names = await this.names(mount, '', pageRows); names.length > 0; ) {
-      for (const name of names) {
-        await this.change(mount, name, 'the key is gone', (tx, ring) => this.remove(tx, ring))
-      }
-      names = await this.names(mount, '', pageRows)
+    const some = () => this.names(mount, '', keysPerRemoval)
+    for (let names = await some(); names.length > 0; names = await some()) {
+      await this.#database.transaction(async (tx) => {
+        for (const name of names) {
+          const ring = await readRing(this.#database, tx, mount.uuid, name)
+          if (ring) await this.remove(tx, ring)
+        }
+      })
     }
   }
 
@@ -219,60 +215,9 @@ export class Rings {
       createdAt: this.#clock.wall(),
     })
   }
-
-  /** Key and versions, none missing: the key row says which there must be, so a deleted row is damage and no default. */
-  async #read(q: Reader, where: { mount: string; name: string }): Promise<Ring | undefined> {
-    const key = await this.#database.table(keysTable).find(q, where)
-    if (key === undefined) return undefined
-    const table = this.#database.table(versionsTable)
-    const of = { mount: key.mount, keyId: key.id }
-    const rows = await allPages((after) => table.list(q, of, { by: 'version', after, limit: pageRows }))
-    const versions = new Map<number, Version>(rows.map((row) => [row.version, row]))
-    for (let version = Math.max(1, key.minAvailableVersion); version <= key.latestVersion; version++) {
-      if (!versions.has(version)) throw new DamagedRow(keysTable.name, key.id, `version ${version} is missing`)
-    }
-    return { key, versions }
-  }
-}
-
-/** Every row of a listing by version, page by page. */
-async function allPages<R extends { readonly version: number }>(list: (after: number) => Promise<R[]>): Promise<R[]> {
-  const rows: R[] = []
-  for (;;) {
-    const page = await list(rows.at(-1)?.version ?? 0)
-    rows.push(...page)
-    if (page.length < pageRows) return rows
-  }
 }
 
 interface Drafts {
   readonly key: Draft
   readonly hmac: Draft | undefined
 }
-
-/** Clients read key_size of an hmac key, so that the default is written down. */
-const keySizeOf = ({ type, keySize }: Creation): number =>
-  algorithmOf(type).kind === 'hmac' ? keySize || hmacSecretBytes : 0
-
-const newKey = (mount: Mount, wanted: Creation, now: number): New<typeof keysTable> => ({
-  mount: mount.uuid,
-  name: wanted.name,
-  type: wanted.type,
-  derived: false,
-  convergent: false,
-  convergentVersion: 0,
-  kdf: '',
-  exportable: wanted.exportable ?? false,
-  allowPlaintextBackup: wanted.allowPlaintextBackup ?? false,
-  keySize: keySizeOf(wanted),
-  autoRotateSeconds: wanted.autoRotateSeconds ?? 0,
-  minDecryptionVersion: 1,
-  minEncryptionVersion: 0,
-  minAvailableVersion: 0,
-  latestVersion: 1,
-  deletionAllowed: false,
-  imported: false,
-  allowRotation: false,
-  softDeleted: false,
-  createdAt: now,
-})

@@ -2,7 +2,7 @@ import { after } from '../../after.ts'
 import { ApiError, badRequest } from '../../errors.ts'
 import type { MaybePromise, Mount } from '../../route.ts'
 import type { TransitContext } from './context.ts'
-import type { Ring } from './rings.ts'
+import type { Ring } from './readring.ts'
 
 /** Of a call, what says which key is meant. */
 interface Addressed {

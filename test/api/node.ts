@@ -1,0 +1,93 @@
+import { randomBytes } from 'node:crypto'
+import { afterAll, beforeAll, expect } from 'vitest'
+import type { Client, Reply } from '../support/client.ts'
+import { startServer, type TestServer } from '../support/server.ts'
+
+/** The node that the tests of one file share. Each test takes names of its own, so that nothing is cleaned up. */
+export interface TestNode {
+  readonly server: TestServer
+  readonly root: Client
+  /** Makes a key of a fresh name in transit/ and answers the name. */
+  key(settings?: Readonly<Record<string, unknown>>): Promise<string>
+  /** Enables transit on a fresh path and answers the path, without slash. */
+  mount(): Promise<string>
+  /** A client whose token has this policy and no other. */
+  limited(policy: string): Promise<Client>
+}
+
+/** Starts a node before the tests of a file and ends it after them. */
+export function useNode(): TestNode {
+  let server: TestServer | undefined
+  const started = (): TestServer => {
+    if (server === undefined) throw new Error('the node starts before the first test, not while tests are collected')
+    return server
+  }
+  beforeAll(async () => {
+    server = await startServer()
+  }, 120_000)
+  afterAll(() => server?.[Symbol.asyncDispose]())
+  return {
+    get server() {
+      return started()
+    },
+    get root() {
+      return started().client()
+    },
+    async key(settings = {}) {
+      const name = fresh('k')
+      await done(started().client().post(`transit/keys/${name}`, settings))
+      return name
+    },
+    async mount() {
+      const path = fresh('m')
+      await done(started().client().post(`sys/mounts/${path}`, { type: 'transit' }))
+      return path
+    },
+    async limited(policy) {
+      const root = started().client()
+      const name = fresh('p')
+      await done(root.post(`sys/policies/acl/${name}`, { policy }))
+      const reply = await done(root.post('auth/token/create', { policies: [name], no_default_policy: true }))
+      return started().client(reply.string('auth.client_token'))
+    },
+  }
+}
+
+/** A name that no other test has. */
+export const fresh = (prefix: string): string => `${prefix}${randomBytes(6).toString('hex')}`
+
+/** The reply, which must be a success. */
+export async function done(reply: Promise<Reply>): Promise<Reply> {
+  const got = await reply
+  if (got.status >= 300) throw new Error(`${got.status} ${got.text}`)
+  return got
+}
+
+export const base64 = (text: string | Uint8Array): string => Buffer.from(text).toString('base64')
+/** What clients send most. */
+export const hello = base64('hello')
+
+export const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/** The whole body of an answer with data. */
+export const enveloped = (data: unknown, warnings: readonly string[] | null = null): unknown => ({
+  request_id: expect.stringMatching(uuid),
+  lease_id: '',
+  renewable: false,
+  lease_duration: 0,
+  data,
+  wrap_info: null,
+  warnings,
+  auth: null,
+})
+
+/** The answer must be this refusal and nothing else. */
+export function expectRefused(reply: Reply, status: number, ...errors: readonly string[]): void {
+  expect({ status: reply.status, body: reply.body }).toEqual({ status, body: { errors } })
+}
+
+/** The answer must be 200 with this data, and these warnings. */
+export function expectData(reply: Reply, data: unknown, warnings: readonly string[] | null = null): void {
+  expect(reply.status, reply.text).toBe(200)
+  expect(reply.body).toEqual(enveloped(data, warnings))
+}

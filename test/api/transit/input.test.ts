@@ -1,0 +1,120 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { fresh, hello, useNode } from '../node.ts'
+
+const node = useNode()
+let key: string
+let before: unknown
+const state = async () => ((await node.root.get(`transit/keys/${key}`)).body as { data: unknown }).data
+
+beforeAll(async () => {
+  key = await node.key({ type: 'ecdsa-p256' })
+  before = await state()
+})
+
+/** A good body of each endpoint, whose fields the tests below spoil one by one. */
+const endpoints: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+  'keys/NEW': {
+    type: 'aes256-gcm96',
+    derived: false,
+    convergent_encryption: false,
+    exportable: false,
+    allow_plaintext_backup: false,
+    key_size: 0,
+    auto_rotate_period: 0,
+    managed_key_name: '',
+    managed_key_id: '',
+  },
+  'keys/KEY/config': {
+    min_decryption_version: 1,
+    min_encryption_version: 0,
+    deletion_allowed: true,
+    exportable: true,
+    allow_plaintext_backup: true,
+    auto_rotate_period: 0,
+  },
+  'keys/KEY/rotate': { managed_key_name: '', managed_key_id: '' },
+  'encrypt/NEW': {
+    plaintext: hello,
+    associated_data: '',
+    context: '',
+    key_version: 0,
+    nonce: '',
+    partial_failure_response_code: 400,
+    type: 'aes256-gcm96',
+    convergent_encryption: false,
+  },
+  'decrypt/KEY': { ciphertext: 'vault:v1:AAAA', associated_data: '', context: '', nonce: '' },
+  'rewrap/KEY': { ciphertext: 'vault:v1:AAAA', key_version: 0, nonce: '' },
+  'sign/KEY': {
+    input: hello,
+    key_version: 0,
+    context: '',
+    hash_algorithm: 'sha2-256',
+    prehashed: false,
+    signature_algorithm: 'pss',
+    marshaling_algorithm: 'asn1',
+    salt_length: 'auto',
+  },
+  'verify/KEY': { input: hello, signature: 'vault:v1:AAAA', hmac: '', hash_algorithm: 'sha2-256' },
+  'hmac/KEY': { input: hello, algorithm: 'sha2-256', key_version: 0 },
+  random: { bytes: 1, format: 'hex', source: 'platform' },
+  hash: { input: hello, algorithm: 'sha2-256', format: 'hex' },
+}
+
+/** What no field of the kind can be, though the reference reads much leniently. */
+const wrong = (good: unknown): readonly unknown[] => {
+  if (typeof good === 'number') return ['x', 1.5, {}, [], '1e3', 2 ** 60]
+  if (typeof good === 'boolean') return ['maybe', {}, []]
+  return [{}, [], [hello], { a: 1 }]
+}
+
+const cases = Object.entries(endpoints).flatMap(([path, body]) =>
+  Object.entries(body).map(([field, good]) => [path, field, good] as const),
+)
+
+test.each(cases)('POST %s refuses a wrong %s by its name and changes nothing', async (path, field, good) => {
+  for (const value of wrong(good)) {
+    const name = fresh('k')
+    const url = path.replace('KEY', key).replace('NEW', name)
+    const reply = await node.root.post(`transit/${url}`, { ...endpoints[path], [field]: value })
+    expect(reply.status, `${JSON.stringify(value)}: ${reply.text}`).toBe(400)
+    expect((reply.body as { errors: string[] }).errors).toEqual([
+      expect.stringMatching(`^Field validation failed: error converting input for field "${field}": `),
+    ])
+    expect((await node.root.get(`transit/keys/${name}`)).status).toBe(404)
+  }
+  expect(await state()).toEqual(before)
+})
+
+test.each(cases)('POST %s takes a null %s as absent', async (path, field) => {
+  const url = path.replace('KEY', key).replace('NEW', fresh('k'))
+  const { [field]: _, ...rest } = endpoints[path] ?? {}
+  const settings = path.endsWith('config')
+    ? { deletion_allowed: false, exportable: false, allow_plaintext_backup: false }
+    : {}
+  const answers = []
+  for (const body of [
+    { ...rest, ...settings, [field]: null },
+    { ...rest, ...settings },
+  ]) {
+    const { status, body: answer } = await node.root.post(`transit/${url}`, body)
+    answers.push({ status, errors: (answer as { errors?: string[] }).errors })
+  }
+  expect(answers[0]).toEqual(answers[1])
+})
+
+describe('a refusal', () => {
+  test('never repeats the value: it may be a secret', async () => {
+    const secret = 'c2VjcmV0IHZhbHVl!'
+    for (const body of [{ plaintext: secret }, { plaintext: [secret] }, { plaintext: hello, key_version: secret }]) {
+      const reply = await node.root.post(`transit/encrypt/${fresh('k')}`, body)
+      expect(reply.status).toBe(400)
+      expect(reply.text).not.toContain('c2VjcmV0')
+    }
+    expect(node.server.output()).not.toContain('c2VjcmV0')
+  })
+
+  test('is all there is: no request of this file met a fault of the server', () => {
+    expect(node.server.output()).not.toMatch(/fault of ours/)
+  })
+})
