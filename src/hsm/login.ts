@@ -1,4 +1,5 @@
 import { randomBytes, scryptSync } from 'node:crypto'
+import { alone } from './alone.ts'
 import type { Cryptoki } from './binding.ts'
 import { CKF, CKR, CKU_USER } from './constants.ts'
 import { ckrOf, PinRefused } from './faults.ts'
@@ -24,10 +25,18 @@ const pinErrors = new Set<number>([
 
 /**
  * Logs the process in to a token, once: HSMs erase themselves after a few wrong PINs. Nothing is tried when the token says
- * that one more wrong PIN would be the last, or when this PIN was refused before.
+ * that one more wrong PIN would be the last, or when this PIN was refused before. Of several processes one tries at a time
+ * (workers that lost their token find it again at the same moment), so that the others learn what it learnt.
  * @throws PinRefused, or what pkcs11js throws
  */
 export function login(lib: Cryptoki, session: Buffer, token: TokenInfo, pin: string, options: LoginOptions): void {
+  const { stateDirectory } = options
+  const attempt = () => tryOnce(lib, session, token, pin, options)
+  if (stateDirectory === undefined) attempt()
+  else alone(stateDirectory, 'login', attempt)
+}
+
+function tryOnce(lib: Cryptoki, session: Buffer, token: TokenInfo, pin: string, options: LoginOptions): void {
   const memory = options.stateDirectory === undefined ? undefined : refusedPins(options.stateDirectory, token)
   if (!options.force) {
     if (token.flags & CKF.USER_PIN_LOCKED) throw new PinRefused('locked', 'the token has locked its PIN')

@@ -88,6 +88,8 @@ export async function destroyKek(hsm: Hsm, ckaId: Buffer): Promise<void> {
 /** @throws Error when the token shows of its own accord that the object could do more than wrap and unwrap, or be changed */
 export async function proveKek(hsm: Hsm, handle: Handle, purpose: KekPurpose): Promise<void> {
   const wanted = {
+    // The row says what the KEK is for, and is believed before it is verified: the token must say so too.
+    label: labelOf(purpose),
     wrap: true,
     unwrap: true,
     encrypt: false,

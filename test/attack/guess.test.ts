@@ -1,0 +1,101 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type MariaDb, startMariaDb } from '../../scripts/embedded/mariadb.ts'
+import { createShim, group, type Shim } from '../hsm/support/fault.ts'
+import { runDirectory } from '../support/directory.ts'
+import { startServer, type TestServer } from '../support/server.ts'
+import { expectServed } from './nodes.ts'
+import { openPinned } from './pinned.ts'
+import { openSql, type Sql } from './sql.ts'
+
+/** Wrong credentials cost an HMAC in memory: whoever sends millions of them wears out neither the database nor the token. */
+
+const guesses = 20_000
+const connections = 8
+
+let shim: Shim
+/** Of its own: the server's counters are for all who use it. */
+let mariadb: MariaDb
+let server: TestServer
+let sql: Sql
+
+beforeAll(async () => {
+  shim = await createShim('/usr/lib/softhsm/libsofthsm2.so')
+  const directory = join(mkdtempSync(join(runDirectory(), 'g-')), 'db')
+  mariadb = await startMariaDb({ directory, schema: 'guess', durable: false })
+  const { url } = mariadb
+  const database = { url, urls: [url], async [Symbol.asyncDispose]() {} }
+  server = await startServer({ library: shim.library, database })
+  sql = await openSql(url)
+  expectServed(await server.client().post('transit/keys/key'))
+}, 60_000)
+afterAll(async () => {
+  await sql?.[Symbol.asyncDispose]()
+  await server?.[Symbol.asyncDispose]()
+  await mariadb?.[Symbol.asyncDispose]()
+  shim?.[Symbol.dispose]()
+})
+
+/** Statements that the database has run since it was started. */
+async function statements(): Promise<number> {
+  const found = await sql.rows(
+    "SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_select', 'Com_insert', 'Com_update', 'Com_begin')",
+  )
+  return found.reduce((sum, { Value }) => sum + Number(Value), 0)
+}
+
+/** @returns what all of them together cost */
+async function send(credential: () => string): Promise<{ statements: number; calls: number }> {
+  const before = await statements()
+  shim.set({ groups: group.all, times: 0 })
+  const paths = ['transit/encrypt/key', 'sys/mounts', 'auth/token/lookup-self', 'nothing/here']
+  const senders = Array.from({ length: connections }, async () => {
+    using pinned = openPinned(server.url, '')
+    for (let sent = 0; sent < guesses / connections; sent++) {
+      const { status } = await pinned.ask('POST', paths[sent % paths.length] ?? '', { plaintext: '' }, credential())
+      expect(status).toBe(403)
+    }
+  })
+  await Promise.all(senders)
+  const { counted } = shim.read()
+  shim.clear()
+  return { statements: (await statements()) - before, calls: counted }
+}
+
+const letters = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const random = (length: number): string => Array.from(randomBytes(length), (byte) => letters[byte % 62]).join('')
+/** The form of our own credentials, with a tag that fits as often as one in 62^7. */
+const ours = (): string => `hvs.${random(32)}`
+/** Polls go on all the time, ten a second; a look-up for each guess would be ten times this at least. */
+const littleFor = guesses / 10
+/** Background jobs verify a few rows in the token every few seconds; a call for each guess would be a hundred times this. */
+const few = guesses / 100
+
+test('guesses in the form of our credentials reach neither the database nor the token', async () => {
+  const cost = await send(ours)
+  expect(cost.statements).toBeLessThan(littleFor)
+  expect(cost.calls).toBeLessThan(few)
+}, 60_000)
+
+test('guesses in any other form reach neither, as long as nobody chose a credential himself', async () => {
+  const forms = [() => random(26), () => `s.${random(24)}`, () => `hvb.${random(100)}`, () => `hvs.${random(5)}`]
+  let turn = 0
+  const cost = await send(() => forms[turn++ % forms.length]?.() ?? '')
+  expect(cost.statements).toBeLessThan(littleFor)
+  expect(cost.calls).toBeLessThan(few)
+}, 60_000)
+
+test('once somebody did, those in our own form still reach neither', async () => {
+  expectServed(await server.client().post('auth/token/create', { id: 'chosen', policies: ['default'] }))
+  const cost = await send(ours)
+  expect(cost.statements).toBeLessThan(littleFor)
+  expect(cost.calls).toBeLessThan(few)
+  // What a guess costs that does: the counters count.
+  shim.set({ groups: group.all, times: 0 })
+  const before = await statements()
+  expect((await server.client('guess').get('auth/token/lookup-self')).status).toBe(403)
+  expect(shim.read().counted).toBeGreaterThan(0)
+  expect(await statements()).toBeGreaterThan(before)
+}, 60_000)
