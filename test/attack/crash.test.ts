@@ -11,7 +11,7 @@ import { startWriters, type Writers } from './writers.ts'
 /** kill -9 of every process there is, while clients write. */
 
 /** Acknowledged writes between two deaths: what dies, dies in the middle of several. */
-const between = 60
+const between = 40
 
 async function write(server: TestServer, die: (writers: Writers) => Promise<void>, deaths: number): Promise<void> {
   const writers = startWriters(server.client(), () => clientWith(server, ['default']))
@@ -35,8 +35,8 @@ test('kill -9 of a worker loses nothing that was acknowledged and leaves nothing
     process.kill(first, 'SIGKILL')
     await until(() => serving(server).filter((pid) => pid !== first).length === 2)
   }
-  await write(server, die, 3)
-}, 60_000)
+  await write(server, die, 2)
+}, 120_000)
 
 test('kill -9 of the supervisor ends its workers, and loses and leaves nothing either', async () => {
   await using server = await startServer({ workers: 2 })
@@ -47,8 +47,8 @@ test('kill -9 of the supervisor ends its workers, and loses and leaves nothing e
     await server.start()
     expect(serving(server)).not.toContain(workers[0])
   }
-  await write(server, die, 3)
-}, 60_000)
+  await write(server, die, 2)
+}, 120_000)
 
 test('kill -9 of a database that is durable loses nothing, and service resumes by itself', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'sr-'))
@@ -70,4 +70,4 @@ test('kill -9 of a database that is durable loses nothing, and service resumes b
   } finally {
     await mariadb[Symbol.asyncDispose]()
   }
-}, 60_000)
+}, 120_000)

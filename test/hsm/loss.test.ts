@@ -173,7 +173,7 @@ test('the module is not pulled away under a call that is still inside', async ()
   await using open = await openFaulty({ executor: 'threads', threads: 2 })
   const { hsm, shim } = open
   const key = await hsm.create(macTemplate({ value: randomBytes(64) }))
-  shim.set({ groups: group.sign, delayMicroseconds: 800_000, times: 1 })
+  shim.set({ groups: group.sign, delayMicroseconds: 5_000_000, times: 1 })
   const slow = Promise.resolve(hsm.sign(key, hmac256, message, 32))
   await until(() => shim.read().hit === 1)
   const { epoch } = hsm
