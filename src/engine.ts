@@ -18,6 +18,11 @@ export interface Engine<Context = unknown> {
   onMount?(mount: Mount): Promise<void>
   /** Removes all data of the mount. */
   onUnmount?(mount: Mount): Promise<void>
+  /**
+   * Takes back what a lease was given for. Called again when the outcome was unknown: what is gone already is no error.
+   * @param payload as the engine registered it
+   */
+  revokeLease?(mount: Mount, payload: Readonly<Record<string, unknown>>): Promise<void>
   /** sys/plugins/reload/backend. */
   reload?(mount: Mount): Promise<void>
 }

@@ -1,7 +1,8 @@
-import { createHash, randomBytes } from 'node:crypto'
 import { residentLimit } from './app.ts'
+import { foundDevices } from './audit/founding.ts'
 import { prepareAccess } from './auth/initialise.ts'
 import { type Ceremony, clusterState, initialise as initialiseKeys } from './keys/initialise.ts'
+import { makeUnsealSecret } from './keys/unsealing.ts'
 import { type Ground, openDatabase, openHsm } from './open.ts'
 import { foundMounts } from './request/founding.ts'
 
@@ -38,7 +39,7 @@ export async function initialise(options: InitialiseOptions): Promise<Initialise
   await using hsm = await openHsm(options, (reason) => {
     throw reason
   })
-  const unsealSecret = randomBytes(32).toString('base64url')
+  const { secret: unsealSecret, hash: unsealHash } = makeUnsealSecret()
   let rootToken = ''
   const { clusterId } = await initialiseKeys({
     ...{ hsm, database, clock, log, residentLimit, kek: options.kek },
@@ -51,9 +52,10 @@ export async function initialise(options: InitialiseOptions): Promise<Initialise
       await database.transaction(async (tx) => {
         await access.write(tx)
         await foundMounts(database, tx, clock.wall())
+        await foundDevices(database, tx)
       })
       rootToken = access.rootToken
-      return { unsealHash: createHash('sha256').update(unsealSecret).digest() }
+      return { unsealHash }
     },
   })
   return { rootToken, unsealSecret, clusterId }

@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander'
 import { acceptRestoreCommand } from './commands/acceptrestore.ts'
+import { auditCommand } from './commands/audit.ts'
 import { configCommand } from './commands/config.ts'
 import { explainFailure } from './commands/failure.ts'
 import { initCommand } from './commands/init.ts'
@@ -20,6 +21,7 @@ for (const command of [
   migrateCommand,
   configCommand,
   kekCommand,
+  auditCommand,
   acceptRestoreCommand,
 ]) {
   program.addCommand(command())

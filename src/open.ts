@@ -3,6 +3,7 @@ import type { Clock } from './clock.ts'
 import { type Config, databaseUrl, type Secrets } from './config.ts'
 import { Hsm } from './hsm/hsm.ts'
 import type { Logger } from './log.ts'
+import type { Metrics } from './metrics.ts'
 import { Database } from './store/database.ts'
 
 /** What a process that touches token and database is given. */
@@ -11,15 +12,19 @@ export interface Ground {
   readonly secrets: Secrets
   readonly log: Logger
   readonly clock: Clock
+  /** Absent in commands, whom nobody asks. */
+  readonly metrics?: Metrics
 }
 
 /** @throws Error when the database cannot be reached or refuses */
-export async function openDatabase({ config, secrets, log, clock }: Ground, nudge?: () => void): Promise<Database> {
+export async function openDatabase(ground: Ground, nudge?: () => void): Promise<Database> {
+  const { config, secrets, log, clock, metrics } = ground
   return Database.open({
     url: databaseUrl(config, secrets),
     poolSize: config.database.poolSize,
     log,
     clock,
+    ...(metrics ? { metrics } : {}),
     ...(nudge ? { nudge } : {}),
     ...(await tlsOf(config)),
   })
@@ -40,7 +45,8 @@ async function tlsOf({ database }: Config) {
 }
 
 /** Loads the module and logs in. @throws Error in words when token, PIN or module are not as configured */
-export function openHsm({ config, secrets, log, clock }: Ground, onFatal: (reason: Error) => void): Promise<Hsm> {
+export function openHsm(ground: Ground, onFatal: (reason: Error) => void): Promise<Hsm> {
+  const { config, secrets, log, clock, metrics } = ground
   const { library, libraryParameters, token, executor, threads, callDeadlineSeconds } = config.pkcs11
   return Hsm.open({
     library,
@@ -53,6 +59,7 @@ export function openHsm({ config, secrets, log, clock }: Ground, onFatal: (reaso
     stateDirectory: config.stateDirectory,
     log,
     clock,
+    ...(metrics ? { metrics } : {}),
     onFatal,
   })
 }

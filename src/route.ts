@@ -35,6 +35,10 @@ export interface Call<Context, Body extends TObject = TObject> {
   readonly requestId: string
   /** Absent on public routes called without a token. */
   readonly caller: Caller | undefined
+  /** What forms of answer the caller takes (RFC 9110, Accept); empty when he does not say. */
+  readonly accept: string
+  /** Request headers that the mount is tuned to let through, names in lower case. */
+  readonly headers: Readonly<Record<string, string>>
   /** The capability the ACL granted; a route that creates does so only under `create`. */
   readonly granted: Capability
   /** Adds a line to `warnings` of the answer. */
@@ -47,10 +51,18 @@ export interface Call<Context, Body extends TObject = TObject> {
 export type Outcome = undefined | Data | Answer
 export type Data = Readonly<Record<string, unknown>>
 
+/** The envelope's lease fields. */
+export interface Lease {
+  readonly id: string
+  readonly renewable: boolean
+  readonly durationSeconds: number
+}
+
 export class Answer {
   readonly status: number
   readonly data: Data | null
   readonly auth: Data | null
+  readonly lease: Lease | null
   /** Sent as the whole body, without the envelope (sys/health, sys/seal-status …). */
   readonly bare: Data | undefined
   /** Sent as they are (DER, PEM, text). */
@@ -61,6 +73,7 @@ export class Answer {
     status?: number
     data?: Data | null
     auth?: Data | null
+    lease?: Lease
     bare?: Data
     raw?: { type: string; body: Uint8Array | string }
     headers?: Record<string, string>
@@ -68,9 +81,15 @@ export class Answer {
     this.status = fields.status ?? 200
     this.data = fields.data ?? null
     this.auth = fields.auth ?? null
+    this.lease = fields.lease ?? null
     this.bare = fields.bare
     this.raw = fields.raw
     this.headers = fields.headers ?? {}
+  }
+
+  /** The same answer with these headers instead. */
+  withHeaders(headers: Readonly<Record<string, string>>): Answer {
+    return Object.assign(Object.create(Answer.prototype), this, { headers })
   }
 }
 
@@ -79,10 +98,18 @@ export class Answer {
  */
 export interface Route<Context, Body extends TObject = TObject> {
   readonly method: Method
-  /** Below the mount; `:name` captures one key name, `:path*` (last only) captures the rest, slashes included. */
+  /**
+   * Below the mount; `:name` captures one key name, `:path*` captures the rest, slashes included, but for one fixed
+   * segment that may follow.
+   */
   readonly path: string
   /** Patterns (anchored) of captures that are no key names, by the capture's name. */
   readonly captures?: Readonly<Record<string, RegExp>>
+  /**
+   * The field whose value a capture is, where that is not the field of the capture's own name: rules of policies on
+   * parameters see it there too.
+   */
+  readonly stands?: Readonly<Record<string, string | ((captured: string) => string)>>
   /** `public` needs no token, though `caller` is there when a good one came; `sudo` needs the method's capability and sudo. */
   readonly access: 'public' | 'token' | 'sudo'
   /** One sentence for help and OpenAPI. */
@@ -94,6 +121,8 @@ export interface Route<Context, Body extends TObject = TObject> {
   readonly items?: string
   /** Whether every key of `data` also stands at the top level of the envelope. */
   readonly inject?: boolean
+  /** False for what anybody may ask at any time, even when no audit device can be written: health and the like. */
+  readonly audited?: false
   readonly danger: 'none' | 'destructive' | 'custody'
   run(call: Call<Context, Body>): MaybePromise<Outcome>
 }

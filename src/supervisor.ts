@@ -4,6 +4,7 @@ import type { Config, Secrets } from './config.ts'
 import type { Logger } from './log.ts'
 import type { Child } from './supervisor/child.ts'
 import { Fleet, type Scripts } from './supervisor/fleet.ts'
+import { Gathering } from './supervisor/gathering.ts'
 import type { FromWorker } from './supervisor/messages.ts'
 import { plan } from './supervisor/plan.ts'
 import { afterLoss, defaultTiming, noStarts, type Timing } from './supervisor/policy.ts'
@@ -43,6 +44,7 @@ export class Supervisor {
   readonly #fleet: Fleet
   readonly #sealing: Sealing<Child>
   readonly #relay: Relay<Child>
+  readonly #gathering = new Gathering<Child>()
   readonly #ticker: NodeJS.Timeout
   #config: Config
   #secrets: Secrets
@@ -168,6 +170,12 @@ export class Supervisor {
         break
       case 'sealed':
         this.#sealing.followed(child, message.sequence)
+        break
+      case 'gather':
+        this.#gathering.request(child, this.#fleet.measuring)
+        break
+      case 'measured':
+        this.#gathering.measured(child, message.sequence, message.snapshot)
     }
   }
 
@@ -204,6 +212,7 @@ export class Supervisor {
     if (child.phase === 'leaving') this.#options.log.info({ worker: child.id, ending }, 'process ended')
     else this.#lose(child, child.failure?.reason ?? ending)
     this.#sealing.gone(child)
+    this.#gathering.gone(child)
     this.#relay.departed(child.incarnations)
     this.#act()
   }

@@ -26,5 +26,6 @@ work(async ({ config, log }) => {
     nudged() {},
     seal() {},
     ended() {},
+    measured: () => [],
   }
 })

@@ -65,7 +65,8 @@ export const fingerprint = (credential: string): string => hash('sha256', creden
 
 const isCustom = (credential: string): boolean => /^[!-~]{1,255}$/.test(credential)
 
-const randomText = (length: number): string =>
+/** Letters and digits, 5.95 bits each. */
+export const randomText = (length: number): string =>
   Array.from({ length }, () => alphabet.charAt(randomInt(alphabet.length))).join('')
 
 function tag(key: KeyObject, body: string): string {

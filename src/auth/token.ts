@@ -5,7 +5,8 @@ import type { Lifetime } from './lifetime.ts'
 
 /**
  * A service token as it is stored. Only the HMAC of its credential is here. `type` is `service`, or `custom` where
- * somebody chose the credential's text; `state` is `active`, or `revoked` while its descendants are being removed.
+ * somebody chose the credential's text; `state` is `active`, or `revoked` while its descendants are being removed;
+ * `numUses` is what is left of a limited number of requests, 0 where there is no limit, `SPENT` when none is left.
  */
 export const tokenTable = defineTable(
   'tokens',
@@ -34,6 +35,26 @@ export const tokenTable = defineTable(
 
 export type TokenRow = Row<typeof tokenTable>
 
+/** `numUses` of a token whose last use was made: gone but for its removal. */
+export const SPENT = -1
+
+/**
+ * As much of token rows as is read unverified: enough to find those that are to be removed, never to decide by. Edited
+ * values must not keep the others from being found, so that nothing here can fail to be read.
+ */
+export const tokenTraces = defineTable(
+  'tokens',
+  { id: column.text(), parent: column.text().nullable(), expiresAt: column.text().nullable() },
+  { sealed: false },
+)
+
+/**
+ * Whether a token works, as far as its own row says; whatever is above it must work too.
+ * @param epoch the database's present one: tokens written in an earlier one are void
+ */
+export const usable = ({ state, numUses, epoch: made, expiresAt }: TokenRow, now: number, epoch: number): boolean =>
+  state === 'active' && numUses >= 0 && made >= epoch && (expiresAt === null || expiresAt > now)
+
 /** The HMAC of token ids, made in the token, and the key of the guess filter. */
 export type CredentialKeys = Pick<Custody, 'tokenMac' | 'audit'>
 
@@ -45,6 +66,8 @@ export interface NewToken extends Lifetime {
   readonly meta: Readonly<Record<string, string>> | null
   readonly displayName: string
   readonly renewable: boolean
+  /** Requests it is good for; 0 is unlimited. */
+  readonly numUses: number
   /** The credential's text, where somebody chose it. */
   readonly custom?: string | undefined
 }
@@ -75,7 +98,7 @@ export async function prepareToken(
     parent: parent?.id ?? null,
     type: custom === undefined ? 'service' : 'custom',
     orphan: parent === null,
-    numUses: 0,
+    numUses: fields.numUses,
     createdAt: now,
     expiresAt: fields.ttlSeconds === 0 ? null : now + fields.ttlSeconds * 1000,
     state: 'active',
@@ -91,6 +114,7 @@ export const rootToken = (custom?: string): NewToken => ({
   meta: null,
   displayName: 'root',
   renewable: false,
+  numUses: 0,
   ttlSeconds: 0,
   explicitMaxTtlSeconds: 0,
   periodSeconds: 0,

@@ -1,17 +1,22 @@
+import { after } from '../after.ts'
 import type { Clock } from '../clock.ts'
-import { ApiError, badRequest } from '../errors.ts'
+import type { Job } from '../engine.ts'
+import { ApiError, badRequest, unavailable } from '../errors.ts'
 import type { MaybePromise } from '../route.ts'
 import type { SealedAccess } from '../store/access.ts'
 import type { CoherentCache } from '../store/cache.ts'
 import type { Database } from '../store/database.ts'
 import { DuplicateRow } from '../store/faults.ts'
 import type { GroupInsert } from '../store/group.ts'
+import { pages } from '../store/pages.ts'
 import type { New } from '../store/table.ts'
 import { fingerprint, type GuessFilter, guessFilter, isAccessor } from './credential.ts'
+import { expiryJob, tidyJob } from './expire.ts'
 import { renewedUntil } from './lifetime.ts'
 import { memo } from './memo.ts'
-import { type OnRevoke, revokeTree } from './revoke.ts'
-import { type CredentialKeys, type NewToken, prepareToken, type TokenRow, tokenTable } from './token.ts'
+import { type OnRevoke, revokeAlone, revokeTree } from './revoke.ts'
+import { type CredentialKeys, type NewToken, prepareToken, type TokenRow, tokenTable, usable } from './token.ts'
+import { Uses } from './uses.ts'
 
 export interface TokensOptions {
   readonly database: Database
@@ -27,14 +32,21 @@ const CACHED = 10_000
 const MAX_DEPTH = 32
 /** Key of the one entry that says whether custom credentials exist. */
 const CUSTOM = 'custom'
+/** Rows read at once for a listing. */
+const PAGE = 500
 
 /** Service tokens: who holds one, and until when. */
 export class Tokens {
+  /** Removes tokens whose time is over. */
+  readonly expiry: Job
+  /** Removes tokens that can never work again. */
+  readonly tidying: Job
   readonly #options: TokensOptions
   readonly #filter: GuessFilter
   readonly #table: SealedAccess<typeof tokenTable>
   readonly #inserts: GroupInsert<typeof tokenTable>
   readonly #rows: CoherentCache<TokenRow>
+  readonly #uses: Uses
   readonly #customs: CoherentCache<{ readonly exist: boolean }>
   /** Row ids by fingerprint of the credential. Which row it is never changes while the row lives: nothing to cohere. */
   readonly #ids = memo<string>(CACHED)
@@ -46,7 +58,18 @@ export class Tokens {
     this.#filter = guessFilter(options.keys.audit.guess)
     this.#table = database.table(tokenTable)
     this.#inserts = database.group(tokenTable)
-    this.#rows = database.cache({ table, limit: CACHED, load: (q, id) => this.#table.get(q, id) })
+    // A token with a limited number of uses is never cached: its row changes with each of them.
+    this.#rows = database.cache({
+      table,
+      limit: CACHED,
+      load: async (q, id) => {
+        const row = await this.#table.get(q, id)
+        return row?.numUses === 0 ? row : undefined
+      },
+    })
+    this.#uses = new Uses(options)
+    this.expiry = expiryJob(options, options.epoch)
+    this.tidying = tidyJob(options, options.epoch)
     this.#customs = database.cache({
       table,
       limit: 1,
@@ -61,7 +84,25 @@ export class Tokens {
     if (token.parent !== null) await this.#checkParent(token.parent.id)
     const { credential, row } = await prepareToken(this.#options.keys, this.#options.clock.wall(), token)
     const insert = token.custom === undefined ? this.#inserts.insert(row) : this.#insertCustom(row)
-    return { credential, row: await insert }
+    const made = await insert
+    // A revocation of the parent lists its children once no worker accepts it: either it has found this one, or this is
+    // where the parent is seen to be gone.
+    if (token.parent !== null && (await this.get(token.parent.id)) === undefined) {
+      await this.revoke(made.id)
+      throw new ApiError(403, 'permission denied')
+    }
+    return { credential, row: made }
+  }
+
+  /**
+   * The living token of a credential, for the request that it signs in: takes one of its uses where they are limited. Such
+   * a row has `numUses` of `SPENT` when that was the last; who gets it revokes the token when the request has run.
+   * @throws ApiError 503 when the use could not be taken, or may have been
+   */
+  use(credential: string): MaybePromise<TokenRow | undefined> {
+    return after(this.lookup(credential), (row) =>
+      row === undefined || row.numUses === 0 ? row : this.#uses.take(row.id),
+    )
   }
 
   /** The living token of a credential. Synchronous when the token and those above it are cached. */
@@ -76,7 +117,7 @@ export class Tokens {
 
   /** A living token by its id. */
   async get(id: string): Promise<TokenRow | undefined> {
-    const row = await this.#rows.get(id)
+    const row = (await this.#rows.get(id)) ?? (await this.#options.database.read((q) => this.#table.get(q, id)))
     return row && this.#living(row)
   }
 
@@ -85,6 +126,20 @@ export class Tokens {
     if (!isAccessor(accessor)) return undefined
     const row = await this.#options.database.read((q) => this.#table.find(q, { accessor }))
     return row && this.get(row.id)
+  }
+
+  /**
+   * Accessors of the tokens that work, as far as their own rows say, in order.
+   * @param after those beyond this one only
+   */
+  async accessors(after: string, limit: number): Promise<string[]> {
+    const found: string[] = []
+    const order = { by: 'accessor', after, limit: PAGE } as const
+    for await (const page of pages(this.#options.database, this.#table, {}, order)) {
+      for (const row of page) if (this.#usable(row)) found.push(row.accessor)
+      if (found.length >= limit) break
+    }
+    return found.slice(0, limit)
   }
 
   /**
@@ -106,9 +161,17 @@ export class Tokens {
     })
   }
 
-  /** Revokes a token and its descendants; none of them works anywhere once this resolves. */
-  revoke(id: string): Promise<void> {
-    return revokeTree(this.#options, id)
+  /**
+   * Revokes a token and its descendants, with what hangs on them; none of them works anywhere once this resolves.
+   * @throws ApiError 503 when that is done, and something that hung on them could not be taken back yet
+   */
+  async revoke(id: string): Promise<void> {
+    complete(await revokeTree(this.#options, id))
+  }
+
+  /** As revoke, but its children live on as orphans. */
+  async revokeAlone(id: string): Promise<void> {
+    complete(await revokeAlone(this.#options, id))
   }
 
   async #find(credential: string, print: string, custom: boolean): Promise<TokenRow | undefined> {
@@ -117,7 +180,7 @@ export class Tokens {
     const found = await this.#options.database.read((q) => this.#table.find(q, { hash }))
     if (found === undefined) return undefined
     this.#ids.set(print, found.id)
-    return this.get(found.id)
+    return found.numUses === 0 ? this.get(found.id) : this.#living(found)
   }
 
   #living(row: TokenRow): MaybePromise<TokenRow | undefined> {
@@ -135,9 +198,8 @@ export class Tokens {
     return row !== undefined && this.#usable(row) && (row.parent === null || (await this.#livingAbove(row.parent)))
   }
 
-  #usable({ state, epoch, expiresAt }: TokenRow): boolean {
-    const { clock, epoch: present } = this.#options
-    return state === 'active' && epoch >= present && (expiresAt === null || expiresAt > clock.wall())
+  #usable(row: TokenRow): boolean {
+    return usable(row, this.#options.clock.wall(), this.#options.epoch)
   }
 
   async #checkParent(parent: string): Promise<void> {
@@ -161,4 +223,8 @@ export class Tokens {
       throw error
     }
   }
+}
+
+function complete(left: number): void {
+  if (left > 0) throw unavailable(`the token is revoked; ${left} of its leases could not be yet, and are tried again`)
 }

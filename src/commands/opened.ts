@@ -1,4 +1,5 @@
 import type { Custody } from '../keys/custody.ts'
+import type { Database } from '../store/database.ts'
 import { openSettings } from './settings.ts'
 
 /**
@@ -7,7 +8,7 @@ import { openSettings } from './settings.ts'
  */
 export async function withCustody(
   options: { readonly config?: string; readonly force?: boolean; readonly acceptRestore?: boolean },
-  work: (custody: Custody) => Promise<void>,
+  work: (custody: Custody, database: Database) => Promise<void>,
 ): Promise<void> {
   const settings = await openSettings(options)
   // Imported here, so that the supervisor, which shares the entry, loads none of it.
@@ -17,5 +18,5 @@ export async function withCustody(
     throw reason
   })
   using custody = await openCustody(settings, database, hsm, options.acceptRestore)
-  await work(custody)
+  await work(custody, database)
 }

@@ -15,9 +15,7 @@ export function explain(root: Node, value: unknown, errors: readonly TLocalizedV
     const path = error.instancePath.split('/').slice(1).map(unescapePointer)
     const nodes: (Node | undefined)[] = [root]
     for (const key of path) nodes.push(child(nodes.at(-1), key))
-    const refused = nodes.findIndex((node) => node?.notBuilt)
-    if (refused >= 0) say(path.slice(0, refused), 'not built yet; leave it out')
-    else if (error.keyword === 'boolean') say(path, unknownField(nodes.at(-2), path.at(-1) ?? ''))
+    if (error.keyword === 'boolean') say(path, unknownField(nodes.at(-2), path.at(-1) ?? ''))
     else if (error.keyword === 'required') {
       for (const key of error.params.requiredProperties) {
         const node = child(nodes.at(-1), key)

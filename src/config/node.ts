@@ -15,7 +15,6 @@ export interface Node {
   readonly maxProperties?: number
   readonly description?: string
   readonly secret?: boolean
-  readonly notBuilt?: boolean
 }
 
 export type Tree = Readonly<Record<string, unknown>>

@@ -2,8 +2,7 @@ import { type Static, Type } from 'typebox'
 
 /**
  * The one schema of the configuration. `description` says in words what a field allows, where its type does not; it is
- * what a wrong value is answered with. Two keywords are ours: `secret` keeps a wrong value out of that answer,
- * `notBuilt` refuses a section that a later version will have.
+ * what a wrong value is answered with. One keyword is ours: `secret` keeps a wrong value out of that answer.
  */
 const section = { additionalProperties: false }
 /** A section of alternatives: one of its fields, and only one. */
@@ -130,7 +129,13 @@ export const schema = Type.Object(
       { level: Type.Enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], { default: 'info' }) },
       { ...section, default: {} },
     ),
-    audit: Type.Optional(Type.Object({}, { ...section, notBuilt: true })),
+    audit: Type.Object(
+      {
+        durability: Type.Enum(['write', 'fdatasync'], { default: 'write' }),
+        directory: Type.Optional(path('the only directory that may hold audit files')),
+      },
+      { ...section, default: {} },
+    ),
   },
   section,
 )

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Logger } from '../log.ts'
+import type { Metrics } from '../metrics.ts'
 import type { MaybePromise } from '../route.ts'
 import { type AttributeName, type AttributeValues, answered, asking } from './attribute.ts'
 import { Capabilities } from './capabilities.ts'
@@ -37,6 +38,7 @@ export interface HsmOptions {
   readonly stateDirectory?: string
   readonly log: Logger
   readonly clock: Clock
+  readonly metrics?: Metrics
   /**
    * The process must end: a call hangs, or the token refuses its PIN after it was away. By a signal to itself
    * (SIGKILL): process.exit waits for the thread that is inside the token, which may be for ever.

@@ -1,9 +1,10 @@
 import type { Clock } from '../clock.ts'
 import type { Logger } from '../log.ts'
+import { type Counter, Metrics } from '../metrics.ts'
 import type { MaybePromise } from '../route.ts'
-import { Failure, outcome, tokenLost } from './faults.ts'
+import { Failure, type Fate, outcome, tokenLost } from './faults.ts'
 import type { Link } from './link.ts'
-import type { Arguments, Operation, Result } from './operations.ts'
+import { type Arguments, type Operation, operations, type Result } from './operations.ts'
 import { recover } from './recovery.ts'
 import type { Threads } from './threads.ts'
 
@@ -13,6 +14,7 @@ export type EpochListener = (epoch: number) => MaybePromise<void>
 export interface ServiceOptions {
   readonly log: Logger
   readonly clock: Clock
+  readonly metrics?: Metrics
   onFatal(reason: Error): void
 }
 
@@ -28,6 +30,8 @@ export class Service implements AsyncDisposable {
   readonly #threads: Threads
   readonly #options: ServiceOptions
   readonly #listeners = new Set<EpochListener>()
+  readonly #counts: Readonly<Record<Operation, Counter>>
+  readonly #failures: (fate: Fate) => Counter
   #lost: Failure | undefined
   #closed = false
 
@@ -36,6 +40,12 @@ export class Service implements AsyncDisposable {
     this.executor = executor
     this.#threads = threads
     this.#options = options
+    const metrics = options.metrics ?? new Metrics()
+    this.#counts = countsIn(metrics)
+    this.#failures = (fate) =>
+      metrics.counter('strongroom.hsm.failures', 'Calls into the token that failed, by what came of it.', { fate })
+    const healthy = () => (this.healthy ? 1 : 0)
+    metrics.gauge('strongroom.hsm.healthy_workers', 'Workers whose token answers.', healthy)
   }
 
   get lost(): boolean {
@@ -59,6 +69,7 @@ export class Service implements AsyncDisposable {
    */
   perform<N extends Operation>(name: N, args: Arguments<N>, heavy: boolean): MaybePromise<Result<N>> {
     this.check()
+    this.#counts[name].value++
     if (heavy || this.executor === 'threads') {
       const { token, generation } = this.link
       return this.#threads.run(token.slot, generation, name, args).catch((error: unknown) => {
@@ -88,6 +99,7 @@ export class Service implements AsyncDisposable {
 
   #settled(error: unknown): unknown {
     if (!(error instanceof Failure)) return error
+    this.#failures(error.fate).value++
     if (error.fate === 'lost') this.#lose(error)
     return outcome(error)
   }
@@ -128,3 +140,11 @@ export class Service implements AsyncDisposable {
     return this.#lost === undefined
   }
 }
+
+const countsIn = (metrics: Metrics): Readonly<Record<Operation, Counter>> =>
+  Object.fromEntries(
+    Object.keys(operations).map((operation) => [
+      operation,
+      metrics.counter('strongroom.hsm.operations', 'Calls into the token, by operation.', { operation }),
+    ]),
+  ) as Record<Operation, Counter>

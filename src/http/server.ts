@@ -58,6 +58,7 @@ function serve(options: EdgeOptions, request: IncomingMessage, response: ServerR
       headers: request.headers,
       body,
       remoteAddress: request.socket.remoteAddress ?? '',
+      remotePort: request.socket.remotePort ?? 0,
       clientCertificate: options.clientCertificate(request),
     })
     if (reply instanceof Promise) reply.then((done) => write(options, response, done))

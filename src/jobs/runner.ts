@@ -1,12 +1,15 @@
 import type { Clock } from '../clock.ts'
 import type { Job } from '../engine.ts'
 import type { Logger } from '../log.ts'
+import type { Metrics } from '../metrics.ts'
 import type { Database } from '../store/database.ts'
+import type { JobLease } from '../store/lease.ts'
 
 export interface RunnerOptions {
   readonly database: Database
   readonly clock: Clock
   readonly log: Logger
+  readonly metrics?: Metrics
 }
 
 /** How much longer than its period a job may keep its lease: a holder that died is followed after this. */
@@ -20,7 +23,11 @@ const lastMilliseconds = 10_000
 export class Runner implements AsyncDisposable {
   readonly #options: RunnerOptions
   readonly #stop = new AbortController()
-  readonly #running: Promise<void>[] = []
+  readonly #running = new Set<Promise<void>>()
+  /** Names of the jobs that `start` has begun here. */
+  readonly #started = new Set<string>()
+  /** Leases by the job's name, some of which may be another's by now. */
+  readonly #held = new Map<string, JobLease>()
   readonly #last: Job[] = []
 
   constructor(options: RunnerOptions) {
@@ -33,6 +40,25 @@ export class Runner implements AsyncDisposable {
     if (atEnd) this.#last.push(job)
   }
 
+  /**
+   * Does a leased job once, now and in the background.
+   * @returns false when somebody is doing it already
+   */
+  async start(job: Job): Promise<boolean> {
+    if (this.#started.has(job.name)) return false
+    this.#started.add(job.name)
+    let work: Promise<void> | undefined
+    try {
+      const lease = await this.#options.database.jobLease(job.name, job.everySeconds + graceSeconds)
+      const run = async () => lease && job.run(this.#stop.signal, lease.fence).finally(() => lease.release())
+      work = lease && this.#attempt(job.name, run)
+    } finally {
+      const ended = Promise.resolve(work).then(() => void this.#started.delete(job.name))
+      this.#keep(ended)
+    }
+    return work !== undefined
+  }
+
   /** Done here, whoever else does it. */
   each(name: string, everySeconds: number, work: (signal: AbortSignal) => Promise<void>): void {
     const { signal } = this.#stop
@@ -41,12 +67,19 @@ export class Runner implements AsyncDisposable {
         await this.#attempt(name, () => work(signal))
       }
     }
-    this.#running.push(loop())
+    this.#keep(loop())
+  }
+
+  #keep(work: Promise<void>): void {
+    const kept = work.finally(() => this.#running.delete(kept))
+    this.#running.add(kept)
   }
 
   async #lead(job: Job, signal: AbortSignal): Promise<void> {
     const lease = await this.#options.database.jobLease(job.name, job.everySeconds + graceSeconds)
-    if (lease) await job.run(signal, lease.fence)
+    if (lease === undefined) return
+    this.#held.set(job.name, lease)
+    await job.run(signal, lease.fence)
   }
 
   /** Workers that end at the same time do it one after the other: the last one's is the one that counts. */
@@ -64,7 +97,10 @@ export class Runner implements AsyncDisposable {
     try {
       await work()
     } catch (error) {
-      this.#options.log.warn({ err: error, job: name }, 'a background job failed')
+      const { log, metrics } = this.#options
+      log.warn({ err: error, job: name }, 'a background job failed')
+      const failures = metrics?.counter('strongroom.jobs.failures', 'Background jobs that failed.', { job: name })
+      if (failures) failures.value++
     }
   }
 
@@ -74,10 +110,11 @@ export class Runner implements AsyncDisposable {
     return !signal.aborted
   }
 
-  /** Ends when what is running has ended, and what is to be done last is done. */
+  /** Ends when what is running has ended, others may go on with it, and what is to be done last is done. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort()
     await Promise.all(this.#running)
+    for (const [name, lease] of this.#held) await this.#attempt(name, () => lease.release())
     for (const job of this.#last) await this.#attempt(job.name, () => this.#finish(job))
   }
 }

@@ -2,6 +2,7 @@ import { createCipheriv, createDecipheriv, randomFillSync } from 'node:crypto'
 import { badRequest } from '../errors.ts'
 import { HsmRefusal } from '../hsm/faults.ts'
 import type { Hsm } from '../hsm/hsm.ts'
+import type { Counter } from '../metrics.ts'
 import type { MaybePromise } from '../route.ts'
 import type { Aead } from './algorithms.ts'
 import type { Blobs } from './blobs.ts'
@@ -35,6 +36,8 @@ export interface CipherOptions {
   readonly handles: Handles
   readonly usage: Usage
   readonly strict: boolean
+  /** Encryptions that were answered with a warning. */
+  readonly overused: Counter
 }
 
 /** Authenticated encryption with a material: in the token, or by the host's OpenSSL where the token lacks the algorithm. */
@@ -85,6 +88,7 @@ export class Cipher {
     }
     const warning =
       count > usageWarning ? 'this key version has encrypted more than 2^31 times: rotate the key' : undefined
+    if (warning !== undefined) this.#options.overused.value++
     const iv = plain.iv ?? freshIv()
     const mechanism = { type: algorithm.mechanism, gcm: { iv, aad: plain.aad, tagBits } }
     const sealed = hsm.capabilities.supports(algorithm.using)

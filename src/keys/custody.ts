@@ -1,5 +1,6 @@
 import type { Job } from '../engine.ts'
 import type { Hsm } from '../hsm/hsm.ts'
+import { Metrics } from '../metrics.ts'
 import type { MaybePromise } from '../route.ts'
 import type { Database } from '../store/database.ts'
 import type { Transaction } from '../store/reader.ts'
@@ -24,7 +25,12 @@ type Opened = OpenedRows & { readonly tokens: SystemMac; readonly audit: AuditKe
 
 /** The cluster's keys, opened: everything that touches key material goes through here. */
 export class Custody implements Disposable {
-  readonly cluster: { readonly id: string; readonly name: string; readonly unsealHash: Buffer | null }
+  readonly cluster: {
+    readonly id: string
+    readonly name: string
+    readonly createdAt: number
+    readonly unsealHash: Buffer | null
+  }
   readonly rowMac: RowMac
   readonly audit: AuditKeys
   readonly materials: Materials
@@ -44,8 +50,8 @@ export class Custody implements Disposable {
 
   private constructor(options: CustodyOptions, cluster: ClusterRow, keks: Keks, opened: Opened) {
     const { hsm, database, clock, log, strict, fips, handleLimit } = options
-    const { id, name, unsealHash, epoch } = cluster
-    this.cluster = { id, name, unsealHash }
+    const { id, name, createdAt, unsealHash, epoch } = cluster
+    this.cluster = { id, name, createdAt, unsealHash }
     this.rowMac = opened.rowMac
     this.audit = opened.audit
     this.#opened = opened
@@ -60,7 +66,10 @@ export class Custody implements Disposable {
     const blobs = new Blobs(hsm, keks, (id) => database.read((q) => this.materials.read(q, id)))
     this.handles = new Handles({ hsm, limit: handleLimit, load: (material) => blobs.load(material) })
     const { handles } = this
-    this.cipher = new Cipher({ hsm, blobs, handles, strict, usage: new Usage(database, cacheLimit) })
+    const metrics = options.metrics ?? new Metrics()
+    metrics.gauge('strongroom.handles.live', 'Keys that are open in the token.', () => handles.size)
+    const overused = metrics.counter('strongroom.gcm.warnings', 'Encryptions under a key version used over 2^31 times.')
+    this.cipher = new Cipher({ hsm, blobs, handles, strict, usage: new Usage(database, cacheLimit), overused })
     this.signer = new Signer({ hsm, blobs, handles, fips })
     this.hmacs = new Hmacs({ hsm, blobs, handles, strict })
     this.exporting = new Exporting({ hsm, database, keks, strict })

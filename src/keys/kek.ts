@@ -67,8 +67,15 @@ export async function makeKek(hsm: Hsm, plan: KekPlan, { components, strict }: M
   } finally {
     value?.fill(0)
   }
+  const made = await presentKek(hsm, plan)
+  if (made === undefined) throw new Error(`the token does not show the ${plan.purpose} KEK that was just made in it`)
+  return made
+}
+
+/** The KEK that the token holds already under the id of the plan. @throws Error when it is not what a KEK must be */
+export async function presentKek(hsm: Hsm, plan: KekPlan): Promise<NewKek | undefined> {
   const handle = await findKek(hsm, plan.ckaId)
-  if (handle === undefined) throw new Error(`the token does not show the ${plan.purpose} KEK that was just made in it`)
+  if (handle === undefined) return undefined
   await proveKek(hsm, handle, plan.purpose)
   return { ...plan, mechanism: hsm.capabilities.kwp, checkValue: await kekCheckValue(hsm, handle) }
 }

@@ -90,15 +90,16 @@ export class Materials {
     const exact = !needsExactLength(sizeBytes) || (await unwrapsExactly(hsm))
     const placement = place(algorithm, { exportable, strict, exact, capabilities: hsm.capabilities })
     const kek = placement.kek && (await keks.active(placement.kek))
+    const id = randomUUID()
     const { made, intent } =
       kek === undefined
-        ? await this.#options.residents.make(algorithm)
+        ? await this.#options.residents.make(algorithm, id)
         : { made: await make(hsm, algorithm, placement, sizeBytes, kek), intent: undefined }
     const { spki = null, fingerprint = null } = made.publicKey ? encodePublicKey(made.publicKey) : {}
     return {
       intent: intent?.id,
       fields: {
-        id: randomUUID(),
+        id,
         part,
         algorithm: algorithm.name,
         sizeBytes,

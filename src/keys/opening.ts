@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Hsm } from '../hsm/hsm.ts'
 import type { Logger } from '../log.ts'
+import type { Metrics } from '../metrics.ts'
 import type { Database } from '../store/database.ts'
 import { behind, readAnchor, readHeads } from './anchor.ts'
 import { clusterOf } from './identity.ts'
@@ -21,6 +22,7 @@ export interface CustodyOptions {
   readonly database: Database
   readonly clock: Clock
   readonly log: Logger
+  readonly metrics?: Metrics
   /** What the token cannot keep or compute is refused, and the token itself lets no key leave that is made to stay. */
   readonly strict: boolean
   readonly fips: boolean

@@ -37,10 +37,13 @@ export class Residents {
     this.#limit = options.limit
   }
 
-  /** @throws ApiError 400 when the token already holds as many keys as configured */
-  async make(algorithm: Algorithm): Promise<{ made: Made; intent: { id: string; ckaId: Buffer } }> {
+  /**
+   * @param material the uuid that the key's row will have
+   * @throws ApiError 400 when the token already holds as many keys as configured
+   */
+  async make(algorithm: Algorithm, material: string): Promise<{ made: Made; intent: { id: string; ckaId: Buffer } }> {
     if (algorithm.kind === 'aead' || algorithm.kind === 'hmac') throw new Error('secret keys are never token objects')
-    const ckaId = objectId(this.#cluster, crypto.randomUUID())
+    const ckaId = objectId(this.#cluster, material)
     const materials = this.#database.table(materialsTable)
     const intent = await this.#database.transaction(async (tx) => {
       if ((await materials.count(tx, { residence: 'token' })) >= this.#limit) {
@@ -48,7 +51,7 @@ export class Residents {
           `the HSM cannot wrap ${algorithm.name} keys, and holds ${this.#limit} of them, as many as configured`,
         )
       }
-      return materials.insert(tx, marker('intent', ckaId, algorithm.name, this.#clock.wall()))
+      return materials.insert(tx, marker('intent', material, ckaId, algorithm.name, this.#clock.wall()))
     })
     return { made: await makeResident(this.#hsm, algorithm, ckaId), intent: { id: intent.id, ckaId } }
   }
@@ -66,7 +69,7 @@ export class Residents {
     if (row.ckaId === null) throw new Error(`material ${row.id} has no token object`)
     await this.#database
       .table(materialsTable)
-      .insert(tx, marker('removed', row.ckaId, row.algorithm, this.#clock.wall()))
+      .insert(tx, marker('removed', row.id, row.ckaId, row.algorithm, this.#clock.wall()))
   }
 
   /** Destroys the objects of removed keys and of keys that were never stored; a job's work. @returns how many */
@@ -83,15 +86,26 @@ export class Residents {
     )
     const rows = [...removed, ...condemned.filter((row) => row !== undefined)]
     for (const row of rows) {
-      for (const object of await this.#hsm.find({ class: 'private', id: row.ckaId ?? Buffer.alloc(1), token: true })) {
-        await this.#hsm.destroy(object)
-      }
+      if (!(await this.#stored(row.owner))) await this.#destroy(row.ckaId)
       await this.#database.transaction(async (tx) => {
         if (fence !== undefined) await tx.fence(this.job.name, fence)
         await materials.removeWhere(tx, { id: row.id, state: 'removed' })
       })
     }
     return rows.length
+  }
+
+  /** Then no word of ours has the key destroyed: the marker is an old one that somebody has put back. */
+  async #stored(material: string): Promise<boolean> {
+    const row = await this.#database.read((q) => this.#database.table(materialsTable).get(q, material))
+    return row !== undefined
+  }
+
+  async #destroy(ckaId: Buffer | null): Promise<void> {
+    if (ckaId === null) return
+    for (const object of await this.#hsm.find({ class: 'private', id: ckaId, token: true })) {
+      await this.#hsm.destroy(object)
+    }
   }
 
   /** Undefined when the key was stored meanwhile. */
@@ -105,13 +119,11 @@ export class Residents {
   }
 }
 
-/** A row that only remembers a token object; it belongs to itself. */
-function marker(state: 'intent' | 'removed', ckaId: Buffer, algorithm: string, createdAt: number) {
-  const id = crypto.randomUUID()
+/** A row that only remembers the token object of a material that will be there, or was. */
+function marker(state: 'intent' | 'removed', material: string, ckaId: Buffer, algorithm: string, createdAt: number) {
   const unknown = { local: false, neverExtractable: false, alwaysSensitive: false, everPlaintext: false }
   return {
-    id,
-    owner: id,
+    owner: material,
     version: 0,
     part: 'key',
     algorithm,

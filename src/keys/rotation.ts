@@ -6,7 +6,7 @@ import type { Logger } from '../log.ts'
 import type { SealedAccess } from '../store/access.ts'
 import type { Database } from '../store/database.ts'
 import type { Component } from './components.ts'
-import { destroyKek, findKek, makeKek, planKek } from './kek.ts'
+import { destroyKek, findKek, makeKek, planKek, presentKek } from './kek.ts'
 import type { Keks } from './keks.ts'
 import { Rewrapping } from './rewrapping.ts'
 import {
@@ -128,12 +128,10 @@ export class Rotation {
     const rows = await database.read((q) => this.#keks.list(q, {}, page))
     for (const row of rows.filter(({ state }) => state === 'pending')) {
       if (row.checkValue.length === 0 && row.origin === 'generated') {
-        await destroyKek(hsm, row.ckaId)
-        const made = await makeKek(
-          hsm,
-          { id: row.id, ckaId: row.ckaId, purpose: row.purpose as KekPurpose },
-          { strict },
-        )
+        const plan = { id: row.id, ckaId: row.ckaId, purpose: row.purpose as KekPurpose }
+        // What is there is never destroyed: a crash may have left it, but it may as well be in use by now, when this worker
+        // was stopped for long or somebody has put an old row back.
+        const made = (await presentKek(hsm, plan)) ?? (await makeKek(hsm, plan, { strict }))
         await this.#record(row.id, made.checkValue, fence)
       } else if (row.checkValue.length > 0 && (await this.#unproven(row.id)).length === 0)
         await this.#activate(row, fence)

@@ -35,14 +35,23 @@ interface Node {
   readonly statics: Map<string, Node>
   capture: Node | undefined
   rest: Map<Method, Endpoint> | undefined
+  /** Routes that take the rest but for its last segment, by that segment. */
+  readonly tails: Map<string, Map<Method, Endpoint>>
   readonly ends: Map<Method, Endpoint>
 }
 
-const newNode = (): Node => ({ statics: new Map(), capture: undefined, rest: undefined, ends: new Map() })
+const newNode = (): Node => ({
+  statics: new Map(),
+  capture: undefined,
+  rest: undefined,
+  tails: new Map(),
+  ends: new Map(),
+})
 
 /**
  * Compiles the routes of an engine. A look-up costs a Map access per segment, however many routes there are; a static
- * segment wins over a capture, and a capture over `:path*`.
+ * segment wins over a capture, and a capture over `:path*`. A path that ends in the segment behind a `:path*` is that
+ * route's alone, whatever its method.
  * @throws {Error} at start, when two routes answer to the same method and path or a declaration is malformed
  */
 export function compileRoutes(routes: Routes<unknown>): Dispatch {
@@ -67,10 +76,12 @@ function insert(root: Node, route: Route<unknown>): void {
       node.statics.set(segment, next)
       node = next
     } else if (segment.endsWith('*')) {
-      if (index !== segments.length - 1) throw new Error(`${route.path}: only the last segment may take the rest`)
+      const [tail, more] = segments.slice(index + 1)
+      if (more !== undefined || tail?.startsWith(':')) {
+        throw new Error(`${route.path}: one fixed segment at most may follow what takes the rest`)
+      }
       captures.push({ name: segment.slice(1, -1), pattern: route.captures?.[segment.slice(1, -1)] ?? anything })
-      node.rest ??= new Map()
-      ends = node.rest
+      ends = restOf(node, tail)
       break
     } else {
       captures.push({ name: segment.slice(1), pattern: route.captures?.[segment.slice(1)] ?? keyName })
@@ -82,6 +93,13 @@ function insert(root: Node, route: Route<unknown>): void {
   if (ends.has(route.method)) throw new Error(`two routes answer ${route.method} ${route.path}`)
   const names = captures.map((capture) => capture.name)
   ends.set(route.method, { route, captures, fields: compileFields(route.body.properties, names) })
+}
+
+function restOf(node: Node, tail: string | undefined): Map<Method, Endpoint> {
+  const ends = (tail === undefined ? node.rest : node.tails.get(tail)) ?? new Map<Method, Endpoint>()
+  if (tail === undefined) node.rest = ends
+  else node.tails.set(tail, ends)
+  return ends
 }
 
 interface Found {
@@ -101,9 +119,10 @@ function walk(node: Node, segments: string[], at: number, taken: string[], metho
   if (found.match === undefined && node.capture !== undefined) {
     walk(node.capture, segments, at + 1, [...taken, segment], method, found)
   }
-  if (found.match === undefined && node.rest !== undefined) {
-    settle(node.rest, [...taken, segments.slice(at).join('/')], method, found)
-  }
+  if (found.match !== undefined) return
+  const tail = at < segments.length - 1 ? node.tails.get(segments.at(-1) ?? '') : undefined
+  if (tail !== undefined) settle(tail, [...taken, segments.slice(at, -1).join('/')], method, found)
+  else if (node.rest !== undefined) settle(node.rest, [...taken, segments.slice(at).join('/')], method, found)
 }
 
 function settle(ends: Map<Method, Endpoint>, taken: string[], method: Method, found: Found): void {

@@ -1,5 +1,5 @@
 import { type ApiError, errorLines } from '../errors.ts'
-import { Answer, type Data, type Outcome } from '../route.ts'
+import { Answer, type Data, type Lease, type Outcome } from '../route.ts'
 import type { RawReply } from './exchange.ts'
 
 const noStore = ['Cache-Control', 'no-store'] as const
@@ -22,11 +22,11 @@ export function envelope(
 ): RawReply {
   if (outcome === undefined) {
     if (said.length === 0) return empty
-    return { status: 200, headers: json, body: wrapped(requestId, null, null, [...said, ...warnings], false) }
+    return { status: 200, headers: json, body: wrapped(requestId, only(null), [...said, ...warnings], false) }
   }
   const all = said.length === 0 ? warnings : [...said, ...warnings]
   if (!(outcome instanceof Answer)) {
-    return { status: 200, headers: json, body: wrapped(requestId, outcome, null, all, inject) }
+    return { status: 200, headers: json, body: wrapped(requestId, only(outcome), all, inject) }
   }
   const { status, raw, bare } = outcome
   if (raw !== undefined) {
@@ -35,23 +35,25 @@ export function envelope(
   const headers = extended(json, outcome.headers)
   if (bare !== undefined) return { status, headers, body: `${JSON.stringify(bare)}\n` }
   if (status === 204 || status === 304) return { status, headers: extended(noStore, outcome.headers), body: '' }
-  return { status, headers, body: wrapped(requestId, outcome.data, outcome.auth, all, inject) }
+  return { status, headers, body: wrapped(requestId, outcome, all, inject) }
 }
 
-function wrapped(
-  id: string,
-  data: Data | null,
-  auth: Data | null,
-  warnings: readonly string[],
-  inject: boolean,
-): string {
+type Content = Pick<Answer, 'data' | 'auth' | 'lease'>
+const only = (data: Data | null): Content => ({ data, auth: null, lease: null })
+
+function wrapped(id: string, { data, auth, lease }: Content, warnings: readonly string[], inject: boolean): string {
   const dataText = data === null ? 'null' : JSON.stringify(sorted(data))
   const warningsText = warnings.length === 0 ? 'null' : JSON.stringify(warnings)
   const authText = auth === null ? 'null' : JSON.stringify(auth)
-  const head = `{"request_id":"${id}","lease_id":"","renewable":false,"lease_duration":0,"data":${dataText}`
+  const head = `{"request_id":"${id}",${leaseText(lease)},"data":${dataText}`
   const tail = inject && data !== null ? injected(data) : ''
   return `${head},"wrap_info":null,"warnings":${warningsText},"auth":${authText}${tail}}\n`
 }
+
+const leaseText = (lease: Lease | null): string =>
+  lease === null
+    ? '"lease_id":"","renewable":false,"lease_duration":0'
+    : `"lease_id":${JSON.stringify(lease.id)},"renewable":${lease.renewable},"lease_duration":${lease.durationSeconds}`
 
 const envelopeKeys: ReadonlySet<string> = new Set(
   'request_id lease_id renewable lease_duration data wrap_info warnings auth'.split(' '),

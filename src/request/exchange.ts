@@ -12,7 +12,9 @@ export interface RawRequest {
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
   readonly body: Buffer
+  /** Empty, and the port 0, on a unix socket. */
   readonly remoteAddress: string
+  readonly remotePort: number
   /** DER of the certificate that the TLS client presented, not verified against anything. */
   readonly clientCertificate: Uint8Array | undefined
 }

@@ -32,6 +32,8 @@ export interface MountRecord extends Mount {
   readonly local: boolean
   readonly sealWrap: boolean
   readonly touched: boolean
+  /** Of the row: grows with every change of the mount. */
+  readonly rev: number
 }
 
 /** Path with its slash. */
@@ -62,6 +64,8 @@ export function mountPath(name: string): string {
       'the parts of a mount path begin with a letter, a digit or _ and go on with these and - . @ ~; 200 characters at most',
     )
   }
+  if (path.endsWith('/tune'))
+    throw badRequest('a mount path must not end in "/tune", which is how its settings are named')
   const [first = ''] = path.split('/')
   if (reserved.has(first)) throw badRequest(`mount paths that begin with "${first}/" are reserved`)
   return `${path}/`
@@ -79,6 +83,7 @@ export const recordOf = (row: MountRow): MountRecord => ({
   local: row.local,
   sealWrap: row.sealWrap,
   touched: row.touched,
+  rev: row.rev,
 })
 
 /** A mount that always stands and is in no table. */
@@ -91,6 +96,7 @@ export const builtinRecord = (mount: Builtin): MountRecord => ({
   local: false,
   sealWrap: false,
   touched: true,
+  rev: 0,
 })
 
 /** Prepares a set of mounts for looking up; listings keep its order, which is by path. */

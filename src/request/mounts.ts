@@ -17,7 +17,8 @@ import {
   mountsTable,
   recordOf,
 } from './mount.ts'
-import { readTuning } from './tuning.ts'
+import { type Remount, remountsTable } from './remounts.ts'
+import { readTuning, retune } from './tuning.ts'
 
 /** A mount to make; `config` as the caller sent it. */
 export interface MountRequest {
@@ -52,6 +53,30 @@ export interface Mounts {
   enable(request: MountRequest): Promise<void>
   /** Removes the mount and everything in it; nothing there is no error. */
   disable(path: string): Promise<void>
+  /**
+   * Changes settings; what is left out stays.
+   * @throws {ApiError} 400 when there is no such mount, it always stands, or a setting is bad
+   */
+  tune(path: string, changes: TuneRequest): Promise<void>
+  /**
+   * Gives the mount another path; everything in it stays. When it resolves, every worker knows the new one alone.
+   * @returns the id of the move
+   * @throws {ApiError} 400 when there is no such mount, it always stands, or the new path is bad or taken
+   */
+  move(from: string, to: string): Promise<string>
+  /** What a move was; undefined for an id that nobody was given. */
+  moved(id: string): Promise<Remount | undefined>
+  /** Has every worker call the engine's `reload` for these mounts before the next request in any of them. */
+  reload(mounts: readonly MountRecord[]): Promise<void>
+}
+
+/** What `tune` changes. */
+export interface TuneRequest {
+  readonly description?: string | undefined
+  /** Added to those there are; an empty value takes one away. */
+  readonly options?: Readonly<Record<string, string>> | undefined
+  /** Converted values of `tunable` fields. */
+  readonly config: Readonly<Record<string, unknown>>
 }
 
 /** The set has one entry in the cache, and one name to touch. */
@@ -63,6 +88,7 @@ export const createMountSet = (database: Database, tx: Transaction): Promise<voi
 export function createMounts({ database, engines, builtin, clock }: MountsOptions): Mounts {
   const table = database.table(mountsTable)
   const head = database.head('mounts')
+  const remounts = database.table(remountsTable)
   const fixed = builtin.map(builtinRecord)
 
   /** All rows, verified against the head: a mount that was deleted from the database is noticed. */
@@ -82,9 +108,25 @@ export function createMounts({ database, engines, builtin, clock }: MountsOption
     limit: 1,
     load: async (q) => compileSet([...fixed, ...(await rowsOf(q)).map(recordOf)]),
   })
+  /** What the engines of this worker have been told of, and the revisions they know of each mount. */
+  let told: MountSet | undefined
+  const knownRevs = new Map<string, number>()
   const current = (): MaybePromise<MountSet> => {
     const known = cache.peek(set)
-    return known ?? Promise.resolve(cache.get(set)).then((loaded) => loaded ?? compileSet(fixed))
+    return known !== undefined && known === told ? known : load()
+  }
+
+  /** A mount of another revision is reloaded by its engine before anybody is let into the new set. */
+  async function load(): Promise<MountSet> {
+    for (;;) {
+      const loaded = (await cache.get(set)) ?? compileSet(fixed)
+      const changed = [...loaded.byPath.values()].filter(({ uuid, rev }) => rev !== (knownRevs.get(uuid) ?? rev))
+      for (const mount of changed) await engines.get(mount.type)?.reload?.(mount)
+      for (const { uuid, rev } of loaded.byPath.values()) knownRevs.set(uuid, rev)
+      told = loaded
+      // Telling took time, in which the set may have changed once more.
+      if (changed.length === 0) return loaded
+    }
   }
 
   /** The mount that stands in the way of a path: the same, above or below it. */
@@ -96,20 +138,35 @@ export function createMounts({ database, engines, builtin, clock }: MountsOption
     tx.touch('mounts', set)
   }
 
-  /** A mount of the first initialisation that nobody has used yet is enabled once more, with the caller's settings. */
-  async function adopt(standing: MountRecord, changes: Settings): Promise<void> {
-    const untouched = (await engines.get(standing.type)?.pristine?.(standing)) ?? true
-    if (!untouched) throw inUse(standing.path)
-    await database.transaction(async (tx) => {
+  /** Changes one row, as `decide` says of the rows as they are, and the head with it. */
+  function change(
+    decide: (rows: readonly MountRow[], tx: Transaction) => MaybePromise<{ row: MountRow; changes: Partial<MountRow> }>,
+  ): Promise<void> {
+    return database.transaction(async (tx) => {
       const rows = await rowsOf(tx)
-      const row = rows.find((one) => one.id === standing.uuid)
-      if (row === undefined || row.touched) throw inUse(standing.path)
-      const changed = await table.update(tx, row, { ...changes, touched: true })
+      const { row, changes } = await decide(rows, tx)
+      const changed = await table.update(tx, row, changes)
       await write(
         tx,
         rows.map((one) => (one === row ? changed : one)),
       )
     })
+  }
+
+  /** A mount of the first initialisation that nobody has used yet is enabled once more, with the caller's settings. */
+  async function adopt(standing: MountRecord, settings: Settings): Promise<void> {
+    const untouched = (await engines.get(standing.type)?.pristine?.(standing)) ?? true
+    if (!untouched) throw inUse(standing.path)
+    await change((rows) => {
+      const row = rows.find((one) => one.id === standing.uuid)
+      if (row === undefined || row.touched) throw inUse(standing.path)
+      return { row, changes: { ...settings, touched: true } }
+    })
+  }
+
+  /** @throws {ApiError} 400 for a mount that always stands */
+  function requireMovable(path: string, verb: string): void {
+    if (fixed.some((mount) => mount.path === path)) throw badRequest(`cannot ${verb} "${path}"`)
   }
 
   return {
@@ -154,7 +211,7 @@ export function createMounts({ database, engines, builtin, clock }: MountsOption
     },
 
     async disable(name) {
-      const path = name.endsWith('/') ? name : `${name}/`
+      const path = withSlash(name)
       if (fixed.some((mount) => mount.path.startsWith(path))) throw badRequest(`cannot unmount "${path}"`)
       const gone = await database.transaction(async (tx) => {
         const rows = await rowsOf(tx)
@@ -170,11 +227,56 @@ export function createMounts({ database, engines, builtin, clock }: MountsOption
       // No new request reaches the mount now, on any node. What one that had begun still adds hangs on a dead uuid.
       if (gone) await engines.get(gone.type)?.onUnmount?.(gone)
     },
+
+    async tune(name, { description, options, config }) {
+      const path = withSlash(name)
+      requireMovable(path, 'tune')
+      await change((rows) => {
+        const row = rows.find((one) => one.path === path)
+        if (row === undefined) throw badRequest(`tune of path "${path}" failed: no mount entry found`)
+        const changes = {
+          config: retune(row.config, config),
+          touched: true,
+          ...(description === undefined ? {} : { description }),
+          ...(options === undefined ? {} : { options: merged(row.options, options) }),
+        }
+        return { row, changes }
+      })
+    },
+
+    async move(from, to) {
+      const [source, target] = [withSlash(from), mountPath(to)]
+      requireMovable(source, 'remount')
+      let id = ''
+      await change(async (rows, tx) => {
+        const row = rows.find((one) => one.path === source)
+        if (row === undefined) throw badRequest(`no matching mount at "${source}"`)
+        const others = source === target ? rows : rows.filter((one) => one !== row)
+        const taken = obstacle(others, target)
+        if (taken) throw badRequest(`path already in use at "${taken.path}"`)
+        id = (await remounts.insert(tx, { mount: row.id, source, target, movedAt: clock.wall() })).id
+        return { row, changes: { path: target, touched: true } }
+      })
+      return id
+    },
+
+    moved: (id) => database.read((q) => remounts.get(q, id)),
+
+    async reload(mounts) {
+      for (const { uuid } of mounts) {
+        await change((rows) => {
+          const row = rows.find((one) => one.id === uuid)
+          if (row === undefined) throw badRequest('a mount was removed while it was reloaded')
+          return { row, changes: {} }
+        })
+      }
+    },
   }
 }
 
 const pageSize = 500
 const after = (row: MountRow | undefined) => (row === undefined ? {} : { after: row.path })
+const withSlash = (path: string) => (path.endsWith('/') ? path : `${path}/`)
 const inUse = (path: string) => badRequest(`path is already in use at ${path}`)
 
 type Settings = Pick<MountRow, 'description' | 'config' | 'options' | 'local' | 'sealWrap'>
@@ -186,3 +288,8 @@ const settingsOf = (request: MountRequest): Settings => ({
   local: request.local ?? false,
   sealWrap: request.sealWrap ?? false,
 })
+
+function merged(before: MountRow['options'], given: Readonly<Record<string, string>>): MountRow['options'] {
+  const entries = Object.entries({ ...before, ...given }).filter(([, value]) => value !== '')
+  return entries.length === 0 ? null : Object.fromEntries(entries)
+}

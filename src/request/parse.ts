@@ -4,8 +4,10 @@ import { convert, type Refuse } from './convert.ts'
 import type { Input } from './input.ts'
 
 /** One declared field, ready to convert and check. */
-interface Field {
+export interface Field {
   readonly name: string
+  /** Its name and its aliases. */
+  readonly spellings: readonly string[]
   readonly lenient: Lenient
   readonly aliases: readonly string[]
   readonly minimum: number | undefined
@@ -61,6 +63,7 @@ function compileField(name: string, schema: Schema): Field {
   if (schema.lenient === undefined) throw new Error(`field ${name} was not made by field.ts`)
   return {
     name,
+    spellings: [name, ...(schema.aliases ?? [])],
     lenient: schema.lenient,
     aliases: schema.aliases ?? [],
     minimum: schema.minimum,

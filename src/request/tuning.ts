@@ -1,28 +1,38 @@
 import { badRequest } from '../errors.ts'
-import { boolean, commaList, duration, raw, text } from '../field.ts'
+import { boolean, commaList, raw, text } from '../field.ts'
+import { convert } from './convert.ts'
 import { compileFields, convertFields, normaliseNames } from './parse.ts'
 
 /** `config` of a mount as it is stored and listed: the first three always, the others where they are set. */
 export type Tuning = Readonly<Record<string, unknown>>
 
-/** What a lease may last where a mount sets nothing: 768 hours. */
+/** What a lease may last, and lasts, where a mount sets nothing: 768 hours. */
 export const systemMaxTtlSeconds = 2_764_800
+
+const ttlWords = 'a duration, "" to leave it as it is, "system" for the server’s value'
+
+/** What can be set when a mount is made and changed later. TTLs are text, because they have words of their own. */
+export const tunable = {
+  default_lease_ttl: text({ about: `How long leases of this mount last: ${ttlWords}.` }),
+  max_lease_ttl: text({ about: `How long they may last at most: ${ttlWords}.` }),
+  audit_non_hmac_request_keys: commaList({ about: 'Request fields that the audit log shows in clear.' }),
+  audit_non_hmac_response_keys: commaList({ about: 'Answer fields that the audit log shows in clear.' }),
+  listing_visibility: text({ about: 'Whether the mount shows without a token.', values: ['', 'hidden', 'unauth'] }),
+  passthrough_request_headers: commaList({ about: 'Request headers that the engine sees.' }),
+  allowed_response_headers: commaList({ about: 'Answer headers that the engine may set.' }),
+  allowed_managed_keys: commaList({ about: 'Managed keys that this mount may use.' }),
+}
 
 const fields = compileFields(
   {
-    default_lease_ttl: duration({ about: 'How long leases of this mount last; 0 takes the server’s value.' }),
-    max_lease_ttl: duration({ about: 'How long they may last at most; 0 takes the server’s value.' }),
+    ...tunable,
     force_no_cache: boolean({ about: 'Accepted; what is cached here is never stale.' }),
-    audit_non_hmac_request_keys: commaList({ about: 'Request fields that the audit log shows in clear.' }),
-    audit_non_hmac_response_keys: commaList({ about: 'Answer fields that the audit log shows in clear.' }),
-    listing_visibility: text({ about: 'Whether the mount shows without a token.', values: ['', 'hidden', 'unauth'] }),
-    passthrough_request_headers: commaList({ about: 'Request headers that the engine sees.' }),
-    allowed_response_headers: commaList({ about: 'Answer headers that the engine may set.' }),
-    allowed_managed_keys: commaList({ about: 'Managed keys that this mount may use.' }),
     options: raw({ about: 'Sent by older clients here as well as beside config.' }),
   },
   [],
 )
+
+const untuned: Tuning = { default_lease_ttl: 0, max_lease_ttl: 0, force_no_cache: false }
 
 /**
  * Reads the `config` object of sys/mounts.
@@ -33,10 +43,40 @@ export function readTuning(input: unknown): Tuning {
     throw badRequest('config must be an object')
   }
   const { options: _, ...given } = convertFields(fields, normaliseNames(fields, { ...input }).values)
-  const tuning: Tuning = { default_lease_ttl: 0, max_lease_ttl: 0, force_no_cache: false, ...given }
-  const limit = Number(tuning.max_lease_ttl) || systemMaxTtlSeconds
-  if (Number(tuning.default_lease_ttl) > limit) {
+  return retune(untuned, given)
+}
+
+/**
+ * The settings after a change: those that are named are replaced, an empty list or text takes one away.
+ * @param given values of `tunable` fields, converted; TTLs still as text
+ * @throws {ApiError} 400 that names the field
+ */
+export function retune(before: Tuning, given: Readonly<Record<string, unknown>>): Tuning {
+  const after: Record<string, unknown> = { ...before }
+  for (const [name, value] of Object.entries(given)) {
+    if (value === undefined) continue
+    if (name === 'default_lease_ttl' || name === 'max_lease_ttl') after[name] = ttlSeconds(name, value, before)
+    else if (value === '' || (Array.isArray(value) && value.length === 0)) delete after[name]
+    else after[name] = value
+  }
+  const limit = Number(after.max_lease_ttl) || systemMaxTtlSeconds
+  if (Number(after.default_lease_ttl) > limit) {
     throw badRequest(`default_lease_ttl must not be longer than max_lease_ttl, which is ${limit} s here`)
   }
-  return tuning
+  return after
+}
+
+function ttlSeconds(name: string, value: unknown, before: Tuning): unknown {
+  if (value === '') return before[name]
+  if (value === 'system') return 0
+  return convert('duration', value, (reason) => {
+    throw badRequest(`Field validation failed: error converting input for field "${name}": ${reason}`)
+  })
+}
+
+/** The settings with the TTLs that hold: the server's where the mount has none of its own. */
+export function effective(tuning: Tuning): Tuning {
+  const max = Number(tuning.max_lease_ttl) || systemMaxTtlSeconds
+  const usual = Number(tuning.default_lease_ttl) || Math.min(systemMaxTtlSeconds, max)
+  return { ...tuning, default_lease_ttl: usual, max_lease_ttl: max }
 }

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { unavailable } from '../errors.ts'
+import type { Counter } from '../metrics.ts'
 import type { MaybePromise } from '../route.ts'
 import { bucketOf } from './buckets.ts'
 import type { Coherence } from './coherence.ts'
@@ -38,18 +39,24 @@ interface Entry<V> {
 /** Fills are repeated while writes to the same bucket overtake them. */
 const fillAttempts = 20
 
+/** What all caches of a database share. */
+export interface CacheGround {
+  readonly coherence: Coherence
+  readonly transactions: Transactions
+  readonly hits: Counter
+  readonly misses: Counter
+}
+
 export class StampedCache<V> implements CoherentCache<V> {
   readonly #options: CacheOptions<V>
-  readonly #coherence: Coherence
-  readonly #transactions: Transactions
+  readonly #ground: CacheGround
   readonly #entries: LRUCache<string, Entry<V>>
   readonly #fills = new Map<string, Promise<Entry<V> | undefined>>()
   #generation = 0
 
-  constructor(options: CacheOptions<V>, coherence: Coherence, transactions: Transactions) {
+  constructor(options: CacheOptions<V>, ground: CacheGround) {
     this.#options = options
-    this.#coherence = coherence
-    this.#transactions = transactions
+    this.#ground = ground
     const { limit: max, onEvict } = options
     this.#entries = new LRUCache({ max, ...(onEvict ? { dispose: ({ value }) => onEvict(value) } : {}) })
   }
@@ -61,12 +68,14 @@ export class StampedCache<V> implements CoherentCache<V> {
   peek(id: string): V | undefined {
     const entry = this.#entries.get(id)
     if (entry === undefined) return undefined
-    const { known } = this.#coherence
+    const { known } = this.#ground.coherence
     if (!known.covers(entry.bucket, entry.stamp)) {
       this.#entries.delete(id)
       return undefined
     }
-    return known.fresh() ? entry.value : undefined
+    if (!known.fresh()) return undefined
+    this.#ground.hits.value++
+    return entry.value
   }
 
   get(id: string): MaybePromise<V | undefined> {
@@ -79,9 +88,10 @@ export class StampedCache<V> implements CoherentCache<V> {
   }
 
   async #find(id: string): Promise<V | undefined> {
-    if (!this.#coherence.running) return this.#transactions.snapshot((q) => this.#options.load(q, id))
+    this.#ground.misses.value++
+    if (!this.#ground.coherence.running) return this.#ground.transactions.snapshot((q) => this.#options.load(q, id))
     for (let attempt = 0; attempt < fillAttempts; attempt++) {
-      await this.#coherence.refresh()
+      await this.#ground.coherence.refresh()
       const held = this.peek(id)
       if (held !== undefined) return held
       const joined = this.#fills.get(id)
@@ -94,7 +104,7 @@ export class StampedCache<V> implements CoherentCache<V> {
   }
 
   #usable({ bucket, stamp }: Entry<V>): boolean {
-    const { known } = this.#coherence
+    const { known } = this.#ground.coherence
     return known.covers(bucket, stamp) && known.fresh()
   }
 
@@ -108,7 +118,7 @@ export class StampedCache<V> implements CoherentCache<V> {
   async #read(id: string): Promise<Entry<V> | undefined> {
     const bucket = bucketOf(this.#options.table, id)
     const generation = this.#generation
-    const entry = await this.#transactions.snapshot(async (q) => {
+    const entry = await this.#ground.transactions.snapshot(async (q) => {
       const [row] = await Session.of(q).rows('SELECT v FROM versions WHERE bucket = ?', [bucket])
       const stamp = Number(row?.[0])
       const value = await this.#options.load(q, id)

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Logger } from '../log.ts'
+import type { Counter } from '../metrics.ts'
 import { bucketCount } from './buckets.ts'
 import { Conflict } from './faults.ts'
 import { Known } from './known.ts'
@@ -21,6 +22,8 @@ export interface CoherenceOptions {
   readonly times: LeaseTimes
   /** Drops every cache entry. */
   readonly drop: () => void
+  readonly polls: Counter
+  readonly failedPolls: Counter
 }
 
 const freshMilliseconds = 3000
@@ -108,10 +111,20 @@ export class Coherence {
   }
 
   #poll(): Promise<void> {
-    this.#polling ??= this.#pollOnce().finally(() => {
+    this.#polling ??= this.#counted().finally(() => {
       this.#polling = undefined
     })
     return this.#polling
+  }
+
+  async #counted(): Promise<void> {
+    this.#options.polls.value++
+    try {
+      await this.#pollOnce()
+    } catch (error) {
+      this.#options.failedPolls.value++
+      throw error
+    }
   }
 
   async #pollOnce(): Promise<void> {

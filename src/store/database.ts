@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../clock.ts'
 import type { Logger } from '../log.ts'
+import type { Timing } from '../metrics/timing.ts'
+import { Metrics } from '../metrics.ts'
 import type { Access, Reading } from './access.ts'
 import { type CacheOptions, type CoherentCache, StampedCache } from './cache.ts'
 import { Coherence, type LeaseTimes } from './coherence.ts'
@@ -8,6 +10,7 @@ import type { Tls } from './connection.ts'
 import { Batch, type GroupInsert } from './group.ts'
 import { type Head, headOf } from './heads.ts'
 import { type JobLease, takeLease } from './lease.ts'
+import { type Measured, measuredIn } from './measured.ts'
 import { Migrator, type SchemaStatus } from './migrate.ts'
 import type { Migration } from './migration.ts'
 import { Outcomes } from './outcomes.ts'
@@ -34,6 +37,7 @@ export interface DatabaseOptions {
   readonly tls?: Tls
   readonly log: Logger
   readonly clock: Clock
+  readonly metrics?: Metrics
   /** Called after a commit that touched something: the other workers of this node should poll now. */
   readonly nudge?: () => void
   readonly lease?: LeaseTimes
@@ -65,6 +69,7 @@ export class Database {
   readonly #migrator: Migrator
   readonly #coherence: Coherence
   readonly #caches: StampedCache<unknown>[] = []
+  readonly #measured: Measured
   readonly #options: DatabaseOptions
   readonly #times: LeaseTimes
   #undertaker: Undertaker | undefined
@@ -72,6 +77,8 @@ export class Database {
   private constructor(options: DatabaseOptions) {
     const { clock, log, tls, migrations } = options
     const targets = parseTargets(options.url)
+    const metrics = options.metrics ?? new Metrics()
+    this.#measured = measuredIn(metrics)
     this.#options = options
     this.#times = options.lease ?? defaultTimes
     const pool = (limit: number, statementMilliseconds: number): Pool =>
@@ -94,7 +101,11 @@ export class Database {
     const drop = (): void => {
       for (const cache of this.#caches) cache.clear()
     }
-    this.#coherence = new Coherence({ registry: this.#registry, clock, log, incarnation, times: this.#times, drop })
+    const { polls, failedPolls } = this.#measured
+    const [registry, times] = [this.#registry, this.#times]
+    this.#coherence = new Coherence({ registry, clock, log, incarnation, times, drop, polls, failedPolls })
+    const entries = () => this.#caches.reduce((sum, { size }) => sum + size, 0)
+    metrics.gauge('strongroom.cache.entries', 'Entries of all coherent caches.', entries)
   }
 
   /** Connects. ApiError 503 when no node can be reached; an Error when one refuses (password, unknown schema). */
@@ -130,12 +141,12 @@ export class Database {
 
   /** Single statements, each of its own moment, each after everything that was committed before it. */
   read<T>(work: (q: Reader) => Promise<T>): Promise<T> {
-    return this.#transactions.read(work)
+    return this.#timed(this.#measured.get, this.#transactions.read(work))
   }
 
   /** Statements that all see one moment. Read only. */
   snapshot<T>(work: (q: Reader) => Promise<T>): Promise<T> {
-    return this.#transactions.snapshot(work)
+    return this.#timed(this.#measured.get, this.#transactions.snapshot(work))
   }
 
   /**
@@ -147,11 +158,12 @@ export class Database {
     work: (tx: Transaction) => Promise<T>,
     options: { deadlineMilliseconds?: number } = {},
   ): Promise<T> {
-    const { result, buckets } = await this.#transactions.write(work, options.deadlineMilliseconds)
+    const written = this.#transactions.write(work, options.deadlineMilliseconds)
+    const { result, buckets } = await this.#timed(this.#measured.put, written)
     if (buckets.length === 0) return result
     this.#coherence.nudged()
     this.#options.nudge?.()
-    await settle(this.#registry, this.#options.clock, this.#times, buckets)
+    await this.#timed(this.#measured.settle, settle(this.#registry, this.#options.clock, this.#times, buckets))
     return result
   }
 
@@ -175,7 +187,13 @@ export class Database {
 
   /** A cache; it holds something only in a process that was started. */
   cache<V>(options: CacheOptions<V>): CoherentCache<V> {
-    const cache = new StampedCache(options, this.#coherence, this.#transactions)
+    const { hits, misses } = this.#measured
+    const cache = new StampedCache(options, {
+      coherence: this.#coherence,
+      transactions: this.#transactions,
+      hits,
+      misses,
+    })
     this.#caches.push(cache as StampedCache<unknown>)
     return cache
   }
@@ -217,6 +235,14 @@ export class Database {
   group<T extends Table>(table: T): GroupInsert<T> {
     const access = table.sealed ? sealedAccess(table, this.#seal) : plainAccess(table)
     return new Batch<New<T>, Row<T>>((rows) => this.transaction((tx) => access.insertMany(tx, rows)))
+  }
+
+  async #timed<T>(timing: Timing, work: Promise<T>): Promise<T> {
+    const { clock } = this.#options
+    const began = clock.monotonic()
+    const result = await work
+    timing.observe(clock.monotonic() - began)
+    return result
   }
 
   /** Ends polling, deletes the registration and closes all connections. */

@@ -1,5 +1,8 @@
 import type { Migration } from './migration.ts'
 import { first } from './migrations/0001-first.ts'
+import { second } from './migrations/0002-leases.ts'
+import { third } from './migrations/0003-remounts.ts'
+import { fourth } from './migrations/0004-audit.ts'
 
 /** All changes of the schema, in order; number n is at index n - 1. */
-export const migrations: readonly Migration[] = [first]
+export const migrations: readonly Migration[] = [first, second, third, fourth]

@@ -51,6 +51,11 @@ export class Fleet {
     return this.workers.filter((child) => child.phase === 'ready')
   }
 
+  /** Workers with something to tell of what they did, those that are being drained among them. */
+  get measuring(): readonly Child[] {
+    return this.all.filter((child) => child.role === 'worker' && child.phase !== 'starting')
+  }
+
   /** As planning sees them: a child of an earlier generation, or grown too big, is stale. */
   members(generation: number): Member[] {
     return this.all.map((child) => ({

@@ -1,5 +1,6 @@
 import type { SecretValues } from '../config/secrets.ts'
 import type { Config } from '../config.ts'
+import type { Gathered, Snapshot } from '../metrics/snapshot.ts'
 
 /** What the supervisor tells a worker over IPC. */
 export type ToWorker =
@@ -10,6 +11,10 @@ export type ToWorker =
   | { readonly type: 'seal'; readonly sealed: boolean; readonly sequence: number }
   /** Every worker of the node has followed the seal message that the receiver asked for. */
   | { readonly type: 'sealDone'; readonly sealed: boolean }
+  /** Tell what you have measured. */
+  | { readonly type: 'measure'; readonly sequence: number }
+  /** What all workers of the node have measured, for the one that asked. */
+  | { readonly type: 'gathered'; readonly gathered: Gathered }
   /** Incarnations of processes that have ended: their coherence registrations may be deleted. */
   | { readonly type: 'ended'; readonly ids: readonly string[] }
 
@@ -24,6 +29,8 @@ export type FromWorker =
   | { readonly type: 'forgotten'; readonly ids: readonly string[] }
   | { readonly type: 'seal'; readonly sealed: boolean }
   | { readonly type: 'sealed'; readonly sequence: number }
+  | { readonly type: 'gather' }
+  | { readonly type: 'measured'; readonly sequence: number; readonly snapshot: Snapshot }
 
 /** `pin`: the token refused the PIN, so nobody may try it again. */
 export type FailureKind = 'pin' | 'other'

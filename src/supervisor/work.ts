@@ -4,6 +4,7 @@ import { freeze } from '../config/freeze.ts'
 import { Secrets } from '../config/secrets.ts'
 import type { Config } from '../config.ts'
 import { createLog, type Logger } from '../log.ts'
+import type { Gathered, Snapshot } from '../metrics/snapshot.ts'
 import type { MaybePromise } from '../route.ts'
 import { failureKind } from './failure.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
@@ -18,6 +19,8 @@ export interface Workload {
   seal(sealed: boolean): MaybePromise<void>
   /** Deletes the coherence registrations of these ended incarnations. */
   ended(ids: readonly string[]): MaybePromise<void>
+  /** What this process has measured. */
+  measured(): Snapshot
 }
 
 export interface WorkloadOptions {
@@ -34,6 +37,8 @@ export interface WorkloadOptions {
   announce(incarnation: string): void
   /** Seals or unseals the node; resolves when every worker of it has followed, with the state that then holds. */
   requestSeal(sealed: boolean): Promise<boolean>
+  /** What all workers of the node have measured. */
+  gather(): Promise<Gathered>
 }
 
 const beatMilliseconds = 1000
@@ -74,6 +79,8 @@ class WorkerProcess {
   #turn: Promise<void> = Promise.resolve()
   /** Those that wait until the whole node has followed their seal or unseal. */
   #askers: ((sealed: boolean) => void)[] = []
+  /** One question to the node at a time; who asks meanwhile shares the answer. */
+  #gathering: PromiseWithResolvers<Gathered> | undefined
 
   constructor(create: (options: WorkloadOptions) => Promise<Workload>) {
     this.#create = create
@@ -81,6 +88,8 @@ class WorkerProcess {
 
   hear(message: ToWorker): void {
     if (message.type === 'nudge') this.#workload?.nudged()
+    else if (message.type === 'measure') this.#measure(message.sequence)
+    else if (message.type === 'gathered') this.#gathered(message.gathered)
     else if (message.type === 'drain') this.#drain().catch((error) => this.fail(error))
     else this.#turn = this.#turn.then(() => this.#obey(message)).catch((error) => this.fail(error))
   }
@@ -128,9 +137,27 @@ class WorkerProcess {
         tell({ type: 'seal', sealed: wanted })
         return promise
       },
+      gather: () => this.#gather(),
     })
     const { addresses } = await this.#workload.listen()
     tell({ type: 'ready', addresses })
+  }
+
+  #gather(): Promise<Gathered> {
+    if (this.#gathering === undefined) {
+      this.#gathering = Promise.withResolvers<Gathered>()
+      tell({ type: 'gather' })
+    }
+    return this.#gathering.promise
+  }
+
+  #gathered(gathered: Gathered): void {
+    this.#gathering?.resolve(gathered)
+    this.#gathering = undefined
+  }
+
+  #measure(sequence: number): void {
+    tell({ type: 'measured', sequence, snapshot: this.#workload?.measured() ?? [] })
   }
 
   /** Only tidies up: while the database is away the supervisor keeps the ids and says them again. */

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { ApiError, badRequest } from '../errors.ts'
+import { badRequest } from '../errors.ts'
 import { boolean, map, raw, text } from '../field.ts'
 import { describeMount, type MountRecord } from '../request/mount.ts'
 import { type Data, route } from '../route.ts'
@@ -21,14 +21,8 @@ const enabling = Type.Object({
 /** Mounts of secrets engines; the others stand under auth/. */
 export const isSecret = (mount: MountRecord): boolean => !mount.path.startsWith('auth/')
 
-const withSlash = (path: string): string => (path.endsWith('/') ? path : `${path}/`)
-
-/** `sys/mounts/x/tune` is a path of its own, so no mount's path may end so. */
-function mountName(params: Readonly<Record<string, string>>): string {
-  const path = params.path ?? ''
-  if (path === 'tune' || path.endsWith('/tune')) throw new ApiError(404, 'unsupported path', { style: 'list' })
-  return path
-}
+/** Mount paths end in a slash; callers write them with or without. */
+export const withSlash = (path: string): string => (path.endsWith('/') ? path : `${path}/`)
 
 export const mountRoutes = [
   route<SystemContext, typeof nothing>({
@@ -53,7 +47,7 @@ export const mountRoutes = [
     inject: true,
     danger: 'none',
     async run({ context, params }): Promise<Data> {
-      const path = withSlash(mountName(params))
+      const path = withSlash(params.path ?? '')
       const found = (await context.mounts.list()).find((mount) => isSecret(mount) && mount.path === path)
       if (found === undefined) throw badRequest(`No secret engine mount at ${path}`)
       return describeMount(found)
@@ -70,7 +64,7 @@ export const mountRoutes = [
       if (body.external_entropy_access === true) throw badRequest('external_entropy_access is not available')
       if (body.plugin_version) throw badRequest('plugin_version is not available: engines are built in')
       await context.mounts.enable({
-        path: mountName(params),
+        path: params.path ?? '',
         type: body.type || body.plugin_name || '',
         description: body.description,
         config: body.config,
@@ -89,7 +83,7 @@ export const mountRoutes = [
     body: nothing,
     danger: 'destructive',
     async run({ context, params }) {
-      await context.mounts.disable(mountName(params))
+      await context.mounts.disable(params.path ?? '')
       return undefined
     },
   }),

@@ -1,36 +1,62 @@
 import { connect, createServer, type Socket } from 'node:net'
 import { parseTargets } from '../../src/store/target.ts'
 
-/** A line to the database on which the answers to some questions can be held back. */
+/** A line to the database on which answers can be held back. */
 export interface Hold extends AsyncDisposable {
   /** The database's URL through this line. */
   readonly url: string
   /** From now on, connections that ever asked something with this text in it get no answer; resolves when one waits. */
   hold(text: string): Promise<void>
+  /**
+   * The next COMMIT of a transaction that may write gets no answer, nor does anything after it on its connection;
+   * resolves when it has come. `before`: the server never hears of it; `after`: the server has done it.
+   */
+  trap(when: 'before' | 'after'): Promise<void>
   /** Gives all answers that were held back. */
   release(): void
 }
+
+/** What one connection asked, and whether its answers wait. */
+interface Talk {
+  asked: string
+  writing: boolean
+  frozen: boolean
+}
+
+const begin = '\x03START TRANSACTION'
+const commit = '\x03COMMIT'
 
 export async function openHold(url: string): Promise<Hold> {
   const [target] = parseTargets(url)
   if (target === undefined) throw new Error('no target')
   const sockets = new Set<Socket>()
-  let held: { text: string; answers: (() => void)[]; waiting: () => void } | undefined
+  let held: { matches(talk: Talk): boolean; answers: (() => void)[]; waiting: () => void } | undefined
+  let trap: { when: 'before' | 'after'; sprung: () => void } | undefined
 
   const server = createServer((client) => {
     const upstream = target.socketPath ? connect(target.socketPath) : connect(target.port, target.host)
-    let asked = ''
+    const talk: Talk = { asked: '', writing: false, frozen: false }
     for (const socket of [client, upstream]) {
       sockets.add(socket)
       socket.on('error', () => undefined)
       socket.on('close', () => sockets.delete(socket))
     }
     client.on('data', (bytes) => {
-      asked += bytes.toString('latin1')
+      const text = bytes.toString('latin1')
+      talk.asked += text
+      if (text.includes(begin)) talk.writing = !text.includes(`${begin} WITH`)
+      if (trap !== undefined && talk.writing && text.includes(commit)) {
+        const { when, sprung } = trap
+        trap = undefined
+        talk.frozen = true
+        if (when === 'before') return sprung()
+        upstream.once('data', sprung)
+      }
       upstream.write(bytes)
     })
     upstream.on('data', (bytes) => {
-      if (held === undefined || !asked.includes(held.text)) return void client.write(bytes)
+      if (talk.frozen) return
+      if (!held?.matches(talk)) return void client.write(bytes)
       held.answers.push(() => client.write(bytes))
       held.waiting()
     })
@@ -49,7 +75,12 @@ export async function openHold(url: string): Promise<Hold> {
     url: through.href,
     hold(text) {
       return new Promise((resolve) => {
-        held = { text, answers: [], waiting: resolve }
+        held = { matches: ({ asked }) => asked.includes(text), answers: [], waiting: resolve }
+      })
+    },
+    trap(when) {
+      return new Promise((resolve) => {
+        trap = { when, sprung: resolve }
       })
     },
     release() {

@@ -82,7 +82,7 @@ test('a PIN that comes in a variable is handed on to no other process', async ()
   for (const pid of children) expect(environmentOf(pid)).not.toMatch(new RegExp(`OUR_PIN|${pin}`))
   // Its own was given to it from outside, and stays readable for its user: docs/threat-model.md.
   expect(environmentOf(node.pid)).toContain(pin)
-})
+}, 60_000)
 
 test('eight workers that lose the token at once, and find its PIN changed when it returns, try the old one once', async () => {
   const root = server.client()
@@ -98,7 +98,7 @@ test('eight workers that lose the token at once, and find its PIN changed when i
   expect(shim.read().logins - before).toBe(1)
   // Nobody listens until the stand-in does.
   await until(async () => (await root.get('sys/health').catch(() => undefined))?.status === 503)
-})
+}, 60_000)
 
 test('nor do a reload, a stop and two starts try it again', async () => {
   const before = shim.read().logins
@@ -109,7 +109,7 @@ test('nor do a reload, a stop and two starts try it again', async () => {
     await expect(server.start()).rejects.toThrow('the token refused the PIN')
   }
   expect(shim.read().logins).toBe(before)
-})
+}, 60_000)
 
 test('another wrong PIN is tried once, and the right one serves with eight workers again', async () => {
   const [, right = ''] = pins
@@ -125,7 +125,7 @@ test('another wrong PIN is tried once, and the right one serves with eight worke
   expectServed(await server.client().get('transit/keys/before'))
   // The trial, and each worker.
   expect(shim.read().logins - before).toBe(1 + 9)
-})
+}, 60_000)
 
 test('no PIN that was ever given is in the logs at level trace, or in the state directory', () => {
   expect(server.output()).toContain('"level":30')

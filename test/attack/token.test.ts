@@ -122,7 +122,7 @@ test('a worker whose call hangs is killed and replaced; nobody waits for it long
   await until(() => serving(server).length === 2)
   await until(healthy)
   await expectRightKeys()
-})
+}, 60_000)
 
 test('when the call of the only worker hangs, 503 is answered in its place until another serves', async () => {
   await using single = await startServer({ library: shim.library })
@@ -143,4 +143,4 @@ test('when the call of the only worker hangs, 503 is answered in its place until
   expect(served).toContain(base64('plain'))
   expect(more).toEqual([])
   expect(alive(worker)).toBe(false)
-})
+}, 60_000)

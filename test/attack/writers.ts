@@ -107,7 +107,7 @@ export function startWriters(root: Client, revocable: () => Promise<Client>): Wr
 }
 
 /** No key without its versions, no version without its materials, and none of them without a key. */
-async function verifyWhole(root: Client, sql: Sql): Promise<void> {
+export async function verifyWhole(root: Client, sql: Sql): Promise<void> {
   const { keys } = (expectServed(await root.list('transit/keys')).body as { data: { keys: string[] } }).data
   for (const key of keys) {
     expectServed(await root.get(`transit/keys/${key}`), key)

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { newLifetime, renewedUntil, SYSTEM_TTL_SECONDS } from '../../src/auth/lifetime.ts'
-import { type Asked, grant } from '../../src/auth/methods/grant.ts'
-import type { TokenRow } from '../../src/auth/token.ts'
+import { type Asked, type Asker, grant as granted } from '../../src/auth/methods/grant.ts'
+import { SPENT, type TokenRow } from '../../src/auth/token.ts'
 
 const parent = (fields: Partial<TokenRow>): TokenRow => ({
   id: 'parent',
@@ -30,6 +30,8 @@ const parent = (fields: Partial<TokenRow>): TokenRow => ({
   ...fields,
 })
 
+const grant = (asked: Asked, from: TokenRow, privileged: boolean, kind: Asker['kind'] = 'child') =>
+  granted(asked, { parent: from, privileged, kind })
 const root = parent({ policies: ['root'], expiresAt: null, ttlSeconds: 0 })
 const policies = (asked: Asked, from: TokenRow, privileged = false) => grant(asked, from, privileged).token.policies
 
@@ -77,11 +79,31 @@ describe('a child token', () => {
   })
 
   test('of a kind not built is refused, never made as another', () => {
-    expect(() => grant({ num_uses: 1 }, root, true)).toThrow('num_uses')
     expect(() => grant({ type: 'batch' }, root, true)).toThrow('batch')
     expect(() => grant({ type: 'x' }, root, true)).toThrow('type')
     expect(() => grant({ entity_alias: 'x' }, root, true)).toThrow('entity_alias')
-    expect(() => grant({}, parent({ numUses: 3 }), true)).toThrow('restricted use token cannot generate child tokens')
+  })
+
+  test('loses "default" by no_default_policy, asked for or inherited', () => {
+    expect(policies({ no_default_policy: true }, parent({}))).toEqual(['app'])
+    expect(policies({ policies: ['app', 'default'], no_default_policy: true }, parent({}))).toEqual(['app'])
+    expect(policies({ policies: ['default'], no_default_policy: true }, root, true)).toEqual([])
+  })
+
+  test('is an orphan without privilege by the path for orphans alone', () => {
+    expect(grant({}, parent({}), false, 'orphan').token.parent).toBeNull()
+    expect(() => grant({ no_parent: true }, parent({}), false, 'orphan')).toThrow('sudo privileges required')
+  })
+
+  test('has as many uses as asked for, never fewer than none, and none from a parent whose uses are counted', () => {
+    expect(grant({ num_uses: 3 }, root, true).token.numUses).toBe(3)
+    expect(grant({}, root, true).token.numUses).toBe(0)
+    expect(() => grant({ num_uses: -1 }, root, true)).toThrow('number of uses cannot be negative')
+    for (const numUses of [3, 1, SPENT])
+      for (const kind of ['child', 'orphan'] as const)
+        expect(() => grant({}, parent({ numUses }), true, kind)).toThrow(
+          'restricted use token cannot generate child tokens',
+        )
   })
 
   test('shows its name as the reference does', () => {

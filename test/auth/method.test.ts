@@ -162,6 +162,113 @@ describe('auth/token', () => {
     ])
   })
 
+  test('create-orphan needs its own rule and no sudo', async () => {
+    await world.node.policies.write('freer', 'path "auth/token/create-orphan" { capabilities = ["update"] }')
+    const freer = await create(world.rootToken, { policies: ['freer'] })
+    const { auth } = await call(freer.token, 'POST', 'create-orphan', {})
+    expect(auth).toMatchObject({ orphan: true, policies: ['default', 'freer'] })
+    expect(await refusal(call(freer.token, 'POST', 'create-orphan', { period: 60 }))).toEqual([
+      400,
+      'root or sudo privileges required to create periodic token',
+    ])
+    await call(freer.token, 'POST', 'revoke-self')
+    expect(await world.node.authenticator.authenticate(String(auth?.client_token))).toBeDefined()
+  })
+
+  test('renewing works by token and by accessor, which does not learn the token', async () => {
+    const { token, accessor } = await create(world.rootToken, { policies: ['app'], ttl: 600 })
+    const byToken = (await call(world.rootToken, 'POST', 'renew', { token, increment: 60 })).auth
+    expect(byToken).toMatchObject({ client_token: token, accessor, lease_duration: 60 })
+    const byAccessor = (await call(world.rootToken, 'POST', 'renew-accessor', { accessor, increment: 90 })).auth
+    expect(byAccessor).toMatchObject({ client_token: '', accessor, lease_duration: 90 })
+    expect(await refusal(call(world.rootToken, 'POST', 'renew'))).toEqual([400, 'missing token ID'])
+    expect(await refusal(call(world.rootToken, 'POST', 'renew', { token: 'x' }))).toEqual([400, 'token not found'])
+    expect(await refusal(call(world.rootToken, 'POST', 'renew-accessor'))).toEqual([400, 'missing accessor'])
+    expect(await refusal(call(world.rootToken, 'POST', 'renew-accessor', { accessor: 'x' }))).toEqual([
+      400,
+      '1 error occurred:\n\t* invalid accessor\n\n',
+    ])
+    const fixed = await create(world.rootToken, { policies: ['app'], renewable: false })
+    expect(await refusal(call(world.rootToken, 'POST', 'renew', { token: fixed.token }))).toEqual([
+      400,
+      'lease is not renewable',
+    ])
+  })
+
+  test('a renewal passes neither the explicit maximum nor, without one, the longest life; a period has no end', async () => {
+    const create600 = (more: object) => create(world.rootToken, { policies: ['app'], ttl: 600, ...more })
+    const [plain, bound, periodic] = [
+      await create600({}),
+      await create600({ explicit_max_ttl: 900 }),
+      await create600({ period: 600, ttl: 0 }),
+    ]
+    const renew = async (token: string, increment: number) =>
+      (await call(world.rootToken, 'POST', 'renew', { token, increment })).auth?.lease_duration
+    expect(await renew(plain.token, 1e9)).toBeLessThanOrEqual(2_764_800)
+    expect(await renew(bound.token, 1e9)).toBeLessThanOrEqual(900)
+    expect(await renew(periodic.token, 1e9)).toBe(600)
+    world.clock.ahead += 500_000
+    expect(await renew(bound.token, 0)).toBeLessThanOrEqual(400)
+    expect(await renew(periodic.token, 1)).toBe(600)
+    world.clock.ahead += 401_000
+    expect(await refusal(call(world.rootToken, 'POST', 'renew', { token: bound.token }))).toEqual([
+      400,
+      'token not found',
+    ])
+    expect(await renew(periodic.token, 0)).toBe(600)
+  })
+
+  test('a token of limited uses counts each request, and makes no other, not even as its last', async () => {
+    const { token, auth } = await create(world.rootToken, { policies: ['chief'], num_uses: 3 })
+    expect(auth).toMatchObject({ num_uses: 3 })
+    expect((await call(token, 'GET', 'lookup-self')).outcome).toMatchObject({ num_uses: 2, id: token })
+    expect(await refusal(create(token, {}))).toEqual([400, 'restricted use token cannot generate child tokens'])
+    const last = await world.node.authenticator.authenticate(token)
+    expect(last?.end).toBeDefined()
+    expect(await world.node.authenticator.authenticate(token)).toBeUndefined()
+    const [one] = [await create(world.rootToken, { policies: ['chief'], num_uses: 1 })]
+    expect(await refusal(create(one.token, { no_parent: true }))).toEqual([
+      400,
+      'restricted use token cannot generate child tokens',
+    ])
+    const other = await create(world.rootToken, { num_uses: 1, policies: ['app'] })
+    expect((await call(other.token, 'POST', 'lookup')).outcome).toMatchObject({ num_uses: 0, id: other.token })
+  })
+
+  test('revoke-orphan revokes one and frees its children', async () => {
+    const parent = await create(world.rootToken, { policies: ['maker'] })
+    const child = await create(parent.token, {})
+    expect((await call(world.rootToken, 'POST', 'revoke-orphan', { token: parent.token })).outcome).toBeUndefined()
+    expect(await world.node.authenticator.authenticate(parent.token)).toBeUndefined()
+    expect((await call(child.token, 'GET', 'lookup-self')).outcome).toMatchObject({ orphan: true })
+    expect(await refusal(call(world.rootToken, 'POST', 'revoke-orphan', { token: parent.token }))).toEqual([
+      400,
+      'token to revoke not found',
+    ])
+    expect(await refusal(call(world.rootToken, 'POST', 'revoke-orphan'))).toEqual([400, 'missing token ID'])
+  })
+
+  test('accessors are listed in order, page by page, without those that ended', async () => {
+    const { accessor } = await create(world.rootToken, { policies: ['app'], ttl: 10 })
+    const list = async (body: object = {}) => {
+      const { outcome } = await call(world.rootToken, 'LIST', 'accessors', { ...body })
+      return (outcome as { keys: string[] }).keys
+    }
+    const all = await list()
+    expect(all).toContain(accessor)
+    expect(all).toEqual(all.toSorted())
+    expect(await list({ limit: 2 })).toEqual(all.slice(0, 2))
+    expect(await list({ after: all[1], limit: 2 })).toEqual(all.slice(2, 4))
+    world.clock.ahead += 11_000
+    expect(await list()).not.toContain(accessor)
+  })
+
+  test('tidy answers that it has begun', async () => {
+    const { outcome, warnings } = await call(world.rootToken, 'POST', 'tidy')
+    expect(outcome).toEqual(new Answer({ status: 202 }))
+    expect(warnings).toEqual([expect.stringContaining('Tidy operation successfully started')])
+  })
+
   test('a child of a token is refused with it', async () => {
     const parent = await create(world.rootToken, { policies: ['maker'] })
     const child = await create(parent.token, {})

@@ -1,23 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { decide } from '../../src/auth/acl/decide.ts'
 import { prepareAccess } from '../../src/auth/initialise.ts'
-import type { NewToken, TokenRow } from '../../src/auth/token.ts'
+import type { TokenRow } from '../../src/auth/token.ts'
 import { Tokens } from '../../src/auth/tokens.ts'
 import { DamagedRow } from '../../src/store/faults.ts'
-import { createWorld, type World } from './world.ts'
-
-const service = (parent: TokenRow | null, more: Partial<NewToken> = {}): NewToken => ({
-  parent,
-  path: 'auth/token/create',
-  policies: ['app', 'default'],
-  meta: null,
-  displayName: 'token',
-  renewable: true,
-  ttlSeconds: 3600,
-  explicitMaxTtlSeconds: 0,
-  periodSeconds: 0,
-  ...more,
-})
+import { createWorld, service, type World } from './world.ts'
 
 describe('tokens', () => {
   let world: World
@@ -301,7 +288,7 @@ test('a custom root token is there from the first start, and tokens of an earlie
     keys: world.keys,
     clock: world.clock,
     epoch: 2,
-    onRevoke: async () => {},
+    onRevoke: async () => 0,
   })
   expect(await later.lookup(credential)).toBeUndefined()
   expect(await later.get(row.id)).toBeUndefined()

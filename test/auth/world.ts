@@ -2,9 +2,10 @@ import { createConnection, type RowDataPacket } from 'mysql2/promise'
 import { createAuthenticator } from '../../src/auth/authenticate.ts'
 import { prepareAccess } from '../../src/auth/initialise.ts'
 import { Policies } from '../../src/auth/policies.ts'
-import type { CredentialKeys } from '../../src/auth/token.ts'
+import type { CredentialKeys, NewToken, TokenRow } from '../../src/auth/token.ts'
 import { Tokens } from '../../src/auth/tokens.ts'
 import { type Clock, systemClock } from '../../src/clock.ts'
+import type { Job } from '../../src/engine.ts'
 import { Hsm } from '../../src/hsm/hsm.ts'
 import { Custody } from '../../src/keys/custody.ts'
 import { initialise } from '../../src/keys/initialise.ts'
@@ -47,7 +48,7 @@ export async function createWorld(nodes = 1, custom?: string) {
   const nudge = () => {
     for (const member of members) member.nudged()
   }
-  const open = () => Database.open({ url: schema.url, poolSize: 4, log, clock: systemClock, nudge })
+  const open = (url = schema.url) => Database.open({ url, poolSize: 4, log, clock: systemClock, nudge })
   const first = stack.use(await open())
   await first.migrate()
   const limits = { strict: false, fips: false, handleLimit: 100, residentLimit: 0 }
@@ -64,14 +65,19 @@ export async function createWorld(nodes = 1, custom?: string) {
   const custody = stack.use(await Custody.open(common))
   const keys = counted(custody)
 
-  const made: Node[] = []
-  for (let n = 0; n < nodes; n++) {
-    const database = stack.use(await open())
+  /** Another worker, whose way to the database may be another one. It caches nothing until it is started. */
+  const join = async (url = schema.url): Promise<Node> => {
+    const database = stack.use(await open(url))
     database.useMac(custody.rowMac)
     database.setEpoch(custody.epoch)
-    await database.start()
-    members.push(database)
-    made.push(createNode(database, keys, clock, custody.epoch))
+    return createNode(database, keys, clock, custody.epoch)
+  }
+  const made: Node[] = []
+  for (let n = 0; n < nodes; n++) {
+    const member = await join()
+    await member.database.start()
+    members.push(member.database)
+    made.push(member)
   }
   const [node] = made
   if (node === undefined) throw new Error('a world has at least one node')
@@ -81,7 +87,7 @@ export async function createWorld(nodes = 1, custom?: string) {
     return rows
   }
   const dispose = () => stack.disposeAsync()
-  return { node, nodes: made, keys, clock, sql, rootToken, [Symbol.asyncDispose]: dispose }
+  return { node, nodes: made, join, url: schema.url, keys, clock, sql, rootToken, [Symbol.asyncDispose]: dispose }
 }
 
 /** Custody's own keys, counting the calls into the token. */
@@ -98,9 +104,38 @@ function counted(custody: Custody): CredentialKeys & { calls: number } {
 
 function createNode(database: Database, keys: CredentialKeys, clock: Clock, epoch: number) {
   const revoked: string[] = []
-  const onRevoke = async (ids: readonly string[]) => void revoked.push(...ids)
+  const onRevoke = async (ids: readonly string[]) => {
+    revoked.push(...ids)
+    return 0
+  }
   const tokens = new Tokens({ database, keys, clock, epoch, onRevoke })
   const policies = new Policies({ database, clock })
   const authenticator = createAuthenticator({ tokens, policies })
-  return { database, tokens, policies, authenticator, revoked, context: { tokens, policies, clock } }
+  const start = async (job: Job) => {
+    await runJob(database, job)
+    return true
+  }
+  return { database, tokens, policies, authenticator, revoked, context: { tokens, policies, clock, start } }
 }
+
+/** Does a leased job once, as its holder. */
+export async function runJob(database: Database, job: Job): Promise<void> {
+  const lease = await database.jobLease(job.name, 60)
+  if (lease === undefined) throw new Error(`${job.name} is being done elsewhere`)
+  await job.run(new AbortController().signal, lease.fence).finally(() => lease.release())
+}
+
+/** A token to make, of an ordinary kind. */
+export const service = (parent: TokenRow | null, more: Partial<NewToken> = {}): NewToken => ({
+  parent,
+  path: 'auth/token/create',
+  policies: ['app', 'default'],
+  meta: null,
+  displayName: 'token',
+  renewable: true,
+  numUses: 0,
+  ttlSeconds: 3600,
+  explicitMaxTtlSeconds: 0,
+  periodSeconds: 0,
+  ...more,
+})

@@ -123,9 +123,13 @@ listen: x
     expect(lines.join()).not.toContain('geheim')
   })
 
-  test('says in words that an audit section is not built yet', () => {
-    expect(problems(`${smallest}\naudit: { file: /var/log/audit }`)).toEqual(['audit: not built yet; leave it out'])
-    expect(problems(`${smallest}\naudit: [a]`)).toEqual(['audit: not built yet; leave it out'])
+  test('an audit device is no setting: it is enabled by the API, and the configuration says how it writes', () => {
+    expect(problems(`${smallest}\naudit: { file: /var/log/audit }`)).toEqual([
+      'audit.file: unknown field; known here: durability, directory',
+    ])
+    expect(problems(`${smallest}\naudit: { durability: fsync }`)).toEqual([
+      'audit.durability: "fsync" is not allowed; it is one of write, fdatasync',
+    ])
   })
 
   test('tells a missing section from a wrong one', () => {

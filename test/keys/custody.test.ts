@@ -304,8 +304,9 @@ describe('custody', () => {
     const material = await makeKey(custody, place.database, 'aes256-gcm96')
     const keks = new Keks(hsm, place.database, false)
     const blobs = new Blobs(hsm, keks, async () => undefined)
+    const overused = { value: 0 }
     const cipher = (strict: boolean) =>
-      new Cipher({ hsm, blobs, handles: custody.handles, strict, usage: new Usage(place.database, 10) })
+      new Cipher({ hsm, blobs, handles: custody.handles, strict, usage: new Usage(place.database, 10), overused })
     const encrypt = async (strict: boolean) => cipher(strict).encrypt(material, { plaintext: Buffer.from('x') })
     expect((await encrypt(false)).warning).toBeUndefined()
     await place.sql('UPDATE usage_counters SET used = 2147483648')
@@ -313,6 +314,7 @@ describe('custody', () => {
     await place.sql('UPDATE usage_counters SET used = 4294967296')
     expect((await encrypt(false)).warning).toContain('rotate the key')
     await expect(encrypt(true)).rejects.toThrow('2^32 times')
+    expect(overused.value).toBe(2)
     custody.close()
   })
 

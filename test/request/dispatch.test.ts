@@ -25,6 +25,8 @@ const find = compileRoutes([
   declare('GET', 'export/:type/:name'),
   declare('GET', 'mounts'),
   declare('GET', 'mounts/:path*'),
+  declare('DELETE', 'mounts/:path*'),
+  declare('POST', 'mounts/:path*/tune'),
   declare('GET', 'serial/:path*', { path: /^[0-9a-f]+$/ }),
 ])
 const found = (method: Method, path: string) => {
@@ -41,6 +43,10 @@ test.each<[Method, string, unknown]>([
   ['POST', 'keys/import/rotate', ['keys/:name/rotate', { name: 'import' }]],
   ['GET', 'export/hmac-key/k', ['export/:type/:name', { type: 'hmac-key', name: 'k' }]],
   ['GET', 'mounts/a/b/c', ['mounts/:path*', { path: 'a/b/c' }]],
+  ['POST', 'mounts/a/b/tune', ['mounts/:path*/tune', { path: 'a/b' }]],
+  ['POST', 'mounts/tune/tune', ['mounts/:path*/tune', { path: 'tune' }]],
+  ['DELETE', 'mounts/tune', ['mounts/:path*', { path: 'tune' }]],
+  ['DELETE', 'mounts/a/tune', 405],
   ['GET', 'serial/0af', ['serial/:path*', { path: '0af' }]],
   ['GET', 'serial/zz', 404],
   ['GET', 'mounts', ['mounts', {}]],
@@ -66,5 +72,6 @@ test.each(['-a', 'a-', '.a', 'a.', 'a b', 'a*', 'ä', 'a\n', '+', `${'a'.repeat(
 
 test('contradicting declarations fail at start', () => {
   expect(() => compileRoutes([declare('GET', 'a/:x'), declare('GET', 'a/:y')])).toThrow('two routes answer GET a/:y')
-  expect(() => compileRoutes([declare('GET', 'a/:x*/b')])).toThrow('only the last segment')
+  expect(() => compileRoutes([declare('GET', 'a/:x*/b/c')])).toThrow('one fixed segment at most')
+  expect(() => compileRoutes([declare('GET', 'a/:x*/:b')])).toThrow('one fixed segment at most')
 })

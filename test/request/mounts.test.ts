@@ -219,3 +219,88 @@ test('a mount row that is deleted, edited or copied in the database stops every 
   await attack("UPDATE mounts SET type = 'pki' WHERE path = 'a/'", restore)
   await attack("DELETE FROM heads WHERE `set` = 'mounts'", 'SELECT 1')
 })
+
+test('tune changes what it names and nothing else, for every worker', async () => {
+  await using other = await open(schema.url)
+  await other.start()
+  const elsewhere = make(other)
+  const config = async () => (await elsewhere.list()).find(({ path }) => path === 'tuned/')
+  await mounts.enable({ path: 'tuned', type: 'transit', config: { max_lease_ttl: '2h', listing_visibility: 'unauth' } })
+  await mounts.tune('tuned', { config: { default_lease_ttl: '1h', max_lease_ttl: '' }, description: 'd' })
+  expect(await config()).toMatchObject({
+    description: 'd',
+    options: null,
+    config: { default_lease_ttl: 3600, max_lease_ttl: 7200, force_no_cache: false, listing_visibility: 'unauth' },
+  })
+  await mounts.tune('tuned/', { config: { default_lease_ttl: 'system', listing_visibility: '' }, options: { a: '1' } })
+  expect((await config())?.config).toEqual({ default_lease_ttl: 0, max_lease_ttl: 7200, force_no_cache: false })
+  await mounts.tune('tuned', { config: {}, options: { a: '', b: '2' } })
+  expect((await config())?.options).toEqual({ b: '2' })
+  const tune = (path: string, changes: Record<string, unknown>) => refusal(mounts.tune(path, { config: changes }))
+  expect(await tune('tuned', { default_lease_ttl: '3h' })).toBe(
+    '400 default_lease_ttl must not be longer than max_lease_ttl, which is 7200 s here',
+  )
+  expect(await tune('tuned', { max_lease_ttl: 'soon' })).toMatch(/^400 Field validation failed: .*"max_lease_ttl"/)
+  expect(await tune('nope', {})).toBe('400 tune of path "nope/" failed: no mount entry found')
+  expect(await tune('sys', {})).toBe('400 cannot tune "sys/"')
+})
+
+test('a moved mount is at its new path alone when the move is answered, on every worker, with the same uuid', async () => {
+  await using other = await open(schema.url)
+  await other.start()
+  const elsewhere = make(other)
+  await mounts.enable({ path: 'from', type: 'transit' })
+  const uuid = (await elsewhere.find('from/x'))?.uuid
+  const id = await mounts.move('from/', 'to/deeper')
+  expect(await elsewhere.find('from/x')).toBe(undefined)
+  expect((await elsewhere.find('to/deeper/x'))?.uuid).toBe(uuid)
+  expect(await elsewhere.moved(id)).toMatchObject({ source: 'from/', target: 'to/deeper/', mount: uuid })
+  expect(await elsewhere.moved('00000000-0000-4000-8000-000000000000')).toBe(undefined)
+})
+
+test('a mount is not moved onto, above or below another one, nor to a reserved path', async () => {
+  await mounts.enable({ path: 'one', type: 'transit' })
+  await mounts.enable({ path: 'two/a', type: 'transit' })
+  const move = (from: string, to: string) => refusal(mounts.move(from, to).then(() => undefined))
+  for (const to of ['two/a', 'two', 'two/a/b']) {
+    expect(await move('one', to)).toBe('400 path already in use at "two/a/"')
+  }
+  expect(await move('one', 'one')).toBe('400 path already in use at "one/"')
+  expect(await move('one', 'one/below')).toBe('done')
+  expect(await move('one/below', 'sys/x')).toMatch(/^400 mount paths that begin with "sys\/" are reserved/)
+  expect(await move('one/below', 'x/tune')).toMatch(/^400 a mount path must not end in "\/tune"/)
+  expect(await move('nope', 'x')).toBe('400 no matching mount at "nope/"')
+  expect(await move('sys', 'x')).toBe('400 cannot remount "sys/"')
+  expect(await move('auth/token', 'x')).toBe('400 cannot remount "auth/token/"')
+})
+
+test('two moves to one path at once: one is made', async () => {
+  await mounts.enable({ path: 'a1', type: 'transit' })
+  await mounts.enable({ path: 'a2', type: 'transit' })
+  const second = make(database)
+  const outcomes = await Promise.all(
+    [mounts.move('a1', 'goal'), second.move('a2', 'goal')].map((move) => refusal(move.then(() => undefined))),
+  )
+  expect(outcomes.sort()).toEqual(['400 path already in use at "goal/"', 'done'])
+})
+
+test('a reload reaches the engine of every worker before its next request finds the mount', async () => {
+  await using other = await open(schema.url)
+  await other.start()
+  const heard: string[] = []
+  const reloading = new Map([
+    ['transit', { ...engine('transit'), reload: async (mount: Mount) => void heard.push(mount.path) }],
+    ['pki', engine('pki')],
+  ])
+  const elsewhere = createMounts({ database: other, engines: reloading, builtin, clock: systemClock })
+  await mounts.enable({ path: 'r1', type: 'transit' })
+  await mounts.enable({ path: 'r2', type: 'transit' })
+  await elsewhere.find('r1/x')
+  expect(heard).toEqual([])
+  await mounts.reload((await mounts.list()).filter(({ path }) => path === 'r1/'))
+  expect(heard).toEqual([])
+  expect((await elsewhere.find('r2/x'))?.path).toBe('r2/')
+  expect(heard).toEqual(['r1/'])
+  for (let round = 0; round < 3; round++) await elsewhere.find('r1/x')
+  expect(heard).toEqual(['r1/'])
+})

@@ -1,7 +1,8 @@
 import type { Capability } from '../../route.ts'
 import { memo } from '../memo.ts'
 import { type Capabilities, DENY, unite } from './capability.ts'
-import type { Policy } from './parse.ts'
+import { type Limits, uniteLimits } from './limits.ts'
+import type { PathRule, Policy } from './parse.ts'
 
 /** What the policies of one token say together about one path text. */
 export interface Rule {
@@ -9,6 +10,8 @@ export interface Rule {
   readonly capabilities: Capabilities
   /** Names of the policies in which the path stands. */
   readonly policies: readonly string[]
+  /** Undefined where nothing is limited: most rules pay nothing for those that are. */
+  readonly limits: Limits | undefined
 }
 
 /** A rule that covers more than one path. */
@@ -26,6 +29,8 @@ interface Pattern {
 /** Everything a token may do, ready to be asked. Immutable, except that it remembers its answers. */
 export interface Acl {
   readonly root: boolean
+  /** Whether any rule has limits. */
+  readonly limited: boolean
   readonly exact: ReadonlyMap<string, Rule>
   /** Highest priority first, so that the first match decides. */
   readonly patterns: readonly Pattern[]
@@ -40,26 +45,36 @@ const REMEMBERED = 512
 const empty = () => ({ plain: memo<Rule | null>(REMEMBERED), list: memo<Rule | null>(REMEMBERED) })
 
 /** Everything is allowed. */
-export const rootAcl: Acl = { root: true, exact: new Map(), patterns: [], remembered: empty() }
+export const rootAcl: Acl = {
+  root: true,
+  limited: false,
+  exact: new Map(),
+  patterns: [],
+  remembered: empty(),
+}
 
 /**
- * @param policies what the token's policies say, by name; the same path in several is the union of their capabilities,
- *   and a `deny` in one of them leaves only that
+ * @param policies what the token's policies say, by name; the same path in several is the union of their capabilities
+ *   under the union of their limits, and a `deny` in one of them leaves only that
  */
 export function compile(policies: ReadonlyMap<string, Policy>): Acl {
   const rules = new Map<string, Rule>()
   for (const [name, { paths }] of policies)
-    for (const { path, capabilities } of paths) {
-      const known = rules.get(path)
-      rules.set(path, {
-        path,
-        capabilities: unite(known?.capabilities ?? 0, capabilities),
-        policies: known ? [...new Set([...known.policies, name])] : [name],
-      })
-    }
+    for (const said of paths) rules.set(said.path, joined(rules.get(said.path), said, name))
   const exact = new Map([...rules].filter(([path]) => !isPattern(path)))
   const patterns = [...rules.values()].filter(({ path }) => isPattern(path)).map(pattern)
-  return { root: false, exact, patterns: patterns.sort(byPriority), remembered: empty() }
+  const limited = [...rules.values()].some(({ limits }) => limits !== undefined)
+  return { root: false, limited, exact, patterns: patterns.sort(byPriority), remembered: empty() }
+}
+
+function joined(known: Rule | undefined, { path, capabilities, limits }: PathRule, policy: string): Rule {
+  if (known === undefined) return { path, capabilities, policies: [policy], limits }
+  return {
+    path,
+    capabilities: unite(known.capabilities, capabilities),
+    policies: [...new Set([...known.policies, policy])],
+    limits: known.limits && limits ? uniteLimits(known.limits, limits) : (known.limits ?? limits),
+  }
 }
 
 const isPattern = (path: string): boolean => path.endsWith('*') || path.split('/').includes('+')

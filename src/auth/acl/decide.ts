@@ -1,6 +1,7 @@
 import type { Capability } from '../../route.ts'
 import { bit, type Capabilities, capabilityNames } from './capability.ts'
 import { type Acl, denies, type Rule, ruleFor } from './compile.ts'
+import { breach, type Given } from './parameters.ts'
 
 /** The answer of the policies, with what a refusal needs to explain itself. */
 export interface Verdict {
@@ -9,10 +10,12 @@ export interface Verdict {
   readonly rule: Rule | null
   /** What was needed and is not granted; empty when allowed. */
   readonly missing: readonly Capability[]
+  /** Which of the rule's limits was broken, as the end of a sentence that begins with the rule. */
+  readonly broken: string | undefined
 }
 
 const none: readonly Capability[] = []
-const granted: Verdict = { allowed: true, rule: null, missing: none }
+const granted: Verdict = { allowed: true, rule: null, missing: none, broken: undefined }
 
 /**
  * Whether `capability` (and sudo, where the route needs it) is granted on a path.
@@ -23,23 +26,51 @@ export function decide(acl: Acl, capability: Capability, path: string, sudo = fa
   const rule = ruleFor(acl, path, capability)
   const needed: Capabilities = bit(capability) | (sudo ? bit('sudo') : 0)
   const missing = rule ? needed & ~rule.capabilities : needed
-  if (missing === 0) return { allowed: true, rule, missing: none }
-  return { allowed: false, rule, missing: capabilityNames(missing) }
+  if (missing === 0) return { allowed: true, rule, missing: none, broken: undefined }
+  return { allowed: false, rule, missing: capabilityNames(missing), broken: undefined }
 }
+
+/**
+ * What is left of a grant once rules on parameters have been asked, where the policies have any at all (`acl.limited`).
+ * @param shorter where the same request lies when its path says less about fields (sign/k for sign/k/sha1). Limits on
+ *   such a path bind too when the rule that granted only happens to reach further (transit/*): else a parameter would
+ *   escape its rule by moving from the body into the path
+ */
+export function restrict(
+  acl: Acl,
+  granted: Verdict,
+  capability: Capability,
+  given: Given,
+  shorter: readonly string[],
+): Verdict {
+  const { rule } = granted
+  if (rule === null) return granted
+  const others = shorter.filter((path) => !speaksBeyond(rule, path)).map((path) => ruleFor(acl, path, capability))
+  for (const bound of new Set([rule, ...others])) {
+    const broken = bound?.limits && breach(bound.limits, capability, given)
+    if (broken !== undefined) return { allowed: false, rule: bound, missing: none, broken }
+  }
+  return granted
+}
+
+/** Whether the rule's text itself has more segments than the path, a closing `*` aside. */
+const speaksBeyond = (rule: Rule, path: string): boolean =>
+  rule.path.replace(/\*$/, '').split('/').length > path.split('/').length
 
 /** What sys/capabilities says of a path: sorted names, `root` alone, or `deny` alone. */
 export function capabilities(acl: Acl, path: string): (Capability | 'root')[] {
   if (acl.root) return ['root']
   // As a listing, so that a directory's path is answered by the same rules as a request to list it.
-  const rule = ruleFor(acl, path, 'list')
+  const rule = ruleFor(acl, path.replace(/^\/+/, ''), 'list')
   return rule && rule.capabilities !== 0 ? capabilityNames(rule.capabilities) : ['deny']
 }
 
 /** One sentence for a refusal: which rule said no, and what would satisfy it. */
-export function explain({ rule, missing }: Verdict, path: string): string {
+export function explain({ rule, missing, broken }: Verdict, path: string): string {
   const needs = missing.map((name) => `"${name}"`).join(' and ')
   if (rule === null) return `no policy of this token has a rule for path "${path}", which needs ${needs}`
   const where = `path "${rule.path}" in policy ${rule.policies.map((name) => `"${name}"`).join(', ')}`
+  if (broken !== undefined) return `${where} ${broken}`
   if (denies(rule)) return `${where} denies "${path}"`
   return `${where} decides about "${path}" and does not grant ${needs}`
 }

@@ -11,6 +11,8 @@ export interface Block {
   readonly entries: readonly Entry[]
 }
 
+export const isBlock = (value: Value): value is Block => typeof value === 'object' && !Array.isArray(value)
+
 export interface Entry {
   /** `path "a" { … }` has two, `name = "x"` and every JSON member have one. */
   readonly keys: readonly [string, ...string[]]

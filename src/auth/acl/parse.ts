@@ -1,12 +1,16 @@
-import { badRequest } from '../../errors.ts'
 import type { Capability } from '../../route.ts'
 import { type Capabilities, capabilitySet, isCapability } from './capability.ts'
-import { type Block, type Entry, readHcl, type Value } from './hcl.ts'
+import { errorList, fail, quoted } from './faults.ts'
+import { type Block, type Entry, isBlock, readHcl, type Value } from './hcl.ts'
+import type { Limits } from './limits.ts'
+import { limitKeys, readLimits } from './readlimits.ts'
 
 /** One `path` block. `path` has no leading slash and keeps its `*` and `+`. */
 export interface PathRule {
   readonly path: string
   readonly capabilities: Capabilities
+  /** Rules on parameters and wrapping, where the block has any. */
+  readonly limits: Limits | undefined
 }
 
 /** What a policy's text says; its name is where it is stored, a `name` in the text counts for nothing. */
@@ -15,15 +19,7 @@ export interface Policy {
 }
 
 /** Keys that change what a rule means and that this version does not enforce: refused, never ignored. */
-const notBuilt = new Set([
-  'allowed_parameters',
-  'denied_parameters',
-  'required_parameters',
-  'min_wrapping_ttl',
-  'max_wrapping_ttl',
-  'mfa_methods',
-  'control_group',
-])
+const notBuilt = new Set(['mfa_methods', 'control_group'])
 
 /** The words of Vault before capabilities (`policy = "read"`). */
 const oldWords: Readonly<Record<string, readonly Capability[]>> = {
@@ -60,19 +56,18 @@ function blocks(value: Value, what: string, line: number): Block[] {
   return list.map((item) => (isBlock(item) ? item : fail(`${what}: expected an object on line ${line}`)))
 }
 
-const isBlock = (value: Value): value is Block => typeof value === 'object' && !Array.isArray(value)
-
 function pathRule(given: string, block: Block): PathRule {
   const where = `path ${quoted(given)}`
   checkKeys(where, block.entries)
   const path = given.startsWith('/') ? given.slice(1) : given
   if (path.includes('{{')) fail(`${where}: templating ('{{') is not built yet`)
   if (path.includes('+*')) fail(`path ${quoted(path)}: invalid use of wildcards ('+*' is forbidden)`)
-  return { path, capabilities: capabilitySet([...oldPolicy(where, block), ...listed(where, block)]) }
+  const capabilities = capabilitySet([...oldPolicy(where, block), ...listed(where, block)])
+  return { path, capabilities, limits: readLimits(where, block) }
 }
 
 function checkKeys(where: string, entries: readonly Entry[]): void {
-  const known = (key: string) => key === 'capabilities' || key === 'policy' || notBuilt.has(key)
+  const known = (key: string) => key === 'capabilities' || key === 'policy' || limitKeys.has(key) || notBuilt.has(key)
   const strange = entries.filter(({ keys }) => !known(keys[0]))
   if (strange.length > 0) fail(errorList(strange.map((entry) => `${where}: ${invalidKey(entry)}`)))
   const seen = new Set<string>()
@@ -106,13 +101,3 @@ function listed(where: string, block: Block): Capability[] {
 
 const invalidKey = ({ keys, assignedOnLine }: Entry): string =>
   `invalid key ${quoted(keys[0])} on line ${assignedOnLine}`
-
-const quoted = (text: string): string => JSON.stringify(text)
-
-/** The reference's text for a list of errors, here inside another text. */
-const errorList = (texts: readonly string[]): string =>
-  `${texts.length === 1 ? '1 error' : `${texts.length} errors`} occurred:\n${texts.map((text) => `\t* ${text}\n`).join('')}\n`
-
-function fail(reason: string): never {
-  throw badRequest(`failed to parse policy: ${reason}`)
-}

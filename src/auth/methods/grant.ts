@@ -24,18 +24,25 @@ export interface Asked {
 const MAX_SIZE = 32_768
 const MAX_NAME_LENGTH = 255
 
+/** Who asks, and by which path. */
+export interface Asker {
+  readonly parent: TokenRow
+  /** Whether the parent is root or has sudo on the path. */
+  readonly privileged: boolean
+  /** `orphan` by auth/token/create-orphan, whose policy rule is all that it takes. */
+  readonly kind: 'child' | 'orphan'
+}
+
 /**
  * The token that `parent` may have made for it.
- * @param privileged whether the parent is root or has sudo on auth/token/create
  * @throws ApiError 400 with the rule that forbids it
  */
 export function grant(
   asked: Asked,
-  parent: TokenRow,
-  privileged: boolean,
+  { parent, privileged, kind }: Asker,
 ): { token: Omit<NewToken, 'path'>; warnings: string[] } {
-  if (parent.numUses > 0) throw badRequest('restricted use token cannot generate child tokens')
-  checkType(asked)
+  if (parent.numUses !== 0) throw badRequest('restricted use token cannot generate child tokens')
+  checkKind(asked)
   if (!privileged) checkPrivileges(asked)
   const policies = grantedPolicies(asked, parent, privileged)
   const root = policies.includes('root')
@@ -57,19 +64,20 @@ export function grant(
   const token = {
     ...life,
     policies,
-    parent: asked.no_parent ? null : parent,
+    parent: asked.no_parent || kind === 'orphan' ? null : parent,
     meta: asked.meta && Object.keys(asked.meta).length > 0 ? asked.meta : null,
     displayName: displayName(asked.display_name ?? ''),
     renewable: !forEver && (asked.renewable ?? true),
+    numUses: asked.num_uses ?? 0,
     custom: asked.id || undefined,
   }
   return { token, warnings }
 }
 
-function checkType({ type, num_uses, entity_alias }: Asked): void {
+function checkKind({ type, num_uses = 0, entity_alias }: Asked): void {
   if (type === 'batch') throw badRequest('tokens of type "batch" are not built yet')
   if (type !== undefined && type !== '' && type !== 'service') throw badRequest(`invalid 'type' value "${type}"`)
-  if (num_uses) throw badRequest('tokens with num_uses are not built yet')
+  if (num_uses < 0) throw badRequest('number of uses cannot be negative')
   if (entity_alias) throw badRequest("'entity_alias' is only allowed in combination with token role")
 }
 
@@ -91,7 +99,9 @@ function grantedPolicies(asked: Asked, parent: TokenRow, privileged: boolean): s
   if (!privileged && !wanted.every((name) => parent.policies.includes(name)))
     throw badRequest('child policies must be subset of parent')
   if (wanted.includes('root')) return ['root']
-  const addDefault = !asked.no_default_policy && (privileged || parent.policies.includes('default'))
+  // Asked for by name or inherited, "default" goes where no_default_policy is given.
+  if (asked.no_default_policy) return [...new Set(wanted)].filter((name) => name !== 'default').sort()
+  const addDefault = named.length > 0 && (privileged || parent.policies.includes('default'))
   return [...new Set([...wanted, ...(addDefault ? ['default'] : [])])].sort()
 }
 

@@ -14,7 +14,7 @@ export const authOf = (row: TokenRow, credential: string, now: number): Data => 
   token_type: 'service',
   orphan: row.orphan,
   mfa_requirement: null,
-  num_uses: row.numUses,
+  num_uses: usesLeft(row),
 })
 
 /**
@@ -28,7 +28,7 @@ export const described = (row: TokenRow, credential: string, now: number): Data 
   path: row.path,
   meta: row.meta,
   display_name: row.displayName,
-  num_uses: row.numUses,
+  num_uses: usesLeft(row),
   orphan: row.orphan,
   creation_time: seconds(row.createdAt),
   creation_ttl: row.ttlSeconds,
@@ -44,6 +44,8 @@ export const described = (row: TokenRow, credential: string, now: number): Data 
     ? {}
     : { last_renewal: new Date(row.lastRenewalAt).toISOString(), last_renewal_time: seconds(row.lastRenewalAt) }),
 })
+
+const usesLeft = ({ numUses }: TokenRow): number => Math.max(0, numUses)
 
 const seconds = (milliseconds: number): number => Math.floor(milliseconds / 1000)
 

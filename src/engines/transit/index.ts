@@ -50,6 +50,7 @@ export function createTransit(options: {
       random: (source, bytes) => custody.random(source, bytes),
     },
     pristine: (mount) => rings.empty(mount),
+    reload: async () => rings.forget(),
     onUnmount: (mount) => rings.removeAll(mount),
   }
 }

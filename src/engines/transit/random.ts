@@ -18,7 +18,7 @@ const body = Type.Object({
 })
 
 function countOf(word: string): number {
-  if (/^\d+$/.test(word)) return Number(word)
+  if (/^(?:0|[1-9]\d*)$/.test(word)) return Number(word)
   throw badRequest(`error parsing url-set byte count: strconv.Atoi: parsing ${JSON.stringify(word)}: invalid syntax`)
 }
 
@@ -26,6 +26,7 @@ const randomRoute = (path: string) =>
   route<TransitContext, typeof body>({
     method: 'POST',
     path,
+    stands: { first: (word) => (isSource(word) ? 'source' : 'bytes') },
     access: 'token',
     about: 'Random bytes.',
     body,

@@ -184,6 +184,11 @@ export class Rings {
     }
   }
 
+  /** Empties this worker's cache, of every mount. */
+  forget(): void {
+    this.#cache.clear()
+  }
+
   /** Whether the mount holds no key. */
   async empty(mount: Mount): Promise<boolean> {
     return (await this.names(mount, '', 1)).length === 0

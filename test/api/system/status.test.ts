@@ -46,6 +46,13 @@ describe('sys/health', () => {
     expectRefused(await guest().get(`sys/health?activecode=${code}`), 400)
   })
 
+  test.each(['sealedcode', 'standbycode', 'uninitcode', 'drsecondarycode', 'performancestandbycode'])(
+    'refuses a bad %s too, though it is not the one that counts',
+    async (name) => {
+      expectRefused(await guest().get(`sys/health?${name}=x`), 400)
+    },
+  )
+
   test.each(['POST', 'DELETE', 'LIST', 'PATCH'])('is not for %s', async (verb) => {
     expect((await node.root.call(verb, 'sys/health')).status).toBe(405)
   })

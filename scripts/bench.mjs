@@ -1,0 +1,8 @@
+// Plain JavaScript: on a clean clone there is only the system's Node 20. `npm run bench [-- options]`: set up with wrk,
+// then run scripts/bench.ts under Node 24. `npm run bench -- --help` says what the options are.
+import { join } from 'node:path'
+import { launch, project } from './launch.mjs'
+import { setup } from './setup.mjs'
+
+await setup({ bench: true })
+process.exitCode = await launch([join(project, 'scripts', 'bench.ts'), ...process.argv.slice(2)])

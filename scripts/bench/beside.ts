@@ -1,0 +1,73 @@
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { ended, ending, gone, spawnBound } from '../embedded/child.ts'
+import { embeddedToken } from '../embedded/token.ts'
+import type { Count, Order, Serving } from './bare.ts'
+import { cpuMicroseconds } from './cpu.ts'
+import type { OperationName } from './operations.ts'
+import type { Server } from './server.ts'
+
+/** The processes that Strongroom is compared with, on a token of their own. */
+export class Beside implements AsyncDisposable {
+  readonly #token: ReturnType<typeof embeddedToken>
+  readonly #children: ChildProcess[] = []
+  #raw: ChildProcess | undefined
+
+  /** @param directory a new one, for the token */
+  constructor(directory: string) {
+    this.#token = embeddedToken(directory)
+  }
+
+  /** Raw calls of one operation, for about so many milliseconds of wall time. */
+  async raw(operation: OperationName, milliseconds: number): Promise<Count> {
+    if (this.#raw === undefined) {
+      this.#raw = this.#start('raw')
+      await answer(this.#raw)
+    }
+    const order: Order = { operation, milliseconds }
+    this.#raw.send(order)
+    return (await answer(this.#raw)) as Count
+  }
+
+  /** The minimal server of one operation. */
+  async minimal(operation: OperationName): Promise<Server> {
+    const child = this.#start(operation)
+    const { port, body } = (await answer(child)) as Serving
+    const request = { method: body === undefined ? 'GET' : 'POST', path: '/', headers: {}, body }
+    return { url: `http://127.0.0.1:${port}`, request, cpuMicroseconds: () => cpuMicroseconds(child.pid ?? 0) }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const child of this.#children) {
+      child.kill()
+      await ended(child)
+    }
+  }
+
+  #start(what: 'raw' | OperationName): ChildProcess {
+    const { library, label, pinFile, environment } = this.#token
+    const script = join(import.meta.dirname, 'bare.ts')
+    const child = spawnBound(process.execPath, [script, what, library, label, pinFile], {
+      env: { ...process.env, ...environment },
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    })
+    this.#children.push(child)
+    return child
+  }
+}
+
+/** The next message of the process. @throws Error when it ends instead */
+async function answer(child: ChildProcess): Promise<unknown> {
+  const over = new AbortController()
+  const message = once(child, 'message', over).then(([first]) => first)
+  const end = once(child, 'exit', over).then(() => {
+    throw new Error(`a process of the benchmark ${gone(child) ? ending(child) : 'ended'}`)
+  })
+  try {
+    return await Promise.race([message, end])
+  } finally {
+    for (const promise of [message, end]) promise.catch(() => {})
+    over.abort()
+  }
+}

@@ -1,0 +1,58 @@
+import { execFile } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { LoadRequest, Server } from './server.ts'
+
+/** One run of the load generator against one server. */
+export interface Load {
+  readonly requests: number
+  readonly requestsPerSecond: number
+  readonly cpuMicrosecondsPerRequest: number
+  readonly p50Milliseconds: number
+  readonly p99Milliseconds: number
+}
+
+const connections = 16
+const run = promisify(execFile)
+
+/**
+ * Sends the server's one request over 16 keep-alive connections, as fast as it answers (wrk).
+ * @throws Error when any answer was no success
+ */
+export async function load(server: Server, seconds: number, directory: string): Promise<Load> {
+  const script = join(directory, 'load.lua')
+  writeFileSync(script, lua(server.request), { mode: 0o600 })
+  const args = ['--threads', '1', '--connections', String(connections), '--duration', `${seconds}s`]
+  const before = server.cpuMicroseconds()
+  const { stdout } = await run('wrk', [...args, '--script', script, server.url + server.request.path])
+  const cpu = server.cpuMicroseconds() - before
+  const [requests = 0, microseconds = 0, p50 = 0, p99 = 0, errors = 0] =
+    /^result(.*)$/m.exec(stdout)?.[1]?.trim().split(' ').map(Number) ?? []
+  if (requests === 0 || errors > 0)
+    throw new Error(`${errors} of ${requests} requests to ${server.request.path} failed`)
+  return {
+    requests,
+    requestsPerSecond: requests / (microseconds / 1e6),
+    cpuMicrosecondsPerRequest: cpu / requests,
+    p50Milliseconds: p50 / 1000,
+    p99Milliseconds: p99 / 1000,
+  }
+}
+
+/** Strings of Lua in its long form, which knows no escapes; it loses a line break at the beginning, and after another bracket it is not one. */
+const quoted = (text: string): string => `[====[${text}]====]`
+
+const lua = ({ method, headers, body }: LoadRequest): string => `
+wrk.method = ${quoted(method)}
+${Object.entries(headers)
+  .map(([name, value]) => `wrk.headers[ ${quoted(name)} ] = ${quoted(value)}`)
+  .join('\n')}
+${body === undefined ? '' : `wrk.body = ${quoted(body)}`}
+done = function(summary, latency)
+  local errors = summary.errors
+  local failed = errors.connect + errors.read + errors.write + errors.status + errors.timeout
+  io.write(string.format("result %d %d %d %d %d\\n", summary.requests, summary.duration,
+    latency:percentile(50), latency:percentile(99), failed))
+end
+`

@@ -1,0 +1,43 @@
+import type { Beside } from './beside.ts'
+import { type Load, load } from './load.ts'
+import type { Row } from './rows.ts'
+import type { Server } from './server.ts'
+
+/** Everything that one pair gave: the three measurements stand next to each other in time. */
+export interface Pair {
+  /** CPU of one call into the token; undefined where there is none. */
+  readonly rawMicroseconds: number | undefined
+  readonly minimal: Load
+  readonly strongroom: Load
+}
+
+export interface Measuring {
+  readonly beside: Beside
+  readonly pairs: number
+  readonly seconds: number
+  /** For files of the load generator. */
+  readonly directory: string
+  progress(text: string): void
+}
+
+const rawMilliseconds = 200
+const warmSeconds = 2
+
+/** Pairs of one row, interleaved, so that what else the machine does falls on both sides alike. */
+export async function measure(row: Row, strongroom: Server, options: Measuring): Promise<Pair[]> {
+  const { beside, seconds, directory, progress } = options
+  const minimal = await beside.minimal(row.operation)
+  const measured: Pair[] = []
+  for (const server of [minimal, strongroom]) await load(server, warmSeconds, directory)
+  await beside.raw(row.operation, rawMilliseconds)
+  for (let pair = 1; pair <= options.pairs; pair++) {
+    progress(`${row.title}: pair ${pair} of ${options.pairs}`)
+    const raw = await beside.raw(row.operation, rawMilliseconds)
+    measured.push({
+      rawMicroseconds: raw.operations === 0 ? undefined : raw.cpuMicroseconds / raw.operations,
+      minimal: await load(minimal, seconds, directory),
+      strongroom: await load(strongroom, seconds, directory),
+    })
+  }
+  return measured
+}

@@ -1,0 +1,189 @@
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
+import { after } from '../after.ts'
+import type { Clock } from '../clock.ts'
+import { badRequest } from '../errors.ts'
+import type { Custody } from '../keys/custody.ts'
+import type { Logger } from '../log.ts'
+import type { MaybePromise } from '../route.ts'
+import type { Database } from '../store/database.ts'
+import type { Asked } from './asked.ts'
+import { type Device, Devices, devicePath, type NewDevice, refuseTaken } from './devices.ts'
+import { AppendFile } from './file.ts'
+import { ChainHeads } from './heads.ts'
+import { checkPlace, readOptions } from './options.ts'
+import { Hasher } from './render.ts'
+import { Scribe } from './scribe.ts'
+import { type Opened, type Outlets, Trail } from './trail.ts'
+import { type Durability, Writer } from './writer.ts'
+
+export interface AuditOptions {
+  readonly database: Database
+  readonly custody: Pick<Custody, 'audit' | 'epoch'>
+  readonly clock: Clock
+  readonly log: Logger
+  readonly durability: Durability
+  /** The only directory that may hold audit files, if there is such a rule. */
+  readonly directory?: string | undefined
+}
+
+/** The audit of one worker: which devices there are, and what goes to them. */
+export class Audit implements Outlets, AsyncDisposable {
+  readonly #options: AuditOptions
+  readonly #devices: Devices
+  readonly #heads: ChainHeads
+  #known: readonly Device[] | undefined
+  #opened: ReadonlyMap<string, Opened> = new Map()
+  #list: readonly Opened[] = []
+  /** Writers of devices that are gone, until their last head is sealed. */
+  #retired: readonly Writer[] = []
+  #sealing: Promise<void> = Promise.resolve()
+  #stamp = { at: 0, text: '' }
+
+  constructor(options: AuditOptions) {
+    this.#options = options
+    this.#devices = new Devices(options)
+    this.#heads = new ChainHeads(options)
+  }
+
+  /**
+   * Begins the trail of a request; undefined while there is no device. The request that enables the first device has a
+   * trail, so that its answer is in the file.
+   * @param path as policies see it
+   * @param describe says the rest, when there is a trail
+   */
+  begin(path: string, describe: () => Asked): MaybePromise<Trail | undefined> {
+    return after(this.#devices.list(), (devices) => {
+      this.#adopt(devices)
+      if (devices.length === 0 && !path.startsWith('sys/audit/')) return undefined
+      return new Trail(this, describe())
+    })
+  }
+
+  /** Where a line goes now; what was known last while the database does not answer. */
+  get opened(): readonly Opened[] {
+    const devices = this.#devices.peek()
+    if (devices) this.#adopt(devices)
+    return this.#list
+  }
+
+  /** The moment, as records show it. */
+  get time(): string {
+    const at = this.#options.clock.wall()
+    if (at !== this.#stamp.at) this.#stamp = { at, text: new Date(at).toISOString() }
+    return this.#stamp.text
+  }
+
+  list(): MaybePromise<readonly Device[]> {
+    return this.#devices.list()
+  }
+
+  /**
+   * Enables a file device; every worker of every node writes to it before this resolves.
+   * @throws ApiError 400 for a path that is taken, a bad option, or a file that this worker cannot write
+   */
+  async enable(asked: NewDevice): Promise<void> {
+    const device = { ...asked, path: devicePath(asked.path), id: randomUUID() }
+    checkPlace(readOptions(device.options), this.#options.directory)
+    refuseTaken(await this.list(), device.path)
+    await this.#probe(device)
+    const { id, ...row } = device
+    await this.#devices.insert(id, row)
+    await this.#refresh()
+  }
+
+  /** Absent is done already. */
+  async disable(name: string): Promise<void> {
+    await this.#devices.remove(devicePath(name))
+    await this.#refresh()
+  }
+
+  /**
+   * What stands in a device's file for a text: `hmac-sha256:…`.
+   * @throws ApiError 400 for a device that is not there
+   */
+  async hash(name: string, text: string): Promise<string> {
+    const path = devicePath(name)
+    const device = (await this.list()).find((one) => one.path === path)
+    if (device === undefined) throw badRequest(`unknown audit backend: ${path}`)
+    return this.#hasher(device.id).hash(text)
+  }
+
+  /** Seals how far this worker's chains have come; to be called from time to time. */
+  sealHeads(): Promise<void> {
+    this.#sealing = this.#sealing.then(
+      () => this.#seal(),
+      () => this.#seal(),
+    )
+    return this.#sealing
+  }
+
+  /** The same, and no fault of the caller when it fails: heads are sealed as far as database and token let them. */
+  async settle(): Promise<void> {
+    try {
+      await this.sealHeads()
+    } catch (error) {
+      this.#options.log.warn({ err: error }, 'heads of audit chains could not be sealed')
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#writers.map((writer) => writer.close()))
+  }
+
+  get #writers(): Writer[] {
+    return [...this.#retired, ...this.#list.map(({ writer }) => writer)]
+  }
+
+  /** What is changed here is known here when it is answered. */
+  async #refresh(): Promise<void> {
+    this.#adopt(await this.list())
+  }
+
+  /** Opens what is new and lets go what is gone. */
+  #adopt(devices: readonly Device[]): void {
+    if (devices === this.#known) return
+    const before = this.#opened
+    this.#opened = new Map(devices.map((device) => [device.id, before.get(device.id) ?? this.#open(device)]))
+    this.#list = [...this.#opened.values()]
+    this.#known = devices
+    for (const [id, { writer }] of before) if (!this.#opened.has(id)) this.#retire(writer)
+  }
+
+  #open(device: Pick<Device, 'id' | 'options'>): Opened {
+    const { custody, log, durability } = this.#options
+    const options = readOptions(device.options)
+    const { prefix } = options
+    const names = { node: hostname(), device: device.id, incarnation: randomUUID(), epoch: custody.epoch }
+    const file = new AppendFile(options.filePath, options.mode)
+    return {
+      scribe: new Scribe(options, this.#hasher(device.id)),
+      writer: new Writer({ names, file, prefix, durability, log, register: (chain) => this.#heads.register(chain) }),
+    }
+  }
+
+  /** The reference's test line: a device that this worker cannot write is never enabled. */
+  async #probe(device: Pick<Device, 'id' | 'options'>): Promise<void> {
+    const { scribe, writer } = this.#open(device)
+    const written = await writer.write(scribe.test(this.time, randomUUID()))
+    this.#retire(writer)
+    if (written) return
+    const reason = writer.fault instanceof Error ? writer.fault.message : 'the line could not be written'
+    throw badRequest(`audit backend failed test message: ${reason}`, { cause: writer.fault })
+  }
+
+  #retire(writer: Writer): void {
+    this.#retired = [...this.#retired, writer]
+    void writer.close().then(() => this.settle())
+  }
+
+  async #seal(): Promise<void> {
+    const retired = this.#retired
+    await this.#heads.seal(this.#writers)
+    this.#retired = this.#retired.filter((writer) => !retired.includes(writer) || this.#heads.due(writer))
+  }
+
+  #hasher(device: string): Hasher {
+    return new Hasher(this.#options.custody.audit.device(device))
+  }
+}

@@ -1,0 +1,99 @@
+import { closeSync, constants, fchmodSync, fdatasync, fstatSync, openSync, type Stats, writeSync } from 'node:fs'
+
+/** Appending is one write; a FIFO without a reader must not hang the event loop. */
+const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK | constants.O_NOCTTY
+
+/**
+ * A file that several processes append to. On a local file system the kernel takes one write with O_APPEND after the
+ * other, so lines of different workers never mix.
+ */
+export class AppendFile {
+  readonly path: string
+  readonly #mode: number
+  #descriptor: number | undefined
+
+  /** @param mode permission bits the file is given; 0 leaves them as they are */
+  constructor(path: string, mode: number) {
+    this.path = path
+    this.#mode = mode
+  }
+
+  /**
+   * Appends, and opens the file first or anew where that is needed: it was never open, writing failed, or it was deleted
+   * (what goes into a file without a name is lost).
+   * @returns how many bytes are in the file, fewer than given on a disk that fills up
+   * @throws Error of the system, when none is
+   */
+  append(bytes: Uint8Array): number {
+    if (this.#descriptor !== undefined) {
+      const written = this.#attempt(bytes)
+      if (written !== undefined && !this.#deleted) return written
+      this.close()
+    }
+    this.#descriptor = this.#open()
+    return writeAll(this.#descriptor, bytes)
+  }
+
+  /** What was appended survives a loss of power once this resolves. */
+  sync(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (this.#descriptor === undefined) reject(new Error('the file is not open'))
+      else fdatasync(this.#descriptor, (error) => (error ? reject(error) : resolve()))
+    })
+  }
+
+  close(): void {
+    if (this.#descriptor === undefined) return
+    const descriptor = this.#descriptor
+    this.#descriptor = undefined
+    try {
+      closeSync(descriptor)
+    } catch {
+      // The descriptor is gone all the same, and what was written to it was answered for.
+    }
+  }
+
+  get #deleted(): boolean {
+    return this.#descriptor !== undefined && fstatSync(this.#descriptor).nlink === 0
+  }
+
+  /** Undefined when nothing could be written, which opening the file anew may mend. */
+  #attempt(bytes: Uint8Array): number | undefined {
+    try {
+      return this.#descriptor === undefined ? undefined : writeAll(this.#descriptor, bytes)
+    } catch {
+      return undefined
+    }
+  }
+
+  #open(): number {
+    const descriptor = openSync(this.path, flags, this.#mode || 0o600)
+    try {
+      const stats = fstatSync(descriptor)
+      if (!stats.isFile() && !stats.isCharacterDevice()) throw new Error(`${this.path} is no file`)
+      this.#restrict(descriptor, stats)
+      return descriptor
+    } catch (error) {
+      closeSync(descriptor)
+      throw error
+    }
+  }
+
+  #restrict(descriptor: number, stats: Stats): void {
+    if (this.#mode !== 0 && stats.isFile() && (stats.mode & 0o777) !== this.#mode) fchmodSync(descriptor, this.#mode)
+  }
+}
+
+/** A write is nearly always whole; one that is not says with the next why. @throws Error when nothing was written */
+function writeAll(descriptor: number, bytes: Uint8Array): number {
+  let written = 0
+  while (written < bytes.length) {
+    try {
+      written += writeSync(descriptor, bytes, written)
+    } catch (error) {
+      if (written === 0) throw error
+      return written
+    }
+  }
+  return written
+}

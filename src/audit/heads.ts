@@ -1,0 +1,87 @@
+import type { Clock } from '../clock.ts'
+import type { SealedAccess } from '../store/access.ts'
+import type { Database } from '../store/database.ts'
+import { column, defineTable, type Row } from '../store/table.ts'
+import type { ChainHead, ChainNames } from './chain.ts'
+
+/**
+ * How far each chain had come when somebody last looked. Kept after the device is gone: the file may be verified later.
+ */
+export const headsTable = defineTable(
+  'audit_heads',
+  {
+    device: column.text(),
+    incarnation: column.text(),
+    node: column.text(),
+    sequence: column.integer(),
+    hash: column.text(),
+    startedAt: column.integer(),
+    updatedAt: column.integer(),
+  },
+  { sealed: true },
+)
+
+export type HeadRow = Row<typeof headsTable>
+
+/** A chain whose head is sealed from time to time. */
+export interface Sealable {
+  readonly names: ChainNames
+  readonly head: ChainHead
+}
+
+/** Sealed heads of chains: the end of a file cannot be cut off unseen. */
+export class ChainHeads {
+  readonly #database: Database
+  readonly #clock: Clock
+  readonly #table: SealedAccess<typeof headsTable>
+  readonly #sealed = new WeakMap<Sealable, ChainHead>()
+
+  constructor({ database, clock }: { database: Database; clock: Clock }) {
+    this.#database = database
+    this.#clock = clock
+    this.#table = database.table(headsTable)
+  }
+
+  /** Makes a chain known before its first line is written: one that nobody has sealed is forged. */
+  register(chain: Sealable): Promise<void> {
+    return this.#write([chain])
+  }
+
+  /** Whether a chain has grown since its head was sealed. */
+  due(chain: Sealable): boolean {
+    return this.#sealed.has(chain) && this.#sealed.get(chain) !== chain.head
+  }
+
+  /** Seals the heads of those that have grown. */
+  async seal(chains: readonly Sealable[]): Promise<void> {
+    const due = chains.filter((chain) => this.due(chain))
+    if (due.length > 0) await this.#write(due)
+  }
+
+  /** Every sealed head of a device. */
+  async of(device: string): Promise<HeadRow[]> {
+    const rows: HeadRow[] = []
+    for (let after: string | undefined; ; after = rows.at(-1)?.incarnation) {
+      const page = { by: 'incarnation', limit: pageSize, ...(after === undefined ? {} : { after }) } as const
+      const found = await this.#database.read((q) => this.#table.list(q, { device }, page))
+      rows.push(...found)
+      if (found.length < pageSize) return rows
+    }
+  }
+
+  async #write(chains: readonly Sealable[]): Promise<void> {
+    const due = chains.map((chain) => ({ chain, head: chain.head }))
+    await this.#database.transaction(async (tx) => {
+      const updatedAt = this.#clock.wall()
+      for (const { chain, head } of due) {
+        const { device, incarnation, node } = chain.names
+        const row = await this.#table.find(tx, { device, incarnation })
+        if (row) await this.#table.update(tx, row, { ...head, updatedAt })
+        else await this.#table.insert(tx, { device, incarnation, node, ...head, startedAt: updatedAt, updatedAt })
+      }
+    })
+    for (const { chain, head } of due) this.#sealed.set(chain, head)
+  }
+}
+
+const pageSize = 500

@@ -1,0 +1,163 @@
+import { X509Certificate } from 'node:crypto'
+import type { Caller, Mount } from '../route.ts'
+import { answerMembers } from './answer.ts'
+import { type Ended, type Known, tokenOf } from './asked.ts'
+import type { DeviceOptions } from './options.ts'
+import { type Hasher, joined, member, objectText, plainly, type Quote } from './render.ts'
+
+/** The parts of a request's record that its answer's record repeats, as JSON text. */
+export interface Question {
+  readonly auth: string
+  readonly request: string
+}
+
+/** A caller's constant parts of every record. */
+interface CallerText {
+  readonly before: string
+  /** What stands behind the verdict. */
+  readonly behind: string
+  /** Within `request`. */
+  readonly token: string
+}
+
+/** A mount's constant parts. */
+export interface MountText {
+  readonly members: string
+  readonly clearRequest: ReadonlySet<string>
+  readonly clearResponse: ReadonlySet<string>
+}
+
+const nobody: CallerText = { before: '', behind: '"token_type":"default"', token: '' }
+const nowhere: MountText = { members: '', clearRequest: new Set(), clearResponse: new Set() }
+
+/**
+ * Writes records in the form of the reference's audit/format.go for one device: what is secret as HMACs under the device's
+ * key, what is empty left out. What is the same for every request of a token or a mount is made once for it.
+ */
+export class Scribe {
+  readonly #options: DeviceOptions
+  readonly #quote: Quote
+  readonly #hash: (text: string) => string
+  readonly #callers = new WeakMap<object, CallerText>()
+  readonly #mounts = new WeakMap<Mount, MountText>()
+
+  constructor(options: DeviceOptions, hasher: Hasher) {
+    this.#options = options
+    this.#hash = options.logRaw ? (text) => text : (text) => hasher.hash(text)
+    // Hexadecimal needs no escaping.
+    this.#quote = options.logRaw ? plainly : (text) => `"${hasher.hash(text)}"`
+  }
+
+  question(known: Known): Question {
+    const caller = known.caller ? this.#callerText(known.caller, known.credential) : undefined
+    const { before, behind } = caller ?? nobody
+    const token = caller ? caller.token : known.credential && `"client_token":${this.#quote(known.credential)}`
+    const mount = this.#mountText(known.mount)
+    const data = objectText(known.input, this.#quote, mount.clearRequest)
+    return {
+      auth: `{${joined([before, policyResults(known), behind])}}`,
+      request: `{${joined([
+        `"id":"${known.id}"`,
+        `"operation":"${known.operation}"`,
+        mount.members,
+        token,
+        '"namespace":{"id":"root"}',
+        member('path', known.path),
+        data === '{}' ? '' : `"data":${data}`,
+        member('remote_address', known.remoteAddress),
+        member('remote_port', known.remotePort),
+        known.clientCertificate ? member('client_certificate_serial_number', serialOf(known.clientCertificate)) : '',
+      ])}}`,
+    }
+  }
+
+  /** The record that proves a new device. */
+  test(time: string, id: string): string {
+    const request = `{"id":"${id}","operation":"update","namespace":{"id":"root"},"path":"sys/audit/test"}`
+    return this.request(time, { auth: '{"token_type":"default"}', request }, '')
+  }
+
+  /** The record that is written before a request is carried out. */
+  request(time: string, { auth, request }: Question, error: string): string {
+    return `{"time":"${time}","type":"request","auth":${auth},"request":${request}${errorMember(error)}}`
+  }
+
+  /** The record that is written before the answer goes out. */
+  response(time: string, { auth, request }: Question, known: Known, ended: Ended): string {
+    const { members, clearResponse } = this.#mountText(known.mount)
+    const elide = this.#options.elideListResponses && known.operation === 'list'
+    const { hmacAccessor } = this.#options
+    const answer = answerMembers(ended, { quote: this.#quote, clear: clearResponse, elide, hmacAccessor })
+    const response = joined([answer.auth, members, ...answer.rest])
+    return `{"time":"${time}","type":"response","auth":${auth},"request":${request},"response":{${response}}${errorMember(ended.error)}}`
+  }
+
+  #callerText(caller: Caller, credential: string): CallerText {
+    const row = tokenOf(caller)
+    const known = this.#callers.get(row ?? caller)
+    if (known) return known
+    const token = `"client_token":${this.#quote(credential)}`
+    const accessor = this.#options.hmacAccessor ? this.#hash(caller.accessor) : caller.accessor
+    const text = {
+      before: joined([
+        token,
+        member('accessor', accessor),
+        member('display_name', caller.displayName),
+        member('policies', caller.policies),
+        member('token_policies', caller.policies),
+      ]),
+      behind: joined([
+        member('metadata', row?.meta),
+        member('remaining_uses', Math.max(row?.numUses ?? 0, 0)),
+        '"token_type":"service"',
+        member('token_ttl', row?.ttlSeconds),
+        row ? `"token_issue_time":"${new Date(row.createdAt).toISOString()}"` : '',
+      ]),
+      token: joined([token, member('client_token_accessor', accessor)]),
+    }
+    this.#callers.set(row ?? caller, text)
+    return text
+  }
+
+  #mountText(mount: Known['mount']): MountText {
+    if (mount === undefined) return nowhere
+    const known = this.#mounts.get(mount)
+    if (known) return known
+    const text = {
+      members: joined([
+        member('mount_point', mount.path),
+        member('mount_type', mount.type),
+        member('mount_accessor', mount.accessor),
+        member('mount_class', mount.path.startsWith('auth/') ? 'auth' : 'secret'),
+      ]),
+      clearRequest: names(mount.config.audit_non_hmac_request_keys),
+      clearResponse: names(mount.config.audit_non_hmac_response_keys),
+    }
+    this.#mounts.set(mount, text)
+    return text
+  }
+}
+
+const names = (list: unknown): ReadonlySet<string> => new Set(Array.isArray(list) ? list : [])
+
+const errorMember = (error: string): string => (error === '' ? '' : `,"error":${JSON.stringify(error)}`)
+
+/** Whether the policies said yes, and which: none is named for a path that none of them has a rule for. */
+function policyResults({ verdict, caller }: Known): string {
+  if (verdict === undefined) return ''
+  if (!verdict.allowed) return '"policy_results":{"allowed":false}'
+  const granting = (verdict.rule?.policies ?? caller?.policies ?? []).map(
+    (name) => `{"name":${JSON.stringify(name)},"namespace_id":"root","type":"acl"}`,
+  )
+  return `"policy_results":{"allowed":true,"granting_policies":[${granting.join()}]}`
+}
+
+/** By the certificate of a connection: parsing costs as much as a request. */
+const serials = new WeakMap<Uint8Array, string>()
+
+/** Decimal, as the reference prints it. */
+function serialOf(der: Uint8Array): string {
+  const serial = serials.get(der) ?? BigInt(`0x${new X509Certificate(der).serialNumber}`).toString()
+  serials.set(der, serial)
+  return serial
+}

@@ -1,0 +1,59 @@
+/** Parameter names in lower case, with the values that a rule names for them; an empty list is any value. */
+export type Values = ReadonlyMap<string, readonly unknown[]>
+
+/** What a `path` block says beyond its capabilities. */
+export interface Limits {
+  /** Empty is everything; the name `*` is every other name. */
+  readonly allowed: Values
+  /** The name `*` is every name. */
+  readonly denied: Values
+  /** In lower case. */
+  readonly required: readonly string[]
+  /** Bounds of the life of a wrapped answer; 0 where there is none. */
+  readonly minWrappingSeconds: number
+  readonly maxWrappingSeconds: number
+}
+
+export const unlimited: Limits = {
+  allowed: new Map(),
+  denied: new Map(),
+  required: [],
+  minWrappingSeconds: 0,
+  maxWrappingSeconds: 0,
+}
+
+/** The limits, or undefined when they limit nothing, so that a rule without any costs nothing. */
+export const effective = (limits: Limits): Limits | undefined =>
+  limits.allowed.size > 0 ||
+  limits.denied.size > 0 ||
+  limits.required.length > 0 ||
+  limits.minWrappingSeconds > 0 ||
+  limits.maxWrappingSeconds > 0
+    ? limits
+    : undefined
+
+/**
+ * What two blocks on the same path say together: values of a name are added up, where a list for any value wins; required
+ * names unite; of two bounds the smaller counts. A block without limits lifts none.
+ */
+export const uniteLimits = (one: Limits, other: Limits): Limits => ({
+  allowed: uniteValues(one.allowed, other.allowed),
+  denied: uniteValues(one.denied, other.denied),
+  required: [...new Set([...one.required, ...other.required])],
+  minWrappingSeconds: smaller(one.minWrappingSeconds, other.minWrappingSeconds),
+  maxWrappingSeconds: smaller(one.maxWrappingSeconds, other.maxWrappingSeconds),
+})
+
+function uniteValues(one: Values, other: Values): Values {
+  const both = new Map(one)
+  for (const [name, values] of other) {
+    const known = both.get(name)
+    both.set(
+      name,
+      known === undefined ? values : known.length === 0 || values.length === 0 ? [] : [...known, ...values],
+    )
+  }
+  return both
+}
+
+const smaller = (one: number, other: number): number => (one === 0 || other === 0 ? one + other : Math.min(one, other))

@@ -1,0 +1,80 @@
+import { Type } from 'typebox'
+import { ApiError, badRequest } from '../../errors.ts'
+import { integer, text } from '../../field.ts'
+import type { Call, Data } from '../../route.ts'
+import { SignedIn } from '../caller.ts'
+import { type AuthContext, endpoint, required } from './context.ts'
+import { described } from './shown.ts'
+
+const nothing = Type.Object({})
+const oneToken = Type.Object({ token: text({ about: 'The token; absent means the caller.' }) })
+
+function self(call: Call<AuthContext>): Data {
+  const caller = SignedIn.of(call.caller)
+  return described(caller.row, SignedIn.credentialOf(caller), call.context.clock.wall())
+}
+
+const lookupSelf = endpoint({
+  method: 'GET',
+  path: 'lookup-self',
+  access: 'token',
+  about: "Describes the caller's token.",
+  body: nothing,
+  danger: 'none',
+  run: self,
+})
+
+const lookup = endpoint({
+  method: 'POST',
+  path: 'lookup',
+  access: 'token',
+  about: 'Describes a token.',
+  body: oneToken,
+  danger: 'none',
+  async run(call) {
+    const { token } = call.body
+    // The caller's own may be on its last use, and no longer be found.
+    if (!token || token === SignedIn.credentialOf(SignedIn.of(call.caller))) return self(call)
+    const row = await call.context.tokens.lookup(token)
+    if (row === undefined) throw new ApiError(403, 'bad token')
+    return described(row, token, call.context.clock.wall())
+  },
+})
+
+const lookupAccessor = endpoint({
+  method: 'POST',
+  path: 'lookup-accessor',
+  access: 'token',
+  about: 'Describes the token of an accessor, without its text.',
+  body: Type.Object({ accessor: text({ about: 'Accessor of the token.' }) }),
+  danger: 'none',
+  async run({ context, body }) {
+    const row = await context.tokens.withAccessor(required(body.accessor, 'accessor'))
+    if (row === undefined) throw badRequest('invalid accessor', { style: 'list' })
+    return described(row, '', context.clock.wall())
+  },
+})
+
+const listAccessors = endpoint({
+  method: 'LIST',
+  path: 'accessors',
+  access: 'sudo',
+  about: 'The accessors of all tokens.',
+  body: Type.Object({
+    after: text({ about: 'Accessors beyond this one only.' }),
+    limit: integer({ about: 'At most so many; absent or 0 is all.' }),
+  }),
+  danger: 'none',
+  async run({ context, body: { after = '', limit = 0 } }) {
+    return { keys: await context.tokens.accessors(after, limit > 0 ? limit : Number.POSITIVE_INFINITY) }
+  },
+})
+
+export const lookupRoutes = [
+  lookup,
+  { ...lookup, method: 'GET' as const },
+  lookupSelf,
+  { ...lookupSelf, method: 'POST' as const },
+  lookupAccessor,
+  listAccessors,
+]

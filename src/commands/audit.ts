@@ -1,0 +1,71 @@
+import { createReadStream } from 'node:fs'
+import { Command, InvalidArgumentError } from 'commander'
+import type { SeenChain, Verification } from '../audit/verify.ts'
+import { systemClock } from '../clock.ts'
+import { failed } from './failure.ts'
+import { withCustody } from './opened.ts'
+import { withConfig, withForce } from './settings.ts'
+
+interface Options {
+  readonly config?: string
+  readonly force?: boolean
+  /** Milliseconds. */
+  readonly from?: number
+}
+
+/** `strongroom audit …`: what audit devices have written. */
+export const auditCommand = (): Command =>
+  new Command('audit').description('what audit devices have written').addCommand(verify())
+
+const verify = (): Command =>
+  withForce(withConfig(new Command('verify')))
+    .argument('<file...>', 'audit files of one device, the oldest first')
+    .description('check that no line of these files was added, changed, moved or taken out; exit code 1 when one was')
+    .option('--from <time>', 'chains that ended before it may lie in older files (RFC 3339)', moment)
+    .action(async (files: readonly string[], options: Options) => {
+      await withCustody(options, async (_custody, database) => {
+        const [{ ChainHeads }, { Verification }] = await Promise.all([
+          import('../audit/heads.ts'),
+          import('../audit/verify.ts'),
+        ])
+        const heads = new ChainHeads({ database, clock: systemClock })
+        const verification = new Verification((device) => heads.of(device))
+        for (const file of files) {
+          let number = 0
+          for await (const line of linesOf(file)) await verification.line(line, `${file}:${++number}`)
+        }
+        report(verification, options.from)
+      })
+    })
+
+function report(verification: Verification, from: number | undefined): void {
+  for (const chain of verification.chains.values()) console.log(described(chain))
+  const { torn } = verification
+  if (torn > 0) console.log(`${torn} pieces of lines that a full disk cut off; nobody was answered for them`)
+  const problems = verification.problems(from)
+  for (const problem of problems) console.error(problem)
+  console.log(problems.length === 0 ? 'unbroken' : `${problems.length} problems`)
+  if (problems.length > 0) process.exitCode = failed
+}
+
+function described({ names, lines, first, last, untaken }: SeenChain): string {
+  const lost = untaken > 0 ? `, ${untaken} that the device could not take` : ''
+  return `${names.node} ${names.incarnation}: ${lines} lines${lost}, ${first.time} to ${last.time}`
+}
+
+/** Split at the newline alone: readline would also split at separators that JSON text may hold. */
+async function* linesOf(file: string): AsyncGenerator<string> {
+  let rest = ''
+  for await (const chunk of createReadStream(file, 'utf8')) {
+    const lines = `${rest}${chunk}`.split('\n')
+    rest = lines.pop() ?? ''
+    yield* lines
+  }
+  yield rest
+}
+
+function moment(text: string): number {
+  const time = Date.parse(text)
+  if (Number.isNaN(time)) throw new InvalidArgumentError('It is a time like 2026-11-21T10:00:00Z.')
+  return time
+}

@@ -1,0 +1,100 @@
+import type { Labels, Series, Snapshot } from './metrics/snapshot.ts'
+import { Timing } from './metrics/timing.ts'
+import type { MaybePromise } from './route.ts'
+
+/** A number that only grows; whoever counts adds to it directly. */
+export interface Counter {
+  value: number
+}
+
+type Readings = readonly { readonly labels: Labels; readonly value: number }[]
+
+interface Described<T> {
+  readonly name: string
+  readonly help: string
+  readonly labels: Labels
+  readonly source: T
+}
+
+/**
+ * What one worker measures. A name is the reference's, with dots (`vault.core.handle_request`), or begins with
+ * `strongroom.`. Counters and timings are fetched once and then used without a look-up: they cost a hot path a few
+ * nanoseconds. Asked for again, under the same name and labels, they are the same ones, so that what is built anew when
+ * a node is unsealed goes on counting.
+ */
+export class Metrics {
+  readonly #counters = new Map<string, Described<Counter>>()
+  readonly #timings = new Map<string, Described<Timing>>()
+  readonly #gauges = new Map<string, Described<() => number>>()
+  readonly #shared = new Map<string, Described<() => MaybePromise<Readings>>>()
+
+  constructor() {
+    const labels = { worker: String(process.pid) }
+    this.gauge(
+      'strongroom.worker.resident_memory_bytes',
+      'Resident memory of a worker.',
+      process.memoryUsage.rss,
+      labels,
+    )
+  }
+
+  /** Summed over the workers of a node, the ended ones included. */
+  counter(name: string, help: string, labels: Labels = {}): Counter {
+    return made(this.#counters, { name, help, labels, source: { value: 0 } })
+  }
+
+  /** Milliseconds; merged over the workers of a node. */
+  timing(name: string, help: string, labels: Labels = {}): Timing {
+    return made(this.#timings, { name, help, labels, source: new Timing() })
+  }
+
+  /** A number that is read when somebody asks, summed over the workers of a node. Said again, it replaces the old one. */
+  gauge(name: string, help: string, read: () => number, labels: Labels = {}): void {
+    this.#gauges.set(keyOf(name, labels), { name, help, labels, source: read })
+  }
+
+  /** Numbers that every worker would answer alike, because they are the node's or the cluster's: one worker is asked. */
+  shared(name: string, help: string, read: () => MaybePromise<Readings>): void {
+    this.#shared.set(name, { name, help, labels: {}, source: read })
+  }
+
+  /** What this worker has measured. */
+  snapshot(): Snapshot {
+    return [
+      ...described(this.#counters, ({ value }) => ({ kind: 'counter', value })),
+      ...described(this.#gauges, (read) => ({ kind: 'gauge', value: read() })),
+      ...described(this.#timings, (timing) => ({ kind: 'timing', timing: timing.state() })),
+    ]
+  }
+
+  /** The shared numbers; one that cannot be read now is left out. */
+  async sharedSnapshot(): Promise<Snapshot> {
+    const read = async ({ name, help, source }: Described<() => MaybePromise<Readings>>): Promise<Series[]> => {
+      try {
+        return (await source()).map(({ labels, value }) => ({ name, help, labels, kind: 'gauge', value }))
+      } catch {
+        return []
+      }
+    }
+    return (await Promise.all([...this.#shared.values()].map(read))).flat()
+  }
+
+  /** Lets the quantiles forget what is older; to be called about every 30 s. */
+  roll(): void {
+    for (const { source } of this.#timings.values()) source.roll()
+  }
+}
+
+const keyOf = (name: string, labels: Labels): string => name + JSON.stringify(labels)
+
+function made<T>(table: Map<string, Described<T>>, wanted: Described<T>): T {
+  const key = keyOf(wanted.name, wanted.labels)
+  const known = table.get(key)
+  if (known === undefined) table.set(key, wanted)
+  return (known ?? wanted).source
+}
+
+type Kind = Series extends infer S ? (S extends Series ? Omit<S, 'name' | 'help' | 'labels'> : never) : never
+
+const described = <T>(table: ReadonlyMap<string, Described<T>>, show: (source: T) => Kind): Series[] =>
+  [...table.values()].map(({ name, help, labels, source }) => ({ name, help, labels, ...show(source) }))

@@ -1,0 +1,117 @@
+/** What a Timing knows, in a form that crosses processes and can be added up. */
+export interface TimingState {
+  /** Since the start. */
+  readonly count: number
+  readonly sumMilliseconds: number
+  /** Of the last 30 to 60 seconds. */
+  readonly recentMilliseconds: number
+  /** Index and count of every bucket with something in it, of the same time; ascending. */
+  readonly recent: readonly (readonly [bucket: number, count: number])[]
+}
+
+/** Eight buckets for every doubling: a quantile is off by 6 % at most. Below 8 µs a bucket is one microsecond. */
+const perDoubling = 8
+const bucketCount = 29 * perDoubling
+const longestMicroseconds = 2 ** 31 - 1
+
+/**
+ * Durations, counted in buckets, so that those of several processes add up to what one would have counted; quantiles
+ * themselves do not add up. An observation is a few arithmetic operations.
+ */
+export class Timing {
+  #count = 0
+  #sum = 0
+  #young = { sum: 0, buckets: new Uint32Array(bucketCount) }
+  #old = { sum: 0, buckets: new Uint32Array(bucketCount) }
+
+  observe(milliseconds: number): void {
+    const index = bucketOf(milliseconds * 1000)
+    this.#count++
+    this.#sum += milliseconds
+    this.#young.sum += milliseconds
+    this.#young.buckets[index] = (this.#young.buckets[index] ?? 0) + 1
+  }
+
+  /** What was recent becomes old, and what was old is forgotten. */
+  roll(): void {
+    const oldest = this.#old
+    this.#old = this.#young
+    oldest.sum = 0
+    oldest.buckets.fill(0)
+    this.#young = oldest
+  }
+
+  state(): TimingState {
+    const [young, old] = [this.#young, this.#old]
+    const recent: [number, number][] = []
+    for (let index = 0; index < bucketCount; index++) {
+      const count = (young.buckets[index] ?? 0) + (old.buckets[index] ?? 0)
+      if (count > 0) recent.push([index, count])
+    }
+    return { count: this.#count, sumMilliseconds: this.#sum, recentMilliseconds: young.sum + old.sum, recent }
+  }
+}
+
+/** The bucket of a duration: the position of its highest bit and the three bits behind it. */
+function bucketOf(microseconds: number): number {
+  const whole = Math.min(Math.max(microseconds, 0), longestMicroseconds) | 0
+  if (whole < perDoubling) return whole
+  const exponent = 31 - Math.clz32(whole)
+  return (exponent - 2) * perDoubling + ((whole >> (exponent - 3)) & (perDoubling - 1))
+}
+
+/** Where a bucket begins. */
+function startOf(bucket: number): number {
+  if (bucket < 2 * perDoubling) return bucket
+  const exponent = Math.floor(bucket / perDoubling) + 2
+  return (perDoubling + (bucket % perDoubling)) * 2 ** (exponent - 3)
+}
+
+const middleOf = (bucket: number): number => (startOf(bucket) + startOf(bucket + 1)) / 2000
+
+/** The state of all of them together. */
+export function addTimings(one: TimingState, other: TimingState): TimingState {
+  const buckets = new Map(one.recent)
+  for (const [bucket, count] of other.recent) buckets.set(bucket, (buckets.get(bucket) ?? 0) + count)
+  return {
+    count: one.count + other.count,
+    sumMilliseconds: one.sumMilliseconds + other.sumMilliseconds,
+    recentMilliseconds: one.recentMilliseconds + other.recentMilliseconds,
+    recent: [...buckets].sort(([a], [b]) => a - b),
+  }
+}
+
+/** The recent observations in a few figures: milliseconds, the extremes and the deviation from the buckets' middles. */
+export interface Recent {
+  readonly count: number
+  readonly sum: number
+  readonly minimum: number
+  readonly maximum: number
+  readonly deviation: number
+}
+
+export function recentOf({ recent, recentMilliseconds: sum }: TimingState): Recent {
+  const count = recent.reduce((total, [, some]) => total + some, 0)
+  if (count === 0) return { count, sum, minimum: 0, maximum: 0, deviation: 0 }
+  const mean = sum / count
+  const squares = recent.reduce((total, [bucket, some]) => total + some * (middleOf(bucket) - mean) ** 2, 0)
+  const [first = [0, 0]] = recent
+  const last = recent.at(-1) ?? first
+  return {
+    ...{ count, sum },
+    minimum: middleOf(first[0]),
+    maximum: middleOf(last[0]),
+    deviation: count < 2 ? 0 : Math.sqrt(squares / (count - 1)),
+  }
+}
+
+/** The recent duration below which a share of all lies, in milliseconds; NaN when there is none. */
+export function quantile({ recent }: TimingState, share: number): number {
+  const rank = share * recent.reduce((total, [, some]) => total + some, 0)
+  let passed = 0
+  for (const [bucket, count] of recent) {
+    passed += count
+    if (passed >= rank) return middleOf(bucket)
+  }
+  return Number.NaN
+}

@@ -1,0 +1,49 @@
+import { ApiError } from '../errors.ts'
+import type { Data, Method, Mount, Route, Routes } from '../route.ts'
+import { type Dispatch, unsupportedPath } from './dispatch.ts'
+import { describeApi, fieldsOf } from './openapi.ts'
+
+const methods: readonly Method[] = ['GET', 'LIST', 'POST', 'PATCH', 'DELETE', 'HEAD']
+
+/** Whether a query asks what a path is, instead of asking the path: `?help=1`. */
+export const asksForHelp = (query: URLSearchParams | undefined): boolean => !!query?.get('help')
+
+/**
+ * What `?help=1` answers: of a mount its paths, of a path what it takes.
+ * @param path canonical, below the mount
+ * @throws {ApiError} 404 for a path that no route of the mount has
+ */
+export function helpOf(mount: Mount, routes: Routes<unknown>, dispatch: Dispatch, path: string): Data {
+  const chosen = path === '' ? routes : routesAt(dispatch, path)
+  if (chosen.length === 0) throw unsupportedPath()
+  const prefix = mount.path.slice(0, -1)
+  const openapi = describeApi([{ prefix, tag: mount.type, routes: chosen }], '')
+  const help = path === '' ? overview(mount, routes) : chosen.map((route) => full(route, mount)).join('\n\n')
+  return { help: `${help}\n`, see_also: [], openapi }
+}
+
+function routesAt(dispatch: Dispatch, path: string): Route<unknown>[] {
+  const found = methods.map((method) => dispatch(method, path))
+  return found.flatMap((match) => (match instanceof ApiError ? [] : [match.endpoint.route]))
+}
+
+function overview(mount: Mount, routes: Routes<unknown>): string {
+  const lines = routes.map((route) => `    ${headline(route, mount)}\n        ${route.about}`)
+  return `## DESCRIPTION\n\nThe ${mount.type} engine at ${mount.path}.\n\n## PATHS\n\n${lines.join('\n\n')}`
+}
+
+const headline = ({ method, path }: Route<unknown>, mount: Mount): string => `${method} ${mount.path}${path}`
+
+const words: Readonly<Record<string, string>> = { raw: 'any', commaList: 'list' }
+const rights = { public: 'Needs no token.', token: '', sudo: 'Needs the capability "sudo" too.' } as const
+
+function full(route: Route<unknown>, mount: Mount): string {
+  const { about, access } = route
+  const fields = fieldsOf(route).map(([name, { lenient, description, aliases = [] }]) => {
+    const others = aliases.length === 0 ? '' : `; also: ${aliases.join(', ')}`
+    return `    ${name} (type: ${words[lenient] ?? lenient}${others})\n        ${description}`
+  })
+  const parts = [`Request: ${headline(route, mount)}`, `${about} ${rights[access]}`.trimEnd()]
+  if (fields.length > 0) parts.push('## PARAMETERS', fields.join('\n\n'))
+  return parts.join('\n\n')
+}

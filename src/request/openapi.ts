@@ -1,0 +1,176 @@
+import type { Lenient } from '../field.ts'
+import type { Data, Method, Route, Routes } from '../route.ts'
+
+/** The routes of one engine, as the document shows them. */
+export interface ApiSection {
+  /** Without slashes at its ends: `sys`, or `{transit_mount_path}`. */
+  readonly prefix: string
+  readonly tag: string
+  /** The path under which an engine is mounted, where the prefix has a parameter for it. */
+  readonly mountDefault?: string
+  readonly routes: Routes<unknown>
+}
+
+/** What the makers of field.ts write into a schema. */
+interface Field {
+  readonly lenient: Lenient
+  readonly description: string
+  readonly aliases?: readonly string[]
+  readonly minimum?: number
+  readonly maximum?: number
+  readonly enum?: readonly unknown[]
+}
+
+/** How a value may be written. Durations and comma lists have a second form each, and a strict client must know it. */
+const types: Readonly<Record<Lenient, Data>> = {
+  string: { type: 'string' },
+  integer: { type: 'integer' },
+  boolean: { type: 'boolean' },
+  duration: { type: ['integer', 'string'] },
+  time: { type: ['integer', 'string'] },
+  list: { type: 'array', items: { type: 'string' } },
+  commaList: { type: ['array', 'string'], items: { type: 'string' } },
+  map: { type: 'object', additionalProperties: { type: 'string' } },
+  raw: {},
+}
+
+/** The fields of a route by name; a body is made of the fields of field.ts. */
+export const fieldsOf = (route: Route<unknown>): readonly (readonly [string, Field])[] =>
+  Object.entries(route.body.properties as unknown as Record<string, Field>)
+
+function schemaOf({ lenient, description, aliases, minimum, maximum, enum: values }: Field): Data {
+  return {
+    ...types[lenient],
+    description,
+    ...(minimum === undefined ? {} : { minimum }),
+    ...(maximum === undefined ? {} : { maximum }),
+    ...(values === undefined ? {} : { enum: values }),
+    ...(aliases === undefined ? {} : { 'x-aliases': aliases }),
+  }
+}
+
+const verbs: Readonly<Record<Method, string>> = {
+  GET: 'get',
+  LIST: 'get',
+  POST: 'post',
+  DELETE: 'delete',
+  PATCH: 'patch',
+  HEAD: 'head',
+}
+
+/** `keys/:name` as `keys/{name}`; a list is the path with a slash behind it, where the same path may be read too. */
+function templateOf(route: Route<unknown>): string {
+  const path = route.path.replace(/:(\w+)\*?/g, '{$1}')
+  return route.method === 'LIST' ? `${path}/` : path
+}
+
+const inPath = (name: string, more: Data = {}): Data => ({
+  name,
+  in: 'path',
+  required: true,
+  schema: { type: 'string', ...more },
+})
+
+/**
+ * The OpenAPI 3.1 document of route tables: every path that is answered, and nothing that is not.
+ * @see https://spec.openapis.org/oas/v3.1.1
+ */
+export function describeApi(sections: readonly ApiSection[], version: string): Data {
+  const paths: Record<string, Record<string, unknown>> = {}
+  for (const section of sections) {
+    for (const route of section.routes) {
+      const path = `/${section.prefix}/${templateOf(route)}`
+      paths[path] ??= parametersOf(path, section, route)
+      paths[path][verbs[route.method]] = operation(section, route)
+    }
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Strongroom',
+      description: 'An encryption service and certificate authority whose keys live in an HSM, with the API of Vault.',
+      version,
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/v1' }],
+    security: [{ token: [] }],
+    paths: Object.fromEntries(Object.entries(paths).sort(([a], [b]) => (a < b ? -1 : 1))),
+    components,
+  }
+}
+
+function parametersOf(path: string, section: ApiSection, { captures }: Route<unknown>): Record<string, unknown> {
+  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
+  if (names.length === 0) return {}
+  const parameter = (name: string, index: number) => {
+    if (index === 0 && section.mountDefault !== undefined) return inPath(name, { default: section.mountDefault })
+    const pattern = captures?.[name]?.source
+    return inPath(name, pattern === undefined ? {} : { pattern })
+  }
+  return { parameters: names.map(parameter) }
+}
+
+function operation({ prefix, tag }: ApiSection, route: Route<unknown>): Data {
+  const { method, access, about } = route
+  const words = `${method.toLowerCase()}/${prefix}/${route.path}`.match(/\w+/g) ?? []
+  return {
+    operationId: words.join('-'),
+    summary: about,
+    tags: [tag],
+    ...(access === 'public' ? { security: [], 'x-vault-unauthenticated': true } : {}),
+    ...(access === 'sudo' ? { 'x-vault-sudo': true } : {}),
+    ...(route.exists === undefined ? {} : { 'x-vault-createSupported': true }),
+    ...inputOf(route),
+    responses,
+  }
+}
+
+/** Parameters of a write lie in its body, those of the others in the query. */
+function inputOf(route: Route<unknown>): Data {
+  const fields = fieldsOf(route)
+  if (route.method === 'POST' || route.method === 'PATCH') {
+    if (fields.length === 0) return {}
+    const properties = Object.fromEntries(fields.map(([name, field]) => [name, schemaOf(field)]))
+    return { requestBody: { content: { 'application/json': { schema: { type: 'object', properties } } } } }
+  }
+  const parameters: Data[] = fields.map(([name, field]) => ({ name, in: 'query', schema: schemaOf(field) }))
+  if (route.method === 'LIST') {
+    parameters.unshift({ name: 'list', in: 'query', required: true, schema: { type: 'string', enum: ['true'] } })
+  }
+  return parameters.length === 0 ? {} : { parameters }
+}
+
+const responses = {
+  '2XX': { $ref: '#/components/responses/Done' },
+  default: { $ref: '#/components/responses/Refused' },
+}
+
+const strings = { type: 'array', items: { type: 'string' } }
+const answer = {
+  type: 'object',
+  properties: {
+    request_id: { type: 'string' },
+    lease_id: { type: 'string' },
+    renewable: { type: 'boolean' },
+    lease_duration: { type: 'integer' },
+    data: { type: ['object', 'null'] },
+    wrap_info: { type: ['object', 'null'] },
+    warnings: { ...strings, type: ['array', 'null'] },
+    auth: { type: ['object', 'null'] },
+  },
+}
+
+const components = {
+  securitySchemes: { token: { type: 'apiKey', in: 'header', name: 'X-Vault-Token' } },
+  schemas: { Answer: answer, Errors: { type: 'object', required: ['errors'], properties: { errors: strings } } },
+  responses: {
+    Done: {
+      description: 'Done. 204 has no body; some paths answer with an object or a file of their own instead.',
+      content: { 'application/json': { schema: { $ref: '#/components/schemas/Answer' } } },
+    },
+    Refused: {
+      description: '4xx: the caller’s mistake, in words; 5xx: ours, and the request may be repeated.',
+      content: { 'application/json': { schema: { $ref: '#/components/schemas/Errors' } } },
+    },
+  },
+}

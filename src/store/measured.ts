@@ -1,0 +1,26 @@
+import type { Timing } from '../metrics/timing.ts'
+import type { Counter, Metrics } from '../metrics.ts'
+
+/** What the database measures of itself; `vault.` are the reference's names for its storage. */
+export interface Measured {
+  readonly get: Timing
+  readonly put: Timing
+  readonly settle: Timing
+  readonly polls: Counter
+  readonly failedPolls: Counter
+  readonly hits: Counter
+  readonly misses: Counter
+}
+
+export const measuredIn = (metrics: Metrics): Measured => ({
+  get: metrics.timing('vault.barrier.get', 'Reads from the database, each with all its statements.'),
+  put: metrics.timing('vault.barrier.put', 'Transactions, repetitions included, to the end of their COMMIT.'),
+  settle: metrics.timing('strongroom.coherence.settle', 'From a COMMIT until no worker holds what it replaced.'),
+  polls: metrics.counter('strongroom.coherence.polls', 'Looks at the versions of what is cached.'),
+  failedPolls: metrics.counter(
+    'strongroom.coherence.failed_polls',
+    'Of these, those that the database did not answer.',
+  ),
+  hits: metrics.counter('vault.cache.hit', 'Look-ups that a coherent cache answered.'),
+  misses: metrics.counter('vault.cache.miss', 'Look-ups that went to the database.'),
+})

@@ -1,0 +1,51 @@
+import type { Clock } from '../clock.ts'
+import type { Leases } from '../leases/leases.ts'
+import { type Gathered, merge, type Snapshot } from '../metrics/snapshot.ts'
+import type { Metrics } from '../metrics.ts'
+import type { Mounts } from '../request/mounts.ts'
+
+interface Parts {
+  readonly metrics: Metrics
+  readonly mounts: Mounts
+  readonly leases: Leases
+  readonly clock: Clock
+}
+
+/** Leases are counted in the database, which takes the longer the more there are. */
+const countEveryMilliseconds = 60_000
+
+/** The numbers that are not one worker's. */
+export function shareGauges({ metrics, mounts, leases, clock }: Parts): void {
+  const one = (name: string, help: string) => metrics.shared(name, help, () => [{ labels: {}, value: 1 }])
+  one('vault.core.unsealed', 'Whether this node is unsealed; a sealed one has no metrics.')
+  one('vault.core.active', 'Whether this node serves; every one does.')
+  metrics.shared('vault.core.mount_table.num_entries', 'Mounts, by type.', async () => {
+    const byType = Map.groupBy(
+      await mounts.list(),
+      ({ path, local }) => `${path.startsWith('auth/') ? 'auth' : 'logical'} ${local}`,
+    )
+    return [...byType].map(([key, found]) => {
+      const [type = '', local = ''] = key.split(' ')
+      return { labels: { type, local }, value: found.length }
+    })
+  })
+  let counted: { at: number; count: Promise<number> } | undefined
+  metrics.shared('vault.expire.num_leases', 'Leases in the cluster; counted once a minute at most.', async () => {
+    const now = clock.monotonic()
+    if (counted === undefined || now - counted.at > countEveryMilliseconds) counted = { at: now, count: leases.count() }
+    return [{ labels: {}, value: await counted.count }]
+  })
+}
+
+/** The node's metrics as the worker that was asked answers for all. */
+export async function nodeMetrics(metrics: Metrics, gather: () => Promise<Gathered>): Promise<Snapshot> {
+  const { snapshots, missing } = await gather()
+  const silent = {
+    name: 'strongroom.workers.silent',
+    help: 'Workers that did not tell their numbers in time: of these only older totals are counted here.',
+    labels: {},
+    kind: 'gauge',
+    value: missing,
+  } as const
+  return merge([...snapshots, await metrics.sharedSnapshot(), [silent]])
+}

@@ -1,0 +1,122 @@
+import { mkdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { done, fresh, hello, useNode } from '../api/node.ts'
+import { enable, type TestDevice } from './device.ts'
+
+const node = useNode()
+
+const refusal = {
+  status: 500,
+  body: { errors: ['1 error occurred:\n\t* no audit device could be written, so nothing was done\n\n'] },
+}
+
+/** The request must be refused, and must not have been carried out once the device works again. */
+async function expectClosed(device: TestDevice, mend: () => void): Promise<void> {
+  const name = fresh('k')
+  for (const reply of [
+    await node.root.post(`transit/keys/${name}`),
+    await node.root.get('sys/mounts'),
+    await node.root.delete(`sys/audit/${device.path}`),
+    await node.server.client('hvs.nobody').get('sys/mounts'),
+    await node.server.client('').get('sys/internal/ui/mounts'),
+  ]) {
+    expect({ status: reply.status, body: reply.body }).toEqual(refusal)
+  }
+  for (const path of ['sys/health', 'sys/seal-status', 'sys/leader', 'sys/init']) {
+    expect((await node.root.get(path)).status, path).toBe(200)
+  }
+  mend()
+  expect((await node.root.get(`transit/keys/${name}`)).status).toBe(404)
+  expect(device.of(`transit/keys/${name}`)).toHaveLength(2)
+  await device.disable()
+  expect((await node.root.get('sys/audit')).body).toMatchObject({ data: {} })
+}
+
+test('a deleted file is made anew, and nothing is refused', async () => {
+  const device = await enable(node.root)
+  rmSync(device.file)
+  const key = await node.key()
+  expect(device.of(`transit/keys/${key}`)).toHaveLength(2)
+  await device.disable()
+})
+
+test('with its directory gone nothing is done and nothing is answered', async () => {
+  const device = await enable(node.root)
+  rmSync(device.directory, { recursive: true })
+  await expectClosed(device, () => mkdirSync(device.directory))
+})
+
+test('with the disk full nothing is done and nothing is answered', async () => {
+  const device = await enable(node.root)
+  rmSync(device.file)
+  symlinkSync('/dev/full', device.file)
+  await expectClosed(device, () => rmSync(device.file))
+})
+
+test('with a file that cannot be written nothing is done and nothing is answered', async () => {
+  const device = await enable(node.root)
+  rmSync(device.file)
+  mkdirSync(device.file)
+  await expectClosed(device, () => rmSync(device.file, { recursive: true }))
+})
+
+test('the server says once in its log which device fails, and that it works again', async () => {
+  const device = await enable(node.root)
+  const said = (text: string) => node.server.output().split(`"file":"${device.file}","msg":"${text}"`).length - 1
+  rmSync(device.directory, { recursive: true })
+  for (let i = 0; i < 3; i++) await node.root.get('sys/mounts')
+  expect(said('an audit device cannot be written')).toBe(1)
+  mkdirSync(device.directory)
+  await done(node.root.get('sys/mounts'))
+  expect(said('an audit device can be written again')).toBe(1)
+  await device.disable()
+})
+
+test('with one device that works the server goes on, and the other has a gap and no break when it is back', async () => {
+  const good = await enable(node.root)
+  const bad = await enable(node.root)
+  const away = `${bad.directory}-away`
+  const last = bad.lines().at(-1)?.chain
+  renameSync(bad.directory, away)
+  rmSync(`${away}/audit.log`)
+  const key = await node.key()
+  expect(good.of(`transit/keys/${key}`)).toHaveLength(2)
+  mkdirSync(bad.directory)
+  const encrypted = await done(node.root.post(`transit/encrypt/${key}`, { plaintext: hello }))
+  expect(encrypted.status).toBe(200)
+  const [first] = bad.lines()
+  expect(first?.chain.sequence).toBe((last?.sequence ?? 0) + 3)
+  await good.disable()
+  await bad.disable()
+})
+
+test('a device that this worker cannot write is never enabled', async () => {
+  const before = (await node.root.get('sys/audit')).body
+  for (const [options, text] of [
+    [{ file_path: '/nowhere/at/all/audit.log' }, 'audit backend failed test message: ENOENT'],
+    [{ file_path: '/dev/full' }, 'audit backend failed test message: ENOSPC'],
+    [{ file_path: '/tmp' }, 'audit backend failed test message: EISDIR'],
+    [{}, 'file_path is required'],
+    [{ file_path: 'audit.log' }, 'absolute path'],
+    [{ file_path: 'stdout' }, 'absolute path'],
+    [{ file_path: '/tmp/x', format: 'jsonx' }, 'format must be json'],
+    [{ file_path: '/tmp/x', mode: '0755' }, 'option mode'],
+    [{ file_path: '/tmp/x', mode: '-1' }, 'option mode'],
+    [{ file_path: '/tmp/x', log_raw: 'maybe' }, 'option log_raw must be true or false'],
+    [{ file_path: '/tmp/x', prefix: 'a\nb' }, 'option prefix'],
+    [{ file_path: '/tmp/x', prefix: '{' }, 'option prefix'],
+  ] as const) {
+    const reply = await node.root.post('sys/audit/never', { type: 'file', options })
+    expect([reply.status, reply.text], JSON.stringify(options)).toEqual([400, expect.stringContaining(text)])
+  }
+  for (const [type, text] of [
+    ['syslog', 'audit devices of type syslog are not available on this server: use a file'],
+    ['socket', 'audit devices of type socket are not available on this server: use a file'],
+    ['other', 'unknown audit backend type: other'],
+    ['', 'audit backend type must be specified as a string'],
+  ]) {
+    const reply = await node.root.post('sys/audit/never', { type, options: { file_path: '/tmp/x' } })
+    expect([reply.status, reply.body]).toEqual([400, { errors: [text] }])
+  }
+  expect((await node.root.get('sys/audit')).body).toMatchObject({ data: (before as { data: unknown }).data as object })
+})

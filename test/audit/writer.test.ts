@@ -1,0 +1,170 @@
+import { execFileSync, spawn } from 'node:child_process'
+import {
+  appendFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { expect, test } from 'vitest'
+import { AppendFile } from '../../src/audit/file.ts'
+import { type Durability, Writer } from '../../src/audit/writer.ts'
+import { runDirectory } from '../support/directory.ts'
+import { linesOf } from './device.ts'
+
+const place = () => join(mkdtempSync(join(runDirectory(), 'audit-')), 'audit.log')
+const names = { node: 'n', device: 'd', incarnation: 'i', epoch: 1 }
+
+function writerOn(path: string, durability: Durability = 'write') {
+  const logged: { msg: string; level: number }[] = []
+  const log = pino({ level: 'debug' }, { write: (line: string) => void logged.push(JSON.parse(line)) })
+  const file = new AppendFile(path, 0o600)
+  let registered = 0
+  const register = async () => void registered++
+  const writer = new Writer({ names, file, prefix: '', durability, log, register })
+  return { writer, logged, registered: () => registered }
+}
+
+const record = (text: string) => JSON.stringify({ time: 't', text })
+const texts = (path: string) =>
+  linesOf(readFileSync(path, 'utf8')).map((line) => (line as unknown as { text: string }).text)
+
+test.each(['write', 'fdatasync'] as const)(
+  'lines of one turn are there when they are answered (%s)',
+  async (durability) => {
+    const path = place()
+    const { writer, registered } = writerOn(path, durability)
+    const results = await Promise.all(['a', 'b', 'c'].map((text) => writer.write(record(text))))
+    expect(results).toEqual([true, true, true])
+    expect(texts(path)).toEqual(['a', 'b', 'c'])
+    expect(writer.head.sequence).toBe(3)
+    // Those that come while the disk is busy go with the next write.
+    const first = writer.write(record('d'))
+    setImmediate(() => void writer.write(record('e')))
+    await first
+    await new Promise((resolve) => setTimeout(resolve, 0))
+    await writer.write(record('f'))
+    expect(texts(path)).toEqual(['a', 'b', 'c', 'd', 'e', 'f'])
+    expect(registered()).toBe(1)
+    await writer.close()
+  },
+)
+
+test('a file that was deleted is made anew, and the lines that went into the old one are written again', async () => {
+  const path = place()
+  const { writer } = writerOn(path)
+  await writer.write(record('a'))
+  rmSync(path)
+  expect(await writer.write(record('b'))).toBe(true)
+  expect(texts(path)).toEqual(['b'])
+  await writer.close()
+})
+
+test('a file that was moved is written to until the writer is replaced', async () => {
+  const path = place()
+  const { writer } = writerOn(path)
+  await writer.write(record('a'))
+  renameSync(path, `${path}.1`)
+  await writer.write(record('b'))
+  expect(texts(`${path}.1`)).toEqual(['a', 'b'])
+  await writer.close()
+})
+
+test('without its directory nothing is written and nothing is created, until it is back', async () => {
+  const path = place()
+  const { writer, logged } = writerOn(path)
+  await writer.write(record('a'))
+  rmSync(join(path, '..'), { recursive: true })
+  expect(await writer.write(record('b'))).toBe(false)
+  expect(await writer.write(record('c'))).toBe(false)
+  expect(writer.fault).toMatchObject({ code: 'ENOENT' })
+  mkdirSync(join(path, '..'))
+  expect(await writer.write(record('d'))).toBe(true)
+  expect(linesOf(readFileSync(path, 'utf8'))).toMatchObject([{ text: 'd', chain: { sequence: 4 } }])
+  expect(logged.map(({ msg, level }) => [level, msg])).toEqual([
+    [50, 'an audit device cannot be written'],
+    [40, 'an audit device can be written again'],
+  ])
+  await writer.close()
+})
+
+test.each([
+  ['a full disk', (path: string) => symlinkSync('/dev/full', path), 'ENOSPC'],
+  ['a directory in its place', (path: string) => mkdirSync(path), 'EISDIR'],
+  ['a pipe that nobody reads', (path: string) => execFileSync('mkfifo', [path]), 'ENXIO'],
+])('%s takes no line', async (_what, make, code) => {
+  const path = place()
+  make(path)
+  const { writer } = writerOn(path)
+  expect(await Promise.all([writer.write(record('a')), writer.write(record('b'))])).toEqual([false, false])
+  expect(writer.fault).toMatchObject({ code })
+  expect(writer.head.sequence).toBe(0)
+  await writer.close()
+})
+
+test('a disk that fills up within a write: whole lines count, the piece stands alone, the chain goes on', async () => {
+  const path = place()
+  const { writer } = writerOn(path)
+  const limited = new (class extends AppendFile {
+    room = Number.POSITIVE_INFINITY
+    override append(bytes: Uint8Array): number {
+      const fits = bytes.subarray(0, Math.min(bytes.length, this.room))
+      appendFileSync(path, fits)
+      return fits.length
+    }
+  })(path, 0o600)
+  const full = new Writer({
+    ...{ names, file: limited, prefix: '', durability: 'write' as const },
+    log: pino({ level: 'silent' }),
+    register: async () => {},
+  })
+  await full.write(record('a'))
+  limited.room = readFileSync(path).length + 20
+  expect(await Promise.all([full.write(record('b')), full.write(record('c'))])).toEqual([true, false])
+  limited.room = Number.POSITIVE_INFINITY
+  expect(await full.write(record('d'))).toBe(true)
+  const lines = readFileSync(path, 'utf8').split('\n')
+  expect(lines).toHaveLength(5)
+  const torn = lines.splice(2, 1)
+  expect(() => JSON.parse(torn.join())).toThrow()
+  expect(linesOf(lines.join('\n'))).toMatchObject([
+    { text: 'a', chain: { sequence: 1 } },
+    { text: 'b', chain: { sequence: 2 } },
+    { text: 'd', chain: { sequence: 4 } },
+  ])
+  await writer.close()
+})
+
+test('two processes that append to one file never mix their lines', async () => {
+  const path = place()
+  const script = `import { AppendFile } from ${JSON.stringify(new URL('../../src/audit/file.ts', import.meta.url).href)}
+    const file = new AppendFile(process.argv[1], 0o600)
+    for (let i = 0; i < 200; i++) file.append(Buffer.from(process.argv[2].repeat(50_000) + '\\n'))`
+  const run = (letter: string) =>
+    new Promise((resolve) =>
+      spawn(process.execPath, ['--input-type=module', '-e', script, path, letter]).once('close', resolve),
+    )
+  expect(await Promise.all([run('a'), run('b')])).toEqual([0, 0])
+  const lines = readFileSync(path, 'utf8').trimEnd().split('\n')
+  expect(lines).toHaveLength(400)
+  for (const line of lines) expect(line).toBe(line.charAt(0).repeat(50_000))
+})
+
+test('the mode of a file that is there already is set, unless 0 says to leave it', () => {
+  const path = place()
+  writeFileSync(path, '', { mode: 0o644 })
+  const mode = () => Number.parseInt(execFileSync('stat', ['-c', '%a', path]).toString(), 8)
+  const left = new AppendFile(path, 0)
+  left.append(Buffer.from('a\n'))
+  left.close()
+  expect(mode()).toBe(0o644)
+  const set = new AppendFile(path, 0o600)
+  set.append(Buffer.from('b\n'))
+  set.close()
+  expect(mode()).toBe(0o600)
+})

@@ -1,0 +1,173 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Policies } from '../../src/auth/policies.ts'
+import { SPENT, type TokenRow } from '../../src/auth/token.ts'
+import { DamagedRow, UnknownOutcome } from '../../src/store/faults.ts'
+import { Line } from '../store/line.ts'
+import { createWorld, runJob, service, type World } from './world.ts'
+
+/** Tokens that are good for a number of requests. */
+
+let world: World
+let root: TokenRow
+beforeAll(async () => {
+  world = await createWorld(3)
+  const found = await world.node.tokens.lookup(world.rootToken)
+  if (found === undefined) throw new Error('no root token')
+  root = found
+})
+afterAll(async () => {
+  await world[Symbol.asyncDispose]()
+})
+
+const limited = (numUses: number, more = {}) => world.node.tokens.create(service(root, { numUses, ...more }))
+const count = async (id: string) => (await world.sql('SELECT num_uses FROM tokens WHERE id = ?', [id]))[0]?.num_uses
+
+test('exactly as many requests sign in as the token has uses, whichever workers they come to', async () => {
+  for (const uses of [1, 7, 49]) {
+    const { credential, row } = await limited(uses)
+    const asked = Array.from({ length: 50 }, (_, n) => world.nodes[n % 3]?.authenticator.authenticate(credential))
+    const identities = (await Promise.all(asked)).filter((identity) => identity !== undefined)
+    expect(identities).toHaveLength(uses)
+    const last = identities.filter(({ end }) => end !== undefined)
+    expect(last).toHaveLength(1)
+    expect(await count(row.id)).toBe(SPENT)
+    await last[0]?.end?.()
+    expect(await count(row.id)).toBeUndefined()
+    for (const node of world.nodes) expect(await node.authenticator.authenticate(credential)).toBeUndefined()
+  }
+})
+
+test('each use is written down before its request runs, and every worker sees what is left', async () => {
+  const { credential, row } = await limited(3)
+  for (const [index, node] of world.nodes.entries()) {
+    expect(await node.authenticator.authenticate(credential)).toBeDefined()
+    expect(await count(row.id)).toBe([2, 1, SPENT][index])
+    if (index < 2)
+      for (const { tokens } of world.nodes) expect((await tokens.lookup(credential))?.numUses).toBe(2 - index)
+  }
+  for (const { tokens } of world.nodes) {
+    expect(await tokens.lookup(credential)).toBeUndefined()
+    expect(await tokens.get(row.id)).toBeUndefined()
+    expect(await tokens.withAccessor(row.accessor)).toBeUndefined()
+  }
+})
+
+test('looking a token up, or recognising it where none is needed, takes no use', async () => {
+  const { credential, row } = await limited(1)
+  for (const { tokens, authenticator } of world.nodes) {
+    expect(await tokens.lookup(credential)).toMatchObject({ numUses: 1 })
+    expect(await tokens.withAccessor(row.accessor)).toMatchObject({ numUses: 1 })
+    expect(await authenticator.recognise(credential)).toMatchObject({ caller: { tokenId: row.id } })
+  }
+  expect(await count(row.id)).toBe(1)
+})
+
+test('a use counts when what follows it fails', async () => {
+  const { credential, row } = await limited(2, { policies: ['nosuch'] })
+  const { database, tokens } = world.node
+  const policies = new Policies({ database, clock: world.clock })
+  await world.sql(`UPDATE policies SET text = 'x' WHERE name = 'default'`)
+  await expect(async () => policies.acl((await tokens.use(credential))?.policies ?? [])).rejects.toThrow(DamagedRow)
+  expect(await count(row.id)).toBe(1)
+  await expect(Promise.resolve(tokens.use(credential))).resolves.toMatchObject({ numUses: SPENT })
+})
+
+test.each(['before', 'after'] as const)(
+  'a line cut %s the commit of a use neither loses nor repeats it',
+  async (cut) => {
+    await using line = await Line.open(world.url)
+    const { tokens } = await world.join(line.url)
+    const { credential, row } = await world.node.tokens.create(service(null, { numUses: 2 }))
+    line.cut = cut
+    expect(await tokens.use(credential)).toMatchObject({ numUses: 1 })
+    expect(line.cut).toBe('none')
+    expect(await count(row.id)).toBe(1)
+  },
+)
+
+test('a use whose outcome stays unknown is refused, and counts', async () => {
+  await using line = await Line.open(world.url)
+  const { tokens } = await world.join(line.url)
+  const { credential, row } = await world.node.tokens.create(service(null, { numUses: 2 }))
+  line.cut = 'late'
+  const used = Promise.resolve(tokens.use(credential))
+  while (line.cut === 'late') await new Promise(setImmediate)
+  // The commit arrives, and nobody can be asked about it.
+  line.silent = true
+  line.deliver()
+  await expect(used).rejects.toBeInstanceOf(UnknownOutcome)
+  expect(await count(row.id)).toBe(1)
+  expect(await world.node.tokens.use(credential)).toMatchObject({ numUses: SPENT })
+  expect(await world.node.tokens.use(credential)).toBeUndefined()
+}, 60_000)
+
+test('a token whose worker died on its last use is removed by the expiry job', async () => {
+  const { credential, row } = await limited(1)
+  expect(await world.node.authenticator.authenticate(credential)).toBeDefined()
+  world.node.revoked.splice(0)
+  await runJob(world.node.database, world.node.tokens.expiry)
+  expect(await count(row.id)).toBeUndefined()
+  expect(world.node.revoked).toContain(row.id)
+})
+
+test('renewing and using the same token at once loses neither', async () => {
+  const { credential, row } = await limited(20)
+  const { tokens } = world.node
+  await Promise.all([
+    ...Array.from({ length: 10 }, (_, n) => world.nodes[n % 3]?.tokens.use(credential)),
+    ...Array.from({ length: 5 }, () => tokens.renew(row.id, 7200)),
+  ])
+  expect(await count(row.id)).toBe(10)
+  expect((await tokens.get(row.id))?.expiresAt).toBeGreaterThan(world.clock.wall() + 7_000_000)
+})
+
+test('a revoked token has no use left on any worker', async () => {
+  const { credential, row } = await limited(1000)
+  let answered = false
+  const users = world.nodes.map(async ({ tokens }) => {
+    for (let after = 0; after < 5; ) {
+      const late = answered
+      const used = await tokens.use(credential)
+      if (late) {
+        after++
+        expect(used).toBeUndefined()
+      }
+    }
+  })
+  await world.node.tokens.revoke(row.id)
+  answered = true
+  await Promise.all(users)
+})
+
+test.each([
+  ['more uses', 'num_uses = 1000'],
+  ['no limit', 'num_uses = 0'],
+  ['a use back', 'num_uses = num_uses + 1'],
+  ['more time', 'expires_at = expires_at + 3600000'],
+  ['no end', 'expires_at = NULL'],
+])('the owner of the database cannot give a token %s', async (_, change) => {
+  const { credential, row } = await limited(3)
+  await world.node.tokens.use(credential)
+  await world.sql(`UPDATE tokens SET ${change} WHERE id = ?`, [row.id])
+  for (const { tokens } of world.nodes) await expect(async () => tokens.use(credential)).rejects.toThrow(DamagedRow)
+})
+
+test('nor revive a spent one by its number alone', async () => {
+  const { credential, row } = await limited(1)
+  await world.node.tokens.use(credential)
+  await world.sql('UPDATE tokens SET num_uses = 1, expires_at = expires_at + 3600000 WHERE id = ?', [row.id])
+  for (const { tokens } of world.nodes) await expect(async () => tokens.use(credential)).rejects.toThrow(DamagedRow)
+})
+
+test('open: an older row put back whole gives its uses back, until the token ends', async () => {
+  const { credential, row } = await limited(2)
+  const [old] = await world.sql('SELECT num_uses, rev, mac FROM tokens WHERE id = ?', [row.id])
+  await world.node.tokens.use(credential)
+  await world.sql('UPDATE tokens SET num_uses = ?, rev = ?, mac = ? WHERE id = ?', [
+    old?.num_uses,
+    old?.rev,
+    old?.mac,
+    row.id,
+  ])
+  expect(await world.node.tokens.use(credential)).toMatchObject({ numUses: 1 })
+})

@@ -1,0 +1,259 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { withLeases } from '../../src/leases/engines.ts'
+import { DamagedRow } from '../../src/store/faults.ts'
+import { runJob } from '../auth/world.ts'
+import { createLeaseWorld, type LeaseWorld } from './world.ts'
+
+let world: LeaseWorld
+beforeAll(async () => {
+  world = await createLeaseWorld()
+})
+afterAll(async () => {
+  await world[Symbol.asyncDispose]()
+})
+beforeEach(() => {
+  world.ledger.taken.splice(0)
+  world.ledger.broken = undefined
+})
+
+const there = async (id: string) => (await world.sql('SELECT id FROM leases WHERE id = ?', [id])).length === 1
+
+test('a lease is known to every worker under its path and random characters', async () => {
+  const { row } = await world.node.token()
+  const { leaseId, lease } = await world.node.issue(row, 'a')
+  expect(leaseId).toMatch(/^shop\/issue\/a\/[0-9A-Za-z]{24}$/)
+  expect(lease).toEqual({ id: leaseId, renewable: true, durationSeconds: 600 })
+  for (const { leases } of world.nodes) expect(await leases.find(leaseId)).toMatchObject({ token: row.id, attempts: 0 })
+})
+
+test('a lease taken back is told to its engine once, and gone', async () => {
+  const { row } = await world.node.token()
+  const { leaseId, id } = await world.node.issue(row, 'back')
+  await world.nodes[1]?.leases.revoke(leaseId)
+  await world.nodes[0]?.leases.revoke(leaseId)
+  expect(world.ledger.taken).toEqual(['back'])
+  expect(await there(id)).toBe(false)
+})
+
+test('leases end by time, and the job takes back those and no other', async () => {
+  const { row } = await world.node.token(null, { ttlSeconds: 100_000 })
+  const short = await world.node.issue(row, 'short', { ttlSeconds: 10 })
+  const long = await world.node.issue(row, 'long')
+  world.clock.ahead += 11_000
+  await world.node.expire()
+  expect(world.ledger.taken).toEqual(['short'])
+  expect([await there(short.id), await there(long.id)]).toEqual([false, true])
+})
+
+test('many leases that end together go, page by page', async () => {
+  const { row } = await world.node.token(null, { ttlSeconds: 100_000 })
+  await Promise.all(Array.from({ length: 230 }, (_, n) => world.node.issue(row, `n${n}`, { ttlSeconds: 10 })))
+  world.clock.ahead += 11_000
+  await world.node.expire()
+  await world.node.expire()
+  expect(new Set(world.ledger.taken).size).toBe(230)
+})
+
+test('a renewal gives more time up to the longest life, and none to what has ended or is not renewable', async () => {
+  const { row } = await world.node.token(null, { ttlSeconds: 100_000 })
+  const { leases } = world.node
+  const one = await world.node.issue(row, 'r', { ttlSeconds: 100, maxTtlSeconds: 250 })
+  world.clock.ahead += 60_000
+  expect((await leases.renew(one.leaseId, 0)).lease).toMatchObject({ durationSeconds: 100 })
+  world.clock.ahead += 90_000
+  const { lease, warnings } = await leases.renew(one.leaseId, 1000)
+  expect(lease.durationSeconds).toBeLessThanOrEqual(100)
+  expect(warnings).toEqual([expect.stringContaining('capped')])
+  world.clock.ahead += 101_000
+  await expect(leases.renew(one.leaseId, 0)).rejects.toThrow('lease expired')
+  await expect(leases.renew('shop/issue/a/nosuch', 0)).rejects.toThrow('lease not found')
+  const fixed = await world.node.issue(row, 'f', { renewable: false })
+  await expect(leases.renew(fixed.leaseId, 0)).rejects.toThrow('lease is not renewable')
+  await world.node.expire()
+  expect(world.ledger.taken).toEqual(['r'])
+})
+
+test('a revoked token takes its leases and those of its children with it, before that is answered', async () => {
+  const parent = await world.node.token()
+  const child = await world.node.token(parent.row)
+  const other = await world.node.token()
+  await world.node.issue(parent.row, 'p')
+  await Promise.all(Array.from({ length: 120 }, (_, n) => world.node.issue(child.row, `c${n}`)))
+  const kept = await world.node.issue(other.row, 'other')
+  await world.nodes[1]?.tokens.revoke(parent.row.id)
+  expect(new Set(world.ledger.taken).size).toBe(121)
+  expect(world.ledger.taken).not.toContain('other')
+  expect(await world.sql('SELECT id FROM leases WHERE token IN (?)', [[parent.row.id, child.row.id]])).toEqual([])
+  expect(await there(kept.id)).toBe(true)
+})
+
+test('the leases of a token that ended by time, or was used up, go with it', async () => {
+  const timed = await world.node.token(null, { ttlSeconds: 10 })
+  await world.node.issue(timed.row, 'timed')
+  world.clock.ahead += 11_000
+  await runJob(world.node.database, world.node.tokens.expiry)
+  const counted = await world.node.token(null, { numUses: 2 })
+  const first = await world.node.tokens.use(counted.credential)
+  if (first === undefined) throw new Error('has two uses')
+  await world.node.issue(first, 'counted')
+  const last = await world.node.tokens.use(counted.credential)
+  if (last === undefined) throw new Error('has one use left')
+  await expect(world.node.issue(last, 'never')).rejects.toThrow('token had one use left')
+  await world.node.tokens.revoke(last.id)
+  expect(world.ledger.taken).toEqual(['timed', 'counted'])
+})
+
+test('a lease given while its token is revoked is refused, or taken back: none is left', async () => {
+  for (let round = 0; round < 5; round++) {
+    const { row } = await world.node.token()
+    const given = world.nodes.flatMap(({ issue }, node) =>
+      Array.from({ length: 8 }, (_, n) => issue(row, `${round}-${node}-${n}`).catch(() => undefined)),
+    )
+    await world.node.tokens.revoke(row.id)
+    await Promise.all(given)
+    expect(await world.sql('SELECT id FROM leases WHERE token = ?', [row.id])).toEqual([])
+  }
+})
+
+test('what an engine fails to take back is said, has ended all the same, and is tried again later', async () => {
+  const { row } = await world.node.token(null, { ttlSeconds: 100_000 })
+  const bad = await world.node.issue(row, 'bad')
+  const good = await world.node.issue(row, 'good')
+  world.ledger.broken = () => true
+  await expect(world.node.leases.revoke(bad.leaseId)).rejects.toThrow('out of order')
+  await expect(world.node.leases.renew(bad.leaseId, 600)).rejects.toThrow('lease expired')
+  world.ledger.broken = (payload) => JSON.stringify(payload).includes('bad')
+  await expect(world.node.tokens.revoke(row.id)).rejects.toMatchObject({ status: 503 })
+  expect(await world.node.tokens.get(row.id)).toBeUndefined()
+  expect([await there(bad.id), await there(good.id)]).toEqual([true, false])
+  await world.node.expire()
+  expect(await there(bad.id)).toBe(true)
+  world.ledger.broken = undefined
+  world.clock.ahead += 7_200_000
+  await world.node.expire()
+  expect(world.ledger.taken).toEqual(expect.arrayContaining(['good', 'bad']))
+  expect(await there(bad.id)).toBe(false)
+})
+
+test('an engine that keeps failing does not keep the job from the others', async () => {
+  const { row } = await world.node.token(null, { ttlSeconds: 100_000 })
+  await Promise.all(Array.from({ length: 120 }, (_, n) => world.node.issue(row, `bad${n}`, { ttlSeconds: 10 })))
+  await world.node.issue(row, 'good', { ttlSeconds: 11 })
+  world.ledger.broken = (payload) => JSON.stringify(payload).includes('bad')
+  world.clock.ahead += 12_000
+  await world.node.expire()
+  await world.node.expire()
+  expect(world.ledger.taken).toEqual(['good'])
+  await world.sql('DELETE FROM leases WHERE token = ?', [row.id])
+})
+
+test('a prefix is a folder: taken back now, ended now and taken back by the job, or forgotten', async () => {
+  const { row } = await world.node.token(null, { ttlSeconds: 100_000 })
+  const issueAt = (path: string) => world.node.issue(row, path, { path })
+  const { leases } = world.node
+  await Promise.all(['web/a', 'web/b', 'webmail', 'db/x'].map(issueAt))
+  await leases.revokePrefix('shop/web/')
+  expect(world.ledger.taken.toSorted()).toEqual(['web/a', 'web/b'])
+
+  const lazy = await issueAt('web/c')
+  await leases.endPrefix('shop/web/')
+  await expect(leases.renew(lazy.leaseId, 600)).rejects.toThrow('lease expired')
+  await world.node.expire()
+  expect(world.ledger.taken).toContain('web/c')
+
+  const stuck = await issueAt('db/y')
+  world.ledger.broken = () => true
+  await expect(leases.revokePrefix('shop/db/')).rejects.toMatchObject({ status: 503 })
+  await leases.forcePrefix('shop/db/')
+  expect(await there(stuck.id)).toBe(false)
+  expect(await leases.list('shop/', '', 100)).toContain('webmail/')
+})
+
+test('a listing shows what stands directly below, however much lies deeper', async () => {
+  const { row } = await world.node.token()
+  const paths = ['l/a', 'l/a-b', 'l/a/deep', 'l/b', ...Array.from({ length: 130 }, () => 'l/many')]
+  await Promise.all(paths.map((path) => world.node.issue(row, path, { path })))
+  const { leases } = world.node
+  const folders = ['a-b/', 'a/', 'b/', 'many/']
+  expect(await leases.list('shop/l/', '', 100)).toEqual(folders)
+  expect(await leases.list('shop/l/', '', 2)).toEqual(folders.slice(0, 2))
+  expect(await leases.list('shop/l/', 'a/', 2)).toEqual(folders.slice(2))
+  expect(await leases.list('', '', 100)).toEqual(['shop/'])
+  const many = await leases.list('shop/l/many/', '', Number.POSITIVE_INFINITY)
+  expect(new Set(many).size).toBe(130)
+  expect(await leases.list('shop/l/many/', many[99] ?? '', 1000)).toEqual(many.slice(100))
+  const mixed = await leases.list('shop/l/a/', '', 100)
+  expect(mixed.toSorted((a, b) => a.length - b.length)).toEqual(['deep/', expect.stringMatching(/^[0-9A-Za-z]{24}$/)])
+  expect(await leases.list('shop/nothing/', '', 100)).toEqual([])
+  await world.node.tokens.revoke(row.id)
+})
+
+test('a mount that goes takes its leases along, without asking the engine for each', async () => {
+  const { row } = await world.node.token()
+  await Promise.all(Array.from({ length: 150 }, (_, n) => world.node.issue(row, `m${n}`)))
+  const gone: string[] = []
+  const engine = { ...world.ledger, onUnmount: async () => void gone.push('data') }
+  await withLeases(engine, world.node.leases).onUnmount?.(world.mount)
+  expect(await world.sql('SELECT id FROM leases WHERE mount = ?', [world.mount.uuid])).toEqual([])
+  expect(gone).toEqual(['data'])
+  expect(world.ledger.taken).toEqual([])
+})
+
+test('a lease whose mount is gone leaves quietly', async () => {
+  const { row } = await world.node.token(null, { ttlSeconds: 100_000 })
+  const { id } = await world.node.issue(row, 'left', { ttlSeconds: 10 })
+  const mounts = world.mounts.splice(0)
+  world.clock.ahead += 11_000
+  await world.node.expire()
+  world.mounts.push(...mounts)
+  expect(await there(id)).toBe(false)
+  expect(world.ledger.taken).toEqual([])
+})
+
+test('tidy takes back the leases of tokens that are gone', async () => {
+  const [dead, living] = [await world.node.token(), await world.node.token()]
+  const lost = await world.node.issue(dead.row, 'lost')
+  const kept = await world.node.issue(living.row, 'kept')
+  await world.sql('DELETE FROM tokens WHERE id = ?', [dead.row.id])
+  await world.nodes[1]?.tidy()
+  expect(world.ledger.taken).toEqual(['lost'])
+  expect([await there(lost.id), await there(kept.id)]).toEqual([false, true])
+})
+
+test.each([
+  ['payload', `payload = '{"what":"somebody else’s"}'`],
+  ['payload to what is no JSON', `payload = '{'`],
+  ['token', 'token = UUID()'],
+  ['end', 'expires_at = expires_at - 1'],
+  ['maximum', 'max_ttl_seconds = 1000000'],
+  ['renewability', 'renewable = 1 - renewable'],
+  ['attempts', 'attempts = attempts + 1'],
+  ['due time', 'due_at = 1'],
+  ['mount', 'mount = UUID()'],
+])('a lease whose %s was edited does nothing: it is not taken back, renewed or shown', async (_, change) => {
+  const { row } = await world.node.token(null, { ttlSeconds: 100_000 })
+  const { id, leaseId } = await world.node.issue(row, 'mine', { ttlSeconds: 10 })
+  const other = await world.node.issue(row, 'beside', { ttlSeconds: 10 })
+  await world.sql(`UPDATE leases SET ${change} WHERE id = ?`, [id])
+  const { leases } = world.node
+  await expect(leases.find(leaseId)).rejects.toThrow(DamagedRow)
+  await expect(leases.renew(leaseId, 600)).rejects.toThrow(DamagedRow)
+  await expect(leases.revoke(leaseId)).rejects.toThrow(DamagedRow)
+  world.clock.ahead += 11_000
+  await world.node.expire()
+  expect(world.ledger.taken).toEqual(['beside'])
+  expect([await there(id), await there(other.id)]).toEqual([true, false])
+  await leases.forcePrefix('shop/')
+  expect(await there(id)).toBe(false)
+})
+
+test('a lease copied under another id, or two payloads swapped, are refused', async () => {
+  const { row } = await world.node.token()
+  const [one, two] = [await world.node.issue(row, 'one'), await world.node.issue(row, 'two')]
+  const [a] = await world.sql('SELECT payload, mac FROM leases WHERE id = ?', [one.id])
+  await world.sql('UPDATE leases SET payload = ?, mac = ? WHERE id = ?', [a?.payload, a?.mac, two.id])
+  await expect(world.node.leases.revoke(two.leaseId)).rejects.toThrow(DamagedRow)
+  expect(world.ledger.taken).toEqual([])
+  await world.node.leases.forcePrefix('shop/')
+  expect(world.ledger.taken).toEqual(['one'])
+})

@@ -1,0 +1,76 @@
+import { SignedIn } from '../../src/auth/caller.ts'
+import type { TokenRow } from '../../src/auth/token.ts'
+import { Tokens } from '../../src/auth/tokens.ts'
+import type { Engine } from '../../src/engine.ts'
+import { takeBackBy } from '../../src/leases/engines.ts'
+import type { LeaseRequest } from '../../src/leases/lease.ts'
+import { Leases } from '../../src/leases/leases.ts'
+import { createLog } from '../../src/log.ts'
+import type { Mount } from '../../src/route.ts'
+import { createWorld, type Node, runJob, service } from '../auth/world.ts'
+
+/** An engine that writes down what it took back, and can be told to fail. */
+export class Ledger implements Engine<undefined> {
+  readonly type = 'ledger'
+  readonly context = undefined
+  readonly routes = []
+  readonly taken: unknown[] = []
+  broken: ((payload: unknown) => boolean) | undefined
+
+  async revokeLease(_: Mount, payload: Readonly<Record<string, unknown>>): Promise<void> {
+    if (this.broken?.(payload)) throw new Error('the engine is out of order')
+    this.taken.push(payload.what)
+  }
+}
+
+export type LeaseNode = ReturnType<typeof leaseNode>
+export type LeaseWorld = Awaited<ReturnType<typeof createLeaseWorld>>
+
+/** Workers with leases, over one ledger mounted at shop/. */
+export async function createLeaseWorld(nodes = 2) {
+  const world = await createWorld(nodes)
+  const ledger = new Ledger()
+  const mount: Mount = { uuid: '11111111-1111-4111-8111-111111111111', path: 'shop/', type: 'ledger', config: {} }
+  const mounts: Mount[] = [mount]
+  const made = world.nodes.map((node) => leaseNode(node, world, ledger, mounts))
+  const [node] = made
+  if (node === undefined) throw new Error('a world has at least one node')
+  return {
+    ...world,
+    world,
+    ledger,
+    mount,
+    mounts,
+    nodes: made,
+    node,
+    [Symbol.asyncDispose]: world[Symbol.asyncDispose],
+  }
+}
+
+function leaseNode(
+  { database }: Node,
+  { keys, clock }: Awaited<ReturnType<typeof createWorld>>,
+  ledger: Ledger,
+  mounts: readonly Mount[],
+) {
+  const onRevoke = (ids: readonly string[]) => leases.revokeOf(ids)
+  const tokens = new Tokens({ database, keys, clock, epoch: 1, onRevoke })
+  const takeBack = takeBackBy(async () => mounts, new Map([[ledger.type, ledger]]))
+  const leases = new Leases({ database, clock, log: createLog('silent'), tokens, takeBack })
+
+  /** As an engine does it. `what` is written in the ledger when it is taken back. */
+  async function issue(token: TokenRow, what: string, more: Partial<LeaseRequest> & { path?: string } = {}) {
+    const { path = 'issue/a', ...request } = more
+    const [mount] = mounts
+    if (mount === undefined) throw new Error('nothing is mounted')
+    const caller = new SignedIn(token, 'not looked at')
+    const asked = { payload: { what }, ttlSeconds: 600, maxTtlSeconds: 1200, renewable: true, ...request }
+    const row = leases.prepare({ mount, path, caller }, asked)
+    await database.transaction((tx) => leases.insert(tx, [row]))
+    return { id: row.id, ...(await leases.confirm(row).then((lease) => ({ leaseId: lease.id, lease }))) }
+  }
+  const token = async (parent: TokenRow | null = null, more = {}) => tokens.create(service(parent, more))
+  const expire = () => runJob(database, leases.expiry)
+  const tidy = () => runJob(database, leases.tidying)
+  return { database, tokens, leases, issue, token, expire, tidy }
+}
