@@ -17,6 +17,8 @@ const COMBINATIONS = 128
 export function policySet(texts: ReadonlyMap<string, string>): PolicySet {
   const parsed = new Map<string, Policy>()
   const compiled = memo<Acl>(COMBINATIONS)
+  /** By the list itself, which a cached token shows again and again. */
+  const byList = new WeakMap<readonly string[], Acl>()
 
   const policy = (name: string): [string, Policy][] => {
     const text = texts.get(name)
@@ -26,15 +28,23 @@ export function policySet(texts: ReadonlyMap<string, string>): PolicySet {
     return [[name, known]]
   }
 
+  const combined = (names: readonly string[]): Acl => {
+    if (names.length === 1 && names[0] === 'root') return rootAcl
+    const key = names.join('\0')
+    const known = compiled.get(key)
+    if (known !== undefined) return known
+    const acl = compile(new Map(names.flatMap(policy)))
+    compiled.set(key, acl)
+    return acl
+  }
+
   return {
     texts,
     acl(names) {
-      if (names.length === 1 && names[0] === 'root') return rootAcl
-      const key = names.join('\0')
-      const known = compiled.get(key)
+      const known = byList.get(names)
       if (known !== undefined) return known
-      const acl = compile(new Map(names.flatMap(policy)))
-      compiled.set(key, acl)
+      const acl = combined(names)
+      byList.set(names, acl)
       return acl
     },
   }

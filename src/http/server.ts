@@ -30,11 +30,21 @@ const broken: RawReply = {
 }
 
 /**
+ * Koa without its own writer: the answer is written below, in one call. With the writer goes the hook on every answer's
+ * end that only the writer needs, and a twentieth of a request's cost.
+ */
+class Edge extends Koa {
+  handleRequest(context: Koa.Context, run: (context: Koa.Context) => Promise<void>): Promise<void> {
+    return run(context).catch((error: unknown) => context.onerror(error as Error))
+  }
+}
+
+/**
  * One Koa application with one middleware: it reads the request, gives it to the pipeline and writes the answer once.
  * @returns the listener for a node:http server
  */
 export function createEdge(options: EdgeOptions): RequestListener {
-  const app = new Koa()
+  const app = new Edge()
   // Broken connections come here too; whoever caused one has gone.
   app.on('error', (error) => options.log.debug({ err: error }, 'a connection failed'))
   app.use((context) => {

@@ -20,6 +20,8 @@ export interface Field {
 export interface Fields {
   /** By name and by alias. */
   readonly known: ReadonlyMap<string, Field>
+  /** Each of them once. */
+  readonly all: readonly Field[]
   /** Those that have aliases. */
   readonly aliased: readonly Field[]
   /** Names that the URL gives. */
@@ -35,19 +37,21 @@ export interface Named {
 /**
  * Reads the declaration of a body that is made of the fields of field.ts.
  * @param captured names captured from the URL, which win over parameters of the same name
- * @throws {Error} at start, when a property is no such field or two fields share a name
+ * @throws {Error} at start, when a property is no such field, is one of every object's or shares a name with another
  */
 export function compileFields(properties: Readonly<Record<string, object>>, captured: readonly string[]): Fields {
   const known = new Map<string, Field>()
   for (const [name, schema] of Object.entries(properties)) {
+    if (name in Object.prototype) throw new Error(`field ${name} would be there without being given`)
     const field = compileField(name, schema)
     for (const spelling of [name, ...field.aliases]) {
       if (known.has(spelling)) throw new Error(`two fields answer to the name ${spelling}`)
       known.set(spelling, field)
     }
   }
-  const aliased = [...new Set(known.values())].filter((field) => field.aliases.length > 0)
-  return { known, aliased, captured: new Set(captured) }
+  const all = [...new Set(known.values())]
+  const aliased = all.filter((field) => field.aliases.length > 0)
+  return { known, all, aliased, captured: new Set(captured) }
 }
 
 /** What the makers of field.ts write into a schema. */
@@ -82,7 +86,7 @@ const invalid = (text: string): ApiError => badRequest(`Field validation failed:
  * says and what nobody declares left out with a warning. Nothing is converted, so policies can look at it first.
  */
 export function normaliseNames(fields: Fields, input: Input): Named {
-  const values: Record<string, unknown> = Object.create(null)
+  const values: Record<string, unknown> = {}
   const ignored: string[] = []
   const replaced: string[] = []
   for (const name of Object.keys(input)) {
@@ -125,17 +129,17 @@ function shown(names: string[]): string {
 
 /**
  * Converts named values to the types the fields declare and checks their bounds.
- * @returns only declared names, without prototype
+ * @returns only declared names: a plain object, which is several times as fast to use as one without prototype
  * @throws {ApiError} 400 `Field validation failed: …` that names the field and what it allows
  */
 export function convertFields(fields: Fields, values: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const body: Record<string, unknown> = Object.create(null)
-  for (const name in values) {
-    const field = fields.known.get(name)
-    if (field === undefined) continue
-    const value = convert(field.lenient, values[name], field.refuse)
+  const body: Record<string, unknown> = {}
+  for (const field of fields.all) {
+    const given = values[field.name]
+    if (given === undefined) continue
+    const value = convert(field.lenient, given, field.refuse)
     checkBounds(field, value)
-    body[name] = value
+    body[field.name] = value
   }
   return body
 }
