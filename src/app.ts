@@ -9,6 +9,7 @@ import type { Config } from './config.ts'
 import { Door, type Interior } from './door.ts'
 import type { Engine, Job } from './engine.ts'
 import { createPki } from './engines/pki/index.ts'
+import { foundSettings, settingsSet } from './engines/transit/founding.ts'
 import { createTransit } from './engines/transit/index.ts'
 import { badRequest, unavailable } from './errors.ts'
 import type { Hsm } from './hsm/hsm.ts'
@@ -17,12 +18,16 @@ import { proveListVerb } from './http/listproof.ts'
 import { Runner } from './jobs/runner.ts'
 import { readAnchor } from './keys/anchor.ts'
 import { Custody } from './keys/custody.ts'
+import { ManagedAdministration } from './keys/managed/administration.ts'
+import type { Guests } from './keys/managed/guests.ts'
+import { ManagedKeys } from './keys/managed/keys.ts'
+import { Registry } from './keys/managed/registry.ts'
 import { claimedUnsealHash, unseals } from './keys/unsealing.ts'
 import { takeBackBy, withLeases } from './leases/engines.ts'
 import { Leases } from './leases/leases.ts'
 import type { Gathered, Snapshot } from './metrics/snapshot.ts'
 import { Metrics } from './metrics.ts'
-import { type Ground, openDatabase, openHsm } from './open.ts'
+import { type Ground, openDatabase, openGuests, openHsm } from './open.ts'
 import type { Pipeline } from './request/exchange.ts'
 import { createMounts } from './request/mounts.ts'
 import type { ApiSection } from './request/openapi.ts'
@@ -129,7 +134,8 @@ async function enter(options: Options, seal: () => Promise<boolean>, secret?: st
   const audit = ground.use(new Audit({ database, custody, clock, log, ...options.config.audit }))
   keys.defer(() => audit.settle())
   const runner = keys.use(new Runner({ database, clock, log, metrics }))
-  const pipeline = assemble(options, { database, hsm, custody, audit, runner, seal })
+  const guests = keys.use(openGuests(options, hsm, custody, options.onFatal))
+  const pipeline = assemble(options, { database, hsm, custody, guests, audit, runner, seal })
   for (const job of custody.jobs) runner.lead(job)
   runner.each('forget old quantiles', rollMetricsEverySeconds, async () => metrics.roll())
   runner.each('seal heads of audit chains', sealHeadsEverySeconds, () => audit.sealHeads())
@@ -150,14 +156,24 @@ async function enter(options: Options, seal: () => Promise<boolean>, secret?: st
   }
 }
 
+/** Sets that a cluster of an earlier program does not have. */
+const foundings = new Map([
+  [deviceSet, foundDevices],
+  [settingsSet, foundSettings],
+])
+
 /**
- * A cluster from before there were audit devices gets their set, which the token then remembers at once. Where it is
- * remembered already it is never made anew: who removed it would have ended the audit.
+ * A cluster from before there were audit devices, or settings of transit mounts, gets their set, which the token then
+ * remembers at once. Where it is remembered already it is never made anew: who removed it would have ended the audit.
  */
 async function completeSets(database: Database, hsm: Hsm, custody: Custody): Promise<void> {
   const anchor = await readAnchor(hsm, custody.cluster.id)
-  if (anchor === undefined || deviceSet in anchor.heads) return
-  await database.transaction((tx) => foundDevices(database, tx))
+  if (anchor === undefined) return
+  const missing = [...foundings].filter(([set]) => !(set in anchor.heads))
+  if (missing.length === 0) return
+  await database.transaction(async (tx) => {
+    for (const [, found] of missing) await found(database, tx)
+  })
   await custody.anchor()
 }
 
@@ -193,6 +209,7 @@ interface Parts {
   readonly database: Database
   readonly hsm: Hsm
   readonly custody: Custody
+  readonly guests: Guests
   readonly audit: Audit
   readonly runner: Runner
   seal(): Promise<boolean>
@@ -200,7 +217,7 @@ interface Parts {
 
 function assemble(
   { config, clock, log, metrics, gather }: Options,
-  { database, hsm, custody, audit, runner, seal }: Parts,
+  { database, hsm, custody, guests, audit, runner, seal }: Parts,
 ): Pipeline {
   const policies = new Policies({ database, clock })
   const onRevoke = (ids: readonly string[]) => leases.revokeOf(ids)
@@ -208,7 +225,14 @@ function assemble(
   const engines = new Map<string, Engine>()
   const takeBack = takeBackBy(() => mounts.list(), engines)
   const leases = new Leases({ database, clock, log, tokens, takeBack })
-  for (const engine of [createTransit({ database, custody, clock, ringLimit: config.caches.rings }), createPki()]) {
+  const { pins, blobs, materials, approval } = custody
+  const registry = new Registry({ database, materials, clock })
+  const managed = new ManagedKeys({
+    ...{ database, registry, guests, pins, blobs, approval, clock, strict: config.strict },
+    mount: (uuid) => mounts.get(uuid),
+  })
+  const transit = createTransit({ database, custody, managed, clock, ringLimit: config.caches.rings })
+  for (const engine of [transit, createPki()]) {
     engines.set(engine.type, withLeases(engine, leases))
   }
   for (const job of [tokens.expiry, leases.expiry]) runner.lead(job)
@@ -218,6 +242,8 @@ function assemble(
     { path: 'auth/token/', type: 'token', description: 'token based credentials' },
   ]
   const mounts = createMounts({ database, engines, builtin, clock })
+  const jobs = [...engines.values()].flatMap((engine) => engine.jobs ?? [])
+  for (const job of [mounts.sweep, ...jobs]) runner.lead(job)
   shareGauges({ metrics, mounts, leases, clock })
   const status = {
     clusterName: custody.cluster.name,
@@ -236,6 +262,7 @@ function assemble(
   const system = createSystem({
     ...{ status, seal, unseal: async () => false, sections },
     ...{ mounts, policies, tokens, audit, engines, leases, start },
+    managedKeys: new ManagedAdministration({ registry, guests, pins, keys: managed }),
     metrics: () => nodeMetrics(metrics, gather),
   })
   const authenticator = createAuthenticator({ tokens, policies })

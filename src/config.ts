@@ -106,6 +106,11 @@ function contradictions(config: Config): string[] {
   else if (passwords.length > 0 && passwordFile !== undefined) {
     problems.push('database.passwordFile: database.url holds a password already; give one of the two')
   }
+  config.pkcs11Libraries.forEach(({ name }, index) => {
+    const same = (other: { name: string }) => other.name.toLowerCase() === name.toLowerCase()
+    if (config.pkcs11Libraries.findIndex(same) < index)
+      problems.push(`pkcs11Libraries.${index}.name: ${name} is there twice`)
+  })
   const { tls } = config.database
   if (tls && (tls.certificate === undefined) !== (tls.key === undefined)) {
     problems.push('database.tls: certificate and key belong together')

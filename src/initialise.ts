@@ -1,6 +1,7 @@
 import { residentLimit } from './app.ts'
 import { foundDevices } from './audit/founding.ts'
 import { prepareAccess } from './auth/initialise.ts'
+import { foundSettings } from './engines/transit/founding.ts'
 import { type Ceremony, clusterState, initialise as initialiseKeys } from './keys/initialise.ts'
 import { makeUnsealSecret } from './keys/unsealing.ts'
 import { type Ground, openDatabase, openHsm } from './open.ts'
@@ -53,6 +54,7 @@ export async function initialise(options: InitialiseOptions): Promise<Initialise
         await access.write(tx)
         await foundMounts(database, tx, clock.wall())
         await foundDevices(database, tx)
+        await foundSettings(database, tx)
       })
       rootToken = access.rootToken
       return { unsealHash }

@@ -2,6 +2,8 @@ import { readFile } from 'node:fs/promises'
 import type { Clock } from './clock.ts'
 import { type Config, databaseUrl, type Secrets } from './config.ts'
 import { Hsm } from './hsm/hsm.ts'
+import type { Custody } from './keys/custody.ts'
+import { Guests } from './keys/managed/guests.ts'
 import type { Logger } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import { Database } from './store/database.ts'
@@ -61,5 +63,21 @@ export function openHsm(ground: Ground, onFatal: (reason: Error) => void): Promi
     clock,
     ...(metrics ? { metrics } : {}),
     onFatal,
+  })
+}
+
+/** The tokens of managed keys; none of them is opened before it is needed. */
+export function openGuests(ground: Ground, own: Hsm, custody: Custody, onFatal: (reason: Error) => void): Guests {
+  const { config, log, clock } = ground
+  const libraries = config.pkcs11Libraries.map(({ name, callDeadlineSeconds, ...library }) => ({
+    ...library,
+    name: name.toLowerCase(),
+    callDeadlineMilliseconds: callDeadlineSeconds * 1000,
+  }))
+  return new Guests({
+    ...{ libraries, own, log, clock, onFatal },
+    ownAllowed: config.pkcs11.managedKeys,
+    stateDirectory: config.stateDirectory,
+    ownIds: () => custody.kekIds(),
   })
 }

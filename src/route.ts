@@ -41,6 +41,8 @@ export interface Call<Context, Body extends TObject = TObject> {
   readonly headers: Readonly<Record<string, string>>
   /** The capability the ACL granted; a route that creates does so only under `create`. */
   readonly granted: Capability
+  /** Whether the policies grant sudo on the path too, for what a route lets few do. */
+  privileged(): boolean
   /** Adds a line to `warnings` of the answer. */
   warn(text: string): void
 }

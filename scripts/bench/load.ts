@@ -43,12 +43,28 @@ export async function load(server: Server, seconds: number, directory: string): 
 /** Strings of Lua in its long form, which knows no escapes; it loses a line break at the beginning, and after another bracket it is not one. */
 const quoted = (text: string): string => `[====[${text}]====]`
 
-const lua = ({ method, headers, body }: LoadRequest): string => `
+const zeros = '00000000'
+
+/** Before each request the digits in the body count on. */
+function counting(body: string, variants: number): string {
+  const at = body.indexOf(zeros)
+  if (at < 0) throw new Error('a body of which there are variants holds eight zeros')
+  return `
+local count = 0
+request = function()
+  count = (count + 1) % ${variants}
+  return wrk.format(nil, nil, nil, ${quoted(body.slice(0, at))} .. string.format("%0${zeros.length}d", count) .. ${quoted(body.slice(at + zeros.length))})
+end
+`
+}
+
+const lua = ({ method, headers, body, variants }: LoadRequest): string => `
 wrk.method = ${quoted(method)}
 ${Object.entries(headers)
   .map(([name, value]) => `wrk.headers[ ${quoted(name)} ] = ${quoted(value)}`)
   .join('\n')}
 ${body === undefined ? '' : `wrk.body = ${quoted(body)}`}
+${body === undefined || variants === undefined ? '' : counting(body, variants)}
 done = function(summary, latency)
   local errors = summary.errors
   local failed = errors.connect + errors.read + errors.write + errors.status + errors.timeout

@@ -12,4 +12,9 @@ export interface LoadRequest {
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: string | undefined
+  /**
+   * Every request is another one of so many: the eight zeros in the body count up to it, and begin again. Digits are base64, so
+   * that they may be a value in it.
+   */
+  readonly variants?: number
 }

@@ -90,6 +90,26 @@ const pkcs11 = Type.Object(
     executor: Type.Enum(['auto', 'inline', 'threads'], { default: 'auto' }),
     threads: whole(1, 64, 4),
     callDeadlineSeconds: whole(1, 600, 10),
+    managedKeys: flag(),
+  },
+  section,
+)
+
+/** A module whose tokens hold managed keys; the token of our own keys is never meant. */
+const pkcs11Library = Type.Object(
+  {
+    name: Type.String({
+      pattern: '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$',
+      description: 'a name of 1 to 64 letters, digits, _ . -',
+    }),
+    library: path('the PKCS#11 module, a shared library'),
+    libraryParameters: Type.Optional(Type.String({ description: "the module's own C_Initialize parameters (NSS)" })),
+    environment: Type.Record(Type.String(), Type.String(), {
+      default: {},
+      description: 'names and values set only while the module is loaded, e.g. SOFTHSM2_CONF',
+    }),
+    threads: whole(1, 64, 4),
+    callDeadlineSeconds: whole(1, 600, 10),
   },
   section,
 )
@@ -111,6 +131,7 @@ export const schema = Type.Object(
     listeners: Type.Array(listener, { minItems: 1, default: [{ address: '127.0.0.1:8200' }] }),
     database,
     pkcs11,
+    pkcs11Libraries: Type.Array(pkcs11Library, { default: [] }),
     strict: flag(),
     fips: flag(),
     workers: Type.Union([Type.Integer({ minimum: 1, maximum: 256 }), Type.Literal('auto')], { default: 1 }),

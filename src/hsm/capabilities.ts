@@ -1,4 +1,5 @@
 import { badRequest } from '../errors.ts'
+import { CKM } from './constants.ts'
 import type { Dialect } from './template.ts'
 
 /**
@@ -49,6 +50,17 @@ export interface Findings {
   readonly proven: readonly Ability[]
   readonly maxSecretBytes: number
   readonly dialect: Dialect
+}
+
+/**
+ * What is assumed of a token that keeps other people's keys: it may let nobody make an object, so that nothing is tried
+ * beforehand, and what it lacks it refuses by itself.
+ */
+export const assumed: Findings = {
+  kwp: CKM.AES_KEY_WRAP_KWP,
+  proven: Object.keys(abilities) as Ability[],
+  maxSecretBytes: 0,
+  dialect: { modifiableOnUnwrap: true, copyableOnToken: true, pointOnUnwrap: false },
 }
 
 /** What the token has proven that it can do, by doing it. */

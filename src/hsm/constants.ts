@@ -32,6 +32,7 @@ export const CKM = {
   EC_EDWARDS_KEY_PAIR_GEN: 0x1055,
   EDDSA: 0x1057,
   AES_KEY_GEN: 0x1080,
+  AES_CBC_PAD: 0x1085,
   AES_GCM: 0x1087,
   AES_CMAC: 0x108a,
   /** RFC 3394. */

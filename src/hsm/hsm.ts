@@ -3,12 +3,12 @@ import type { Logger } from '../log.ts'
 import type { Metrics } from '../metrics.ts'
 import type { MaybePromise } from '../route.ts'
 import { type AttributeName, type AttributeValues, answered, asking } from './attribute.ts'
-import { Capabilities } from './capabilities.ts'
+import { assumed, Capabilities } from './capabilities.ts'
 import { CKR } from './constants.ts'
 import { Failure, outcome } from './faults.ts'
 import { findings } from './findings.ts'
 import { Handle, StaleHandle } from './handle.ts'
-import { Link } from './link.ts'
+import { Link, type TokenIdentity } from './link.ts'
 import { isSlow } from './measure.ts'
 import { fitsMechanism, isRsa, type Mechanism } from './mechanism.ts'
 import type { Arguments, Operation, Result } from './operations.ts'
@@ -23,6 +23,8 @@ export interface HsmOptions {
   readonly library: string
   /** NSS's parameters for C_Initialize. */
   readonly libraryParameters?: string
+  /** Set while the module is loaded and initialised. */
+  readonly environment?: Readonly<Record<string, string>>
   readonly token: TokenSelector
   readonly pin: string
   /**
@@ -39,6 +41,13 @@ export interface HsmOptions {
   readonly log: Logger
   readonly clock: Clock
   readonly metrics?: Metrics
+  /**
+   * A token of other people's keys: nothing is made in it at opening, every call is made in threads, and once it is lost this
+   * Hsm stays lost, for its holder to open another.
+   */
+  readonly guest?: boolean
+  /** A token in which nobody may log in, whatever name it is asked for by. */
+  readonly forbidden?: TokenIdentity
   /**
    * The process must end: a call hangs, or the token refuses its PIN after it was away. By a signal to itself
    * (SIGKILL): process.exit waits for the thread that is inside the token, which may be for ever.
@@ -71,7 +80,7 @@ export class Hsm implements AsyncDisposable {
    */
   static async open(options: HsmOptions): Promise<Hsm> {
     const { clock, callDeadlineMilliseconds: deadlineMilliseconds = 10_000, library, onFatal } = options
-    const threads = new Threads({ library, deadlineMilliseconds, clock, onFatal })
+    const threads = new Threads({ library, deadlineMilliseconds, clock, guest: options.guest, onFatal })
     let service: Service | undefined
     const user = {
       get busy() {
@@ -81,10 +90,10 @@ export class Hsm implements AsyncDisposable {
     }
     const link = new Link(options, user)
     try {
-      const { module, generation, token, connection } = link
-      const run: Run = (name, ...args) => threads.run(token.slot, generation, name, args)
-      const found = await findings(options, module.lib, token, run)
-      const wanted = options.executor ?? 'auto'
+      const { module, epoch, token, connection } = link
+      const run: Run = (name, ...args) => threads.run(token.slot, epoch, name, args)
+      const found = options.guest ? assumed : await findings(options, module.lib, token, run)
+      const wanted = options.guest ? 'threads' : (options.executor ?? 'auto')
       const threaded = wanted === 'threads' || (wanted === 'auto' && isSlow(connection, found.dialect, clock))
       threads.size = options.threads ?? (threaded ? 8 : 2)
       service = new Service(link, threads, threaded ? 'threads' : 'inline', options)
@@ -118,6 +127,11 @@ export class Hsm implements AsyncDisposable {
   /** False from the moment the token is lost until it is back and every epoch listener has finished. */
   get healthy(): boolean {
     return this.#service.healthy
+  }
+
+  /** Whether a call is under way in some thread. */
+  get busy(): boolean {
+    return this.#service.busy
   }
 
   /** Calls the listener at every new epoch, in the order of subscription. Returns what ends it. */

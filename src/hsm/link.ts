@@ -1,14 +1,24 @@
 import { Connection } from './connection.ts'
 import { nextEpoch } from './handle.ts'
 import { type LoginOptions, login } from './login.ts'
-import { Module, type ModuleUser } from './module.ts'
+import { type Environment, Module, type ModuleUser } from './module.ts'
 import { describe, findToken, type TokenInfo, type TokenSelector } from './slots.ts'
 
 export interface LinkOptions extends LoginOptions {
   readonly library: string
   readonly libraryParameters?: string | undefined
+  /** Set while the module is loaded and initialised. */
+  readonly environment?: Environment | undefined
   readonly token: TokenSelector
   readonly pin: string
+  /** A token in which nobody may log in by this link, whatever name it is asked for by: its PIN must not be guessed here. */
+  readonly forbidden?: TokenIdentity | undefined
+}
+
+/** What is the same of a token in every slot and module that shows it. */
+export interface TokenIdentity {
+  readonly serial: string
+  readonly label: string
 }
 
 /** A module, the token in it, and this process's login there: what must be made again after the token was away. */
@@ -29,7 +39,7 @@ export class Link {
   constructor(options: LinkOptions, user: ModuleUser) {
     this.#options = options
     this.#user = user
-    this.module = Module.acquire(options.library, options.libraryParameters, user)
+    this.module = Module.acquire(options.library, options.libraryParameters, user, options.environment)
     try {
       ;({ token: this.token, connection: this.connection } = this.#connect(options.token))
     } catch (error) {
@@ -60,6 +70,10 @@ export class Link {
     this.generation = this.module.generation
     const token = findToken(lib, selector)
     if (token === undefined) throw new TokenMissing(`${describe(selector)} is not there`)
+    const { forbidden } = this.#options
+    if (forbidden?.serial === token.serial && forbidden.label === token.label) {
+      throw new TokenForbidden(`${describe(selector)} is the token that holds the server's own keys`)
+    }
     const connection = new Connection(lib, token.slot)
     try {
       login(lib, connection.keeper, token, this.#options.pin, this.#options)
@@ -71,6 +85,9 @@ export class Link {
     return { token, connection }
   }
 }
+
+/** The token is the one that must not be opened. */
+export class TokenForbidden extends Error {}
 
 /** No slot holds the token that was asked for. */
 export class TokenMissing extends Error {}

@@ -37,6 +37,11 @@ export function native(mechanism: Mechanism): NativeMechanism {
   return raw === undefined ? { mechanism: type } : { mechanism: type, parameter: raw }
 }
 
+const names = new Map<number, string>(Object.entries(CKM).map(([name, type]) => [type, `CKM_${name}`]))
+
+/** The mechanism's name in PKCS#11, for refusals. */
+export const mechanismName = (type: number): string => names.get(type) ?? `CKM 0x${type.toString(16)}`
+
 /** Whether the mechanism is an RSA operation (private, as only those run in the token): milliseconds, not microseconds. */
 export const isRsa = (type: number): boolean => type <= CKM.RSA_PKCS_PSS
 

@@ -10,6 +10,9 @@ export interface ModuleUser {
   invalidated(): void
 }
 
+/** Variables that a module reads while it is loaded and initialised. */
+export type Environment = Readonly<Record<string, string>>
+
 const modules = new Map<string, Module>()
 
 /**
@@ -21,22 +24,33 @@ export class Module {
   /** Grows at every C_Initialize; sessions and objects of an earlier generation are void. */
   generation = 0
   readonly #parameters: string | undefined
+  readonly #environment: Environment
   readonly #users = new Set<ModuleUser>()
 
-  private constructor(lib: Cryptoki, parameters: string | undefined) {
+  private constructor(lib: Cryptoki, parameters: string | undefined, environment: Environment) {
     this.lib = lib
     this.#parameters = parameters
+    this.#environment = environment
   }
 
   /**
    * The process's one Module for a library, initialised. `release` it when done.
    * @throws Error when the library cannot be loaded or initialised
    */
-  static acquire(library: string, parameters: string | undefined, user: ModuleUser): Module {
+  static acquire(
+    library: string,
+    parameters: string | undefined,
+    user: ModuleUser,
+    environment: Environment = {},
+  ): Module {
     const name = canonical(library)
     let module = modules.get(name)
     if (module === undefined) {
-      module = new Module(loadLibrary(library), parameters)
+      module = new Module(
+        within(environment, () => loadLibrary(library)),
+        parameters,
+        environment,
+      )
       modules.set(name, module)
     }
     if (module.#parameters !== parameters) throw new Error(`${library} is in use with other library parameters`)
@@ -68,7 +82,7 @@ export class Module {
     // pkcs11js 2.1.7 drops the last character of libraryParameters (C_Initialize in its pkcs11.cpp); a space may go.
     const parameters = this.#parameters === undefined ? {} : { libraryParameters: `${this.#parameters} ` }
     try {
-      this.lib.C_Initialize({ flags: CKF.OS_LOCKING_OK, ...parameters })
+      within(this.#environment, () => this.lib.C_Initialize({ flags: CKF.OS_LOCKING_OK, ...parameters }))
     } catch (error) {
       if (ckrOf(error) !== CKR.CRYPTOKI_ALREADY_INITIALIZED) throw error
     }
@@ -80,6 +94,20 @@ export class Module {
       this.lib.C_Finalize()
     } catch {
       // A token that is gone cannot be told goodbye; C_Initialize decides.
+    }
+  }
+}
+
+/** Two copies of one module may read the same variable: each sees its own value, and nobody afterwards. */
+function within<T>(environment: Environment, work: () => T): T {
+  const before = Object.keys(environment).map((name) => [name, process.env[name]] as const)
+  Object.assign(process.env, environment)
+  try {
+    return work()
+  } finally {
+    for (const [name, value] of before) {
+      if (value === undefined) delete process.env[name]
+      else process.env[name] = value
     }
   }
 }

@@ -15,6 +15,8 @@ export interface ServiceOptions {
   readonly log: Logger
   readonly clock: Clock
   readonly metrics?: Metrics
+  /** Nobody waits for this token when it is lost. */
+  readonly guest?: boolean
   onFatal(reason: Error): void
 }
 
@@ -48,6 +50,10 @@ export class Service implements AsyncDisposable {
     metrics.gauge('strongroom.hsm.healthy_workers', 'Workers whose token answers.', healthy)
   }
 
+  get busy(): boolean {
+    return this.#threads.busy
+  }
+
   get lost(): boolean {
     return this.#lost !== undefined
   }
@@ -71,8 +77,8 @@ export class Service implements AsyncDisposable {
     this.check()
     this.#counts[name].value++
     if (heavy || this.executor === 'threads') {
-      const { token, generation } = this.link
-      return this.#threads.run(token.slot, generation, name, args).catch((error: unknown) => {
+      const { token, epoch } = this.link
+      return this.#threads.run(token.slot, epoch, name, args).catch((error: unknown) => {
         throw this.#settled(error)
       })
     }
@@ -111,7 +117,7 @@ export class Service implements AsyncDisposable {
     this.healthy = false
     this.#options.log.error({ reason: failure.message, serial: this.link.token.serial }, 'the HSM is lost')
     this.#threads.cancel(tokenLost(failure))
-    if (!recovering) void this.#recover()
+    if (!recovering && !this.#options.guest) void this.#recover()
   }
 
   async #recover(): Promise<void> {

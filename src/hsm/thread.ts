@@ -5,9 +5,9 @@ import { Failure } from './faults.ts'
 import type { Arguments, Operation } from './operations.ts'
 import { pack, unpack } from './parcel.ts'
 
-/** One call for a thread. The slot and the module's generation say which connection it belongs to. */
+/** One call for a thread. The slot and the epoch say which connection it belongs to. */
 export interface Order {
-  readonly generation: number
+  readonly epoch: number
   readonly slot: Uint8Array
   readonly name: Operation
   readonly args: unknown
@@ -25,14 +25,14 @@ export type Reply =
 if (parentPort !== null) {
   const port = parentPort
   const lib = loadLibrary(String(workerData))
-  let generation: number | undefined
+  let epoch: number | undefined
   let connection: Connection | undefined
 
   port.on('message', (order: Order) => {
     try {
-      if (connection === undefined || generation !== order.generation) {
+      if (connection === undefined || epoch !== order.epoch) {
         connection = new Connection(lib, order.slot)
-        generation = order.generation
+        epoch = order.epoch
       }
       const args = unpack(order.args) as Arguments<Operation>
       const { value, moved } = pack({ result: connection.run(order.name, args) })

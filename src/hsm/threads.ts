@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads'
 import type { Clock } from '../clock.ts'
+import { unavailable } from '../errors.ts'
 import { Failure } from './faults.ts'
 import type { Arguments, Operation, Result } from './operations.ts'
 import { type Parcel, pack, unpack } from './parcel.ts'
@@ -10,6 +11,8 @@ export interface ThreadsOptions {
   /** A call that takes longer is taken for hung. Key pairs get `keyPairFactor` times as long. */
   readonly deadlineMilliseconds: number
   readonly clock: Clock
+  /** The process outlives a hung call of this token: it fails as lost. */
+  readonly guest?: boolean | undefined
   /** A hung call cannot be taken back, nor a dead thread's sessions: the process must exit. */
   onFatal(reason: Error): void
 }
@@ -47,12 +50,12 @@ export class Threads implements AsyncDisposable {
   }
 
   /**
-   * Runs an operation in a thread, on the connection of that slot and generation.
+   * Runs an operation in a thread, on the connection of that slot and epoch.
    * @throws Failure as Connection.run does
    */
-  run<N extends Operation>(slot: Uint8Array, generation: number, name: N, args: Arguments<N>): Promise<Result<N>> {
+  run<N extends Operation>(slot: Uint8Array, epoch: number, name: N, args: Arguments<N>): Promise<Result<N>> {
     // Copied now, not when its turn comes: the caller may change its buffers meanwhile.
-    const parcel = pack({ slot, generation, name, args } satisfies Order)
+    const parcel = pack({ slot, epoch, name, args } satisfies Order)
     return new Promise((resolve, reject) => {
       this.#waiting.push({ name, parcel, resolve: resolve as (result: unknown) => void, reject })
       this.#dispatch()
@@ -67,7 +70,10 @@ export class Threads implements AsyncDisposable {
   /** Ends the threads. Only when not busy: a thread inside a call cannot be stopped. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true
-    this.cancel(new Error('the HSM is closed'))
+    const closed = unavailable('the HSM is closed')
+    // Before a process ends its requests were drained; a guest may be left in the middle of them.
+    if (this.#options.guest) this.#abandon(closed)
+    else this.cancel(closed)
     await Promise.all([...this.#idle, ...this.#working.keys()].map((worker) => worker.terminate()))
   }
 
@@ -106,6 +112,12 @@ export class Threads implements AsyncDisposable {
     this.#options.onFatal(new Error('a thread of the HSM failed', { cause: error }))
   }
 
+  /** Nobody waits any longer: neither for what is inside the token nor in the queue behind it. */
+  #abandon(error: Error): void {
+    for (const { job } of this.#working.values()) job.reject(error)
+    this.cancel(error)
+  }
+
   async #watch(): Promise<void> {
     const { clock, deadlineMilliseconds, onFatal } = this.#options
     this.#watching = true
@@ -115,7 +127,9 @@ export class Threads implements AsyncDisposable {
       for (const { job, since } of this.#working.values()) {
         const factor = job.name === 'generateKeyPair' ? keyPairFactor : 1
         if (now - since < deadlineMilliseconds * factor) continue
+        if (this.#options.guest) this.#abandon(new Failure('lost', 0, 'the HSM hangs'))
         onFatal(new Error(`the HSM hangs: ${job.name} has not answered for ${Math.round(now - since)} ms`))
+        this.#watching = false
         return
       }
     }

@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline'
 import { PinRefused } from './faults.ts'
-import { Link, TokenMissing } from './link.ts'
+import { Link, TokenForbidden, type TokenIdentity, TokenMissing } from './link.ts'
 import type { TokenSelector } from './slots.ts'
 
 /** The line that the script reads from standard input. */
@@ -9,14 +9,19 @@ export interface Trial {
   readonly libraryParameters?: string
   readonly token: TokenSelector
   readonly pin: string
+  /** The token in which nobody may log in, by any name. */
+  readonly forbidden?: TokenIdentity
   /** Try although the token warns, and although this PIN was refused before. */
   readonly force?: boolean
   /** Where refused PINs are remembered; the same directory as in HsmOptions. */
   readonly stateDirectory?: string
 }
 
-/** Exit statuses. `heldBack`: the token has locked its PIN or would at one more wrong one, and nothing was tried. */
-export const trialStatus = { good: 0, failed: 1, wrongPin: 3, heldBack: 4, tokenMissing: 5 } as const
+/**
+ * Exit statuses. `heldBack`: the token has locked its PIN or would at one more wrong one, and nothing was tried;
+ * `forbidden`: it is the token in which nobody may log in, and nothing was tried.
+ */
+export const trialStatus = { good: 0, failed: 1, wrongPin: 3, heldBack: 4, tokenMissing: 5, forbidden: 6 } as const
 
 /** Tries one PIN, at most once. Says nothing but a sentence of ours on standard error. */
 function tryPin(trial: Trial): number {
@@ -27,6 +32,7 @@ function tryPin(trial: Trial): number {
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.message : 'failed'}\n`)
     if (error instanceof PinRefused) return error.reason === 'locked' ? trialStatus.heldBack : trialStatus.wrongPin
+    if (error instanceof TokenForbidden) return trialStatus.forbidden
     return error instanceof TokenMissing ? trialStatus.tokenMissing : trialStatus.failed
   }
 }

@@ -1,3 +1,4 @@
+import { badRequest } from '../errors.ts'
 import { CKK } from '../hsm/constants.ts'
 import type { Handle } from '../hsm/handle.ts'
 import type { Hsm } from '../hsm/hsm.ts'
@@ -44,19 +45,22 @@ export class Blobs {
     if (algorithm.kind === 'hmac' && needsExactLength(row.sizeBytes) && !(await unwrapsExactly(this.#hsm))) {
       return this.open(material, (secret) => this.#hsm.create({ ...template, value: secret }))
     }
-    return this.#with(material, (kek, blob) => kek.unwrap(blob, template))
+    return this.under(material, (kek, blob) => kek.unwrap(blob, template))
   }
 
   /** Opens a secret for one use, at its true length; it is wiped when the use is over. @throws ClosedSecret */
   open<T>(material: Material, use: (secret: Buffer) => T | Promise<T>): Promise<T> {
     const { sizeBytes } = material.row
-    return this.#with(material, (kek, blob) =>
+    return this.under(material, (kek, blob) =>
       withSecret(this.#hsm, kek, blob, (filled) => use(filled.subarray(0, sizeBytes))),
     )
   }
 
-  /** A cached row may name a KEK that was destroyed since: rotation has put the blob under another. */
-  async #with<T>(material: Material, use: (kek: Kek, blob: Buffer) => MaybePromise<T>): Promise<T> {
+  /**
+   * Works with the blob and the KEK it is under. A cached row may name a KEK that was destroyed since: rotation has put the
+   * blob under another.
+   */
+  async under<T>(material: Material, use: (kek: Kek, blob: Buffer) => MaybePromise<T>): Promise<T> {
     try {
       return await this.#under(material, use)
     } catch (error) {
@@ -75,17 +79,20 @@ export class Blobs {
 
 /** What a blob is unwrapped as. */
 export function blobTemplate(material: Material): KeyTemplate {
-  const { algorithm } = material
+  const { algorithm, row } = material
   if (isSeed(material)) return { class: 'secret', keyType: CKK.GENERIC_SECRET, usages: [] }
   if (algorithm.kind === 'aead' || algorithm.kind === 'hmac') {
     return { class: 'secret', keyType: algorithm.keyType, usages: algorithm.usages }
   }
+  // What imports are encrypted to signs nothing.
+  if (row.part === 'wrapping') return { ...privateTemplate(algorithm), usages: ['decrypt'] }
   const template = privateTemplate(algorithm)
   return algorithm.kind === 'ec' ? { ...template, ecPoint: ecPointOf(material.publicKey) } : template
 }
 
 async function residentKey(hsm: Hsm, id: Buffer | null): Promise<Handle> {
-  const found = id === null ? [] : await hsm.find({ class: 'private', id, token: true })
+  if (id === null) throw badRequest('this key lies in a token of its own and is not used this way')
+  const found = await hsm.find({ class: 'private', id, token: true })
   const [handle] = found
   if (handle === undefined || found.length > 1) {
     throw new Error(`the token ${hsm.token.label} holds ${found.length} objects where one key should be`)

@@ -1,17 +1,17 @@
-import { createCipheriv, createDecipheriv, randomFillSync } from 'node:crypto'
+import { after } from '../after.ts'
 import { badRequest } from '../errors.ts'
 import { HsmRefusal } from '../hsm/faults.ts'
 import type { Hsm } from '../hsm/hsm.ts'
 import type { Counter } from '../metrics.ts'
 import type { MaybePromise } from '../route.ts'
-import type { Aead } from './algorithms.ts'
+import type { Aead, Algorithm } from './algorithms.ts'
 import type { Blobs } from './blobs.ts'
 import type { Handles } from './handles.ts'
+import { checkSealing, openOnHost, type Sealing, sealOnHost, tagBytes } from './hostcipher.ts'
+import { freshIv } from './iv.ts'
 import type { Material } from './material.ts'
 import { type Usage, usageLimit, usageWarning } from './usage.ts'
 
-export const ivBytes = 12
-export const tagBytes = 16
 const tagBits = 8 * tagBytes
 
 export interface Plain {
@@ -52,26 +52,21 @@ export class Cipher {
    * @throws ApiError 400 when the key's type cannot encrypt, or in strict mode after 2^32 encryptions
    */
   encrypt(material: Material, plain: Plain): MaybePromise<Sealed> {
-    const algorithm = aead(material, 'encryption')
-    const count = this.#options.usage.take(material.id)
-    return count instanceof Promise
-      ? count.then((number) => this.#encrypt(material, algorithm, plain, number))
-      : this.#encrypt(material, algorithm, plain, count)
+    const algorithm = aeadOf(material.algorithm, 'encryption')
+    return after(this.count(material.id), (warning) => this.#encrypt(material, algorithm, plain, warning))
   }
 
   /** @throws ApiError 400 with the type's one text, whatever was wrong */
-  decrypt(
-    material: Material,
-    input: { iv: Uint8Array; sealed: Uint8Array; aad?: Uint8Array | undefined },
-  ): MaybePromise<Buffer> {
-    const algorithm = aead(material, 'decryption')
-    if (input.iv.length !== ivBytes || input.sealed.length < tagBytes) throw badRequest(algorithm.failure)
+  decrypt(material: Material, sealing: Sealing): MaybePromise<Buffer> {
+    const algorithm = aeadOf(material.algorithm, 'decryption')
+    checkSealing(algorithm, sealing)
     const { hsm, handles, blobs } = this.#options
-    if (!hsm.capabilities.supports(algorithm.using)) return blobs.open(material, (key) => open(algorithm, key, input))
-    const mechanism = { type: algorithm.mechanism, gcm: { iv: input.iv, aad: input.aad, tagBits } }
+    if (!hsm.capabilities.supports(algorithm.using))
+      return blobs.open(material, (key) => openOnHost(algorithm, key, sealing))
+    const mechanism = { type: algorithm.mechanism, gcm: { iv: sealing.iv, aad: sealing.aad, tagBits } }
     let plaintext: MaybePromise<Buffer>
     try {
-      plaintext = handles.use(material, (key) => hsm.decrypt(key, mechanism, input.sealed))
+      plaintext = handles.use(material, (key) => hsm.decrypt(key, mechanism, sealing.sealed))
     } catch (error) {
       throw uniform(error, algorithm)
     }
@@ -81,27 +76,37 @@ export class Cipher {
     })
   }
 
-  #encrypt(material: Material, algorithm: Aead, plain: Plain, count: number): MaybePromise<Sealed> {
-    const { hsm, handles, blobs, strict } = this.#options
-    if (strict && count > usageLimit) {
-      throw badRequest('this key version has encrypted 2^32 times, as often as SP 800-38D allows: rotate the key')
-    }
-    const warning =
-      count > usageWarning ? 'this key version has encrypted more than 2^31 times: rotate the key' : undefined
-    if (warning !== undefined) this.#options.overused.value++
+  /**
+   * Counts an encryption under the material. @returns a warning when there were too many
+   * @throws ApiError 400 in strict mode after 2^32
+   */
+  count(material: string): MaybePromise<string | undefined> {
+    const { usage, strict, overused } = this.#options
+    return after(usage.take(material), (number) => {
+      if (strict && number > usageLimit) {
+        throw badRequest('this key version has encrypted 2^32 times, as often as SP 800-38D allows: rotate the key')
+      }
+      if (number <= usageWarning) return undefined
+      overused.value++
+      return 'this key version has encrypted more than 2^31 times: rotate the key'
+    })
+  }
+
+  #encrypt(material: Material, algorithm: Aead, plain: Plain, warning: string | undefined): MaybePromise<Sealed> {
+    const { hsm, handles, blobs } = this.#options
     const iv = plain.iv ?? freshIv()
     const mechanism = { type: algorithm.mechanism, gcm: { iv, aad: plain.aad, tagBits } }
     const sealed = hsm.capabilities.supports(algorithm.using)
       ? handles.use(material, (key) => hsm.encrypt(key, mechanism, plain.plaintext))
-      : blobs.open(material, (key) => close(algorithm, key, iv, plain))
+      : blobs.open(material, (key) => sealOnHost(algorithm, key, iv, plain))
     return sealed instanceof Promise
       ? sealed.then((value) => ({ iv, sealed: value, warning }))
       : { iv, sealed, warning }
   }
 }
 
-function aead(material: Material, what: 'encryption' | 'decryption'): Aead {
-  const { algorithm } = material
+/** @throws ApiError 400 when keys of the type do not encrypt */
+export function aeadOf(algorithm: Algorithm, what: 'encryption' | 'decryption'): Aead {
   if (algorithm.kind === 'aead') return algorithm
   throw badRequest(`message ${what} not supported for key type ${algorithm.name}`)
 }
@@ -109,45 +114,3 @@ function aead(material: Material, what: 'encryption' | 'decryption'): Aead {
 /** A tag that does not fit reads the same on every token and on the host. */
 const uniform = (error: unknown, algorithm: Aead): unknown =>
   error instanceof HsmRefusal ? badRequest(algorithm.failure, { cause: error }) : error
-
-function close(algorithm: Aead, key: Buffer, iv: Uint8Array, plain: Plain): Buffer {
-  // The one type for OpenSSL's three names: node:crypto's declarations know each name as another kind of cipher.
-  const cipher = createCipheriv(algorithm.host as 'aes-256-gcm', key, iv, { authTagLength: tagBytes })
-  if (plain.aad) cipher.setAAD(plain.aad)
-  return Buffer.concat([cipher.update(plain.plaintext), cipher.final(), cipher.getAuthTag()])
-}
-
-function open(
-  algorithm: Aead,
-  key: Buffer,
-  input: { iv: Uint8Array; sealed: Uint8Array; aad?: Uint8Array | undefined },
-): Buffer {
-  const { iv, sealed, aad } = input
-  const decipher = createDecipheriv(algorithm.host as 'aes-256-gcm', key, iv, { authTagLength: tagBytes })
-  if (aad) decipher.setAAD(aad)
-  decipher.setAuthTag(sealed.subarray(sealed.length - tagBytes))
-  const head = decipher.update(sealed.subarray(0, sealed.length - tagBytes))
-  try {
-    return Buffer.concat([head, decipher.final()])
-  } catch (error) {
-    throw badRequest(algorithm.failure, { cause: error })
-  }
-}
-
-const pool = Buffer.alloc(ivBytes * 512)
-let taken = pool.length
-
-/**
- * 96 random bits from the process's own CSPRNG (OpenSSL's, seeded by the kernel after the process was spawned, so that no two
- * workers share a state), 512 at a time: 0.1 µs, where C_GenerateRandom is a call into the token, and over a network a
- * round trip, for every message. An IV is public; it must only never repeat.
- */
-function freshIv(): Buffer {
-  if (taken === pool.length) {
-    randomFillSync(pool)
-    taken = 0
-  }
-  const iv = Buffer.from(pool.subarray(taken, taken + ivBytes))
-  taken += ivBytes
-  return iv
-}

@@ -5,20 +5,28 @@ import type { MaybePromise } from '../route.ts'
 import type { Database } from '../store/database.ts'
 import type { Transaction } from '../store/reader.ts'
 import { type Anchor, readHeads, writeAnchor } from './anchor.ts'
+import { Approval } from './approval.ts'
 import { Blobs } from './blobs.ts'
 import { Cipher } from './cipher.ts'
+import { Derivation } from './derivation.ts'
+import { Derived } from './derived.ts'
 import { Exporting } from './exporting.ts'
+import { Extracting } from './extracting.ts'
 import { Handles } from './handles.ts'
 import { Hmacs } from './hmac.ts'
+import { Importing } from './importing.ts'
 import { Keks } from './keks.ts'
+import { Leaving } from './leaving.ts'
+import { Pins } from './managed/pins.ts'
 import { Materials } from './materials.ts'
 import { type CustodyOptions, newEpoch, type OpenedRows, openRows, openSystem, readRecords } from './opening.ts'
 import { type RandomSource, random } from './random.ts'
 import { Residents } from './residents.ts'
 import { Rotation } from './rotation.ts'
+import { RsaCipher } from './rsacipher.ts'
 import { Signer } from './signer.ts'
 import type { AuditKeys, RowMac, SystemMac } from './system.ts'
-import { type ClusterRow, clusterTable } from './tables.ts'
+import { type ClusterRow, clusterTable, keksTable } from './tables.ts'
 import { Usage } from './usage.ts'
 
 type Opened = OpenedRows & { readonly tokens: SystemMac; readonly audit: AuditKeys }
@@ -33,13 +41,21 @@ export class Custody implements Disposable {
   }
   readonly rowMac: RowMac
   readonly audit: AuditKeys
+  readonly approval: Approval
   readonly materials: Materials
   readonly residents: Residents
+  readonly blobs: Blobs
+  readonly pins: Pins
   readonly handles: Handles
   readonly cipher: Cipher
+  readonly rsaCipher: RsaCipher
+  readonly derived: Derived
+  readonly extracting: Extracting
   readonly signer: Signer
   readonly hmacs: Hmacs
   readonly exporting: Exporting
+  readonly importing: Importing
+  readonly leaving: Leaving
   readonly rotation: Rotation
   /** Background work, each to be run by whoever holds its lease. */
   readonly jobs: readonly Job[]
@@ -58,20 +74,28 @@ export class Custody implements Disposable {
     this.#epoch = epoch
     this.#hsm = hsm
     this.#database = database
+    this.approval = new Approval(fips)
     this.residents = new Residents({ hsm, database, clock, cluster: id, limit: options.residentLimit })
-    const { residents } = this
+    const { approval, residents } = this
     const cacheLimit = 4 * handleLimit
     const forget = (id: string): void => this.handles.drop(id)
-    this.materials = new Materials({ hsm, database, keks, residents, clock, strict, fips, cacheLimit, forget })
+    this.materials = new Materials({ hsm, database, keks, residents, clock, strict, approval, cacheLimit, forget })
     const blobs = new Blobs(hsm, keks, (id) => database.read((q) => this.materials.read(q, id)))
+    this.blobs = blobs
+    this.pins = new Pins({ hsm, keks, blobs, clock })
     this.handles = new Handles({ hsm, limit: handleLimit, load: (material) => blobs.load(material) })
     const { handles } = this
     const metrics = options.metrics ?? new Metrics()
     metrics.gauge('strongroom.handles.live', 'Keys that are open in the token.', () => handles.size)
     const overused = metrics.counter('strongroom.gcm.warnings', 'Encryptions under a key version used over 2^31 times.')
     this.cipher = new Cipher({ hsm, blobs, handles, strict, usage: new Usage(database, cacheLimit), overused })
-    this.signer = new Signer({ hsm, blobs, handles, fips })
+    this.derived = new Derived(new Derivation({ hsm, handles, strict }), this.cipher)
+    this.extracting = new Extracting({ hsm, keks })
+    this.rsaCipher = new RsaCipher({ hsm, handles })
+    this.signer = new Signer({ hsm, blobs, handles, approval })
     this.hmacs = new Hmacs({ hsm, blobs, handles, strict })
+    this.leaving = new Leaving({ hsm, blobs })
+    this.importing = new Importing({ hsm, database, handles, materials: this.materials })
     this.exporting = new Exporting({ hsm, database, keks, strict })
     this.rotation = new Rotation({ hsm, database, keks, clock, log, strict, cluster: id })
     this.jobs = [this.rotation.job, this.residents.job]
@@ -103,6 +127,13 @@ export class Custody implements Disposable {
   /** HMAC under the key of token ids; 32 bytes. */
   tokenMac(message: Uint8Array): MaybePromise<Buffer> {
     return this.#opened.tokens.mac(message)
+  }
+
+  /** CKA_IDs of every KEK there is or was. */
+  async kekIds(): Promise<Buffer[]> {
+    const table = this.#database.table(keksTable)
+    const rows = await this.#database.read((q) => table.list(q, {}, { by: 'id', limit: 500 }))
+    return rows.map((row) => row.ckaId)
   }
 
   random(source: RandomSource, bytes: number): MaybePromise<Buffer> {

@@ -70,7 +70,7 @@ function sum({ prime }: Curve, a: Point, b: Point | undefined): Point | undefine
 }
 
 /** Extended Euclid; the modulus is prime and the value not zero. */
-function inverse(value: bigint, modulus: bigint): bigint {
+export function inverse(value: bigint, modulus: bigint): bigint {
   let [low, high] = [modulo(value, modulus), modulus]
   let [x, y] = [1n, 0n]
   while (low > 1n) {

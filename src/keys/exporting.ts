@@ -6,7 +6,7 @@ import { blobTemplate } from './blobs.ts'
 import type { Keks } from './keks.ts'
 import { Material } from './material.ts'
 import { type Rewrapped, rewrap } from './rewrapping.ts'
-import { type MaterialRow, materialsTable } from './tables.ts'
+import { type MaterialRow, materialsTable, type Part, type Residence } from './tables.ts'
 
 /** A material under the export KEK, not stored yet. */
 export interface Release {
@@ -34,7 +34,9 @@ export class Exporting {
     const { hsm, keks, strict } = this.#options
     const releases: Release[] = []
     for (const row of rows) {
-      if (row.exportable) continue
+      // Keys are derived from a part that never leaves: wherever the root goes, it is made anew.
+      if (row.exportable || row.part === ('prk' satisfies Part) || row.residence === ('public' satisfies Residence))
+        continue
       if (strict) throw badRequest('strict mode: whether a key may be exported is decided when it is created')
       if (row.blob === null || row.kek === null) throw badRequest('what stays in the HSM cannot be exported')
       const [from, to] = [await keks.get(row.kek), await keks.active('export')]

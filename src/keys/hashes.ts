@@ -16,7 +16,7 @@ export interface Hash {
   /** Parameters of CKM_RSA_PKCS_PSS: CKM and CKG numbers (PKCS#11 v3.0, section 2.1.10). */
   readonly mechanism: number
   readonly mgf: number
-  /** Whether FIPS mode lets it sign. */
+  /** Whether FIPS mode uses it without a warning. */
   readonly fips: boolean
 }
 
@@ -58,6 +58,13 @@ export const hashes: ReadonlyMap<string, Hash> = new Map(
     },
   ]),
 )
+
+/** The row of a hash that the code itself names. */
+export function hashOf(name: string): Hash {
+  const hash = hashes.get(name)
+  if (hash === undefined) throw new Error(`no hash ${name}`)
+  return hash
+}
 
 /** The digest of public data, made on the host: no key takes part. */
 export const digest = (hash: Hash, input: Uint8Array): Buffer => hashOnce(hash.node, input, 'buffer')

@@ -6,6 +6,7 @@ import type { Blobs } from './blobs.ts'
 import type { Handles } from './handles.ts'
 import type { Hash } from './hashes.ts'
 import type { Material } from './material.ts'
+import { naming } from './naming.ts'
 import { ClosedSecret } from './secret.ts'
 
 export interface HmacOptions {
@@ -28,7 +29,8 @@ export class Hmacs {
     const { hsm, handles, strict } = this.#options
     if (material.algorithm.kind !== 'hmac') throw new Error(`material ${material.id} is no HMAC secret`)
     if (hash.family !== 'sha3' || hsm.capabilities.supports('sha3')) {
-      return handles.use(material, (key) => hsm.sign(key, { type: hash.hmac.mechanism }, input, hash.bytes))
+      const mechanism = { type: hash.hmac.mechanism }
+      return naming(hash.hmac.name, () => handles.use(material, (key) => hsm.sign(key, mechanism, input, hash.bytes)))
     }
     if (strict) throw badRequest(`strict mode: the HSM lacks ${hash.hmac.name}`)
     return this.#onHost(material, hash, input)

@@ -30,7 +30,7 @@ export interface History {
 type Pair = Ec | Rsa | Ed25519
 
 /** A key that was in memory while it was made, however briefly. */
-const seen: History = { local: false, neverExtractable: false, alwaysSensitive: false, everPlaintext: true }
+export const seen: History = { local: false, neverExtractable: false, alwaysSensitive: false, everPlaintext: true }
 
 /** Private and public template of a pair; the private key's is also what it is unwrapped as. */
 export function privateTemplate(algorithm: Pair): KeyTemplate {
@@ -125,14 +125,17 @@ export function seedKey(seed: Uint8Array): KeyObject {
   }
 }
 
+/** The private key of a pair that stays in the token. */
+export const residentTemplate = (algorithm: Pair, id: Buffer): KeyTemplate => ({
+  ...privateTemplate(algorithm),
+  token: true,
+  id,
+  label: `strongroom ${algorithm.name}`,
+})
+
 /** A pair that stays in the token, found again by its CKA_ID. */
 export async function makeResident(hsm: Hsm, algorithm: Pair, id: Buffer): Promise<Made> {
-  const template: KeyTemplate = {
-    ...privateTemplate(algorithm),
-    token: true,
-    id,
-    label: `strongroom ${algorithm.name}`,
-  }
+  const template = residentTemplate(algorithm, id)
   const { publicKey, privateKey } = await hsm.generateKeyPair(algorithm.generation, publicTemplate(algorithm), template)
   const made = {
     blob: undefined,

@@ -18,6 +18,11 @@ export class Material {
     return this.row.id
   }
 
+  /** False where only the public half of a pair was imported. */
+  get complete(): boolean {
+    return this.row.residence !== 'public'
+  }
+
   /** @throws Error for a secret key, which has no public half */
   get publicKey(): KeyObject {
     if (this.row.publicKey === null) throw new Error(`${this.row.algorithm} keys have no public key`)

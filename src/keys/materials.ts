@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { KeyObject, randomUUID } from 'node:crypto'
 import type { Clock } from '../clock.ts'
 import { badRequest, unavailable } from '../errors.ts'
 import type { Hsm } from '../hsm/hsm.ts'
@@ -8,14 +8,16 @@ import type { Database } from '../store/database.ts'
 import type { Reader, Transaction } from '../store/reader.ts'
 import type { New } from '../store/table.ts'
 import { type Algorithm, algorithms } from './algorithms.ts'
+import type { Approval } from './approval.ts'
 import { needsExactLength, unwrapsExactly } from './exact.ts'
 import type { Kek, Keks } from './keks.ts'
-import { type Made, makePair, makeSecret, makeSeed, sizeOf } from './making.ts'
+import { type Made, makePair, makeSecret, makeSeed, seen, sizeOf } from './making.ts'
 import { Material } from './material.ts'
+import type { Newcomer } from './newcomer.ts'
 import { encodePublicKey } from './publickey.ts'
-import { type Placement, place } from './residence.ts'
+import { type Circumstances, place } from './residence.ts'
 import type { Residents } from './residents.ts'
-import { keksTable, type MaterialRow, materialsTable, type Part, usageTable } from './tables.ts'
+import { keksTable, type MaterialRow, materialsTable, type Part, type Residence, usageTable } from './tables.ts'
 
 /** What to make. */
 export interface Specification {
@@ -25,6 +27,10 @@ export interface Specification {
   readonly sizeBytes?: number | undefined
   readonly exportable: boolean
   readonly part: Part
+  /** Whether the key is a root, of which keys are derived (extracting.ts makes the part for that). */
+  readonly derived?: boolean | undefined
+  /** The key, where it was made elsewhere, or the public half of one that is not here; absent: the token makes one. */
+  readonly given?: Newcomer | KeyObject | undefined
   /** Accessor of the token that asked. */
   readonly createdBy: string
 }
@@ -52,7 +58,7 @@ export interface MaterialsOptions {
   readonly residents: Residents
   readonly clock: Clock
   readonly strict: boolean
-  readonly fips: boolean
+  readonly approval: Approval
   readonly cacheLimit: number
   /** A material is gone: its live object in the token may go too. */
   forget(id: string): void
@@ -81,20 +87,21 @@ export class Materials {
    * @throws ApiError 400 naming the rule or the missing mechanism
    */
   async prepare(specification: Specification): Promise<Draft> {
-    const { hsm, keks, clock, strict, fips } = this.#options
-    const { exportable, part, createdBy } = specification
+    const { hsm, clock, strict, approval } = this.#options
+    const { exportable, part, derived, given, createdBy } = specification
     const algorithm = algorithms.get(specification.algorithm)
     if (algorithm === undefined) throw badRequest(`unknown key type ${specification.algorithm}`)
-    if (fips && !algorithm.fips) throw badRequest(`FIPS mode: ${algorithm.name} keys are not approved`)
+    approval.checkNew(algorithm)
     const sizeBytes = sizeOf(algorithm, specification.sizeBytes)
     const exact = !needsExactLength(sizeBytes) || (await unwrapsExactly(hsm))
-    const placement = place(algorithm, { exportable, strict, exact, capabilities: hsm.capabilities })
-    const kek = placement.kek && (await keks.active(placement.kek))
     const id = randomUUID()
-    const { made, intent } =
-      kek === undefined
-        ? await this.#options.residents.make(algorithm, id)
-        : { made: await make(hsm, algorithm, placement, sizeBytes, kek), intent: undefined }
+    const { residence, kek, made, intent } =
+      given instanceof KeyObject
+        ? publicOnly(given)
+        : await this.#make(algorithm, { exportable, strict, exact, derived, capabilities: hsm.capabilities }, id, {
+            sizeBytes,
+            given,
+          })
     const { spki = null, fingerprint = null } = made.publicKey ? encodePublicKey(made.publicKey) : {}
     return {
       intent: intent?.id,
@@ -103,7 +110,7 @@ export class Materials {
         part,
         algorithm: algorithm.name,
         sizeBytes,
-        residence: placement.residence,
+        residence,
         kek: kek?.row.id ?? null,
         mechanism: kek ? hsm.capabilities.kwp : null,
         blob: made.blob ?? null,
@@ -112,12 +119,26 @@ export class Materials {
         fingerprint,
         exportable,
         ...made.history,
-        origin: 'generated',
+        origin: given === undefined ? 'generated' : given instanceof KeyObject ? 'imported' : given.origin,
         createdAt: clock.wall(),
         createdBy,
         state: 'active',
       },
     }
+  }
+
+  async #make(
+    algorithm: Algorithm,
+    circumstances: Circumstances,
+    id: string,
+    { sizeBytes, given }: { sizeBytes: number; given: Newcomer | undefined },
+  ): Promise<Placed> {
+    const { hsm, keks, residents } = this.#options
+    const { residence, kek: purpose } = place(algorithm, circumstances)
+    if (purpose === undefined) return { residence, kek: undefined, ...(await residents.make(algorithm, id, given)) }
+    const kek = await keks.active(purpose)
+    const made = given ? await given.wrap(hsm, kek, residence) : await make(hsm, algorithm, residence, sizeBytes, kek)
+    return { residence, kek, made, intent: undefined }
   }
 
   /**
@@ -142,13 +163,13 @@ export class Materials {
   }
 
   /**
-   * Removes what a key has in this table: all of it, one version, or every version below a floor. Blobs go with their rows;
-   * token objects are destroyed by the next sweep.
+   * Removes what a key has in this table: all of it, one version or one part of it, or every version below a floor. Blobs go
+   * with their rows; token objects are destroyed by the next sweep.
    * @returns ids that are gone
    */
   async removeOwned(
     tx: Transaction,
-    owner: { key: string; version?: number; below?: number },
+    owner: { key: string; version?: number; below?: number; part?: Part },
   ): Promise<readonly string[]> {
     const { database, residents } = this.#options
     const materials = database.table(materialsTable)
@@ -159,9 +180,11 @@ export class Materials {
       after = page.at(-1)?.id
       for (const row of page) {
         if (owner.below !== undefined && row.version >= owner.below) continue
+        if (owner.part !== undefined && row.part !== owner.part) continue
         await materials.remove(tx, row)
         await database.table(usageTable).removeWhere(tx, { material: row.id })
-        if (row.residence === 'token') await residents.condemn(tx, row)
+        // A managed key is a token object too, and not ours to destroy: its row has no CKA_ID.
+        if (row.residence === 'token' && row.ckaId !== null) await residents.condemn(tx, row)
         tx.touch(materialsTable.name, row.id)
         // If the transaction fails after all, the next use loads it again.
         this.#options.forget(row.id)
@@ -204,8 +227,23 @@ function expect(material: Material | undefined, id: string): Material {
   return material
 }
 
-function make(hsm: Hsm, algorithm: Algorithm, placement: Placement, sizeBytes: number, kek: Kek): Promise<Made> {
+/** A key that was made, and where it is. */
+interface Placed {
+  readonly residence: Residence
+  readonly kek: Kek | undefined
+  readonly made: Made
+  readonly intent: { readonly id: string; readonly ckaId: Buffer } | undefined
+}
+
+const publicOnly = (publicKey: KeyObject): Placed => ({
+  residence: 'public',
+  kek: undefined,
+  made: { blob: undefined, publicKey, history: seen },
+  intent: undefined,
+})
+
+function make(hsm: Hsm, algorithm: Algorithm, residence: Residence, sizeBytes: number, kek: Kek): Promise<Made> {
   if (algorithm.kind === 'aead' || algorithm.kind === 'hmac') return makeSecret(hsm, algorithm, sizeBytes, kek)
-  if (algorithm.kind === 'ed25519' && placement.residence === 'enveloped') return makeSeed(hsm, algorithm, kek)
+  if (algorithm.kind === 'ed25519' && residence === 'enveloped') return makeSeed(hsm, algorithm, kek)
   return makePair(hsm, algorithm, kek)
 }

@@ -1,5 +1,6 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { Hash } from './hashes.ts'
+import { mgf1, xor } from './mgf.ts'
 
 /**
  * EMSA-PSS (RFC 8017 section 9.1) around a raw RSA operation: for signatures by tokens whose CKM_RSA_PKCS_PSS lacks the
@@ -52,18 +53,3 @@ export function verifyPss(block: Uint8Array, digest: Uint8Array, hash: Hash, len
 
 const seedOf = (digest: Uint8Array, salt: Uint8Array, hash: Hash): Buffer =>
   createHash(hash.node).update(Buffer.alloc(8)).update(digest).update(salt).digest()
-
-/** RFC 8017 appendix B.2.1. */
-function mgf1(seed: Uint8Array, bytes: number, hash: Hash): Buffer {
-  const blocks: Buffer[] = []
-  const counter = Buffer.alloc(4)
-  for (let index = 0; index * hash.bytes < bytes; index += 1) {
-    counter.writeUInt32BE(index)
-    blocks.push(createHash(hash.node).update(seed).update(counter).digest())
-  }
-  return Buffer.concat(blocks, bytes)
-}
-
-function xor(target: Uint8Array, mask: Uint8Array): void {
-  for (const [index, byte] of mask.entries()) target[index] = (target[index] ?? 0) ^ byte
-}

@@ -1,7 +1,9 @@
 import { createHash, createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
+import { badRequest } from '../errors.ts'
 import type { Handle } from '../hsm/handle.ts'
 import type { Hsm } from '../hsm/hsm.ts'
-import type { Algorithm } from './algorithms.ts'
+import type { Algorithm, Ec, Ed25519, Rsa } from './algorithms.ts'
+import { expect, readAll, readOne, TAG } from './der.ts'
 
 /** The public half of a key pair as the token shows it. */
 export async function readPublicKey(hsm: Hsm, handle: Handle, algorithm: Algorithm): Promise<KeyObject> {
@@ -47,4 +49,52 @@ export const decodePublicKey = (spki: Buffer): KeyObject => createPublicKey({ ke
 export function ecPointOf(key: KeyObject): Buffer {
   const { x, y } = key.export({ format: 'jwk' })
   return Buffer.concat([Buffer.from([4]), Buffer.from(x ?? '', 'base64url'), Buffer.from(y ?? '', 'base64url')])
+}
+
+/** The 32 bytes of an Ed25519 public key, which end its SPKI (RFC 8410 section 4). */
+export const pointOf = (key: KeyObject): Buffer => key.export({ format: 'der', type: 'spki' }).subarray(-32)
+
+/**
+ * The key in the one form that is stored. node:crypto has checked that a point is on its curve.
+ * @throws ApiError 400 naming what is not as the type wants it
+ */
+export function checkPublicKey(algorithm: Ec | Rsa | Ed25519, key: KeyObject): KeyObject {
+  const { asymmetricKeyType, asymmetricKeyDetails: details } = key
+  const kind = asymmetricKeyType === 'rsa-pss' ? 'rsa' : asymmetricKeyType
+  if (kind !== algorithm.kind) throw badRequest(`invalid key type: expected ${algorithm.kind}, got ${kind}`)
+  if (algorithm.kind === 'rsa') {
+    const bits = details?.modulusLength ?? 0
+    if (bits !== algorithm.modulusBits) {
+      throw badRequest(
+        `invalid key size: expected ${algorithm.modulusBits / 8} bytes, got ${Math.ceil(bits / 8)} bytes`,
+      )
+    }
+    checkExponent(details?.publicExponent ?? 0n)
+  }
+  if (algorithm.kind === 'ec' && details?.namedCurve !== algorithm.curve.openssl) {
+    throw badRequest(`invalid curve: expected ${algorithm.jwk}, got ${details?.namedCurve ?? 'an unknown one'}`)
+  }
+  if (asymmetricKeyType === 'rsa-pss') {
+    const [, bits] = readAll(readOne(key.export({ format: 'der', type: 'spki' }), TAG.SEQUENCE))
+    return createPublicKey({ key: expect(bits, TAG.BITS).subarray(1), format: 'der', type: 'pkcs1' })
+  }
+  return createPublicKey({ format: 'jwk', key: key.export({ format: 'jwk' }) })
+}
+
+/** @throws ApiError 400 */
+export function readSpki(algorithm: Ec | Rsa | Ed25519, spki: Buffer): KeyObject {
+  let key: KeyObject
+  try {
+    key = decodePublicKey(spki)
+  } catch (error) {
+    throw badRequest('error parsing public key: it is malformed', { cause: error })
+  }
+  return checkPublicKey(algorithm, key)
+}
+
+/** The reference's bounds; FIPS 186-5 wants at least 65537 of keys that are made. @throws ApiError 400 */
+export function checkExponent(exponent: bigint): void {
+  if (exponent < 3n || exponent % 2n === 0n || exponent >= 2n ** 31n) {
+    throw badRequest('error parsing asymmetric key: its public exponent is out of range')
+  }
 }

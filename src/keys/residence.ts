@@ -1,6 +1,7 @@
 import { badRequest } from '../errors.ts'
 import type { Capabilities } from '../hsm/capabilities.ts'
 import type { Algorithm } from './algorithms.ts'
+import { refuseStrict } from './derivation.ts'
 import type { KekPurpose, Residence } from './tables.ts'
 
 /** Where a new key will live: design section 4, from what the token has proven and nothing else. */
@@ -16,14 +17,22 @@ export interface Circumstances {
   readonly capabilities: Pick<Capabilities, 'supports' | 'missing'>
   /** HMAC secrets: whether the token unwraps one of that size as the same key (exact.ts). */
   readonly exact: boolean
+  /** Whether the key is a root, of which keys are derived. */
+  readonly derived?: boolean | undefined
 }
 
 /** @throws ApiError 400 naming the mechanism that the token lacks, or the rule that refuses */
-export function place(algorithm: Algorithm, { exportable, strict, capabilities, exact }: Circumstances): Placement {
+export function place(algorithm: Algorithm, circumstances: Circumstances): Placement {
+  const { exportable, strict, capabilities, exact, derived } = circumstances
+  if (derived) refuseStrict(strict, capabilities)
   const wrapped: Placement = { residence: 'wrapped', kek: exportable ? 'export' : 'use' }
   const enveloped: Placement = { residence: 'enveloped', kek: exportable ? 'export' : 'open' }
   // Only these can be used from a secret that is opened for the call.
   const opened = algorithm.kind === 'aead' || algorithm.kind === 'ed25519'
+  // A token digests secrets, never private keys: what is derived from a seed is extracted from it while it is open.
+  if (derived && algorithm.kind === 'ed25519') return enveloped
+  // And that is all it does with a secret: it need not know the algorithm.
+  if (derived && algorithm.kind === 'aead' && capabilities.supports(algorithm.wrapping)) return wrapped
   if (!capabilities.supports(algorithm.using)) {
     if (opened && !strict) return enveloped
     throw badRequest(`${strict ? 'strict mode: ' : ''}the HSM lacks ${capabilities.missing(algorithm.using)}`)

@@ -6,7 +6,8 @@ import type { Database } from '../store/database.ts'
 import type { Transaction } from '../store/reader.ts'
 import type { Algorithm } from './algorithms.ts'
 import { objectId } from './identity.ts'
-import { type Made, makeResident } from './making.ts'
+import { type Made, makeResident, residentTemplate } from './making.ts'
+import type { Newcomer } from './newcomer.ts'
 import { type MaterialRow, materialsTable } from './tables.ts'
 
 /** How long a key may be between its making and its transaction before it counts as left behind. */
@@ -38,10 +39,14 @@ export class Residents {
   }
 
   /**
-   * @param material the uuid that the key's row will have
+   * @param material the uuid that the key's row will have @param given the key, where it was made elsewhere
    * @throws ApiError 400 when the token already holds as many keys as configured
    */
-  async make(algorithm: Algorithm, material: string): Promise<{ made: Made; intent: { id: string; ckaId: Buffer } }> {
+  async make(
+    algorithm: Algorithm,
+    material: string,
+    given?: Newcomer,
+  ): Promise<{ made: Made; intent: { id: string; ckaId: Buffer } }> {
     if (algorithm.kind === 'aead' || algorithm.kind === 'hmac') throw new Error('secret keys are never token objects')
     const ckaId = objectId(this.#cluster, material)
     const materials = this.#database.table(materialsTable)
@@ -53,7 +58,10 @@ export class Residents {
       }
       return materials.insert(tx, marker('intent', material, ckaId, algorithm.name, this.#clock.wall()))
     })
-    return { made: await makeResident(this.#hsm, algorithm, ckaId), intent: { id: intent.id, ckaId } }
+    const made = given
+      ? await given.reside(this.#hsm, residentTemplate(algorithm, ckaId))
+      : await makeResident(this.#hsm, algorithm, ckaId)
+    return { made, intent: { id: intent.id, ckaId } }
   }
 
   /** The key is being stored: its intent is fulfilled in the same transaction. */

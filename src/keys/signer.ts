@@ -2,14 +2,16 @@ import { sign as signOnHost } from 'node:crypto'
 import { badRequest } from '../errors.ts'
 import { CKM } from '../hsm/constants.ts'
 import type { Hsm } from '../hsm/hsm.ts'
-import type { Mechanism } from '../hsm/mechanism.ts'
+import { type Mechanism, mechanismName } from '../hsm/mechanism.ts'
 import type { MaybePromise } from '../route.ts'
 import type { Ec, Ed25519, Rsa } from './algorithms.ts'
+import type { Approval } from './approval.ts'
 import { type Blobs, heldByToken } from './blobs.ts'
 import type { Handles } from './handles.ts'
 import { digest, type Hash } from './hashes.ts'
 import { seedKey } from './making.ts'
 import type { Material } from './material.ts'
+import { naming } from './naming.ts'
 import { encodePss, type SaltLength, saltBytes } from './pss.ts'
 import { toDer } from './signature.ts'
 
@@ -29,7 +31,7 @@ export interface SignerOptions {
   readonly hsm: Hsm
   readonly blobs: Blobs
   readonly handles: Handles
-  readonly fips: boolean
+  readonly approval: Approval
 }
 
 type SigningKey = Ec | Rsa | Ed25519
@@ -52,9 +54,9 @@ export class Signer {
   /** @returns the signature's bytes @throws ApiError 400 naming what does not fit */
   sign(material: Material, input: Uint8Array, scheme: Scheme): MaybePromise<Buffer> {
     const algorithm = signing(material, 'signing')
+    if (!material.complete) throw badRequest('requested version for signing does not contain a private part')
     if (algorithm.kind === 'ed25519') return this.#ed25519(material, algorithm, input)
-    if (this.#options.fips && scheme.hash?.family === 'sha1')
-      throw badRequest('FIPS mode: sha1 signatures are not approved')
+    this.#options.approval.checkSigning(scheme.hash)
     if (algorithm.kind === 'rsa') return this.#rsa(material, algorithm, input, scheme)
     return this.#ecdsa(material, algorithm, input, scheme)
   }
@@ -83,8 +85,10 @@ export class Signer {
     }
     const saltLength = saltBytes(scheme.saltLength, hash, bytes)
     if (saltLength === undefined) throw badRequest(`requested salt length ${scheme.saltLength} is invalid`)
+    const { capabilities } = this.#options.hsm
     // No token at hand does PSS with SHA-3: the encoding is public work around the raw operation.
-    if (hash.family === 'sha3') {
+    if (hash.family === 'sha3' || !capabilities.supports('rsa-pss')) {
+      capabilities.require('rsa-raw')
       return this.#inToken(material, { type: CKM.RSA_X_509 }, encodePss(hashed, hash, bytes, saltLength), bytes)
     }
     const pss = { hash: hash.mechanism, mgf: hash.mgf, saltLength }
@@ -99,6 +103,8 @@ export class Signer {
 
   #inToken(material: Material, mechanism: Mechanism, message: Uint8Array, bytes: number): MaybePromise<Buffer> {
     const { hsm, handles } = this.#options
-    return handles.use(material, (key) => hsm.sign(key, mechanism, message, bytes))
+    return naming(mechanismName(mechanism.type), () =>
+      handles.use(material, (key) => hsm.sign(key, mechanism, message, bytes)),
+    )
   }
 }

@@ -65,8 +65,10 @@ export const systemKeysTable = defineTable(
 )
 export type SystemKeyRow = Row<typeof systemKeysTable>
 
-export type Residence = 'wrapped' | 'token' | 'enveloped'
-export type Part = 'key' | 'hmac' | 'prk'
+/** public: the private key is not here, only its public half was imported. */
+export type Residence = 'wrapped' | 'token' | 'enveloped' | 'public'
+/** wrapping: what a mount's imports are encrypted to; its owner is the mount. */
+export type Part = 'key' | 'hmac' | 'prk' | 'wrapping'
 export type Origin = 'generated' | 'imported' | 'restored'
 
 export const materialsTable = defineTable(

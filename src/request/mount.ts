@@ -46,6 +46,8 @@ export interface Builtin {
 /** Mounts compiled for looking up. */
 export interface MountSet {
   readonly byPath: ReadonlyMap<string, MountRecord>
+  /** Those of the table; built-in ones have no uuid. */
+  readonly byUuid: ReadonlyMap<string, MountRecord>
   /** Segments of the longest path. */
   readonly depth: number
 }
@@ -104,6 +106,7 @@ export function compileSet(records: readonly MountRecord[]): MountSet {
   const sorted = records.toSorted((a, b) => (a.path < b.path ? -1 : 1))
   return {
     byPath: new Map(sorted.map((record) => [record.path, record])),
+    byUuid: new Map(sorted.map((record) => [record.uuid, record])),
     depth: Math.max(...sorted.map((record) => record.path.split('/').length - 1)),
   }
 }

@@ -1,10 +1,11 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { Clock } from '../clock.ts'
-import type { Engine } from '../engine.ts'
+import type { Engine, Job } from '../engine.ts'
 import { ApiError, badRequest } from '../errors.ts'
 import type { MaybePromise, Mount } from '../route.ts'
 import type { Database } from '../store/database.ts'
 import type { Reader, Transaction } from '../store/reader.ts'
+import { LooseMounts } from './loosemounts.ts'
 import {
   type Builtin,
   builtinRecord,
@@ -47,6 +48,8 @@ export interface MountsOptions {
 export interface Mounts {
   /** The mount under which a canonical path lies. */
   find(path: string): MaybePromise<Mount | undefined>
+  /** The mount of a uuid. */
+  get(uuid: string): MaybePromise<Mount | undefined>
   /** All, built-in ones included, by path. */
   list(): Promise<readonly MountRecord[]>
   /** @throws {ApiError} 400 for a bad or taken path, an unknown type or a bad config */
@@ -68,6 +71,8 @@ export interface Mounts {
   moved(id: string): Promise<Remount | undefined>
   /** Has every worker call the engine's `reload` for these mounts before the next request in any of them. */
   reload(mounts: readonly MountRecord[]): Promise<void>
+  /** Removes what a crash has left below mounts that were never made, or are gone. */
+  readonly sweep: Job
 }
 
 /** What `tune` changes. */
@@ -89,6 +94,7 @@ export function createMounts({ database, engines, builtin, clock }: MountsOption
   const table = database.table(mountsTable)
   const head = database.head('mounts')
   const remounts = database.table(remountsTable)
+  const loose = new LooseMounts({ database, clock, engines })
   const fixed = builtin.map(builtinRecord)
 
   /** All rows, verified against the head: a mount that was deleted from the database is noticed. */
@@ -170,9 +176,16 @@ export function createMounts({ database, engines, builtin, clock }: MountsOption
   }
 
   return {
+    sweep: loose.job,
+
     find(path) {
       const known = current()
       return known instanceof Promise ? known.then((loaded) => lookUp(loaded, path)) : lookUp(known, path)
+    },
+
+    get(uuid) {
+      const known = current()
+      return known instanceof Promise ? known.then(({ byUuid }) => byUuid.get(uuid)) : known.byUuid.get(uuid)
     },
 
     async list() {
@@ -194,6 +207,7 @@ export function createMounts({ database, engines, builtin, clock }: MountsOption
       const fresh = { ...settings, id: randomUUID(), path, type: request.type, touched: request.touched ?? true }
       const accessor = `${request.type}_${randomBytes(4).toString('hex')}`
       const mount: Mount = { uuid: fresh.id, path, type: request.type, config: settings.config }
+      await loose.begin(mount)
       // What an engine keeps for every mount is there before anybody can reach the mount.
       await engine.onMount?.(mount)
       try {
@@ -201,6 +215,7 @@ export function createMounts({ database, engines, builtin, clock }: MountsOption
           const rows = await rowsOf(tx)
           const taken = obstacle(rows, path)
           if (taken) throw inUse(taken.path)
+          await loose.settle(tx, mount)
           await write(tx, [...rows, await table.insert(tx, { ...fresh, accessor, createdAt: clock.wall() })])
         })
       } catch (error) {
@@ -218,13 +233,14 @@ export function createMounts({ database, engines, builtin, clock }: MountsOption
         const row = rows.find((one) => one.path === path)
         if (row === undefined) return undefined
         await table.remove(tx, row)
+        await loose.loosen(tx, recordOf(row))
         await write(
           tx,
           rows.filter((one) => one !== row),
         )
         return recordOf(row)
       })
-      // No new request reaches the mount now, on any node. What one that had begun still adds hangs on a dead uuid.
+      // No new request reaches the mount now, on any node. What one that had begun still adds is swept later.
       if (gone) await engines.get(gone.type)?.onUnmount?.(gone)
     },
 

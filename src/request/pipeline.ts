@@ -111,7 +111,7 @@ export function createPipeline({ mounts, authenticator, engines, audit, watch, l
     if (!(target instanceof ApiError) && target.match.endpoint.route.access === 'public') {
       return after(guest(authenticator, credential), (who) => {
         asked.trail?.judged(who?.caller, undefined)
-        return perform(asked, target, who?.caller, needs[asked.method])
+        return perform(asked, target, who?.caller, needs[asked.method], () => false)
       })
     }
     if (credential === '') throw notAuthenticated()
@@ -273,7 +273,8 @@ function authorise(asked: Asked, target: Target | ApiError, who: Identity): Mayb
     if (!verdict.allowed) throw notAuthorised(verdict, asked.policyPath)
     if (capability === 'create') asked.seen.operation = 'create'
     if (target instanceof ApiError) throw target
-    return perform(asked, target, who.caller, capability)
+    const privileged = () => decide(who.acl, capability, asked.policyPath, true).allowed
+    return perform(asked, target, who.caller, capability, privileged)
   }
   if (asked.method !== 'POST' || target instanceof ApiError || route?.exists === undefined) {
     return judge(needs[asked.method])
@@ -315,8 +316,9 @@ function perform(
   target: Target,
   caller: Caller | undefined,
   granted: Capability,
+  privileged: () => boolean,
 ): MaybePromise<RawReply> {
-  return onRecord(asked, () => run(asked, target, caller, granted))
+  return onRecord(asked, () => run(asked, target, caller, granted, privileged))
 }
 
 function run(
@@ -324,6 +326,7 @@ function run(
   { engine, mount, match, named }: Target,
   caller: Caller | undefined,
   granted: Capability,
+  privileged: () => boolean,
 ): MaybePromise<RawReply> {
   const { route, fields } = match.endpoint
   const body = convertFields(fields, named.values)
@@ -340,7 +343,10 @@ function run(
     accept: String(asked.request.headers.accept ?? ''),
     headers: passedThrough(mount, asked.request.headers),
     granted,
-    warn: (text) => said.push(text),
+    privileged,
+    warn(text) {
+      if (!said.includes(text)) said.push(text)
+    },
   })
   return after(outcome, (made) => answered(asked, allowedOut(mount, made), named.warnings, said, route.inject === true))
 }

@@ -26,6 +26,8 @@ export interface CoherentCache<V> {
   /** As peek, else read anew. ApiError 503 when the database cannot be asked. */
   get(id: string): MaybePromise<V | undefined>
   clear(): void
+  /** Empties it; from now on it holds at most so many entries. */
+  resize(limit: number): void
   readonly size: number
 }
 
@@ -50,15 +52,19 @@ export interface CacheGround {
 export class StampedCache<V> implements CoherentCache<V> {
   readonly #options: CacheOptions<V>
   readonly #ground: CacheGround
-  readonly #entries: LRUCache<string, Entry<V>>
+  #entries: LRUCache<string, Entry<V>>
   readonly #fills = new Map<string, Promise<Entry<V> | undefined>>()
   #generation = 0
 
   constructor(options: CacheOptions<V>, ground: CacheGround) {
     this.#options = options
     this.#ground = ground
-    const { limit: max, onEvict } = options
-    this.#entries = new LRUCache({ max, ...(onEvict ? { dispose: ({ value }) => onEvict(value) } : {}) })
+    this.#entries = this.#room(options.limit)
+  }
+
+  #room(max: number): LRUCache<string, Entry<V>> {
+    const { onEvict } = this.#options
+    return new LRUCache({ max, ...(onEvict ? { dispose: ({ value }) => onEvict(value) } : {}) })
   }
 
   get size(): number {
@@ -85,6 +91,11 @@ export class StampedCache<V> implements CoherentCache<V> {
   clear(): void {
     this.#generation++
     this.#entries.clear()
+  }
+
+  resize(limit: number): void {
+    this.clear()
+    this.#entries = this.#room(limit)
   }
 
   async #find(id: string): Promise<V | undefined> {

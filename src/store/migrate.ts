@@ -139,11 +139,17 @@ export class Migrator {
   async #statement(lease: JobLease, sql: string): Promise<void> {
     const renewed = await takeLease(this.#transactions, 'migrate', leaseSeconds, this.#holder)
     if (renewed?.fence !== lease.fence) throw new Error('another process has taken over the migration')
-    await persist(this.#clock, statementMilliseconds, () =>
-      this.#pool.use((connection) => connection.command(sql, statementMilliseconds)),
-    )
+    await persist(this.#clock, statementMilliseconds, async () => {
+      try {
+        await this.#pool.use((connection) => connection.command(sql, statementMilliseconds))
+      } catch (error) {
+        // MySQL has no ADD COLUMN IF NOT EXISTS: the run that broke off had come this far.
+        if (!(error instanceof Failure && error.number === duplicateColumn)) throw error
+      }
+    })
   }
 }
 
-/** ER_NO_SUCH_TABLE */
+/** ER_NO_SUCH_TABLE, ER_DUP_FIELDNAME */
 const noSuchTable = 1146
+const duplicateColumn = 1060

@@ -3,6 +3,7 @@ import type { Policies } from '../auth/policies.ts'
 import type { Tokens } from '../auth/tokens.ts'
 import type { Clock } from '../clock.ts'
 import type { Engine, Job } from '../engine.ts'
+import type { ManagedAdministration } from '../keys/managed/administration.ts'
 import type { Leases } from '../leases/leases.ts'
 import type { Snapshot } from '../metrics/snapshot.ts'
 import type { Mounts } from '../request/mounts.ts'
@@ -41,6 +42,7 @@ export interface SystemContext extends StatusContext {
   readonly audit: Audit
   readonly tokens: Tokens
   readonly leases: Leases
+  readonly managedKeys: ManagedAdministration
   /** What the whole node has measured. */
   metrics(): Promise<Snapshot>
   /** Begins a job in the background, once; answers false when it is running already. */

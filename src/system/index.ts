@@ -6,6 +6,7 @@ import { authMountRoutes } from './authmounts.ts'
 import { capabilityRoutes } from './capabilities.ts'
 import type { SystemContext } from './context.ts'
 import { leaseRoutes } from './leases.ts'
+import { managedKeyRoutes } from './managedkeys.ts'
 import { metricsRoute } from './metrics.ts'
 import { mountRoutes } from './mounts.ts'
 import { pluginRoutes } from './plugins.ts'
@@ -34,6 +35,7 @@ const routes: Routes<SystemContext> = [
   ...capabilityRoutes,
   resultantAclRoute,
   ...leaseRoutes,
+  ...managedKeyRoutes,
   metricsRoute,
 ]
 

@@ -121,9 +121,36 @@ test.each([
   60_000,
 )
 
+test('no column of the settings of a mount can be edited: neither they nor what they allow is served', async () => {
+  expectServed(await root.post('transit/config/keys', { disable_upsert: true }))
+  const row = await sql.row('SELECT * FROM transit_config WHERE disable_upsert = 1')
+  const upsert = () => root.post('transit/encrypt/upserted', { plaintext: 'aGVsbG8=' })
+  for (const column of await sql.columns('transit_config')) {
+    for (const value of others(column, row[column.name] ?? null)) {
+      const undo = await sql.edit('transit_config', row.id ?? null, { [column.name]: value })
+      await sql.invalidate()
+      expectRefused(await root.get('transit/config/keys'), column.name)
+      expectRefused(await upsert(), column.name)
+      await undo()
+    }
+  }
+  await sql.invalidate()
+  expect((await root.get('transit/config/keys')).body).toMatchObject({ data: { disable_upsert: true } })
+  expectRefused(await upsert())
+}, 60_000)
+
 test('a sealed table that is not attacked, here or in forge.test.ts, has no row; every other table is known to be open', async () => {
   const sealed = await sealedTables(sql)
-  const here = ['heads', 'materials', 'mounts', 'policies', 'tokens', 'transit_keys', 'transit_versions']
+  const here = [
+    'heads',
+    'materials',
+    'mounts',
+    'policies',
+    'tokens',
+    'transit_config',
+    'transit_keys',
+    'transit_versions',
+  ]
   const atStart = ['cluster', 'keks', 'system_keys']
   const others = sealed.filter((table) => !here.includes(table) && !atStart.includes(table))
   expect(sealed).toEqual(expect.arrayContaining([...here, ...atStart]))

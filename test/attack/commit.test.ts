@@ -52,7 +52,7 @@ const data = async (name: string): Promise<Record<string, unknown>> => {
 }
 
 test.each(['before', 'after'] as const)(
-  'killed %s the COMMIT of a create, a rotation, a setting, a deletion',
+  'killed %s the COMMIT of a create, a rotation, a setting, a trimming, a soft deletion, a deletion',
   async (when) => {
     const done = when === 'after'
     const made = newName()
@@ -69,6 +69,23 @@ test.each(['before', 'after'] as const)(
     await die(when, (doomed) => doomed.post(`transit/keys/${name}/config`, { deletion_allowed: true }))
     expect((await data(name)).deletion_allowed).toBe(done)
     expectServed(await decrypt(root, name, ciphertext))
+
+    const aged = newName()
+    const first = await encrypt(root, aged, 'first')
+    expectServed(await root.post(`transit/keys/${aged}/rotate`))
+    expectServed(
+      await root.post(`transit/keys/${aged}/config`, { min_decryption_version: 2, min_encryption_version: 2 }),
+    )
+    await die(when, (doomed) => doomed.post(`transit/keys/${aged}/trim`, { min_available_version: 2 }))
+    expect((await data(aged)).min_available_version).toBe(done ? 2 : 0)
+    await verifyWhole(root, sql)
+    const lowered = await root.post(`transit/keys/${aged}/config`, { min_decryption_version: 1 })
+    if (done) expectRefused(lowered)
+    else expectServed(await decrypt(root, aged, first))
+
+    await die(when, (doomed) => doomed.delete(`transit/keys/${aged}/soft-delete`))
+    expect((await data(aged)).soft_deleted).toBe(done)
+    expectServed(await root.post(`transit/keys/${aged}/soft-delete-restore`))
 
     expectServed(await root.post(`transit/keys/${name}/config`, { deletion_allowed: true }))
     await die(when, (doomed) => doomed.delete(`transit/keys/${name}`))

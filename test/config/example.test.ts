@@ -28,12 +28,13 @@ test('the example shows every field that there is, commented where it excludes a
 
 test('the example says the defaults', () => {
   const shown = parseConfig(text, {}).config
-  const { listeners, database, pkcs11, ...rest } = shown
+  const { listeners, database, pkcs11, pkcs11Libraries, ...rest } = shown
   const smallest = `database: { url: '${shown.database.url}' }\npkcs11: { library: a, token: { slot: 0 }, pin: { prompt: true } }`
   const defaults = parseConfig(smallest, {}).config
   expect(defaults).toMatchObject(rest)
   expect(database.poolSize).toBe(defaults.database.poolSize)
   expect(pkcs11).toMatchObject({ executor: 'auto', threads: 4, callDeadlineSeconds: 10 })
+  expect(pkcs11Libraries[0]).toMatchObject({ threads: 4, callDeadlineSeconds: 10 })
   expect(listeners[0]?.maxRequestBytes).toBe(defaults.listeners[0]?.maxRequestBytes)
   expect(typed(schema as Node, parseText('workers: 3'))).toEqual({ workers: 3 })
 })

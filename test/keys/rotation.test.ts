@@ -84,6 +84,28 @@ describe('KEK rotation', () => {
     reopened.close()
   }, 60_000)
 
+  it('takes what keys are derived from along', async () => {
+    await using place = await Place.fresh()
+    const custody = await openCluster(hsm, place)
+    const part = { algorithm: 'aes256-gcm96', exportable: false, part: 'key', derived: true, createdBy: 'me' } as const
+    const owner = { mount: '', key: randomUUID(), version: 1 }
+    const draft = await custody.extracting.prepare(await custody.materials.prepare(part), 'hkdf_sha256')
+    const { id } = await place.database.transaction((tx) => custody.materials.insert(tx, draft, owner))
+    const source = { prk: await custody.materials.fetch(id), kdf: 'hkdf_sha256' } as const
+    const point = () => custody.derived.publicKey(source, Buffer.from('context'))
+    const before = await point()
+    await custody.rotation.announce('use')
+    for (let rounds = 0; rounds < 3; rounds++) {
+      await custody.rotation.prove()
+      await round(custody, place)
+    }
+    const { retiring } = await byState(custody, 'use')
+    await custody.rotation.destroy(retiring?.id ?? '', 0)
+    custody.handles.drop(id)
+    expect(await point()).toEqual(before)
+    custody.close()
+  })
+
   it('is taken up where it was interrupted', async () => {
     await using place = await Place.fresh()
     const custody = await openCluster(hsm, place)

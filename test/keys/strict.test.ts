@@ -77,6 +77,11 @@ describe('strict mode', () => {
     expect(() => custody.hmacs.mac(secret, sha3, Buffer.from('x'))).toThrow(
       'strict mode: the HSM lacks CKM_SHA3_256_HMAC',
     )
+    for (const derived of ['aes256-gcm96', 'ed25519']) {
+      await expect(makeKey(custody, place.database, derived, { derived: true })).rejects.toThrow(
+        "strict mode: derived keys would be in the server's memory, since the HSM lacks CKM_HKDF_DERIVE with info",
+      )
+    }
     await expect(makeKey(custody, place.database, 'hmac', { sizeBytes: 65 })).rejects.toThrow('multiples of 8 bytes')
     await expect(makeKey(custody, place.database, 'ed25519', { exportable: true })).rejects.toThrow(
       'cannot be exported',

@@ -1,13 +1,19 @@
 import { randomUUID } from 'node:crypto'
+import { tmpdir } from 'node:os'
 import { createConnection, type RowDataPacket } from 'mysql2/promise'
 import { pino } from 'pino'
 import { systemClock } from '../../src/clock.ts'
 import { Hsm } from '../../src/hsm/hsm.ts'
 import { Custody } from '../../src/keys/custody.ts'
 import { type InitialiseOptions, initialise } from '../../src/keys/initialise.ts'
+import { ManagedAdministration } from '../../src/keys/managed/administration.ts'
+import { Guests, type GuestsOptions } from '../../src/keys/managed/guests.ts'
+import { ManagedKeys } from '../../src/keys/managed/keys.ts'
+import { Registry } from '../../src/keys/managed/registry.ts'
 import type { Material } from '../../src/keys/material.ts'
 import type { Owner, Specification } from '../../src/keys/materials.ts'
 import type { CustodyOptions } from '../../src/keys/opening.ts'
+import type { Mount } from '../../src/route.ts'
 import { Database } from '../../src/store/database.ts'
 import { createDatabase } from '../support/database.ts'
 import type { TestToken } from '../support/token.ts'
@@ -110,4 +116,24 @@ export async function makeKey(
   const whose = { mount: '', key: randomUUID(), version: 1, ...owner }
   const row = await database.transaction((tx) => custody.materials.insert(tx, draft, whose))
   return custody.materials.fetch(row.id)
+}
+
+/** Managed keys over a cluster, as a worker has them; disposing ends the tokens' sessions. */
+export function manage(
+  custody: Custody,
+  database: Database,
+  own: Hsm,
+  more: Partial<GuestsOptions> & { strict?: boolean; mount?(uuid: string): Mount | undefined } = {},
+): { managed: ManagedKeys; administration: ManagedAdministration; guests: Guests } {
+  const { pins, blobs, materials, approval } = custody
+  const onFatal = (reason: Error): void => {
+    throw reason
+  }
+  const ownIds = () => custody.kekIds()
+  const ground = { libraries: [], own, ownAllowed: false, stateDirectory: tmpdir(), log, clock, ownIds, onFatal }
+  const guests = new Guests({ ...ground, ...more })
+  const registry = new Registry({ database, materials, clock })
+  const { strict = false, mount = () => undefined } = more
+  const managed = new ManagedKeys({ database, registry, guests, pins, blobs, approval, clock, strict, mount })
+  return { managed, guests, administration: new ManagedAdministration({ registry, guests, pins, keys: managed }) }
 }

@@ -4,13 +4,18 @@ import {
   type Attributes,
   configure,
   type Ring,
+  refuseSoftDeleted,
   rotated,
+  rotationDue,
+  trimmed,
   type Version,
+  VersionAhead,
   versionOf,
   versionToMac,
   versionToMake,
   versionToUse,
 } from '../../src/engines/transit/ring.ts'
+import { ApiError, badRequest } from '../../src/errors.ts'
 
 const attributes = (changes: Partial<Attributes> = {}): Attributes => ({
   type: 'aes256-gcm96',
@@ -24,13 +29,23 @@ const attributes = (changes: Partial<Attributes> = {}): Attributes => ({
   minAvailableVersion: 0,
   imported: false,
   allowRotation: false,
+  softDeleted: false,
   ...changes,
 })
 
 function ringOf(key: Attributes): Ring {
   const versions = new Map<number, Version>()
   for (let version = Math.max(1, key.minAvailableVersion); version <= key.latestVersion; version++) {
-    versions.set(version, { version, material: `m${version}`, hmacMaterial: `h${version}`, createdAt: 0 })
+    versions.set(version, {
+      version,
+      material: `m${version}`,
+      hmacMaterial: `h${version}`,
+      prkMaterial: null,
+      convergentVersion: 0,
+      managedKey: null,
+      certificateChain: null,
+      createdAt: 0,
+    })
   }
   return { key, versions }
 }
@@ -58,9 +73,15 @@ describe('the version a request gets', () => {
 
   test('a version above the latest is too new, one below the minimum too old', () => {
     const old = ring({ latestVersion: 3, minDecryptionVersion: 2 })
-    expect(() => versionToUse(old, 4, 'ciphertext')).toThrow('invalid ciphertext: version is too new')
+    expect(() => versionToUse({ ...old, current: true }, 4, 'ciphertext')).toThrow(
+      badRequest('invalid ciphertext: version is too new'),
+    )
     expect(() => versionToUse(old, 1, 'signature')).toThrow('disallowed by policy (too old)')
     expect(() => versionToUse(old, 1, 'HMAC')).toThrow('cannot verify HMAC: version is too old (disallowed by policy)')
+  })
+
+  test('a version above the latest of a cached ring is no refusal yet: another worker may have made it', () => {
+    expect(() => versionToUse(ring(), 2, 'HMAC')).toThrow(VersionAhead)
   })
 
   test('the latest version makes an HMAC whatever the minimum says', () => {
@@ -121,6 +142,61 @@ describe('configuration', () => {
       imported: false,
     })
   })
+})
+
+describe('trimming', () => {
+  const key = attributes({ latestVersion: 6, minAvailableVersion: 2, minDecryptionVersion: 3, minEncryptionVersion: 4 })
+
+  test('raises the floor to what was asked for', () => {
+    expect(trimmed(key, 3)).toEqual({ minAvailableVersion: 3 })
+    expect(trimmed(key, 2)).toEqual({ minAvailableVersion: 2 })
+  })
+
+  test.each([
+    [{}, 1, 'minimum available version cannot be decremented'],
+    [{}, -1, 'minimum available version cannot be decremented'],
+    [
+      { minEncryptionVersion: 0 },
+      3,
+      'minimum available version cannot be set when minimum encryption version is not set',
+    ],
+    [
+      { minDecryptionVersion: 0 },
+      3,
+      'minimum available version cannot be set when minimum decryption version is not set',
+    ],
+    [{}, 5, 'minimum available version cannot be greater than minmum encryption version'],
+    [{}, 4, 'minimum available version cannot be greater than minimum decryption version'],
+    [{ minAvailableVersion: 0 }, 0, 'minimum available version should be positive'],
+  ])('of %j to %i is refused: %s', (changes, version, text) => {
+    expect(() => trimmed({ ...key, ...changes }, version)).toThrow(text)
+  })
+})
+
+describe('automatic rotation', () => {
+  test('is due one period after the latest version was made', () => {
+    expect(rotationDue(attributes({ autoRotateSeconds: 3600 }), 5000)).toBe(3_605_000)
+  })
+
+  test.each([
+    { autoRotateSeconds: 0 },
+    { autoRotateSeconds: 3600, imported: true },
+    { autoRotateSeconds: 3600, softDeleted: true },
+    { autoRotateSeconds: 3600, type: 'managed_key' },
+  ])('is never due for %j', (changes) => {
+    expect(rotationDue(attributes(changes), 5000)).toBeNull()
+  })
+
+  test('is due for an imported key that may rotate', () => {
+    const key = attributes({ autoRotateSeconds: 3600, imported: true, allowRotation: true })
+    expect(rotationDue(key, 0)).toBe(3_600_000)
+  })
+})
+
+test('a soft-deleted key is neither used nor rotated', () => {
+  const key = attributes({ softDeleted: true })
+  expect(() => refuseSoftDeleted(key)).toThrow('refusing to use soft-deleted key')
+  expect(() => rotated('k', key)).toThrow('refusing to use soft-deleted key')
 })
 
 const anyKey = fc
@@ -188,6 +264,43 @@ describe('laws', () => {
         expect(after.minDecryptionVersion).toBeGreaterThanOrEqual(1)
         expect(after.minDecryptionVersion).toBeLessThanOrEqual(after.latestVersion)
         expect(after.minEncryptionVersion === 0 || after.minEncryptionVersion >= after.minDecryptionVersion).toBe(true)
+      }),
+    )
+  })
+
+  test('whatever is done to a key one after the other, nothing below its floor is ever served again', () => {
+    const version = fc.integer({ min: -1, max: 12 })
+    const step = fc.oneof(
+      fc.constant(() => (key: Attributes) => rotated('k', key)),
+      version.map((to) => () => (key: Attributes) => trimmed(key, to)),
+      fc
+        .record({ min_decryption_version: version, min_encryption_version: version }, { requiredKeys: [] })
+        .map((wanted) => () => (key: Attributes) => configure(key, wanted).changes),
+    )
+    const apply = (key: Attributes, change: (key: Attributes) => Partial<Attributes>): Attributes => {
+      try {
+        return { ...key, ...change(key) }
+      } catch (error) {
+        if (error instanceof ApiError) return key
+        throw error
+      }
+    }
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        let key = attributes()
+        for (const one of steps) {
+          const before = key
+          key = apply(key, one())
+          expect(key.minAvailableVersion).toBeGreaterThanOrEqual(before.minAvailableVersion)
+          expect(key.latestVersion).toBeGreaterThanOrEqual(before.latestVersion)
+          // What trimming has removed is needed by nothing that is still allowed.
+          expect(key.minAvailableVersion).toBeLessThanOrEqual(key.minDecryptionVersion)
+          const ring = ringOf(key)
+          expect(versionToMake(ring, 0, 'encryption').version).toBe(key.latestVersion)
+          for (let version = 0; version < key.minDecryptionVersion; version++) {
+            expect(() => versionToUse(ring, version, 'ciphertext')).toThrow(ApiError)
+          }
+        }
       }),
     )
   })

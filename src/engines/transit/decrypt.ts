@@ -2,15 +2,20 @@ import { Type } from 'typebox'
 import { after } from '../../after.ts'
 import { badRequest } from '../../errors.ts'
 import { integer, raw, text } from '../../field.ts'
-import { ivBytes } from '../../keys/cipher.ts'
+import { ivBytes } from '../../keys/hostcipher.ts'
 import { type MaybePromise, route } from '../../route.ts'
-import { decodeBase64, decodeOptional } from './base64.ts'
+import { decodeBase64 } from './base64.ts'
 import { answer } from './batch.ts'
 import type { TransitContext } from './context.ts'
+import { decryptDerived } from './derived.ts'
 import { type Item, readInputs } from './items.ts'
-import { checkNonce } from './nonce.ts'
+import { decryptManaged } from './managed.ts'
+import { managedType } from './managedtype.ts'
+import { ignoreNonce } from './nonce.ts'
+import { readWish } from './plain.ts'
 import type { Ring } from './readring.ts'
 import { versionToUse } from './ring.ts'
+import { decryptRsa, paddingField } from './rsa.ts'
 import { untag } from './tagged.ts'
 import { withRing } from './withring.ts'
 
@@ -18,7 +23,11 @@ const body = Type.Object({
   ciphertext: text({ about: 'What encrypt answered.' }),
   associated_data: text({ about: 'What was authenticated with it, in base64.' }),
   context: text({ about: 'Derivation context of derived keys, in base64.' }),
-  nonce: text({ about: '12 bytes in base64; used by convergent keys of version 1 alone.' }),
+  nonce: text({
+    about:
+      'in base64: the IV of managed keys, and 12 bytes for convergent keys of version 1; other keys make their own.',
+  }),
+  padding_scheme: paddingField,
   batch_input: raw({ about: 'Items of ciphertext, associated_data, context, nonce, reference.' }),
   partial_failure_response_code: integer({ about: 'Status when some items of a batch fail; 400 when absent.' }),
 })
@@ -28,6 +37,7 @@ export const decryptShape = {
   associated_data: 'string',
   context: 'string',
   nonce: 'string',
+  padding_scheme: 'string',
   reference: 'string',
 } as const
 
@@ -42,11 +52,19 @@ export function decryptOne(
 ): MaybePromise<Buffer> {
   if (!input.ciphertext) throw badRequest(ciphertextRequired.missing)
   const { version, payload } = untag(input.ciphertext, 'ciphertext')
-  const { material } = versionToUse(ring, version, 'ciphertext')
+  const found = versionToUse(ring, version, 'ciphertext')
   const bytes = decodeBase64(payload, () => 'invalid ciphertext: could not decode base64')
-  const aad = decodeOptional('associated_data', input.associated_data)
-  checkNonce(input.nonce, warn)
-  return after(context.material(material), (key) => {
+  const { aad, derivation, nonce } = readWish(input)
+  if (ring.key.derived) {
+    return decryptDerived({ context, ring, version: found, warn }, { payload: bytes, aad, derivation, nonce })
+  }
+  if (ring.key.type === managedType) {
+    return decryptManaged({ context, ring, version: found, warn }, { bytes, aad, nonce })
+  }
+  ignoreNonce(nonce, warn)
+  return after(context.material(found.material), (key) => {
+    context.approval.warn(warn, key.algorithm)
+    if (key.algorithm.kind === 'rsa') return decryptRsa(context, key, { ciphertext: bytes, aad })
     if (key.algorithm.kind === 'aead' && bytes.length < ivBytes) throw badRequest('invalid ciphertext length')
     return context.cipher.decrypt(key, { iv: bytes.subarray(0, ivBytes), sealed: bytes.subarray(ivBytes), aad })
   })
@@ -64,8 +82,9 @@ export const decryptRoute = route<TransitContext, typeof body>({
     const { context } = call
     const inputs = readInputs(call.body, {
       shape: decryptShape,
-      shared: ['associated_data'],
+      shared: ['associated_data', 'padding_scheme'],
       required: ciphertextRequired,
+      together: 'context',
     })
     return withRing(call, 'encryption key not found', (ring) =>
       answer(call, inputs, { partialStatus: 400, failedItem: { plaintext: '' } }, (input, warn) =>

@@ -1,9 +1,14 @@
+import { after } from '../../after.ts'
 import { absent } from '../../errors.ts'
 import { type Algorithm, algorithmOf } from '../../keys/algorithms.ts'
+import type { Kdf } from '../../keys/derivation.ts'
 import { describe as describeMaterial, Material } from '../../keys/material.ts'
 import type { MaterialRow } from '../../keys/tables.ts'
-import type { Data, Mount } from '../../route.ts'
+import type { Data, MaybePromise, Mount } from '../../route.ts'
 import { DamagedRow } from '../../store/faults.ts'
+import { managedAbilities, managedType } from './managedtype.ts'
+import type { Inventory } from './readring.ts'
+import type { Version } from './ring.ts'
 import type { Rings } from './rings.ts'
 
 /**
@@ -11,31 +16,48 @@ import type { Rings } from './rings.ts'
  * `custody` says of each where its key is, what the token said of it when it was made, and the same of its HMAC secret.
  * @throws ApiError 404 when there is no such key
  */
-export async function describeKey(rings: Rings, mount: Mount, name: string): Promise<Data> {
-  const found = await rings.inventory(mount, name)
-  if (found === undefined) throw absent()
+export function describeKey(rings: Rings, mount: Mount, name: string): MaybePromise<Data> {
+  return after(rings.inventory(mount, name), (found) => {
+    if (found === undefined) throw absent()
+    const known = described.get(found) ?? describe(found)
+    described.set(found, known)
+    return known
+  })
+}
+
+/** An inventory never changes, and a key of many versions is described at some cost. */
+const described = new WeakMap<Inventory, Data>()
+
+function describe(found: Inventory): Data {
   const { key, versions } = found.ring
   const partOf = (id: string): MaterialRow => {
     const part = found.parts.get(id)
     if (part === undefined) throw new DamagedRow('materials', id, `it is missing, and key ${key.id} names it`)
     return part
   }
-  const algorithm = algorithmOf(key.type)
-  const { abilities } = algorithm
+  const abilities = key.type === managedType ? managedAbilities : algorithmOf(key.type).abilities
   const keys: Record<string, unknown> = {}
   const custody: Record<string, unknown> = {}
-  for (const { version, material, hmacMaterial, createdAt } of versions.values()) {
+  for (const one of versions.values()) {
+    const { version, material, hmacMaterial, prkMaterial, managedKey } = one
     if (version < key.minDecryptionVersion) continue
     const part = partOf(material)
     const hmac = hmacMaterial === null ? {} : { hmac: describeMaterial(partOf(hmacMaterial)) }
-    keys[version] = entryOf(algorithm, part, createdAt)
-    custody[version] = { ...describeMaterial(part), ...hmac }
+    // What is derived from a context is in the server's memory while it is used; what it is derived from never is.
+    const prk =
+      prkMaterial === null ? {} : { prk: describeMaterial(partOf(prkMaterial)), derived_keys: 'in memory when used' }
+    keys[version] = entryOf(algorithmOf(part.algorithm), part, one, key.derived)
+    const managed = managedKey === null ? {} : { managed_key: managedKey }
+    custody[version] = { ...describeMaterial(part), ...managed, ...hmac, ...prk }
   }
   return {
     name: key.name,
     type: key.type,
     derived: key.derived,
+    ...(key.derived ? { kdf: key.kdf } : {}),
+    ...(key.derived && key.kdf === ('hmac-sha256-counter' satisfies Kdf) ? { kdf_mode: key.kdf } : {}),
     convergent_encryption: key.convergent,
+    ...(key.convergent ? { convergent_encryption_version: key.convergentVersion } : {}),
     deletion_allowed: key.deletionAllowed,
     exportable: key.exportable,
     allow_plaintext_backup: key.allowPlaintextBackup,
@@ -60,13 +82,19 @@ export async function describeKey(rings: Rings, mount: Mount, name: string): Pro
 }
 
 /** Seconds for secret keys; name, time and public key for pairs. */
-function entryOf(algorithm: Algorithm, part: MaterialRow, createdAt: number): unknown {
+function entryOf(
+  algorithm: Algorithm,
+  part: MaterialRow,
+  { createdAt, certificateChain }: Version,
+  derived: boolean,
+): unknown {
   if (algorithm.entry === undefined) return Math.floor(createdAt / 1000)
   return {
     name: algorithm.entry,
     creation_time: new Date(createdAt).toISOString(),
-    public_key: publicKeyText(algorithm, new Material(part)),
-    certificate_chain: '',
+    // Nothing is signed by the root of derived keys: readkey.ts fills in the public key of a context.
+    public_key: derived ? '' : publicKeyText(algorithm, new Material(part)),
+    certificate_chain: certificateChain ?? '',
   }
 }
 

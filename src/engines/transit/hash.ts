@@ -21,11 +21,12 @@ const hashRoute = (path: string) =>
     about: 'Hashes the input. No key takes part.',
     body,
     danger: 'none',
-    run({ params, body }) {
+    run({ context, params, body, warn }) {
       if (body.input === undefined) throw badRequest('input missing')
       const name = params.algorithm ?? (body.algorithm || 'sha2-256')
       const hash = hashes.get(name)
       if (hash === undefined || hash.family === 'sha1') throw badRequest(`unsupported algorithm ${name}`)
+      context.approval.warn(warn, hash)
       const format = body.format || 'hex'
       const encoding = encodingOf(format, format)
       return { sum: digest(hash, decodeInput(body.input)).toString(encoding) }

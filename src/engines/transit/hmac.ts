@@ -39,9 +39,11 @@ export function macOf(
   { material, hmacMaterial }: Version,
   hashName: string,
   message: Buffer,
+  warn: (text: string) => void,
 ): MaybePromise<Buffer> {
   const hash = hashes.get(hashName)
   if (hash === undefined) throw badRequest(`unsupported algorithm "${hashName}"`)
+  context.approval.warn(warn, hash)
   return after(context.material(hmacMaterial ?? material), (secret) => context.hmacs.mac(secret, hash, message))
 }
 
@@ -50,11 +52,12 @@ function hmacOne(
   ring: Ring,
   { input, algorithm, key_version: requested = 0 }: Item<typeof reading.shape>,
   urlAlgorithm: string | undefined,
+  warn: (text: string) => void,
 ): MaybePromise<Data> {
   if (input === undefined) throw badRequest('missing input for HMAC')
   const message = decodeInput(input)
   const version = versionToMac(ring, requested)
-  return after(macOf(context, version, urlAlgorithm ?? (algorithm || 'sha2-256'), message), (mac) => ({
+  return after(macOf(context, version, urlAlgorithm ?? (algorithm || 'sha2-256'), message, warn), (mac) => ({
     hmac: tag(version.version, mac.toString('base64')),
   }))
 }
@@ -71,8 +74,8 @@ const hmacRoute = (path: string) =>
     run(call) {
       const inputs = readInputs(call.body, reading)
       return withRing(call, 'encryption key not found', (ring) =>
-        answer(call, inputs, { partialStatus: 200 }, (input) =>
-          hmacOne(call.context, ring, input, call.params.algorithm),
+        answer(call, inputs, { partialStatus: 200 }, (input, warn) =>
+          hmacOne(call.context, ring, input, call.params.algorithm, warn),
         ),
       )
     },

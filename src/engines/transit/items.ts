@@ -20,6 +20,8 @@ export interface Reading<S extends Shape> {
   readonly shared: readonly (keyof S & string)[]
   /** The field without which the whole request means nothing, and what to say then. */
   readonly required?: { readonly field: keyof S & string; readonly missing: string }
+  /** A field that all items of a batch must have, or none. */
+  readonly together?: keyof S & string
 }
 
 /** What there is to do: one input of the request itself, or the items of its batch. */
@@ -36,13 +38,23 @@ export function readInputs<S extends Shape>(
   body: Item<S> & { readonly batch_input?: unknown },
   reading: Reading<S>,
 ): Inputs<Item<S>> {
-  const { shared, required } = reading
+  const { shared, required, together } = reading
   if (body.batch_input === undefined) {
     if (required && body[required.field] === undefined) throw badRequest(required.missing)
     return { batch: false, items: [body] }
   }
   const defaults = Object.fromEntries(shared.map((name) => [name, body[name]]))
-  return { batch: true, items: parseItems(body.batch_input, reading, defaults) }
+  const items = parseItems(body.batch_input, reading, defaults)
+  if (together !== undefined) checkTogether(items, together)
+  return { batch: true, items }
+}
+
+/** @throws ApiError 400 when some items have the field and others do not */
+function checkTogether<S extends Shape>(items: readonly Item<S>[], field: keyof S & string): void {
+  const having = items.filter((item) => item[field]).length
+  if (having !== 0 && having !== items.length) {
+    throw badRequest(`${field} should be set either in all the request blocks or in none`)
+  }
 }
 
 const faultsShown = 20

@@ -3,8 +3,11 @@ import { absent, badRequest } from '../../errors.ts'
 import { boolean, duration, integer, text } from '../../field.ts'
 import { algorithms } from '../../keys/algorithms.ts'
 import { type Call, type Data, route } from '../../route.ts'
+import { decodeOptional } from './base64.ts'
 import { makerOf, type TransitContext } from './context.ts'
 import { describeKey } from './describe.ts'
+import { checkManaged, managedType, readReference } from './managedtype.ts'
+import { readKey } from './readkey.ts'
 import { checkAutoRotate, configure } from './ring.ts'
 
 const nothing = Type.Object({})
@@ -24,8 +27,11 @@ type Creating = Call<TransitContext, typeof creation>
 
 /** @throws ApiError 400 for a combination that no key can have */
 function checkCreation(body: Creating['body'], type: string): void {
+  if (type === managedType) {
+    checkManaged(body)
+    return
+  }
   const algorithm = algorithms.get(type)
-  if (type === 'managed_key') throw badRequest('key type managed_key is not available yet')
   if (algorithm === undefined) throw badRequest(`unknown key type ${type}`)
   if (algorithm.kind !== 'hmac' && body.key_size) throw badRequest(`key_size is not valid for algorithm ${type}`)
   checkAutoRotate(body.auto_rotate_period ?? 0)
@@ -38,25 +44,33 @@ function checkCreation(body: Creating['body'], type: string): void {
   if (body.convergent_encryption && algorithm.kind !== 'aead') {
     throw badRequest(`convergent encryption not supported for keys of type ${type}`)
   }
-  if (body.derived) throw badRequest('derived keys are not available yet')
-  if (body.managed_key_name || body.managed_key_id) throw badRequest('managed keys are not available yet')
 }
 
-async function create({ context: { rings }, mount, params, body, caller }: Creating): Promise<Data> {
+async function create({ context: { rings, managed }, mount, params, body, caller }: Creating): Promise<Data> {
   const { name = '' } = params
   const type = body.type || 'aes256-gcm96'
   checkCreation(body, type)
   const wanted = {
     name,
     type,
+    derived: body.derived ?? false,
+    convergent: body.convergent_encryption ?? false,
     exportable: body.exportable ?? false,
     allowPlaintextBackup: body.allow_plaintext_backup ?? false,
     keySize: body.key_size ?? 0,
     autoRotateSeconds: body.auto_rotate_period ?? 0,
   }
-  await rings.create(mount, wanted, makerOf(caller))
+  const reference = readReference(body, type === managedType)
+  const maker = makerOf(caller)
+  const known = reference && (await rings.get(mount, name))
+  const brought = reference && !known ? await managed.prepare(mount.uuid, reference, maker) : undefined
+  if (!known) await rings.create(mount, wanted, maker, brought)
   return describeKey(rings, mount, name)
 }
+
+const reading = Type.Object({
+  context: text({ about: 'Of a derived ed25519 key: the context whose public key is shown, in base64.' }),
+})
 
 const configuration = Type.Object({
   min_decryption_version: integer({ about: 'The lowest version that decrypts and verifies.' }),
@@ -74,6 +88,7 @@ async function config({ context: { rings }, mount, params, body, warn }: Configu
   const missing = `no existing key named ${name} could be found`
   let warnings: readonly string[] = []
   await rings.configure(mount, name, missing, (key) => {
+    if (key.type === managedType) checkManaged(body)
     const wanted = configure(key, body)
     warnings = wanted.warnings
     return wanted.changes
@@ -117,14 +132,15 @@ export const keyRoutes = [
     danger: 'none',
     run: create,
   }),
-  route<TransitContext, typeof nothing>({
+  route<TransitContext, typeof reading>({
     method: 'GET',
     path: 'keys/:name',
     access: 'token',
     about: 'What a key is, and for each version its public part, its residence and its history.',
-    body: nothing,
+    body: reading,
     danger: 'none',
-    run: ({ context, mount, params }) => describeKey(context.rings, mount, params.name ?? ''),
+    run: ({ context, mount, params, body }) =>
+      readKey(context, mount, params.name ?? '', decodeOptional('context', body.context)),
   }),
   route<TransitContext, typeof listing>({
     method: 'LIST',
@@ -151,10 +167,14 @@ export const keyRoutes = [
     about: 'Adds a version, which new data is encrypted and signed with.',
     body: rotation,
     danger: 'none',
-    async run({ context: { rings }, mount, params, body, caller }) {
-      if (body.managed_key_name || body.managed_key_id) throw badRequest('managed keys are not available yet')
+    async run({ context: { rings, managed }, mount, params, body, caller }) {
       const { name = '' } = params
-      await rings.rotate(mount, name, makerOf(caller))
+      const maker = makerOf(caller)
+      const ring = await rings.get(mount, name)
+      if (ring === undefined) throw badRequest('key not found')
+      const reference = readReference(body, ring.key.type === managedType)
+      const brought = reference && (await managed.prepare(mount.uuid, reference, maker))
+      await rings.rotate(mount, name, maker, undefined, brought)
       return describeKey(rings, mount, name)
     },
   }),

@@ -1,18 +1,21 @@
 import { badRequest } from '../../errors.ts'
-import { decodeOptional } from './base64.ts'
-
-const nonceBytes = 12
+import { ivBytes } from '../../keys/hostcipher.ts'
 
 /**
- * A nonce is checked wherever one is sent, and used by no key that exists yet: a caller's nonce under AES-GCM could
- * repeat, which gives the authentication key away.
- * @throws ApiError 400 unless it is base64 of 12 bytes
+ * A caller's nonce under AES-GCM could repeat, which gives the authentication key away: convergent version 1 alone uses it,
+ * since its ciphertexts cannot be had otherwise.
+ * @throws ApiError 400 unless absent or 12 bytes
  */
-export function checkNonce(nonce: string | undefined, warn: (text: string) => void): void {
-  const bytes = decodeOptional('nonce', nonce)
-  if (bytes === undefined) return
-  if (bytes.length !== nonceBytes) {
-    throw badRequest(`base64-decoded nonce must be ${nonceBytes} bytes long but given ${bytes.length} bytes`)
+export function ignoreNonce(nonce: Buffer | undefined, warn: (text: string) => void): void {
+  if (nonce === undefined) return
+  if (nonce.length !== ivBytes) {
+    throw badRequest(`base64-decoded nonce must be ${ivBytes} bytes long but given ${nonce.length} bytes`)
   }
   warn('the nonce was not used: this key makes its own')
+}
+
+/** The nonce of convergent version 1. @throws ApiError 400 when it is missing or not 12 bytes */
+export function requireNonce(nonce: Buffer | undefined): Buffer {
+  if (nonce?.length === ivBytes) return nonce
+  throw badRequest(`base64-decoded nonce must be ${ivBytes} bytes long when using convergent encryption with this key`)
 }

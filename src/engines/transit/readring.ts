@@ -1,3 +1,5 @@
+import type { Materials } from '../../keys/materials.ts'
+import type { MaterialRow, Part } from '../../keys/tables.ts'
 import type { Database } from '../../store/database.ts'
 import { DamagedRow } from '../../store/faults.ts'
 import type { Reader } from '../../store/reader.ts'
@@ -23,6 +25,31 @@ export async function readRing(database: Database, q: Reader, mount: string, nam
     if (!versions.has(version)) throw new DamagedRow(keysTable.name, key.id, `version ${version} is missing`)
   }
   return { key, versions }
+}
+
+/** A ring and all its key parts by id, as they were at one moment. */
+export interface Inventory {
+  readonly ring: Ring
+  readonly parts: ReadonlyMap<string, MaterialRow>
+}
+
+const parts: readonly Part[] = ['key', 'hmac', 'prk']
+
+/** @param q consistent */
+export async function readInventory(
+  database: Database,
+  materials: Materials,
+  q: Reader,
+  mount: string,
+  name: string,
+): Promise<Inventory | undefined> {
+  const ring = await readRing(database, q, mount, name)
+  if (ring === undefined) return undefined
+  const found: MaterialRow[] = []
+  for (const part of parts) {
+    found.push(...(await allPages((after, limit) => materials.list(q, { key: ring.key.id, part }, { after, limit }))))
+  }
+  return { ring, parts: new Map(found.map((row) => [row.id, row])) }
 }
 
 const pageRows = 1000

@@ -1,14 +1,15 @@
 import { Type } from 'typebox'
 import { after } from '../../after.ts'
 import { integer, raw, text } from '../../field.ts'
+import { wiping } from '../../keys/wiping.ts'
 import { type Data, type MaybePromise, route } from '../../route.ts'
-import { decodeOptional } from './base64.ts'
 import { answer } from './batch.ts'
 import type { TransitContext } from './context.ts'
 import { ciphertextRequired, decryptOne, decryptShape } from './decrypt.ts'
-import { encryptPlain } from './encrypt.ts'
 import { type Item, readInputs } from './items.ts'
+import { encryptPlain, readWish } from './plain.ts'
 import type { Ring } from './readring.ts'
+import { checkPadding, paddingField } from './rsa.ts'
 import { withRing } from './withring.ts'
 
 const body = Type.Object({
@@ -16,15 +17,26 @@ const body = Type.Object({
   associated_data: text({ about: 'What was authenticated with it, in base64; it is authenticated again.' }),
   context: text({ about: 'Derivation context of derived keys, in base64.' }),
   key_version: integer({ about: 'The version to encrypt with; 0 or absent is the latest.' }),
-  nonce: text({ about: '12 bytes in base64; used by convergent keys of version 1 alone.' }),
+  nonce: text({
+    about:
+      'in base64: the IV of managed keys, and 12 bytes for convergent keys of version 1; other keys make their own.',
+  }),
+  decrypt_padding_scheme: paddingField,
+  encrypt_padding_scheme: paddingField,
   batch_input: raw({ about: 'Items of ciphertext, associated_data, context, key_version, nonce, reference.' }),
   partial_failure_response_code: integer({ about: 'Status when some items of a batch fail; 200 when absent.' }),
 })
 
 const reading = {
-  shape: { ...decryptShape, key_version: 'integer' },
-  shared: ['key_version', 'associated_data'],
+  shape: {
+    ...decryptShape,
+    key_version: 'integer',
+    decrypt_padding_scheme: 'string',
+    encrypt_padding_scheme: 'string',
+  },
+  shared: ['key_version', 'associated_data', 'decrypt_padding_scheme', 'encrypt_padding_scheme'],
   required: ciphertextRequired,
+  together: 'context',
 } as const
 
 /** The plaintext is in the server between two calls of the token and is wiped, whatever becomes of the second. */
@@ -34,25 +46,12 @@ function rewrapOne(
   input: Item<typeof reading.shape>,
   warn: (text: string) => void,
 ): MaybePromise<Data> {
-  const aad = decodeOptional('associated_data', input.associated_data)
-  const version = input.key_version ?? 0
+  checkPadding(input.decrypt_padding_scheme)
+  checkPadding(input.encrypt_padding_scheme)
+  const wish = readWish(input)
   return after(decryptOne(context, ring, input, warn), (plaintext) =>
-    wiping(plaintext, () => encryptPlain(context, ring, { plaintext, aad, version }, warn)),
+    wiping(plaintext, () => encryptPlain(context, ring, { ...wish, plaintext }, warn)),
   )
-}
-
-/** Fills `secret` with zeros when `use` has ended, well or not. */
-function wiping<T>(secret: Buffer, use: () => MaybePromise<T>): MaybePromise<T> {
-  const wipe = () => void secret.fill(0)
-  try {
-    const result = use()
-    if (result instanceof Promise) return result.finally(wipe)
-    wipe()
-    return result
-  } catch (error) {
-    wipe()
-    throw error
-  }
 }
 
 export const rewrapRoute = route<TransitContext, typeof body>({

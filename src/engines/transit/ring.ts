@@ -1,4 +1,5 @@
 import { badRequest } from '../../errors.ts'
+import { managedType } from './managedtype.ts'
 
 /** What a transit key is besides its material: the columns of its sealed row that rules look at. */
 export interface Attributes {
@@ -13,6 +14,7 @@ export interface Attributes {
   readonly minAvailableVersion: number
   readonly imported: boolean
   readonly allowRotation: boolean
+  readonly softDeleted: boolean
 }
 
 /** Where the parts of one version lie: ids of rows that keys/ owns. */
@@ -20,14 +22,24 @@ export interface Version {
   readonly version: number
   readonly material: string
   readonly hmacMaterial: string | null
+  /** What a derived key's keys are made from; null for the rest. */
+  readonly prkMaterial: string | null
+  /** 0 to 3: how its encryption is convergent (keys/derived.ts). */
+  readonly convergentVersion: number
+  /** Uuid of the managed key whose material this is; null for keys of ours. */
+  readonly managedKey: string | null
   /** Milliseconds since the epoch. */
   readonly createdAt: number
+  /** PEM, leaf first. */
+  readonly certificateChain: string | null
 }
 
 /** All live versions of a key; `versions` holds every number from the floor to the latest. */
 export interface Ring<Row extends Attributes = Attributes> {
   readonly key: Row
   readonly versions: ReadonlyMap<number, Version>
+  /** True of one that was just read: no rotation that anybody can have seen the work of is missing in it. */
+  readonly current?: true
 }
 
 const shortestAutoRotateSeconds = 3600
@@ -83,9 +95,22 @@ const tooOld = {
   HMAC: 'cannot verify HMAC: version is too old (disallowed by policy)',
 }
 
-/** The version that decrypts or verifies what it once made. @throws ApiError 400 below the floor or above the latest */
+/**
+ * A version above the latest of a cached ring: another worker may have made something with it just now, though the rotation
+ * is not acknowledged yet. To be looked at again with a ring that is current.
+ */
+export class VersionAhead extends Error {}
+
+/**
+ * The version that decrypts or verifies what it once made.
+ * @throws ApiError 400 below the floor or above the latest
+ * @throws VersionAhead above the latest of a ring that is not current
+ */
 export function versionToUse(ring: Ring, version: number, what: 'ciphertext' | 'signature' | 'HMAC'): Version {
-  if (version > ring.key.latestVersion) throw badRequest(`invalid ${what}: version is too new`)
+  if (version > ring.key.latestVersion) {
+    const text = `invalid ${what}: version is too new`
+    throw ring.current ? badRequest(text) : new VersionAhead(text)
+  }
   if (version < ring.key.minDecryptionVersion) throw badRequest(tooOld[what])
   return versionOf(ring, version)
 }
@@ -152,12 +177,47 @@ export function checkAutoRotate(seconds: number): void {
   }
 }
 
-/** What rotation does to the row. @throws ApiError 400 for an imported key that forbids it */
+/** @throws ApiError 400 for a key that is put away until somebody restores it */
+export function refuseSoftDeleted(key: Pick<Attributes, 'softDeleted'>): void {
+  if (key.softDeleted) throw badRequest('refusing to use soft-deleted key')
+}
+
+/** What rotation does to the row. @throws ApiError 400 for a soft-deleted key, and an imported one that forbids it */
 export function rotated(name: string, key: Attributes): Partial<Attributes> {
+  refuseSoftDeleted(key)
   if (key.imported && !key.allowRotation) {
     throw badRequest(`imported key ${name} does not allow rotation within Vault`)
   }
   return { latestVersion: key.latestVersion + 1, imported: false }
+}
+
+/**
+ * When the key is to rotate by itself, in milliseconds since the epoch; null is never. A managed key has nothing to rotate to
+ * until somebody names it.
+ * @param latestAt when the latest version was made
+ */
+export function rotationDue(key: Attributes, latestAt: number): number | null {
+  const { type, autoRotateSeconds, imported, allowRotation, softDeleted } = key
+  if (autoRotateSeconds === 0 || softDeleted || (imported && !allowRotation) || type === managedType) return null
+  return latestAt + autoRotateSeconds * 1000
+}
+
+/**
+ * What trimming does to the row: versions below `version` go for ever.
+ * @throws ApiError 400 unless both minimum versions are at or above it
+ */
+export function trimmed(key: Attributes, version: number): Partial<Attributes> {
+  const { minAvailableVersion, minEncryptionVersion, minDecryptionVersion } = key
+  const refuse = (why: string) => badRequest(`minimum available version ${why}`)
+  // A negative one is a step back too, since none of them ever is.
+  if (version < minAvailableVersion) throw refuse('cannot be decremented')
+  if (minEncryptionVersion === 0) throw refuse('cannot be set when minimum encryption version is not set')
+  if (minDecryptionVersion === 0) throw refuse('cannot be set when minimum decryption version is not set')
+  // The reference's spelling, which clients may match on.
+  if (version > minEncryptionVersion) throw refuse('cannot be greater than minmum encryption version')
+  if (version > minDecryptionVersion) throw refuse('cannot be greater than minimum decryption version')
+  if (version === 0) throw refuse('should be positive')
+  return { minAvailableVersion: version }
 }
 
 const aboveLatest = (which: string, version: number, key: Attributes) =>

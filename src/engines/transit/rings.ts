@@ -1,19 +1,27 @@
+import { after } from '../../after.ts'
 import type { Clock } from '../../clock.ts'
 import { badRequest } from '../../errors.ts'
-import { algorithmOf } from '../../keys/algorithms.ts'
+import type { Kdf } from '../../keys/derivation.ts'
 import type { Exporting } from '../../keys/exporting.ts'
-import type { Draft, Materials } from '../../keys/materials.ts'
-import type { MaterialRow, Part } from '../../keys/tables.ts'
+import type { Extracting } from '../../keys/extracting.ts'
+import type { Draft, Materials, Specification } from '../../keys/materials.ts'
 import type { MaybePromise, Mount } from '../../route.ts'
+import type { Reading } from '../../store/access.ts'
 import type { CoherentCache } from '../../store/cache.ts'
 import type { Database } from '../../store/database.ts'
-import type { Transaction } from '../../store/reader.ts'
-import { type Creation, hmacSecretBytes, newKey } from './newkey.ts'
-import { allPages, type Ring, readRing } from './readring.ts'
-import { rotated, type Version } from './ring.ts'
-import { type KeyRow, keysTable, versionsTable } from './tables.ts'
+import type { Reader, Transaction } from '../../store/reader.ts'
+import type { New } from '../../store/table.ts'
+import { managedType } from './managedtype.ts'
+import { type Creation, convergenceOfNew, hmacSecretBytes, mayLeave, newKey } from './newkey.ts'
+import { type Inventory, type Ring, readInventory, readRing } from './readring.ts'
+import { rotated, rotationDue, trimmed } from './ring.ts'
+import { RingCaches } from './ringcaches.ts'
+import type { Settings } from './settings.ts'
+import { type KeyRow, keyNames, keysTable, type VersionRow, versionsTable } from './tables.ts'
 
 const keysPerRemoval = 50
+const inventoriesHeld = 100
+const longestName = 512
 const cacheTable = keysTable.name
 const cacheId = (mount: string, name: string): string => `${mount}/${name}`
 
@@ -25,87 +33,139 @@ export class Rings {
   readonly #database: Database
   readonly #materials: Materials
   readonly #exporting: Exporting
+  readonly #extracting: Extracting
   readonly #clock: Clock
-  readonly #cache: CoherentCache<Ring>
+  readonly #names: Reading<typeof keyNames>
+  readonly #caches: RingCaches
+  readonly #inventories: CoherentCache<Inventory>
 
   constructor(options: {
     database: Database
     materials: Materials
     exporting: Exporting
+    extracting: Extracting
+    settings: Settings
     clock: Clock
     limit: number
   }) {
     this.#database = options.database
     this.#materials = options.materials
     this.#exporting = options.exporting
+    this.#extracting = options.extracting
     this.#clock = options.clock
-    this.#cache = options.database.cache({
-      table: cacheTable,
-      limit: options.limit,
-      load: (q, id) => {
+    this.#names = options.database.unverified(keyNames)
+    const { database, settings, limit } = options
+    const named = <T>(read: (q: Reader, mount: string, name: string) => T) => {
+      return (q: Reader, id: string): T => {
         const [mount = '', name = ''] = id.split('/')
-        return readRing(this.#database, q, mount, name)
-      },
+        return read(q, mount, name)
+      }
+    }
+    const load = named((q, mount, name) => readRing(database, q, mount, name))
+    this.#caches = new RingCaches({ database, settings, shared: { table: cacheTable, limit, load } })
+    this.#inventories = database.cache({
+      table: cacheTable,
+      limit: inventoriesHeld,
+      load: named((q, mount, name) => readInventory(database, this.#materials, q, mount, name)),
     })
   }
 
   /** The ring as no acknowledged write has replaced it; synchronous when it is cached. */
   get(mount: Mount, name: string): MaybePromise<Ring | undefined> {
-    return this.#cache.get(cacheId(mount.uuid, name))
+    return after(this.#caches.of(mount), (cache) => cache.get(cacheId(mount.uuid, name)))
   }
 
   /** The ring as the database has it now. */
-  read(mount: Mount, name: string): Promise<Ring | undefined> {
-    return this.#database.snapshot((q) => readRing(this.#database, q, mount.uuid, name))
-  }
-
-  /** The ring and all its key parts by id, as they were at one moment. */
-  inventory(mount: Mount, name: string): Promise<{ ring: Ring; parts: ReadonlyMap<string, MaterialRow> } | undefined> {
+  read(mount: Pick<Mount, 'uuid'>, name: string): Promise<Ring | undefined> {
     return this.#database.snapshot(async (q) => {
       const ring = await readRing(this.#database, q, mount.uuid, name)
-      if (ring === undefined) return undefined
-      const partsOf = (part: Part) =>
-        allPages((after, limit) => this.#materials.list(q, { key: ring.key.id, part }, { after, limit }))
-      const parts = [...(await partsOf('key')), ...(await partsOf('hmac'))]
-      return { ring, parts: new Map(parts.map((row) => [row.id, row])) }
+      return ring && { ...ring, current: true }
     })
+  }
+
+  /** The ring and all its key parts by id, as they were at one moment that no acknowledged write has overtaken. */
+  inventory(mount: Mount, name: string): MaybePromise<Inventory | undefined> {
+    return this.#inventories.get(cacheId(mount.uuid, name))
   }
 
   /** At most `limit` names beyond `after`, in their order. */
   async names(mount: Mount, after: string, limit: number): Promise<string[]> {
     const rows = await this.#database.read((q) =>
-      this.#database.table(keysTable).list(q, { mount: mount.uuid }, { by: 'name', after, limit }),
+      this.#names.list(q, { mount: mount.uuid }, { by: 'name', after, limit }),
     )
     return rows.map((row) => row.name)
   }
 
-  /** Makes the key unless one of that name exists, which then stays as it is. */
-  async create(mount: Mount, wanted: Creation, createdBy: string): Promise<Ring> {
+  /**
+   * Makes the key unless one of that name exists, which then stays as it is.
+   * @param managed what its first version is, for keys of type managed_key
+   */
+  async create(mount: Mount, wanted: Creation, createdBy: string, managed?: ManagedDraft): Promise<Ring> {
     const existing = await this.get(mount, wanted.name)
     if (existing) return existing
     const row = newKey(mount, wanted, this.#clock.wall())
-    const drafts = await this.#prepare(row, createdBy)
+    const drafts = await this.prepare(row, createdBy, managed && { key: async () => managed.draft })
     return this.#database.transaction(async (tx) => {
       const found = await readRing(this.#database, tx, mount.uuid, wanted.name)
       if (found) return found
-      const key = await this.#database.table(keysTable).insert(tx, row)
-      return { key, versions: new Map([[1, await this.#addVersion(tx, key, 1, drafts)]]) }
+      const key = await this.#insert(tx, row)
+      return { key, versions: new Map([[1, await this.addVersion(tx, key, 1, drafts, factsOf(managed))]]) }
     })
   }
 
-  /** Adds a version and makes it the latest. @throws ApiError 400 when there is no such key, or it must not rotate */
-  async rotate(mount: Mount, name: string, createdBy: string): Promise<void> {
+  /**
+   * Stores a key that comes from elsewhere with its versions, all or nothing.
+   * @param replace throws unless the key of that name may be replaced
+   */
+  add(
+    row: New<typeof keysTable> & { readonly mount: string },
+    versions: readonly Arrival[],
+    replace: (key: KeyRow) => void,
+  ): Promise<void> {
+    return this.#database.transaction(async (tx) => {
+      const found = await readRing(this.#database, tx, row.mount, row.name)
+      if (found) {
+        replace(found.key)
+        await this.remove(tx, found)
+      }
+      const key = await this.#insert(tx, row)
+      for (const { version, drafts, facts } of versions) await this.addVersion(tx, key, version, drafts, facts)
+    })
+  }
+
+  #insert(tx: Transaction, row: New<typeof keysTable>): Promise<KeyRow> {
+    if (row.name.length > longestName) throw badRequest(`a key name has at most ${longestName} characters`)
+    const rotateAt = row.rotateAt ?? rotationDue(row, this.#clock.wall())
+    return this.#database.table(keysTable).insert(tx, { ...row, rotateAt })
+  }
+
+  /**
+   * Adds a version and makes it the latest.
+   * @param allowed asked of the key as it is, in the transaction; false leaves it so
+   * @param managed what the new version is, for keys of type managed_key and for them alone
+   * @throws ApiError 400 when there is no such key, or it must not rotate
+   */
+  async rotate(
+    mount: Pick<Mount, 'uuid'>,
+    name: string,
+    createdBy: string,
+    allowed: (tx: Transaction, key: KeyRow) => MaybePromise<boolean> = () => true,
+    managed?: ManagedDraft,
+  ): Promise<void> {
     for (let done = false; !done; ) {
-      const before = await this.get(mount, name)
+      const before = await this.read(mount, name)
       if (before === undefined) throw badRequest('key not found')
       // Looked at before the token works for nothing.
       rotated(name, before.key)
-      const drafts = await this.#prepare(before.key, createdBy)
+      if ((before.key.type === managedType) !== (managed !== undefined))
+        throw badRequest('the key is of another type by now')
+      const drafts = await this.prepare(before.key, createdBy, managed && { key: async () => managed.draft })
       done = await this.change(mount, name, 'key not found', async (tx, ring) => {
         // Another key by now, or one that may leave: the drafts were made for what it was.
-        if (ring.key.id !== before.key.id || ring.key.exportable !== before.key.exportable) return false
+        if (ring.key.id !== before.key.id || mayLeave(ring.key) !== mayLeave(before.key)) return false
+        if (!(await allowed(tx, ring.key))) return true
         const { key } = await this.update(tx, ring, rotated(name, ring.key))
-        await this.#addVersion(tx, key, key.latestVersion, drafts)
+        await this.addVersion(tx, key, key.latestVersion, drafts, factsOf(managed))
         return true
       })
     }
@@ -117,7 +177,7 @@ export class Rings {
    * @throws ApiError 400 `missing` when there is no such key
    */
   change<T>(
-    mount: Mount,
+    mount: Pick<Mount, 'uuid'>,
     name: string,
     missing: string,
     work: (tx: Transaction, ring: Ring) => Promise<T>,
@@ -141,26 +201,48 @@ export class Rings {
   ): Promise<void> {
     for (let done = false; !done; ) {
       const before = await this.get(mount, name)
-      const opened = before && decide(before.key).exportable ? await this.inventory(mount, name) : undefined
-      const releases = await this.#exporting.prepare([...(opened?.parts.values() ?? [])])
+      const opened = before && releases(decide(before.key)) ? await this.inventory(mount, name) : undefined
+      const released = await this.#exporting.prepare([...(opened?.parts.values() ?? [])])
       done = await this.change(mount, name, missing, async (tx, ring) => {
         const changes = decide(ring.key)
         const { id, latestVersion } = ring.key
         // Another key by now, or one with a version more: that one would stay where it may not leave.
         const same = opened?.ring.key.id === id && opened.ring.key.latestVersion === latestVersion
-        if (changes.exportable && !same) return false
-        if (changes.exportable) await this.#exporting.apply(tx, releases)
+        if (releases(changes) && !same) return false
+        if (releases(changes)) await this.#exporting.apply(tx, released)
         await this.update(tx, ring, changes)
         return true
       })
     }
   }
 
-  /** Writes changed attributes; the versions stay. */
+  /** Writes changed attributes, and with them when the key is to rotate by itself; the versions stay. */
   async update(tx: Transaction, ring: Ring, changes: Partial<KeyRow>): Promise<Ring> {
     if (Object.keys(changes).length === 0) return ring
-    tx.touch(cacheTable, cacheId(ring.key.mount, ring.key.name))
-    return { ...ring, key: await this.#database.table(keysTable).update(tx, ring.key, changes) }
+    this.touch(tx, ring.key)
+    const key = { ...ring.key, ...changes }
+    const latestAt = ring.versions.get(key.latestVersion)?.createdAt ?? this.#clock.wall()
+    const rotateAt = rotationDue(key, latestAt)
+    return { ...ring, key: await this.#database.table(keysTable).update(tx, ring.key, { ...changes, rotateAt }) }
+  }
+
+  /** Says that what a read of the key shows is replaced by this transaction. */
+  touch(tx: Transaction, { mount, name }: Pick<KeyRow, 'mount' | 'name'>): void {
+    tx.touch(cacheTable, cacheId(mount, name))
+  }
+
+  /**
+   * Removes the versions below `version` and their wrapped material, for ever.
+   * @throws ApiError 400 when there is no such key, or a minimum version is lower
+   */
+  async trim(mount: Mount, name: string, version: number): Promise<void> {
+    await this.change(mount, name, 'invalid key name', async (tx, ring) => {
+      const gone = [...ring.versions.keys()].filter((one) => one < version)
+      await this.update(tx, ring, trimmed(ring.key, version))
+      const { id: keyId } = ring.key
+      await this.#materials.removeOwned(tx, { key: keyId, below: version })
+      for (const one of gone) await this.#database.table(versionsTable).removeWhere(tx, { keyId, version: one })
+    })
   }
 
   /** Removes the key, its versions and their wrapped material. */
@@ -168,7 +250,7 @@ export class Rings {
     await this.#materials.removeOwned(tx, { key: key.id })
     await this.#database.table(versionsTable).removeWhere(tx, { keyId: key.id })
     await this.#database.table(keysTable).remove(tx, key)
-    tx.touch(cacheTable, cacheId(key.mount, key.name))
+    this.touch(tx, key)
   }
 
   /** Removes every key of a mount that is gone, some in each transaction: each of them ends with a wait for all workers. */
@@ -184,9 +266,10 @@ export class Rings {
     }
   }
 
-  /** Empties this worker's cache, of every mount. */
-  forget(): void {
-    this.#cache.clear()
+  /** This worker looks at the mount's cache size anew, and has nothing cached. */
+  reload(mount: Mount): void {
+    this.#caches.reload(mount)
+    this.#inventories.clear()
   }
 
   /** Whether the mount holds no key. */
@@ -194,35 +277,98 @@ export class Rings {
     return (await this.names(mount, '', 1)).length === 0
   }
 
-  /** Makes the parts of a version: the key and, unless it is one itself, its HMAC secret. */
-  async #prepare(of: Pick<KeyRow, 'type' | 'exportable' | 'keySize'>, createdBy: string): Promise<Drafts> {
-    const { exportable, keySize } = of
-    const algorithm = algorithmOf(of.type)
-    const part = { exportable, createdBy }
+  /**
+   * Makes the parts of a version: the key and, unless it is one itself, its HMAC secret.
+   * @param bring brings parts from elsewhere; those it leaves out are made
+   */
+  async prepare(of: Origin, createdBy: string, bring: Partial<Record<'key' | 'hmac', MakePart>> = {}): Promise<Drafts> {
+    const make: MakePart = (wanted) => this.#materials.prepare(wanted)
+    const { keySize, derived } = of
+    const part = { exportable: mayLeave(of), createdBy }
     const sizeBytes = keySize === 0 ? undefined : keySize
-    const key = await this.#materials.prepare({ ...part, algorithm: algorithm.name, part: 'key', sizeBytes })
-    if (algorithm.kind === 'hmac') return { key, hmac: undefined }
-    const secret = { ...part, algorithm: 'hmac', part: 'hmac', sizeBytes: hmacSecretBytes } as const
-    return { key, hmac: await this.#materials.prepare(secret) }
+    const key = await (bring.key ?? make)({ ...part, algorithm: of.type, part: 'key', sizeBytes, derived })
+    const prk = derived ? await this.#extracting.prepare(key, of.kdf as Kdf) : undefined
+    if (key.fields.algorithm === hmacType) return { key, prk, hmac: undefined }
+    const secret = { ...part, algorithm: hmacType, part: 'hmac', sizeBytes: hmacSecretBytes } as const
+    return { key, prk, hmac: await (bring.hmac ?? make)(secret) }
   }
 
-  async #addVersion(tx: Transaction, key: KeyRow, version: number, drafts: Drafts): Promise<Version> {
+  /** Puts a whole key in the place of a version's public half. */
+  async complete(tx: Transaction, ring: Ring, version: number, draft: Draft): Promise<void> {
+    const { id: key, mount } = ring.key
+    await this.#materials.removeOwned(tx, { key, version, part: 'key' })
+    const { id: material } = await this.#materials.insert(tx, draft, { mount, key, version })
+    await this.changeVersion(tx, ring, version, { material })
+  }
+
+  /** @throws Error when the ring has no such version */
+  async changeVersion(tx: Transaction, { key }: Ring, version: number, changes: VersionChanges): Promise<void> {
+    const versions = this.#database.table(versionsTable)
+    const row = await versions.find(tx, { keyId: key.id, version })
+    if (row === undefined) throw new Error(`key ${key.id} has no version ${version}`)
+    await versions.update(tx, row, changes)
+    this.touch(tx, key)
+  }
+
+  /** Stores a version in the transaction that makes it the key's. @param facts what it brings from elsewhere */
+  async addVersion(
+    tx: Transaction,
+    key: KeyRow,
+    version: number,
+    drafts: Drafts,
+    facts: VersionFacts = {},
+  ): Promise<VersionRow> {
     const owner = { mount: key.mount, key: key.id, version }
     const material = await this.#materials.insert(tx, drafts.key, owner)
     const hmac = drafts.hmac ? await this.#materials.insert(tx, drafts.hmac, owner) : null
+    const prk = drafts.prk ? await this.#materials.insert(tx, drafts.prk, owner) : null
     return this.#database.table(versionsTable).insert(tx, {
       mount: key.mount,
       keyId: key.id,
       version,
       material: material.id,
       hmacMaterial: hmac?.id ?? null,
-      convergentVersion: 0,
+      prkMaterial: prk?.id ?? null,
+      convergentVersion: convergenceOfNew(key),
       createdAt: this.#clock.wall(),
+      ...facts,
     })
   }
 }
 
-interface Drafts {
+/** Of a key, what its versions are made by. */
+type Origin = Pick<KeyRow, 'type' | 'exportable' | 'allowPlaintextBackup' | 'keySize' | 'derived' | 'kdf'>
+
+/** Whether a change needs what the key is made of under the KEK of what may leave. */
+const releases = (changes: Partial<KeyRow>): boolean =>
+  changes.exportable === true || changes.allowPlaintextBackup === true
+
+const hmacType = 'hmac'
+
+/** A version that lies in a token of somebody else, under a managed key of that uuid. */
+export interface ManagedDraft {
+  readonly id: string
+  readonly draft: Draft
+}
+const factsOf = (managed: ManagedDraft | undefined): VersionFacts => (managed ? { managedKey: managed.id } : {})
+
+type MakePart = (wanted: Specification) => Promise<Draft>
+export type VersionFacts = Partial<
+  Pick<VersionRow, 'convergentVersion' | 'createdAt' | 'certificateChain' | 'managedKey'>
+>
+
+type VersionChanges = Partial<Pick<VersionRow, 'material' | 'certificateChain'>>
+
+/** A version from elsewhere. */
+export interface Arrival {
+  readonly version: number
+  readonly drafts: Drafts
+  readonly facts?: VersionFacts
+}
+
+/** The parts of a version, made and not stored yet. */
+export interface Drafts {
   readonly key: Draft
+  readonly prk: Draft | undefined
   readonly hmac: Draft | undefined
 }

@@ -1,8 +1,10 @@
 import { badRequest } from '../../errors.ts'
 import { boolean, integer, raw, text } from '../../field.ts'
 import { hashes } from '../../keys/hashes.ts'
+import type { Material } from '../../keys/material.ts'
 import type { SaltLength } from '../../keys/pss.ts'
 import type { Scheme } from '../../keys/signer.ts'
+import type { TransitContext } from './context.ts'
 import type { Item } from './items.ts'
 
 /** What sign and verify both take. */
@@ -69,4 +71,14 @@ function readSaltLength(text: string): SaltLength {
   if (length < -1) throw badRequest(`salt length is invalid: ${text}`)
   if (length === 0) return 'auto'
   return length === -1 ? 'hash' : length
+}
+
+/** Warns of a key or hash that FIPS mode does not approve; Ed25519 takes no notice of the hash. */
+export function warnOfScheme(
+  { approval }: TransitContext,
+  { algorithm }: Material,
+  { hash }: Scheme,
+  warn: (text: string) => void,
+): void {
+  approval.warn(warn, algorithm, algorithm.kind === 'ed25519' ? undefined : hash)
 }

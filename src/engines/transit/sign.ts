@@ -3,13 +3,16 @@ import { after } from '../../after.ts'
 import { badRequest } from '../../errors.ts'
 import { integer } from '../../field.ts'
 import { type Data, type MaybePromise, route } from '../../route.ts'
-import { decodeInput } from './base64.ts'
+import { decodeInput, decodeOptional } from './base64.ts'
 import { answer } from './batch.ts'
 import type { TransitContext } from './context.ts'
+import { signDerived } from './derived.ts'
 import { type Item, readInputs } from './items.ts'
+import { signManaged } from './managed.ts'
+import { managedType } from './managedtype.ts'
 import type { Ring } from './readring.ts'
 import { versionToMake } from './ring.ts'
-import { readScheme, schemeFields, schemeReading } from './scheme.ts'
+import { readScheme, schemeFields, schemeReading, warnOfScheme } from './scheme.ts'
 import { tag } from './tagged.ts'
 import { withRing } from './withring.ts'
 
@@ -28,17 +31,32 @@ function signOne(
   ring: Ring,
   input: Item<typeof reading.shape>,
   urlHash: string | undefined,
+  warn: (text: string) => void,
 ): MaybePromise<Data> {
   if (input.input === undefined) throw badRequest('missing input')
   const scheme = readScheme(input, urlHash)
   const message = decodeInput(input.input)
-  const { version, material } = versionToMake(ring, input.key_version ?? 0, 'signing')
-  return after(context.material(material), (key) =>
-    after(context.signer.sign(key, message, scheme), (signature) => ({
-      key_version: version,
-      signature: tag(version, signature.toString(scheme.marshaling === 'jws' ? 'base64url' : 'base64')),
-    })),
-  )
+  const version = versionToMake(ring, input.key_version ?? 0, 'signing')
+  const derivation = decodeOptional('context', input.context)
+  const shown = (signature: Buffer): Data => ({
+    key_version: version.version,
+    signature: tag(version.version, signature.toString(scheme.marshaling === 'jws' ? 'base64url' : 'base64')),
+  })
+  if (ring.key.derived) {
+    return after(signDerived({ context, ring, version, warn }, derivation, message), ({ signature, point }) => {
+      const key = point.toString('base64')
+      // The reference's spelling, and everybody else's.
+      return { ...shown(signature), publickey: key, public_key: key }
+    })
+  }
+  if (ring.key.type === managedType) {
+    const chosen = Boolean(input.signature_algorithm)
+    return after(signManaged({ context, ring, version, warn }, message, scheme, chosen), shown)
+  }
+  return after(context.material(version.material), (key) => {
+    warnOfScheme(context, key, scheme, warn)
+    return after(context.signer.sign(key, message, scheme), shown)
+  })
 }
 
 const signRoute = (path: string) =>
@@ -53,8 +71,8 @@ const signRoute = (path: string) =>
     run(call) {
       const inputs = readInputs(call.body, reading)
       return withRing(call, 'signing key not found', (ring) =>
-        answer(call, inputs, { partialStatus: 200, failedItem: { key_version: 0 } }, (input) =>
-          signOne(call.context, ring, input, call.params.hash_algorithm),
+        answer(call, inputs, { partialStatus: 200, failedItem: { key_version: 0 } }, (input, warn) =>
+          signOne(call.context, ring, input, call.params.hash_algorithm, warn),
         ),
       )
     },

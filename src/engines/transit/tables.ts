@@ -33,10 +33,30 @@ export const keysTable = defineTable(
     backupInfo: column.json<CopyInfo>().nullable(),
     restoreInfo: column.json<CopyInfo>().nullable(),
     createdAt: column.integer(),
+    /** When it is to rotate by itself, in milliseconds: what the job finds it by. */
+    rotateAt: column.integer().nullable(),
   },
   { sealed: true },
 )
 export type KeyRow = Row<typeof keysTable>
+
+/** Names as they are listed: unverified, from an index alone. What a name stands for is verified when it is used. */
+export const keyNames = defineTable('transit_keys', { mount: column.text(), name: column.text() }, { sealed: false })
+
+/** As much of key rows as finds those that are to rotate by themselves; nothing is decided by it. */
+export const dueKeys = defineTable(
+  'transit_keys',
+  { mount: column.text(), name: column.text(), rotateAt: column.text() },
+  { sealed: false },
+)
+
+/** The settings of a mount: one row each, made with the mount. */
+export const settingsTable = defineTable(
+  'transit_config',
+  { disableUpsert: column.boolean(), cacheSize: column.integer() },
+  { sealed: true },
+)
+export type SettingsRow = Row<typeof settingsTable>
 
 /** One row per key version; the material itself lies in the table of keys/. */
 export const versionsTable = defineTable(
@@ -55,3 +75,4 @@ export const versionsTable = defineTable(
   },
   { sealed: true },
 )
+export type VersionRow = Row<typeof versionsTable>

@@ -5,14 +5,17 @@ import { badRequest } from '../../errors.ts'
 import { text } from '../../field.ts'
 import { verify as verifySignature } from '../../keys/verify.ts'
 import { type MaybePromise, route } from '../../route.ts'
-import { decodeBase64, decodeInput } from './base64.ts'
+import { decodeBase64, decodeInput, decodeOptional } from './base64.ts'
 import { answer } from './batch.ts'
 import type { TransitContext } from './context.ts'
+import { verifyDerived } from './derived.ts'
 import { macOf } from './hmac.ts'
 import { type Inputs, type Item, readInputs } from './items.ts'
+import { verifyManaged } from './managed.ts'
+import { managedType } from './managedtype.ts'
 import type { Ring } from './readring.ts'
 import { versionToUse } from './ring.ts'
-import { hashNameOf, readScheme, schemeFields, schemeReading } from './scheme.ts'
+import { hashNameOf, readScheme, schemeFields, schemeReading, warnOfScheme } from './scheme.ts'
 import { untag } from './tagged.ts'
 import { withRing } from './withring.ts'
 
@@ -62,12 +65,13 @@ function verifyOne(
   kind: Kind,
   input: Input,
   urlHash: string | undefined,
+  warn: (text: string) => void,
 ): MaybePromise<boolean> {
   if (input.input === undefined) throw badRequest('missing input')
   const message = decodeInput(input.input)
   return kind === 'signature'
-    ? checkSignature(context, ring, input, urlHash, message)
-    : checkHmac(context, ring, input, urlHash, message)
+    ? checkSignature(context, ring, input, urlHash, message, warn)
+    : checkHmac(context, ring, input, urlHash, message, warn)
 }
 
 function checkSignature(
@@ -76,12 +80,24 @@ function checkSignature(
   input: Input,
   urlHash: string | undefined,
   message: Buffer,
+  warn: (text: string) => void,
 ): MaybePromise<boolean> {
   const scheme = readScheme(input, urlHash)
   const { version, payload } = untag(input.signature ?? '', 'signature')
-  const { material } = versionToUse(ring, version, 'signature')
+  const found = versionToUse(ring, version, 'signature')
   const signature = decodeSignature(payload, scheme.marshaling)
-  return after(context.material(material), (key) => verifySignature(key, message, signature, scheme))
+  const derivation = decodeOptional('context', input.context)
+  if (ring.key.derived) {
+    return verifyDerived({ context, ring, version: found, warn }, derivation, message, signature)
+  }
+  if (ring.key.type === managedType) {
+    const chosen = Boolean(input.signature_algorithm)
+    return verifyManaged({ context, ring, version: found, warn }, message, signature, scheme, chosen)
+  }
+  return after(context.material(found.material), (key) => {
+    warnOfScheme(context, key, scheme, warn)
+    return verifySignature(key, message, signature, scheme)
+  })
 }
 
 function decodeSignature(payload: string, marshaling: 'asn1' | 'jws'): Buffer {
@@ -97,12 +113,13 @@ function checkHmac(
   input: Input,
   urlHash: string | undefined,
   message: Buffer,
+  warn: (text: string) => void,
 ): MaybePromise<boolean> {
   const { version: number, payload } = untag(input.hmac ?? '', 'HMAC')
   const version = versionToUse(ring, number, 'HMAC')
   const given = decodeBase64(payload, (fault) => `unable to decode verification HMAC as base64: ${fault}`)
   return after(
-    macOf(context, version, hashNameOf(input, urlHash), message),
+    macOf(context, version, hashNameOf(input, urlHash), message, warn),
     (mac) => given.length === mac.length && timingSafeEqual(given, mac),
   )
 }
@@ -126,8 +143,8 @@ const verifyRoute = (path: string) =>
       const shown = (valid: boolean) => (valid || kind === 'signature' || !inputs.batch ? { valid } : {})
       const rules = { partialStatus: 200, failedItem: kind === 'signature' ? { valid: false } : {} } as const
       return withRing(call, missingKey[kind], (ring) =>
-        answer(call, inputs, rules, (input) =>
-          after(verifyOne(context, ring, kind, input, params.hash_algorithm), shown),
+        answer(call, inputs, rules, (input, warn) =>
+          after(verifyOne(context, ring, kind, input, params.hash_algorithm, warn), shown),
         ),
       )
     },

@@ -3,6 +3,7 @@ import { ApiError, badRequest } from '../../errors.ts'
 import type { MaybePromise, Mount } from '../../route.ts'
 import type { TransitContext } from './context.ts'
 import type { Ring } from './readring.ts'
+import { refuseSoftDeleted, VersionAhead } from './ring.ts'
 
 /** Of a call, what says which key is meant. */
 interface Addressed {
@@ -20,16 +21,18 @@ export function withRing<T>(call: Addressed, missing: string, work: Work<T>): Ma
 }
 
 /**
- * Works with a ring. Between the look at it and the use of its material the key may be deleted, so that the work meets a fault;
- * then it is done again with what there is now. It must leave nothing behind.
+ * Works with a ring. Between the look at it and the use of its material the key may be deleted or trimmed, so that the work meets a
+ * fault, or another worker may have rotated it; then it is done again with what there is now. It must leave nothing behind.
  */
 export function attempt<T>(call: Addressed, ring: Ring | undefined, missing: string, work: Work<T>): MaybePromise<T> {
   if (ring === undefined) throw badRequest(missing)
+  refuseSoftDeleted(ring.key)
   const again = async (error: unknown): Promise<T> => {
     if (error instanceof ApiError) throw error
     // Not from the cache, which may serve the old ring until the writer is answered.
     const now = await call.context.rings.read(call.mount, call.params.name ?? '')
-    if (now?.key.id === ring.key.id && now.key.rev === ring.key.rev) throw error
+    const same = now?.key.id === ring.key.id && now.key.rev === ring.key.rev
+    if (same && !(error instanceof VersionAhead)) throw error
     return attempt(call, now, missing, work)
   }
   try {

@@ -135,8 +135,7 @@ describe('creation is refused', () => {
       'convergent encryption not supported for keys of type ed25519',
     ],
     [{ auto_rotate_period: 3599 }, 'auto rotate period must be 0 to disable or at least an hour'],
-    [{ derived: true }, 'derived keys are not available yet'],
-    [{ type: 'managed_key', managed_key_name: 'x' }, 'key type managed_key is not available yet'],
+    [{ type: 'managed_key', managed_key_name: 'x' }, 'managed key "x" does not exist'],
   ])('with %j: %s', async (body, text) => {
     const name = fresh('k')
     expectRefused(await create(name, body), 400, text)

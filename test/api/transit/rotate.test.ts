@@ -70,10 +70,10 @@ describe('rotating', () => {
     }
   })
 
-  test('is refused where there is no key, and for managed keys, which are not built', async () => {
+  test('is refused where there is no key, and with a managed key for a key of another type', async () => {
     expectRefused(await rotate('nokey'), 400, 'key not found')
     const reply = await rotate(await node.key(), { managed_key_name: 'x' })
-    expectRefused(reply, 400, 'managed keys are not available yet')
+    expectRefused(reply, 400, 'managed_key_name and managed_key_id are for keys of type managed_key')
   })
 })
 

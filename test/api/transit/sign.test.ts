@@ -49,6 +49,28 @@ describe('signing', () => {
     expect(verify('sha384', message, await keyOf('ecdsa-p256'), bytes)).toBe(true)
   })
 
+  test.each([0, 1, 20, 32, 48, 100])('with ECDSA takes a digest of any length: %i bytes', async (length) => {
+    const input = base64(Buffer.alloc(length, 9))
+    for (const type of ['ecdsa-p256', 'ecdsa-p384', 'ecdsa-p521']) {
+      for (const marshaling_algorithm of ['asn1', 'jws']) {
+        const how = { input, prehashed: true, marshaling_algorithm }
+        const made = await signature(type, how)
+        const verified = (body: Record<string, unknown>) => node.root.post(`transit/verify/${names[type]}`, body)
+        expectData(await verified({ ...how, signature: made }), { valid: true })
+        const other = base64(Buffer.concat([Buffer.from([1]), Buffer.alloc(Math.max(0, length - 1), 9)]))
+        expectData(await verified({ ...how, input: other, signature: made }), { valid: false })
+      }
+    }
+  })
+
+  test('with hash none and ECDSA or Ed25519 is over the input as it is', async () => {
+    const none = { hash_algorithm: 'none', prehashed: true, signature_algorithm: 'pkcs1v15' }
+    const input = base64(createHash('sha256').update(message).digest())
+    const ec = bytesOf(await signature('ecdsa-p256', { ...none, input }))
+    expect(verify('sha256', message, await keyOf('ecdsa-p256'), ec)).toBe(true)
+    expect(verify(null, message, await keyOf('ed25519'), bytesOf(await signature('ed25519', none)))).toBe(true)
+  })
+
   test('with Ed25519 is over the input, whatever hash or prehashed say', async () => {
     const first = await signature('ed25519')
     const key = await keyOf('ed25519')
@@ -111,6 +133,11 @@ describe('signing is refused', () => {
     [{ key_version: -1 }, 'requested version for signing is negative'],
   ])('with %j: %s', async (body, text) => {
     expectRefused(await sign('ecdsa-p256', body), 400, text)
+  })
+
+  test('with a hash of the URL that is none', async () => {
+    expectRefused(await sign('ecdsa-p256', {}, '/sha9'), 400, 'invalid hash algorithm "sha9"')
+    expectRefused(await sign('ecdsa-p256', { hash_algorithm: 'sha2-256' }, '/none'), 400, none)
   })
 
   test.each(['aes256-gcm96', 'hmac'])('by a key of type %s', async (type) => {

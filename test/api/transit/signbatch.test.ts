@@ -61,6 +61,23 @@ describe('a batch of signatures', () => {
     })
   })
 
+  test('signs each item with the version it names, and refuses the versions that may not sign', async () => {
+    const name = await node.key({ type: 'ecdsa-p256' })
+    for (let version = 2; version <= 3; version++) await node.root.post(`transit/keys/${name}/rotate`)
+    await node.root.post(`transit/keys/${name}/config`, { min_encryption_version: 2 })
+    const batch_input = [0, 1, 2, 3, 4, -1].map((key_version) => ({ input: hello, key_version }))
+    const reply = await post('sign', name, { batch_input: [...batch_input, { input: hello }], key_version: 2 })
+    expect(results(reply.body).map(({ key_version, error }) => error ?? key_version)).toEqual([
+      3,
+      'requested version for signing is less than the minimum encryption key version',
+      2,
+      3,
+      'requested version for signing is higher than the latest key version',
+      'requested version for signing is negative',
+      2,
+    ])
+  })
+
   test('takes booleans as words and numbers as text, and refuses other types whole', async () => {
     const good = await post('sign', ec, { batch_input: [{ input: hello, prehashed: 'true', reference: 7 }] })
     expectData(good, { batch_results: [{ key_version: 1, signature: tagged, reference: '7' }] })
@@ -115,6 +132,25 @@ describe('a batch to verify', () => {
     [[], 'missing batch input to process'],
   ])('%j is refused whole: %s', async (batch_input, text) => {
     expectRefused(await post('verify', ec, { batch_input }), 400, text)
+  })
+})
+
+test('a batch of HMACs verifies each item with its own hash', async () => {
+  const algorithms = ['sha2-224', 'sha2-512', 'sha3-384', 'sha1']
+  const items = []
+  for (const algorithm of algorithms) {
+    items.push({
+      input: hello,
+      algorithm,
+      hmac: (await post('hmac', ec, { input: hello, algorithm })).string('data.hmac'),
+    })
+  }
+  expectData(await post('verify', ec, { batch_input: items }), {
+    batch_results: Array(4).fill({ valid: true, reference: '' }),
+  })
+  const unnamed = items.map(({ input, hmac }) => ({ input, hmac }))
+  expectData(await post('verify', ec, { batch_input: unnamed, hash_algorithm: 'sha2-512' }), {
+    batch_results: [false, true, false, false].map((valid) => (valid ? { valid, reference: '' } : { reference: '' })),
   })
 })
 

@@ -1,0 +1,77 @@
+import { Type } from 'typebox'
+import { badRequest } from '../../errors.ts'
+import type { KeyBytes } from '../../keys/importing.ts'
+import { describe, Material } from '../../keys/material.ts'
+import { writePkcs8 } from '../../keys/pair.ts'
+import { type Call, type Data, route } from '../../route.ts'
+import type { TransitContext } from './context.ts'
+import { type CopiedVersion, type Copy, wipeCopy } from './copy.ts'
+import { type Histories, writeOwnBlob } from './ownblob.ts'
+import type { Inventory } from './readring.ts'
+import { refuseSoftDeleted } from './ring.ts'
+
+const nothing = Type.Object({})
+
+async function backUp({ context, mount, params }: Call<TransitContext, typeof nothing>): Promise<Data> {
+  const { name = '' } = params
+  const missing = `key "${name}" not found`
+  const found = await context.rings.inventory(mount, name)
+  if (found === undefined) throw badRequest(missing)
+  const { key } = found.ring
+  refuseSoftDeleted(key)
+  if (!key.allowPlaintextBackup) throw badRequest('plaintext backup is disallowed on the policy')
+  const { copy, histories } = await copyOf(context, found)
+  const backup = writeOwnBlob(copy, histories)
+  wipeCopy(copy)
+  const backupInfo = { time: new Date(context.clock.wall()).toISOString(), version: key.latestVersion }
+  await context.rings.change(mount, name, missing, async (tx, ring) => {
+    if (ring.key.id === key.id) await context.rings.update(tx, ring, { backupInfo })
+  })
+  return { backup }
+}
+
+/** @throws ApiError 400 for keys that lie in an HSM of somebody else */
+async function copyOf(
+  context: TransitContext,
+  { ring, parts }: Inventory,
+): Promise<{ copy: Copy; histories: Histories }> {
+  const materialOf = (id: string): Material => {
+    const row = parts.get(id)
+    if (row === undefined) throw new Error(`key ${ring.key.id} names a part that is not there`)
+    return new Material(row)
+  }
+  const histories = new Map<number, Record<string, unknown>>()
+  const versions: CopiedVersion[] = []
+  for (const one of ring.versions.values()) {
+    if (one.managedKey !== null) {
+      throw badRequest(`version ${one.version} is a managed key, which stays in its HSM: it cannot be backed up`)
+    }
+    const { version, createdAt, convergentVersion, certificateChain } = one
+    const material = materialOf(one.material)
+    const key = await bytesOf(context, material)
+    const secret = one.hmacMaterial === null ? undefined : await bytesOf(context, materialOf(one.hmacMaterial))
+    histories.set(version, describe(material.row))
+    versions.push({ version, createdAt, convergentVersion, certificateChain, key, hmac: secret?.bytes })
+  }
+  return { copy: { key: ring.key, versions }, histories }
+}
+
+async function bytesOf(context: TransitContext, material: Material): Promise<KeyBytes> {
+  if (!material.complete) {
+    return { kind: 'public', bytes: material.publicKey.export({ format: 'der', type: 'spki' }) }
+  }
+  return context.leaving.open(material, (opened): KeyBytes => {
+    if (opened.kind === 'secret') return { kind: 'secret', bytes: Buffer.from(opened.secret) }
+    return { kind: 'pair', bytes: writePkcs8(opened.pair) }
+  })
+}
+
+export const backupRoute = route<TransitContext, typeof nothing>({
+  method: 'GET',
+  path: 'backup/:name',
+  access: 'token',
+  about: 'Hands out a key whole, in clear: its settings, every version, and their HMAC secrets.',
+  body: nothing,
+  danger: 'custody',
+  run: backUp,
+})

@@ -1,0 +1,79 @@
+/**
+ * The little of DER (X.690) that private keys need: elements with one-byte tags and definite, minimal lengths. Reading answers views
+ * and writing fresh buffers, so that whoever holds a private key can wipe what held it.
+ */
+export interface Element {
+  readonly tag: number
+  readonly contents: Buffer
+}
+
+export const TAG = { INTEGER: 0x02, BITS: 0x03, OCTETS: 0x04, NULL: 0x05, OID: 0x06, SEQUENCE: 0x30 } as const
+
+/** The bytes are not DER, or not of the shape that was asked for. Never says what they are. */
+export class NotDer extends Error {}
+
+/** The elements that lie side by side in `bytes`; nothing may be left over. @throws NotDer */
+export function readAll(bytes: Buffer): readonly Element[] {
+  const elements: Element[] = []
+  for (let rest = bytes; rest.length > 0; ) {
+    const { element, length } = first(rest)
+    elements.push(element)
+    rest = rest.subarray(length)
+  }
+  return elements
+}
+
+/** The one element that `bytes` are. @throws NotDer */
+export function readOne(bytes: Buffer, tag: number): Buffer {
+  const [element, ...more] = readAll(bytes)
+  if (more.length > 0) throw new NotDer('more than one element')
+  return expect(element, tag)
+}
+
+/** The element that `bytes` begin with, head included; tokens fill private keys up with zeros. @throws NotDer */
+export const readFirst = (bytes: Buffer): Buffer => bytes.subarray(0, first(bytes).length)
+
+/** @throws NotDer when there is no element, or one of another tag */
+export function expect(element: Element | undefined, tag: number): Buffer {
+  if (element?.tag !== tag) throw new NotDer('an element of another kind was expected')
+  return element.contents
+}
+
+/** The magnitude of a positive INTEGER, without leading zeros. @throws NotDer */
+export function readNumber(element: Element | undefined): Buffer {
+  const contents = expect(element, TAG.INTEGER)
+  const [high, next] = contents
+  if (high === undefined || high > 0x7f) throw new NotDer('a positive number was expected')
+  if (high !== 0) return contents
+  if (next !== undefined && next < 0x80) throw new NotDer('a number is longer than it need be')
+  return contents.subarray(1)
+}
+
+/** One element around the given contents. */
+export function write(tag: number, ...contents: readonly Uint8Array[]): Buffer {
+  const length = contents.reduce((sum, part) => sum + part.length, 0)
+  const head = length < 0x80 ? [length] : [0x80 + lengthBytes(length).length, ...lengthBytes(length)]
+  return Buffer.concat([Buffer.from([tag, ...head]), ...contents])
+}
+
+/** An INTEGER out of its magnitude; empty is zero. */
+export const writeNumber = (magnitude: Uint8Array): Buffer =>
+  write(TAG.INTEGER, (magnitude[0] ?? 0x80) > 0x7f ? Buffer.concat([Buffer.alloc(1), magnitude]) : magnitude)
+
+function first(bytes: Buffer): { element: Element; length: number } {
+  const [tag, short] = bytes
+  if (tag === undefined || short === undefined || (tag & 0x1f) === 0x1f) throw new NotDer('no element')
+  const more = short > 0x80 ? short - 0x80 : 0
+  if (short === 0x80 || more > 4 || bytes.length < 2 + more) throw new NotDer('a length of no known form')
+  const size = more === 0 ? short : bytes.readUIntBE(2, more)
+  const start = 2 + more
+  if (more > 0 && (size < 0x80 || bytes[2] === 0)) throw new NotDer('a length is longer than it need be')
+  if (bytes.length < start + size) throw new NotDer('an element is cut short')
+  return { element: { tag, contents: bytes.subarray(start, start + size) }, length: start + size }
+}
+
+function lengthBytes(length: number): number[] {
+  const bytes: number[] = []
+  for (let rest = length; rest > 0; rest = Math.floor(rest / 256)) bytes.unshift(rest % 256)
+  return bytes
+}

@@ -1,0 +1,78 @@
+import { badRequest } from '../../errors.ts'
+import type { Guests } from './guests.ts'
+import type { ManagedKeys } from './keys.ts'
+import type { Pins } from './pins.ts'
+import type { Entry, Registry } from './registry.ts'
+import { settle, type Wanted } from './settings.ts'
+
+/** What may stand for a PIN in what was read here and is written back: it changes nothing. */
+export const redacted = 'redacted'
+
+/** What operators do with managed keys: each change of a PIN is tried on the token, once, before it is stored. */
+export class ManagedAdministration {
+  readonly #registry: Registry
+  readonly #guests: Guests
+  readonly #pins: Pins
+  readonly #keys: ManagedKeys
+
+  constructor(options: { registry: Registry; guests: Guests; pins: Pins; keys: ManagedKeys }) {
+    this.#registry = options.registry
+    this.#guests = options.guests
+    this.#pins = options.pins
+    this.#keys = options.keys
+  }
+
+  /**
+   * Creates a managed key, or changes what the request names.
+   * @throws ApiError 400 naming the field, the rule, or the token's refusal; 503 when the token does not answer
+   */
+  async write(name: string, wanted: Wanted, createdBy: string): Promise<void> {
+    for (let done = false; !done; ) {
+      const before = await this.#registry.named(name)
+      const settings = settle(before?.row, wanted)
+      this.#guests.library(settings.library)
+      const pin = wanted.pin === redacted ? undefined : wanted.pin || undefined
+      if (pin === undefined && before === undefined) throw badRequest('pin is required')
+      // A stored PIN goes to no other token than the one it was given for.
+      if (pin === undefined && before !== undefined && placeOf(before.row) !== placeOf(settings)) {
+        throw badRequest('library, slot and token_label are changed together with pin')
+      }
+      if (pin !== undefined) await this.#admit(name, before, settings, pin)
+      const draft = pin === undefined ? undefined : await this.#pins.seal(pin, createdBy)
+      done = await this.#registry.write(name, before?.row, settings, draft)
+    }
+  }
+
+  read(name: string): Promise<Entry | undefined> {
+    return this.#registry.named(name)
+  }
+
+  names(): Promise<string[]> {
+    return this.#registry.names()
+  }
+
+  remove(name: string): Promise<void> {
+    return this.#registry.remove(name)
+  }
+
+  /** @throws ApiError 400 when the key does not sign as it should */
+  test(entry: Entry, hashName: string): Promise<void> {
+    return this.#keys.test(entry, hashName)
+  }
+
+  async #admit(
+    name: string,
+    before: Entry | undefined,
+    settings: ReturnType<typeof settle>,
+    pin: string,
+  ): Promise<void> {
+    const stored = before?.row.pinRefused === true && placeOf(before.row) === placeOf(settings)
+    if (stored && before !== undefined && (await this.#pins.open(before.pin)) === pin) {
+      throw badRequest('the token refused this PIN before; nothing was tried')
+    }
+    await this.#keys.admit({ ...settings, name }, pin)
+  }
+}
+
+const placeOf = ({ library, slot, tokenLabel }: { library: string; slot: number | null; tokenLabel: string | null }) =>
+  JSON.stringify([library, slot, tokenLabel])

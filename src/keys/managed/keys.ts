@@ -1,0 +1,229 @@
+import { LRUCache } from 'lru-cache'
+import { after } from '../../after.ts'
+import type { Clock } from '../../clock.ts'
+import { ApiError, badRequest, unavailable } from '../../errors.ts'
+import { PinRefused } from '../../hsm/faults.ts'
+import type { Hsm } from '../../hsm/hsm.ts'
+import type { MaybePromise, Mount } from '../../route.ts'
+import type { Database } from '../../store/database.ts'
+import type { Approval } from '../approval.ts'
+import type { Blobs } from '../blobs.ts'
+import { hashOf } from '../hashes.ts'
+import type { Material } from '../material.ts'
+import type { Draft } from '../materials.ts'
+import type { Scheme } from '../signer.ts'
+import { verify } from '../verify.ts'
+import type { Message } from './cipher.ts'
+import { generate } from './generate.ts'
+import type { Guests, Place } from './guests.ts'
+import { locate } from './locate.ts'
+import { type ManagedUsage, mechanismOf } from './mechanism.ts'
+import { changed, Opened } from './opened.ts'
+import type { Pins } from './pins.ts'
+import type { Entry, Registry } from './registry.ts'
+import type { ManagedRow } from './table.ts'
+
+export interface ManagedKeysOptions {
+  readonly database: Database
+  readonly registry: Registry
+  readonly guests: Guests
+  readonly pins: Pins
+  readonly blobs: Blobs
+  readonly approval: Approval
+  readonly clock: Clock
+  readonly strict: boolean
+  /** The mount of a uuid: what it is tuned to says which managed keys it may use. */
+  mount(uuid: string): MaybePromise<Mount | undefined>
+}
+
+/** Which managed key: by name or uuid. */
+export interface Reference {
+  readonly name?: string | undefined
+  readonly id?: string | undefined
+}
+
+/** A managed key that a version of a mount's key uses, and what the key was when the version was made. */
+export interface Use {
+  /** Uuids. */
+  readonly mount: string
+  readonly managedKey: string
+  readonly pinned: Material
+}
+
+const generateSeconds = 60
+
+/** Keys that lie in tokens of others, for whoever the rules of each let use it. */
+export class ManagedKeys {
+  readonly #options: ManagedKeysOptions
+  readonly #opened = new LRUCache<string, Opened>({ max: 1000 })
+  #making: Promise<unknown> = Promise.resolve()
+
+  constructor(options: ManagedKeysOptions) {
+    this.#options = options
+  }
+
+  /**
+   * What a new version of a mount's key needs to use a managed key; makes the key in its token where that is allowed.
+   * @throws ApiError 400 or 403 naming the rule; 503 while the token is away
+   */
+  async prepare(mount: string, { name, id }: Reference, createdBy: string): Promise<{ id: string; draft: Draft }> {
+    const { registry, approval, clock } = this.#options
+    const entry = await (id ? registry.get(id.toLowerCase()) : registry.named((name ?? '').toLowerCase()))
+    const { row } = entry ?? {}
+    if (entry === undefined || row === undefined) throw badRequest(`managed key "${id || name}" does not exist`)
+    if (name && name.toLowerCase() !== row.name) throw badRequest('managed_key_name and managed_key_id name two keys')
+    await this.#allow(row, mount)
+    const opened = await this.#open(entry, true)
+    approval.checkNew(opened.material.algorithm)
+    await opened.prove(schemeOf(opened, 'sha2-256'))
+    const { owner, version, rev, epoch, ...fields } = opened.material.row
+    return { id: row.id, draft: { intent: undefined, fields: { ...fields, createdBy, createdAt: clock.wall() } } }
+  }
+
+  /** @param chosen whether the caller named the padding: else it is the mechanism's @throws ApiError 400 */
+  sign(use: Use, input: Uint8Array, scheme: Scheme, chosen: boolean): MaybePromise<Buffer> {
+    return after(this.#use(use, 'sign'), (opened) => opened.sign(input, fitted(opened.row, scheme, chosen)))
+  }
+
+  /** Public work on the host, by the public key that the version pins: it needs no token. */
+  verify(use: Use, input: Uint8Array, signature: Uint8Array, scheme: Scheme, chosen: boolean): MaybePromise<boolean> {
+    return after(this.#entry(use, 'verify'), ({ row }) =>
+      verify(use.pinned, input, signature, fitted(row, scheme, chosen)),
+    )
+  }
+
+  /** @throws ApiError 400 for a mechanism that does not encrypt, or an IV of another length than it wants */
+  encrypt(use: Use, message: Message): MaybePromise<Buffer> {
+    return after(this.#use(use, 'encrypt'), (opened) => opened.encrypt(message))
+  }
+
+  decrypt(use: Use, message: Message): MaybePromise<Buffer> {
+    return after(this.#use(use, 'decrypt'), (opened) => opened.decrypt(message))
+  }
+
+  /** Signs random data and verifies it; makes the key where that is allowed. @throws ApiError 400 saying what is wrong */
+  async test(entry: Entry, hashName: string): Promise<void> {
+    mayUse(entry.row, 'sign')
+    const opened = await this.#open(entry, true)
+    await opened.prove(schemeOf(opened, hashName))
+  }
+
+  /** Logs in with a PIN that is not stored yet, and looks at the key. @throws ApiError 400 for whatever must not be stored */
+  async admit(row: Pick<ManagedRow, 'name' | 'keyLabel' | 'keyId' | 'mechanism'> & Place, pin: string): Promise<void> {
+    let hsm: Hsm
+    try {
+      hsm = await this.#options.guests.open(row, pin)
+    } catch (error) {
+      throw error instanceof PinRefused ? badRequest(`${error.message}; it is not tried again`) : error
+    }
+    const found = await locate(hsm, row, this.#options.strict)
+    if (found === undefined && row.keyId !== '') throw badRequest(`the token has no key with id ${row.keyId}`)
+  }
+
+  #entry({ mount, managedKey }: Use, usage: ManagedUsage): MaybePromise<Entry> {
+    return after(this.#options.registry.get(managedKey), (entry) => {
+      if (entry === undefined) throw badRequest('the managed key of this version was deleted')
+      mayUse(entry.row, usage)
+      return after(this.#allow(entry.row, mount), () => entry)
+    })
+  }
+
+  #use(use: Use, usage: ManagedUsage): MaybePromise<Opened> {
+    return after(this.#entry(use, usage), (entry) =>
+      after(this.#open(entry, false), (opened) => {
+        if (!opened.is(use.pinned)) throw changed(entry.row.name)
+        return opened
+      }),
+    )
+  }
+
+  /** @throws ApiError 403 unless the key is for every mount, or the mount lists it */
+  #allow(row: ManagedRow, mount: string): MaybePromise<void> {
+    if (row.anyMount) return
+    return after(this.#options.mount(mount), (found) => {
+      const listed = found?.config.allowed_managed_keys
+      if (Array.isArray(listed) && listed.some((name) => String(name).toLowerCase() === row.name)) return
+      throw new ApiError(
+        403,
+        `managed key "${row.name}" is not for this mount: set any_mount on it, or list it in the mount's allowed_managed_keys`,
+      )
+    })
+  }
+
+  #open(entry: Entry, make: boolean): MaybePromise<Opened> {
+    const { row } = entry
+    const known = this.#opened.get(row.id)
+    if (known?.row.rev === row.rev && known.hsm === this.#options.guests.peek(row)) return known
+    return this.#load(entry, make)
+  }
+
+  async #load(entry: Entry, make: boolean): Promise<Opened> {
+    const { row } = entry
+    const { blobs, approval, clock, strict } = this.#options
+    const hsm = await this.#enter(entry)
+    if (make && (await locate(hsm, row, strict)) === undefined) await this.#make(hsm, row)
+    const find = async () => {
+      const found = await locate(hsm, row, strict)
+      if (found === undefined) throw badRequest(`managed key "${row.name}": the token has no such key`)
+      return found
+    }
+    const options = { hsm, row, found: await find(), blobs, approval, now: clock.wall(), locate: find }
+    const opened = await Opened.of(options)
+    this.#opened.set(row.id, opened)
+    return opened
+  }
+
+  async #enter(entry: Entry): Promise<Hsm> {
+    const { guests, pins, registry } = this.#options
+    const { row, pin } = entry
+    const refused = `managed key "${row.name}": the token refused its PIN, which is not tried again until it is changed`
+    if (row.pinRefused) throw unavailable(refused)
+    try {
+      return await guests.open(row, await pins.open(pin))
+    } catch (error) {
+      if (!(error instanceof PinRefused)) throw error
+      if (error.reason === 'locked') throw unavailable(`managed key "${row.name}": ${error.message}`)
+      await registry.refused(entry)
+      throw unavailable(refused)
+    }
+  }
+
+  /** One at a time, over all workers: two keys of one label would serve nobody. */
+  #make(hsm: Hsm, row: ManagedRow): Promise<void> {
+    const { database, strict } = this.#options
+    const made = this.#making.then(async () => {
+      const lease = await database.jobLease(`managed key ${row.id}`, generateSeconds)
+      if (lease === undefined) throw unavailable('this key is being made by another worker')
+      try {
+        if ((await locate(hsm, row, strict)) === undefined) await generate(hsm, row)
+      } finally {
+        await lease.release()
+      }
+    })
+    this.#making = made.catch(() => undefined)
+    return made
+  }
+}
+
+/** @throws ApiError 400 when the key is not for that, by its settings or its mechanism */
+function mayUse({ name, usages, mechanism: number }: ManagedRow, usage: ManagedUsage): void {
+  const mechanism = mechanismOf(number)
+  if (!mechanism.usages.some((one) => one === usage)) {
+    throw badRequest(`managed key "${name}" is for ${mechanism.name}, which does not ${usage}`)
+  }
+  if (!usages.includes(usage))
+    throw badRequest(`managed key "${name}" may not ${usage}: its usages are ${usages.join(', ')}`)
+}
+
+/** @throws ApiError 400 for a padding that the mechanism does not make */
+function fitted({ name, mechanism: number }: ManagedRow, scheme: Scheme, chosen: boolean): Scheme {
+  const { padding, name: mechanism } = mechanismOf(number)
+  if (padding === undefined || padding === scheme.padding) return scheme
+  if (!chosen) return { ...scheme, padding }
+  throw badRequest(`managed key "${name}" signs by ${mechanism}: signature_algorithm must be ${padding}`)
+}
+
+const schemeOf = ({ mechanism }: Opened, hashName: string): Scheme => ({
+  ...{ hash: hashOf(hashName), prehashed: false, saltLength: 'hash', marshaling: 'asn1' },
+  padding: mechanism.padding ?? 'pss',
+})

@@ -1,0 +1,84 @@
+import type { KeyObject } from 'node:crypto'
+import { badRequest } from '../../errors.ts'
+import type { Handle } from '../../hsm/handle.ts'
+import type { Hsm } from '../../hsm/hsm.ts'
+import type { KeyTemplate } from '../../hsm/template.ts'
+import { type Algorithm, algorithms } from '../algorithms.ts'
+import { reserved } from '../identity.ts'
+import type { History } from '../making.ts'
+import { readPublicKey } from '../publickey.ts'
+import { type ManagedMechanism, mechanismOf } from './mechanism.ts'
+import type { ManagedRow } from './table.ts'
+
+/** A key as it lies in the token. */
+export interface Found {
+  readonly handle: Handle
+  readonly algorithm: Algorithm
+  readonly publicKey: KeyObject | undefined
+  readonly history: History
+}
+
+type Wanted = Pick<ManagedRow, 'name' | 'keyLabel' | 'keyId' | 'mechanism'>
+
+/**
+ * The one object that a managed key names; undefined when there is none.
+ * @param strict refuses what the token would let leave
+ * @throws ApiError 400 when there are several, when it is a key of the server itself or of a kind that is not served here
+ */
+export async function locate(hsm: Hsm, wanted: Wanted, strict: boolean): Promise<Found | undefined> {
+  const mechanism = mechanismOf(wanted.mechanism)
+  const found = await hsm.find({ class: mechanism.class, ...nameOf(wanted), token: true })
+  const [handle] = found
+  if (handle === undefined) return undefined
+  const refuse = (why: string) => badRequest(`managed key "${wanted.name}": ${why}`)
+  if (found.length > 1) throw refuse(`${found.length} objects of the token fit; name one by label and id`)
+  const seen = await hsm.attributes(handle, facts)
+  // Whatever led here, a label, an id or a mistake: our own objects serve nobody else.
+  if (seen.id !== undefined && reserved(seen.id)) throw refuse('the object is a key of the server itself')
+  if (strict && (seen.sensitive !== true || seen.extractable !== false)) {
+    throw refuse('strict mode: the token would let this key leave')
+  }
+  const algorithm = identify(mechanism, seen)
+  if (algorithm === undefined) throw refuse(`the object is no key for ${mechanism.name} of a size that is served here`)
+  const publicKey = mechanism.class === 'private' ? await publicKeyOf(hsm, handle, algorithm, seen) : undefined
+  if (mechanism.class === 'private' && publicKey === undefined) {
+    throw refuse('the token shows no public key beside the private one, with the same CKA_ID')
+  }
+  const { local = false, neverExtractable = false, alwaysSensitive = false } = seen
+  return { handle, algorithm, publicKey, history: { local, neverExtractable, alwaysSensitive, everPlaintext: !local } }
+}
+
+const facts = [
+  ...(['keyType', 'id', 'label', 'sensitive', 'extractable', 'local', 'neverExtractable', 'alwaysSensitive'] as const),
+  ...(['modulus', 'publicExponent', 'ecParameters', 'valueLength'] as const),
+] as const
+type Seen = Awaited<ReturnType<typeof attributesOf>>
+const attributesOf = async (hsm: Hsm, handle: Handle) => hsm.attributes(handle, facts)
+
+const nameOf = ({ keyLabel, keyId }: Pick<Wanted, 'keyLabel' | 'keyId'>): Partial<KeyTemplate> => ({
+  ...(keyLabel === '' ? {} : { label: keyLabel }),
+  ...(keyId === '' ? {} : { id: Buffer.from(keyId, 'hex') }),
+})
+
+/** The row of the table of algorithms that the object belongs to. */
+function identify(mechanism: ManagedMechanism, seen: Seen): Algorithm | undefined {
+  return [...algorithms.values()].find((algorithm) => {
+    if (algorithm.kind !== mechanism.kind || algorithm.keyType !== seen.keyType) return false
+    if (algorithm.kind === 'aead') return algorithm.secretBytes === seen.valueLength
+    if (algorithm.kind === 'rsa') return algorithm.modulusBits === 8 * (seen.modulus?.length ?? 0)
+    return seen.ecParameters?.equals(algorithm.ecParameters) === true
+  })
+}
+
+/** RSA keys show it themselves; of the others the public object does, by the same id, or label where there is no id. */
+async function publicKeyOf(
+  hsm: Hsm,
+  handle: Handle,
+  algorithm: Algorithm,
+  { id, label }: Seen,
+): Promise<KeyObject | undefined> {
+  if (algorithm.kind === 'rsa') return readPublicKey(hsm, handle, algorithm)
+  const name = id?.length ? { id } : { label: label ?? '' }
+  const [open] = await hsm.find({ class: 'public', keyType: algorithm.keyType, ...name, token: true })
+  return open && readPublicKey(hsm, open, algorithm)
+}

@@ -1,0 +1,60 @@
+import { badRequest } from '../../errors.ts'
+import { CKM } from '../../hsm/constants.ts'
+
+/** What a managed key may be allowed to do. */
+export type ManagedUsage = (typeof managedUsages)[number]
+export const managedUsages = ['encrypt', 'decrypt', 'sign', 'verify', 'wrap', 'unwrap', 'mac', 'random'] as const
+
+/** One PKCS#11 mechanism that managed keys can have, and what comes of it. */
+export interface ManagedMechanism {
+  readonly number: number
+  readonly name: string
+  /** The kind, in the table of algorithms, of keys that it needs. */
+  readonly kind: 'rsa' | 'ec' | 'ed25519' | 'aead'
+  /** CKA_CLASS of the key that it needs. */
+  readonly class: 'private' | 'secret'
+  /** It signs, or it encrypts; never both. */
+  readonly usages: readonly ['sign', 'verify'] | readonly ['encrypt', 'decrypt']
+  /** RSA signatures: the only padding it makes. */
+  readonly padding?: 'pss' | 'pkcs1v15'
+  /** Ciphers: the length of its IV. */
+  readonly ivBytes?: number
+  /** Whether keys for it can be made on demand. */
+  readonly generated: boolean
+}
+
+const signing = { class: 'private', usages: ['sign', 'verify'], generated: true } as const
+const cipher = { kind: 'aead', class: 'secret', usages: ['encrypt', 'decrypt'], generated: false } as const
+
+const rows: readonly ManagedMechanism[] = [
+  { ...signing, number: CKM.RSA_PKCS, name: 'CKM_RSA_PKCS', kind: 'rsa', padding: 'pkcs1v15' },
+  { ...signing, number: CKM.RSA_PKCS_PSS, name: 'CKM_RSA_PKCS_PSS', kind: 'rsa', padding: 'pss' },
+  { ...signing, number: CKM.ECDSA, name: 'CKM_ECDSA', kind: 'ec' },
+  { ...signing, number: CKM.EDDSA, name: 'CKM_EDDSA', kind: 'ed25519', generated: false },
+  {
+    ...{ number: CKM.RSA_PKCS_OAEP, name: 'CKM_RSA_PKCS_OAEP', kind: 'rsa', class: 'private', generated: true },
+    usages: ['encrypt', 'decrypt'],
+  },
+  { ...cipher, number: CKM.AES_GCM, name: 'CKM_AES_GCM', ivBytes: 12 },
+  { ...cipher, number: CKM.AES_CBC_PAD, name: 'CKM_AES_CBC_PAD', ivBytes: 16 },
+]
+
+const byNumber: ReadonlyMap<number, ManagedMechanism> = new Map(rows.map((row) => [row.number, row]))
+
+const hexadecimal = (number: number): string => `0x${number.toString(16).padStart(4, '0')}`
+
+/** @throws ApiError 400 that lists what there is */
+export function mechanismOf(number: number): ManagedMechanism {
+  const mechanism = byNumber.get(number)
+  if (mechanism !== undefined) return mechanism
+  const known = rows.map(({ number, name }) => `${hexadecimal(number)} ${name}`).join(', ')
+  throw badRequest(`mechanism ${hexadecimal(number)} is not available for managed keys; there are ${known}`)
+}
+
+/** Reads `mechanism` of a request: `0x` and hexadecimal digits, or a decimal number. @throws ApiError 400 */
+export function readMechanism(text: string): ManagedMechanism {
+  if (!/^(0x[0-9a-f]{1,8}|\d{1,9})$/i.test(text)) {
+    throw badRequest('mechanism must be the number of a PKCS#11 mechanism, in hexadecimal with 0x before it')
+  }
+  return mechanismOf(Number(text))
+}

@@ -1,0 +1,149 @@
+import { type KeyObject, constants as padding, publicEncrypt, randomBytes, randomUUID } from 'node:crypto'
+import { badRequest } from '../../errors.ts'
+import { CKG, CKM } from '../../hsm/constants.ts'
+import { HsmRefusal } from '../../hsm/faults.ts'
+import type { Handle } from '../../hsm/handle.ts'
+import type { Hsm } from '../../hsm/hsm.ts'
+import type { MaybePromise } from '../../route.ts'
+import type { Approval } from '../approval.ts'
+import type { Blobs } from '../blobs.ts'
+import { Handles } from '../handles.ts'
+import { Material } from '../material.ts'
+import { naming } from '../naming.ts'
+import { encodePublicKey } from '../publickey.ts'
+import { RsaCipher } from '../rsacipher.ts'
+import { type Scheme, Signer } from '../signer.ts'
+import { verify } from '../verify.ts'
+import { decryptAes, encryptAes, type Message } from './cipher.ts'
+import type { Found } from './locate.ts'
+import { type ManagedMechanism, mechanismOf } from './mechanism.ts'
+import type { ManagedRow } from './table.ts'
+
+export interface OpenedOptions {
+  readonly hsm: Hsm
+  readonly row: ManagedRow
+  readonly found: Found
+  readonly blobs: Blobs
+  readonly approval: Approval
+  /** Milliseconds. */
+  readonly now: number
+  /** Finds the object once more, after its handle has become void. */
+  locate(): Promise<Found>
+}
+
+/** A managed key found in its token and ready for use, as its row was at one revision. */
+export class Opened {
+  readonly row: ManagedRow
+  readonly hsm: Hsm
+  readonly mechanism: ManagedMechanism
+  /** Describes the key as it lies in the token; what a version pins is a copy. */
+  readonly material: Material
+  readonly #handles: Handles
+  readonly #signer: Signer
+  readonly #rsa: RsaCipher
+
+  private constructor(options: OpenedOptions, oaepInToken: boolean) {
+    const { hsm, row, found, blobs, approval, now } = options
+    this.row = row
+    this.hsm = hsm
+    this.mechanism = mechanismOf(row.mechanism)
+    this.material = describe(found, now)
+    let first: Handle | undefined = found.handle
+    const load = async (): Promise<Handle> => {
+      const handle = first ?? (await this.#again(options)).handle
+      first = undefined
+      return handle
+    }
+    this.#handles = new Handles({ hsm, limit: 1, load })
+    const handles = this.#handles
+    this.#signer = new Signer({ hsm, blobs, handles, approval })
+    this.#rsa = new RsaCipher({ hsm, handles, oaepInToken })
+  }
+
+  static async of(options: OpenedOptions): Promise<Opened> {
+    const { hsm, row, found } = options
+    const probed = row.mechanism === CKM.RSA_PKCS_OAEP && found.publicKey !== undefined
+    return new Opened(options, probed && (await decodesOaep(hsm, found.handle, found.publicKey)))
+  }
+
+  /** Whether it is the key that another material describes. */
+  is(other: Material): boolean {
+    const { algorithm, fingerprint } = this.material.row
+    const pinned = other.row.fingerprint
+    if (algorithm !== other.row.algorithm) return false
+    return fingerprint === null || pinned === null ? fingerprint === pinned : fingerprint.equals(pinned)
+  }
+
+  /** @throws ApiError 400 naming what does not fit */
+  sign(input: Uint8Array, scheme: Scheme): MaybePromise<Buffer> {
+    return this.#signer.sign(this.material, input, scheme)
+  }
+
+  encrypt(message: Message): MaybePromise<Buffer> {
+    const { name, ivBytes } = this.mechanism
+    if (ivBytes !== undefined) return naming(name, () => encryptAes(this.hsm, this.mechanism, this.#use, message))
+    refuseAad(message, name)
+    return this.#rsa.encrypt(this.material, message.bytes)
+  }
+
+  decrypt(message: Message): MaybePromise<Buffer> {
+    const { name, ivBytes } = this.mechanism
+    if (ivBytes !== undefined) return decryptAes(this.hsm, this.mechanism, this.#use, message)
+    refuseAad(message, name)
+    return this.#rsa.decrypt(this.material, message.bytes)
+  }
+
+  /** @throws ApiError 400 when what the key makes does not come back: a public key of another pair, a usage that it lacks */
+  async prove(scheme: Scheme): Promise<void> {
+    const input = randomBytes(32)
+    const [usage] = this.mechanism.usages
+    const good =
+      usage === 'sign'
+        ? verify(this.material, input, await this.sign(input, scheme), scheme)
+        : input.equals(await this.decrypt({ bytes: await this.encrypt({ bytes: input }) }))
+    if (!good) throw badRequest(`managed key "${this.row.name}": the key in the token does not fit its public key`)
+  }
+
+  #use = <T>(work: (key: Handle) => MaybePromise<T>): MaybePromise<T> => this.#handles.use(this.material, work)
+
+  async #again({ locate, now }: OpenedOptions): Promise<Found> {
+    const found = await locate()
+    if (!this.is(describe(found, now))) throw changed(this.row.name)
+    return found
+  }
+}
+
+export const changed = (name: string): Error =>
+  badRequest(`managed key "${name}" no longer names the key of this version: rotate to use the one it names now`)
+
+function refuseAad({ aad }: Message, name: string): void {
+  if (aad !== undefined) throw badRequest(`'associated_data' provided for ${name}, which authenticates nothing`)
+}
+
+/** The row that a version of this key gets: its history as the token tells it. */
+function describe({ algorithm, publicKey, history }: Found, now: number): Material {
+  const { spki = null, fingerprint = null } = publicKey ? encodePublicKey(publicKey) : {}
+  return new Material({
+    ...{ id: randomUUID(), namespace: '', mount: '', rev: 1, epoch: 0, owner: '', version: 0, part: 'key' },
+    algorithm: algorithm.name,
+    sizeBytes: algorithm.kind === 'aead' ? algorithm.secretBytes : 0,
+    residence: 'token',
+    ...{ kek: null, mechanism: null, blob: null, ckaId: null, publicKey: spki, fingerprint, exportable: false },
+    ...history,
+    origin: history.local ? 'generated' : 'imported',
+    ...{ createdAt: now, createdBy: '', state: 'active' },
+  })
+}
+
+/** Whether the token itself decodes OAEP with SHA-256: of somebody else's token nothing was proven beforehand. */
+async function decodesOaep(hsm: Hsm, key: Handle, publicKey: KeyObject): Promise<boolean> {
+  const message = randomBytes(16)
+  const sealed = publicEncrypt({ key: publicKey, padding: padding.RSA_PKCS1_OAEP_PADDING, oaepHash: 'sha256' }, message)
+  const oaep = { hash: CKM.SHA256, mgf: CKG.MGF1_SHA256 }
+  try {
+    return message.equals(await hsm.decrypt(key, { type: CKM.RSA_PKCS_OAEP, oaep }, sealed))
+  } catch (error) {
+    if (error instanceof HsmRefusal) return false
+    throw error
+  }
+}

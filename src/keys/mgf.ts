@@ -1,0 +1,18 @@
+import { createHash } from 'node:crypto'
+import type { Hash } from './hashes.ts'
+
+/** MGF1 (RFC 8017 appendix B.2.1): `bytes` bytes of mask out of a seed. */
+export function mgf1(seed: Uint8Array, bytes: number, hash: Hash): Buffer {
+  const blocks: Buffer[] = []
+  const counter = Buffer.alloc(4)
+  for (let index = 0; index * hash.bytes < bytes; index += 1) {
+    counter.writeUInt32BE(index)
+    blocks.push(createHash(hash.node).update(seed).update(counter).digest())
+  }
+  return Buffer.concat(blocks, bytes)
+}
+
+/** target ^= mask, in place; the mask is as long. */
+export function xor(target: Uint8Array, mask: Uint8Array): void {
+  for (let index = 0; index < target.length; index++) target[index] = (target[index] ?? 0) ^ (mask[index] ?? 0)
+}

@@ -1,0 +1,18 @@
+import type { Migration } from '../migration.ts'
+import { integers, sealed, words } from './ddl.ts'
+
+const looseMounts = sealed(
+  'loose_mounts',
+  ['path VARCHAR(512) NOT NULL', ...words('type', 'state'), ...integers('since')],
+  ['UNIQUE KEY (mount)'],
+)
+
+export const fifth: Migration = {
+  number: 5,
+  // What reads keys must know the column, which is sealed with them.
+  minReader: 5,
+  async run(step) {
+    await step.statement('ALTER TABLE transit_keys ADD COLUMN rotate_at BIGINT, ADD KEY (rotate_at)')
+    await step.statement(looseMounts)
+  },
+}

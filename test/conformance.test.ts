@@ -1,0 +1,80 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { routes } from '../src/engines/transit/index.ts'
+import { pathsOf, readChecklist, titlesOf } from './support/conformance.ts'
+
+/** docs/conformance-transit.md says what Transit must do; here is what makes that list worth something. */
+
+const root = join(import.meta.dirname, '..')
+const sections = readChecklist(readFileSync(join(root, 'docs/conformance-transit.md'), 'utf8'))
+const rows = sections.flatMap((section) => section.rows)
+
+describe('the checklist of Transit', () => {
+  test('has as many rows in each section as its heading says, numbered without a gap', () => {
+    expect(sections.length).toBeGreaterThan(30)
+    for (const { title, count, rows } of sections) {
+      const letters = rows[0]?.id.replace(/\d+$/, '') ?? ''
+      const numbered = Array.from({ length: count }, (_, index) => `${letters}${index + 1}`)
+      expect(
+        rows.map(({ id }) => id),
+        title,
+      ).toEqual(numbered)
+    }
+    expect(new Set(rows.map(({ id }) => id)).size).toBe(rows.length)
+  })
+
+  test('names a test for every row', () => {
+    expect(rows.filter(({ tests }) => tests.length === 0).map(({ id, rule }) => `${id} ${rule}`)).toEqual([])
+  })
+
+  test('names tests that are there', () => {
+    const known = new Map<string, Set<string>>()
+    const titles = (file: string): Set<string> => {
+      const path = join(root, file)
+      if (!known.has(file)) known.set(file, existsSync(path) ? titlesOf(readFileSync(path, 'utf8')) : new Set())
+      return known.get(file) ?? new Set()
+    }
+    const missing = rows.flatMap(({ id, tests }) =>
+      tests.flatMap(({ file, titles: path }) =>
+        path.filter((title) => !titles(file).has(title)).map((title) => `${id}: ${file} › ${title}`),
+      ),
+    )
+    expect(missing).toEqual([])
+  })
+
+  test('has a section for every route, in which a row names each field of its body', () => {
+    const missing = routes.flatMap(({ method, path, body }) => {
+      const section = sections.find(({ title }) => pathsOf(title).has(`${method} ${path}`))
+      if (section === undefined) return [`${method} ${path}`]
+      const text = section.rows.map(({ rule }) => rule).join('\n')
+      const unnamed = Object.keys(body.properties).filter((field) => !text.includes(`\`${field}\``))
+      return unnamed.map((field) => `${method} ${path}: ${field}`)
+    })
+    expect(missing).toEqual([])
+  })
+})
+
+describe('a checklist', () => {
+  test('is read as it is written', () => {
+    const text =
+      '## Sign: `POST sign/:name(/:hash)` (1)\n| S1 | a rule | `test/a.test.ts` › one › two<br>`test/b.test.ts` › x |'
+    expect(readChecklist(text)).toEqual([
+      {
+        title: 'Sign: `POST sign/:name(/:hash)`',
+        count: 1,
+        rows: [
+          {
+            id: 'S1',
+            rule: 'a rule',
+            tests: [
+              { file: 'test/a.test.ts', titles: ['one', 'two'] },
+              { file: 'test/b.test.ts', titles: ['x'] },
+            ],
+          },
+        ],
+      },
+    ])
+    expect(pathsOf('Sign: `POST sign/:name(/:hash)`')).toEqual(new Set(['POST sign/:name', 'POST sign/:name/:hash']))
+  })
+})

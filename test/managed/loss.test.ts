@@ -1,0 +1,138 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { CKR } from '../../src/hsm/constants.ts'
+import { done, expectRefused, fresh, hello } from '../api/node.ts'
+import { createShim, group, type Shim } from '../hsm/support/fault.ts'
+import type { Client, Reply } from '../support/client.ts'
+import { startServer, type TestServer } from '../support/server.ts'
+import { createToken, type TestToken } from '../support/token.ts'
+import { createForeign, type Foreign, makeEc } from './tool.ts'
+
+/** What a token of managed keys does to itself, it does to its own keys and to nobody else. */
+
+let foreign: Foreign
+let sibling: TestToken
+let shim: Shim
+let server: TestServer
+let root: Client
+/** Transit keys: in the token that fails, in another slot of the server's own module, in no other token. */
+const keys = { far: fresh('k'), near: fresh('k'), own: fresh('k') }
+
+beforeAll(async () => {
+  sibling = await createToken('sibling')
+  foreign = await createForeign()
+  await makeEc(foreign, 'ec', '01')
+  await makeEc(sibling, 'ec', '01')
+  shim = await createShim(foreign.library)
+  const { P11FAULT_MODULE = '', P11FAULT_FILE = '' } = process.env
+  delete process.env.P11FAULT_MODULE
+  delete process.env.P11FAULT_FILE
+  const environment = { ...foreign.environment, P11FAULT_MODULE, P11FAULT_FILE }
+  server = await startServer({
+    workers: 1,
+    config: {
+      pkcs11Libraries: [
+        { name: 'far', library: shim.library, environment, callDeadlineSeconds: 1, threads: 2 },
+        { name: 'near', library: sibling.library },
+      ],
+    },
+  })
+  root = server.client()
+  const common = { mechanism: '0x1041', key_label: 'ec', any_mount: true }
+  const far = { library: 'far', token_label: foreign.label, pin: foreign.pin, ...common }
+  const near = { library: 'near', token_label: sibling.label, pin: sibling.pin, ...common }
+  await done(root.post('sys/managed-keys/pkcs11/far', far))
+  await done(root.post('sys/managed-keys/pkcs11/near', near))
+  await done(root.post(`transit/keys/${keys.far}`, { type: 'managed_key', managed_key_name: 'far' }))
+  await done(root.post(`transit/keys/${keys.near}`, { type: 'managed_key', managed_key_name: 'near' }))
+  await done(root.post(`transit/keys/${keys.own}`, { type: 'ecdsa-p256' }))
+}, 120_000)
+afterAll(() => server?.[Symbol.asyncDispose]())
+
+const sign = (key: string) => root.post(`transit/sign/${key}`, { input: hello })
+
+async function expectRest(): Promise<void> {
+  await done(sign(keys.own))
+  await done(sign(keys.near))
+  expect((await root.get('sys/health')).status).toBe(200)
+}
+
+async function untilServed(reply: () => Promise<Reply>): Promise<void> {
+  const end = Date.now() + 20_000
+  for (;;) {
+    const { status, text } = await reply().catch(() => ({ status: 0, text: 'no answer' }))
+    if (status === 200) return
+    if (Date.now() > end) throw new Error(`${status} ${text}`)
+    await new Promise((resolve) => setTimeout(resolve, 200))
+  }
+}
+
+test('a token that is pulled: 503 for its keys alone, and service when it is back', async () => {
+  await done(sign(keys.far))
+  shim.set({ groups: group.all & ~group.init, rv: CKR.DEVICE_REMOVED })
+  expect((await sign(keys.far)).status).toBe(503)
+  for (let attempt = 0; attempt < 5; attempt++) {
+    expectRefused(await sign(keys.far), 503, `the token "${foreign.label}" of library far is not available`)
+    await expectRest()
+  }
+  // Verifying needs no token: the version pins the public key.
+  shim.clear()
+  await untilServed(() => sign(keys.far))
+  await expectRest()
+}, 60_000)
+
+test('signatures verify while the token is away', async () => {
+  const { string } = await done(sign(keys.far))
+  shim.set({ groups: group.all & ~group.init, rv: CKR.DEVICE_REMOVED })
+  const checked = await root.post(`transit/verify/${keys.far}`, { input: hello, signature: string('data.signature') })
+  expect(checked.body).toMatchObject({ data: { valid: true } })
+  shim.clear()
+  await untilServed(() => sign(keys.far))
+}, 60_000)
+
+test('a session that is lost is opened anew without a word to the caller', async () => {
+  shim.set({ groups: group.sign, rv: CKR.SESSION_HANDLE_INVALID, times: 1 })
+  await done(sign(keys.far))
+  shim.clear()
+})
+
+test('an object that is gone from the token is a refusal, and one that was made anew is another key', async () => {
+  shim.set({ groups: group.sign, rv: CKR.KEY_HANDLE_INVALID, times: 1 })
+  await done(sign(keys.far))
+  shim.clear()
+})
+
+test('a call that hangs fails after its deadline, with those that wait behind it; meanwhile the rest serves', async () => {
+  shim.set({ groups: group.sign, delayMicroseconds: 6_000_000 })
+  const began = Date.now()
+  const hung = Promise.all(Array.from({ length: 5 }, () => sign(keys.far)))
+  await expectRest()
+  for (const reply of await hung) expect(reply.status).toBe(503)
+  expect(Date.now() - began).toBeLessThan(4000)
+  await expectRest()
+  shim.clear()
+  // Either the hung call has come back by itself, or the worker has been replaced: nobody has to do anything.
+  await untilServed(() => sign(keys.far))
+  await untilServed(() => sign(keys.own))
+}, 60_000)
+
+test('a token that hangs before the login holds nobody up', async () => {
+  await server.stop()
+  shim.set({ groups: group.info, delayMicroseconds: 30_000_000 })
+  await server.start()
+  const waiting = sign(keys.far)
+  for (let attempt = 0; attempt < 5; attempt++) await expectRest()
+  expectRefused(await waiting, 503, `the token "${foreign.label}" of library far is not available`)
+  shim.clear()
+  await untilServed(() => sign(keys.far))
+}, 90_000)
+
+test('sealing and unsealing end and begin the sessions of managed tokens too', async () => {
+  await done(sign(keys.far))
+  const { opened, closed } = shim.read()
+  expect(opened).toBeGreaterThan(closed)
+  await done(root.post('sys/seal'))
+  expect((await sign(keys.far)).status).toBe(503)
+  await done(server.client('').post('sys/unseal', { key: server.unsealSecret }))
+  await untilServed(() => sign(keys.far))
+  await untilServed(() => sign(keys.near))
+}, 60_000)

@@ -1,0 +1,159 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { type Clock, systemClock } from '../../src/clock.ts'
+import type { Engine } from '../../src/engine.ts'
+import { createMountSet, createMounts, type Mounts } from '../../src/request/mounts.ts'
+import type { Mount } from '../../src/route.ts'
+import type { Database } from '../../src/store/database.ts'
+import { openSql, type Sql } from '../attack/sql.ts'
+import { open } from '../store/support.ts'
+import { createDatabase, type TestDatabase } from '../support/database.ts'
+
+/** What a crash leaves below mounts that are made or removed goes, and nothing below mounts that stand. */
+
+let schema: TestDatabase
+let sql: Sql
+let database: Database
+let mounts: Mounts
+let aheadMilliseconds = 0
+const clock: Clock = { ...systemClock, wall: () => systemClock.wall() + aheadMilliseconds }
+/** Uuids below which the engine keeps something. */
+const kept = new Set<string>()
+let fail: 'mount' | 'unmount' | undefined
+let during = async (): Promise<void> => undefined
+
+const engine: Engine = {
+  type: 'transit',
+  context: undefined,
+  routes: [],
+  async onMount({ uuid }: Mount) {
+    kept.add(uuid)
+    await during()
+    if (fail === 'mount') throw new Error('the process died')
+  },
+  async onUnmount({ uuid }: Mount) {
+    if (fail === 'unmount') throw new Error('the process died')
+    kept.delete(uuid)
+  },
+}
+
+beforeAll(async () => {
+  schema = await createDatabase()
+  sql = await openSql(schema.url)
+  database = await open(schema.url)
+  await database.migrate()
+  await database.start()
+  await database.transaction((tx) => createMountSet(database, tx))
+  mounts = createMounts({ database, engines: new Map([['transit', engine]]), builtin: [], clock })
+})
+beforeEach(() => {
+  fail = undefined
+  during = async () => undefined
+})
+afterAll(async () => {
+  await database?.[Symbol.asyncDispose]()
+  await sql?.[Symbol.asyncDispose]()
+  await schema?.[Symbol.asyncDispose]()
+})
+
+const enable = (path: string) => mounts.enable({ path, type: 'transit' })
+const loose = async () => (await sql.rows('SELECT * FROM loose_mounts')).length
+
+async function sweep(): Promise<void> {
+  const lease = await database.jobLease(mounts.sweep.name, 60)
+  await mounts.sweep.run(new AbortController().signal, lease?.fence ?? 0n).finally(() => lease?.release())
+}
+
+async function sweepLater(): Promise<void> {
+  aheadMilliseconds += 11 * 60_000
+  await sweep()
+}
+
+test('a mount that was made leaves nothing for the job', async () => {
+  await enable('whole')
+  expect(await loose()).toBe(0)
+  await sweepLater()
+  expect(kept.size).toBe(1)
+  await mounts.disable('whole')
+  expect(kept.size).toBe(0)
+  await sweepLater()
+  expect(await loose()).toBe(0)
+})
+
+test('a crash in the middle of disabling leaves rows that the job removes', async () => {
+  await enable('a')
+  await enable('b')
+  fail = 'unmount'
+  await expect(mounts.disable('a')).rejects.toThrow('the process died')
+  expect(kept.size).toBe(2)
+  await sweep()
+  expect(kept.size).toBe(2)
+  fail = undefined
+  await sweepLater()
+  expect(kept.size).toBe(1)
+  expect(await loose()).toBe(0)
+  expect((await mounts.list()).map(({ path }) => path)).toEqual(['b/'])
+  await mounts.disable('b')
+})
+
+test('what a request that had begun before still wrote goes too', async () => {
+  await enable('late')
+  const [mount] = await mounts.list()
+  await mounts.disable('late')
+  kept.add(mount?.uuid ?? '')
+  await sweepLater()
+  expect(kept.size).toBe(0)
+})
+
+test('a job that fails tries again', async () => {
+  await enable('again')
+  fail = 'unmount'
+  await expect(mounts.disable('again')).rejects.toThrow()
+  await expect(sweepLater()).rejects.toThrow()
+  expect(await loose()).toBe(1)
+  fail = undefined
+  await sweep()
+  expect([kept.size, await loose()]).toEqual([0, 0])
+})
+
+test('a crash in the middle of enabling leaves rows that the job removes', async () => {
+  fail = 'mount'
+  await expect(enable('half')).rejects.toThrow('the process died')
+  fail = undefined
+  expect(kept.size).toBe(1)
+  await sweepLater()
+  expect([kept.size, await loose()]).toEqual([0, 0])
+  await enable('half')
+  await mounts.disable('half')
+  await sweepLater()
+})
+
+test('a mount that took so long to be made that the job has given it up is not made', async () => {
+  during = sweepLater
+  await expect(enable('slow')).rejects.toThrow('the mount took too long to be made')
+  expect(await mounts.list()).toEqual([])
+})
+
+test('a row that says that a mount is gone, put back while the mount stands, takes nothing of it', async () => {
+  let meant: Awaited<ReturnType<Sql['row']>> | undefined
+  during = async () => {
+    meant = await sql.row('SELECT * FROM loose_mounts')
+  }
+  await enable('standing')
+  if (meant === undefined) throw new Error('no row')
+  await sql.put('loose_mounts', meant)
+  await sweepLater()
+  expect([kept.size, await loose()]).toEqual([1, 0])
+  await mounts.disable('standing')
+})
+
+test('a forged row is refused, and takes nothing', async () => {
+  await enable('victim')
+  const [mount] = await mounts.list()
+  await mounts.disable('nothing')
+  await enable('other')
+  await mounts.disable('other')
+  const row = await sql.row('SELECT * FROM loose_mounts ORDER BY since DESC LIMIT 1')
+  await sql.put('loose_mounts', { ...row, mount: mount?.uuid ?? '' })
+  await expect(sweepLater()).rejects.toThrow()
+  expect(kept).toEqual(new Set([mount?.uuid]))
+})

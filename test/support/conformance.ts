@@ -1,0 +1,62 @@
+/** A test that a row of a checklist names: its file, and its titles from the outermost inwards. */
+export interface Named {
+  readonly file: string
+  readonly titles: readonly string[]
+}
+
+/** One line of a checklist: what must hold, and the tests that prove it. */
+export interface Row {
+  /** A letter of the section and a number: rows are counted, so that one which was lost leaves a gap. */
+  readonly id: string
+  readonly rule: string
+  readonly tests: readonly Named[]
+}
+
+export interface Section {
+  readonly title: string
+  /** As the heading says. */
+  readonly count: number
+  readonly rows: readonly Row[]
+}
+
+const heading = /^## (?<title>.+) \((?<count>\d+)\)$/
+const line = /^\| (?<id>[A-Z]+\d+) \| (?<rule>.+?) \| (?<tests>.*?) \|$/
+const named = /^`(?<file>test\/[\w./-]+\.test\.ts)` › (?<titles>.+)$/
+
+/** Reads a checklist: sections `## Title (rows)` with tables `| id | rule | tests |`, tests divided by `<br>`. */
+export function readChecklist(text: string): Section[] {
+  const sections: { title: string; count: number; rows: Row[] }[] = []
+  for (const one of text.split('\n')) {
+    const { title, count } = heading.exec(one)?.groups ?? {}
+    if (title !== undefined) sections.push({ title, count: Number(count), rows: [] })
+    const { id, rule, tests } = line.exec(one)?.groups ?? {}
+    if (id !== undefined && rule !== undefined) sections.at(-1)?.rows.push({ id, rule, tests: readTests(tests ?? '') })
+  }
+  return sections
+}
+
+function readTests(cell: string): Named[] {
+  return cell.split('<br>').flatMap((one) => {
+    const { file, titles } = named.exec(one.trim())?.groups ?? {}
+    return file === undefined || titles === undefined ? [] : [{ file, titles: titles.split(' › ') }]
+  })
+}
+
+/** Every title that a test file gives to a test or to a group of them. */
+export function titlesOf(source: string): Set<string> {
+  const found = source.matchAll(/\(\s*(['"`])((?:\\.|(?!\1)[^\\\n])*)\1,/g)
+  return new Set([...found].map(([, , text = '']) => text.replaceAll(/\\(.)/g, '$1')))
+}
+
+/** The paths that a heading names in backticks, each optional part of them once with and once without. */
+export function pathsOf(title: string): Set<string> {
+  const paths = [...title.matchAll(/`([^`]+)`/g)].flatMap(([, path = '']) => expand(path))
+  return new Set(paths)
+}
+
+function expand(path: string): string[] {
+  const optional = /\(([^)]*)\)/.exec(path)
+  if (optional === null) return [path]
+  const [whole, part = ''] = optional
+  return [...expand(path.replace(whole, '')), ...expand(path.replace(whole, part))]
+}

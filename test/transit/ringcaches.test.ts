@@ -1,0 +1,91 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { RingCaches } from '../../src/engines/transit/ringcaches.ts'
+import { createSettings, Settings } from '../../src/engines/transit/settings.ts'
+import { keysTable } from '../../src/engines/transit/tables.ts'
+import type { Mount } from '../../src/route.ts'
+import type { Database } from '../../src/store/database.ts'
+import { open } from '../store/support.ts'
+import { createDatabase, type TestDatabase } from '../support/database.ts'
+
+let schema: TestDatabase
+let database: Database
+let settings: Settings
+beforeAll(async () => {
+  schema = await createDatabase()
+  database = await open(schema.url)
+  await database.migrate()
+  await database.start()
+  settings = new Settings(database)
+})
+afterAll(async () => {
+  await database?.[Symbol.asyncDispose]()
+  await schema?.[Symbol.asyncDispose]()
+})
+
+async function newMount(): Promise<Mount> {
+  const uuid = randomUUID()
+  await database.transaction((tx) => createSettings(database, tx, uuid))
+  return { uuid, path: `${uuid}/`, type: 'transit', config: {} }
+}
+
+/** Caches in which every ring is there, and that count how often one was read. */
+function counted(limit: number) {
+  const loads = { count: 0 }
+  const load = async () => {
+    loads.count++
+    return { key: {} as never, versions: new Map() }
+  }
+  return { loads, caches: new RingCaches({ database, settings, shared: { table: keysTable.name, limit, load } }) }
+}
+
+const names = Array.from({ length: 12 }, (_, index) => `key-${index}`)
+
+describe('the cache of rings', () => {
+  test('takes a new size when the engine is reloaded, and not before', async () => {
+    const mount = await newMount()
+    const { caches, loads } = counted(100)
+    const useAll = async () => {
+      const before = loads.count
+      for (const name of names) await (await caches.of(mount)).get(`${mount.uuid}/${name}`)
+      return loads.count - before
+    }
+    expect(await useAll()).toBe(names.length)
+    expect(await useAll()).toBe(0)
+    await settings.change(mount, { cacheSize: 10 })
+    expect(await useAll()).toBe(0)
+    caches.reload(mount)
+    // Twelve keys one after the other in ten places: each has gone when it is asked for again.
+    expect(await useAll()).toBe(names.length)
+    expect(await useAll()).toBe(names.length)
+    await settings.change(mount, { cacheSize: 20 })
+    expect(await useAll()).toBe(names.length)
+    caches.reload(mount)
+    await useAll()
+    expect(await useAll()).toBe(0)
+  })
+
+  test('keeps what was used last', async () => {
+    const mount = await newMount()
+    await settings.change(mount, { cacheSize: 10 })
+    const { caches, loads } = counted(100)
+    const use = async (name: string) => (await caches.of(mount)).get(`${mount.uuid}/${name}`)
+    for (const name of names.slice(0, 10)) await use(name)
+    await use('key-0')
+    await use('another')
+    loads.count = 0
+    await use('key-0')
+    expect(loads.count).toBe(0)
+    await use('key-1')
+    expect(loads.count).toBe(1)
+  })
+
+  test('is never larger than the server lets it be, and one mount takes no place from another', async () => {
+    const [mount, other] = [await newMount(), await newMount()]
+    await settings.change(mount, { cacheSize: 1_000_000 })
+    const { caches } = counted(10)
+    for (const name of names) await (await caches.of(mount)).get(`${mount.uuid}/${name}`)
+    expect((await caches.of(mount)).size).toBe(10)
+    expect((await caches.of(other)).size).toBe(0)
+  })
+})
