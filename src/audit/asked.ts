@@ -22,7 +22,10 @@ export interface Asked {
 }
 
 /** What is known of a request when its line is written. */
-export interface Known extends Asked {
+export interface Known {
+  readonly asked: Asked
+  /** Where it is known better than when the request came. */
+  readonly operation: Operation
   readonly caller: Caller | undefined
   readonly verdict: Verdict | undefined
 }

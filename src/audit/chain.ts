@@ -24,7 +24,22 @@ export interface ChainNames {
 export const origin = '0'.repeat(64)
 
 /** SHA-256 of a line: its JSON text, without the device's prefix and without the newline. */
-export const lineHash = (json: string): string => hash('sha256', json, 'hex')
+export const lineHash = (json: string | Uint8Array): string => hash('sha256', json, 'hex')
+
+/** What stands around lines in a file. */
+export interface Frame {
+  /** Before the first, if anything. */
+  readonly start: string
+  /** Before each. */
+  readonly prefix: string
+}
+
+/** Where lines are put together: a batch of the usual size needs no memory of its own. */
+const room = Buffer.alloc(1 << 18)
+/** No text has more bytes in UTF-8 for one unit in UTF-16. */
+const mostBytes = 3
+/** More than what a chain adds to a record. */
+const addedLength = 600
 
 /**
  * The lines of one writer, each with the hash of the one before. Numbers are given to lines when they are offered, hashes
@@ -46,19 +61,26 @@ export class Chain {
     return this.#head
   }
 
-  /** Links records, each the text of a JSON object, to lines; they belong to the chain once they are `settle`d. */
-  link(records: readonly string[]): { lines: string[]; heads: ChainHead[] } {
+  /**
+   * Links records, each the text of a JSON object, to lines; they belong to the chain once they are `settle`d.
+   * @returns the lines as they stand in a file, each with a newline, in memory that the next call uses again
+   */
+  link(records: readonly string[], { start, prefix }: Frame): { bytes: Buffer; heads: ChainHead[] } {
+    const length = records.reduce((sum, record) => sum + record.length + prefix.length + addedLength, start.length)
+    const bytes = mostBytes * length <= room.length ? room : Buffer.alloc(mostBytes * length)
     let previous = this.#head.hash
-    const lines: string[] = []
     const heads: ChainHead[] = []
+    let end = start === '' ? 0 : bytes.write(start)
     for (const record of records) {
       const sequence = ++this.#offered
-      const line = `${record.slice(0, -1)}${this.#before}${sequence},"previous":"${previous}"}}`
-      previous = lineHash(line)
-      lines.push(line)
+      const begin = prefix === '' ? end : end + bytes.write(prefix, end)
+      // Over the record's last brace; the newline is no part of the line.
+      end = begin + bytes.write(record, begin) - 1
+      end += bytes.write(`${this.#before}${sequence},"previous":"${previous}"}}\n`, end)
+      previous = lineHash(bytes.subarray(begin, end - 1))
       heads.push({ sequence, hash: previous })
     }
-    return { lines, heads }
+    return { bytes: bytes.subarray(0, end), heads }
   }
 
   /** The line with this head is in the file, and those linked before it. */

@@ -1,23 +1,50 @@
-import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
+import { hash } from 'node:crypto'
+
+/** JSON text of a string; most need no escaping, and then no look at every character by JSON.stringify. */
+export const quoted = (text: string): string => (/^[ !#-[\]-~]*$/.test(text) ? `"${text}"` : JSON.stringify(text))
 
 /** How a device shows a string, or a body of bytes: as JSON text, quotes included. */
 export type Quote = (text: string | Uint8Array) => string
 
 /** In clear, for devices that log raw. */
-export const plainly: Quote = (text) =>
-  JSON.stringify(typeof text === 'string' ? text : Buffer.from(text).toString('utf8'))
+export const plainly: Quote = (text) => quoted(typeof text === 'string' ? text : Buffer.from(text).toString('utf8'))
 
-/** HMACs under the key of one device. The reference's form: `hmac-sha256:` and lower-case hexadecimal. */
+const blockBytes = 64
+const digestBytes = 32
+/** Longer texts are rare, and get room of their own. */
+const usualBytes = 8192
+
+/**
+ * HMACs under the key of one device. The reference's form: `hmac-sha256:` and lower-case hexadecimal. Put together of
+ * two one-shot hashes as RFC 2104 says, over room that is kept: half the cost of node:crypto's Hmac objects, in a place
+ * where every request pays for several.
+ */
 export class Hasher {
-  // As a KeyObject an HMAC costs 2 µs instead of 13, and nothing prints it.
-  readonly #key: KeyObject
+  /** Key ⊕ ipad, then the text. */
+  readonly #inner: Buffer
+  /** Key ⊕ opad, then the inner hash. */
+  readonly #outer: Buffer
 
+  /** @param key 64 bytes at most: longer ones would be hashed first */
   constructor(key: Uint8Array) {
-    this.#key = createSecretKey(key)
+    if (key.length > blockBytes) throw new Error('the key of an audit device is longer than a block')
+    const block = Buffer.concat([key], blockBytes)
+    this.#inner = Buffer.concat([block.map((byte) => byte ^ 0x36)], blockBytes + usualBytes)
+    this.#outer = Buffer.concat([block.map((byte) => byte ^ 0x5c)], blockBytes + digestBytes)
+    block.fill(0)
   }
 
   hash(text: string | Uint8Array): string {
-    return `hmac-sha256:${createHmac('sha256', this.#key).update(text).digest('hex')}`
+    const bytes = typeof text === 'string' ? Buffer.byteLength(text) : text.length
+    const room =
+      bytes <= usualBytes ? this.#inner : Buffer.concat([this.#inner.subarray(0, blockBytes)], blockBytes + bytes)
+    if (typeof text === 'string') room.write(text, blockBytes)
+    else room.set(text, blockBytes)
+    const message = room.subarray(0, blockBytes + bytes)
+    this.#outer.write(hash('sha256', message, 'binary'), blockBytes, 'latin1')
+    // The text may be a secret.
+    message.fill(0, blockBytes)
+    return `hmac-sha256:${hash('sha256', this.#outer, 'hex')}`
   }
 }
 
@@ -27,6 +54,7 @@ export class Hasher {
  */
 export function valueText(value: unknown, quote: Quote): string {
   if (typeof value === 'string') return quote(value)
+  if (Number.isFinite(value)) return String(value)
   if (Array.isArray(value)) return `[${value.map((item) => valueText(item, quote)).join()}]`
   if (value instanceof Uint8Array) return quote(value)
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null'
@@ -43,24 +71,29 @@ export function objectText(value: object, quote: Quote, clear?: ReadonlySet<stri
   for (const [name, member] of Object.entries(value)) {
     if (member === undefined) continue
     const text = clear?.has(name) ? clearText(member, quote) : valueText(member, quote)
-    members += `${members === '' ? '' : ','}${JSON.stringify(name)}:${text}`
+    members += `${members === '' ? '' : ','}${quoted(name)}:${text}`
   }
   return `{${members}}`
 }
 
 function clearText(value: unknown, quote: Quote): string {
-  if (typeof value === 'string') return JSON.stringify(value)
+  if (typeof value === 'string') return quoted(value)
   if (Array.isArray(value)) return `[${value.map((item) => clearText(item, quote)).join()}]`
   return valueText(value, quote)
 }
 
 /** `"name":value`, or nothing where the value is empty: records leave out what says nothing. */
 export function member(name: string, value: unknown): string {
-  return empty(value) ? '' : `"${name}":${JSON.stringify(value)}`
+  if (empty(value)) return ''
+  return `"${name}":${typeof value === 'string' ? quoted(value) : JSON.stringify(value)}`
 }
 
 /** The members that are there, as one object; nothing when none is. */
-export const joined = (members: readonly string[]): string => members.filter((text) => text !== '').join()
+export function joined(members: readonly string[]): string {
+  let text = ''
+  for (const one of members) if (one !== '') text += text === '' ? one : `,${one}`
+  return text
+}
 
 function empty(value: unknown): boolean {
   if (value === undefined || value === null || value === '' || value === 0 || value === false) return true

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import type { Caller, Mount } from '../route.ts'
 import { answerMembers } from './answer.ts'
-import { type Ended, type Known, tokenOf } from './asked.ts'
+import { type Asked, type Ended, type Known, tokenOf } from './asked.ts'
 import type { DeviceOptions } from './options.ts'
 import { type Hasher, joined, member, objectText, plainly, type Quote } from './render.ts'
 
@@ -49,24 +49,26 @@ export class Scribe {
   }
 
   question(known: Known): Question {
-    const caller = known.caller ? this.#callerText(known.caller, known.credential) : undefined
+    const { asked, caller: who } = known
+    const { credential, clientCertificate } = asked
+    const caller = who ? this.#callerText(who, credential) : undefined
     const { before, behind } = caller ?? nobody
-    const token = caller ? caller.token : known.credential && `"client_token":${this.#quote(known.credential)}`
-    const mount = this.#mountText(known.mount)
-    const data = objectText(known.input, this.#quote, mount.clearRequest)
+    const token = caller ? caller.token : credential && `"client_token":${this.#quote(credential)}`
+    const mount = this.#mountText(asked.mount)
+    const data = objectText(asked.input, this.#quote, mount.clearRequest)
     return {
       auth: `{${joined([before, policyResults(known), behind])}}`,
       request: `{${joined([
-        `"id":"${known.id}"`,
+        `"id":"${asked.id}"`,
         `"operation":"${known.operation}"`,
         mount.members,
         token,
         '"namespace":{"id":"root"}',
-        member('path', known.path),
+        member('path', asked.path),
         data === '{}' ? '' : `"data":${data}`,
-        member('remote_address', known.remoteAddress),
-        member('remote_port', known.remotePort),
-        known.clientCertificate ? member('client_certificate_serial_number', serialOf(known.clientCertificate)) : '',
+        member('remote_address', asked.remoteAddress),
+        member('remote_port', asked.remotePort),
+        clientCertificate ? member('client_certificate_serial_number', serialOf(clientCertificate)) : '',
       ])}}`,
     }
   }
@@ -84,7 +86,7 @@ export class Scribe {
 
   /** The record that is written before the answer goes out. */
   response(time: string, { auth, request }: Question, known: Known, ended: Ended): string {
-    const { members, clearResponse } = this.#mountText(known.mount)
+    const { members, clearResponse } = this.#mountText(known.asked.mount)
     const elide = this.#options.elideListResponses && known.operation === 'list'
     const { hmacAccessor } = this.#options
     const answer = answerMembers(ended, { quote: this.#quote, clear: clearResponse, elide, hmacAccessor })
@@ -119,7 +121,7 @@ export class Scribe {
     return text
   }
 
-  #mountText(mount: Known['mount']): MountText {
+  #mountText(mount: Asked['mount']): MountText {
     if (mount === undefined) return nowhere
     const known = this.#mounts.get(mount)
     if (known) return known

@@ -1,6 +1,6 @@
 import type { Verdict } from '../auth/acl/decide.ts'
 import { ApiError } from '../errors.ts'
-import type { Caller, Outcome } from '../route.ts'
+import type { Caller, MaybePromise, Outcome } from '../route.ts'
 import type { Asked, Ended, Known, Operation, Reply } from './asked.ts'
 import type { Question, Scribe } from './scribe.ts'
 import type { Writer } from './writer.ts'
@@ -32,32 +32,33 @@ export class Trail {
 
   constructor(outlets: Outlets, asked: Asked) {
     this.#outlets = outlets
-    this.#known = { ...asked, caller: undefined, verdict: undefined }
+    this.#known = { asked, operation: asked.operation, caller: undefined, verdict: undefined }
   }
 
   /** Who asks, and what the policies say; `operation` where it is known better now. */
   judged(caller: Caller | undefined, verdict: Verdict | undefined, operation: Operation = this.#known.operation): void {
-    this.#known = { ...this.#known, caller, verdict, operation }
+    this.#known = { asked: this.#known.asked, operation, caller, verdict }
   }
 
   /**
-   * The line that goes before the deed.
-   * @throws ApiError 500 when no device takes it: nothing must be done then
+   * The line that goes before the deed, then the deed.
+   * @throws ApiError 500 when no device takes the line: nothing is done then
    */
-  request(error = ''): Promise<void> {
+  request<T>(work: () => MaybePromise<T>, error = ''): Promise<T> {
     this.#first = 'tried'
     return this.#write(({ scribe }, question, time) => scribe.request(time, question, error)).then((written) => {
       if (!written) throw unwritten('nothing was done')
       this.#first = 'written'
+      return work()
     })
   }
 
   /**
-   * The line that goes before the answer.
-   * @throws ApiError 500 when no device takes it: the answer must not go out
+   * The line that goes before the answer, then the answer.
+   * @throws ApiError 500 when no device takes the line: the answer must not go out
    */
-  answered(outcome: Outcome, warnings: readonly string[], reply: Reply): Promise<void> {
-    return this.#response({ outcome, warnings, error: '', results: false, reply })
+  answered<R extends Reply>(outcome: Outcome, warnings: readonly string[], reply: R): Promise<R> {
+    return this.#response({ outcome, warnings, error: '', results: false, reply }, reply)
   }
 
   /**
@@ -67,16 +68,16 @@ export class Trail {
   async refused(error: ApiError, text: string, reply: Reply): Promise<void> {
     const { verdict } = this.#known
     // Both lines go out together. The first says why only where the policies, or who asks, were the reason.
-    const asked = this.#first !== 'none' ? undefined : this.request(verdict?.allowed ? '' : text)
+    const asked = this.#first !== 'none' ? undefined : this.request(() => undefined, verdict?.allowed ? '' : text)
     const results = error.data !== undefined
-    await Promise.all([asked, this.#response({ warnings: error.warnings, error: text, results, reply })])
+    await Promise.all([asked, this.#response({ warnings: error.warnings, error: text, results, reply }, reply)])
   }
 
-  #response(ended: Ended): Promise<void> {
+  #response<R>(ended: Ended, reply: R): Promise<R> {
     const known = this.#known
     return this.#write(({ scribe }, question, time) => scribe.response(time, question, known, ended)).then(
       (written) => {
-        if (written) return
+        if (written) return reply
         const done = this.#first === 'written'
         throw unwritten(done ? 'the answer is withheld: what was asked may have been done' : 'nothing was done')
       },

@@ -16,12 +16,10 @@ export interface WriterOptions {
   register(writer: Writer): Promise<void>
 }
 
-/** Lines that go out together. */
-interface Batch {
-  readonly records: string[]
-  /** How many of them are in the file. */
-  readonly done: Promise<number>
-  readonly finish: (written: number) => void
+/** A line that waits to be written. */
+interface Offered {
+  readonly record: string
+  readonly done: (written: boolean) => void
 }
 
 /**
@@ -31,8 +29,8 @@ interface Batch {
 export class Writer {
   readonly #options: WriterOptions
   readonly #chain: Chain
-  #batch: Batch | undefined
-  /** Batches are done one after the other. */
+  #waiting: Offered[] = []
+  /** Lines are done one after the other. */
   #last: Promise<unknown> | undefined
   #registered = false
   /** Lines wait for what is under way. */
@@ -63,9 +61,11 @@ export class Writer {
    * @returns whether it is in the file, as durable as the options say; never rejects
    */
   write(record: string): Promise<boolean> {
-    this.#batch ??= this.#begin()
-    const index = this.#batch.records.push(record) - 1
-    return this.#batch.done.then((written) => index < written)
+    const written = new Promise<boolean>((done) => {
+      if (this.#waiting.push({ record, done }) === 1 && !this.#busy) setImmediate(() => this.#flush())
+    })
+    this.#last = written
+    return written
   }
 
   /** Lets the file go, once what was offered is written. */
@@ -74,79 +74,66 @@ export class Writer {
     this.#options.file.close()
   }
 
-  #begin(): Batch {
-    if (!this.#busy) setImmediate(() => this.#flush())
-    const { promise, resolve } = Promise.withResolvers<number>()
-    this.#last = promise
-    return { records: [], done: promise, finish: resolve }
-  }
-
   #flush(): void {
-    const batch = this.#batch
-    if (batch === undefined) return
+    const batch = this.#waiting
+    if (batch.length === 0) return
     if (!this.#registered) {
-      void this.#register(batch)
+      void this.#register()
       return
     }
-    this.#batch = undefined
-    const written = this.#append(batch.records)
-    if (this.#options.durability === 'write' || written === 0) batch.finish(written)
+    this.#waiting = []
+    const written = this.#append(batch.map(({ record }) => record))
+    if (this.#options.durability === 'write' || written === 0) finish(batch, written)
     else void this.#sync(batch, written)
   }
 
-  async #register(batch: Batch): Promise<void> {
+  async #register(): Promise<void> {
     this.#busy = true
     try {
       await this.#options.register(this)
       this.#registered = true
     } catch (error) {
       this.#fail(error)
-      this.#batch = undefined
-      batch.finish(0)
+      finish(this.#waiting, 0)
+      this.#waiting = []
     }
     this.#busy = false
     this.#flush()
   }
 
-  async #sync(batch: Batch, written: number): Promise<void> {
+  async #sync(batch: readonly Offered[], written: number): Promise<void> {
     this.#busy = true
     try {
       await this.#options.file.sync()
-      batch.finish(written)
+      finish(batch, written)
     } catch (error) {
       this.#fail(error)
       // What the kernel still holds of it after a failed sync nobody knows: a new descriptor is told of the next failure.
       this.#options.file.close()
-      batch.finish(0)
+      finish(batch, 0)
     }
     this.#busy = false
     this.#flush()
   }
 
-  /** @returns how many lines are in the file */
+  /** @returns how many whole lines are in the file */
   #append(records: readonly string[]): number {
+    const { prefix, file } = this.#options
     try {
-      const { lines, heads } = this.#chain.link(records)
-      const whole = this.#put(lines)
+      // Half a line of ours, or of another worker that met the same failure, must not become the beginning of this one.
+      const start = this.#fault === undefined ? '' : '\n'
+      const { bytes, heads } = this.#chain.link(records, { start, prefix })
+      const written = file.append(bytes)
+      const whole = written === bytes.length ? records.length : wholeLines(bytes.subarray(start.length, written))
       const head = heads[whole - 1]
       if (head) this.#chain.settle(head)
-      if (whole === lines.length) this.#recover()
+      if (whole === records.length) this.#recover()
       else this.#fail(new Error('only a part of the lines could be written'))
       return whole
     } catch (error) {
       this.#fail(error)
       return 0
     }
-  }
-
-  /** @returns how many whole lines are in the file */
-  #put(lines: readonly string[]): number {
-    const { prefix, file } = this.#options
-    // Half a line of ours, or of another worker that met the same failure, must not become the beginning of this one.
-    const start = this.#fault === undefined ? '' : '\n'
-    const bytes = Buffer.from(`${start}${prefix}${lines.join(`\n${prefix}`)}\n`)
-    const written = file.append(bytes)
-    return written === bytes.length ? lines.length : wholeLines(bytes.subarray(start.length, written))
   }
 
   /** Logged once, not with every line. */
@@ -164,6 +151,11 @@ export class Writer {
     const { file, names, log } = this.#options
     log.warn({ device: names.device, file: file.path }, 'an audit device can be written again')
   }
+}
+
+/** The first `written` lines are in the file. */
+function finish(batch: readonly Offered[], written: number): void {
+  for (const [index, { done }] of batch.entries()) done(index < written)
 }
 
 /** Lines of ours hold no newline but their last byte. */

@@ -297,7 +297,7 @@ function limited(
 
 /** What is to be done is on record before it is done. */
 const onRecord = ({ trail }: Asked, work: () => MaybePromise<RawReply>): MaybePromise<RawReply> =>
-  trail === undefined ? work() : trail.request().then(work)
+  trail === undefined ? work() : trail.request(work)
 
 /** The answer is on record before it goes out. */
 function answered(
@@ -308,7 +308,7 @@ function answered(
   inject: boolean,
 ): MaybePromise<RawReply> {
   const reply = envelope(request.id, outcome, warnings, said, inject)
-  return trail === undefined ? reply : trail.answered(outcome, [...said, ...warnings], reply).then(() => reply)
+  return trail === undefined ? reply : trail.answered(outcome, [...said, ...warnings], reply)
 }
 
 function perform(

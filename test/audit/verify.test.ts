@@ -5,13 +5,19 @@ import { type SealedHead, Verification } from '../../src/audit/verify.ts'
 
 const names = (incarnation: string) => ({ node: 'n', device: 'd', incarnation, epoch: 1 })
 
+/** Links records as a file without prefix holds them. */
+function link(chain: Chain, records: readonly string[]): { lines: string[]; heads: ChainHead[] } {
+  const { bytes, heads } = chain.link(records, { start: '', prefix: '' })
+  return { lines: bytes.toString().split('\n').slice(0, -1), heads }
+}
+
 /** Chains of these lengths, mixed in one file, with their sealed heads. */
 function written(...lengths: readonly number[]): { lines: string[]; heads: SealedHead[] } {
   const chains = lengths.map((length, index) => {
     const chain = new Chain(names(`i${index}`))
     const heads: ChainHead[] = []
     const lines = Array.from({ length }, (_, line) => {
-      const linked = chain.link([JSON.stringify({ time: '2026-11-21T10:00:00.000Z', type: 'request', line })])
+      const linked = link(chain, [JSON.stringify({ time: '2026-11-21T10:00:00.000Z', type: 'request', line })])
       for (const head of linked.heads) {
         chain.settle(head)
         heads.push(head)
@@ -78,16 +84,17 @@ test('whatever is done to a line, to its place, or to the end of the file is not
 test('a chain that somebody wrote anew, hashes and all, does not meet its sealed head', async () => {
   const { heads } = written(4)
   const chain = new Chain(names('i0'))
-  const forged = chain.link(
+  const forged = link(
+    chain,
     Array.from({ length: 9 }, (_, line) => JSON.stringify({ time: 'x', type: 'request', line })),
   )
   expect(await verify(forged.lines, heads)).toEqual(['f:4: is not line 4 of chain i0 as it was sealed'])
   // Nor does leaving the sealed line out help, as if the device had not taken it.
   const other = new Chain(names('i0'))
-  const before = other.link([record(1), record(2), record(3)])
+  const before = link(other, [record(1), record(2), record(3)])
   for (const head of before.heads) other.settle(head)
-  other.link([record(4)])
-  const after = other.link([record(5)])
+  link(other, [record(4)])
+  const after = link(other, [record(5)])
   expect(await verify([...before.lines, ...after.lines], heads)).toEqual([expect.stringContaining('lacks its line 4')])
 })
 
@@ -115,10 +122,10 @@ test('a chain that is missing as a whole, or that nobody sealed, is noticed', as
 
 test('what a device could not take is told and is no damage; a torn piece neither, nor a line that follows on it', async () => {
   const chain = new Chain(names('i0'))
-  const first = chain.link([record(1)])
+  const first = link(chain, [record(1)])
   for (const head of first.heads) chain.settle(head)
-  chain.link([record(2), record(3)])
-  const last = chain.link([record(4)])
+  link(chain, [record(2), record(3)])
+  const last = link(chain, [record(4)])
   for (const head of last.heads) chain.settle(head)
   const heads = [{ incarnation: 'i0', node: 'n', updatedAt: 0, ...chain.head }]
   const verification = new Verification(async () => heads)
