@@ -117,7 +117,7 @@ export interface Route<Context, Body extends TObject = TObject> {
   /** One sentence for help and OpenAPI. */
   readonly about: string
   readonly body: Body
-  /** Says whether the object is there; absent makes a POST a `create`. Asked before the ACL. */
+  /** Says whether the object is there; absent makes a POST a `create`. Asked for callers who may create or update. */
   exists?(context: Context, mount: Mount, params: Readonly<Record<string, string>>): MaybePromise<boolean>
   /** The field in which batch items lie, for parameter rules of policies. */
   readonly items?: string

@@ -26,6 +26,13 @@ export type Dispatch = (method: Method, path: string) => Match | ApiError
 /** 404 for a path that no route of an existing mount has. */
 export const unsupportedPath = (): ApiError => new ApiError(404, 'unsupported path', { style: 'list' })
 
+/** 405 of a path that anybody may ask by another method: that it exists is no secret, so whoever asks is told. */
+export class WrongMethodInPublic extends ApiError {
+  constructor() {
+    super(405, 'unsupported operation', { style: 'list' })
+  }
+}
+
 /** Letters, digits and `_`; inside also `-` and `.`: the reference's rule for key names and most captures. */
 const keyName = /^\w(?:[\w.-]*\w)?$/
 const anything = /./
@@ -58,9 +65,10 @@ export function compileRoutes(routes: Routes<unknown>): Dispatch {
   const root = newNode()
   for (const route of routes) insert(root, route)
   return (method, path) => {
-    const found: Found = { match: undefined, paths: false }
+    const found: Found = { match: undefined, paths: false, open: false }
     walk(root, path === '' ? [] : path.split('/'), 0, [], method, found)
     if (found.match !== undefined) return found.match
+    if (found.open) return new WrongMethodInPublic()
     return found.paths ? new ApiError(405, 'unsupported operation', { style: 'list' }) : unsupportedPath()
   }
 }
@@ -106,6 +114,8 @@ interface Found {
   match: Match | undefined
   /** Whether the path exists under another method. */
   paths: boolean
+  /** Whether it does for whoever has no token. */
+  open: boolean
 }
 
 function walk(node: Node, segments: string[], at: number, taken: string[], method: Method, found: Found): void {
@@ -130,8 +140,12 @@ function settle(ends: Map<Method, Endpoint>, taken: string[], method: Method, fo
   if (endpoint !== undefined) {
     const params = paramsOf(endpoint, taken)
     if (params !== undefined) found.match = { endpoint, params }
-  } else if (!found.paths) {
-    for (const other of ends.values()) found.paths ||= paramsOf(other, taken) !== undefined
+    return
+  }
+  for (const other of ends.values()) {
+    if (paramsOf(other, taken) === undefined) continue
+    found.paths = true
+    found.open ||= other.route.access === 'public'
   }
 }
 

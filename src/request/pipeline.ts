@@ -19,7 +19,7 @@ import {
   type Outcome,
 } from '../route.ts'
 import { credentialOf, notAuthenticated, notAuthorised } from './access.ts'
-import { compileRoutes, type Dispatch, type Match, unsupportedPath } from './dispatch.ts'
+import { compileRoutes, type Dispatch, type Match, unsupportedPath, WrongMethodInPublic } from './dispatch.ts'
 import { envelope, errorReply } from './envelope.ts'
 import type { Pipeline, RawReply, RawRequest } from './exchange.ts'
 import { given, shorterPaths } from './given.ts'
@@ -108,6 +108,7 @@ export function createPipeline({ mounts, authenticator, engines, audit, watch, l
 
   function identify(asked: Asked, target: Target | ApiError): MaybePromise<RawReply> {
     const { credential } = asked
+    if (target instanceof WrongMethodInPublic) throw target
     if (!(target instanceof ApiError) && target.match.endpoint.route.access === 'public') {
       return after(guest(authenticator, credential), (who) => {
         asked.trail?.judged(who?.caller, undefined)
@@ -276,7 +277,9 @@ function authorise(asked: Asked, target: Target | ApiError, who: Identity): Mayb
     const privileged = () => decide(who.acl, capability, asked.policyPath, true).allowed
     return perform(asked, target, who.caller, capability, privileged)
   }
-  if (asked.method !== 'POST' || target instanceof ApiError || route?.exists === undefined) {
+  const may = (capability: Capability): boolean => decide(who.acl, capability, asked.policyPath).allowed
+  // Who may do neither is not asked about: else the capability that a refusal names would tell what is there.
+  if (asked.method !== 'POST' || target instanceof ApiError || !route?.exists || !(may('update') || may('create'))) {
     return judge(needs[asked.method])
   }
   const { engine, mount, match } = target

@@ -78,28 +78,26 @@ describe('a rule is matched by the path that is meant, to the letter', () => {
     expect(await rawStatus(token, `/v1/${path}`)).toBe(expected)
   })
 
-  test('a denied key is not reached by another spelling of its path', async () => {
+  /** 404 only where the spelling means another key, which the token may ask for and which is not there. */
+  test.each<[string, number]>([
+    ['transit/keys/prod', 403],
+    ['transit/keys/pro%64', 403],
+    ['transit/keys/prod/', 403],
+    ['transit/keys/prod?list=false', 403],
+    ['transit//keys/prod', 400],
+    ['transit/keys//prod', 400],
+    ['transit/keys/prod//', 400],
+    ['transit/keys/./prod', 400],
+    ['transit/x/../keys/prod', 400],
+    ['transit/keys/%2e%2e/keys/prod', 400],
+    ['transit/keys%2fprod', 400],
+    ['transit/keys/prod%2f', 400],
+    ['transit/keys/prod%00', 400],
+    ['transit/keys/prod%20', 404],
+    ['transit/keys/PROD', 404],
+  ])('a denied key is not reached as %s: %i', async (path, expected) => {
     const token = await tokenHolding(allow('transit/*', 'read', 'update') + allow('transit/+/prod', 'deny'))
-    for (const path of [
-      'transit/keys/prod',
-      'transit/keys/pro%64',
-      'transit/keys/prod/',
-      'transit//keys/prod',
-      'transit/keys//prod',
-      'transit/keys/./prod',
-      'transit/x/../keys/prod',
-      'transit/keys/%2e%2e/keys/prod',
-      'transit/keys%2fprod',
-      'transit/keys/prod%2f',
-      'transit/keys/prod%20',
-      'transit/keys/PROD',
-      'transit/keys/prod%00',
-    ]) {
-      for (const prefix of ['/v1/', '/']) {
-        const answer = await rawStatus(token, `${prefix}${path}`)
-        expect([400, 403, 404], `${prefix}${path}`).toContain(answer)
-      }
-    }
+    for (const prefix of ['/v1/', '/']) expect(await rawStatus(token, `${prefix}${path}`)).toBe(expected)
     expect(await rawStatus(token, '/v1/transit/keys/a')).toBe(200)
   })
 
@@ -114,7 +112,7 @@ describe('the most specific rule decides, and only that', () => {
   const verdicts = async (policy: string, paths: readonly string[]) => {
     const client = await holding(policy)
     const found = []
-    for (const path of paths) found.push((await status(client, 'GET', path)) === 403 ? 0 : 1)
+    for (const path of paths) found.push([403, 200].indexOf(await status(client, 'GET', path)))
     return found
   }
   const paths = ['transit/keys/a', 'transit/keys/b', 'transit/keys/prod', 'transit/keys/team.a']
@@ -209,6 +207,12 @@ describe('root-protected paths', () => {
     ['GET', 'sys/audit'],
     ['PUT', 'sys/audit/file'],
     ['DELETE', 'sys/audit/file'],
+    ['GET', 'sys/auth/token'],
+    ['POST', 'sys/auth/other'],
+    ['DELETE', 'sys/auth/other'],
+    ['GET', 'sys/auth/token/tune'],
+    ['POST', 'sys/auth/token/tune'],
+    ['LIST', 'sys/leases/lookup'],
     ['LIST', 'sys/leases/lookup/auth/token/create'],
     ['POST', 'sys/leases/revoke-prefix/nothing'],
     ['POST', 'sys/leases/revoke-force/nothing'],
@@ -217,8 +221,6 @@ describe('root-protected paths', () => {
   ])('%s %s takes sudo besides', async (verb, path) => {
     const client = await holding(allow('*', ...everything))
     const reply = await client.call(verb, path, verb === 'POST' || verb === 'PUT' ? {} : undefined)
-    // What is not built has no route to protect: it is 404 to whoever has every capability.
-    if (reply.status === 404) return expect(reply.text).toContain('unsupported path')
     expect(reply.status, reply.text).toBe(403)
     expect((reply.body as { errors: string[] }).errors[1]).toContain('does not grant "sudo"')
   })

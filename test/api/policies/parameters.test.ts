@@ -58,6 +58,29 @@ describe('the block on sha1 for one key', () => {
     expectDenied(await client.post(`transit/sign/${key}/s%68a1`, { input: hello }), 'in the path')
   })
 
+  test('is not escaped by names that only look like parameters: what they carry is not taken either', async () => {
+    const sha1 = '{"hash_algorithm":"sha1","algorithm":"sha1"}'
+    for (const body of [
+      `{"input":"${hello}","__proto__":${sha1}}`,
+      `{"input":"${hello}","constructor":{"prototype":${sha1}}}`,
+      `{"batch_input":[{"input":"${hello}","__proto__":${sha1}}]}`,
+      `{"input":"${hello}","algorithm":"sha1","algorithm":"sha2-256"}`,
+    ]) {
+      const sent = await client.call('POST', `transit/sign/${key}`, body)
+      const [signature] = /vault:v1:[^"]+/.exec(sent.text) ?? []
+      expect(signature, sent.text).toBeDefined()
+      const check = { input: hello, signature, hash_algorithm: 'sha2-256' }
+      expect((await node.root.post(`transit/verify/${key}`, check)).body).toMatchObject({ data: { valid: true } })
+    }
+    const items = [{ input: hello, hash_algorithm: 'sha1' }]
+    for (const body of [
+      { BATCH_INPUT: items },
+      { batch_input: JSON.stringify(items) },
+      { batch_input: { 0: items[0] } },
+    ])
+      expect((await client.post(`transit/sign/${key}`, body)).status, JSON.stringify(body)).toBe(400)
+  })
+
   test('leaves other hashes, and other keys, alone', async () => {
     for (const [path, body] of [
       ['', { input: hello }],
