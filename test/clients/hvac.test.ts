@@ -7,7 +7,7 @@ import { useNode } from '../api/node.ts'
 const run = promisify(execFile)
 const node = useNode()
 
-test.each(['status', 'keys', 'cipher', 'signatures', 'macs', 'keyless', 'mounts', 'access'])(
+test.each(['status', 'keys', 'cipher', 'signatures', 'macs', 'keyless', 'moving', 'derived', 'mounts', 'access'])(
   'hvac’s users find everything as they know it: %s',
   async (story) => {
     const { url, rootToken } = node.server

@@ -113,6 +113,47 @@ def keyless():
     assert answer["data"]["sum"] == "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
 
 
+def moving():
+    name, copy = fresh(), fresh()
+    transit.create_key(name=name, exportable=True, allow_plaintext_backup=True)
+    transit.rotate_key(name=name)
+    every = transit.export_key(name=name, key_type="encryption-key")["data"]["keys"]
+    assert sorted(every) == ["1", "2"] and len(base64.b64decode(every["1"])) == 32
+    assert transit.export_key(name=name, key_type="encryption-key", version="latest")["data"]["keys"] == {"2": every["2"]}
+    assert list(transit.export_key(name=name, key_type="hmac-key", version=1)["data"]["keys"]) == ["1"]
+    refused(exceptions.InvalidRequest, transit.export_key, name=name, key_type="signing-key")
+    sealed = transit.encrypt_data(name=name, plaintext=encoded("hi"))["data"]["ciphertext"]
+    backup = transit.backup_key(name=name)["data"]["backup"]
+    assert "already exists" in refused(exceptions.InvalidRequest, transit.restore_key, backup=backup, name=name)
+    assert transit.restore_key(backup=backup, name=copy).status_code == 204
+    assert transit.restore_key(backup=backup, force=True).status_code == 204
+    assert transit.decrypt_data(name=copy, ciphertext=sealed)["data"]["plaintext"] == encoded("hi")
+    refused(exceptions.InvalidRequest, transit.trim_key, name=name, min_version=2)
+    transit.update_key_configuration(name=name, min_decryption_version=2)
+    transit.update_key_configuration(name=name, min_encryption_version=2)
+    transit.trim_key(name=name, min_version=2)
+    assert transit.read_key(name=name)["data"]["min_available_version"] == 2
+
+
+def derived():
+    name, context = fresh(), encoded("mine")
+    transit.create_key(name=name, convergent_encryption=True, derived=True)
+    pair = {"name": name, "context": context}
+    first, second = (transit.encrypt_data(plaintext=encoded("hi"), **pair)["data"]["ciphertext"] for _ in range(2))
+    assert first == second
+    assert transit.decrypt_data(ciphertext=first, **pair)["data"]["plaintext"] == encoded("hi")
+    refused(exceptions.InvalidRequest, transit.decrypt_data, name=name, ciphertext=first)
+    for kind in ["plaintext", "wrapped"]:
+        made = transit.generate_data_key(key_type=kind, bits=512, **pair)["data"]
+        opened = transit.decrypt_data(ciphertext=made["ciphertext"], **pair)["data"]["plaintext"]
+        assert len(base64.b64decode(opened)) == 64 and made.get("plaintext", opened) == opened
+        assert ("plaintext" in made) == (kind == "plaintext")
+    signer = {"name": fresh(), "hash_input": encoded("hi"), "context": context}
+    transit.create_key(name=signer["name"], key_type="ed25519", derived=True)
+    signature = transit.sign_data(**signer)["data"]["signature"]
+    assert transit.verify_signed_data(signature=signature, **signer)["data"]["valid"] is True
+
+
 def mounts():
     path = fresh("m")
     client.sys.enable_secrets_engine(backend_type="transit", path=path, description="mine")

@@ -16,6 +16,7 @@ describe('a transit key of type managed_key', () => {
       expect(read).toMatchObject({
         ...{ type: 'managed_key', supports_encryption: true, supports_decryption: true, supports_signing: true },
         ...{ supports_derivation: false, exportable: false, latest_version: 1 },
+        ...{ managed_key_name: name, managed_key_id: UUID },
         keys: { 1: { name: 'P-256', public_key: expect.stringContaining('BEGIN PUBLIC KEY') } },
         custody: { 1: { residence: 'token', managed_key: UUID, local: true, hmac: { residence: expect.any(String) } } },
       })
@@ -31,7 +32,8 @@ describe('a transit key of type managed_key', () => {
       'one of managed_key_name and managed_key_id is required for keys of type managed_key',
     )
     const next = await world.managed(world.elsewhere({ key_label: 'rsa', mechanism: '0xd' }))
-    await done(world.root.post(`transit/keys/${key}/rotate`, { managed_key_name: next }))
+    const rotated = await done(world.root.post(`transit/keys/${key}/rotate`, { managed_key_name: next }))
+    expect(dataOf(rotated)).toMatchObject({ managed_key_name: next, latest_version: 2 })
     const signed = (await done(world.root.post(`transit/sign/${key}`, { input: hello }))).string('data.signature')
     expect(signed).toMatch(/^vault:v2:/)
     for (const signature of [old, signed]) {
@@ -151,6 +153,10 @@ describe('which mounts may use a managed key', () => {
     const key = fresh('k')
     await done(world.root.post(`transit/keys/${key}`, { type: 'managed_key', managed_key_name: name }))
     await done(world.root.delete(at(name)))
+    expect(dataOf(await done(world.root.get(`transit/keys/${key}`)))).toMatchObject({
+      managed_key_name: '',
+      managed_key_id: expect.stringMatching(uuid),
+    })
     expectRefused(
       await world.root.post(`transit/sign/${key}`, { input: hello }),
       400,

@@ -10,8 +10,10 @@ test('what is tagged is read back', () => {
   )
 })
 
-test('version 0 is read as 1', () => {
+test('version 0 of a ciphertext is read as 1, and of nothing else', () => {
   expect(untag('vault:v0:abcd', 'ciphertext').version).toBe(1)
+  expect(untag('vault:v0:abcd', 'signature').version).toBe(0)
+  expect(untag('vault:v0:abcd', 'HMAC').version).toBe(0)
 })
 
 test.each([

@@ -7,13 +7,14 @@ import { Material } from '../../keys/material.ts'
 import { transportBytes } from '../../keys/transport.ts'
 import { type Call, type Data, route } from '../../route.ts'
 import type { TransitContext } from './context.ts'
-import { chosen } from './export.ts'
+import { chosen, versionField } from './export.ts'
 import { readHashFunction } from './hashfunction.ts'
 import { managedType } from './managedtype.ts'
 import type { Inventory } from './readring.ts'
 import { refuseSoftDeleted } from './ring.ts'
 
 const body = Type.Object({
+  version: versionField,
   hash: text({ about: 'Hash of the RSA-OAEP step: SHA1, SHA224, SHA256, SHA384 or SHA512.' }),
 })
 
@@ -41,7 +42,7 @@ async function exportTo(call: Exporting): Promise<Data> {
   refuseSoftDeleted(key)
   if (key.type === managedType || !key.exportable) throw badRequest('key is not exportable')
   const keys: Record<string, string> = {}
-  for (const { version, material } of chosen(found.ring, params.version)) {
+  for (const { version, material } of chosen(found.ring, call)) {
     keys[version] = await sealedTo(context, to, hash, partOf(found, material, version))
   }
   return { name: key.name, type: key.type, keys }

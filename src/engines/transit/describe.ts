@@ -6,22 +6,30 @@ import { describe as describeMaterial, Material } from '../../keys/material.ts'
 import type { MaterialRow } from '../../keys/tables.ts'
 import type { Data, MaybePromise, Mount } from '../../route.ts'
 import { DamagedRow } from '../../store/faults.ts'
+import type { TransitContext } from './context.ts'
 import { managedAbilities, managedType } from './managedtype.ts'
 import type { Inventory } from './readring.ts'
 import type { Version } from './ring.ts'
-import type { Rings } from './rings.ts'
 
 /**
  * The key object of reads and of every answer that changes a key. `keys` shows the versions that may still be used;
  * `custody` says of each where its key is, what the token said of it when it was made, and the same of its HMAC secret.
+ * The managed key is the latest version's; its name is empty once it was deleted.
  * @throws ApiError 404 when there is no such key
  */
-export function describeKey(rings: Rings, mount: Mount, name: string): MaybePromise<Data> {
+export function describeKey(
+  { rings, managed }: Pick<TransitContext, 'rings' | 'managed'>,
+  mount: Mount,
+  name: string,
+): MaybePromise<Data> {
   return after(rings.inventory(mount, name), (found) => {
     if (found === undefined) throw absent()
     const known = described.get(found) ?? describe(found)
     described.set(found, known)
-    return known
+    const { key, versions } = found.ring
+    const id = versions.get(key.latestVersion)?.managedKey
+    if (!id) return known
+    return after(managed.nameOf(id), (managed_key_name = '') => ({ ...known, managed_key_name, managed_key_id: id }))
   })
 }
 
@@ -73,6 +81,9 @@ function describe(found: Inventory): Data {
     auto_rotate_period: key.autoRotateSeconds,
     imported_key: key.imported,
     ...(key.imported ? { imported_key_allow_rotation: key.allowRotation } : {}),
+    allow_rotation: key.allowRotation,
+    managed_key_name: '',
+    managed_key_id: '',
     ...(key.backupInfo ? { backup_info: key.backupInfo } : {}),
     ...(key.restoreInfo ? { restore_info: key.restoreInfo } : {}),
     soft_deleted: key.softDeleted,

@@ -11,7 +11,13 @@ import type { Inventory } from './readring.ts'
 import { refuseSoftDeleted, type Version } from './ring.ts'
 import type { KeyRow } from './tables.ts'
 
-const body = Type.Object({ format: text({ about: 'raw, der or pem; absent is the form of the key type.' }) })
+/** The path may end in it too. */
+export const versionField = text({ about: 'latest, N or vN; absent is every version.' })
+
+const body = Type.Object({
+  version: versionField,
+  format: text({ about: 'raw, der or pem; absent is the form of the key type.' }),
+})
 
 type Exporting = Call<TransitContext, typeof body>
 type KeyType = 'encryption-key' | 'signing-key' | 'hmac-key' | 'public-key' | 'certificate-chain'
@@ -31,10 +37,17 @@ function checkKind(kind: KeyType, key: KeyRow, algorithm: Algorithm): void {
   if (kind === 'signing-key' && !algorithm.abilities.sign) throw badRequest('signing not supported for the key')
 }
 
-/** The versions that are asked for. @throws ApiError 400 for one that there is not, or that nothing may be done with */
-export function chosen({ key, versions }: Inventory['ring'], wanted: string | undefined): readonly Version[] {
+/**
+ * The versions that are asked for, in the path or in the query.
+ * @throws ApiError 400 for one that there is not, or that nothing may be done with
+ */
+export function chosen(
+  { key, versions }: Inventory['ring'],
+  { params, body }: { readonly params: { readonly version?: string }; readonly body: { readonly version?: string } },
+): readonly Version[] {
+  const wanted = params.version ?? body.version
   const all = [...versions.values()]
-  if (wanted === undefined) return all.filter(({ version }) => version >= key.minDecryptionVersion)
+  if (!wanted) return all.filter(({ version }) => version >= key.minDecryptionVersion)
   const digits = wanted.replace(/^v/, '')
   if (wanted !== 'latest' && !/^\d{1,10}$/.test(digits)) throw badRequest('invalid key version')
   const number = wanted === 'latest' ? key.latestVersion : Number(digits)
@@ -44,8 +57,9 @@ export function chosen({ key, versions }: Inventory['ring'], wanted: string | un
   return [found]
 }
 
-async function exportKey({ context, mount, params, body }: Exporting): Promise<Data> {
-  const { key_type: kind = '', name = '', version: wanted } = params
+async function exportKey(call: Exporting): Promise<Data> {
+  const { context, mount, params, body } = call
+  const { key_type: kind = '', name = '' } = params
   if (!isKeyType(kind)) throw badRequest(`invalid export type: ${kind}`)
   const found = await context.rings.inventory(mount, name)
   if (found === undefined) throw absent()
@@ -57,7 +71,7 @@ async function exportKey({ context, mount, params, body }: Exporting): Promise<D
   checkKind(kind, key, algorithm)
   const format = checkFormat(kind === 'hmac-key' ? algorithmOf('hmac') : algorithm, body.format ?? '')
   const keys: Record<string, string> = {}
-  for (const version of chosen(found.ring, wanted)) {
+  for (const version of chosen(found.ring, call)) {
     keys[version.version] = await textOf(context, found, version, kind, format)
   }
   return { name: key.name, type: key.type, keys }

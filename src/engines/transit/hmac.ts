@@ -25,7 +25,7 @@ const body = Type.Object({
 })
 
 const reading = {
-  shape: { input: 'text', algorithm: 'text', key_version: 'integer', reference: 'text' },
+  shape: { input: 'text', algorithm: 'text', key_version: 'integerText', reference: 'text' },
   aliases: { algorithm: 'hash_algorithm' },
   shared: ['algorithm', 'key_version'],
 } as const

@@ -1,11 +1,12 @@
 import { badRequest } from '../../errors.ts'
 import { goFalse, goTrue } from '../../request/input.ts'
 
-/** How a field of an item stands in JSON; `text` also takes a number, as its text. */
+/** How a field of an item stands in JSON; `text` also takes a number, as its text, and `integerText` its text. */
 interface Kinds {
   string: string
   text: string
   integer: number
+  integerText: number
   boolean: boolean
 }
 export type Shape = Readonly<Record<string, keyof Kinds>>
@@ -95,7 +96,10 @@ function parseItems<S extends Shape>(
   return items as Item<S>[]
 }
 
-const goName = { string: 'string', text: 'string', integer: 'int', boolean: 'bool' }
+const goName = { string: 'string', text: 'string', integer: 'int', integerText: 'int', boolean: 'bool' }
+
+/** Without leading zeros, which a policy would read as octal. */
+const decimal = /^-?(?:0|[1-9]\d*)$/
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -109,6 +113,8 @@ function convert(kind: keyof Kinds, value: unknown): unknown {
       return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined
     case 'integer':
       return Number.isSafeInteger(value) ? value : undefined
+    case 'integerText':
+      return convert('integer', typeof value === 'string' && decimal.test(value) ? Number(value) : value)
     case 'boolean':
       if (typeof value === 'boolean') return value
       if (typeof value !== 'string') return undefined

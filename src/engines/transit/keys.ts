@@ -46,7 +46,8 @@ function checkCreation(body: Creating['body'], type: string): void {
   }
 }
 
-async function create({ context: { rings, managed }, mount, params, body, caller }: Creating): Promise<Data> {
+async function create({ context, mount, params, body, caller }: Creating): Promise<Data> {
+  const { rings, managed } = context
   const { name = '' } = params
   const type = body.type || 'aes256-gcm96'
   checkCreation(body, type)
@@ -65,7 +66,7 @@ async function create({ context: { rings, managed }, mount, params, body, caller
   const known = reference && (await rings.get(mount, name))
   const brought = reference && !known ? await managed.prepare(mount.uuid, reference, maker) : undefined
   if (!known) await rings.create(mount, wanted, maker, brought)
-  return describeKey(rings, mount, name)
+  return describeKey(context, mount, name)
 }
 
 const reading = Type.Object({
@@ -83,18 +84,18 @@ const configuration = Type.Object({
 
 type Configuring = Call<TransitContext, typeof configuration>
 
-async function config({ context: { rings }, mount, params, body, warn }: Configuring): Promise<Data> {
+async function config({ context, mount, params, body, warn }: Configuring): Promise<Data> {
   const { name = '' } = params
   const missing = `no existing key named ${name} could be found`
   let warnings: readonly string[] = []
-  await rings.configure(mount, name, missing, (key) => {
+  await context.rings.configure(mount, name, missing, (key) => {
     if (key.type === managedType) checkManaged(body)
     const wanted = configure(key, body)
     warnings = wanted.warnings
     return wanted.changes
   })
   for (const text of warnings) warn(text)
-  return describeKey(rings, mount, name)
+  return describeKey(context, mount, name)
 }
 
 const rotation = Type.Object({
@@ -167,7 +168,8 @@ export const keyRoutes = [
     about: 'Adds a version, which new data is encrypted and signed with.',
     body: rotation,
     danger: 'none',
-    async run({ context: { rings, managed }, mount, params, body, caller }) {
+    async run({ context, mount, params, body, caller }) {
+      const { rings, managed } = context
       const { name = '' } = params
       const maker = makerOf(caller)
       const ring = await rings.get(mount, name)
@@ -175,7 +177,7 @@ export const keyRoutes = [
       const reference = readReference(body, ring.key.type === managedType)
       const brought = reference && (await managed.prepare(mount.uuid, reference, maker))
       await rings.rotate(mount, name, maker, undefined, brought)
-      return describeKey(rings, mount, name)
+      return describeKey(context, mount, name)
     },
   }),
   route<TransitContext, typeof nothing>({

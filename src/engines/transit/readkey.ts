@@ -16,7 +16,7 @@ export function readKey(
   name: string,
   derivation: Buffer | undefined,
 ): MaybePromise<Data> {
-  return after(describeKey(context.rings, mount, name), (data) => {
+  return after(describeKey(context, mount, name), (data) => {
     if (derivation === undefined) return data
     return after(context.rings.get(mount, name), (ring) => {
       if (!ring?.key.derived || algorithmOf(ring.key.type).kind !== 'ed25519') return data

@@ -21,7 +21,7 @@ const body = Type.Object({
   key_version: integer({ about: 'The version to sign with; 0 or absent is the latest.' }),
 })
 const reading = {
-  shape: { ...schemeReading.shape, key_version: 'integer' },
+  shape: { ...schemeReading.shape, key_version: 'integerText' },
   aliases: schemeReading.aliases,
   shared: [...schemeReading.shared, 'key_version'],
 } as const

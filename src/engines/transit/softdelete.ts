@@ -7,10 +7,11 @@ const nothing = Type.Object({})
 
 /** Puts the key away or takes it back. @param already what is said when there is nothing to change */
 async function mark(
-  { context: { rings }, mount, params, warn }: Call<TransitContext>,
+  { context, mount, params, warn }: Call<TransitContext>,
   softDeleted: boolean,
   already: string,
 ): Promise<Data> {
+  const { rings } = context
   const { name = '' } = params
   const changed = await rings.change(mount, name, `no existing key named ${name} could be found`, async (tx, ring) => {
     if (ring.key.softDeleted === softDeleted) return false
@@ -18,7 +19,7 @@ async function mark(
     return true
   })
   if (!changed) warn(already)
-  return describeKey(rings, mount, name)
+  return describeKey(context, mount, name)
 }
 
 export const softDeleteRoutes = [

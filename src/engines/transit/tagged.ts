@@ -11,7 +11,7 @@ const prefix = 'vault:v'
 export const tag = (version: number, payload: string): string => `${prefix}${version}:${payload}`
 
 /**
- * Splits `vault:vN:payload`. Version 0 is read as 1, as the reference does.
+ * Splits `vault:vN:payload`. Version 0 is read as 1 of a ciphertext alone, as the reference does.
  * @param what how the texts call it: `ciphertext`, `signature` or `HMAC`
  * @throws ApiError 400 that says which part is wrong
  */
@@ -23,5 +23,6 @@ export function untag(text: string, what: 'ciphertext' | 'signature' | 'HMAC'): 
   if (colon < 0) throw badRequest(`invalid ${what}: wrong number of fields`)
   const digits = text.slice(prefix.length, colon)
   if (!/^\d{1,10}$/.test(digits)) throw badRequest(`invalid ${what}: version number could not be decoded`)
-  return { version: Math.max(1, Number(digits)), payload: text.slice(colon + 1) }
+  const version = Number(digits)
+  return { version: what === 'ciphertext' ? Math.max(1, version) : version, payload: text.slice(colon + 1) }
 }

@@ -16,11 +16,11 @@ export const trimRoute = route<TransitContext, typeof body>({
   about: 'Removes old versions of a key and their wrapped material for ever; both minimum versions must be above them.',
   body,
   danger: 'destructive',
-  async run({ context: { rings }, mount, params, body }) {
+  async run({ context, mount, params, body }) {
     const { name = '' } = params
     const { min_available_version: version } = body
     if (version === undefined) throw badRequest('missing min_available_version')
-    await rings.trim(mount, name, version)
-    return describeKey(rings, mount, name)
+    await context.rings.trim(mount, name, version)
+    return describeKey(context, mount, name)
   },
 })

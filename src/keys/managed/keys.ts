@@ -80,6 +80,11 @@ export class ManagedKeys {
     return { id: row.id, draft: { intent: undefined, fields: { ...fields, createdBy, createdAt: clock.wall() } } }
   }
 
+  /** Undefined once the managed key was deleted. */
+  nameOf(id: string): MaybePromise<string | undefined> {
+    return after(this.#options.registry.get(id), (entry) => entry?.row.name)
+  }
+
   /** @param chosen whether the caller named the padding: else it is the mechanism's @throws ApiError 400 */
   sign(use: Use, input: Uint8Array, scheme: Scheme, chosen: boolean): MaybePromise<Buffer> {
     return after(this.#use(use, 'sign'), (opened) => opened.sign(input, fitted(opened.row, scheme, chosen)))

@@ -80,6 +80,7 @@ describe('byok-export', () => {
     expect(Object.keys(await keysOf(path(dst.name, src)))).toEqual(['1', '2'])
     expect(Object.keys(await keysOf(path(dst.name, src, '/latest')))).toEqual(['2'])
     expect(Object.keys(await keysOf(path(dst.name, src, '/1')))).toEqual(['1'])
+    expect(Object.keys(await keysOf(path(dst.name, src, '?version=1')))).toEqual(['1'])
   })
 
   test('is refused in words', async () => {

@@ -27,6 +27,7 @@ describe('creating a key', () => {
     expect(reply.body).toEqual(
       enveloped({
         allow_plaintext_backup: false,
+        allow_rotation: false,
         auto_rotate_period: 0,
         convergent_encryption: false,
         custody: { 1: { ...born, hmac: expect.objectContaining({ origin: 'generated', state: 'active' }) } },
@@ -37,6 +38,8 @@ describe('creating a key', () => {
         key_size: 0,
         keys: { 1: expect.any(Number) },
         latest_version: 1,
+        managed_key_id: '',
+        managed_key_name: '',
         min_available_version: 0,
         min_decryption_version: 1,
         min_encryption_version: 0,
@@ -57,6 +60,17 @@ describe('creating a key', () => {
     const again = await create(name, { type: 'ed25519', exportable: true })
     expect(again.status).toBe(200)
     expect(again.body).toEqual({ ...(first.body as object), request_id: expect.any(String) })
+  })
+
+  test.each([
+    { type: 'chacha20-poly1305', derived: true, convergent_encryption: true },
+    { type: 'hmac', key_size: 48, exportable: true },
+    { type: 'ecdsa-p384', allow_plaintext_backup: true, auto_rotate_period: 3600 },
+  ])('takes %j, and shows it in the answer and on read', async (settings) => {
+    const name = fresh('k')
+    const made = await create(name, settings)
+    expect(made.body).toMatchObject({ data: settings, warnings: null })
+    expect((await node.root.get(`transit/keys/${name}`)).body).toMatchObject({ data: settings })
   })
 
   test('at the same moment from many clients makes one key', async () => {
@@ -106,10 +120,15 @@ describe('an hmac key', () => {
     [512, 512],
   ])('asked for with key_size %s has %i bytes, through rotation too', async (asked, bytes) => {
     const name = fresh('k')
-    const made = await create(name, { type: 'hmac', ...(asked === undefined ? {} : { key_size: asked }) })
+    const settings = asked === undefined ? {} : { key_size: asked }
+    const made = await create(name, { type: 'hmac', exportable: true, ...settings })
     expect(made.body).toMatchObject({ data: { key_size: bytes, keys: { 1: expect.any(Number) } } })
     const rotated = await node.root.post(`transit/keys/${name}/rotate`)
     expect(rotated.body).toMatchObject({ data: { key_size: bytes, latest_version: 2 } })
+    const reply = await node.root.get(`transit/export/hmac-key/${name}`)
+    for (const version of [1, 2]) {
+      expect(Buffer.from(reply.string(`data.keys.${version}`), 'base64')).toHaveLength(bytes)
+    }
   })
 
   test.each([15, 513, -1, 1_000_000])('of %i bytes is refused', async (size) => {

@@ -66,6 +66,18 @@ describe('a data key', () => {
     const reply = await datakey('plaintext', name, { context })
     const opened = await decrypt(name, { ciphertext: reply.string('data.ciphertext'), context })
     expectData(opened, { plaintext: reply.string('data.plaintext') })
+    for (const body of [{}, { context: '' }]) {
+      const refused = await datakey('wrapped', name, body)
+      expect(refused.status).toBe(400)
+      expect(refused.body).toEqual({ errors: [expect.stringMatching(/^missing 'context' for key derivation/)] })
+    }
+  })
+
+  test('is padded by OAEP alone', async () => {
+    const name = await node.key({ type: 'rsa-2048' })
+    const text = 'padding_scheme "pkcs1v15" is not offered: RSA encryption is oaep alone'
+    expectRefused(await datakey('wrapped', name, { padding_scheme: 'pkcs1v15' }), 400, text)
+    await done(datakey('wrapped', name, { padding_scheme: 'oaep' }))
   })
 
   test('ignores a nonce with a warning', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { openSql } from '../../attack/sql.ts'
 import { done, expectRefused, fresh, hello, useNode } from '../node.ts'
 
 const node = useNode()
@@ -32,7 +33,18 @@ describe('deleting a key', () => {
     const name = await node.key({ type: 'ecdsa-p256' })
     for (let i = 0; i < 5; i++) await done(node.root.post(`transit/keys/${name}/rotate`))
     await allow(name)
+    await using sql = await openSql(node.server.database.url)
+    const { id = null } = await sql.row('SELECT id FROM transit_keys WHERE name = ?', [name])
+    const rows = async () =>
+      (
+        await sql.row(
+          'SELECT (SELECT COUNT(*) FROM materials WHERE owner = ?) + (SELECT COUNT(*) FROM transit_versions WHERE key_id = ?) AS n',
+          [id, id],
+        )
+      ).n
+    expect(Number(await rows())).toBe(18)
     await done(remove(name))
+    expect(Number(await rows())).toBe(0)
     await done(node.root.post(`transit/keys/${name}`, { type: 'ed25519' }))
     expect((await node.root.get(`transit/keys/${name}`)).body).toMatchObject({
       data: { type: 'ed25519', latest_version: 1, deletion_allowed: false },

@@ -106,7 +106,10 @@ describe('versions', () => {
       ['v2', 2],
       ['latest', 3],
     ] as const) {
-      expect(await exported(`encryption-key/${name}/${path}`)).toEqual({ [version]: all[version] })
+      const one = { [version]: all[version] }
+      expect(await exported(`encryption-key/${name}/${path}`)).toEqual(one)
+      expect(await exported(`encryption-key/${name}?version=${path}`)).toEqual(one)
+      expect(await exported(`encryption-key/${name}/${path}?version=1`)).toEqual(one)
     }
     await done(node.root.post(`transit/keys/${name}/config`, { min_decryption_version: 2 }))
     expect(Object.keys(await exported(`encryption-key/${name}`))).toEqual(['2', '3'])

@@ -52,6 +52,11 @@ describe('an HMAC', () => {
     },
   )
 
+  test('is of SHA-256 when nothing is said', async () => {
+    const text = (await hmac(key, { algorithm: 'sha2-256' })).string('data.hmac')
+    for (const body of [{}, { algorithm: '' }, { algorithm: null }]) expectData(await hmac(key, body), { hmac: text })
+  })
+
   test('takes the empty input', async () => {
     const text = (await hmac(key, { input: '' })).string('data.hmac')
     expectData(await verify(key, { hmac: text, input: '' }), { valid: true })

@@ -1,6 +1,14 @@
-import { createCipheriv, createHmac, generateKeyPairSync, type KeyObject, randomBytes, verify } from 'node:crypto'
+import {
+  createCipheriv,
+  createHmac,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+  verify,
+} from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { base64, done, expectRefused, fresh, hello, useNode } from '../node.ts'
+import { base64, done, expectData, expectRefused, fresh, hello, useNode } from '../node.ts'
 import { bytesOf } from '../signing.ts'
 import { envelopeOf, hashFunctions, importKey, keyWrap, oaep, wrappingKeyOf } from './envelope.ts'
 
@@ -13,6 +21,7 @@ describe('the wrapping key', () => {
     const all = await Promise.all([wrappingKeyOf(node.root), wrappingKeyOf(node.root)])
     expect(new Set([...all, await wrappingKeyOf(node.root)]).size).toBe(1)
     expect(all[0]).toMatch(/^-----BEGIN PUBLIC KEY-----\n[\s\S]+-----END PUBLIC KEY-----\n$/)
+    expect(createPublicKey(all[0] ?? '').asymmetricKeyDetails?.modulusLength).toBe(4096)
     await node.key()
     const { keys } = ((await node.root.list('transit/keys')).body as { data: { keys: string[] } }).data
     expect(keys.filter((name) => /import|wrap/.test(name))).toEqual([])
@@ -108,9 +117,12 @@ describe('an imported key', () => {
     }
   })
 
-  test('is aes256-gcm96 without a type', async () => {
+  test('is aes256-gcm96 without a type, which is warned of', async () => {
     const name = fresh('i')
-    await importKey(node.root, name, randomBytes(32), {})
+    const ciphertext = envelopeOf(await wrappingKeyOf(node.root), randomBytes(32))
+    expectData(await post(`${name}/import`, { ciphertext }), null, [
+      'type is not given: the key is imported as aes256-gcm96',
+    ])
     expect((await node.root.get(`transit/keys/${name}`)).body).toMatchObject({ data: { type: 'aes256-gcm96' } })
   })
 })

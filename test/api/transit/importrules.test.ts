@@ -15,7 +15,7 @@ test('settings of an import are shown on read', async () => {
   expect((await node.root.get(`transit/keys/${name}`)).body).toMatchObject({
     data: {
       ...{ exportable: true, allow_plaintext_backup: true, auto_rotate_period: 7200 },
-      ...{ imported_key: true, imported_key_allow_rotation: true },
+      ...{ imported_key: true, imported_key_allow_rotation: true, allow_rotation: true },
     },
   })
 })

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
+import { routes } from '../../../src/engines/transit/index.ts'
 import { fresh, hello, useNode } from '../node.ts'
 
 const node = useNode()
@@ -39,12 +40,37 @@ const endpoints: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
     context: '',
     key_version: 0,
     nonce: '',
+    padding_scheme: '',
     partial_failure_response_code: 400,
     type: 'aes256-gcm96',
     convergent_encryption: false,
   },
-  'decrypt/KEY': { ciphertext: 'vault:v1:AAAA', associated_data: '', context: '', nonce: '' },
-  'rewrap/KEY': { ciphertext: 'vault:v1:AAAA', key_version: 0, nonce: '' },
+  'decrypt/KEY': {
+    ciphertext: 'vault:v1:AAAA',
+    associated_data: '',
+    context: '',
+    nonce: '',
+    padding_scheme: '',
+    partial_failure_response_code: 400,
+  },
+  'rewrap/KEY': {
+    ciphertext: 'vault:v1:AAAA',
+    associated_data: '',
+    context: '',
+    key_version: 0,
+    nonce: '',
+    decrypt_padding_scheme: '',
+    encrypt_padding_scheme: '',
+    partial_failure_response_code: 200,
+  },
+  'datakey/wrapped/KEY': {
+    bits: 256,
+    associated_data: '',
+    context: '',
+    key_version: 0,
+    nonce: '',
+    padding_scheme: '',
+  },
   'sign/KEY': {
     input: hello,
     key_version: 0,
@@ -54,9 +80,41 @@ const endpoints: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
     signature_algorithm: 'pss',
     marshaling_algorithm: 'asn1',
     salt_length: 'auto',
+    partial_failure_response_code: 200,
   },
-  'verify/KEY': { input: hello, signature: 'vault:v1:AAAA', hmac: '', hash_algorithm: 'sha2-256' },
-  'hmac/KEY': { input: hello, algorithm: 'sha2-256', key_version: 0 },
+  'verify/KEY': {
+    input: hello,
+    signature: 'vault:v1:AAAA',
+    hmac: '',
+    context: '',
+    hash_algorithm: 'sha2-256',
+    prehashed: false,
+    signature_algorithm: 'pss',
+    marshaling_algorithm: 'asn1',
+    salt_length: 'auto',
+    partial_failure_response_code: 200,
+  },
+  'hmac/KEY': { input: hello, algorithm: 'sha2-256', key_version: 0, partial_failure_response_code: 200 },
+  'keys/NEW/import': {
+    ciphertext: 'AAAA',
+    public_key: '',
+    hash_function: 'SHA256',
+    type: 'aes256-gcm96',
+    allow_rotation: false,
+    derived: false,
+    context: '',
+    convergent_encryption: false,
+    exportable: false,
+    allow_plaintext_backup: false,
+    auto_rotate_period: 0,
+  },
+  'keys/KEY/import_version': { ciphertext: 'AAAA', public_key: '', hash_function: 'SHA256', version: 0 },
+  'keys/KEY/trim': { min_available_version: 1 },
+  'keys/KEY/csr': { version: 0, csr: '' },
+  'keys/KEY/set-certificate': { version: 0, certificate_chain: '' },
+  restore: { backup: 'AAAA', name: '', force: false },
+  'config/keys': { disable_upsert: false },
+  'cache-config': { size: 0 },
   random: { bytes: 1, format: 'hex', source: 'platform' },
   hash: { input: hello, algorithm: 'sha2-256', format: 'hex' },
 }
@@ -71,6 +129,20 @@ const wrong = (good: unknown): readonly unknown[] => {
 const cases = Object.entries(endpoints).flatMap(([path, body]) =>
   Object.entries(body).map(([field, good]) => [path, field, good] as const),
 )
+
+test('every field of every route that writes is here, but for batches', () => {
+  const writes = routes.filter(({ method }) => method === 'POST')
+  const here = (path: string) => {
+    const pattern = new RegExp(`^${path.replace(/:\w+/g, '[^/]+')}$`)
+    return cases.filter(([url]) => pattern.test(url)).map(([, field]) => field)
+  }
+  const missing = writes.flatMap(({ path, body }) => {
+    const same = writes.filter((other) => other.body === body).flatMap((other) => here(other.path))
+    const fields = Object.keys(body.properties).filter((field) => field !== 'batch_input' && !same.includes(field))
+    return fields.map((field) => `${path}: ${field}`)
+  })
+  expect(missing).toEqual([])
+})
 
 test.each(cases)('POST %s refuses a wrong %s by its name and changes nothing', async (path, field, good) => {
   for (const value of wrong(good)) {
