@@ -1,3 +1,4 @@
+import { nextTurn } from '../after.ts'
 import { badRequest, unavailable } from '../errors.ts'
 import type { Hsm } from '../hsm/hsm.ts'
 import type { Database } from '../store/database.ts'
@@ -39,6 +40,7 @@ export class Exporting {
         continue
       if (strict) throw badRequest('strict mode: whether a key may be exported is decided when it is created')
       if (row.blob === null || row.kek === null) throw badRequest('what stays in the HSM cannot be exported')
+      await nextTurn()
       const [from, to] = [await keks.get(row.kek), await keks.active('export')]
       const changes = await rewrap(hsm, from, to, row.blob, blobTemplate(new Material(row)))
       releases.push({ id: row.id, rev: row.rev, changes: { ...changes, exportable: true } })

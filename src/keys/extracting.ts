@@ -11,6 +11,7 @@ import type { Draft } from './materials.ts'
 import { pad } from './padding.ts'
 import { rewrap } from './rewrapping.ts'
 import { ClosedSecret, withSecret, wrapSecret } from './secret.ts'
+import { wiping } from './wiping.ts'
 
 /** RFC 2104: a key of zeros, filled up to the block. */
 const innerPad = Buffer.alloc(64, 0x36)
@@ -82,7 +83,9 @@ export class Extracting {
     const root = await from.unwrap(blob, generic)
     try {
       const inner = await this.#hsm.digestKey(CKM.SHA256, innerPad, root, derivedBytes)
-      return await this.#wrapped(createHash('sha256').update(outerPad).update(inner).digest(), to)
+      // Whoever has the inner hash has the result.
+      const prk = wiping(inner, () => createHash('sha256').update(outerPad).update(inner).digest())
+      return await this.#wrapped(await prk, to)
     } finally {
       await this.#hsm.destroy(root)
     }

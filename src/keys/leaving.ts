@@ -5,6 +5,7 @@ import { readFirst } from './der.ts'
 import type { Material } from './material.ts'
 import { ed25519Pair, type Pair, parsePair, wipePair, writePkcs8 } from './pair.ts'
 import { transportBytes, unwrapOnHost, withTransport, wrapOnHost } from './transport.ts'
+import { wiping } from './wiping.ts'
 
 /** A key in clear, lent for one use. */
 export type Opened =
@@ -72,9 +73,7 @@ export class Leaving {
     return this.open(material, (key) => {
       if (key.kind === 'secret') return wrapOnHost(transport, key.secret)
       const pkcs8 = writePkcs8(key.pair)
-      const blob = wrapOnHost(transport, pkcs8)
-      pkcs8.fill(0)
-      return blob
+      return wiping(pkcs8, () => wrapOnHost(transport, pkcs8))
     })
   }
 

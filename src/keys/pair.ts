@@ -84,8 +84,12 @@ export const pkcs8Of = (kind: 'rsa' | 'ec', inner: Buffer, curve?: Pair['algorit
     inner,
   )
 
-const privateKeyInfo = (identifier: Buffer, key: Buffer): Buffer =>
-  write(TAG.SEQUENCE, write(TAG.INTEGER, Buffer.alloc(1)), write(TAG.SEQUENCE, identifier), write(TAG.OCTETS, key))
+function privateKeyInfo(identifier: Buffer, key: Buffer): Buffer {
+  const secret = write(TAG.OCTETS, key)
+  const pkcs8 = write(TAG.SEQUENCE, write(TAG.INTEGER, Buffer.alloc(1)), write(TAG.SEQUENCE, identifier), secret)
+  secret.fill(0)
+  return pkcs8
+}
 
 interface Read {
   readonly kind: 'rsa' | 'ec' | 'ed25519'
@@ -148,14 +152,15 @@ export function ecPair(algorithm: Ec, scalar: Buffer): Pair {
   const point = agreement.getPublicKey()
   const d = Buffer.alloc(coordinateBytes)
   scalar.subarray(-coordinateBytes).copy(d, coordinateBytes - Math.min(coordinateBytes, scalar.length))
+  const secret = write(TAG.OCTETS, d)
   const inner = write(
     TAG.SEQUENCE,
     writeNumber(Buffer.from([1])),
-    write(TAG.OCTETS, d),
+    secret,
     write(0xa0, ecParameters),
     write(0xa1, write(TAG.BITS, Buffer.alloc(1), point)),
   )
-  d.fill(0)
+  for (const part of [d, secret]) part.fill(0)
   const x = point.toString('base64url', 1, 1 + coordinateBytes)
   const y = point.toString('base64url', 1 + coordinateBytes)
   return { algorithm, inner, publicKey: createPublicKey({ format: 'jwk', key: { kty: 'EC', crv, x, y } }) }

@@ -4,6 +4,7 @@ import type { Handle } from '../hsm/handle.ts'
 import type { Hsm } from '../hsm/hsm.ts'
 import type { Algorithm, Ec, Ed25519, Rsa } from './algorithms.ts'
 import { expect, readAll, readOne, TAG } from './der.ts'
+import { isKeyPoint } from './edwards.ts'
 
 /** The public half of a key pair as the token shows it. */
 export async function readPublicKey(hsm: Hsm, handle: Handle, algorithm: Algorithm): Promise<KeyObject> {
@@ -70,15 +71,35 @@ export function checkPublicKey(algorithm: Ec | Rsa | Ed25519, key: KeyObject): K
       )
     }
     checkExponent(details?.publicExponent ?? 0n)
+    // OpenSSL takes it, and fails when it is to encrypt.
+    if (isEven(key)) throw badRequest('error parsing asymmetric key: its modulus is even')
+  }
+  if (algorithm.kind === 'ed25519' && !isKeyPoint(pointOf(key))) {
+    throw badRequest('error parsing asymmetric key: its point is not on the curve, or of small order')
   }
   if (algorithm.kind === 'ec' && details?.namedCurve !== algorithm.curve.openssl) {
     throw badRequest(`invalid curve: expected ${algorithm.jwk}, got ${details?.namedCurve ?? 'an unknown one'}`)
   }
   if (asymmetricKeyType === 'rsa-pss') {
-    const [, bits] = readAll(readOne(key.export({ format: 'der', type: 'spki' }), TAG.SEQUENCE))
-    return createPublicKey({ key: expect(bits, TAG.BITS).subarray(1), format: 'der', type: 'pkcs1' })
+    return createPublicKey({ key: pkcs1Of(key), format: 'der', type: 'pkcs1' })
   }
-  return createPublicKey({ format: 'jwk', key: key.export({ format: 'jwk' }) })
+  try {
+    return createPublicKey({ format: 'jwk', key: key.export({ format: 'jwk' }) })
+  } catch (error) {
+    // The point at infinity has no coordinates.
+    throw malformed(error)
+  }
+}
+
+/** The RSAPublicKey in the SPKI of an RSA key, which an RSA-PSS key has too (RFC 4055). */
+function pkcs1Of(key: KeyObject): Buffer {
+  const [, bits] = readAll(readOne(key.export({ format: 'der', type: 'spki' }), TAG.SEQUENCE))
+  return expect(bits, TAG.BITS).subarray(1)
+}
+
+function isEven(key: KeyObject): boolean {
+  const [modulus] = readAll(readOne(pkcs1Of(key), TAG.SEQUENCE))
+  return ((expect(modulus, TAG.INTEGER).at(-1) ?? 0) & 1) === 0
 }
 
 /** @throws ApiError 400 */
@@ -87,10 +108,12 @@ export function readSpki(algorithm: Ec | Rsa | Ed25519, spki: Buffer): KeyObject
   try {
     key = decodePublicKey(spki)
   } catch (error) {
-    throw badRequest('error parsing public key: it is malformed', { cause: error })
+    throw malformed(error)
   }
   return checkPublicKey(algorithm, key)
 }
+
+const malformed = (cause: unknown): Error => badRequest('error parsing public key: it is malformed', { cause })
 
 /** The reference's bounds; FIPS 186-5 wants at least 65537 of keys that are made. @throws ApiError 400 */
 export function checkExponent(exponent: bigint): void {

@@ -36,7 +36,10 @@ export function wrapOnHost(value: Uint8Array, key: Uint8Array): Buffer {
 export function unwrapOnHost(value: Uint8Array, blob: Uint8Array): Buffer | undefined {
   const unwrap = createDecipheriv(cipher, value, initialValue)
   try {
-    return Buffer.concat([unwrap.update(blob), unwrap.final()])
+    // All of it comes at once: what `final` gives is empty.
+    const key = unwrap.update(blob)
+    unwrap.final()
+    return key
   } catch {
     return undefined
   }

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { MaybePromise } from '../route.ts'
 import type { Database } from '../store/database.ts'
-import { usageTable } from './tables.ts'
+import { materialsTable, usageTable } from './tables.ts'
 
 /** SP 800-38D section 8.3: with random 96-bit IVs no key encrypts more often than 2^32 times. */
 export const usageLimit = 2 ** 32
@@ -51,9 +51,11 @@ export class Usage {
   async #reserved(material: string): Promise<void> {
     const block = Math.min(2 * (this.#tallies.get(material)?.block ?? smallestBlock / 2), largestBlock)
     const counters = this.#database.table(usageTable)
+    const materials = this.#database.table(materialsTable)
     const end = await this.#database.transaction(async (tx) => {
       const found = await counters.add(tx, { material }, { used: block })
-      if (found === 0) await counters.insert(tx, { material, used: block })
+      // A key that is being removed is used until every worker has heard of it: its row is gone already, and does not come back.
+      if (found === 0 && (await materials.get(tx, material))) await counters.insert(tx, { material, used: block })
       return (await counters.find(tx, { material }))?.used ?? block
     })
     this.#tallies.set(material, { next: end - block, end, block })

@@ -8,10 +8,10 @@ export interface Hold extends AsyncDisposable {
   /** From now on, connections that ever asked something with this text in it get no answer; resolves when one waits. */
   hold(text: string): Promise<void>
   /**
-   * The next COMMIT of a transaction that may write gets no answer, nor does anything after it on its connection;
+   * The next COMMIT (or the nth) of a transaction that may write gets no answer, nor does anything after it on its connection;
    * resolves when it has come. `before`: the server never hears of it; `after`: the server has done it.
    */
-  trap(when: 'before' | 'after'): Promise<void>
+  trap(when: 'before' | 'after', nth?: number): Promise<void>
   /** Gives all answers that were held back. */
   release(): void
 }
@@ -31,7 +31,7 @@ export async function openHold(url: string): Promise<Hold> {
   if (target === undefined) throw new Error('no target')
   const sockets = new Set<Socket>()
   let held: { matches(talk: Talk): boolean; answers: (() => void)[]; waiting: () => void } | undefined
-  let trap: { when: 'before' | 'after'; sprung: () => void } | undefined
+  let trap: { when: 'before' | 'after'; nth: number; sprung: () => void } | undefined
 
   const server = createServer((client) => {
     const upstream = target.socketPath ? connect(target.socketPath) : connect(target.port, target.host)
@@ -45,7 +45,7 @@ export async function openHold(url: string): Promise<Hold> {
       const text = bytes.toString('latin1')
       talk.asked += text
       if (text.includes(begin)) talk.writing = !text.includes(`${begin} WITH`)
-      if (trap !== undefined && talk.writing && text.includes(commit)) {
+      if (trap !== undefined && talk.writing && text.includes(commit) && --trap.nth === 0) {
         const { when, sprung } = trap
         trap = undefined
         talk.frozen = true
@@ -78,9 +78,9 @@ export async function openHold(url: string): Promise<Hold> {
         held = { matches: ({ asked }) => asked.includes(text), answers: [], waiting: resolve }
       })
     },
-    trap(when) {
+    trap(when, nth = 1) {
       return new Promise((resolve) => {
-        trap = { when, sprung: resolve }
+        trap = { when, nth, sprung: resolve }
       })
     },
     release() {

@@ -1,12 +1,13 @@
 import { Type } from 'typebox'
+import { nextTurn } from '../../after.ts'
 import { badRequest } from '../../errors.ts'
 import type { KeyBytes } from '../../keys/importing.ts'
 import { describe, Material } from '../../keys/material.ts'
 import { writePkcs8 } from '../../keys/pair.ts'
 import { type Call, type Data, route } from '../../route.ts'
 import type { TransitContext } from './context.ts'
-import { type CopiedVersion, type Copy, wipeCopy } from './copy.ts'
-import { type Histories, writeOwnBlob } from './ownblob.ts'
+import { type CopiedVersion, wipeCopy } from './copy.ts'
+import { writeOwnBlob } from './ownblob.ts'
 import type { Inventory } from './readring.ts'
 import { refuseSoftDeleted } from './ring.ts'
 
@@ -20,9 +21,7 @@ async function backUp({ context, mount, params }: Call<TransitContext, typeof no
   const { key } = found.ring
   refuseSoftDeleted(key)
   if (!key.allowPlaintextBackup) throw badRequest('plaintext backup is disallowed on the policy')
-  const { copy, histories } = await copyOf(context, found)
-  const backup = writeOwnBlob(copy, histories)
-  wipeCopy(copy)
+  const backup = await blobOf(context, found)
   const backupInfo = { time: new Date(context.clock.wall()).toISOString(), version: key.latestVersion }
   await context.rings.change(mount, name, missing, async (tx, ring) => {
     if (ring.key.id === key.id) await context.rings.update(tx, ring, { backupInfo })
@@ -31,10 +30,7 @@ async function backUp({ context, mount, params }: Call<TransitContext, typeof no
 }
 
 /** @throws ApiError 400 for keys that lie in an HSM of somebody else */
-async function copyOf(
-  context: TransitContext,
-  { ring, parts }: Inventory,
-): Promise<{ copy: Copy; histories: Histories }> {
+async function blobOf(context: TransitContext, { ring, parts }: Inventory): Promise<string> {
   const materialOf = (id: string): Material => {
     const row = parts.get(id)
     if (row === undefined) throw new Error(`key ${ring.key.id} names a part that is not there`)
@@ -42,18 +38,24 @@ async function copyOf(
   }
   const histories = new Map<number, Record<string, unknown>>()
   const versions: CopiedVersion[] = []
-  for (const one of ring.versions.values()) {
-    if (one.managedKey !== null) {
-      throw badRequest(`version ${one.version} is a managed key, which stays in its HSM: it cannot be backed up`)
+  const copy = { key: ring.key, versions }
+  try {
+    for (const one of ring.versions.values()) {
+      const { version, createdAt, convergentVersion, certificateChain, hmacMaterial } = one
+      if (one.managedKey !== null) {
+        throw badRequest(`version ${version} is a managed key, which stays in its HSM: it cannot be backed up`)
+      }
+      await nextTurn()
+      const material = materialOf(one.material)
+      const key = await bytesOf(context, material)
+      const secret = hmacMaterial === null ? undefined : await bytesOf(context, materialOf(hmacMaterial))
+      histories.set(version, describe(material.row))
+      versions.push({ version, createdAt, convergentVersion, certificateChain, key, hmac: secret?.bytes })
     }
-    const { version, createdAt, convergentVersion, certificateChain } = one
-    const material = materialOf(one.material)
-    const key = await bytesOf(context, material)
-    const secret = one.hmacMaterial === null ? undefined : await bytesOf(context, materialOf(one.hmacMaterial))
-    histories.set(version, describe(material.row))
-    versions.push({ version, createdAt, convergentVersion, certificateChain, key, hmac: secret?.bytes })
+    return writeOwnBlob(copy, histories)
+  } finally {
+    wipeCopy(copy)
   }
-  return { copy: { key: ring.key, versions }, histories }
 }
 
 async function bytesOf(context: TransitContext, material: Material): Promise<KeyBytes> {

@@ -1,4 +1,4 @@
-import { after } from '../../after.ts'
+import { after, nextTurn } from '../../after.ts'
 import { ApiError } from '../../errors.ts'
 import { Answer, type Data, type MaybePromise, type Outcome } from '../../route.ts'
 import type { Inputs } from './items.ts'
@@ -111,5 +111,3 @@ function refusal(error: unknown): ApiError {
   if (error instanceof ApiError && error.status < 500) return error
   throw error
 }
-
-const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

@@ -1,5 +1,6 @@
 import { constants, publicEncrypt, randomBytes } from 'node:crypto'
 import { Type } from 'typebox'
+import { nextTurn } from '../../after.ts'
 import { badRequest } from '../../errors.ts'
 import { text } from '../../field.ts'
 import type { Hash } from '../../keys/hashes.ts'
@@ -43,6 +44,7 @@ async function exportTo(call: Exporting): Promise<Data> {
   if (key.type === managedType || !key.exportable) throw badRequest('key is not exportable')
   const keys: Record<string, string> = {}
   for (const { version, material } of chosen(found.ring, call)) {
+    await nextTurn()
     keys[version] = await sealedTo(context, to, hash, partOf(found, material, version))
   }
   return { name: key.name, type: key.type, keys }

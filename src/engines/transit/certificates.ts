@@ -1,11 +1,11 @@
-import { X509Certificate } from 'node:crypto'
+import { type KeyObject, X509Certificate } from 'node:crypto'
 import { Type } from 'typebox'
 import { badRequest } from '../../errors.ts'
 import { integer, text } from '../../field.ts'
 import { algorithmOf } from '../../keys/algorithms.ts'
 import { NotDer } from '../../keys/der.ts'
-import type { Material } from '../../keys/material.ts'
 import { readPem, writePem } from '../../keys/pem.ts'
+import { decodePublicKey } from '../../keys/publickey.ts'
 import { emptyTemplate, makeRequest, readTemplate, type Template } from '../../keys/request.ts'
 import { type Call, type Data, route } from '../../route.ts'
 import type { TransitContext } from './context.ts'
@@ -63,8 +63,7 @@ async function request(call: Call<TransitContext, typeof csrBody>): Promise<Data
 }
 
 /** @throws ApiError 400 for what is no chain, leaf first, of this key */
-function readChain(pem: string | undefined, key: Material): string {
-  const refuse = (why: string, cause?: unknown) => badRequest(`failed to persist certificate chain: ${why}`, { cause })
+function readChain(pem: string | undefined, key: KeyObject): string {
   const blocks = readPem(pem ?? '', ['CERTIFICATE', 'X509 CERTIFICATE', 'TRUSTED CERTIFICATE'])
   if (blocks.length === 0) throw badRequest('certificate_chain must hold at least one certificate in PEM')
   if (blocks.length > mostCertificates) throw refuse(`it has more than ${mostCertificates} certificates`)
@@ -82,10 +81,18 @@ function readChain(pem: string | undefined, key: Material): string {
   return certificates.map(({ raw }) => writePem('CERTIFICATE', raw)).join('\n')
 }
 
+/** The same of a chain that a backup has. @param spki of the version's public key; null for a secret */
+export function restoredChain(pem: string, spki: Buffer | null | undefined): string {
+  if (spki == null) throw refuse('a secret key has none')
+  return readChain(pem, decodePublicKey(spki))
+}
+
+const refuse = (why: string, cause?: unknown) => badRequest(`failed to persist certificate chain: ${why}`, { cause })
+
 /** Keys of algorithms that nobody here knows are nobody's. */
-function sameKey(leaf: X509Certificate, key: Material): boolean {
+function sameKey(leaf: X509Certificate, key: KeyObject): boolean {
   try {
-    return leaf.publicKey.equals(key.publicKey)
+    return leaf.publicKey.equals(key)
   } catch {
     return false
   }
@@ -95,7 +102,7 @@ async function setChain(call: Call<TransitContext, typeof chainBody>): Promise<D
   const { context, mount, params, body } = call
   const before = await ringOf(call)
   const { version, material } = versionToMake(before, body.version ?? 0, 'signing')
-  const certificateChain = readChain(body.certificate_chain, await context.material(material))
+  const certificateChain = readChain(body.certificate_chain, (await context.material(material)).publicKey)
   const { name = '' } = params
   await context.rings.change(mount, name, `key with provided name '${name}' not found`, async (tx, ring) => {
     if (ring.key.id !== before.key.id || !ring.versions.has(version)) throw badRequest('no such key version')

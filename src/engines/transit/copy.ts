@@ -1,5 +1,6 @@
 import { badRequest } from '../../errors.ts'
 import { type Algorithm, algorithms } from '../../keys/algorithms.ts'
+import type { Kdf } from '../../keys/derivation.ts'
 import type { KeyBytes } from '../../keys/importing.ts'
 import { checkAutoRotate } from './ring.ts'
 import type { KeyRow } from './tables.ts'
@@ -26,9 +27,13 @@ export interface CopiedVersion {
 }
 
 const keyName = /^\w(?:[\w.-]*\w)?$/
-const longestName = 255
 /** Each is brought into the token by itself, while the caller waits. */
 const mostVersions = 5000
+/** Ciphertexts name versions in ten digits, and this one may rotate. */
+const highestVersion = 999_999_999
+/** Milliseconds: the end of the last year of four digits. */
+const latestTime = Date.UTC(10_000, 0) - 1
+const kdfs: readonly string[] = ['hkdf_sha256', 'hmac-sha256-counter'] satisfies Kdf[]
 const longestChain = 1 << 20
 
 /** The one text for bytes that are no whole backup, whatever is wrong with them. */
@@ -38,8 +43,7 @@ export const unreadable = (cause?: unknown): Error =>
 /** @throws ApiError 400 */
 export function checkName(name: string): void {
   if (name.includes('/')) throw badRequest('key names cannot be paths')
-  if (!keyName.test(name) || name.length > longestName)
-    throw badRequest('the name of the key is none that a key can have')
+  if (!keyName.test(name)) throw badRequest('the name of the key is none that a key can have')
 }
 
 /**
@@ -50,34 +54,45 @@ export function checkName(name: string): void {
 export function checkCopy({ key, versions }: Copy): Algorithm {
   const algorithm = algorithms.get(key.type)
   if (algorithm === undefined) throw badRequest(`keys of type ${key.type} cannot be restored`)
-  const refuse = (why: string): Error => badRequest(`the backup is of no key that can be: ${why}`)
-  if (key.derived && !algorithm.abilities.derive) throw refuse(`${key.type} keys are not derived from`)
-  if (key.convergent && !(key.derived && algorithm.kind === 'aead')) throw refuse('convergent without derivation')
-  if (key.derived !== (key.kdf !== '')) throw refuse('derivation and KDF disagree')
-  if (algorithm.kind === 'hmac' ? !inside(key.keySize, 16, 512) : key.keySize !== 0) throw refuse('key_size')
+  if (key.derived && !algorithm.abilities.derive) throw impossible(`${key.type} keys are not derived from`)
+  if (key.convergent && !(key.derived && algorithm.kind === 'aead')) throw impossible('convergent without derivation')
+  if (key.derived ? !kdfs.includes(key.kdf) : key.kdf !== '') throw impossible('derivation and KDF disagree')
+  const convergence = key.convergent ? inside(key.convergentVersion, -1, 3) : key.convergentVersion === 0
+  if (!convergence) throw impossible(`convergent version ${key.convergentVersion}`)
+  if (!inside(key.createdAt, 0, latestTime)) throw impossible('its time')
+  if (algorithm.kind === 'hmac' ? !inside(key.keySize, 16, 512) : key.keySize !== 0) throw impossible('key_size')
   checkAutoRotate(key.autoRotateSeconds)
-  checkVersions(key, refuse)
-  if (versions.length > mostVersions) throw refuse(`more than ${mostVersions} versions`)
+  checkVersions(key)
+  checkCount(versions.length)
   const lowest = Math.max(1, key.minAvailableVersion)
   const numbers = versions.map(({ version }) => version)
   const complete = numbers.every((number, index) => number === lowest + index) && numbers.at(-1) === key.latestVersion
-  if (!complete) throw refuse(`versions ${lowest} to ${key.latestVersion} must be there`)
-  for (const { version, convergentVersion, certificateChain } of versions) {
-    if ((certificateChain?.length ?? 0) > longestChain) throw refuse(`the certificate chain of version ${version}`)
+  if (!complete) throw impossible(`versions ${lowest} to ${key.latestVersion} must be there`)
+  for (const { version, createdAt, convergentVersion, certificateChain } of versions) {
+    if (!inside(createdAt, 0, latestTime)) throw impossible(`the time of version ${version}`)
+    if ((certificateChain?.length ?? 0) > longestChain) throw impossible(`the certificate chain of version ${version}`)
     if (key.convergent ? !inside(convergentVersion, 1, 3) : convergentVersion !== 0) {
-      throw refuse(`convergent version ${convergentVersion} of version ${version}`)
+      throw impossible(`convergent version ${convergentVersion} of version ${version}`)
     }
   }
   return algorithm
 }
 
-function checkVersions(key: CopiedKey, refuse: (why: string) => Error): void {
+/** @throws ApiError 400 naming the limit; to be asked before much work is done for them */
+export function checkCount(versions: number): void {
+  if (versions > mostVersions) throw impossible(`more than ${mostVersions} versions`)
+}
+
+/** A backup that can be read, of what no key is. */
+export const impossible = (why: string): Error => badRequest(`the backup is of no key that can be: ${why}`)
+
+function checkVersions(key: CopiedKey): void {
   const { latestVersion, minAvailableVersion, minDecryptionVersion, minEncryptionVersion } = key
-  if (!inside(latestVersion, 1, Number.MAX_SAFE_INTEGER)) throw refuse('latest_version')
-  if (!inside(minDecryptionVersion, 1, latestVersion)) throw refuse('min_decryption_version')
+  if (!inside(latestVersion, 1, highestVersion)) throw impossible('latest_version')
+  if (!inside(minDecryptionVersion, 1, latestVersion)) throw impossible('min_decryption_version')
   const encryption = minEncryptionVersion === 0 || inside(minEncryptionVersion, minDecryptionVersion, latestVersion)
-  if (!encryption) throw refuse('min_encryption_version')
-  if (!inside(minAvailableVersion, 0, minDecryptionVersion)) throw refuse('min_available_version')
+  if (!encryption) throw impossible('min_encryption_version')
+  if (!inside(minAvailableVersion, 0, minDecryptionVersion)) throw impossible('min_available_version')
 }
 
 const inside = (number: number, low: number, high: number): boolean =>

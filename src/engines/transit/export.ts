@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { nextTurn } from '../../after.ts'
 import { absent, badRequest } from '../../errors.ts'
 import { text } from '../../field.ts'
 import { type Algorithm, algorithmOf } from '../../keys/algorithms.ts'
@@ -72,6 +73,7 @@ async function exportKey(call: Exporting): Promise<Data> {
   const format = checkFormat(kind === 'hmac-key' ? algorithmOf('hmac') : algorithm, body.format ?? '')
   const keys: Record<string, string> = {}
   for (const version of chosen(found.ring, call)) {
+    await nextTurn()
     keys[version.version] = await textOf(context, found, version, kind, format)
   }
   return { name: key.name, type: key.type, keys }

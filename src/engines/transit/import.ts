@@ -13,6 +13,8 @@ import { readPublicKey } from './publichalf.ts'
 import { checkAutoRotate } from './ring.ts'
 
 const defaultType = 'aes256-gcm96'
+/** Several times what any key takes: no more goes to the token, nor through OpenSSL, in one piece. */
+const longestCiphertext = 16_384
 
 const nothing = Type.Object({})
 /** Where the key comes from. */
@@ -57,6 +59,8 @@ export function bringer({ context, mount, body }: Bringing, type: string): (want
   if (!ciphertext) throw badRequest('one of the fields ciphertext and public_key is required')
   const sealed = decodeField('ciphertext', ciphertext)
   if (sealed.length <= wrappingBytes) throw badRequest('provided ciphertext is too short')
+  if (sealed.length > longestCiphertext)
+    throw badRequest(`provided ciphertext is longer than ${longestCiphertext} bytes`)
   return (wanted) => context.importing.prepare(wanted, { mount: mount.uuid, hash, ciphertext: sealed })
 }
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
 import { badRequest } from '../../errors.ts'
-import { type Copy, unreadable } from './copy.ts'
+import { type Copy, checkCount, unreadable } from './copy.ts'
 
 /**
  * Our backups: one line of JSON in base64. The SHA-256 is over the text of `key`: it shows damage, not forgery; whoever holds a backup
@@ -10,46 +10,60 @@ import { type Copy, unreadable } from './copy.ts'
  */
 const format = 1
 
+/** No member that we do not write: what is in an object has been looked at whole. */
+const closed = { additionalProperties: false }
 const whole = Type.Integer({ minimum: 0 })
 const base64 = Type.String({ pattern: '^[A-Za-z0-9+/]*={0,2}$' })
 
-const versionSchema = Type.Object({
-  version: whole,
-  /** Milliseconds since the epoch. */
-  created_at: whole,
-  convergent_version: whole,
-  certificate_chain: Type.Union([Type.String(), Type.Null()]),
-  /** secret: its bytes; pair: PKCS#8; public: SPKI. */
-  kind: Type.Union([Type.Literal('secret'), Type.Literal('pair'), Type.Literal('public')]),
-  key: base64,
-  hmac_key: Type.Union([base64, Type.Null()]),
-  /** What custody said of it where it was backed up; for people. */
-  history: Type.Record(Type.String(), Type.Unknown()),
-})
+const versionSchema = Type.Object(
+  {
+    version: whole,
+    /** Milliseconds since the epoch. */
+    created_at: whole,
+    convergent_version: whole,
+    certificate_chain: Type.Union([Type.String(), Type.Null()]),
+    /** secret: its bytes; pair: PKCS#8; public: SPKI. */
+    kind: Type.Union([Type.Literal('secret'), Type.Literal('pair'), Type.Literal('public')]),
+    key: base64,
+    hmac_key: Type.Union([base64, Type.Null()]),
+    /** What custody said of it where it was backed up; for people. */
+    history: Type.Object({}),
+  },
+  closed,
+)
 
-const keySchema = Type.Object({
-  name: Type.String(),
-  type: Type.String(),
-  derived: Type.Boolean(),
-  convergent_encryption: Type.Boolean(),
-  convergent_version: Type.Integer(),
-  kdf: Type.String(),
-  exportable: Type.Boolean(),
-  allow_plaintext_backup: Type.Boolean(),
-  key_size: whole,
-  auto_rotate_period: whole,
-  min_decryption_version: whole,
-  min_encryption_version: whole,
-  min_available_version: whole,
-  latest_version: whole,
-  deletion_allowed: Type.Boolean(),
-  imported: Type.Boolean(),
-  allow_rotation: Type.Boolean(),
-  soft_deleted: Type.Boolean(),
-  created_at: whole,
-  versions: Type.Array(versionSchema),
-})
-const blobSchema = Type.Object({ strongroom_backup: Type.Literal(format), sha256: Type.String(), key: keySchema })
+const keySchema = Type.Object(
+  {
+    name: Type.String(),
+    type: Type.String(),
+    derived: Type.Boolean(),
+    convergent_encryption: Type.Boolean(),
+    convergent_version: Type.Integer(),
+    kdf: Type.String(),
+    exportable: Type.Boolean(),
+    allow_plaintext_backup: Type.Boolean(),
+    key_size: whole,
+    auto_rotate_period: whole,
+    min_decryption_version: whole,
+    min_encryption_version: whole,
+    min_available_version: whole,
+    latest_version: whole,
+    deletion_allowed: Type.Boolean(),
+    imported: Type.Boolean(),
+    allow_rotation: Type.Boolean(),
+    soft_deleted: Type.Boolean(),
+    created_at: whole,
+    versions: Type.Array(versionSchema),
+  },
+  closed,
+)
+const blobSchema = Type.Object(
+  { strongroom_backup: Type.Literal(format), sha256: Type.String(), key: keySchema },
+  closed,
+)
+
+/** As much as is looked at first: the rest of a million versions takes seconds, in which a worker serves nobody. */
+const countSchema = Type.Object({ key: Type.Object({ versions: Type.Array(Type.Unknown()) }) })
 
 /** The history of each version by its number. */
 export type Histories = ReadonlyMap<number, Readonly<Record<string, unknown>>>
@@ -96,7 +110,8 @@ export function readOwnBlob(parsed: Readonly<Record<string, unknown>>): Copy {
   if (typeof number === 'number' && number > format) {
     throw badRequest(`the backup has format ${number}, and this server reads up to ${format}`)
   }
-  if (!Check(blobSchema, parsed) || parsed.sha256 !== checksum(parsed.key)) throw unreadable()
+  if (Check(countSchema, parsed)) checkCount(parsed.key.versions.length)
+  if (!Check(blobSchema, parsed) || parsed.sha256 !== checksumOf(parsed.key)) throw unreadable()
   const { key } = parsed
   return {
     key: {
@@ -128,6 +143,15 @@ export function readOwnBlob(parsed: Readonly<Record<string, unknown>>): Copy {
       key: { kind: one.kind, bytes: Buffer.from(one.key, 'base64') },
       hmac: one.hmac_key === null ? undefined : Buffer.from(one.hmac_key, 'base64'),
     })),
+  }
+}
+
+/** @throws ApiError 400 for a history so deep that it cannot be written again */
+function checksumOf(key: Static<typeof keySchema>): string {
+  try {
+    return checksum(key)
+  } catch {
+    throw unreadable()
   }
 }
 

@@ -1,14 +1,16 @@
 import { Type } from 'typebox'
+import { nextTurn } from '../../after.ts'
 import { badRequest } from '../../errors.ts'
 import { boolean, text } from '../../field.ts'
 import { type Call, route } from '../../route.ts'
 import { decodeBase64 } from './base64.ts'
+import { restoredChain } from './certificates.ts'
 import { makerOf, type TransitContext } from './context.ts'
 import { type CopiedVersion, type Copy, checkCopy, checkName, unreadable, wipeCopy } from './copy.ts'
 import { readOwnBlob } from './ownblob.ts'
 import { rotationDue } from './ring.ts'
 import type { Arrival } from './rings.ts'
-import { parseWithBigNumbers, readVaultBlob } from './vaultblob.ts'
+import { parseWithDigits, readVaultBlob } from './vaultblob.ts'
 
 const body = Type.Object({
   backup: text({ about: 'What backup gave, here or by Vault or OpenBao.' }),
@@ -19,12 +21,13 @@ const body = Type.Object({
 type Restoring = Call<TransitContext, typeof body>
 
 /** @throws ApiError 400 with one text for what is no whole backup */
-function readBlob(backup: string): Copy {
+async function readBlob(backup: string): Promise<Copy> {
   let parsed: unknown
   try {
-    parsed = parseWithBigNumbers(decodeBase64(backup).toString('utf8'))
-  } catch (error) {
-    throw unreadable(error)
+    parsed = parseWithDigits(decodeBase64(backup).toString('utf8'))
+  } catch {
+    // What JSON.parse says of it may hold some of the key.
+    throw unreadable()
   }
   if (typeof parsed !== 'object' || parsed === null) throw unreadable()
   if ('strongroom_backup' in parsed) return readOwnBlob(parsed as Record<string, unknown>)
@@ -34,7 +37,7 @@ function readBlob(backup: string): Copy {
 async function restore(call: Restoring): Promise<undefined> {
   const { context, mount, params, body, privileged } = call
   if (!body.backup) throw badRequest("'backup' must be supplied")
-  const copy = readBlob(body.backup)
+  const copy = await readBlob(body.backup)
   try {
     const name = params.name ?? (body.name || copy.key.name)
     checkName(name)
@@ -63,11 +66,14 @@ async function restore(call: Restoring): Promise<undefined> {
 async function bringAll({ context, caller }: Restoring, { key, versions }: Copy): Promise<Arrival[]> {
   const arrivals: Arrival[] = []
   for (const one of versions) {
-    const { version, createdAt, convergentVersion, certificateChain, hmac } = one
+    await nextTurn()
+    const { version, createdAt, convergentVersion, hmac } = one
     const drafts = await context.rings.prepare(key, makerOf(caller), {
       key: (wanted) => context.importing.restore(wanted, one.key),
       ...(hmac ? { hmac: (wanted) => context.importing.restore(wanted, { kind: 'secret', bytes: hmac }) } : {}),
     })
+    const { publicKey } = drafts.key.fields
+    const certificateChain = one.certificateChain === null ? null : restoredChain(one.certificateChain, publicKey)
     arrivals.push({ version, drafts, facts: { createdAt, convergentVersion, certificateChain } satisfies Facts })
   }
   return arrivals

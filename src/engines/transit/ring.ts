@@ -43,6 +43,8 @@ export interface Ring<Row extends Attributes = Attributes> {
 }
 
 const shortestAutoRotateSeconds = 3600
+/** What the reference's durations hold: 292 years. */
+const longestAutoRotateSeconds = 9_223_372_036
 
 /** The lowest version that anything may still be done with; trimmed ones are gone, archived ones refused. */
 const floor = (key: Attributes): number => Math.max(1, key.minAvailableVersion, key.minDecryptionVersion)
@@ -170,11 +172,12 @@ export function configure(
   return { changes, warnings }
 }
 
-/** @throws ApiError 400 unless 0 or at least an hour */
+/** @throws ApiError 400 unless 0, or at least an hour and a time that can come */
 export function checkAutoRotate(seconds: number): void {
   if (seconds !== 0 && seconds < shortestAutoRotateSeconds) {
     throw badRequest('auto rotate period must be 0 to disable or at least an hour')
   }
+  if (seconds > longestAutoRotateSeconds) throw badRequest('auto rotate period must be at most 292 years')
 }
 
 /** @throws ApiError 400 for a key that is put away until somebody restores it */

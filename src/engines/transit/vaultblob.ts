@@ -1,3 +1,4 @@
+import { nextTurn } from '../../after.ts'
 import { badRequest } from '../../errors.ts'
 import { algorithmOf } from '../../keys/algorithms.ts'
 import type { Kdf } from '../../keys/derivation.ts'
@@ -5,26 +6,32 @@ import type { KeyBytes } from '../../keys/importing.ts'
 import { ecKey, ed25519Key, rsaKey } from '../../keys/numbers.ts'
 import { writePem } from '../../keys/pem.ts'
 import { decodeBase64 } from './base64.ts'
-import { type CopiedVersion, type Copy, unreadable } from './copy.ts'
+import { type CopiedVersion, type Copy, checkCount, impossible, unreadable } from './copy.ts'
 
 /**
  * Backups of Vault and OpenBao: the JSON of their Go structs. Numbers of keys stand there as JSON integers; periods are nanoseconds;
  * `archived_keys` holds every version from min_available_version on, `policy.keys` those that are in use.
  */
 
-/** Digits of a number that a key may have: 16,384 bits. */
-const mostDigits = 5000
+/** A string, which may lack its end so that nothing is ever looked at twice; or an integer that may be beyond 2^53. */
+const stringOrLong = /"[^"\\]*(?:\\.[^"\\]*)*"?|\d{16,}/g
 
-type Reviver = (this: unknown, key: string, value: unknown, context: { source?: string }) => unknown
-const parse = JSON.parse as (text: string, reviver: Reviver) => unknown
+/**
+ * JSON whose long integers are `{digits}`, since JavaScript would round them. (A reviver would see them too; it takes seconds for
+ * a text of many members.)
+ * @throws Error for what is no JSON
+ */
+export const parseWithDigits = (text: string): unknown =>
+  JSON.parse(text.replace(stringOrLong, (found) => (found.startsWith('"') ? found : `{"digits":"${found}"}`)))
 
-/** JSON whose integers beyond 2^53 are bigints. @throws Error for what is no JSON */
-export const parseWithBigNumbers = (text: string): unknown =>
-  parse(text, (_, value, { source = '' }) => {
-    if (typeof value !== 'number' || Number.isSafeInteger(value)) return value
-    if (source.length > mostDigits || !/^-?\d+$/.test(source)) throw new Error('a number that no key has')
-    return BigInt(source)
-  })
+/** The number that such JSON has, of 16,384 bits at most; undefined for what is none, or negative. */
+function numberOf(value: unknown): bigint | undefined {
+  if (typeof value === 'number') return Number.isSafeInteger(value) && value >= 0 ? BigInt(value) : undefined
+  if (typeof value !== 'object' || value === null || !('digits' in value)) return undefined
+  const { digits } = value
+  return typeof digits === 'string' && /^\d{1,5000}$/.test(digits) ? BigInt(digits) : undefined
+}
+const isNumber = (value: unknown): value is unknown => numberOf(value) !== undefined
 
 /** One JSON object, of whose members nothing is believed. */
 class Fields {
@@ -53,14 +60,8 @@ class Fields {
   has = (name: string): boolean => Object.hasOwn(this.#members, name) && this.#members[name] !== null
   bytes = (name: string): Buffer => decodeBase64(this.text(name), () => 'the backup has bytes that are no base64')
   /** A number of a key: undefined where there is none. */
-  number(name: string): bigint | undefined {
-    const number = this.#get<number | bigint | undefined>(name, isNumber, undefined)
-    return number === undefined ? undefined : BigInt(number)
-  }
+  number = (name: string): bigint | undefined => numberOf(this.#get<unknown>(name, isNumber, undefined))
 }
-
-const isNumber = (value: unknown): value is number | bigint =>
-  (typeof value === 'bigint' && value > 0n) || (Number.isSafeInteger(value) && Number(value) >= 0)
 
 const types: Readonly<Record<number, string>> = {
   0: 'aes256-gcm96',
@@ -90,7 +91,7 @@ function typeOf(number: number, policy: Fields, latest: Fields): string {
 }
 
 /** @throws ApiError 400 */
-export function readVaultBlob(parsed: object): Copy {
+export async function readVaultBlob(parsed: object): Promise<Copy> {
   const whole = new Fields(parsed)
   if (!whole.has('policy')) throw unreadable()
   const policy = whole.fields('policy')
@@ -100,9 +101,11 @@ export function readVaultBlob(parsed: object): Copy {
   ]
   const current = policy.fields('keys')
   const archived = whole.fields('archived_keys').list('keys')
-  if (latestVersion < 1 || minAvailableVersion < 0 || latestVersion - minAvailableVersion > archived.length + 5000) {
-    throw unreadable()
-  }
+  if (latestVersion < 1 || minAvailableVersion < 0) throw unreadable()
+  const lowest = Math.max(1, minAvailableVersion)
+  checkCount(latestVersion - lowest + 1)
+  // Of an archive that begins elsewhere each version would get the key of another.
+  if (archived.length > latestVersion - minAvailableVersion + 1) throw impossible('the archive has more versions')
   const entryOf = (version: number): Fields => {
     if (current.has(String(version))) return current.fields(String(version))
     const entry = archived[version - minAvailableVersion]
@@ -112,7 +115,8 @@ export function readVaultBlob(parsed: object): Copy {
   const type = typeOf(policy.integer('type'), policy, entryOf(latestVersion))
   const [derived, convergent] = [policy.flag('derived'), policy.flag('convergent_encryption')]
   const versions: CopiedVersion[] = []
-  for (let version = Math.max(1, minAvailableVersion); version <= latestVersion; version++) {
+  for (let version = lowest; version <= latestVersion; version++) {
+    await nextTurn()
     versions.push(
       versionOf(type, version, entryOf(version), convergent ? policy.integer('convergent_version') : undefined),
     )
@@ -187,7 +191,7 @@ function keyOf(type: string, entry: Fields): KeyBytes {
       return ecKey(algorithm, { x: entry.number('ec_x'), y: entry.number('ec_y'), d: entry.number('ec_d') })
     case 'rsa': {
       const [key, publicKey] = [entry.fields('rsa_key'), entry.fields('rsa_public_key')]
-      const [p, q, ...more] = key.list('Primes').filter(isNumber).map(BigInt)
+      const [p, q, ...more] = key.list('Primes').map(numberOf)
       if (more.length > 0) throw badRequest('error parsing asymmetric key: it has more than two primes')
       const half = entry.has('rsa_key') ? key : publicKey
       return rsaKey({ n: half.number('N'), e: half.number('E'), d: key.number('D'), p, q })

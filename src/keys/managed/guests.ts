@@ -3,6 +3,7 @@ import type { Clock } from '../../clock.ts'
 import { type ApiError, badRequest, unavailable } from '../../errors.ts'
 import { PinRefused } from '../../hsm/faults.ts'
 import { Hsm } from '../../hsm/hsm.ts'
+import { TokenMissing } from '../../hsm/link.ts'
 import { type Tried, tryLogin } from '../../hsm/tryout.ts'
 import type { Logger } from '../../log.ts'
 import type { MaybePromise } from '../../route.ts'
@@ -165,6 +166,10 @@ export class Guests implements AsyncDisposable {
         guest.stuck = true
         log.error({ error: reason.message, library: library.name }, 'a token of managed keys is given up')
       },
+    }).catch((error: unknown) => {
+      // SoftHSM shows a process the tokens that it began with; the process that tried the PIN was a new one.
+      if (!(error instanceof TokenMissing)) throw error
+      throw unavailable(`${named(place)} was made after this server began, which sees it after a restart`)
     })
     for (const id of await this.#options.ownIds()) {
       if ((await hsm.find({ id, token: true })).length === 0) continue

@@ -1,21 +1,33 @@
-import { generateKeyPairSync } from 'node:crypto'
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Reply } from '../../support/client.ts'
 import { base64, done, expectData, expectRefused, fresh, hello, useNode } from '../node.ts'
+import { envelopeOf, hashFunctions, wrappingKeyOf } from './envelope.ts'
+import vault from './fixtures/vaultblobs.json' with { type: 'json' }
+import { backup, blobOf, keyOf } from './ownblob.ts'
 
 /** Keys that were made before an operator turned FIPS mode on, and what may still be done with them. */
 const node = useNode()
 const names: Record<string, string> = {}
 const before: Record<string, string> = {}
+/** Backups of keys of each type. */
+const backups: Record<string, string> = {}
 const hashed = ['sha3-224', 'sha3-256', 'sha3-384', 'sha3-512']
 const post = (verb: string, type: string, body: Record<string, unknown>) =>
   node.root.post(`transit/${verb}/${names[type]}`, body)
 
 beforeAll(async () => {
   for (const type of ['aes256-gcm96', 'chacha20-poly1305', 'ed25519', 'ecdsa-p256', 'rsa-2048', 'hmac']) {
-    names[type] = await node.key({ type })
+    names[type] = await node.key({ type, allow_plaintext_backup: true })
+    backups[type] = await backup(node, names[type])
   }
+  // An imported Ed25519 key with a version that lacks its private half.
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519')
+  before.half = fresh('i')
+  before.pkcs8 = base64(privateKey.export({ type: 'pkcs8', format: 'der' }))
+  const public_key = publicKey.export({ type: 'spki', format: 'pem' })
+  await done(node.root.post(`transit/keys/${before.half}/import`, { type: 'ed25519', public_key }))
   const sealed = await done(post('encrypt', 'chacha20-poly1305', { plaintext: hello }))
   before.sealed = sealed.string('data.ciphertext')
   for (const type of ['ecdsa-p256', 'rsa-2048']) {
@@ -29,6 +41,8 @@ beforeAll(async () => {
   await server.start()
 }, 120_000)
 
+/** The backup of a key of the type, as if it were one that keys are derived from. */
+const forged = (type: string): string => blobOf({ ...keyOf(backups[type] ?? ''), derived: true, kdf: 'hkdf_sha256' })
 const warnings = (reply: Reply): unknown => (reply.body as { warnings: unknown }).warnings
 const warning = (what: string): string[] => [`FIPS mode: ${what} is not approved`]
 
@@ -45,6 +59,69 @@ describe('FIPS mode', () => {
     if (type === 'chacha20-poly1305') {
       expectRefused(await node.root.post(`transit/encrypt/${fresh('k')}`, { type, plaintext: hello }), 400, text)
     }
+  })
+
+  test.each(['chacha20-poly1305', 'ed25519'])('imports no key of type %s, sound as it is', async (type) => {
+    const pem = await wrappingKeyOf(node.root)
+    const { privateKey } = generateKeyPairSync('ed25519')
+    const key = type === 'ed25519' ? privateKey.export({ type: 'pkcs8', format: 'der' }) : randomBytes(32)
+    const text = `FIPS mode: ${type} keys are not approved`
+    const name = fresh('i')
+    for (const more of [{}, { derived: true, context: hello }, { exportable: true }]) {
+      const ciphertext = envelopeOf(pem, key)
+      expectRefused(await node.root.post(`transit/keys/${name}/import`, { type, ciphertext, ...more }), 400, text)
+    }
+    expect((await node.root.get(`transit/keys/${name}`)).status).toBe(404)
+  })
+
+  test('adds no Ed25519 key to one that is there, nor the private half that a version lacks', async () => {
+    const ciphertext = envelopeOf(await wrappingKeyOf(node.root), Buffer.from(before.pkcs8 ?? '', 'base64'))
+    const text = 'FIPS mode: ed25519 keys are not approved'
+    for (const more of [{}, { version: 1 }]) {
+      const path = `transit/keys/${before.half}/import_version`
+      expectRefused(await node.root.post(path, { ciphertext, ...more }), 400, text)
+    }
+    expect((await node.root.get(`transit/keys/${before.half}`)).body).toMatchObject({
+      data: { latest_version: 1, custody: { 1: { residence: 'public' } } },
+    })
+  })
+
+  test.each<[string, string, () => string]>([
+    ['a backup of ours', 'chacha20-poly1305', () => backups['chacha20-poly1305'] ?? ''],
+    ['a backup of ours', 'ed25519', () => backups.ed25519 ?? ''],
+    ['a derived key', 'chacha20-poly1305', () => forged('chacha20-poly1305')],
+    ['a derived key', 'ed25519', () => forged('ed25519')],
+    ['a backup of Vault', 'chacha20-poly1305', () => vault.chacha],
+    ['a backup of Vault', 'ed25519', () => vault.ed25519],
+    ['a public key of Vault', 'ed25519', () => vault['ed25519-public']],
+    ['a derived key of Vault', 'ed25519', () => vault['derived-ed25519']],
+  ])('restores nothing unapproved: %s of type %s', async (_, type, blob) => {
+    const name = fresh('r')
+    const text = `FIPS mode: ${type} keys are not approved`
+    expectRefused(await node.root.post('transit/restore', { backup: blob(), name }), 400, text)
+    expect((await node.root.get(`transit/keys/${name}`)).status).toBe(404)
+    // Nor in the place of a key that is there, which stays.
+    const there = await node.key()
+    expectRefused(await node.root.post('transit/restore', { backup: blob(), name: there, force: true }), 400, text)
+    expect((await node.root.get(`transit/keys/${there}`)).body).toMatchObject({ data: { type: 'aes256-gcm96' } })
+  })
+
+  test.each(['aes256-gcm96', 'ecdsa-p256', 'rsa-2048', 'hmac'])('restores a key of type %s', async (type) => {
+    const name = fresh('r')
+    await done(node.root.post('transit/restore', { backup: backups[type], name }))
+    await done(node.root.post(`transit/keys/${name}/rotate`))
+  })
+
+  test('backs up what is there, approved or not: it has to go somewhere', async () => {
+    for (const type of ['chacha20-poly1305', 'ed25519']) {
+      const held = keyOf(await backup(node, names[type] ?? ''))
+      expect(held).toEqual(keyOf(backups[type] ?? ''))
+    }
+  })
+
+  test.each(hashFunctions)('imports by RSA-OAEP with %s: that hash signs nothing', async (hash_function, oaepHash) => {
+    const ciphertext = envelopeOf(await wrappingKeyOf(node.root), randomBytes(32), oaepHash)
+    await done(node.root.post(`transit/keys/${fresh('i')}/import`, { ciphertext, hash_function }))
   })
 
   test('makes keys of every other type', async () => {

@@ -1,0 +1,68 @@
+import { afterAll, beforeAll } from 'vitest'
+import type { Client } from '../support/client.ts'
+import { type ServerOptions, startServer, type TestServer } from '../support/server.ts'
+import { type Hold, openHold } from './hold.ts'
+import { alive, serving, until } from './nodes.ts'
+import { openSql, type Sql } from './sql.ts'
+
+/** A cluster of a node that lives, and of one that dies by kill -9 at a COMMIT. */
+export interface Doomed {
+  readonly first: TestServer
+  /** Of the first node. */
+  readonly root: Client
+  readonly sql: Sql
+  /**
+   * Asks the second node and kills it at a COMMIT of what it does, then starts it again.
+   * @param when `before`: the database never hears of that COMMIT; `after`: it has done it @param nth which COMMIT, from 1
+   */
+  die(when: 'before' | 'after', ask: (doomed: Client) => Promise<unknown>, nth?: number): Promise<void>
+}
+
+/** Begins it before the tests of a file and ends it after them. */
+export function useDoomed(options: Pick<ServerOptions, 'config'> = {}): Doomed {
+  let first: TestServer
+  /** The node whose only worker dies; its line to the database stops at a COMMIT. */
+  let second: TestServer
+  let line: Hold
+  let sql: Sql
+  let deaths = 0
+
+  beforeAll(async () => {
+    first = await startServer(options)
+    line = await openHold(first.database.url)
+    second = await startServer({ joins: first, config: { ...options.config, database: { url: line.url } } })
+    sql = await openSql(first.database.url)
+  }, 60_000)
+  afterAll(async () => {
+    await sql?.[Symbol.asyncDispose]()
+    await second?.[Symbol.asyncDispose]()
+    await line?.[Symbol.asyncDispose]()
+    await first?.[Symbol.asyncDispose]()
+  })
+
+  return {
+    get first() {
+      return first
+    },
+    get root() {
+      return first.client()
+    },
+    get sql() {
+      return sql
+    },
+    async die(when, ask, nth) {
+      const [worker = 0] = serving(second)
+      const trapped = line.trap(when, nth)
+      const lost = ask(second.client()).catch(() => undefined)
+      await trapped
+      // Now the worker dies, now the supervisor, whose end ends the worker.
+      if (deaths++ % 2 === 0) process.kill(worker, 'SIGKILL')
+      else await second.kill()
+      await lost
+      // The supervisor too: it would wait longer and longer before it starts what dies again and again.
+      await second.kill()
+      await until(() => !alive(worker))
+      await second.start()
+    },
+  }
+}
