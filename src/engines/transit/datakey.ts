@@ -5,19 +5,16 @@ import { integer, text } from '../../field.ts'
 import { wiping } from '../../keys/wiping.ts'
 import { route } from '../../route.ts'
 import type { TransitContext } from './context.ts'
+import { contextField, encryptingVersionField, nonceField, paddingField } from './fields.ts'
 import { encryptPlain, readWish } from './plain.ts'
-import { paddingField } from './rsa.ts'
 import { withRing } from './withring.ts'
 
 const body = Type.Object({
   bits: integer({ about: 'How long the data key is: 128, 256 (when absent) or 512.' }),
   associated_data: text({ about: 'Authenticated with the data key, in base64.' }),
-  context: text({ about: 'Derivation context of derived keys, in base64.' }),
-  key_version: integer({ about: 'The version to encrypt with; 0 or absent is the latest.' }),
-  nonce: text({
-    about:
-      'in base64: the IV of managed keys, and 12 bytes for convergent keys of version 1; other keys make their own.',
-  }),
+  context: contextField,
+  key_version: encryptingVersionField,
+  nonce: nonceField,
   padding_scheme: paddingField,
 })
 

@@ -8,6 +8,7 @@ import { decodeBase64 } from './base64.ts'
 import { answer } from './batch.ts'
 import type { TransitContext } from './context.ts'
 import { decryptDerived } from './derived.ts'
+import { contextField, nonceField, paddingField } from './fields.ts'
 import { type Item, readInputs } from './items.ts'
 import { decryptManaged } from './managed.ts'
 import { managedType } from './managedtype.ts'
@@ -15,18 +16,15 @@ import { ignoreNonce } from './nonce.ts'
 import { readWish } from './plain.ts'
 import type { Ring } from './readring.ts'
 import { versionToUse } from './ring.ts'
-import { decryptRsa, paddingField } from './rsa.ts'
+import { decryptRsa } from './rsa.ts'
 import { untag } from './tagged.ts'
 import { withRing } from './withring.ts'
 
 const body = Type.Object({
   ciphertext: text({ about: 'What encrypt answered.' }),
   associated_data: text({ about: 'What was authenticated with it, in base64.' }),
-  context: text({ about: 'Derivation context of derived keys, in base64.' }),
-  nonce: text({
-    about:
-      'in base64: the IV of managed keys, and 12 bytes for convergent keys of version 1; other keys make their own.',
-  }),
+  context: contextField,
+  nonce: nonceField,
   padding_scheme: paddingField,
   batch_input: raw({ about: 'Items of ciphertext, associated_data, context, nonce, reference.' }),
   partial_failure_response_code: integer({ about: 'Status when some items of a batch fail; 400 when absent.' }),

@@ -5,22 +5,19 @@ import { boolean, integer, raw, text } from '../../field.ts'
 import { route } from '../../route.ts'
 import { answer } from './batch.ts'
 import { makerOf, type TransitContext } from './context.ts'
+import { contextField, encryptingVersionField, nonceField, paddingField } from './fields.ts'
 import { readInputs } from './items.ts'
 import { encryptPlain, readPlain } from './plain.ts'
 import type { Ring } from './readring.ts'
-import { paddingField } from './rsa.ts'
 import { faultOf, upsertOf } from './upsert.ts'
 import { attempt } from './withring.ts'
 
 const body = Type.Object({
   plaintext: text({ about: 'What to encrypt, in base64; may be empty.' }),
   associated_data: text({ about: 'Authenticated and not encrypted, in base64.' }),
-  context: text({ about: 'Derivation context of derived keys, in base64.' }),
-  key_version: integer({ about: 'The version to encrypt with; 0 or absent is the latest.' }),
-  nonce: text({
-    about:
-      'in base64: the IV of managed keys, and 12 bytes for convergent keys of version 1; other keys make their own.',
-  }),
+  context: contextField,
+  key_version: encryptingVersionField,
+  nonce: nonceField,
   padding_scheme: paddingField,
   batch_input: raw({ about: 'Items of plaintext, associated_data, context, key_version, nonce, reference.' }),
   partial_failure_response_code: integer({ about: 'Status when some items of a batch fail; 400 when absent.' }),

@@ -7,6 +7,7 @@ import type { Draft, Specification } from '../../keys/materials.ts'
 import { type Call, type Data, route } from '../../route.ts'
 import { decodeField, decodeOptional } from './base64.ts'
 import { makerOf, type TransitContext } from './context.ts'
+import { keyFields } from './fields.ts'
 import { readHashFunction } from './hashfunction.ts'
 import { newKey } from './newkey.ts'
 import { readPublicKey } from './publichalf.ts'
@@ -29,11 +30,9 @@ const importing = Type.Object({
   ...sourceFields,
   type: text({ about: 'The key type; aes256-gcm96 when absent.' }),
   allow_rotation: boolean({ about: 'Whether versions may be added that are made here.' }),
-  derived: boolean({ about: 'Whether every use derives a key from a context.' }),
+  ...keyFields,
   context: text({ about: 'Base64 context; required when derived is true.' }),
   convergent_encryption: boolean({ about: 'Refused: convergent keys cannot be imported.' }),
-  exportable: boolean({ about: 'Whether the key may be exported; never to be undone.' }),
-  allow_plaintext_backup: boolean({ about: 'Whether the key may be backed up; never to be undone.' }),
   auto_rotate_period: duration({ about: 'How often the key rotates by itself; needs allow_rotation.' }),
 })
 

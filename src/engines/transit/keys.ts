@@ -6,6 +6,7 @@ import { type Call, type Data, route } from '../../route.ts'
 import { decodeOptional } from './base64.ts'
 import { makerOf, type TransitContext } from './context.ts'
 import { describeKey } from './describe.ts'
+import { keyFields } from './fields.ts'
 import { checkManaged, managedType, readReference } from './managedtype.ts'
 import { readKey } from './readkey.ts'
 import { checkAutoRotate, configure } from './ring.ts'
@@ -13,10 +14,8 @@ import { checkAutoRotate, configure } from './ring.ts'
 const nothing = Type.Object({})
 const creation = Type.Object({
   type: text({ about: 'The key type; aes256-gcm96 when absent.' }),
-  derived: boolean({ about: 'Whether every use derives a key from a context.' }),
+  ...keyFields,
   convergent_encryption: boolean({ about: 'Whether equal plaintexts give equal ciphertexts.' }),
-  exportable: boolean({ about: 'Whether the key may be exported; never to be undone.' }),
-  allow_plaintext_backup: boolean({ about: 'Whether the key may be backed up; never to be undone.' }),
   key_size: integer({ about: 'Bytes of an hmac key, 16 to 512; 32 when absent.' }),
   auto_rotate_period: duration({ about: 'How often the key rotates by itself; 0 is never, else at least an hour.' }),
   managed_key_name: text({ about: 'Name of a managed key.' }),

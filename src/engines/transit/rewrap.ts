@@ -6,21 +6,19 @@ import { type Data, type MaybePromise, route } from '../../route.ts'
 import { answer } from './batch.ts'
 import type { TransitContext } from './context.ts'
 import { ciphertextRequired, decryptOne, decryptShape } from './decrypt.ts'
+import { contextField, encryptingVersionField, nonceField, paddingField } from './fields.ts'
 import { type Item, readInputs } from './items.ts'
 import { encryptPlain, readWish } from './plain.ts'
 import type { Ring } from './readring.ts'
-import { checkPadding, paddingField } from './rsa.ts'
+import { checkPadding } from './rsa.ts'
 import { withRing } from './withring.ts'
 
 const body = Type.Object({
   ciphertext: text({ about: 'What encrypt answered.' }),
   associated_data: text({ about: 'What was authenticated with it, in base64; it is authenticated again.' }),
-  context: text({ about: 'Derivation context of derived keys, in base64.' }),
-  key_version: integer({ about: 'The version to encrypt with; 0 or absent is the latest.' }),
-  nonce: text({
-    about:
-      'in base64: the IV of managed keys, and 12 bytes for convergent keys of version 1; other keys make their own.',
-  }),
+  context: contextField,
+  key_version: encryptingVersionField,
+  nonce: nonceField,
   decrypt_padding_scheme: paddingField,
   encrypt_padding_scheme: paddingField,
   batch_input: raw({ about: 'Items of ciphertext, associated_data, context, key_version, nonce, reference.' }),

@@ -1,11 +1,7 @@
 import { badRequest } from '../../errors.ts'
-import { text } from '../../field.ts'
 import type { Material } from '../../keys/material.ts'
 import type { MaybePromise } from '../../route.ts'
 import type { TransitContext } from './context.ts'
-
-/** What later Vaults call the choice between OAEP and PKCS#1 v1.5. */
-export const paddingField = text({ about: 'For RSA: oaep, which is all there is.' })
 
 /**
  * PKCS#1 v1.5 decryption tells too much by its failures (Bleichenbacher 1998): who asks for it must know that it was not
