@@ -162,6 +162,11 @@ export class Materials {
     return row
   }
 
+  /** Takes back what was made and not stored, where it lies in the token; what was stored stays. Never rejects. */
+  async abandon({ intent }: Draft): Promise<void> {
+    if (intent !== undefined) await this.#options.residents.abandon(intent)
+  }
+
   /**
    * Removes what a key has in this table: all of it, one version or one part of it, or every version below a floor. Blobs go
    * with their rows; token objects are destroyed by the next sweep.

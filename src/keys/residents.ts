@@ -58,10 +58,15 @@ export class Residents {
       }
       return materials.insert(tx, marker('intent', material, ckaId, algorithm.name, this.#clock.wall()))
     })
-    const made = given
-      ? await given.reside(this.#hsm, residentTemplate(algorithm, ckaId))
-      : await makeResident(this.#hsm, algorithm, ckaId)
-    return { made, intent: { id: intent.id, ckaId } }
+    try {
+      const made = given
+        ? await given.reside(this.#hsm, residentTemplate(algorithm, ckaId))
+        : await makeResident(this.#hsm, algorithm, ckaId)
+      return { made, intent: { id: intent.id, ckaId } }
+    } catch (error) {
+      await this.abandon(intent.id)
+      throw error
+    }
   }
 
   /** The key is being stored: its intent is fulfilled in the same transaction. */
@@ -93,14 +98,30 @@ export class Residents {
       stale.filter((row) => row.createdAt < before).map((row) => this.#giveUp(row.id, fence)),
     )
     const rows = [...removed, ...condemned.filter((row) => row !== undefined)]
-    for (const row of rows) {
-      if (!(await this.#stored(row.owner))) await this.#destroy(row.ckaId)
-      await this.#database.transaction(async (tx) => {
-        if (fence !== undefined) await tx.fence(this.job.name, fence)
-        await materials.removeWhere(tx, { id: row.id, state: 'removed' })
-      })
-    }
+    for (const row of rows) await this.#finish(row, fence)
     return rows.length
+  }
+
+  /**
+   * Destroys the object of a key that was made and is not going to be stored, which would count against the limit until a
+   * sweep. A key that was stored after all stays. Never rejects: what cannot be done now a sweep does.
+   * @param intent id of its row
+   */
+  async abandon(intent: string): Promise<void> {
+    try {
+      const row = await this.#giveUp(intent, undefined)
+      if (row) await this.#finish(row, undefined)
+    } catch {
+      // The token, or the database, has gone meanwhile; that is told where either is needed.
+    }
+  }
+
+  async #finish(row: MaterialRow, fence: bigint | undefined): Promise<void> {
+    if (!(await this.#stored(row.owner))) await this.#destroy(row.ckaId)
+    await this.#database.transaction(async (tx) => {
+      if (fence !== undefined) await tx.fence(this.job.name, fence)
+      await this.#database.table(materialsTable).removeWhere(tx, { id: row.id, state: 'removed' })
+    })
   }
 
   /** Then no word of ours has the key destroyed: the marker is an old one that somebody has put back. */

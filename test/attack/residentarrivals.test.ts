@@ -83,3 +83,17 @@ test.each(deaths)(
   },
   60_000,
 )
+
+test('a key that is refused once its object was made leaves neither object nor row, and counts against no limit', async () => {
+  const name = `resident-${names++}`
+  const public_key = generateKeyPairSync('ed25519').publicKey.export({ type: 'spki', format: 'pem' })
+  expectServed(await doomed.root.post(`transit/keys/${name}/import`, { type: 'ed25519', public_key }))
+  const before = await objects()
+  const other = { ciphertext: envelopeOf(pem, pkcs8()), version: 1 }
+  const refused = await doomed.root.post(`transit/keys/${name}/import_version`, other)
+  expect(refused.status).toBe(400)
+  expect(await rows('intent')).toBe(0)
+  expect(await rows('removed')).toBe(0)
+  expect(await objects()).toBe(before)
+  await verifyWhole(doomed.root, doomed.sql)
+})

@@ -67,22 +67,26 @@ async function importVersion(call: Importing): Promise<undefined> {
     const { type: algorithm, derived, latestVersion } = before.key
     const createdBy = makerOf(caller)
     const draft = await bring({ algorithm, part: 'key', derived, exportable: mayLeave(before.key), createdBy })
-    const version = await completes(call, before, draft)
-    const drafts = version
-      ? undefined
-      : await rings.prepare({ ...before.key, keySize: 0 }, createdBy, { key: async () => draft })
-    done = await rings.change(mount, name, missing, async (tx, ring) => {
-      checkTaking(ring)
-      // Another key by now, or with other versions, or one that may leave: the draft was made for what it was.
-      const same = ring.key.id === before.key.id && ring.key.latestVersion === latestVersion
-      if (!same || mayLeave(ring.key) !== mayLeave(before.key)) return false
-      if (version) await rings.complete(tx, ring, version, draft)
-      if (drafts === undefined) return true
-      const keySize = ring.key.keySize === 0 ? 0 : draft.fields.sizeBytes
-      const { key } = await rings.update(tx, ring, { latestVersion: latestVersion + 1, keySize })
-      await rings.addVersion(tx, key, key.latestVersion, drafts)
-      return true
-    })
+    try {
+      const version = await completes(call, before, draft)
+      const drafts = version
+        ? undefined
+        : await rings.prepare({ ...before.key, keySize: 0 }, createdBy, { key: async () => draft })
+      done = await rings.change(mount, name, missing, async (tx, ring) => {
+        checkTaking(ring)
+        // Another key by now, or with other versions, or one that may leave: the draft was made for what it was.
+        const same = ring.key.id === before.key.id && ring.key.latestVersion === latestVersion
+        if (!same || mayLeave(ring.key) !== mayLeave(before.key)) return false
+        if (version) await rings.complete(tx, ring, version, draft)
+        if (drafts === undefined) return true
+        const keySize = ring.key.keySize === 0 ? 0 : draft.fields.sizeBytes
+        const { key } = await rings.update(tx, ring, { latestVersion: latestVersion + 1, keySize })
+        await rings.addVersion(tx, key, key.latestVersion, drafts)
+        return true
+      })
+    } finally {
+      await rings.abandon({ key: draft })
+    }
   }
 }
 

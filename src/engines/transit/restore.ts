@@ -7,9 +7,9 @@ import { decodeBase64 } from './base64.ts'
 import { restoredChain } from './certificates.ts'
 import { makerOf, type TransitContext } from './context.ts'
 import { type CopiedVersion, type Copy, checkCopy, checkName, unreadable, wipeCopy } from './copy.ts'
+import type { Arrival, Drafts } from './drafts.ts'
 import { readOwnBlob } from './ownblob.ts'
 import { rotationDue } from './ring.ts'
-import type { Arrival } from './rings.ts'
 import { parseWithDigits, readVaultBlob } from './vaultblob.ts'
 
 const body = Type.Object({
@@ -64,19 +64,26 @@ async function restore(call: Restoring): Promise<undefined> {
 
 /** All versions into the token, each checked; nothing is stored yet. */
 async function bringAll({ context, caller }: Restoring, { key, versions }: Copy): Promise<Arrival[]> {
-  const arrivals: Arrival[] = []
-  for (const one of versions) {
-    await nextTurn()
-    const { version, createdAt, convergentVersion, hmac } = one
-    const drafts = await context.rings.prepare(key, makerOf(caller), {
-      key: (wanted) => context.importing.restore(wanted, one.key),
-      ...(hmac ? { hmac: (wanted) => context.importing.restore(wanted, { kind: 'secret', bytes: hmac }) } : {}),
-    })
-    const { publicKey } = drafts.key.fields
-    const certificateChain = one.certificateChain === null ? null : restoredChain(one.certificateChain, publicKey)
-    arrivals.push({ version, drafts, facts: { createdAt, convergentVersion, certificateChain } satisfies Facts })
+  const made: Drafts[] = []
+  try {
+    const arrivals: Arrival[] = []
+    for (const one of versions) {
+      await nextTurn()
+      const { version, createdAt, convergentVersion, hmac } = one
+      const drafts = await context.rings.prepare(key, makerOf(caller), {
+        key: (wanted) => context.importing.restore(wanted, one.key),
+        ...(hmac ? { hmac: (wanted) => context.importing.restore(wanted, { kind: 'secret', bytes: hmac }) } : {}),
+      })
+      made.push(drafts)
+      const { publicKey } = drafts.key.fields
+      const certificateChain = one.certificateChain === null ? null : restoredChain(one.certificateChain, publicKey)
+      arrivals.push({ version, drafts, facts: { createdAt, convergentVersion, certificateChain } satisfies Facts })
+    }
+    return arrivals
+  } catch (error) {
+    for (const drafts of made) await context.rings.abandon(drafts)
+    throw error
   }
-  return arrivals
 }
 type Facts = Pick<CopiedVersion, 'createdAt' | 'convergentVersion' | 'certificateChain'>
 

@@ -4,13 +4,22 @@ import { badRequest } from '../../errors.ts'
 import type { Kdf } from '../../keys/derivation.ts'
 import type { Exporting } from '../../keys/exporting.ts'
 import type { Extracting } from '../../keys/extracting.ts'
-import type { Draft, Materials, Specification } from '../../keys/materials.ts'
+import type { Draft, Materials } from '../../keys/materials.ts'
 import type { MaybePromise, Mount } from '../../route.ts'
 import type { Reading } from '../../store/access.ts'
 import type { CoherentCache } from '../../store/cache.ts'
 import type { Database } from '../../store/database.ts'
 import type { Reader, Transaction } from '../../store/reader.ts'
 import type { New } from '../../store/table.ts'
+import {
+  type Arrival,
+  type Drafts,
+  factsOf,
+  type MakePart,
+  type ManagedDraft,
+  type Origin,
+  type VersionFacts,
+} from './drafts.ts'
 import { managedType } from './managedtype.ts'
 import { type Creation, convergenceOfNew, hmacSecretBytes, mayLeave, newKey } from './newkey.ts'
 import { type Inventory, type Ring, readInventory, readRing } from './readring.ts'
@@ -105,7 +114,7 @@ export class Rings {
     if (existing) return existing
     const row = newKey(mount, wanted, this.#clock.wall())
     const drafts = await this.prepare(row, createdBy, managed && { key: async () => managed.draft })
-    return this.#database.transaction(async (tx) => {
+    return this.#storing([drafts], async (tx) => {
       const found = await readRing(this.#database, tx, mount.uuid, wanted.name)
       if (found) return found
       const key = await this.#insert(tx, row)
@@ -122,7 +131,8 @@ export class Rings {
     versions: readonly Arrival[],
     replace: (key: KeyRow) => void,
   ): Promise<void> {
-    return this.#database.transaction(async (tx) => {
+    const drafts = versions.map((version) => version.drafts)
+    return this.#storing(drafts, async (tx) => {
       const found = await readRing(this.#database, tx, row.mount, row.name)
       if (found) {
         replace(found.key)
@@ -131,6 +141,15 @@ export class Rings {
       const key = await this.#insert(tx, row)
       for (const { version, drafts, facts } of versions) await this.addVersion(tx, key, version, drafts, facts)
     })
+  }
+
+  /** What was made for a transaction and is not stored by it is taken back. */
+  async #storing<T>(drafts: readonly Drafts[], work: (tx: Transaction) => Promise<T>): Promise<T> {
+    try {
+      return await this.#database.transaction(work)
+    } finally {
+      for (const one of drafts) await this.abandon(one)
+    }
   }
 
   #insert(tx: Transaction, row: New<typeof keysTable>): Promise<KeyRow> {
@@ -160,7 +179,9 @@ export class Rings {
       if ((before.key.type === managedType) !== (managed !== undefined))
         throw badRequest('the key is of another type by now')
       const drafts = await this.prepare(before.key, createdBy, managed && { key: async () => managed.draft })
-      done = await this.change(mount, name, 'key not found', async (tx, ring) => {
+      done = await this.#storing([drafts], async (tx) => {
+        const ring = await readRing(this.#database, tx, mount.uuid, name)
+        if (ring === undefined) throw badRequest('key not found')
         // Another key by now, or one that may leave: the drafts were made for what it was.
         if (ring.key.id !== before.key.id || mayLeave(ring.key) !== mayLeave(before.key)) return false
         if (!(await allowed(tx, ring.key))) return true
@@ -293,6 +314,11 @@ export class Rings {
     return { key, prk, hmac: await (bring.hmac ?? make)(secret) }
   }
 
+  /** Takes back what was made for a version and nothing has stored; what was stored stays. Never rejects. */
+  abandon({ key }: Pick<Drafts, 'key'>): Promise<void> {
+    return this.#materials.abandon(key)
+  }
+
   /** Puts a whole key in the place of a version's public half. */
   async complete(tx: Transaction, ring: Ring, version: number, draft: Draft): Promise<void> {
     const { id: key, mount } = ring.key
@@ -336,39 +362,10 @@ export class Rings {
   }
 }
 
-/** Of a key, what its versions are made by. */
-type Origin = Pick<KeyRow, 'type' | 'exportable' | 'allowPlaintextBackup' | 'keySize' | 'derived' | 'kdf'>
-
 /** Whether a change needs what the key is made of under the KEK of what may leave. */
 const releases = (changes: Partial<KeyRow>): boolean =>
   changes.exportable === true || changes.allowPlaintextBackup === true
 
 const hmacType = 'hmac'
 
-/** A version that lies in a token of somebody else, under a managed key of that uuid. */
-export interface ManagedDraft {
-  readonly id: string
-  readonly draft: Draft
-}
-const factsOf = (managed: ManagedDraft | undefined): VersionFacts => (managed ? { managedKey: managed.id } : {})
-
-type MakePart = (wanted: Specification) => Promise<Draft>
-export type VersionFacts = Partial<
-  Pick<VersionRow, 'convergentVersion' | 'createdAt' | 'certificateChain' | 'managedKey'>
->
-
 type VersionChanges = Partial<Pick<VersionRow, 'material' | 'certificateChain'>>
-
-/** A version from elsewhere. */
-export interface Arrival {
-  readonly version: number
-  readonly drafts: Drafts
-  readonly facts?: VersionFacts
-}
-
-/** The parts of a version, made and not stored yet. */
-export interface Drafts {
-  readonly key: Draft
-  readonly prk: Draft | undefined
-  readonly hmac: Draft | undefined
-}
