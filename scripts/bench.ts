@@ -11,21 +11,24 @@ import { Beside } from './bench/beside.ts'
 import { load } from './bench/load.ts'
 import { measure, type Pair } from './bench/measure.ts'
 import { StrongroomNode } from './bench/node.ts'
+import { operations } from './bench/operations.ts'
 import { prepareRows, type Row } from './bench/rows.ts'
 import { table } from './bench/table.ts'
 
 const usage = `npm run bench -- [options]
-  --pairs N       pairs of measurements for each row (15)
-  --seconds S     length of each measurement (2)
-  --only WORD     rows whose operation has this name: health encrypt decrypt hmac sign batch audit; may be repeated
+  --pairs N       pairs of measurements for each row (7)
+  --seconds S     length of each measurement (1)
+  --only WORDS    rows with this title or, when there is none, these words in it; audit is the audit device; may be repeated
+  --list          shows the titles of all rows, and measures nothing
   --million       afterwards a million encrypts, with the worker's memory on the way
   --profile DIR   V8 CPU profiles of supervisor and worker are written there at the end`
 
 const { values: options } = parseArgs({
   options: {
-    pairs: { type: 'string', default: '15' },
-    seconds: { type: 'string', default: '2' },
+    pairs: { type: 'string', default: '7' },
+    seconds: { type: 'string', default: '1' },
     only: { type: 'string', multiple: true },
+    list: { type: 'boolean', default: false },
     million: { type: 'boolean', default: false },
     profile: { type: 'string' },
     help: { type: 'boolean', default: false },
@@ -33,11 +36,15 @@ const { values: options } = parseArgs({
 })
 const pairs = Number(options.pairs)
 const seconds = Number(options.seconds)
-const wanted = (name: string): boolean => options.only?.includes(name) ?? true
 const megabytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(0)} MiB`
 const progress = (text: string): void => console.error(text)
 
+const titles = Object.keys(operations)
+const wanted = (title: string): boolean =>
+  options.only?.some((words) => (titles.includes(words) ? title === words : title.includes(words))) ?? true
+
 if (options.help) console.log(usage)
+else if (options.list) console.log(titles.join('\n'))
 else await bench()
 
 async function bench(): Promise<void> {
@@ -48,19 +55,20 @@ async function bench(): Promise<void> {
     progress('starting a node …')
     await using node = await StrongroomNode.start({ directory: join(directory, 'node'), profiles })
     await using beside = new Beside(join(directory, 'beside'))
-    const rows = await prepareRows(node)
+    const rowOf = await prepareRows(node)
     const measuring = { beside, pairs, seconds, directory, progress }
     const results: { row: Row; pairs: Pair[] }[] = []
-    for (const row of rows.filter(({ operation }) => wanted(operation))) {
+    for (const title of titles.filter(wanted)) {
+      const row = await rowOf(title)
       results.push({ row, pairs: await measure(row, node.under(row.request), measuring) })
     }
     const [cpu] = cpus()
     console.log(`\n${cpus().length} × ${cpu?.model.trim()}, Node ${process.version}, ${pairs} pairs of ${seconds} s\n`)
     console.log(table(results))
-    const encrypt = rows.find(({ operation }) => operation === 'encrypt')
-    if (encrypt && wanted('audit')) console.log(await audited(node, node.under(encrypt.request), measuring))
+    const encrypt = await rowOf('encrypt 64 B')
+    if (wanted('audit')) console.log(await audited(node, node.under(encrypt.request), measuring))
     console.log(`\nmemory of the worker: ${megabytes(node.workerBytes)}`)
-    if (encrypt && options.million) await million(node, encrypt, directory)
+    if (options.million) await million(node, encrypt, directory)
   } finally {
     rmSync(directory, { recursive: true, force: true })
   }

@@ -5,7 +5,6 @@ import { ended, ending, gone, spawnBound } from '../embedded/child.ts'
 import { embeddedToken } from '../embedded/token.ts'
 import type { Count, Order, Serving } from './bare.ts'
 import { cpuMicroseconds } from './cpu.ts'
-import type { OperationName } from './operations.ts'
 import type { Server } from './server.ts'
 
 /** The processes that Strongroom is compared with, on a token of their own. */
@@ -20,7 +19,7 @@ export class Beside implements AsyncDisposable {
   }
 
   /** Raw calls of one operation, for about so many milliseconds of wall time. */
-  async raw(operation: OperationName, milliseconds: number): Promise<Count> {
+  async raw(operation: string, milliseconds: number): Promise<Count> {
     if (this.#raw === undefined) {
       this.#raw = this.#start('raw')
       await answer(this.#raw)
@@ -31,7 +30,7 @@ export class Beside implements AsyncDisposable {
   }
 
   /** The minimal server of one operation. */
-  async minimal(operation: OperationName): Promise<Server> {
+  async minimal(operation: string): Promise<Server> {
     const child = this.#start(operation)
     const { port, body } = (await answer(child)) as Serving
     const request = { method: body === undefined ? 'GET' : 'POST', path: '/', headers: {}, body }
@@ -45,7 +44,7 @@ export class Beside implements AsyncDisposable {
     }
   }
 
-  #start(what: 'raw' | OperationName): ChildProcess {
+  #start(what: string): ChildProcess {
     const { library, label, pinFile, environment } = this.#token
     const script = join(import.meta.dirname, 'bare.ts')
     const child = spawnBound(process.execPath, [script, what, library, label, pinFile], {

@@ -26,13 +26,13 @@ const warmSeconds = 2
 /** Pairs of one row, interleaved, so that what else the machine does falls on both sides alike. */
 export async function measure(row: Row, strongroom: Server, options: Measuring): Promise<Pair[]> {
   const { beside, seconds, directory, progress } = options
-  const minimal = await beside.minimal(row.operation)
+  const minimal = await beside.minimal(row.title)
   const measured: Pair[] = []
   for (const server of [minimal, strongroom]) await load(server, warmSeconds, directory)
-  await beside.raw(row.operation, rawMilliseconds)
+  await beside.raw(row.title, rawMilliseconds)
   for (let pair = 1; pair <= options.pairs; pair++) {
     progress(`${row.title}: pair ${pair} of ${options.pairs}`)
-    const raw = await beside.raw(row.operation, rawMilliseconds)
+    const raw = await beside.raw(row.title, rawMilliseconds)
     measured.push({
       rawMicroseconds: raw.operations === 0 ? undefined : raw.cpuMicroseconds / raw.operations,
       minimal: await load(minimal, seconds, directory),

@@ -21,14 +21,14 @@ export interface NodeOptions {
 /** Strongroom as it is served: supervisor, one worker, a durable MariaDB, a SoftHSM token. */
 export class StrongroomNode implements AsyncDisposable {
   readonly url: string
+  readonly database: MariaDb
   readonly #rootToken: string
-  readonly #database: MariaDb
   readonly #supervisor: ChildProcess
 
   private constructor(parts: { url: string; rootToken: string; database: MariaDb; supervisor: ChildProcess }) {
     this.url = parts.url
     this.#rootToken = parts.rootToken
-    this.#database = parts.database
+    this.database = parts.database
     this.#supervisor = parts.supervisor
   }
 
@@ -74,7 +74,7 @@ export class StrongroomNode implements AsyncDisposable {
 
   /** This node under one request. Its cost is that of supervisor, worker and database together. */
   under(request: LoadRequest): Server {
-    const pids = [this.#supervisor.pid ?? 0, this.#database.process.pid ?? 0]
+    const pids = [this.#supervisor.pid ?? 0, this.database.process.pid ?? 0]
     return {
       url: this.url,
       request,
@@ -90,7 +90,7 @@ export class StrongroomNode implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await stop(this.#supervisor, 60)
-    await this.#database[Symbol.asyncDispose]()
+    await this.database[Symbol.asyncDispose]()
   }
 }
 

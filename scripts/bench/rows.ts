@@ -1,12 +1,11 @@
 import type { StrongroomNode } from './node.ts'
-import { batchItems, message, type OperationName } from './operations.ts'
+import { operationOf } from './operations.ts'
 import type { LoadRequest } from './server.ts'
 
 /** One line of the table. */
 export interface Row {
+  /** Of the operation too. */
   readonly title: string
-  /** What it is compared with. */
-  readonly operation: OperationName
   readonly request: LoadRequest
   /** Operations in one request. */
   readonly items: number
@@ -16,47 +15,26 @@ export interface Row {
 const policy = `
 path "transit/encrypt/aes" { capabilities = ["update"] }
 path "transit/encrypt/derived" { capabilities = ["update"] }
+path "transit/encrypt/rsa-2048" { capabilities = ["update"] }
 path "transit/decrypt/+" { capabilities = ["update"] }
+path "transit/rewrap/+" { capabilities = ["update"] }
+path "transit/datakey/plaintext/+" { capabilities = ["update"] }
 path "transit/hmac/*" { capabilities = ["update"] }
 path "transit/sign/+" { capabilities = ["update"] }
+path "transit/verify/+" { capabilities = ["update"] }
+path "transit/random" { capabilities = ["update"] }
+path "transit/hash" { capabilities = ["update"] }
+path "transit/keys/+" { capabilities = ["read"] }
+path "crowd/keys/" { capabilities = ["list"] }
 `
 
-/** Makes the keys and the token, and says what is asked of the node. */
-export async function prepareRows(node: StrongroomNode): Promise<Row[]> {
-  await node.call('POST', 'transit/keys/aes', {})
-  await node.call('POST', 'transit/keys/derived', { derived: true })
-  await node.call('POST', 'transit/keys/ec', { type: 'ecdsa-p256' })
+/** Makes the application's token. @returns what asks the node as that application, by the title of a row */
+export async function prepareRows(node: StrongroomNode): Promise<(title: string) => Promise<Row>> {
   await node.call('POST', 'sys/policies/acl/bench', { policy })
   const { auth } = await node.call('POST', 'auth/token/create', { policies: ['bench'], ttl: '24h' })
   const headers = { 'X-Vault-Token': (auth as { client_token: string }).client_token }
-  const plaintext = message.toString('base64')
-  const { data } = await node.call('POST', 'transit/encrypt/aes', { plaintext })
-  const post = (path: string, body: object): LoadRequest => ({
-    method: 'POST',
-    path: `/v1/transit/${path}`,
-    headers,
-    body: JSON.stringify(body),
-  })
-  const health: LoadRequest = { method: 'GET', path: '/v1/sys/health', headers: {}, body: undefined }
-  const { ciphertext } = data as { ciphertext: string }
-  const batch = Array.from({ length: batchItems }, () => ({ plaintext }))
-  return [
-    { title: 'sys/health', operation: 'health', request: health, items: 1 },
-    { title: 'encrypt 64 B', operation: 'encrypt', request: post('encrypt/aes', { plaintext }), items: 1 },
-    {
-      title: 'encrypt 64 B, derived: 10,000 contexts',
-      operation: 'encrypt',
-      request: { ...post('encrypt/derived', { plaintext, context: '00000000' }), variants: 10_000 },
-      items: 1,
-    },
-    { title: 'decrypt 64 B', operation: 'decrypt', request: post('decrypt/aes', { ciphertext }), items: 1 },
-    { title: 'hmac sha2-256', operation: 'hmac', request: post('hmac/aes', { input: plaintext }), items: 1 },
-    { title: 'sign ecdsa-p256', operation: 'sign', request: post('sign/ec', { input: plaintext }), items: 1 },
-    {
-      title: `encrypt ${batchItems} × 64 B`,
-      operation: 'batch',
-      request: post('encrypt/aes', { batch_input: batch }),
-      items: batchItems,
-    },
-  ]
+  return async (title) => {
+    const { ask, items = 1 } = operationOf(title)
+    return { title, items, request: { headers, ...(await ask(node)) } }
+  }
 }

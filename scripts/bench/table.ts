@@ -9,14 +9,18 @@ const heads = [
   'minimal server µs',
   'Strongroom µs',
   'cost ratio (quartiles)',
-  'of raw rate',
+  'of raw rate: CPU',
+  'end to end',
   'minimal requests/s',
   'Strongroom requests/s',
   'minimal p50 / p99 ms',
   'Strongroom p50 / p99 ms',
 ]
 
-/** Markdown: medians over the pairs; µs are CPU of all processes of a server, for one request. */
+/**
+ * Markdown: medians over the pairs; µs are CPU of all processes of a server, for one request. Strongroom's part of the raw rate is
+ * told in items for each second of CPU, and for each second of the clock, in which several cores may have worked.
+ */
 export function table(results: readonly { row: Row; pairs: readonly Pair[] }[]): string {
   const rows = [heads, ...results.map(({ row, pairs }) => cells(row, pairs))]
   const widths = heads.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
@@ -37,16 +41,18 @@ function cells({ title, items }: Row, pairs: readonly Pair[]): string[] {
     pairs.map(({ minimal, strongroom }) => strongroom.cpuMicrosecondsPerRequest / minimal.cpuMicrosecondsPerRequest),
   )
   const raw = pairs.flatMap(({ rawMicroseconds }) => rawMicroseconds ?? [])
-  const share = over(
-    ({ rawMicroseconds = Number.NaN, strongroom }) => (items * rawMicroseconds) / strongroom.cpuMicrosecondsPerRequest,
-  )
+  const percent = (itemMicroseconds: (strongroom: Load) => number): string => {
+    const share = ({ rawMicroseconds = Number.NaN, strongroom }: Pair) => rawMicroseconds / itemMicroseconds(strongroom)
+    return raw.length === 0 ? '–' : `${(100 * over(share)).toFixed(0)} %`
+  }
   return [
     title,
     raw.length === 0 ? '–' : median(raw).toFixed(1),
     cost(({ minimal }) => minimal),
     cost(({ strongroom }) => strongroom),
     `${ratios.median.toFixed(2)} (${ratios.lowerQuartile.toFixed(2)}–${ratios.upperQuartile.toFixed(2)})`,
-    raw.length === 0 ? '–' : `${(100 * share).toFixed(0)} %`,
+    percent(({ cpuMicrosecondsPerRequest }) => cpuMicrosecondsPerRequest / items),
+    percent(({ requestsPerSecond }) => 1e6 / requestsPerSecond / items),
     rate(({ minimal }) => minimal),
     rate(({ strongroom }) => strongroom),
     latency(({ minimal }) => minimal),

@@ -1,5 +1,6 @@
 import { randomFillSync } from 'node:crypto'
 import pkcs11js from 'pkcs11js'
+import { makePair, type PairType, type RawPair } from './pair.ts'
 
 /** The operations as they are without a server: one C_…Init and one call each, on session objects of one session. */
 export interface RawToken {
@@ -8,16 +9,21 @@ export interface RawToken {
   decrypt(payload: Buffer): Buffer
   /** HMAC-SHA-256. */
   hmac(message: Buffer): Buffer
-  /** ECDSA on P-256; r ‖ s. */
-  sign(digest: Buffer): Buffer
+  verifyHmac(message: Buffer, mac: Buffer): boolean
+  random(bytes: number): Buffer
+  /** The token's pair of that type, made when it is first asked for. */
+  pair(type: PairType): RawPair
 }
 
 const ivBytes = 12
 const tagBytes = 16
-/** DER of the OID 1.2.840.10045.3.1.7. */
-const p256 = Buffer.from('06082a8648ce3d030107', 'hex')
+const hmacMechanism = { mechanism: pkcs11js.CKM_SHA256_HMAC }
+const gcm = (iv: Buffer) => ({
+  mechanism: pkcs11js.CKM_AES_GCM,
+  parameter: { type: pkcs11js.CK_PARAMS_AES_GCM_v240, iv, ivBits: 8 * ivBytes, tagBits: 8 * tagBytes },
+})
 
-/** Logs in to the token and makes one key for each operation. */
+/** Logs in to the token and makes its secret keys. */
 export function openToken({ library, label, pin }: { library: string; label: string; pin: string }): RawToken {
   const lib = new pkcs11js.PKCS11()
   lib.load(library)
@@ -32,19 +38,8 @@ export function openToken({ library, label, pin }: { library: string; label: str
       ...usages.map((type) => ({ type, value: true })),
     ])
   const aes = secret(pkcs11js.CKM_AES_KEY_GEN, [pkcs11js.CKA_ENCRYPT, pkcs11js.CKA_DECRYPT])
-  const hmacKey = secret(pkcs11js.CKM_GENERIC_SECRET_KEY_GEN, [pkcs11js.CKA_SIGN])
-  const { privateKey } = lib.C_GenerateKeyPair(
-    session,
-    { mechanism: pkcs11js.CKM_EC_KEY_PAIR_GEN },
-    [{ type: pkcs11js.CKA_EC_PARAMS, value: p256 }],
-    [{ type: pkcs11js.CKA_SIGN, value: true }],
-  )
-  const gcm = (iv: Buffer) => ({
-    mechanism: pkcs11js.CKM_AES_GCM,
-    parameter: { type: pkcs11js.CK_PARAMS_AES_GCM_v240, iv, ivBits: 8 * ivBytes, tagBits: 8 * tagBytes },
-  })
-  const hmacMechanism = { mechanism: pkcs11js.CKM_SHA256_HMAC }
-  const ecdsaMechanism = { mechanism: pkcs11js.CKM_ECDSA }
+  const hmacKey = secret(pkcs11js.CKM_GENERIC_SECRET_KEY_GEN, [pkcs11js.CKA_SIGN, pkcs11js.CKA_VERIFY])
+  const pairs = new Map<PairType, RawPair>()
   return {
     encrypt(plaintext) {
       const payload = Buffer.allocUnsafe(ivBytes + plaintext.length + tagBytes)
@@ -61,9 +56,15 @@ export function openToken({ library, label, pin }: { library: string; label: str
       lib.C_SignInit(session, hmacMechanism, hmacKey)
       return lib.C_Sign(session, message, Buffer.allocUnsafe(32))
     },
-    sign(digest) {
-      lib.C_SignInit(session, ecdsaMechanism, privateKey)
-      return lib.C_Sign(session, digest, Buffer.allocUnsafe(64))
+    verifyHmac(message, mac) {
+      lib.C_VerifyInit(session, hmacMechanism, hmacKey)
+      return lib.C_Verify(session, message, mac)
+    },
+    random: (bytes) => lib.C_GenerateRandom(session, Buffer.allocUnsafe(bytes)),
+    pair(type) {
+      const pair = pairs.get(type) ?? makePair({ lib, session }, type)
+      pairs.set(type, pair)
+      return pair
     },
   }
 }

@@ -8,6 +8,7 @@ import { checkSealing, ivBytes, openOnHost, type Sealing, sealOnHost } from './h
 import { freshIv } from './iv.ts'
 import { seedKey } from './making.ts'
 import { pointOf } from './publickey.ts'
+import { untraced } from './untraced.ts'
 
 /**
  * Where the nonce of a derived key's message comes from. 0: random. 1: the caller. 2: HMAC of the plaintext under the context.
@@ -73,7 +74,8 @@ export class Derived {
 }
 
 function nonceOf({ iv, context, convergence, plaintext }: DerivedPlain, key: Buffer, algorithm: Aead): Uint8Array {
-  const macOf = (secret: Uint8Array) => createHmac('sha256', secret).update(plaintext).digest().subarray(0, ivBytes)
+  const macOf = (secret: Uint8Array) =>
+    untraced(() => createHmac('sha256', secret).update(plaintext).digest()).subarray(0, ivBytes)
   if (convergence === 0) return freshIv()
   if (convergence === 2) return macOf(context)
   // The reference reads one stream: the cipher's key, then the MAC's 32 bytes, also where the first is shorter.

@@ -1,6 +1,7 @@
 import { createCipheriv, createDecipheriv } from 'node:crypto'
 import { badRequest } from '../errors.ts'
 import type { Aead } from './algorithms.ts'
+import { untraced } from './untraced.ts'
 
 export const ivBytes = 12
 export const tagBytes = 16
@@ -20,14 +21,15 @@ export function sealOnHost(
   plain: { readonly plaintext: Uint8Array; readonly aad?: Uint8Array | undefined },
 ): Buffer {
   // The one type for OpenSSL's three names: node:crypto's declarations know each name as another kind of cipher.
-  const cipher = createCipheriv(algorithm.host as 'aes-256-gcm', key, iv, { authTagLength: tagBytes })
+  const cipher = untraced(() => createCipheriv(algorithm.host as 'aes-256-gcm', key, iv, { authTagLength: tagBytes }))
   if (plain.aad) cipher.setAAD(plain.aad)
   return Buffer.concat([cipher.update(plain.plaintext), cipher.final(), cipher.getAuthTag()])
 }
 
 /** @throws ApiError 400 with the type's one text, whatever was wrong */
 export function openOnHost(algorithm: Aead, key: Uint8Array, { iv, sealed, aad }: Sealing): Buffer {
-  const decipher = createDecipheriv(algorithm.host as 'aes-256-gcm', key, iv, { authTagLength: tagBytes })
+  const host = algorithm.host as 'aes-256-gcm'
+  const decipher = untraced(() => createDecipheriv(host, key, iv, { authTagLength: tagBytes }))
   if (aad) decipher.setAAD(aad)
   decipher.setAuthTag(sealed.subarray(sealed.length - tagBytes))
   const head = decipher.update(sealed.subarray(0, sealed.length - tagBytes))

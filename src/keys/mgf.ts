@@ -1,14 +1,15 @@
-import { createHash } from 'node:crypto'
-import type { Hash } from './hashes.ts'
+import { digest, type Hash } from './hashes.ts'
 
 /** MGF1 (RFC 8017 appendix B.2.1): `bytes` bytes of mask out of a seed. */
 export function mgf1(seed: Uint8Array, bytes: number, hash: Hash): Buffer {
   const blocks: Buffer[] = []
-  const counter = Buffer.alloc(4)
+  const input = Buffer.concat([seed, Buffer.alloc(4)])
   for (let index = 0; index * hash.bytes < bytes; index += 1) {
-    counter.writeUInt32BE(index)
-    blocks.push(createHash(hash.node).update(seed).update(counter).digest())
+    input.writeUInt32BE(index, seed.length)
+    blocks.push(digest(hash, input))
   }
+  // What OAEP masks is as good as the message.
+  input.fill(0)
   return Buffer.concat(blocks, bytes)
 }
 

@@ -1,5 +1,5 @@
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
-import type { Hash } from './hashes.ts'
+import { randomBytes, timingSafeEqual } from 'node:crypto'
+import { digest as digestOf, type Hash } from './hashes.ts'
 import { mgf1, xor } from './mgf.ts'
 
 /**
@@ -52,4 +52,4 @@ export function verifyPss(block: Uint8Array, digest: Uint8Array, hash: Hash, len
 }
 
 const seedOf = (digest: Uint8Array, salt: Uint8Array, hash: Hash): Buffer =>
-  createHash(hash.node).update(Buffer.alloc(8)).update(digest).update(salt).digest()
+  digestOf(hash, Buffer.concat([Buffer.alloc(8), digest, salt]))

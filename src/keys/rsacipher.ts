@@ -10,6 +10,7 @@ import type { Handles } from './handles.ts'
 import { hashOf } from './hashes.ts'
 import type { Material } from './material.ts'
 import { decodeOaep, mostOaepBytes } from './oaep.ts'
+import { untraced } from './untraced.ts'
 
 /** OAEP on the wire: SHA-256 for the label and for MGF1, empty label. */
 const hash = hashOf('sha2-256')
@@ -34,8 +35,9 @@ export class RsaCipher {
     if (plaintext.length > mostOaepBytes(modulusBits / 8, hash)) {
       throw badRequest('failed to RSA encrypt the plaintext: crypto/rsa: message too long for RSA key size')
     }
+    const { publicKey: key } = material
     const padding = { padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash: hash.node }
-    return publicEncrypt({ key: material.publicKey, ...padding }, plaintext)
+    return untraced(() => publicEncrypt({ key, ...padding }, plaintext))
   }
 
   /**
@@ -69,9 +71,16 @@ function rsa({ algorithm }: Material): Rsa {
 }
 
 /** A number below the modulus, which tokens refuse in ways of their own. Public on both sides. */
-function inRange(ciphertext: Uint8Array, key: KeyObject, bytes: number): boolean {
-  const modulus = Buffer.from(key.export({ format: 'jwk' }).n ?? '', 'base64url')
-  return ciphertext.length === bytes && Buffer.compare(ciphertext, modulus) < 0
+const inRange = (ciphertext: Uint8Array, key: KeyObject, bytes: number): boolean =>
+  ciphertext.length === bytes && Buffer.compare(ciphertext, modulusOf(key)) < 0
+
+const moduli = new WeakMap<KeyObject, Buffer>()
+
+/** Big-endian; of each key once, since an export costs more than all else around the decryption. */
+function modulusOf(key: KeyObject): Buffer {
+  const modulus = moduli.get(key) ?? Buffer.from(key.export({ format: 'jwk' }).n ?? '', 'base64url')
+  moduli.set(key, modulus)
+  return modulus
 }
 
 /** Some tokens leave out the zeros at the front. */

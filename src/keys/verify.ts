@@ -6,6 +6,7 @@ import type { Material } from './material.ts'
 import { type SaltLength, saltBytes, verifyPss } from './pss.ts'
 import { fromDer } from './signature.ts'
 import { type Scheme, signing } from './signer.ts'
+import { untraced } from './untraced.ts'
 
 /**
  * Whether the signature is the key's over the input. Public work, on the host, by OpenSSL.
@@ -24,8 +25,9 @@ function ecdsa(algorithm: Ec, key: KeyObject, input: Uint8Array, signature: Uint
   const bare = scheme.marshaling === 'jws' ? signature : fromDer(signature, coordinateBytes)
   if (bare === undefined || bare.length !== 2 * coordinateBytes) return false
   if (scheme.prehashed || scheme.hash === undefined) return verifyDigest(algorithm.curve, key, input, bare)
+  const { node } = scheme.hash
   const dsaEncoding = scheme.marshaling === 'jws' ? 'ieee-p1363' : 'der'
-  return verifyInput(scheme.hash.node, input, { key, dsaEncoding }, signature)
+  return untraced(() => verifyInput(node, input, { key, dsaEncoding }, signature))
 }
 
 function rsa(algorithm: Rsa, key: KeyObject, input: Uint8Array, signature: Uint8Array, scheme: Scheme): boolean {
@@ -57,7 +59,7 @@ function pss(
 /** The signature raised to the public exponent, without its padding; undefined when the padding is wrong. */
 function opened(key: KeyObject, signature: Uint8Array, padding: number): Buffer | undefined {
   try {
-    return publicDecrypt({ key, padding }, signature)
+    return untraced(() => publicDecrypt({ key, padding }, signature))
   } catch {
     return undefined
   }

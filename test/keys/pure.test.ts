@@ -18,6 +18,7 @@ import { pad } from '../../src/keys/padding.ts'
 import { encodePss, saltBytes, verifyPss } from '../../src/keys/pss.ts'
 import { place } from '../../src/keys/residence.ts'
 import { fromDer, toDer } from '../../src/keys/signature.ts'
+import { untraced } from '../../src/keys/untraced.ts'
 
 const hashList = [...hashes.values()]
 
@@ -215,5 +216,19 @@ describe('residence', () => {
     expect(refuse('chacha20-poly1305')).toThrow('strict mode: the HSM lacks CKM of chacha20-poly1305')
     expect(refuse('rsa-2048')).toThrow('CKM of rsa-pkcs1')
     expect(refuse('ed25519', true)).toThrow('cannot be exported')
+  })
+})
+
+describe('calls without stack traces', () => {
+  it('give what they give, and leave later errors their traces, also when they throw', () => {
+    const { stackTraceLimit } = Error
+    expect(untraced(() => 'given')).toBe('given')
+    expect(() =>
+      untraced(() => {
+        throw new Error('refused')
+      }),
+    ).toThrow('refused')
+    expect(Error.stackTraceLimit).toBe(stackTraceLimit)
+    expect(new Error('later').stack).toContain('pure.test.ts')
   })
 })

@@ -1,0 +1,28 @@
+import { createConnection } from 'mysql2/promise'
+import type { MariaDb } from '../embedded/mariadb.ts'
+
+const keysPerStatement = 100_000
+
+/**
+ * Makes the rows of so many keys out of one: `name-1` and so on. Their seals are copies and fit none of them, so that nothing
+ * but their names can be read: those are listed from an index, unverified.
+ */
+export async function multiplyKeys(database: MariaDb, name: string, keys: number): Promise<void> {
+  const connection = await createConnection({ uri: database.url })
+  try {
+    const [columns] = await connection.query('SHOW COLUMNS FROM transit_keys')
+    const others = (columns as { Field: string }[]).map(({ Field }) => Field).filter((field) => !own.has(field))
+    for (let first = 1; first <= keys; first += keysPerStatement) {
+      await connection.query(
+        `INSERT INTO transit_keys (id, name, ${others})
+         SELECT CONCAT('00000000-0000-4000-8000-', LPAD(seq, 12, '0')), CONCAT(name, '-', seq), ${others}
+         FROM transit_keys JOIN seq_${first}_to_${Math.min(keys, first + keysPerStatement - 1)} WHERE name = ?`,
+        [name],
+      )
+    }
+  } finally {
+    await connection.end()
+  }
+}
+
+const own: ReadonlySet<string> = new Set(['id', 'name'])

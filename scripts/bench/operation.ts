@@ -1,0 +1,52 @@
+import type { StrongroomNode } from './node.ts'
+import type { LoadRequest } from './server.ts'
+import type { RawToken } from './token.ts'
+
+export type Body = Readonly<Record<string, unknown>>
+
+/** One operation in the three forms that stand next to each other: one row of the table. */
+export interface Operation {
+  /** Of which there are so many in one request; 1 when absent. */
+  readonly items?: number
+  /** One call into the token, as tight as it goes; absent where there is none. */
+  raw?(token: RawToken): unknown
+  /** What the minimal server answers to a parsed body: the one call between decoding and encoding, and no check at all. */
+  serve(token: RawToken, body: Body): Body
+  /** A body that the minimal server can serve; absent for a GET. */
+  body?(token: RawToken): Body
+  /** Makes what it takes in Strongroom, and says what is asked of it. */
+  ask(node: StrongroomNode): Promise<Question>
+}
+
+/** A request as its caller's; with headers it is nobody's. */
+export type Question = Omit<LoadRequest, 'headers'> & Partial<Pick<LoadRequest, 'headers'>>
+
+/** By the title of its row. */
+export type Operations = Readonly<Record<string, Operation>>
+
+/** 64 bytes: what is encrypted, authenticated and signed everywhere. */
+export const message = Buffer.alloc(64, 'strongroom ')
+
+export const bytes = (text: unknown): Buffer => Buffer.from(text as string, 'base64')
+export const base64 = (buffer: Buffer): string => buffer.toString('base64')
+export const plaintext = base64(message)
+
+/** @param path below /v1 */
+export const get = (path: string): Question => ({ method: 'GET', path: `/v1/${path}`, body: undefined })
+export const post = (path: string, body: Body): Question => ({
+  method: 'POST',
+  path: `/v1/${path}`,
+  body: JSON.stringify(body),
+})
+
+/** `data` of what the API answers to a body. */
+export async function answer(node: StrongroomNode, path: string, body: Body): Promise<Body> {
+  const { data } = await node.call('POST', path, body)
+  return data as Body
+}
+
+/** A value of the minimal server's that a request needs and the raw loop repeats: made once. */
+export function once<T>(make: (token: RawToken) => T): (token: RawToken) => T {
+  let made: T | undefined
+  return (token) => (made ??= make(token))
+}
