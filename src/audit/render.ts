@@ -13,6 +13,10 @@ const blockBytes = 64
 const digestBytes = 32
 /** Longer texts are rare, and get room of their own. */
 const usualBytes = 8192
+/** In UTF-8, of one unit in UTF-16. */
+const mostBytes = 3
+/** Buffer's own looks for encodings first. */
+const wipe = Uint8Array.prototype.fill
 
 /**
  * HMACs under the key of one device. The reference's form: `hmac-sha256:` and lower-case hexadecimal. Put together of
@@ -35,17 +39,22 @@ export class Hasher {
   }
 
   hash(text: string | Uint8Array): string {
-    const bytes = typeof text === 'string' ? Buffer.byteLength(text) : text.length
+    const most = typeof text === 'string' ? mostBytes * text.length : text.length
     const room =
-      bytes <= usualBytes ? this.#inner : Buffer.concat([this.#inner.subarray(0, blockBytes)], blockBytes + bytes)
-    if (typeof text === 'string') room.write(text, blockBytes)
-    else room.set(text, blockBytes)
-    const message = room.subarray(0, blockBytes + bytes)
-    this.#outer.write(hash('sha256', message, 'binary'), blockBytes, 'latin1')
+      most <= usualBytes ? this.#inner : Buffer.concat([this.#inner.subarray(0, blockBytes)], blockBytes + most)
+    const end = blockBytes + put(room, text, blockBytes)
+    this.#outer.write(hash('sha256', room.subarray(0, end), 'binary'), blockBytes, 'latin1')
     // The text may be a secret.
-    message.fill(0, blockBytes)
+    wipe.call(room, 0, blockBytes, end)
     return `hmac-sha256:${hash('sha256', this.#outer, 'hex')}`
   }
+}
+
+/** @returns how many bytes it has */
+function put(room: Buffer, text: string | Uint8Array, at: number): number {
+  if (typeof text === 'string') return room.write(text, at)
+  room.set(text, at)
+  return text.length
 }
 
 /**

@@ -2,14 +2,9 @@ import { X509Certificate } from 'node:crypto'
 import type { Caller, Mount } from '../route.ts'
 import { answerMembers } from './answer.ts'
 import { type Asked, type Ended, type Known, tokenOf } from './asked.ts'
+import type { Pieces } from './chain.ts'
 import type { DeviceOptions } from './options.ts'
 import { type Hasher, joined, member, objectText, plainly, type Quote } from './render.ts'
-
-/** The parts of a request's record that its answer's record repeats, as JSON text. */
-export interface Question {
-  readonly auth: string
-  readonly request: string
-}
 
 /** A caller's constant parts of every record. */
 interface CallerText {
@@ -48,7 +43,8 @@ export class Scribe {
     this.#quote = options.logRaw ? plainly : (text) => `"${hasher.hash(text)}"`
   }
 
-  question(known: Known): Question {
+  /** The members of a request's record that its answer's record repeats, as JSON text. */
+  question(known: Known): string {
     const { asked, caller: who } = known
     const { credential, clientCertificate } = asked
     const caller = who ? this.#callerText(who, credential) : undefined
@@ -56,42 +52,41 @@ export class Scribe {
     const token = caller ? caller.token : credential && `"client_token":${this.#quote(credential)}`
     const mount = this.#mountText(asked.mount)
     const data = objectText(asked.input, this.#quote, mount.clearRequest)
-    return {
-      auth: `{${joined([before, policyResults(known), behind])}}`,
-      request: `{${joined([
-        `"id":"${asked.id}"`,
-        `"operation":"${known.operation}"`,
-        mount.members,
-        token,
-        '"namespace":{"id":"root"}',
-        member('path', asked.path),
-        data === '{}' ? '' : `"data":${data}`,
-        member('remote_address', asked.remoteAddress),
-        member('remote_port', asked.remotePort),
-        clientCertificate ? member('client_certificate_serial_number', serialOf(clientCertificate)) : '',
-      ])}}`,
-    }
+    const auth = joined([before, policyResults(known), behind])
+    const request = joined([
+      `"id":"${asked.id}"`,
+      `"operation":"${known.operation}"`,
+      mount.members,
+      token,
+      '"namespace":{"id":"root"}',
+      member('path', asked.path),
+      data === '{}' ? '' : `"data":${data}`,
+      member('remote_address', asked.remoteAddress),
+      member('remote_port', asked.remotePort),
+      clientCertificate ? member('client_certificate_serial_number', serialOf(clientCertificate)) : '',
+    ])
+    return `"auth":{${auth}},"request":{${request}}`
   }
 
   /** The record that proves a new device. */
-  test(time: string, id: string): string {
+  test(time: string, id: string): Pieces {
     const request = `{"id":"${id}","operation":"update","namespace":{"id":"root"},"path":"sys/audit/test"}`
-    return this.request(time, { auth: '{"token_type":"default"}', request }, '')
+    return this.request(time, `"auth":{"token_type":"default"},"request":${request}`, '')
   }
 
   /** The record that is written before a request is carried out. */
-  request(time: string, { auth, request }: Question, error: string): string {
-    return `{"time":"${time}","type":"request","auth":${auth},"request":${request}${errorMember(error)}}`
+  request(time: string, question: string, error: string): Pieces {
+    return [`{"time":"${time}","type":"request",`, question, errorMember(error)]
   }
 
   /** The record that is written before the answer goes out. */
-  response(time: string, { auth, request }: Question, known: Known, ended: Ended): string {
+  response(time: string, question: string, known: Known, ended: Ended): Pieces {
     const { members, clearResponse } = this.#mountText(known.asked.mount)
     const elide = this.#options.elideListResponses && known.operation === 'list'
     const { hmacAccessor } = this.#options
     const answer = answerMembers(ended, { quote: this.#quote, clear: clearResponse, elide, hmacAccessor })
     const response = joined([answer.auth, members, ...answer.rest])
-    return `{"time":"${time}","type":"response","auth":${auth},"request":${request},"response":{${response}}${errorMember(ended.error)}}`
+    return [`{"time":"${time}","type":"response",`, question, `,"response":{${response}}${errorMember(ended.error)}`]
   }
 
   #callerText(caller: Caller, credential: string): CallerText {

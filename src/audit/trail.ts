@@ -2,7 +2,8 @@ import type { Verdict } from '../auth/acl/decide.ts'
 import { ApiError } from '../errors.ts'
 import type { Caller, MaybePromise, Outcome } from '../route.ts'
 import type { Asked, Ended, Known, Operation, Reply } from './asked.ts'
-import type { Question, Scribe } from './scribe.ts'
+import type { Pieces } from './chain.ts'
+import type { Scribe } from './scribe.ts'
 import type { Writer } from './writer.ts'
 
 /** A device, opened by this worker. */
@@ -25,7 +26,7 @@ export interface Outlets {
  */
 export class Trail {
   readonly #outlets: Outlets
-  readonly #questions = new Map<Opened, Question>()
+  readonly #questions = new Map<Opened, string>()
   #known: Known
   /** Whether the first line was tried, and whether it is there. */
   #first: 'none' | 'tried' | 'written' = 'none'
@@ -85,7 +86,7 @@ export class Trail {
   }
 
   /** Whether one device has the line; without devices there is nothing to write. */
-  #write(record: (device: Opened, question: Question, time: string) => string): Promise<boolean> {
+  #write(record: (device: Opened, question: string, time: string) => Pieces): Promise<boolean> {
     const { opened, time } = this.#outlets
     const writes = opened.map((device) => device.writer.write(record(device, this.#question(device), time)))
     const [first, second] = writes
@@ -94,9 +95,9 @@ export class Trail {
   }
 
   /** What both lines say of the request is made once. */
-  #question(device: Opened): Question {
+  #question(device: Opened): string {
     const known = this.#questions.get(device)
-    if (known) return known
+    if (known !== undefined) return known
     const question = device.scribe.question(this.#known)
     this.#questions.set(device, question)
     return question

@@ -1,5 +1,5 @@
 import type { Logger } from '../log.ts'
-import { Chain, type ChainHead, type ChainNames } from './chain.ts'
+import { Chain, type ChainHead, type ChainNames, type Pieces } from './chain.ts'
 import type { AppendFile } from './file.ts'
 
 /** When a line counts as written: when the kernel has it, or when the disk has. */
@@ -18,7 +18,7 @@ export interface WriterOptions {
 
 /** A line that waits to be written. */
 interface Offered {
-  readonly record: string
+  readonly record: Pieces
   readonly done: (written: boolean) => void
 }
 
@@ -57,10 +57,9 @@ export class Writer {
   }
 
   /**
-   * @param record text of a JSON object
    * @returns whether it is in the file, as durable as the options say; never rejects
    */
-  write(record: string): Promise<boolean> {
+  write(record: Pieces): Promise<boolean> {
     const written = new Promise<boolean>((done) => {
       if (this.#waiting.push({ record, done }) === 1 && !this.#busy) setImmediate(() => this.#flush())
     })
@@ -117,7 +116,7 @@ export class Writer {
   }
 
   /** @returns how many whole lines are in the file */
-  #append(records: readonly string[]): number {
+  #append(records: readonly Pieces[]): number {
     const { prefix, file } = this.#options
     try {
       // Half a line of ours, or of another worker that met the same failure, must not become the beginning of this one.

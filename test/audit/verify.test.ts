@@ -7,7 +7,10 @@ const names = (incarnation: string) => ({ node: 'n', device: 'd', incarnation, e
 
 /** Links records as a file without prefix holds them. */
 function link(chain: Chain, records: readonly string[]): { lines: string[]; heads: ChainHead[] } {
-  const { bytes, heads } = chain.link(records, { start: '', prefix: '' })
+  const { bytes, heads } = chain.link(
+    records.map((record) => [record.slice(0, -1)]),
+    { start: '', prefix: '' },
+  )
   return { lines: bytes.toString().split('\n').slice(0, -1), heads }
 }
 

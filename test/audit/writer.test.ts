@@ -30,7 +30,7 @@ function writerOn(path: string, durability: Durability = 'write') {
   return { writer, logged, registered: () => registered }
 }
 
-const record = (text: string) => JSON.stringify({ time: 't', text })
+const record = (text: string) => [JSON.stringify({ time: 't', text }).slice(0, -1)]
 const texts = (path: string) =>
   linesOf(readFileSync(path, 'utf8')).map((line) => (line as unknown as { text: string }).text)
 
