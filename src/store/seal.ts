@@ -1,6 +1,5 @@
 import type { Logger } from '../log.ts'
 import type { MaybePromise } from '../route.ts'
-import { canonical } from './canonical.ts'
 import { DamagedRow } from './faults.ts'
 import type { Shape } from './shape.ts'
 import type { Stored } from './table.ts'
@@ -43,7 +42,7 @@ export class Seal {
   /** The stored values with the seal's own behind them. */
   async close(shape: Shape, stored: readonly Stored[]): Promise<Stored[]> {
     const mac = this.#current
-    const tag = await mac.compute(canonical(mac.format, shape.table, shape.cells(stored)))
+    const tag = await mac.compute(shape.canonical(mac.format, stored))
     return [...stored, mac.keyId, mac.format, tag]
   }
 
@@ -56,7 +55,7 @@ export class Seal {
     const fail = (reason: string): never => this.refuse(shape.table, String(stored[0]), reason)
     if (format !== mac.format) return fail(`sealed in unknown format ${format}`)
     if (typeof keyId !== 'string' || !mac.knows(keyId)) return fail('sealed with an unknown key')
-    const message = canonical(format, shape.table, shape.cells(stored))
+    const message = shape.canonical(format, stored)
     if (!Buffer.isBuffer(tag) || !(await mac.verify(keyId, message, tag))) return fail('the seal is broken')
     return shape.decode(stored)
   }

@@ -1,4 +1,4 @@
-import type { Cell } from './canonical.ts'
+import { type Canonical, canonicalForm } from './canonical.ts'
 import type { Column, Stored, Table } from './table.ts'
 import { column } from './table.ts'
 
@@ -26,12 +26,18 @@ export const quoted = (name: string): string => `\`${name}\``
 export class Shape {
   readonly table: string
   readonly fields: readonly Field[]
+  /** What the MAC is made over. */
+  readonly canonical: Canonical
   readonly #byProperty: ReadonlyMap<string, Field>
 
   constructor(table: Table) {
     this.table = table.name
     const columns = { ...(table.sealed ? sealedColumns : {}), ...table.columns }
     this.fields = Object.entries(columns).map(([property, column]) => ({ property, name: snake(property), column }))
+    this.canonical = canonicalForm(
+      table.name,
+      this.fields.map(({ name, column }) => ({ name, kind: column.kind })),
+    )
     this.#byProperty = new Map(this.fields.map((field) => [field.property, field]))
   }
 
@@ -58,10 +64,5 @@ export class Shape {
     return Object.fromEntries(
       this.fields.map(({ property, column }, index) => [property, column.decode(stored[index] ?? null)]),
     )
-  }
-
-  /** What the MAC is made over. */
-  cells(stored: readonly Stored[]): Cell[] {
-    return this.fields.map(({ name, column }, index) => [name, column.kind, stored[index] ?? null])
   }
 }

@@ -3,7 +3,6 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { devicesTable } from '../../src/audit/devices.ts'
 import { Custody } from '../../src/keys/custody.ts'
 import type { mountsTable } from '../../src/request/mount.ts'
-import { canonical } from '../../src/store/canonical.ts'
 import { Shape } from '../../src/store/shape.ts'
 import { enable, type TestDevice } from '../audit/device.ts'
 import { openHsm, options, Place } from '../keys/support.ts'
@@ -36,7 +35,7 @@ const deviceRow = (): Promise<Row> => sql.row('SELECT * FROM audit_devices')
 function messageOf(table: typeof devicesTable | typeof mountsTable, row: Row): Buffer {
   const shape = new Shape(table)
   const stored = shape.fields.map(({ name }) => row[name] ?? null)
-  return canonical(1, table.name, shape.cells(stored))
+  return shape.canonical(1, stored)
 }
 
 test('what audit-hash answers is never a row MAC', async () => {

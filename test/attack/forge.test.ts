@@ -5,7 +5,6 @@ import { Custody } from '../../src/keys/custody.ts'
 import { Keks } from '../../src/keys/keks.ts'
 import { wrapSecret } from '../../src/keys/secret.ts'
 import { clusterTable, keksTable, systemKeysTable } from '../../src/keys/tables.ts'
-import { canonical } from '../../src/store/canonical.ts'
 import { Shape } from '../../src/store/shape.ts'
 import type { Table } from '../../src/store/table.ts'
 import { openCluster, openHsm, options, Place } from '../keys/support.ts'
@@ -40,8 +39,8 @@ const checkText = Buffer.from('strongroom/check-value/1')
 /** The row as whoever holds the key `known` would seal it. */
 function sealed(table: Table, keyId: Value, row: Row): Row {
   const shape = new Shape(table)
-  const cells = shape.cells(shape.fields.map(({ name }) => row[name] ?? null))
-  return { ...row, mac_key_id: keyId, mac: macOf(canonical(1, table.name, cells)) }
+  const stored = shape.fields.map(({ name }) => row[name] ?? null)
+  return { ...row, mac_key_id: keyId, mac: macOf(shape.canonical(1, stored)) }
 }
 
 /** A start of the server, as far as its keys, and then a new key under each KEK that callers' keys are under. */

@@ -12,7 +12,6 @@ import { Keks } from '../../src/keys/keks.ts'
 import { withSecret, wrapSecret } from '../../src/keys/secret.ts'
 import { clusterTable, keksTable, systemKeysTable } from '../../src/keys/tables.ts'
 import { Usage } from '../../src/keys/usage.ts'
-import { canonical } from '../../src/store/canonical.ts'
 import { DamagedRow } from '../../src/store/faults.ts'
 import { Shape } from '../../src/store/shape.ts'
 import { createToken } from '../support/token.ts'
@@ -382,9 +381,7 @@ async function forgeEverything(place: Place, key: Buffer): Promise<void> {
     const names = shape.fields.map(({ name }) => `\`${name}\``).join(', ')
     for (const row of await place.sql(`SELECT ${names} FROM ${table.name}`)) {
       const stored = Object.values(row)
-      const mac = createHmac('sha256', key)
-        .update(canonical(1, table.name, shape.cells(stored)))
-        .digest()
+      const mac = createHmac('sha256', key).update(shape.canonical(1, stored)).digest()
       await place.sql(`UPDATE ${table.name} SET mac = ?, mac_key_id = ? WHERE id = ?`, [mac, rows?.id, row.id])
     }
   }

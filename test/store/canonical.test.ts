@@ -1,7 +1,19 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type Cell, canonical } from '../../src/store/canonical.ts'
+import { canonicalForm } from '../../src/store/canonical.ts'
 import type { Kind, Stored } from '../../src/store/table.ts'
+
+type Cell = readonly [name: string, kind: Kind, value: Stored]
+
+/** Of a table that has just these columns. */
+const canonical = (format: number, table: string, cells: readonly Cell[]): Buffer =>
+  canonicalForm(
+    table,
+    cells.map(([name, kind]) => ({ name, kind })),
+  )(
+    format,
+    cells.map(([, , value]) => value),
+  )
 
 const name = fc.string({ minLength: 1, maxLength: 4 })
 const text = fc.string({ unit: 'grapheme', maxLength: 6 }).filter((value) => value.isWellFormed())
