@@ -1,3 +1,4 @@
+import { nextTurn } from '../after.ts'
 import type { MaybePromise } from '../route.ts'
 import type { Reading } from './access.ts'
 import type { Reader } from './reader.ts'
@@ -7,6 +8,9 @@ import { limitClause, selectFrom, whereClause } from './statements.ts'
 import type { Row, Stored, Table } from './table.ts'
 
 type Values = Readonly<Record<string, unknown>>
+
+/** Rows verified between two turns of the event loop, so that a listing of thousands starves nobody. */
+const rowsPerTurn = 128
 
 /**
  * The reads of one table. `open` makes values of what the database gave, and throws when it must not be used; `more`
@@ -26,7 +30,8 @@ export function reading<T extends Table>(
   async function query(q: Reader, where: Values, sql: string, values: readonly Stored[]): Promise<Row<T>[]> {
     const session = Session.of(q)
     const rows: Row<T>[] = []
-    for (const stored of await session.rows(sql, values)) {
+    for (const [index, stored] of (await session.rows(sql, values)).entries()) {
+      if (index > 0 && index % rowsPerTurn === 0) await nextTurn()
       const row = await open(stored)
       if (!answers(row, where)) continue
       if (session instanceof WriteSession) session.adopt(row)

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { CKR } from '../../src/hsm/constants.ts'
 import { done, expectRefused, fresh, hello } from '../api/node.ts'
-import { createShim, group, type Shim } from '../hsm/support/fault.ts'
+import { group, type Shim } from '../hsm/support/fault.ts'
 import type { Client, Reply } from '../support/client.ts'
 import { startServer, type TestServer } from '../support/server.ts'
 import { createToken, type TestToken } from '../support/token.ts'
-import { createForeign, type Foreign, makeEc } from './tool.ts'
+import { createFaulty, createForeign, type Foreign, makeEc } from './tool.ts'
 
 /** What a token of managed keys does to itself, it does to its own keys and to nobody else. */
 
@@ -22,11 +22,9 @@ beforeAll(async () => {
   foreign = await createForeign()
   await makeEc(foreign, 'ec', '01')
   await makeEc(sibling, 'ec', '01')
-  shim = await createShim(foreign.library)
-  const { P11FAULT_MODULE = '', P11FAULT_FILE = '' } = process.env
-  delete process.env.P11FAULT_MODULE
-  delete process.env.P11FAULT_FILE
-  const environment = { ...foreign.environment, P11FAULT_MODULE, P11FAULT_FILE }
+  const faulty = await createFaulty(foreign)
+  shim = faulty.shim
+  const { environment } = faulty
   server = await startServer({
     workers: 1,
     config: {

@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { done, expectRefused, fresh, hello } from '../api/node.ts'
 import { openSql, type Sql } from '../attack/sql.ts'
-import { createShim, type Shim } from '../hsm/support/fault.ts'
+import type { Shim } from '../hsm/support/fault.ts'
 import type { Client } from '../support/client.ts'
 import { startServer, type TestServer } from '../support/server.ts'
-import { createForeign, type Foreign, makeEc, tool } from './tool.ts'
+import { createFaulty, createForeign, type Foreign, makeEc, tool } from './tool.ts'
 
 /** The PIN of somebody else's token: tried once, kept wrapped, and shown to nobody. */
 
@@ -28,11 +28,9 @@ beforeAll(async () => {
   await makeEc(foreign, 'ec', '01')
   await tool(foreign, '--change-pin', '--new-pin', canaries.right)
   foreign = { ...foreign, pin: canaries.right }
-  shim = await createShim(foreign.library)
-  const { P11FAULT_MODULE = '', P11FAULT_FILE = '' } = process.env
-  delete process.env.P11FAULT_MODULE
-  delete process.env.P11FAULT_FILE
-  const environment = { ...foreign.environment, P11FAULT_MODULE, P11FAULT_FILE }
+  const faulty = await createFaulty(foreign)
+  shim = faulty.shim
+  const { environment } = faulty
   server = await startServer({
     workers: 2,
     config: { log: { level: 'trace' }, pkcs11Libraries: [{ name: 'foreign', library: shim.library, environment }] },

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { copyFileSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { createShim, type Shim } from '../hsm/support/fault.ts'
 import { runDirectory } from '../support/directory.ts'
 import type { TestToken } from '../support/token.ts'
 
@@ -61,4 +62,14 @@ export async function createForeign(label = 'foreign'): Promise<Foreign> {
   const { stdout } = await run('softhsm2-util', ['--show-slots'], { env })
   const serial = /Serial number:\s*(\S+)/.exec(stdout)?.[1] ?? ''
   return { library, environment, label, serial, pin, directory }
+}
+
+/** The fault shim in front of a foreign token's module, and the environment in which that module meets the token. */
+export async function createFaulty(foreign: Foreign): Promise<{ shim: Shim; environment: Record<string, string> }> {
+  const shim = await createShim(foreign.library)
+  const { P11FAULT_MODULE = '', P11FAULT_FILE = '' } = process.env
+  // The server's own module must not meet them.
+  delete process.env.P11FAULT_MODULE
+  delete process.env.P11FAULT_FILE
+  return { shim, environment: { ...foreign.environment, P11FAULT_MODULE, P11FAULT_FILE } }
 }

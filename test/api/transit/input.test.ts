@@ -12,6 +12,18 @@ beforeAll(async () => {
   before = await state()
 })
 
+/** What sign and verify both take. */
+const scheme = {
+  input: hello,
+  context: '',
+  hash_algorithm: 'sha2-256',
+  prehashed: false,
+  signature_algorithm: 'pss',
+  marshaling_algorithm: 'asn1',
+  salt_length: 'auto',
+  partial_failure_response_code: 200,
+}
+
 /** A good body of each endpoint, whose fields the tests below spoil one by one. */
 const endpoints: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   'keys/NEW': {
@@ -71,29 +83,8 @@ const endpoints: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
     nonce: '',
     padding_scheme: '',
   },
-  'sign/KEY': {
-    input: hello,
-    key_version: 0,
-    context: '',
-    hash_algorithm: 'sha2-256',
-    prehashed: false,
-    signature_algorithm: 'pss',
-    marshaling_algorithm: 'asn1',
-    salt_length: 'auto',
-    partial_failure_response_code: 200,
-  },
-  'verify/KEY': {
-    input: hello,
-    signature: 'vault:v1:AAAA',
-    hmac: '',
-    context: '',
-    hash_algorithm: 'sha2-256',
-    prehashed: false,
-    signature_algorithm: 'pss',
-    marshaling_algorithm: 'asn1',
-    salt_length: 'auto',
-    partial_failure_response_code: 200,
-  },
+  'sign/KEY': { ...scheme, key_version: 0 },
+  'verify/KEY': { ...scheme, signature: 'vault:v1:AAAA', hmac: '' },
   'hmac/KEY': { input: hello, algorithm: 'sha2-256', key_version: 0, partial_failure_response_code: 200 },
   'keys/NEW/import': {
     ciphertext: 'AAAA',
