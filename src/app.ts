@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { Audit } from './audit/audit.ts'
-import { deviceSet, foundDevices } from './audit/founding.ts'
+import { createInitialDevices, deviceSet } from './audit/bootstrap.ts'
 import { createAuthenticator } from './auth/authenticate.ts'
 import { tokenMethod } from './auth/methods/token.ts'
 import { Policies } from './auth/policies.ts'
@@ -9,20 +9,20 @@ import type { Config } from './config.ts'
 import { Door, type Interior } from './door.ts'
 import type { Engine, Job } from './engine.ts'
 import { createPki } from './engines/pki/index.ts'
-import { foundSettings, settingsSet } from './engines/transit/founding.ts'
 import { createTransit } from './engines/transit/index.ts'
+import { createInitialSettings, settingsSet } from './engines/transit/ring/bootstrap.ts'
 import { badRequest, unavailable } from './errors.ts'
 import type { Hsm } from './hsm/hsm.ts'
 import { type Listener, openListener } from './http/listeners.ts'
 import { proveListVerb } from './http/listproof.ts'
 import { Runner } from './jobs/runner.ts'
-import { readAnchor } from './keys/anchor.ts'
+import { readAnchor } from './keys/cluster/anchor.ts'
+import { claimedUnsealHash, unseals } from './keys/cluster/unsealing.ts'
 import { Custody } from './keys/custody.ts'
 import { ManagedAdministration } from './keys/managed/administration.ts'
 import type { Guests } from './keys/managed/guests.ts'
 import { ManagedKeys } from './keys/managed/keys.ts'
 import { Registry } from './keys/managed/registry.ts'
-import { claimedUnsealHash, unseals } from './keys/unsealing.ts'
 import { takeBackBy, withLeases } from './leases/engines.ts'
 import { Leases } from './leases/leases.ts'
 import type { Gathered, Snapshot } from './metrics/snapshot.ts'
@@ -157,9 +157,9 @@ async function enter(options: Options, seal: () => Promise<boolean>, secret?: st
 }
 
 /** Sets that a cluster of an earlier program does not have. */
-const foundings = new Map([
-  [deviceSet, foundDevices],
-  [settingsSet, foundSettings],
+const initialSets = new Map([
+  [deviceSet, createInitialDevices],
+  [settingsSet, createInitialSettings],
 ])
 
 /**
@@ -169,7 +169,7 @@ const foundings = new Map([
 async function completeSets(database: Database, hsm: Hsm, custody: Custody): Promise<void> {
   const anchor = await readAnchor(hsm, custody.cluster.id)
   if (anchor === undefined) return
-  const missing = [...foundings].filter(([set]) => !(set in anchor.heads))
+  const missing = [...initialSets].filter(([set]) => !(set in anchor.heads))
   if (missing.length === 0) return
   await database.transaction(async (tx) => {
     for (const [, found] of missing) await found(database, tx)

@@ -1,11 +1,11 @@
 import { residentLimit } from './app.ts'
-import { foundDevices } from './audit/founding.ts'
+import { createInitialDevices } from './audit/bootstrap.ts'
 import { prepareAccess } from './auth/initialise.ts'
-import { foundSettings } from './engines/transit/founding.ts'
+import { createInitialSettings } from './engines/transit/ring/bootstrap.ts'
+import { makeUnsealSecret } from './keys/cluster/unsealing.ts'
 import { type Ceremony, clusterState, initialise as initialiseKeys } from './keys/initialise.ts'
-import { makeUnsealSecret } from './keys/unsealing.ts'
 import { type Ground, openDatabase, openHsm } from './open.ts'
-import { foundMounts } from './request/founding.ts'
+import { createInitialMounts } from './request/bootstrap.ts'
 
 export interface InitialiseOptions extends Ground {
   readonly kek: Ceremony
@@ -52,9 +52,9 @@ export async function initialise(options: InitialiseOptions): Promise<Initialise
       const access = await prepareAccess({ database, clock, keys: custody, custom })
       await database.transaction(async (tx) => {
         await access.write(tx)
-        await foundMounts(database, tx, clock.wall())
-        await foundDevices(database, tx)
-        await foundSettings(database, tx)
+        await createInitialMounts(database, tx, clock.wall())
+        await createInitialDevices(database, tx)
+        await createInitialSettings(database, tx)
       })
       rootToken = access.rootToken
       return { unsealHash }

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
-import type { SealedAccess } from '../store/access.ts'
 import type { Database } from '../store/database.ts'
+import type { SealedAccess } from '../store/sealed/access.ts'
 import { column, defineTable, type Row } from '../store/table.ts'
 import type { ChainHead, ChainNames } from './chain.ts'
 

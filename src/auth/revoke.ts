@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Database } from '../store/database.ts'
 import { pages } from '../store/pages.ts'
 import type { Transaction } from '../store/reader.ts'
-import { sound } from '../store/sound.ts'
+import { sound } from '../store/sealed/sound.ts'
 import { type TokenRow, tokenTable, tokenTraces } from './token.ts'
 
 /**

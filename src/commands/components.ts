@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { type Component, combine, componentCheckValue, kekBytes, parseComponent } from '../keys/components.ts'
+import { type Component, combine, componentCheckValue, kekBytes, parseComponent } from '../keys/kek/components.ts'
 import { type KekPurpose, kekPurposes } from '../keys/tables.ts'
 
 /** What one custodian holds: a component of each KEK. */

@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander'
-import type { KekStatus, Rotation } from '../keys/rotation.ts'
+import type { KekStatus, Rotation } from '../keys/cluster/rotation.ts'
 import { type KekPurpose, kekPurposes } from '../keys/tables.ts'
 import { componentsFromPrompt, newSheet, sheetsFromFiles } from './components.ts'
 import { whole } from './number.ts'

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
-import type { Connection } from './connection.ts'
 import { CKK, CKM } from './constants.ts'
+import type { Connection } from './session/connection.ts'
 import { type Dialect, spell } from './template.ts'
 
 const rounds = 15

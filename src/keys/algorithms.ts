@@ -1,7 +1,7 @@
+import type { Curve } from '../crypto/ecdsa.ts'
 import type { Ability } from '../hsm/capabilities.ts'
 import { CKK, CKM } from '../hsm/constants.ts'
 import type { Usage } from '../hsm/template.ts'
-import type { Curve } from './ecdsa.ts'
 
 /**
  * THE table: what a key type is. Below it nothing names an algorithm; code asks for a kind, an ability or a number.

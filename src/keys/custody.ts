@@ -4,30 +4,30 @@ import { Metrics } from '../metrics.ts'
 import type { MaybePromise } from '../route.ts'
 import type { Database } from '../store/database.ts'
 import type { Transaction } from '../store/reader.ts'
-import { type Anchor, readHeads, writeAnchor } from './anchor.ts'
-import { Approval } from './approval.ts'
-import { Blobs } from './blobs.ts'
-import { Cipher } from './cipher.ts'
-import { Derivation } from './derivation.ts'
-import { Derived } from './derived.ts'
-import { Exporting } from './exporting.ts'
-import { Extracting } from './extracting.ts'
-import { Handles } from './handles.ts'
-import { Hmacs } from './hmac.ts'
-import { Importing } from './importing.ts'
-import { Keks } from './keks.ts'
-import { Leaving } from './leaving.ts'
+import { type Anchor, readHeads, writeAnchor } from './cluster/anchor.ts'
+import { type CustodyOptions, newEpoch, type OpenedRows, openRows, openSystem, readRecords } from './cluster/opening.ts'
+import { Rotation } from './cluster/rotation.ts'
+import type { AuditKeys, RowMac, SystemMac } from './cluster/system.ts'
+import { Keks } from './kek/keks.ts'
+import { Blobs } from './live/blobs.ts'
+import { Handles } from './live/handles.ts'
+import { Residents } from './making/residents.ts'
 import { Pins } from './managed/pins.ts'
-import { Materials } from './materials.ts'
-import { type CustodyOptions, newEpoch, type OpenedRows, openRows, openSystem, readRecords } from './opening.ts'
-import { type RandomSource, random } from './random.ts'
-import { Residents } from './residents.ts'
-import { Rotation } from './rotation.ts'
-import { RsaCipher } from './rsacipher.ts'
-import { Signer } from './signer.ts'
-import type { AuditKeys, RowMac, SystemMac } from './system.ts'
+import { Extracting } from './materials/extracting.ts'
+import { Materials } from './materials/materials.ts'
 import { type ClusterRow, clusterTable, keksTable } from './tables.ts'
-import { Usage } from './usage.ts'
+import { KeyExport } from './transfer/keyexport.ts'
+import { KeyImport } from './transfer/keyimport.ts'
+import { MakeExportable } from './transfer/makeexportable.ts'
+import { Approval } from './use/approval.ts'
+import { Cipher } from './use/cipher.ts'
+import { Derivation } from './use/derivation.ts'
+import { Derived } from './use/derived.ts'
+import { Hmacs } from './use/hmac.ts'
+import { type RandomSource, random } from './use/random.ts'
+import { RsaCipher } from './use/rsacipher.ts'
+import { Signer } from './use/signer.ts'
+import { Usage } from './use/usage.ts'
 
 type Opened = OpenedRows & { readonly tokens: SystemMac; readonly audit: AuditKeys }
 
@@ -53,9 +53,9 @@ export class Custody implements Disposable {
   readonly extracting: Extracting
   readonly signer: Signer
   readonly hmacs: Hmacs
-  readonly exporting: Exporting
-  readonly importing: Importing
-  readonly leaving: Leaving
+  readonly makeExportable: MakeExportable
+  readonly keyImport: KeyImport
+  readonly keyExport: KeyExport
   readonly rotation: Rotation
   /** Background work, each to be run by whoever holds its lease. */
   readonly jobs: readonly Job[]
@@ -94,9 +94,9 @@ export class Custody implements Disposable {
     this.rsaCipher = new RsaCipher({ hsm, handles })
     this.signer = new Signer({ hsm, blobs, handles, approval })
     this.hmacs = new Hmacs({ hsm, blobs, handles, strict })
-    this.leaving = new Leaving({ hsm, blobs })
-    this.importing = new Importing({ hsm, database, handles, materials: this.materials })
-    this.exporting = new Exporting({ hsm, database, keks, strict })
+    this.keyExport = new KeyExport({ hsm, blobs })
+    this.keyImport = new KeyImport({ hsm, database, handles, materials: this.materials })
+    this.makeExportable = new MakeExportable({ hsm, database, keks, strict })
     this.rotation = new Rotation({ hsm, database, keks, clock, log, strict, cluster: id })
     this.jobs = [this.rotation.job, this.residents.job]
   }

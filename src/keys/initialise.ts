@@ -4,15 +4,15 @@ import type { Clock } from '../clock.ts'
 import type { Hsm } from '../hsm/hsm.ts'
 import type { Database } from '../store/database.ts'
 import type { JobLease } from '../store/lease.ts'
-import { readAnchor } from './anchor.ts'
-import { type Component, combine } from './components.ts'
+import { readAnchor } from './cluster/anchor.ts'
+import { bootstrapMac, passingOn } from './cluster/bootstrap.ts'
+import type { CustodyOptions } from './cluster/opening.ts'
+import { makeSystemKey, RowMac, SystemMac, type SystemPurpose, systemKeks } from './cluster/system.ts'
 import { Custody } from './custody.ts'
-import { foundingMac, passingOn } from './founding.ts'
-import { clusterOf } from './identity.ts'
-import { makeKek, type NewKek, planKek } from './kek.ts'
-import { Kek } from './keks.ts'
-import type { CustodyOptions } from './opening.ts'
-import { makeSystemKey, RowMac, SystemMac, type SystemPurpose, systemKeks } from './system.ts'
+import { type Component, combine } from './kek/components.ts'
+import { clusterOf } from './kek/identity.ts'
+import { makeKek, type NewKek, planKek } from './kek/kek.ts'
+import { Kek } from './kek/keks.ts'
 import { clusterTable, type KekPurpose, kekPurposes, keksTable, systemKeysTable } from './tables.ts'
 
 /** KEKs born in the token, or each the XOR of custodians' components. */
@@ -52,7 +52,7 @@ export async function initialise(options: InitialiseOptions): Promise<{ clusterI
   const lease = await takeLease(options.database, options.clock)
   try {
     if ((await clusterState(options.database)) === 'ready') throw new Error('this cluster is initialised already')
-    if (!(await hasKeys(options.database))) await foundKeys(options, lease)
+    if (!(await hasKeys(options.database))) await createInitialKeys(options, lease)
     const custody = await Custody.open({ ...options, initialising: true })
     using _closed = custody
     await custody.anchor()
@@ -91,9 +91,9 @@ async function takeLease(database: Database, clock: Clock): Promise<JobLease> {
 const hasKeys = (database: Database): Promise<boolean> =>
   database.read(async (q) => (await database.unverified(systemKeysTable).count(q, {})) > 0)
 
-async function foundKeys(options: InitialiseOptions, lease: JobLease): Promise<void> {
+async function createInitialKeys(options: InitialiseOptions, lease: JobLease): Promise<void> {
   const { hsm, database, clock, name } = options
-  database.useMac(foundingMac)
+  database.useMac(bootstrapMac)
   database.setEpoch(1)
   const clusterId = await writeIntent(options, lease)
   await cleanUp(hsm, clusterId)

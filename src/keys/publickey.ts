@@ -1,10 +1,10 @@
 import { createHash, createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
+import { expect, readAll, readOne, TAG } from '../crypto/der.ts'
+import { isKeyPoint } from '../crypto/edwards.ts'
 import { badRequest } from '../errors.ts'
 import type { Handle } from '../hsm/handle.ts'
 import type { Hsm } from '../hsm/hsm.ts'
 import type { Algorithm, Ec, Ed25519, Rsa } from './algorithms.ts'
-import { expect, readAll, readOne, TAG } from './der.ts'
-import { isKeyPoint } from './edwards.ts'
 
 /** The public half of a key pair as the token shows it. */
 export async function readPublicKey(hsm: Hsm, handle: Handle, algorithm: Algorithm): Promise<KeyObject> {

@@ -3,10 +3,10 @@ import type { Tokens } from '../auth/tokens.ts'
 import type { Job } from '../engine.ts'
 import { ApiError, badRequest, unavailable } from '../errors.ts'
 import type { Call, Lease, Mount } from '../route.ts'
-import type { SealedAccess } from '../store/access.ts'
 import { pages } from '../store/pages.ts'
 import type { Transaction } from '../store/reader.ts'
-import { sound } from '../store/sound.ts'
+import type { SealedAccess } from '../store/sealed/access.ts'
+import { sound } from '../store/sealed/sound.ts'
 import { expiryJob, tidyJob } from './jobs.ts'
 import {
   type LeaseRequest,

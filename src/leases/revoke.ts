@@ -1,9 +1,9 @@
 import type { Clock } from '../clock.ts'
 import type { Logger } from '../log.ts'
-import type { SealedAccess } from '../store/access.ts'
 import type { Database } from '../store/database.ts'
 import { DamagedRow, LeaseLost } from '../store/faults.ts'
 import type { Transaction } from '../store/reader.ts'
+import type { SealedAccess } from '../store/sealed/access.ts'
 import { type LeaseRow, leaseTable } from './lease.ts'
 
 /** What revoking needs. */

@@ -1,5 +1,5 @@
 import { ApiError } from '../errors.ts'
-import { largestInsert } from './statements.ts'
+import { largestInsert } from './sealed/statements.ts'
 import type { New, Row, Table } from './table.ts'
 
 /** Inserts rows in groups: one COMMIT for many callers, each answered when its own row is committed. */

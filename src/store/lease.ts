@@ -1,7 +1,7 @@
 import { Conflict } from './faults.ts'
-import { inserted } from './inserted.ts'
-import { WriteSession } from './session.ts'
-import type { Transactions } from './transactions.ts'
+import { WriteSession } from './pool/session.ts'
+import type { Transactions } from './pool/transactions.ts'
+import { inserted } from './sealed/inserted.ts'
 
 /** The right to do a job alone. */
 export interface JobLease {

@@ -1,5 +1,5 @@
-import type { Page, Reading } from './access.ts'
 import type { Database } from './database.ts'
+import type { Page, Reading } from './sealed/access.ts'
 import type { Row, Table, Where } from './table.ts'
 
 /**

@@ -25,7 +25,7 @@ const meanings: Readonly<Record<number, string>> = {
  */
 export async function tryPin({ config, secrets, force, ...options }: TrialOptions): Promise<void> {
   const { library, libraryParameters, token, environment } = config.pkcs11
-  const script = options.script ?? new URL('../hsm/trial.ts', import.meta.url)
+  const script = options.script ?? new URL('../hsm/trial/trial.ts', import.meta.url)
   const deadlineMilliseconds = options.deadlineMilliseconds ?? 10_000
   const child = spawn(process.execPath, [fileURLToPath(script)], {
     env: { ...process.env, ...environment },

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
+import { hashes } from '../crypto/hashes.ts'
 import { absent, badRequest } from '../errors.ts'
 import { boolean, commaList, integer, text } from '../field.ts'
-import { hashes } from '../keys/hashes.ts'
 import { redacted } from '../keys/managed/administration.ts'
 import { mechanismOf } from '../keys/managed/mechanism.ts'
 import type { Entry } from '../keys/managed/registry.ts'

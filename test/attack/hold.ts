@@ -1,5 +1,5 @@
 import { connect, createServer, type Socket } from 'node:net'
-import { parseTargets } from '../../src/store/target.ts'
+import { parseTargets } from '../../src/store/pool/target.ts'
 
 /** A line to the database on which answers can be held back. */
 export interface Hold extends AsyncDisposable {

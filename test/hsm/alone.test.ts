@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { alone } from '../../src/hsm/alone.ts'
+import { alone } from '../../src/hsm/session/alone.ts'
 import { newDirectory } from './support/open.ts'
 
 test('a turn ends with its work, also when that throws', () => {

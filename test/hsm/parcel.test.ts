@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { pack, unpack } from '../../src/hsm/parcel.ts'
+import { pack, unpack } from '../../src/hsm/session/parcel.ts'
 
 test('what is packed shares no memory with what was given', () => {
   const iv = Buffer.from('0123456789ab')

@@ -6,13 +6,13 @@ import { fileURLToPath } from 'node:url'
 import { beforeAll, expect, test } from 'vitest'
 import { CKF } from '../../src/hsm/constants.ts'
 import { PinRefused } from '../../src/hsm/faults.ts'
-import { login } from '../../src/hsm/login.ts'
-import { type Trial, trialStatus } from '../../src/hsm/trial.ts'
+import { login } from '../../src/hsm/session/login.ts'
+import { type Trial, trialStatus } from '../../src/hsm/trial/trial.ts'
 import type { Shim } from './support/fault.ts'
 import { theShim } from './support/faulty.ts'
 import { newDirectory, openHsm, theToken } from './support/open.ts'
 
-const script = fileURLToPath(new URL('../../src/hsm/trial.ts', import.meta.url))
+const script = fileURLToPath(new URL('../../src/hsm/trial/trial.ts', import.meta.url))
 let shim: Shim
 let trial: Trial
 beforeAll(async () => {

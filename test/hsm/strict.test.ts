@@ -4,7 +4,7 @@ import { CKK } from '../../src/hsm/constants.ts'
 import { HsmRefusal } from '../../src/hsm/faults.ts'
 import type { Handle } from '../../src/hsm/handle.ts'
 import type { Hsm } from '../../src/hsm/hsm.ts'
-import { makeStrictKek } from '../../src/hsm/strict.ts'
+import { makeStrictKek } from '../../src/hsm/strict/strict.ts'
 import { aesTemplate, gcm, newAes, type OpenHsm, openHsm } from './support/open.ts'
 
 let open: OpenHsm

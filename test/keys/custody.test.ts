@@ -1,19 +1,19 @@
 import { createHmac, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { hashes } from '../../src/crypto/hashes.ts'
 import { CKK } from '../../src/hsm/constants.ts'
 import type { Hsm } from '../../src/hsm/hsm.ts'
-import { Blobs } from '../../src/keys/blobs.ts'
-import { Cipher } from '../../src/keys/cipher.ts'
+import { bootstrapMac } from '../../src/keys/cluster/bootstrap.ts'
 import { Custody } from '../../src/keys/custody.ts'
-import { foundingMac } from '../../src/keys/founding.ts'
-import { hashes } from '../../src/keys/hashes.ts'
 import { clusterState, initialise } from '../../src/keys/initialise.ts'
-import { Keks } from '../../src/keys/keks.ts'
-import { withSecret, wrapSecret } from '../../src/keys/secret.ts'
+import { Keks } from '../../src/keys/kek/keks.ts'
+import { Blobs } from '../../src/keys/live/blobs.ts'
+import { withSecret, wrapSecret } from '../../src/keys/making/secret.ts'
 import { clusterTable, keksTable, systemKeysTable } from '../../src/keys/tables.ts'
-import { Usage } from '../../src/keys/usage.ts'
+import { Cipher } from '../../src/keys/use/cipher.ts'
+import { Usage } from '../../src/keys/use/usage.ts'
 import { DamagedRow } from '../../src/store/faults.ts'
-import { Shape } from '../../src/store/shape.ts'
+import { Shape } from '../../src/store/sealed/shape.ts'
 import { createToken } from '../support/token.ts'
 import { initialising, makeKey, openCluster, openHsm, options, Place, reopen } from './support.ts'
 
@@ -141,7 +141,7 @@ describe('the database’s owner', () => {
     await place.sql('DELETE FROM cluster')
     await using blank = await Place.fresh()
     // An intent of his own making, for the cluster that lives in the token.
-    blank.database.useMac(foundingMac)
+    blank.database.useMac(bootstrapMac)
     blank.database.setEpoch(1)
     await blank.database.transaction((tx) =>
       blank.database.table(clusterTable).insert(tx, { id, name: 'test', state: 'initialising', createdAt: 1 }),
@@ -234,16 +234,18 @@ describe('custody', () => {
     const to = (await keks.active('export')).row.id
     for (const algorithm of ['aes256-gcm96', 'ecdsa-p256', 'ed25519', 'hmac']) {
       const { id, row } = await makeKey(custody, place.database, algorithm)
-      const releases = await custody.exporting.prepare([row])
-      await place.database.transaction((tx) => custody.exporting.apply(tx, releases))
+      const releases = await custody.makeExportable.prepare([row])
+      await place.database.transaction((tx) => custody.makeExportable.apply(tx, releases))
       custody.handles.drop(id)
       const material = await custody.materials.fetch(id)
       expect(material.row).toMatchObject({ exportable: true, kek: to, createdAt: row.createdAt })
-      expect(await custody.exporting.prepare([material.row])).toEqual([])
+      expect(await custody.makeExportable.prepare([material.row])).toEqual([])
       if (material.algorithm.kind !== 'aead') continue
       const sealed = await custody.cipher.encrypt(material, { plaintext: Buffer.from('x') })
       expect((await custody.cipher.decrypt(material, sealed)).toString()).toBe('x')
-      await expect(place.database.transaction((tx) => custody.exporting.apply(tx, releases))).rejects.toThrow('changed')
+      await expect(place.database.transaction((tx) => custody.makeExportable.apply(tx, releases))).rejects.toThrow(
+        'changed',
+      )
     }
     custody.close()
   })

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { isKeyPoint } from '../../src/keys/edwards.ts'
+import { isKeyPoint } from '../../src/crypto/edwards.ts'
 
 const point = (hex: string): Buffer => Buffer.from(hex, 'hex')
 

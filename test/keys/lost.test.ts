@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { hashes } from '../../src/crypto/hashes.ts'
 import { CKR } from '../../src/hsm/constants.ts'
 import type { Hsm } from '../../src/hsm/hsm.ts'
-import { hashes } from '../../src/keys/hashes.ts'
 import { createShim, group, type Shim } from '../hsm/support/fault.ts'
 import { createToken } from '../support/token.ts'
 import { makeKey, none, openCluster, openHsm, Place } from './support.ts'

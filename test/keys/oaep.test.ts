@@ -1,9 +1,9 @@
 import { constants, generateKeyPairSync, privateDecrypt, publicEncrypt, randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Hash, hashes, hashOf } from '../../src/keys/hashes.ts'
-import { mgf1, xor } from '../../src/keys/mgf.ts'
-import { decodeOaep, decodeOaepOr, mostOaepBytes } from '../../src/keys/oaep.ts'
+import { type Hash, hashes, hashOf } from '../../src/crypto/hashes.ts'
+import { mgf1, xor } from '../../src/crypto/mgf.ts'
+import { decodeOaep, decodeOaepOr, mostOaepBytes } from '../../src/crypto/oaep.ts'
 
 const size = 256
 const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 8 * size })

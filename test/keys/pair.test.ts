@@ -1,10 +1,10 @@
 import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { TAG, write, writeNumber } from '../../src/crypto/der.ts'
 import { ApiError } from '../../src/errors.ts'
 import { algorithmOf } from '../../src/keys/algorithms.ts'
-import { TAG, write, writeNumber } from '../../src/keys/der.ts'
-import { type Pair, pkcs8Of, readPair, writePkcs8 } from '../../src/keys/pair.ts'
+import { type Pair, pkcs8Of, readPair, writePkcs8 } from '../../src/keys/making/pair.ts'
 
 const pkcs8 = (key: KeyObject): Buffer => key.export({ format: 'der', type: 'pkcs8' })
 const pairOf = (type: string): Pair['algorithm'] => {

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { hashes } from '../../src/crypto/hashes.ts'
 import type { Hsm } from '../../src/hsm/hsm.ts'
-import { componentCheckValue } from '../../src/keys/components.ts'
+import type { KekStatus } from '../../src/keys/cluster/rotation.ts'
 import type { Custody } from '../../src/keys/custody.ts'
-import { hashes } from '../../src/keys/hashes.ts'
+import { componentCheckValue } from '../../src/keys/kek/components.ts'
 import type { Material } from '../../src/keys/material.ts'
-import type { KekStatus } from '../../src/keys/rotation.ts'
 import { type KekPurpose, kekPurposes } from '../../src/keys/tables.ts'
 import { createToken } from '../support/token.ts'
 import { makeKey, none, openCluster, openHsm, Place, reopen } from './support.ts'
@@ -234,7 +234,7 @@ async function check(custody: Custody, key: Material, before: Use | undefined): 
   if ('iv' in before) expect((await custody.cipher.decrypt(material, before)).toString()).toBe('plain')
   else if ('mac' in before) expect(await use(custody, material)).toEqual(before)
   else {
-    const { verify } = await import('../../src/keys/verify.ts')
+    const { verify } = await import('../../src/keys/use/verify.ts')
     const signature = await custody.signer.sign(material, Buffer.from('input'), scheme)
     expect(verify(key, Buffer.from('input'), signature, scheme)).toBe(true)
   }

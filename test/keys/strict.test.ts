@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { hashes } from '../../src/crypto/hashes.ts'
 import { CKK } from '../../src/hsm/constants.ts'
 import type { Hsm } from '../../src/hsm/hsm.ts'
 import { Custody } from '../../src/keys/custody.ts'
-import { hashes } from '../../src/keys/hashes.ts'
-import type { Scheme } from '../../src/keys/signer.ts'
-import { verify } from '../../src/keys/verify.ts'
+import type { Scheme } from '../../src/keys/use/signer.ts'
+import { verify } from '../../src/keys/use/verify.ts'
 import { createToken } from '../support/token.ts'
 import { makeKey, none, openCluster, openHsm, options, Place } from './support.ts'
 
@@ -157,7 +157,7 @@ describe('strict mode', () => {
 
   it('decides at creation whether a key may be exported', async () => {
     const { row } = await makeKey(custody, place.database, 'aes256-gcm96')
-    await expect(custody.exporting.prepare([row])).rejects.toThrow('decided when it is created')
+    await expect(custody.makeExportable.prepare([row])).rejects.toThrow('decided when it is created')
   })
 
   it('is refused on a cluster that was made without it', async () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { canonicalForm } from '../../src/store/canonical.ts'
+import { canonicalForm } from '../../src/store/sealed/canonical.ts'
 import type { Kind, Stored } from '../../src/store/table.ts'
 
 type Cell = readonly [name: string, kind: Kind, value: Stored]

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { CoherentCache } from '../../src/store/cache.ts'
+import type { CoherentCache } from '../../src/store/coherence/cache.ts'
 import type { Database } from '../../src/store/database.ts'
 import type { Row } from '../../src/store/table.ts'
 import { RemoteWorker } from './fleet.ts'

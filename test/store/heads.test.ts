@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { DamagedRow } from '../../src/store/faults.ts'
-import type { Head } from '../../src/store/heads.ts'
 import type { Transaction } from '../../src/store/reader.ts'
+import type { Head } from '../../src/store/sealed/heads.ts'
 import type { Row } from '../../src/store/table.ts'
 import { type Bench, createBench, policies, policy, randomName } from './support.ts'
 

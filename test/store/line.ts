@@ -1,5 +1,5 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
-import { parseTargets } from '../../src/store/target.ts'
+import { parseTargets } from '../../src/store/pool/target.ts'
 
 /**
  * What happens to the next COMMIT: `before` cuts the line without passing it on, `after` passes it on and cuts the

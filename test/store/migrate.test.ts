@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { Migration } from '../../src/store/migration.ts'
-import { migrations } from '../../src/store/migrations.ts'
+import { migrations } from '../../src/store/migrations/list.ts'
+import type { Migration } from '../../src/store/migrations/migration.ts'
 import { createDatabase } from '../support/database.ts'
 import { createBench, open, policies } from './support.ts'
 

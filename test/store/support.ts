@@ -3,7 +3,7 @@ import { createConnection, type RowDataPacket } from 'mysql2/promise'
 import { systemClock } from '../../src/clock.ts'
 import { createLog } from '../../src/log.ts'
 import { Database, type DatabaseOptions } from '../../src/store/database.ts'
-import type { Mac } from '../../src/store/seal.ts'
+import type { Mac } from '../../src/store/sealed/seal.ts'
 import { column, defineTable } from '../../src/store/table.ts'
 import { createDatabase } from '../support/database.ts'
 

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ApiError } from '../../src/errors.ts'
-import { Connection } from '../../src/store/connection.ts'
 import { isLost } from '../../src/store/faults.ts'
-import { parseTargets } from '../../src/store/target.ts'
+import { Connection } from '../../src/store/pool/connection.ts'
+import { parseTargets } from '../../src/store/pool/target.ts'
 import { Line } from './line.ts'
 import { type Bench, counters, createBench, open, policies, policy, randomName } from './support.ts'
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { decodeBase64 } from '../../src/engines/transit/base64.ts'
+import { decodeBase64 } from '../../src/engines/transit/input/base64.ts'
 
 const fault = (text: string) => {
   try {

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { answer } from '../../src/engines/transit/batch.ts'
+import { answer } from '../../src/engines/transit/input/batch.ts'
 import { ApiError, badRequest, unavailable } from '../../src/errors.ts'
 import type { Data, MaybePromise } from '../../src/route.ts'
 

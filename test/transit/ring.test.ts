@@ -14,7 +14,7 @@ import {
   versionToMac,
   versionToMake,
   versionToUse,
-} from '../../src/engines/transit/ring.ts'
+} from '../../src/engines/transit/ring/ring.ts'
 import { ApiError, badRequest } from '../../src/errors.ts'
 
 const attributes = (changes: Partial<Attributes> = {}): Attributes => ({

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { tag, untag } from '../../src/engines/transit/tagged.ts'
+import { tag, untag } from '../../src/engines/transit/input/tagged.ts'
 
 test('what is tagged is read back', () => {
   fc.assert(

@@ -1,24 +1,24 @@
 import type { Clock } from '../../clock.ts'
-import type { Approval } from '../../keys/approval.ts'
-import type { Cipher } from '../../keys/cipher.ts'
-import type { Derived } from '../../keys/derived.ts'
-import type { Hmacs } from '../../keys/hmac.ts'
-import type { Importing } from '../../keys/importing.ts'
-import type { Leaving } from '../../keys/leaving.ts'
 import type { ManagedKeys } from '../../keys/managed/keys.ts'
 import type { Material } from '../../keys/material.ts'
-import type { RandomSource } from '../../keys/random.ts'
-import type { RsaCipher } from '../../keys/rsacipher.ts'
-import type { Signer } from '../../keys/signer.ts'
+import type { KeyExport } from '../../keys/transfer/keyexport.ts'
+import type { KeyImport } from '../../keys/transfer/keyimport.ts'
+import type { Approval } from '../../keys/use/approval.ts'
+import type { Cipher } from '../../keys/use/cipher.ts'
+import type { Derived } from '../../keys/use/derived.ts'
+import type { Hmacs } from '../../keys/use/hmac.ts'
+import type { RandomSource } from '../../keys/use/random.ts'
+import type { RsaCipher } from '../../keys/use/rsacipher.ts'
+import type { Signer } from '../../keys/use/signer.ts'
 import type { Caller, MaybePromise } from '../../route.ts'
-import type { Rings } from './rings.ts'
-import type { Settings } from './settings.ts'
+import type { Rings } from './ring/rings.ts'
+import type { Settings } from './ring/settings.ts'
 
 /** What the routes of transit are given. */
 export interface TransitContext {
   readonly rings: Rings
-  readonly importing: Importing
-  readonly leaving: Leaving
+  readonly keyImport: KeyImport
+  readonly keyExport: KeyExport
   readonly clock: Clock
   readonly settings: Settings
   readonly approval: Approval

@@ -4,30 +4,30 @@ import type { Custody } from '../../keys/custody.ts'
 import type { ManagedKeys } from '../../keys/managed/keys.ts'
 import type { Routes } from '../../route.ts'
 import type { Database } from '../../store/database.ts'
-import { autoRotation } from './autorotate.ts'
-import { backupRoute } from './backup.ts'
-import { byokRoutes } from './byok.ts'
-import { certificateRoutes } from './certificates.ts'
-import { configurationRoutes } from './configuration.ts'
 import type { TransitContext } from './context.ts'
-import { datakeyRoute } from './datakey.ts'
-import { decryptRoute } from './decrypt.ts'
-import { encryptRoute } from './encrypt.ts'
-import { exportRoutes } from './export.ts'
-import { hashRoutes } from './hash.ts'
-import { hmacRoutes } from './hmac.ts'
-import { importRoutes } from './import.ts'
-import { importVersionRoute } from './importversion.ts'
-import { keyRoutes } from './keys.ts'
-import { randomRoutes } from './random.ts'
-import { restoreRoutes } from './restore.ts'
-import { rewrapRoute } from './rewrap.ts'
-import { Rings } from './rings.ts'
-import { createSettings, Settings } from './settings.ts'
-import { signRoutes } from './sign.ts'
-import { softDeleteRoutes } from './softdelete.ts'
-import { trimRoute } from './trim.ts'
-import { verifyRoutes } from './verify.ts'
+import { autoRotation } from './ring/autorotate.ts'
+import { Rings } from './ring/rings.ts'
+import { createSettings, Settings } from './ring/settings.ts'
+import { backupRoute } from './routes/backup.ts'
+import { byokRoutes } from './routes/byok.ts'
+import { certificateRoutes } from './routes/certificates.ts'
+import { datakeyRoute } from './routes/datakey.ts'
+import { decryptRoute } from './routes/decrypt.ts'
+import { encryptRoute } from './routes/encrypt.ts'
+import { exportRoutes } from './routes/export.ts'
+import { hashRoutes } from './routes/hash.ts'
+import { hmacRoutes } from './routes/hmac.ts'
+import { importRoutes } from './routes/import.ts'
+import { importVersionRoute } from './routes/importversion.ts'
+import { keyRoutes } from './routes/keys.ts'
+import { configurationRoutes } from './routes/mountconfig.ts'
+import { randomRoutes } from './routes/random.ts'
+import { restoreRoutes } from './routes/restore.ts'
+import { rewrapRoute } from './routes/rewrap.ts'
+import { signRoutes } from './routes/sign.ts'
+import { softDeleteRoutes } from './routes/softdelete.ts'
+import { trimRoute } from './routes/trim.ts'
+import { verifyRoutes } from './routes/verify.ts'
 
 /** Everything under a transit mount. */
 export const routes: Routes<TransitContext> = [
@@ -62,18 +62,29 @@ export function createTransit(options: {
   ringLimit: number
 }): Engine<TransitContext> {
   const { database, custody, managed, clock, ringLimit } = options
-  const { approval, materials, importing, leaving, exporting, extracting, cipher, derived, rsaCipher, signer, hmacs } =
-    custody
+  const {
+    approval,
+    materials,
+    keyImport,
+    keyExport,
+    makeExportable,
+    extracting,
+    cipher,
+    derived,
+    rsaCipher,
+    signer,
+    hmacs,
+  } = custody
   const settings = new Settings(database)
-  const rings = new Rings({ database, materials, exporting, extracting, settings, clock, limit: ringLimit })
+  const rings = new Rings({ database, materials, makeExportable, extracting, settings, clock, limit: ringLimit })
   return {
     type: 'transit',
     routes,
     jobs: [autoRotation({ database, rings, clock })],
     context: {
       rings,
-      importing,
-      leaving,
+      keyImport,
+      keyExport,
       clock,
       settings,
       approval,
@@ -91,7 +102,7 @@ export function createTransit(options: {
     onMount: (mount) => database.transaction((tx) => createSettings(database, tx, mount.uuid)),
     async onUnmount(mount) {
       await rings.removeAll(mount)
-      await importing.removeWrappingKey(mount.uuid)
+      await keyImport.removeWrappingKey(mount.uuid)
       await settings.remove(mount)
     },
   }

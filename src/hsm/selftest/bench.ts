@@ -1,5 +1,5 @@
 import { Failure, type Fate } from '../faults.ts'
-import type { Arguments, Operation, Result } from '../operations.ts'
+import type { Arguments, Operation, Result } from '../session/operations.ts'
 import { type Dialect, type KeyTemplate, spell, spellPair } from '../template.ts'
 
 /** Runs an operation on the token under test; fails with Failure. */

@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../clock.ts'
 import { badRequest } from '../../errors.ts'
 import type { Hsm } from '../../hsm/hsm.ts'
-import type { Blobs } from '../blobs.ts'
-import type { Keks } from '../keks.ts'
+import type { Keks } from '../kek/keks.ts'
+import type { Blobs } from '../live/blobs.ts'
+import { wrapSecret } from '../making/secret.ts'
 import type { Material } from '../material.ts'
-import type { Draft } from '../materials.ts'
-import { wrapSecret } from '../secret.ts'
+import type { Draft } from '../materials/materials.ts'
 
 export interface PinsOptions {
   readonly hsm: Hsm

@@ -1,5 +1,5 @@
 import { badRequest } from '../../errors.ts'
-import { reserved } from '../identity.ts'
+import { reserved } from '../kek/identity.ts'
 import { type ManagedMechanism, type ManagedUsage, managedUsages, mechanismOf, readMechanism } from './mechanism.ts'
 import type { ManagedRow } from './table.ts'
 

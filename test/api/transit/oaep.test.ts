@@ -1,7 +1,7 @@
 import { constants, type KeyObject, publicEncrypt, randomBytes } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { hashOf } from '../../../src/keys/hashes.ts'
-import { mgf1, xor } from '../../../src/keys/mgf.ts'
+import { hashOf } from '../../../src/crypto/hashes.ts'
+import { mgf1, xor } from '../../../src/crypto/mgf.ts'
 import { base64, done, expectData, expectRefused, hello, useNode } from '../node.ts'
 import { bytesOf, publicKeyOf } from '../signing.ts'
 

@@ -1,6 +1,6 @@
 import { closeSync, mkdtempSync, openSync, readSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { compile } from '../../../src/hsm/compile.ts'
+import { compile } from '../../../src/hsm/strict/compile.ts'
 import { runDirectory } from '../../support/directory.ts'
 
 /** Groups of calls, as in softhsm/p11fault.c. */

@@ -13,7 +13,7 @@ const levels: readonly { readonly units: readonly string[]; readonly mixed?: boo
   { units: ['keys', 'x509'] },
   { units: ['hsm', 'store'] },
   {
-    units: ['errors', 'route', 'engine', 'log', 'field', 'clock', 'config', 'metrics', 'after', 'duration'],
+    units: ['crypto', 'errors', 'route', 'engine', 'log', 'field', 'clock', 'config', 'metrics', 'after', 'duration'],
     mixed: true,
   },
 ]

@@ -1,0 +1,159 @@
+import { createHash } from 'node:crypto'
+import { type Static, Type } from 'typebox'
+import { Check } from 'typebox/value'
+import { badRequest } from '../../../errors.ts'
+import { type Copy, checkCount, unreadable } from './copy.ts'
+
+/**
+ * Our backups: one line of JSON in base64. The SHA-256 is over the text of `key`: it shows damage, not forgery; whoever holds a backup
+ * holds the key. A later format gets a later number; this reader refuses what it does not know.
+ */
+const format = 1
+
+/** No member that we do not write: what is in an object has been looked at whole. */
+const closed = { additionalProperties: false }
+const whole = Type.Integer({ minimum: 0 })
+const base64 = Type.String({ pattern: '^[A-Za-z0-9+/]*={0,2}$' })
+
+const versionSchema = Type.Object(
+  {
+    version: whole,
+    /** Milliseconds since the epoch. */
+    created_at: whole,
+    convergent_version: whole,
+    certificate_chain: Type.Union([Type.String(), Type.Null()]),
+    /** secret: its bytes; pair: PKCS#8; public: SPKI. */
+    kind: Type.Union([Type.Literal('secret'), Type.Literal('pair'), Type.Literal('public')]),
+    key: base64,
+    hmac_key: Type.Union([base64, Type.Null()]),
+    /** What custody said of it where it was backed up; for people. */
+    history: Type.Object({}),
+  },
+  closed,
+)
+
+const keySchema = Type.Object(
+  {
+    name: Type.String(),
+    type: Type.String(),
+    derived: Type.Boolean(),
+    convergent_encryption: Type.Boolean(),
+    convergent_version: Type.Integer(),
+    kdf: Type.String(),
+    exportable: Type.Boolean(),
+    allow_plaintext_backup: Type.Boolean(),
+    key_size: whole,
+    auto_rotate_period: whole,
+    min_decryption_version: whole,
+    min_encryption_version: whole,
+    min_available_version: whole,
+    latest_version: whole,
+    deletion_allowed: Type.Boolean(),
+    imported: Type.Boolean(),
+    allow_rotation: Type.Boolean(),
+    soft_deleted: Type.Boolean(),
+    created_at: whole,
+    versions: Type.Array(versionSchema),
+  },
+  closed,
+)
+const blobSchema = Type.Object(
+  { strongroom_backup: Type.Literal(format), sha256: Type.String(), key: keySchema },
+  closed,
+)
+
+/** As much as is looked at first: the rest of a million versions takes seconds, in which a worker serves nobody. */
+const countSchema = Type.Object({ key: Type.Object({ versions: Type.Array(Type.Unknown()) }) })
+
+/** The history of each version by its number. */
+export type Histories = ReadonlyMap<number, Readonly<Record<string, unknown>>>
+
+export function writeOwnBlob({ key, versions }: Copy, histories: Histories): string {
+  const copied: Static<typeof keySchema> = {
+    name: key.name,
+    type: key.type,
+    derived: key.derived,
+    convergent_encryption: key.convergent,
+    convergent_version: key.convergentVersion,
+    kdf: key.kdf,
+    exportable: key.exportable,
+    allow_plaintext_backup: key.allowPlaintextBackup,
+    key_size: key.keySize,
+    auto_rotate_period: key.autoRotateSeconds,
+    min_decryption_version: key.minDecryptionVersion,
+    min_encryption_version: key.minEncryptionVersion,
+    min_available_version: key.minAvailableVersion,
+    latest_version: key.latestVersion,
+    deletion_allowed: key.deletionAllowed,
+    imported: key.imported,
+    allow_rotation: key.allowRotation,
+    soft_deleted: key.softDeleted,
+    created_at: key.createdAt,
+    versions: versions.map((one) => ({
+      version: one.version,
+      created_at: one.createdAt,
+      convergent_version: one.convergentVersion,
+      certificate_chain: one.certificateChain,
+      kind: one.key.kind,
+      key: one.key.bytes.toString('base64'),
+      hmac_key: one.hmac?.toString('base64') ?? null,
+      history: histories.get(one.version) ?? {},
+    })),
+  }
+  const text = JSON.stringify({ strongroom_backup: format, sha256: checksum(copied), key: copied })
+  return Buffer.from(text).toString('base64')
+}
+
+/** @param parsed the JSON of a blob that says it is ours @throws ApiError 400 */
+export function readOwnBlob(parsed: Readonly<Record<string, unknown>>): Copy {
+  const { strongroom_backup: number } = parsed
+  if (typeof number === 'number' && number > format) {
+    throw badRequest(`the backup has format ${number}, and this server reads up to ${format}`)
+  }
+  if (Check(countSchema, parsed)) checkCount(parsed.key.versions.length)
+  if (!Check(blobSchema, parsed) || parsed.sha256 !== checksumOf(parsed.key)) throw unreadable()
+  const { key } = parsed
+  return {
+    key: {
+      name: key.name,
+      type: key.type,
+      derived: key.derived,
+      convergent: key.convergent_encryption,
+      convergentVersion: key.convergent_version,
+      kdf: key.kdf,
+      exportable: key.exportable,
+      allowPlaintextBackup: key.allow_plaintext_backup,
+      keySize: key.key_size,
+      autoRotateSeconds: key.auto_rotate_period,
+      minDecryptionVersion: key.min_decryption_version,
+      minEncryptionVersion: key.min_encryption_version,
+      minAvailableVersion: key.min_available_version,
+      latestVersion: key.latest_version,
+      deletionAllowed: key.deletion_allowed,
+      imported: key.imported,
+      allowRotation: key.allow_rotation,
+      softDeleted: key.soft_deleted,
+      createdAt: key.created_at,
+    },
+    versions: key.versions.map((one) => ({
+      version: one.version,
+      createdAt: one.created_at,
+      convergentVersion: one.convergent_version,
+      certificateChain: one.certificate_chain,
+      key: { kind: one.kind, bytes: Buffer.from(one.key, 'base64') },
+      hmac: one.hmac_key === null ? undefined : Buffer.from(one.hmac_key, 'base64'),
+    })),
+  }
+}
+
+/** @throws ApiError 400 for a history so deep that it cannot be written again */
+function checksumOf(key: Static<typeof keySchema>): string {
+  try {
+    return checksum(key)
+  } catch {
+    throw unreadable()
+  }
+}
+
+const checksum = (key: Static<typeof keySchema>): string =>
+  createHash('sha256').update(JSON.stringify(key)).digest('hex')

@@ -1,0 +1,200 @@
+import { nextTurn } from '../../../after.ts'
+import { writePem } from '../../../crypto/pem.ts'
+import { badRequest } from '../../../errors.ts'
+import { algorithmOf } from '../../../keys/algorithms.ts'
+import type { KeyBytes } from '../../../keys/transfer/keyimport.ts'
+import { ecKey, ed25519Key, rsaKey } from '../../../keys/transfer/numbers.ts'
+import type { Kdf } from '../../../keys/use/derivation.ts'
+import { decodeBase64 } from '../input/base64.ts'
+import { type CopiedVersion, type Copy, checkCount, impossible, unreadable } from './copy.ts'
+
+/**
+ * Backups of Vault and OpenBao: the JSON of their Go structs. Numbers of keys stand there as JSON integers; periods are nanoseconds;
+ * `archived_keys` holds every version from min_available_version on, `policy.keys` those that are in use.
+ */
+
+/** A string, which may lack its end so that nothing is ever looked at twice; or an integer that may be beyond 2^53. */
+const stringOrLong = /"[^"\\]*(?:\\.[^"\\]*)*"?|\d{16,}/g
+
+/**
+ * JSON whose long integers are `{digits}`, since JavaScript would round them. (A reviver would see them too; it takes seconds for
+ * a text of many members.)
+ * @throws Error for what is no JSON
+ */
+export const parseWithDigits = (text: string): unknown =>
+  JSON.parse(text.replace(stringOrLong, (found) => (found.startsWith('"') ? found : `{"digits":"${found}"}`)))
+
+/** The number that such JSON has, of 16,384 bits at most; undefined for what is none, or negative. */
+function numberOf(value: unknown): bigint | undefined {
+  if (typeof value === 'number') return Number.isSafeInteger(value) && value >= 0 ? BigInt(value) : undefined
+  if (typeof value !== 'object' || value === null || !('digits' in value)) return undefined
+  const { digits } = value
+  return typeof digits === 'string' && /^\d{1,5000}$/.test(digits) ? BigInt(digits) : undefined
+}
+const isNumber = (value: unknown): value is unknown => numberOf(value) !== undefined
+
+/** One JSON object, of whose members nothing is believed. */
+class Fields {
+  readonly #members: Readonly<Record<string, unknown>>
+
+  /** @throws ApiError 400 unless it is an object */
+  constructor(value: unknown) {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) throw unreadable()
+    this.#members = value as Record<string, unknown>
+  }
+
+  /** Go leaves out what is empty, or writes null. */
+  #get<T>(name: string, fits: (value: unknown) => value is T, empty: T): T {
+    const value = Object.hasOwn(this.#members, name) ? this.#members[name] : undefined
+    if (value === undefined || value === null) return empty
+    if (!fits(value)) throw unreadable(new Error(`${name} is of another type`))
+    return value
+  }
+
+  text = (name: string): string => this.#get(name, (value) => typeof value === 'string', '')
+  flag = (name: string): boolean => this.#get(name, (value) => typeof value === 'boolean', false)
+  integer = (name: string): number => this.#get(name, (value): value is number => Number.isSafeInteger(value), 0)
+  list = (name: string): readonly unknown[] => this.#get(name, (value) => Array.isArray(value), [])
+  fields = (name: string): Fields =>
+    new Fields(this.#get(name, (value): value is object => typeof value === 'object', {}))
+  has = (name: string): boolean => Object.hasOwn(this.#members, name) && this.#members[name] !== null
+  bytes = (name: string): Buffer => decodeBase64(this.text(name), () => 'the backup has bytes that are no base64')
+  /** A number of a key: undefined where there is none. */
+  number = (name: string): bigint | undefined => numberOf(this.#get<unknown>(name, isNumber, undefined))
+}
+
+const types: Readonly<Record<number, string>> = {
+  0: 'aes256-gcm96',
+  1: 'ecdsa-p256',
+  2: 'ed25519',
+  3: 'rsa-2048',
+  4: 'rsa-4096',
+  5: 'chacha20-poly1305',
+  6: 'ecdsa-p384',
+  7: 'ecdsa-p521',
+  8: 'aes128-gcm96',
+  9: 'rsa-3072',
+}
+
+/** 10 and 11 mean different things to the two: only HMAC keys have a size, and only managed keys no key at all. */
+function typeOf(number: number, policy: Fields, latest: Fields): string {
+  const known = types[number]
+  if (known !== undefined) return known
+  if (number === 10 || number === 11) {
+    if (latest.text('managed_key_id') !== '' || (number === 10 && latest.text('key') === '')) {
+      throw badRequest('the backup is of a managed key, which stays in its HSM: configure it here and name it')
+    }
+    if (policy.integer('key_size') > 0) return 'hmac'
+    throw badRequest('keys of type xchacha20-poly1305 cannot be restored')
+  }
+  throw badRequest(`the backup is of a key type that is not known here: number ${number}`)
+}
+
+/** @throws ApiError 400 */
+export async function readVaultBlob(parsed: object): Promise<Copy> {
+  const whole = new Fields(parsed)
+  if (!whole.has('policy')) throw unreadable()
+  const policy = whole.fields('policy')
+  const [latestVersion, minAvailableVersion] = [
+    policy.integer('latest_version'),
+    policy.integer('min_available_version'),
+  ]
+  const current = policy.fields('keys')
+  const archived = whole.fields('archived_keys').list('keys')
+  if (latestVersion < 1 || minAvailableVersion < 0) throw unreadable()
+  const lowest = Math.max(1, minAvailableVersion)
+  checkCount(latestVersion - lowest + 1)
+  // Of an archive that begins elsewhere each version would get the key of another.
+  if (archived.length > latestVersion - minAvailableVersion + 1) throw impossible('the archive has more versions')
+  const entryOf = (version: number): Fields => {
+    if (current.has(String(version))) return current.fields(String(version))
+    const entry = archived[version - minAvailableVersion]
+    if (entry === undefined || entry === null) throw badRequest(`the backup lacks version ${version}`)
+    return new Fields(entry)
+  }
+  const type = typeOf(policy.integer('type'), policy, entryOf(latestVersion))
+  const [derived, convergent] = [policy.flag('derived'), policy.flag('convergent_encryption')]
+  const versions: CopiedVersion[] = []
+  for (let version = lowest; version <= latestVersion; version++) {
+    await nextTurn()
+    versions.push(
+      versionOf(type, version, entryOf(version), convergent ? policy.integer('convergent_version') : undefined),
+    )
+  }
+  const kdf: Kdf = policy.integer('kdf') === 1 ? 'hkdf_sha256' : 'hmac-sha256-counter'
+  const key = {
+    name: policy.text('name'),
+    type,
+    derived,
+    convergent,
+    convergentVersion: convergent ? policy.integer('convergent_version') || 1 : 0,
+    kdf: derived ? kdf : '',
+    exportable: policy.flag('exportable'),
+    allowPlaintextBackup: policy.flag('allow_plaintext_backup'),
+    keySize: type === 'hmac' ? policy.integer('key_size') : 0,
+    autoRotateSeconds: Number((policy.number('auto_rotate_period') ?? 0n) / 1_000_000_000n),
+    minDecryptionVersion: Math.max(1, policy.integer('min_decryption_version')),
+    minEncryptionVersion: policy.integer('min_encryption_version'),
+    minAvailableVersion,
+    latestVersion,
+    deletionAllowed: policy.flag('deletion_allowed'),
+    imported: policy.flag('Imported'),
+    allowRotation: policy.flag('AllowImportedKeyRotation'),
+    softDeleted: policy.flag('soft_deleted'),
+    createdAt: versions[0]?.createdAt ?? 0,
+  }
+  return { key, versions }
+}
+
+/** @param convergence of the policy: each version's own wins, 0 is from before there were several */
+function versionOf(type: string, version: number, entry: Fields, convergence: number | undefined): CopiedVersion {
+  const hmac = entry.bytes('hmac_key')
+  const { kind } = algorithmOf(type)
+  return {
+    version,
+    createdAt: entry.has('time') ? timeOf(entry.text('time')) : entry.integer('creation_time') * 1000,
+    convergentVersion: convergence === undefined ? 0 : entry.integer('convergent_version') || convergence || 1,
+    certificateChain: chainOf(entry),
+    key: keyOf(type, entry),
+    hmac: kind === 'hmac' || hmac.length === 0 ? undefined : hmac,
+  }
+}
+
+function timeOf(text: string): number {
+  const time = Date.parse(text)
+  if (Number.isNaN(time)) throw unreadable()
+  // Go's zero time is in the year 1.
+  return Math.max(0, time)
+}
+
+/** DER certificates, leaf first, each in base64. */
+function chainOf(entry: Fields): string | null {
+  const chain = entry.list('certificate_chain')
+  if (chain.length === 0) return null
+  const pem = chain.map((der) => {
+    if (typeof der !== 'string') throw unreadable()
+    return writePem('CERTIFICATE', decodeBase64(der))
+  })
+  return pem.join('\n')
+}
+
+function keyOf(type: string, entry: Fields): KeyBytes {
+  const algorithm = algorithmOf(type)
+  switch (algorithm.kind) {
+    case 'aead':
+      return { kind: 'secret', bytes: entry.bytes('key') }
+    case 'hmac':
+      return { kind: 'secret', bytes: entry.has('key') ? entry.bytes('key') : entry.bytes('hmac_key') }
+    case 'ed25519':
+      return ed25519Key(algorithm, { pair: entry.bytes('key'), publicKey: entry.text('public_key') })
+    case 'ec':
+      return ecKey(algorithm, { x: entry.number('ec_x'), y: entry.number('ec_y'), d: entry.number('ec_d') })
+    case 'rsa': {
+      const [key, publicKey] = [entry.fields('rsa_key'), entry.fields('rsa_public_key')]
+      const [p, q, ...more] = key.list('Primes').map(numberOf)
+      if (more.length > 0) throw badRequest('error parsing asymmetric key: it has more than two primes')
+      const half = entry.has('rsa_key') ? key : publicKey
+      return rsaKey({ n: half.number('N'), e: half.number('E'), d: key.number('D'), p, q })
+    }
+  }
+}

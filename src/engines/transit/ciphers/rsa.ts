@@ -1,0 +1,43 @@
+import { badRequest } from '../../../errors.ts'
+import type { Material } from '../../../keys/material.ts'
+import type { MaybePromise } from '../../../route.ts'
+import type { TransitContext } from '../context.ts'
+
+/**
+ * PKCS#1 v1.5 decryption tells too much by its failures (Bleichenbacher 1998): who asks for it must know that it was not
+ * done. @throws ApiError 400 for anything but oaep
+ */
+export function checkPadding(scheme: string | undefined): void {
+  if (scheme && scheme !== 'oaep') {
+    throw badRequest(`padding_scheme ${JSON.stringify(scheme)} is not offered: RSA encryption is oaep alone`)
+  }
+}
+
+/**
+ * RSA-OAEP with SHA-256 (RFC 8017 section 7.1). @returns the payload of the ciphertext
+ * @throws ApiError 400 when the plaintext is too long, or there is associated data, which OAEP cannot authenticate
+ */
+export function encryptRsa(
+  { rsaCipher }: TransitContext,
+  key: Material,
+  { plaintext, aad }: { readonly plaintext: Buffer; readonly aad: Buffer | undefined },
+): Buffer {
+  refuseAad(key, aad)
+  return rsaCipher.encrypt(key, plaintext)
+}
+
+/** @throws ApiError 400 with one text for every ciphertext that does not decrypt */
+export function decryptRsa(
+  { rsaCipher }: TransitContext,
+  key: Material,
+  { ciphertext, aad }: { readonly ciphertext: Buffer; readonly aad: Buffer | undefined },
+): MaybePromise<Buffer> {
+  refuseAad(key, aad)
+  return rsaCipher.decrypt(key, ciphertext)
+}
+
+function refuseAad({ algorithm }: Material, aad: Buffer | undefined): void {
+  if (aad !== undefined) {
+    throw badRequest(`'associated_data' provided for non-AEAD cipher suite ${algorithm.name}`)
+  }
+}

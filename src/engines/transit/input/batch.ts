@@ -1,0 +1,113 @@
+import { after, nextTurn } from '../../../after.ts'
+import { ApiError } from '../../../errors.ts'
+import { Answer, type Data, type MaybePromise, type Outcome } from '../../../route.ts'
+import type { Inputs } from './items.ts'
+
+type Warn = (text: string) => void
+
+/** How one operation answers a batch in which items fail. */
+export interface BatchRules {
+  /** The status when some items failed and the request names no other. */
+  readonly partialStatus: 200 | 400
+  /** What a failed item shows besides `error` and `reference`. */
+  readonly failedItem?: Data
+}
+
+/** Of a call, what decides about the answer. */
+interface Asked {
+  readonly body: { readonly partial_failure_response_code?: number }
+  warn: Warn
+}
+
+/**
+ * Answers one input with what `work` makes of it, and a batch with `batch_results` in the order of its items, each done
+ * on its own: a refused one never touches its neighbours.
+ * @throws ApiError of `work`; for a batch one that carries the results, when its status is 4xx or 5xx. A fault of ours
+ *   fails the whole request
+ */
+export function answer<I extends { readonly reference?: string | undefined }>(
+  { body, warn }: Asked,
+  { batch, items }: Inputs<I>,
+  rules: BatchRules,
+  work: (input: I, warn: Warn) => MaybePromise<Data>,
+): MaybePromise<Outcome> {
+  const [only] = items
+  if (!batch && only !== undefined) return work(only, warn)
+  // A set: a thousand items that deserve the same warning are warned of once.
+  const warnings = new Set<string>()
+  const override = body.partial_failure_response_code
+  return after(
+    runItems(items, (item) => work(item, (text) => warnings.add(text))),
+    (results) => {
+      const batchResults = results.map((result, index) => shownResult(result, items[index]?.reference ?? '', rules))
+      const status = statusOf(results, rules.partialStatus, override, (text) => warnings.add(text))
+      const data = { batch_results: batchResults }
+      if (status >= 400) throw new ApiError(status, summary(results), { data, warnings: [...warnings] })
+      for (const text of warnings) warn(text)
+      return status === 200 ? data : new Answer({ status, data })
+    },
+  )
+}
+
+/** What became of an item: data, or the reason why not. */
+type Result = Data | ApiError
+
+const failed = (result: Result): result is ApiError => result instanceof ApiError
+
+const shownResult = (result: Result, reference: string, { failedItem }: BatchRules): Data =>
+  failed(result) ? { ...failedItem, error: result.messages.join('; '), reference } : { ...result, reference }
+
+/** For `errors`: clients drop the rest of a 4xx. */
+function summary(results: readonly Result[]): string {
+  const first = results.findIndex(failed)
+  const text = results.find(failed)?.message ?? ''
+  return `${results.filter(failed).length} of ${results.length} batch items failed; item ${first}: ${text}`
+}
+
+function statusOf(results: readonly Result[], partial: number, override: number | undefined, warn: Warn): number {
+  if (!results.some(failed)) return 200
+  if (results.every(failed)) return 400
+  if (override === undefined) return partial
+  // 204, 205 and 304 have no body.
+  if (override >= 200 && override <= 599 && ![204, 205, 304].includes(override)) return override
+  warn('invalid HTTP response code override from partial_failure_response_code, reverting to 400')
+  return 400
+}
+
+/** Items run between two turns of the event loop, so that a batch of thousands starves nobody. */
+const itemsPerTurn = 128
+
+/** @returns as many results as items; rejects when one of them met a fault of ours */
+function runItems<I>(items: readonly I[], work: (item: I) => MaybePromise<Data>): MaybePromise<readonly Result[]> {
+  const results: Result[] = []
+  const from = (start: number): MaybePromise<readonly Result[]> => {
+    const end = Math.min(items.length, start + itemsPerTurn)
+    const pending: Promise<unknown>[] = []
+    for (let index = start; index < end; index++) {
+      const result = runItem(items[index] as I, work)
+      if (result instanceof Promise) pending.push(result.then((value) => (results[index] = value)))
+      else results[index] = result
+    }
+    const turn = pending.length > 0 ? Promise.all(pending) : undefined
+    if (end === items.length) return after<unknown, readonly Result[]>(turn, () => results)
+    return Promise.resolve(turn)
+      .then(nextTurn)
+      .then(() => from(end))
+  }
+  return from(0)
+}
+
+/** A refusal is the item's result. A fault rejects, also where `work` throws: else nobody would await its neighbours. */
+function runItem<I>(item: I, work: (item: I) => MaybePromise<Data>): MaybePromise<Result> {
+  try {
+    const result = work(item)
+    return result instanceof Promise ? result.catch(refusal) : result
+  } catch (error) {
+    return error instanceof ApiError && error.status < 500 ? error : Promise.reject(error)
+  }
+}
+
+function refusal(error: unknown): ApiError {
+  if (error instanceof ApiError && error.status < 500) return error
+  throw error
+}

@@ -1,0 +1,17 @@
+import { boolean, integer, text } from '../../../field.ts'
+
+/** Fields of several routes, which mean the same in each. */
+export const contextField = text({ about: 'Derivation context of derived keys, in base64.' })
+export const nonceField = text({
+  about: 'in base64: the IV of managed keys, and 12 bytes for convergent keys of version 1; other keys make their own.',
+})
+export const encryptingVersionField = integer({ about: 'The version to encrypt with; 0 or absent is the latest.' })
+/** What later Vaults call the choice between OAEP and PKCS#1 v1.5. */
+export const paddingField = text({ about: 'For RSA: oaep, which is all there is.' })
+
+/** What is said of a key when it is made, here or elsewhere. */
+export const keyFields = {
+  derived: boolean({ about: 'Whether every use derives a key from a context.' }),
+  exportable: boolean({ about: 'Whether the key may be exported; never to be undone.' }),
+  allow_plaintext_backup: boolean({ about: 'Whether the key may be backed up; never to be undone.' }),
+}

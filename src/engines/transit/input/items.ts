@@ -1,0 +1,139 @@
+import { badRequest } from '../../../errors.ts'
+import { goFalse, goTrue } from '../../../request/input.ts'
+
+/** How a field of an item stands in JSON; `text` also takes a number, as its text, and `integerText` its text. */
+interface Kinds {
+  string: string
+  text: string
+  integer: number
+  integerText: number
+  boolean: boolean
+}
+export type Shape = Readonly<Record<string, keyof Kinds>>
+export type Item<S extends Shape> = { readonly [K in keyof S]?: Kinds[S[K]] | undefined }
+
+/** How the inputs of one operation are read. */
+export interface Reading<S extends Shape> {
+  readonly shape: S
+  /** Older names of fields in items, as the request's own fields have them. */
+  readonly aliases?: { readonly [K in keyof S]?: string }
+  /** Fields of the request that hold for every item which does not say otherwise. */
+  readonly shared: readonly (keyof S & string)[]
+  /** The field without which the whole request means nothing, and what to say then. */
+  readonly required?: { readonly field: keyof S & string; readonly missing: string }
+  /** A field that all items of a batch must have, or none. */
+  readonly together?: keyof S & string
+}
+
+/** What there is to do: one input of the request itself, or the items of its batch. */
+export interface Inputs<I> {
+  readonly batch: boolean
+  readonly items: readonly I[]
+}
+
+/**
+ * Reads batch_input where there is one (the request's own input is ignored then), else the request itself.
+ * @throws ApiError 400 for a fault of form; what is wrong with a value fails only its item, later
+ */
+export function readInputs<S extends Shape>(
+  body: Item<S> & { readonly batch_input?: unknown },
+  reading: Reading<S>,
+): Inputs<Item<S>> {
+  const { shared, required, together } = reading
+  if (body.batch_input === undefined) {
+    if (required && body[required.field] === undefined) throw badRequest(required.missing)
+    return { batch: false, items: [body] }
+  }
+  const defaults = Object.fromEntries(shared.map((name) => [name, body[name]]))
+  const items = parseItems(body.batch_input, reading, defaults)
+  if (together !== undefined) checkTogether(items, together)
+  return { batch: true, items }
+}
+
+/** @throws ApiError 400 when some items have the field and others do not */
+function checkTogether<S extends Shape>(items: readonly Item<S>[], field: keyof S & string): void {
+  const having = items.filter((item) => item[field]).length
+  if (having !== 0 && having !== items.length) {
+    throw badRequest(`${field} should be set either in all the request blocks or in none`)
+  }
+}
+
+const faultsShown = 20
+
+/** @throws ApiError 400 with the reference's text for every fault, one per line */
+function parseItems<S extends Shape>(
+  raw: unknown,
+  { shape, aliases = {}, required }: Reading<S>,
+  defaults: Readonly<Record<string, unknown>>,
+): Item<S>[] {
+  if (!Array.isArray(raw)) {
+    throw badRequest(`failed to parse batch input: source data must be an array or slice, got ${kindOf(raw)}`)
+  }
+  if (raw.length === 0) throw badRequest('missing batch input to process')
+  const fields = Object.entries(shape)
+  const faults: string[] = []
+  const items = raw.map((source: unknown, index) => {
+    if (!isObject(source)) {
+      faults.push(`[${index}] expected a map, got '${kindOf(source)}'`)
+      return {}
+    }
+    const item: Record<string, unknown> = { ...defaults }
+    for (const [name, kind] of fields) {
+      const alias: string | undefined = aliases[name]
+      const given = source[name] ?? (alias === undefined ? undefined : source[alias])
+      if (given === undefined || given === null) {
+        if (name === required?.field) faults.push(`'[${index}].${name}' ${required.missing}`)
+        continue
+      }
+      item[name] = convert(kind, given)
+      if (item[name] === undefined) {
+        faults.push(`'[${index}].${name}' expected type '${goName[kind]}', got unconvertible type '${kindOf(given)}'`)
+      }
+    }
+    return item
+  })
+  if (faults.length > 0) throw badRequest(`failed to parse batch input: ${shown(faults)}`)
+  return items as Item<S>[]
+}
+
+const goName = { string: 'string', text: 'string', integer: 'int', integerText: 'int', boolean: 'bool' }
+
+/** Without leading zeros, which a policy would read as octal. */
+const decimal = /^-?(?:0|[1-9]\d*)$/
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** The value as its kind, undefined when it is none. */
+function convert(kind: keyof Kinds, value: unknown): unknown {
+  switch (kind) {
+    case 'string':
+      return typeof value === 'string' ? value : undefined
+    case 'text':
+      return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined
+    case 'integer':
+      return Number.isSafeInteger(value) ? value : undefined
+    case 'integerText':
+      return convert('integer', typeof value === 'string' && decimal.test(value) ? Number(value) : value)
+    case 'boolean':
+      if (typeof value === 'boolean') return value
+      if (typeof value !== 'string') return undefined
+      if (value === '' || goFalse.has(value)) return false
+      return goTrue.has(value) || undefined
+  }
+}
+
+/** What Go calls the type of a JSON value. */
+function kindOf(value: unknown): string {
+  if (value === null) return 'nil'
+  if (Array.isArray(value)) return '[]interface {}'
+  if (typeof value === 'number') return 'json.Number'
+  if (typeof value === 'boolean') return 'bool'
+  return typeof value === 'string' ? 'string' : 'map[string]interface {}'
+}
+
+/** A batch may have a quarter of a million items: nobody reads as many faults. */
+const shown = (faults: readonly string[]): string =>
+  faults.length <= faultsShown
+    ? faults.join('\n')
+    : `${faults.slice(0, faultsShown).join('\n')}\nand ${faults.length - faultsShown} more`

@@ -1,0 +1,84 @@
+import { hashes } from '../../../crypto/hashes.ts'
+import type { SaltLength } from '../../../crypto/pss.ts'
+import { badRequest } from '../../../errors.ts'
+import { boolean, integer, raw, text } from '../../../field.ts'
+import type { Material } from '../../../keys/material.ts'
+import type { Scheme } from '../../../keys/use/signer.ts'
+import type { TransitContext } from '../context.ts'
+import type { Item } from './items.ts'
+
+/** What sign and verify both take. */
+export const schemeFields = {
+  input: text({ about: 'What is signed, in base64; may be empty.' }),
+  context: text({ about: 'Derivation context of derived keys, in base64.' }),
+  hash_algorithm: text({
+    about: 'sha1, sha2-224, -256, -384, -512, sha3-224, -256, -384, -512 or none; sha2-256 when absent.',
+    aliases: ['algorithm'],
+  }),
+  prehashed: boolean({ about: 'Whether the input is the digest already.' }),
+  signature_algorithm: text({ about: 'For RSA: pss (default) or pkcs1v15.' }),
+  marshaling_algorithm: text({ about: 'For ECDSA: asn1 (default) or jws.' }),
+  salt_length: text({ about: 'For RSA-PSS: auto (default), hash, or a number of bytes.' }),
+  batch_input: raw({ about: 'Items with the same fields.' }),
+  partial_failure_response_code: integer({ about: 'Status when some items of a batch fail; 200 when absent.' }),
+}
+
+const schemeShape = {
+  hash_algorithm: 'text',
+  prehashed: 'boolean',
+  signature_algorithm: 'text',
+  marshaling_algorithm: 'text',
+  salt_length: 'text',
+} as const
+
+/** The same in the items of a batch. */
+export const schemeReading = {
+  shape: { ...schemeShape, input: 'text', context: 'text', reference: 'text' },
+  aliases: { hash_algorithm: 'algorithm' },
+  shared: ['hash_algorithm', 'prehashed', 'signature_algorithm', 'marshaling_algorithm', 'salt_length'],
+} as const
+
+/**
+ * How a signature is made; each key type looks only at what concerns it.
+ * @param urlHash the hash of the URL, which wins over the body
+ * @throws ApiError 400 that names the field and what it may be
+ */
+export function readScheme(input: Item<typeof schemeShape>, urlHash: string | undefined): Scheme {
+  const name = hashNameOf(input, urlHash)
+  const hash = hashes.get(name)
+  if (hash === undefined && name !== 'none') throw badRequest(`invalid hash algorithm "${name}"`)
+  const prehashed = input.prehashed ?? false
+  const padding = input.signature_algorithm || 'pss'
+  if (padding !== 'pss' && padding !== 'pkcs1v15') throw badRequest(`unsupported rsa signature algorithm ${padding}`)
+  if (hash === undefined && !(prehashed && padding === 'pkcs1v15')) {
+    throw badRequest('hash_algorithm=none requires both prehashed=true and signature_algorithm=pkcs1v15')
+  }
+  const marshaling = input.marshaling_algorithm || 'asn1'
+  if (marshaling !== 'asn1' && marshaling !== 'jws') throw badRequest(`invalid marshaling type "${marshaling}"`)
+  return { hash, prehashed, padding, marshaling, saltLength: readSaltLength(input.salt_length || 'auto') }
+}
+
+/** URL, then hash_algorithm or its older name, then sha2-256. */
+export const hashNameOf = (input: { readonly hash_algorithm?: string | undefined }, urlHash?: string): string =>
+  urlHash ?? (input.hash_algorithm || 'sha2-256')
+
+/** `auto`, `hash` or a number, of which 0 and -1 are Go's constants for the two words. */
+function readSaltLength(text: string): SaltLength {
+  const word = text.toLowerCase()
+  if (word === 'auto' || word === 'hash') return word
+  if (!/^[+-]?\d+$/.test(text)) throw badRequest(`salt length neither 'auto', 'hash', nor an int: ${text}`)
+  const length = Number(text)
+  if (length < -1) throw badRequest(`salt length is invalid: ${text}`)
+  if (length === 0) return 'auto'
+  return length === -1 ? 'hash' : length
+}
+
+/** Warns of a key or hash that FIPS mode does not approve; Ed25519 takes no notice of the hash. */
+export function warnOfScheme(
+  { approval }: TransitContext,
+  { algorithm }: Material,
+  { hash }: Scheme,
+  warn: (text: string) => void,
+): void {
+  approval.warn(warn, algorithm, algorithm.kind === 'ed25519' ? undefined : hash)
+}

@@ -1,0 +1,51 @@
+import type { Clock } from '../../../clock.ts'
+import type { Job } from '../../../engine.ts'
+import type { Database } from '../../../store/database.ts'
+import { LeaseLost } from '../../../store/faults.ts'
+import { pages } from '../../../store/pages.ts'
+import type { Rings } from './rings.ts'
+import { dueKeys } from './tables.ts'
+
+const everySeconds = 60
+const keysAtOnce = 100
+const beginning = '0'
+/** Whom a version's history names as its maker. */
+const maker = 'auto-rotation'
+
+/**
+ * Rotates keys whose period is over. What is due is found unverified and decided by the key's own row, in the transaction
+ * that rotates it: however many workers try, a key rotates once for a period.
+ */
+export function autoRotation({ database, rings, clock }: { database: Database; rings: Rings; clock: Clock }): Job {
+  const job = 'rotate transit keys'
+  const order = { by: 'rotateAt', after: beginning, limit: keysAtOnce } as const
+
+  async function rotate(mount: string, name: string, fence: bigint): Promise<void> {
+    await rings.rotate({ uuid: mount }, name, maker, async (tx, { rotateAt }) => {
+      await tx.fence(job, fence)
+      return rotateAt !== null && rotateAt <= clock.wall()
+    })
+  }
+
+  return {
+    name: job,
+    everySeconds,
+    async run(signal, fence) {
+      // The lease must not run out while a long list is worked off; the rest has its turn next.
+      const end = clock.monotonic() + everySeconds * 1000
+      const faults: unknown[] = []
+      for await (const page of pages(database, database.unverified(dueKeys), {}, order)) {
+        const due = page.filter(({ rotateAt }) => Number(rotateAt) <= clock.wall())
+        for (const { mount, name } of due) {
+          if (signal.aborted || clock.monotonic() > end) break
+          await rotate(mount, name, fence).catch((error: unknown) => {
+            if (error instanceof LeaseLost) throw error
+            faults.push(error)
+          })
+        }
+        if (due.length < page.length || signal.aborted || clock.monotonic() > end) break
+      }
+      if (faults.length > 0) throw new AggregateError(faults, `${faults.length} keys did not rotate by themselves`)
+    },
+  }
+}

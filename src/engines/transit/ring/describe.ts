@@ -1,0 +1,116 @@
+import { after } from '../../../after.ts'
+import { absent } from '../../../errors.ts'
+import { type Algorithm, algorithmOf } from '../../../keys/algorithms.ts'
+import { describe as describeMaterial, Material } from '../../../keys/material.ts'
+import type { MaterialRow } from '../../../keys/tables.ts'
+import type { Kdf } from '../../../keys/use/derivation.ts'
+import type { Data, MaybePromise, Mount } from '../../../route.ts'
+import { DamagedRow } from '../../../store/faults.ts'
+import type { TransitContext } from '../context.ts'
+import { managedAbilities, managedType } from '../input/managedtype.ts'
+import type { Inventory } from './readring.ts'
+import type { Version } from './ring.ts'
+
+/**
+ * The key object of reads and of every answer that changes a key. `keys` shows the versions that may still be used;
+ * `custody` says of each where its key is, what the token said of it when it was made, and the same of its HMAC secret.
+ * The managed key is the latest version's; its name is empty once it was deleted.
+ * @throws ApiError 404 when there is no such key
+ */
+export function describeKey(
+  { rings, managed }: Pick<TransitContext, 'rings' | 'managed'>,
+  mount: Mount,
+  name: string,
+): MaybePromise<Data> {
+  return after(rings.inventory(mount, name), (found) => {
+    if (found === undefined) throw absent()
+    const known = described.get(found) ?? describe(found)
+    described.set(found, known)
+    const { key, versions } = found.ring
+    const id = versions.get(key.latestVersion)?.managedKey
+    if (!id) return known
+    return after(managed.nameOf(id), (managed_key_name = '') => ({ ...known, managed_key_name, managed_key_id: id }))
+  })
+}
+
+/** An inventory never changes, and a key of many versions is described at some cost. */
+const described = new WeakMap<Inventory, Data>()
+
+function describe(found: Inventory): Data {
+  const { key, versions } = found.ring
+  const partOf = (id: string): MaterialRow => {
+    const part = found.parts.get(id)
+    if (part === undefined) throw new DamagedRow('materials', id, `it is missing, and key ${key.id} names it`)
+    return part
+  }
+  const abilities = key.type === managedType ? managedAbilities : algorithmOf(key.type).abilities
+  const keys: Record<string, unknown> = {}
+  const custody: Record<string, unknown> = {}
+  for (const one of versions.values()) {
+    const { version, material, hmacMaterial, prkMaterial, managedKey } = one
+    if (version < key.minDecryptionVersion) continue
+    const part = partOf(material)
+    const hmac = hmacMaterial === null ? {} : { hmac: describeMaterial(partOf(hmacMaterial)) }
+    // What is derived from a context is in the server's memory while it is used; what it is derived from never is.
+    const prk =
+      prkMaterial === null ? {} : { prk: describeMaterial(partOf(prkMaterial)), derived_keys: 'in memory when used' }
+    keys[version] = entryOf(algorithmOf(part.algorithm), part, one, key.derived)
+    const managed = managedKey === null ? {} : { managed_key: managedKey }
+    custody[version] = { ...describeMaterial(part), ...managed, ...hmac, ...prk }
+  }
+  // In the order of the wire, which the envelope then has nothing to do for.
+  return {
+    allow_plaintext_backup: key.allowPlaintextBackup,
+    allow_rotation: key.allowRotation,
+    auto_rotate_period: key.autoRotateSeconds,
+    ...(key.backupInfo ? { backup_info: key.backupInfo } : {}),
+    convergent_encryption: key.convergent,
+    ...(key.convergent ? { convergent_encryption_version: key.convergentVersion } : {}),
+    custody,
+    deletion_allowed: key.deletionAllowed,
+    derived: key.derived,
+    exportable: key.exportable,
+    imported_key: key.imported,
+    ...(key.imported ? { imported_key_allow_rotation: key.allowRotation } : {}),
+    ...(key.derived ? { kdf: key.kdf } : {}),
+    ...(key.derived && key.kdf === ('hmac-sha256-counter' satisfies Kdf) ? { kdf_mode: key.kdf } : {}),
+    key_size: key.keySize,
+    keys,
+    latest_version: key.latestVersion,
+    managed_key_id: '',
+    managed_key_name: '',
+    min_available_version: key.minAvailableVersion,
+    min_decryption_version: key.minDecryptionVersion,
+    min_encryption_version: key.minEncryptionVersion,
+    name: key.name,
+    ...(key.restoreInfo ? { restore_info: key.restoreInfo } : {}),
+    soft_deleted: key.softDeleted,
+    supports_decryption: abilities.decrypt,
+    supports_derivation: abilities.derive,
+    supports_encryption: abilities.encrypt,
+    supports_signing: abilities.sign,
+    type: key.type,
+  }
+}
+
+/** Seconds for secret keys; name, time and public key for pairs. */
+function entryOf(
+  algorithm: Algorithm,
+  part: MaterialRow,
+  { createdAt, certificateChain }: Version,
+  derived: boolean,
+): unknown {
+  if (algorithm.entry === undefined) return Math.floor(createdAt / 1000)
+  return {
+    name: algorithm.entry,
+    creation_time: new Date(createdAt).toISOString(),
+    // Nothing is signed by the root of derived keys: readkey.ts fills in the public key of a context.
+    public_key: derived ? '' : publicKeyText(algorithm, new Material(part)),
+    certificate_chain: certificateChain ?? '',
+  }
+}
+
+function publicKeyText(algorithm: Algorithm, { publicKey }: Material): string {
+  if (algorithm.kind !== 'ed25519') return publicKey.export({ type: 'spki', format: 'pem' }).toString()
+  return Buffer.from(publicKey.export({ format: 'jwk' }).x ?? '', 'base64url').toString('base64')
+}

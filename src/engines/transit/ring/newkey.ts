@@ -1,0 +1,60 @@
+import { algorithmOf } from '../../../keys/algorithms.ts'
+import type { Kdf } from '../../../keys/use/derivation.ts'
+import type { Convergence } from '../../../keys/use/derived.ts'
+import type { Mount } from '../../../route.ts'
+import type { New } from '../../../store/table.ts'
+import { managedType } from '../input/managedtype.ts'
+import type { KeyRow, keysTable } from './tables.ts'
+
+/** What a new key is to be; whatever is left out has the wire's default. */
+export type Creation = Pick<KeyRow, 'name' | 'type'> &
+  Partial<
+    Pick<KeyRow, 'derived' | 'convergent' | 'exportable' | 'allowPlaintextBackup' | 'keySize' | 'autoRotateSeconds'>
+  >
+
+/** Of every version's HMAC secret, and of an hmac key that names no size. */
+export const hmacSecretBytes = 32
+
+/** `convergentVersion` of keys whose versions each have their own. */
+const perVersion = -1
+
+/** The way of convergent encryption of a version that is added: 3, but for keys that came with an old one. */
+export function convergenceOfNew({ convergent, convergentVersion, kdf }: ConvergentKey): Convergence {
+  if (!convergent) return 0
+  if (convergentVersion === 1) return 1
+  // The third way needs more bytes than the old KDF gives.
+  return kdf === ('hkdf_sha256' satisfies Kdf) ? 3 : 2
+}
+type ConvergentKey = Pick<KeyRow, 'convergent' | 'convergentVersion' | 'kdf'>
+
+/** Whether what the key is made of may be handed out, and so lies under the KEK for that. */
+export const mayLeave = (key: Pick<KeyRow, 'exportable' | 'allowPlaintextBackup'>): boolean =>
+  key.exportable || key.allowPlaintextBackup
+
+/** Clients read key_size of an hmac key, so that the default is written down. */
+const keySizeOf = ({ type, keySize }: Creation): number =>
+  type !== managedType && algorithmOf(type).kind === 'hmac' ? keySize || hmacSecretBytes : 0
+
+/** The row of a key with one version. @param now milliseconds */
+export const newKey = (mount: Mount, wanted: Creation, now: number): New<typeof keysTable> => ({
+  mount: mount.uuid,
+  name: wanted.name,
+  type: wanted.type,
+  derived: wanted.derived ?? false,
+  convergent: wanted.convergent ?? false,
+  convergentVersion: wanted.convergent ? perVersion : 0,
+  kdf: wanted.derived ? ('hkdf_sha256' satisfies Kdf) : '',
+  exportable: wanted.exportable ?? false,
+  allowPlaintextBackup: wanted.allowPlaintextBackup ?? false,
+  keySize: keySizeOf(wanted),
+  autoRotateSeconds: wanted.autoRotateSeconds ?? 0,
+  minDecryptionVersion: 1,
+  minEncryptionVersion: 0,
+  minAvailableVersion: 0,
+  latestVersion: 1,
+  deletionAllowed: false,
+  imported: false,
+  allowRotation: false,
+  softDeleted: false,
+  createdAt: now,
+})

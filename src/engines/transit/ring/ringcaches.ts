@@ -1,0 +1,51 @@
+import { after } from '../../../after.ts'
+import type { MaybePromise, Mount } from '../../../route.ts'
+import type { CacheOptions, CoherentCache } from '../../../store/coherence/cache.ts'
+import type { Database } from '../../../store/database.ts'
+import type { Ring } from './readring.ts'
+import type { Settings } from './settings.ts'
+
+/**
+ * The caches of rings: one that the mounts share, and for a mount whose cache-config names a size one of its own. A size is
+ * looked at when this worker first needs it, and then again when the engine is reloaded.
+ */
+export class RingCaches {
+  readonly #options: { database: Database; settings: Settings; shared: CacheOptions<Ring> }
+  readonly #shared: CoherentCache<Ring>
+  readonly #own = new Map<string, CoherentCache<Ring>>()
+  /** By mount: which of them it uses. */
+  readonly #chosen = new Map<string, CoherentCache<Ring>>()
+
+  /** @param shared its limit bounds every other cache too */
+  constructor(options: { database: Database; settings: Settings; shared: CacheOptions<Ring> }) {
+    this.#options = options
+    this.#shared = options.database.cache(options.shared)
+  }
+
+  of(mount: Mount): MaybePromise<CoherentCache<Ring>> {
+    return this.#chosen.get(mount.uuid) ?? this.#choose(mount)
+  }
+
+  /** The next use looks at the size anew, and finds nothing cached. */
+  reload(mount: Mount): void {
+    this.#chosen.get(mount.uuid)?.clear()
+    this.#chosen.delete(mount.uuid)
+  }
+
+  #choose(mount: Mount): MaybePromise<CoherentCache<Ring>> {
+    return after(this.#options.settings.of(mount), ({ cacheSize }) => {
+      const cache = cacheSize === 0 ? this.#shared : this.#sized(mount, cacheSize)
+      this.#chosen.set(mount.uuid, cache)
+      return cache
+    })
+  }
+
+  #sized(mount: Mount, size: number): CoherentCache<Ring> {
+    const { database, shared } = this.#options
+    const limit = Math.min(size, shared.limit)
+    const cache = this.#own.get(mount.uuid) ?? database.cache({ ...shared, limit })
+    cache.resize(limit)
+    this.#own.set(mount.uuid, cache)
+    return cache
+  }
+}

@@ -1,0 +1,44 @@
+import { after } from '../../../after.ts'
+import { ApiError, badRequest } from '../../../errors.ts'
+import type { MaybePromise, Mount } from '../../../route.ts'
+import type { TransitContext } from '../context.ts'
+import type { Ring } from './readring.ts'
+import { refuseSoftDeleted, VersionAhead } from './ring.ts'
+
+/** Of a call, what says which key is meant. */
+interface Addressed {
+  readonly context: TransitContext
+  readonly mount: Mount
+  readonly params: Readonly<Record<string, string>>
+}
+
+type Work<T> = (ring: Ring) => MaybePromise<T>
+
+/** Works with the ring that the path names. @throws ApiError 400 `missing` when there is none; what `work` throws */
+export function withRing<T>(call: Addressed, missing: string, work: Work<T>): MaybePromise<T> {
+  const { context, mount, params } = call
+  return after(context.rings.get(mount, params.name ?? ''), (ring) => attempt(call, ring, missing, work))
+}
+
+/**
+ * Works with a ring. Between the look at it and the use of its material the key may be deleted or trimmed, so that the work meets a
+ * fault, or another worker may have rotated it; then it is done again with what there is now. It must leave nothing behind.
+ */
+export function attempt<T>(call: Addressed, ring: Ring | undefined, missing: string, work: Work<T>): MaybePromise<T> {
+  if (ring === undefined) throw badRequest(missing)
+  refuseSoftDeleted(ring.key)
+  const again = async (error: unknown): Promise<T> => {
+    if (error instanceof ApiError) throw error
+    // Not from the cache, which may serve the old ring until the writer is answered.
+    const now = await call.context.rings.read(call.mount, call.params.name ?? '')
+    const same = now?.key.id === ring.key.id && now.key.rev === ring.key.rev
+    if (same && !(error instanceof VersionAhead)) throw error
+    return attempt(call, now, missing, work)
+  }
+  try {
+    const result = work(ring)
+    return result instanceof Promise ? result.catch(again) : result
+  } catch (error) {
+    return again(error)
+  }
+}

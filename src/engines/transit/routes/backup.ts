@@ -1,0 +1,79 @@
+import { Type } from 'typebox'
+import { nextTurn } from '../../../after.ts'
+import { badRequest } from '../../../errors.ts'
+import { writePkcs8 } from '../../../keys/making/pair.ts'
+import { describe, Material } from '../../../keys/material.ts'
+import type { KeyBytes } from '../../../keys/transfer/keyimport.ts'
+import { type Call, type Data, route } from '../../../route.ts'
+import { type CopiedVersion, wipeCopy } from '../blob/copy.ts'
+import { writeOwnBlob } from '../blob/ownblob.ts'
+import type { TransitContext } from '../context.ts'
+import type { Inventory } from '../ring/readring.ts'
+import { refuseSoftDeleted } from '../ring/ring.ts'
+
+const nothing = Type.Object({})
+
+async function backUp({ context, mount, params }: Call<TransitContext, typeof nothing>): Promise<Data> {
+  const { name = '' } = params
+  const missing = `key "${name}" not found`
+  const found = await context.rings.inventory(mount, name)
+  if (found === undefined) throw badRequest(missing)
+  const { key } = found.ring
+  refuseSoftDeleted(key)
+  if (!key.allowPlaintextBackup) throw badRequest('plaintext backup is disallowed on the policy')
+  const backup = await blobOf(context, found)
+  const backupInfo = { time: new Date(context.clock.wall()).toISOString(), version: key.latestVersion }
+  await context.rings.change(mount, name, missing, async (tx, ring) => {
+    if (ring.key.id === key.id) await context.rings.update(tx, ring, { backupInfo })
+  })
+  return { backup }
+}
+
+/** @throws ApiError 400 for keys that lie in an HSM of somebody else */
+async function blobOf(context: TransitContext, { ring, parts }: Inventory): Promise<string> {
+  const materialOf = (id: string): Material => {
+    const row = parts.get(id)
+    if (row === undefined) throw new Error(`key ${ring.key.id} names a part that is not there`)
+    return new Material(row)
+  }
+  const histories = new Map<number, Record<string, unknown>>()
+  const versions: CopiedVersion[] = []
+  const copy = { key: ring.key, versions }
+  try {
+    for (const one of ring.versions.values()) {
+      const { version, createdAt, convergentVersion, certificateChain, hmacMaterial } = one
+      if (one.managedKey !== null) {
+        throw badRequest(`version ${version} is a managed key, which stays in its HSM: it cannot be backed up`)
+      }
+      await nextTurn()
+      const material = materialOf(one.material)
+      const key = await bytesOf(context, material)
+      const secret = hmacMaterial === null ? undefined : await bytesOf(context, materialOf(hmacMaterial))
+      histories.set(version, describe(material.row))
+      versions.push({ version, createdAt, convergentVersion, certificateChain, key, hmac: secret?.bytes })
+    }
+    return writeOwnBlob(copy, histories)
+  } finally {
+    wipeCopy(copy)
+  }
+}
+
+async function bytesOf(context: TransitContext, material: Material): Promise<KeyBytes> {
+  if (!material.complete) {
+    return { kind: 'public', bytes: material.publicKey.export({ format: 'der', type: 'spki' }) }
+  }
+  return context.keyExport.open(material, (opened): KeyBytes => {
+    if (opened.kind === 'secret') return { kind: 'secret', bytes: Buffer.from(opened.secret) }
+    return { kind: 'pair', bytes: writePkcs8(opened.pair) }
+  })
+}
+
+export const backupRoute = route<TransitContext, typeof nothing>({
+  method: 'GET',
+  path: 'backup/:name',
+  access: 'token',
+  about: 'Hands out a key whole, in clear: its settings, every version, and their HMAC secrets.',
+  body: nothing,
+  danger: 'custody',
+  run: backUp,
+})

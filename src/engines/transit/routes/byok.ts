@@ -1,0 +1,84 @@
+import { constants, publicEncrypt, randomBytes } from 'node:crypto'
+import { Type } from 'typebox'
+import { nextTurn } from '../../../after.ts'
+import type { Hash } from '../../../crypto/hashes.ts'
+import { badRequest } from '../../../errors.ts'
+import { text } from '../../../field.ts'
+import { transportBytes } from '../../../keys/making/transport.ts'
+import { Material } from '../../../keys/material.ts'
+import { type Call, type Data, route } from '../../../route.ts'
+import type { TransitContext } from '../context.ts'
+import { readHashFunction } from '../input/hashfunction.ts'
+import { managedType } from '../input/managedtype.ts'
+import type { Inventory } from '../ring/readring.ts'
+import { refuseSoftDeleted } from '../ring/ring.ts'
+import { chosen, versionField } from './export.ts'
+
+const body = Type.Object({
+  version: versionField,
+  hash: text({ about: 'Hash of the RSA-OAEP step: SHA1, SHA224, SHA256, SHA384 or SHA512.' }),
+})
+
+type MakeExportable = Call<TransitContext, typeof body>
+
+/** The key that another server gave us its wrapping key as. @throws ApiError 400 */
+async function recipient({ context, mount, params }: MakeExportable): Promise<Material> {
+  const ring = await context.rings.get(mount, params.dst ?? '')
+  if (ring === undefined) throw badRequest('no such destination key to export to')
+  refuseSoftDeleted(ring.key)
+  const latest = ring.versions.get(ring.key.latestVersion)
+  const material = latest && (await context.material(latest.material))
+  if (material?.algorithm.kind !== 'rsa') throw badRequest('unsupported key type in use; must be a rsa key')
+  return material
+}
+
+/** Each version in the form that import takes, encrypted to the key `dst`. */
+async function exportTo(call: MakeExportable): Promise<Data> {
+  const { context, mount, params, body } = call
+  const hash = readHashFunction(body.hash)
+  const to = await recipient(call)
+  const found = await context.rings.inventory(mount, params.src ?? '')
+  if (found === undefined) throw badRequest('no such source key for export')
+  const { key } = found.ring
+  refuseSoftDeleted(key)
+  if (key.type === managedType || !key.exportable) throw badRequest('key is not exportable')
+  const keys: Record<string, string> = {}
+  for (const { version, material } of chosen(found.ring, call)) {
+    await nextTurn()
+    keys[version] = await sealedTo(context, to, hash, partOf(found, material, version))
+  }
+  return { name: key.name, type: key.type, keys }
+}
+
+/** @throws ApiError 400 for a version that is only a public key */
+function partOf({ parts, ring }: Inventory, id: string, version: number): Material {
+  const row = parts.get(id)
+  if (row === undefined) throw new Error(`version ${version} of key ${ring.key.id} names a part that is not there`)
+  const material = new Material(row)
+  if (!material.complete) throw badRequest(`version ${version} does not contain a private part`)
+  return material
+}
+
+async function sealedTo(context: TransitContext, to: Material, hash: Hash, key: Material): Promise<string> {
+  const transport = randomBytes(transportBytes)
+  try {
+    const padding = { padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash: hash.node }
+    const head = publicEncrypt({ key: to.publicKey, ...padding }, transport)
+    return Buffer.concat([head, await context.keyExport.wrapUnder(key, transport)]).toString('base64')
+  } finally {
+    transport.fill(0)
+  }
+}
+
+const byokRoute = (path: string) =>
+  route<TransitContext, typeof body>({
+    method: 'GET',
+    path,
+    access: 'token',
+    about: 'Hands out an exportable key encrypted to an RSA key, in the form that import takes.',
+    body,
+    danger: 'custody',
+    run: exportTo,
+  })
+
+export const byokRoutes = [byokRoute('byok-export/:dst/:src'), byokRoute('byok-export/:dst/:src/:version')]

@@ -1,0 +1,46 @@
+import { Type } from 'typebox'
+import { after } from '../../../after.ts'
+import { wiping } from '../../../crypto/wiping.ts'
+import { badRequest } from '../../../errors.ts'
+import { integer, text } from '../../../field.ts'
+import { route } from '../../../route.ts'
+import { encryptPlain, readWish } from '../ciphers/plain.ts'
+import type { TransitContext } from '../context.ts'
+import { contextField, encryptingVersionField, nonceField, paddingField } from '../input/fields.ts'
+import { withRing } from '../ring/withring.ts'
+
+const body = Type.Object({
+  bits: integer({ about: 'How long the data key is: 128, 256 (when absent) or 512.' }),
+  associated_data: text({ about: 'Authenticated with the data key, in base64.' }),
+  context: contextField,
+  key_version: encryptingVersionField,
+  nonce: nonceField,
+  padding_scheme: paddingField,
+})
+
+/** The type is in the path, so that a policy may permit one and forbid the other. */
+export const datakeyRoute = route<TransitContext, typeof body>({
+  method: 'POST',
+  path: 'datakey/:type/:name',
+  access: 'token',
+  about: 'Makes a data key from the token’s randomness, encrypted; under the type plaintext also in clear.',
+  body,
+  danger: 'none',
+  run(call) {
+    const { context, params, body, warn } = call
+    const { type } = params
+    if (type !== 'plaintext' && type !== 'wrapped') throw badRequest("Invalid path, must be 'plaintext' or 'wrapped'")
+    const { bits = 256 } = body
+    if (bits !== 128 && bits !== 256 && bits !== 512) throw badRequest('invalid bit length')
+    const wish = readWish(body)
+    return withRing(call, 'encryption key not found', (ring) =>
+      after(context.random('seal', bits / 8), (plaintext) =>
+        wiping(plaintext, () =>
+          after(encryptPlain(context, ring, { ...wish, plaintext }, warn), (data) =>
+            type === 'wrapped' ? data : { ...data, plaintext: plaintext.toString('base64') },
+          ),
+        ),
+      ),
+    )
+  },
+})

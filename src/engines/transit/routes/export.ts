@@ -1,0 +1,122 @@
+import { Type } from 'typebox'
+import { nextTurn } from '../../../after.ts'
+import { absent, badRequest } from '../../../errors.ts'
+import { text } from '../../../field.ts'
+import { type Algorithm, algorithmOf } from '../../../keys/algorithms.ts'
+import { Material } from '../../../keys/material.ts'
+import { checkFormat, type Format, privateText, publicText } from '../../../keys/transfer/keytext.ts'
+import { type Call, type Data, route } from '../../../route.ts'
+import type { TransitContext } from '../context.ts'
+import { managedType } from '../input/managedtype.ts'
+import type { Inventory } from '../ring/readring.ts'
+import { refuseSoftDeleted, type Version } from '../ring/ring.ts'
+import type { KeyRow } from '../ring/tables.ts'
+
+/** The path may end in it too. */
+export const versionField = text({ about: 'latest, N or vN; absent is every version.' })
+
+const body = Type.Object({
+  version: versionField,
+  format: text({ about: 'raw, der or pem; absent is the form of the key type.' }),
+})
+
+type MakeExportable = Call<TransitContext, typeof body>
+type KeyType = 'encryption-key' | 'signing-key' | 'hmac-key' | 'public-key' | 'certificate-chain'
+const keyTypes: readonly string[] = ['encryption-key', 'signing-key', 'hmac-key', 'public-key', 'certificate-chain']
+
+/** @throws ApiError 400 when keys of the type have nothing of that kind, or it may not leave */
+function checkKind(kind: KeyType, key: KeyRow, algorithm: Algorithm): void {
+  const asymmetric = algorithm.exports['public-key'] !== undefined
+  if (kind === 'public-key' || kind === 'certificate-chain') {
+    if (!asymmetric) throw badRequest(`unknown key type ${key.type} for export type ${kind}`)
+    return
+  }
+  if (!key.exportable) throw badRequest('private key material is not exportable')
+  if (kind === 'encryption-key' && !algorithm.abilities.encrypt) {
+    throw badRequest('encryption not supported for the key')
+  }
+  if (kind === 'signing-key' && !algorithm.abilities.sign) throw badRequest('signing not supported for the key')
+}
+
+/**
+ * The versions that are asked for, in the path or in the query.
+ * @throws ApiError 400 for one that there is not, or that nothing may be done with
+ */
+export function chosen(
+  { key, versions }: Inventory['ring'],
+  { params, body }: { readonly params: { readonly version?: string }; readonly body: { readonly version?: string } },
+): readonly Version[] {
+  const wanted = params.version ?? body.version
+  const all = [...versions.values()]
+  if (!wanted) return all.filter(({ version }) => version >= key.minDecryptionVersion)
+  const digits = wanted.replace(/^v/, '')
+  if (wanted !== 'latest' && !/^\d{1,10}$/.test(digits)) throw badRequest('invalid key version')
+  const number = wanted === 'latest' ? key.latestVersion : Number(digits)
+  if (number < key.minDecryptionVersion) throw badRequest('version for export is below minimum decryption version')
+  const found = versions.get(number)
+  if (found === undefined) throw badRequest('version does not exist or cannot be found')
+  return [found]
+}
+
+async function exportKey(call: MakeExportable): Promise<Data> {
+  const { context, mount, params, body } = call
+  const { key_type: kind = '', name = '' } = params
+  if (!isKeyType(kind)) throw badRequest(`invalid export type: ${kind}`)
+  const found = await context.rings.inventory(mount, name)
+  if (found === undefined) throw absent()
+  const { key } = found.ring
+  refuseSoftDeleted(key)
+  if (key.type === managedType)
+    throw badRequest('keys of type managed_key lie in a token of their own and are not exported')
+  const algorithm = algorithmOf(key.type)
+  checkKind(kind, key, algorithm)
+  const format = checkFormat(kind === 'hmac-key' ? algorithmOf('hmac') : algorithm, body.format ?? '')
+  const keys: Record<string, string> = {}
+  for (const version of chosen(found.ring, call)) {
+    await nextTurn()
+    keys[version.version] = await textOf(context, found, version, kind, format)
+  }
+  return { name: key.name, type: key.type, keys }
+}
+
+async function textOf(
+  context: TransitContext,
+  { parts, ring }: Inventory,
+  version: Version,
+  kind: KeyType,
+  format: Format,
+): Promise<string> {
+  if (kind === 'certificate-chain') {
+    const { certificateChain } = version
+    if (certificateChain === null) {
+      throw badRequest('selected key version does not have a certificate chain imported')
+    }
+    return certificateChain
+  }
+  const row = parts.get(kind === 'hmac-key' ? (version.hmacMaterial ?? version.material) : version.material)
+  if (row === undefined)
+    throw new Error(`version ${version.version} of key ${ring.key.id} names a part that is not there`)
+  const material = new Material(row)
+  const { algorithm } = material
+  if (kind === 'public-key') return publicText(material.publicKey, algorithm, format)
+  // Only the public half is here.
+  if (!material.complete) return ''
+  const form = kind === 'hmac-key' ? undefined : algorithm.exports[kind]
+  return context.keyExport.open(material, (opened) => privateText(opened, form, format))
+}
+
+const isKeyType = (kind: string): kind is KeyType => keyTypes.includes(kind)
+
+const exportRoute = (path: string) =>
+  route<TransitContext, typeof body>({
+    method: 'GET',
+    path,
+    access: 'token',
+    about:
+      'Hands out a key that is exportable: encryption-key, signing-key, hmac-key; or public-key, certificate-chain.',
+    body,
+    danger: 'custody',
+    run: exportKey,
+  })
+
+export const exportRoutes = [exportRoute('export/:key_type/:name'), exportRoute('export/:key_type/:name/:version')]

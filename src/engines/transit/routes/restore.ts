@@ -1,0 +1,101 @@
+import { Type } from 'typebox'
+import { nextTurn } from '../../../after.ts'
+import { badRequest } from '../../../errors.ts'
+import { boolean, text } from '../../../field.ts'
+import { type Call, route } from '../../../route.ts'
+import { type CopiedVersion, type Copy, checkCopy, checkName, unreadable, wipeCopy } from '../blob/copy.ts'
+import { readOwnBlob } from '../blob/ownblob.ts'
+import { parseWithDigits, readVaultBlob } from '../blob/vaultblob.ts'
+import { makerOf, type TransitContext } from '../context.ts'
+import { decodeBase64 } from '../input/base64.ts'
+import type { Arrival, Drafts } from '../ring/drafts.ts'
+import { rotationDue } from '../ring/ring.ts'
+import { restoredChain } from './certificates.ts'
+
+const body = Type.Object({
+  backup: text({ about: 'What backup gave, here or by Vault or OpenBao.' }),
+  name: text({ about: 'The name of the restored key; absent is the one it had.' }),
+  force: boolean({ about: 'Replaces a key of that name, which must allow deletion unless the caller has sudo.' }),
+})
+
+type Restoring = Call<TransitContext, typeof body>
+
+/** @throws ApiError 400 with one text for what is no whole backup */
+async function readBlob(backup: string): Promise<Copy> {
+  let parsed: unknown
+  try {
+    parsed = parseWithDigits(decodeBase64(backup).toString('utf8'))
+  } catch {
+    // What JSON.parse says of it may hold some of the key.
+    throw unreadable()
+  }
+  if (typeof parsed !== 'object' || parsed === null) throw unreadable()
+  if ('strongroom_backup' in parsed) return readOwnBlob(parsed as Record<string, unknown>)
+  return readVaultBlob(parsed)
+}
+
+async function restore(call: Restoring): Promise<undefined> {
+  const { context, mount, params, body, privileged } = call
+  if (!body.backup) throw badRequest("'backup' must be supplied")
+  const copy = await readBlob(body.backup)
+  try {
+    const name = params.name ?? (body.name || copy.key.name)
+    checkName(name)
+    checkCopy(copy)
+    const replace = (existing: { readonly deletionAllowed: boolean }): void => {
+      if (!body.force) throw badRequest(`key "${name}" already exists`)
+      if (existing.deletionAllowed || privileged()) return
+      throw badRequest(
+        `key "${name}" already exists and does not allow deletion: to replace it takes deletion_allowed, or sudo`,
+      )
+    }
+    const existing = await context.rings.get(mount, name)
+    // Before the token works for nothing; asked again when it is replaced.
+    if (existing) replace(existing.key)
+    const arrivals = await bringAll(call, copy)
+    const { latestVersion } = copy.key
+    const restoreInfo = { time: new Date(context.clock.wall()).toISOString(), version: latestVersion }
+    const rotateAt = rotationDue(copy.key, copy.versions.at(-1)?.createdAt ?? 0)
+    await context.rings.add({ ...copy.key, name, mount: mount.uuid, restoreInfo, rotateAt }, arrivals, replace)
+  } finally {
+    wipeCopy(copy)
+  }
+}
+
+/** All versions into the token, each checked; nothing is stored yet. */
+async function bringAll({ context, caller }: Restoring, { key, versions }: Copy): Promise<Arrival[]> {
+  const made: Drafts[] = []
+  try {
+    const arrivals: Arrival[] = []
+    for (const one of versions) {
+      await nextTurn()
+      const { version, createdAt, convergentVersion, hmac } = one
+      const drafts = await context.rings.prepare(key, makerOf(caller), {
+        key: (wanted) => context.keyImport.restore(wanted, one.key),
+        ...(hmac ? { hmac: (wanted) => context.keyImport.restore(wanted, { kind: 'secret', bytes: hmac }) } : {}),
+      })
+      made.push(drafts)
+      const { publicKey } = drafts.key.fields
+      const certificateChain = one.certificateChain === null ? null : restoredChain(one.certificateChain, publicKey)
+      arrivals.push({ version, drafts, facts: { createdAt, convergentVersion, certificateChain } satisfies Facts })
+    }
+    return arrivals
+  } catch (error) {
+    for (const drafts of made) await context.rings.abandon(drafts)
+    throw error
+  }
+}
+type Facts = Pick<CopiedVersion, 'createdAt' | 'convergentVersion' | 'certificateChain'>
+
+const restoreRoute = (path: string) =>
+  route<TransitContext, typeof body>({
+    method: 'POST',
+    path,
+    access: 'token',
+    about: 'Makes a key of a backup, all of it or nothing.',
+    body,
+    danger: 'custody',
+    run: restore,
+  })
+
+export const restoreRoutes = [restoreRoute('restore'), restoreRoute('restore/:name')]

@@ -1,0 +1,93 @@
+import { nextEpoch } from '../handle.ts'
+import { type Environment, Module, type ModuleUser } from '../module.ts'
+import { describe, findToken, type TokenInfo, type TokenSelector } from '../slots.ts'
+import { Connection } from './connection.ts'
+import { type LoginOptions, login } from './login.ts'
+
+export interface LinkOptions extends LoginOptions {
+  readonly library: string
+  readonly libraryParameters?: string | undefined
+  /** Set while the module is loaded and initialised. */
+  readonly environment?: Environment | undefined
+  readonly token: TokenSelector
+  readonly pin: string
+  /** A token in which nobody may log in by this link, whatever name it is asked for by: its PIN must not be guessed here. */
+  readonly forbidden?: TokenIdentity | undefined
+}
+
+/** What is the same of a token in every slot and module that shows it. */
+export interface TokenIdentity {
+  readonly serial: string
+  readonly label: string
+}
+
+/** A module, the token in it, and this process's login there: what must be made again after the token was away. */
+export class Link {
+  readonly module: Module
+  /** Of the module, when this link was made. */
+  generation = 0
+  epoch = 0
+  token: TokenInfo
+  connection: Connection
+  readonly #options: LinkOptions
+  readonly #user: ModuleUser
+
+  /**
+   * Loads the module, finds the token and logs in.
+   * @throws PinRefused; Error when there is no such token, or several
+   */
+  constructor(options: LinkOptions, user: ModuleUser) {
+    this.#options = options
+    this.#user = user
+    this.module = Module.acquire(options.library, options.libraryParameters, user, options.environment)
+    try {
+      ;({ token: this.token, connection: this.connection } = this.#connect(options.token))
+    } catch (error) {
+      this.module.release(user)
+      throw error
+    }
+  }
+
+  /**
+   * Initialises the module again and logs in to the same token, by its serial number. All handles are void afterwards.
+   * @returns false, having done nothing, while calls are under way in the module
+   * @throws PinRefused: then it must not be tried again; any other error: the token is not back yet
+   */
+  renew(): boolean {
+    if (this.module.generation === this.generation && !this.module.renew(this.#user)) return false
+    const { label, serial } = this.token
+    ;({ token: this.token, connection: this.connection } = this.#connect({ label, serial }))
+    return true
+  }
+
+  close(): void {
+    this.connection.close()
+    this.module.release(this.#user)
+  }
+
+  #connect(selector: TokenSelector): { token: TokenInfo; connection: Connection } {
+    const { lib } = this.module
+    this.generation = this.module.generation
+    const token = findToken(lib, selector)
+    if (token === undefined) throw new TokenMissing(`${describe(selector)} is not there`)
+    const { forbidden } = this.#options
+    if (forbidden?.serial === token.serial && forbidden.label === token.label) {
+      throw new TokenForbidden(`${describe(selector)} is the token that holds the server's own keys`)
+    }
+    const connection = new Connection(lib, token.slot)
+    try {
+      login(lib, connection.keeper, token, this.#options.pin, this.#options)
+    } catch (error) {
+      connection.close()
+      throw error
+    }
+    this.epoch = nextEpoch()
+    return { token, connection }
+  }
+}
+
+/** The token is the one that must not be opened. */
+export class TokenForbidden extends Error {}
+
+/** No slot holds the token that was asked for. */
+export class TokenMissing extends Error {}

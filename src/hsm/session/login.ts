@@ -1,0 +1,84 @@
+import { randomBytes, scryptSync } from 'node:crypto'
+import type { Cryptoki } from '../binding.ts'
+import { CKF, CKR, CKU_USER } from '../constants.ts'
+import { ckrOf, PinRefused } from '../faults.ts'
+import type { TokenInfo } from '../slots.ts'
+import { readState, writeState } from '../state.ts'
+import { alone } from './alone.ts'
+
+export interface LoginOptions {
+  /** Where refused PINs are remembered, so that no restart tries one twice. */
+  readonly stateDirectory?: string | undefined
+  /** An operator insists: neither the memory nor the token's warning flags hold the attempt back. */
+  readonly force?: boolean
+}
+
+/** The token's word on the PIN itself; everything else is a fault of another kind. */
+const pinErrors = new Set<number>([
+  CKR.PIN_INCORRECT,
+  CKR.PIN_INVALID,
+  CKR.PIN_LEN_RANGE,
+  CKR.PIN_EXPIRED,
+  CKR.PIN_LOCKED,
+  CKR.USER_PIN_NOT_INITIALIZED,
+])
+
+/**
+ * Logs the process in to a token, once: HSMs erase themselves after a few wrong PINs. Nothing is tried when the token says
+ * that one more wrong PIN would be the last, or when this PIN was refused before. Of several processes one tries at a time
+ * (workers that lost their token find it again at the same moment), so that the others learn what it learnt.
+ * @throws PinRefused, or what pkcs11js throws
+ */
+export function login(lib: Cryptoki, session: Buffer, token: TokenInfo, pin: string, options: LoginOptions): void {
+  const { stateDirectory } = options
+  const attempt = () => tryOnce(lib, session, token, pin, options)
+  if (stateDirectory === undefined) attempt()
+  else alone(stateDirectory, 'login', attempt)
+}
+
+function tryOnce(lib: Cryptoki, session: Buffer, token: TokenInfo, pin: string, options: LoginOptions): void {
+  const memory = options.stateDirectory === undefined ? undefined : refusedPins(options.stateDirectory, token)
+  if (!options.force) {
+    if (token.flags & CKF.USER_PIN_LOCKED) throw new PinRefused('locked', 'the token has locked its PIN')
+    if (token.flags & CKF.USER_PIN_FINAL_TRY) {
+      throw new PinRefused('locked', 'the token would lock itself at one more wrong PIN; nothing was tried')
+    }
+    if (memory?.has(pin)) throw new PinRefused('incorrect', 'the token refused this PIN before; nothing was tried')
+  }
+  try {
+    lib.C_Login(session, CKU_USER, pin)
+  } catch (error) {
+    const code = ckrOf(error)
+    if (code === CKR.USER_ALREADY_LOGGED_IN) return
+    if (code === undefined || !pinErrors.has(code)) throw error
+    memory?.remember(pin)
+    const locked = code === CKR.PIN_LOCKED
+    throw new PinRefused(locked ? 'locked' : 'incorrect', locked ? 'the token has locked its PIN' : 'wrong PIN')
+  }
+  memory?.forget()
+}
+
+interface Refused {
+  readonly salt: string
+  readonly hash: string
+}
+
+/** One refused PIN of one token: the last, salted and hashed, so that a new PIN source is tried and the old one is not. */
+function refusedPins(directory: string, token: TokenInfo) {
+  const name = `refused-pin-${Buffer.from(`${token.serial}/${token.label}`).toString('hex')}.json`
+  const hash = (pin: string, salt: string): string => scryptSync(pin, Buffer.from(salt, 'hex'), 32).toString('hex')
+  const recall = () => readState(directory, name) as Refused | null | undefined
+  return {
+    has(pin: string): boolean {
+      const refused = recall()
+      return refused != null && hash(pin, refused.salt) === refused.hash
+    },
+    remember(pin: string): void {
+      const salt = randomBytes(16).toString('hex')
+      writeState(directory, name, { salt, hash: hash(pin, salt) })
+    },
+    forget(): void {
+      if (recall() != null) writeState(directory, name, null)
+    },
+  }
+}

@@ -1,0 +1,144 @@
+import { Worker } from 'node:worker_threads'
+import type { Clock } from '../../clock.ts'
+import { unavailable } from '../../errors.ts'
+import { Failure } from '../faults.ts'
+import type { Arguments, Operation, Result } from './operations.ts'
+import { type Parcel, pack, unpack } from './parcel.ts'
+import type { Order, Reply } from './thread.ts'
+
+export interface ThreadsOptions {
+  readonly library: string
+  /** A call that takes longer is taken for hung. Key pairs get `keyPairFactor` times as long. */
+  readonly deadlineMilliseconds: number
+  readonly clock: Clock
+  /** The process outlives a hung call of this token: it fails as lost. */
+  readonly guest?: boolean | undefined
+  /** A hung call cannot be taken back, nor a dead thread's sessions: the process must exit. */
+  onFatal(reason: Error): void
+}
+
+interface Job {
+  readonly name: Operation
+  readonly parcel: Parcel
+  resolve(result: unknown): void
+  reject(error: Error): void
+}
+
+const keyPairFactor = 12
+
+/**
+ * The threads' executor: worker threads that make synchronous calls, one at a time each. Everything a thread is given is
+ * copied, so that callers may reuse their buffers at once.
+ */
+export class Threads implements AsyncDisposable {
+  /** The most threads; each is started when there is work that no other is free for. */
+  size = 1
+  readonly #options: ThreadsOptions
+  readonly #idle: Worker[] = []
+  readonly #working = new Map<Worker, { readonly job: Job; readonly since: number }>()
+  readonly #waiting: Job[] = []
+  #watching = false
+  #closed = false
+
+  constructor(options: ThreadsOptions) {
+    this.#options = options
+  }
+
+  /** Calls that are under way in some thread. */
+  get busy(): boolean {
+    return this.#working.size > 0
+  }
+
+  /**
+   * Runs an operation in a thread, on the connection of that slot and epoch.
+   * @throws Failure as Connection.run does
+   */
+  run<N extends Operation>(slot: Uint8Array, epoch: number, name: N, args: Arguments<N>): Promise<Result<N>> {
+    // Copied now, not when its turn comes: the caller may change its buffers meanwhile.
+    const parcel = pack({ slot, epoch, name, args } satisfies Order)
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ name, parcel, resolve: resolve as (result: unknown) => void, reject })
+      this.#dispatch()
+    })
+  }
+
+  /** Refuses what waits; what is under way goes on. */
+  cancel(error: Error): void {
+    for (const job of this.#waiting.splice(0)) job.reject(error)
+  }
+
+  /** Ends the threads. Only when not busy: a thread inside a call cannot be stopped. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed = true
+    const closed = unavailable('the HSM is closed')
+    // Before a process ends its requests were drained; a guest may be left in the middle of them.
+    if (this.#options.guest) this.#abandon(closed)
+    else this.cancel(closed)
+    await Promise.all([...this.#idle, ...this.#working.keys()].map((worker) => worker.terminate()))
+  }
+
+  #dispatch(): void {
+    while (this.#waiting.length > 0) {
+      const worker = this.#idle.pop() ?? (this.#working.size < this.size ? this.#start() : undefined)
+      if (worker === undefined) return
+      const job = this.#waiting.shift()
+      if (job === undefined) return
+      this.#working.set(worker, { job, since: this.#options.clock.monotonic() })
+      worker.ref()
+      worker.postMessage(job.parcel.value, job.parcel.moved)
+      if (!this.#watching) void this.#watch()
+    }
+  }
+
+  #start(): Worker {
+    const worker = new Worker(new URL('./thread.ts', import.meta.url), { workerData: this.#options.library })
+    worker.on('message', (reply: Reply) => this.#finished(worker, reply))
+    worker.on('error', (error) => this.#died(error))
+    worker.on('exit', () => this.#died(new Error('a thread of the HSM ended')))
+    return worker
+  }
+
+  #finished(worker: Worker, reply: Reply): void {
+    const job = this.#working.get(worker)?.job
+    this.#working.delete(worker)
+    worker.unref()
+    this.#idle.push(worker)
+    if (job !== undefined) settle(job, reply)
+    this.#dispatch()
+  }
+
+  #died(error: unknown): void {
+    if (this.#closed) return
+    this.#options.onFatal(new Error('a thread of the HSM failed', { cause: error }))
+  }
+
+  /** Nobody waits any longer: neither for what is inside the token nor in the queue behind it. */
+  #abandon(error: Error): void {
+    for (const { job } of this.#working.values()) job.reject(error)
+    this.cancel(error)
+  }
+
+  async #watch(): Promise<void> {
+    const { clock, deadlineMilliseconds, onFatal } = this.#options
+    this.#watching = true
+    while (this.#working.size > 0) {
+      await clock.sleep(deadlineMilliseconds / 4)
+      const now = clock.monotonic()
+      for (const { job, since } of this.#working.values()) {
+        const factor = job.name === 'generateKeyPair' ? keyPairFactor : 1
+        if (now - since < deadlineMilliseconds * factor) continue
+        if (this.#options.guest) this.#abandon(new Failure('lost', 0, 'the HSM hangs'))
+        onFatal(new Error(`the HSM hangs: ${job.name} has not answered for ${Math.round(now - since)} ms`))
+        this.#watching = false
+        return
+      }
+    }
+    this.#watching = false
+  }
+}
+
+function settle(job: Job, reply: Reply): void {
+  if ('result' in reply) job.resolve(unpack(reply.result))
+  else if ('fate' in reply) job.reject(new Failure(reply.fate, reply.code, reply.name))
+  else job.reject(new Error(`${job.name}: ${reply.bug}`))
+}

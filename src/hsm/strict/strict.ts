@@ -1,0 +1,41 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
+import { PinRefused } from '../faults.ts'
+import type { Hsm } from '../hsm.ts'
+import { compile } from './compile.ts'
+
+export interface StrictKek {
+  readonly label?: string
+  /** CKA_ID, 1 to 64 bytes. */
+  readonly id?: Uint8Array
+  /** 32 bytes, the XOR of the custodians' components; left out, the key is born in the token. */
+  readonly value?: Uint8Array | undefined
+}
+
+const refusals: Record<number, string> = {
+  5: 'no such token',
+  6: 'the token does not enforce CKA_UNWRAP_TEMPLATE, so it cannot be used in strict mode',
+  7: 'the token refused to make a KEK with CKA_UNWRAP_TEMPLATE',
+}
+
+/**
+ * Makes an AES-256 KEK as a token object that the token itself keeps strict: it unwraps only to sensitive and not
+ * extractable keys, can do nothing but wrap and unwrap, and cannot be changed or copied. By a C program, since pkcs11js
+ * cannot pass CKA_UNWRAP_TEMPLATE; PIN and value go through its standard input.
+ * @throws PinRefused; Error when the token has no such template or does not keep to it (no key is left behind then)
+ */
+export async function makeStrictKek(hsm: Hsm, kek: StrictKek): Promise<void> {
+  const { library, libraryParameters, serial, pin } = hsm.credentials
+  const id = Buffer.from(kek.id ?? []).toString('hex')
+  const words = [library, serial, kek.label ?? '', id, String(hsm.capabilities.kwp)]
+  if (libraryParameters !== undefined) words.push(libraryParameters)
+  const child = spawn(await compile('strict-kek', 'program'), words, { stdio: ['pipe', 'ignore', 'pipe'] })
+  child.stdin.on('error', () => {}) // It may exit without reading; its exit status says why.
+  child.stdin.end(`${pin}\n${kek.value === undefined ? '' : Buffer.from(kek.value).toString('hex')}\n`)
+  const [said, [status]] = await Promise.all([text(child.stderr), once(child, 'close')])
+  if (status === 0) return
+  if (status === 3) throw new PinRefused('incorrect', 'wrong PIN')
+  if (status === 4) throw new PinRefused('locked', 'the token has locked its PIN, or would at one more wrong one')
+  throw new Error(`${refusals[status] ?? 'the strict KEK helper failed'}${said ? ` (${said.trim()})` : ''}`)
+}

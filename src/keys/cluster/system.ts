@@ -1,0 +1,142 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import { CKK, CKM } from '../../hsm/constants.ts'
+import type { Handle } from '../../hsm/handle.ts'
+import type { Hsm } from '../../hsm/hsm.ts'
+import { LiveHandle } from '../../hsm/livehandle.ts'
+import type { KeyTemplate } from '../../hsm/template.ts'
+import type { MaybePromise } from '../../route.ts'
+import type { Mac } from '../../store/sealed/seal.ts'
+import type { Kek } from '../kek/keks.ts'
+import type { KekPurpose, SystemKeyRow } from '../tables.ts'
+
+/**
+ * The three HMAC keys of the server itself, never one: rows, token ids, audit. `sys/audit-hash` gives HMACs of chosen
+ * input, so that with one key it would forge rows.
+ */
+export type SystemPurpose = 'rows' | 'tokens' | 'audit'
+
+/**
+ * Only what decides over rows and credentials lies under the system KEK: KWP binds no type, and a key that a caller
+ * imported could otherwise be put in its place. What the audit key gives is held in memory anyway.
+ */
+export const systemKeks: Record<SystemPurpose, KekPurpose> = { rows: 'system', tokens: 'system', audit: 'open' }
+
+const bytes = 32
+const hmac = { type: CKM.SHA256_HMAC }
+const template: KeyTemplate = { class: 'secret', keyType: CKK.GENERIC_SECRET, usages: ['sign'] }
+const checkText = Buffer.from('strongroom/check-value/1')
+
+/** A new key, wrapped; nothing of it stays in the token. */
+export async function makeSystemKey(
+  hsm: Hsm,
+  kek: Kek,
+): Promise<{ kek: string; mechanism: number; blob: Buffer; checkValue: Buffer }> {
+  const generated = await hsm.generateKey(CKM.GENERIC_SECRET_KEY_GEN, {
+    ...template,
+    valueLength: bytes,
+    extractable: true,
+  })
+  try {
+    const checkValue = await hsm.sign(generated, hmac, checkText, bytes)
+    const blob = await kek.wrap(generated)
+    return { kek: kek.row.id, mechanism: hsm.capabilities.kwp, blob, checkValue }
+  } finally {
+    await hsm.destroy(generated)
+  }
+}
+
+/** What must be known of a system key to use it. */
+export type SystemFacts = Pick<SystemKeyRow, 'id' | 'purpose' | 'state' | 'blob' | 'checkValue'>
+
+/** Where a system key's blob lies. */
+export interface Location {
+  readonly kek: Kek
+  readonly blob: Buffer
+}
+
+/** HMAC-SHA-256 under one key that lives in the token as a session object; synchronous under the inline executor. */
+export class SystemMac {
+  readonly row: SystemFacts
+  readonly #hsm: Hsm
+  readonly #slot: LiveHandle
+
+  /**
+   * @param locate says where the blob lies now; asked again whenever the key must be loaded anew, because its KEK may have been
+   *   rotated since. Nothing it says is believed: the key must show the check value of `row`.
+   */
+  constructor(hsm: Hsm, row: SystemFacts, locate: () => Promise<Location>) {
+    this.row = row
+    this.#hsm = hsm
+    this.#slot = new LiveHandle(hsm, async () => this.#load(await locate()), true)
+  }
+
+  mac(message: Uint8Array): MaybePromise<Buffer> {
+    return this.#slot.use((key) => this.#hsm.sign(key, hmac, message, bytes))
+  }
+
+  /** Brings the key into the token. @throws Error when it is not the key its row describes */
+  async open(): Promise<void> {
+    await this.#slot.use(() => undefined)
+  }
+
+  close(): void {
+    this.#slot.drop()
+  }
+
+  async #load({ kek, blob }: Location): Promise<Handle> {
+    const key = await kek.unwrap(blob, template)
+    const value = await this.#hsm.sign(key, hmac, checkText, bytes)
+    if (value.equals(this.row.checkValue)) return key
+    await this.#hsm.destroy(key)
+    throw new Error(`the ${this.row.purpose} key has another check value`)
+  }
+}
+
+/** The MAC of sealed rows. It knows every key that rows may still be sealed with, and seals with one. */
+export class RowMac implements Mac {
+  readonly keyId: string
+  readonly format = 1
+  readonly #keys: ReadonlyMap<string, SystemMac>
+
+  constructor(current: SystemMac, retiring: readonly SystemMac[] = []) {
+    this.keyId = current.row.id
+    this.#keys = new Map([current, ...retiring].map((key) => [key.row.id, key]))
+  }
+
+  compute(message: Buffer): MaybePromise<Buffer> {
+    return this.#of(this.keyId).mac(message)
+  }
+
+  knows(keyId: string): boolean {
+    return this.#keys.has(keyId)
+  }
+
+  verify(keyId: string, message: Buffer, mac: Buffer): MaybePromise<boolean> {
+    const expected = this.#of(keyId).mac(message)
+    return expected instanceof Promise ? expected.then((value) => same(value, mac)) : same(expected, mac)
+  }
+
+  #of(keyId: string): SystemMac {
+    const key = this.#keys.get(keyId)
+    if (key === undefined) throw new Error(`no row-MAC key ${keyId}`)
+    return key
+  }
+}
+
+const same = (expected: Buffer, mac: Buffer): boolean =>
+  mac.length === expected.length && timingSafeEqual(expected, mac)
+
+/** What the audit key gives at start; the key itself leaves the token again. Held in memory: every line needs it. */
+export interface AuditKeys {
+  /** The HMAC key of one audit device. */
+  device(uuid: string): Buffer
+  /** Makes and checks the tag that our credentials carry, so that guesses cost neither database nor token. */
+  readonly guess: Buffer
+}
+
+export async function deriveAuditKeys(audit: SystemMac): Promise<AuditKeys> {
+  const devices = await audit.mac(Buffer.from('strongroom/audit-devices/1'))
+  const guess = await audit.mac(Buffer.from('strongroom/guess-filter/1'))
+  audit.close()
+  return { guess, device: (uuid) => createHmac('sha256', devices).update(uuid).digest() }
+}

@@ -1,0 +1,149 @@
+import { randomUUID } from 'node:crypto'
+import { CKK, CKM } from '../../hsm/constants.ts'
+import { HsmRefusal } from '../../hsm/faults.ts'
+import type { Handle } from '../../hsm/handle.ts'
+import type { Hsm } from '../../hsm/hsm.ts'
+import { makeStrictKek } from '../../hsm/strict/strict.ts'
+import type { KeyTemplate } from '../../hsm/template.ts'
+import type { KekPurpose } from '../tables.ts'
+import { type Component, checkValueOf, combine, kekBytes } from './components.ts'
+import { objectId } from './identity.ts'
+
+/**
+ * One key-encryption key as a token object: it wraps and unwraps, nothing else. An object that could decrypt what it
+ * wraps, or be changed or copied into one that can, is the classic theft of keys through PKCS#11.
+ */
+const labelOf = (purpose: KekPurpose): string => `strongroom ${purpose}`
+
+const template = (purpose: KekPurpose, id: Buffer): KeyTemplate => ({
+  class: 'secret',
+  keyType: CKK.AES,
+  token: true,
+  label: labelOf(purpose),
+  id,
+  usages: ['wrap', 'unwrap'],
+})
+
+export interface NewKek {
+  readonly id: string
+  readonly purpose: KekPurpose
+  readonly ckaId: Buffer
+  readonly checkValue: Buffer
+  readonly mechanism: number
+}
+
+export interface KekPlan {
+  readonly id: string
+  readonly purpose: KekPurpose
+  readonly ckaId: Buffer
+}
+
+export const planKek = (cluster: string, purpose: KekPurpose): KekPlan => {
+  const id = randomUUID()
+  return { id, purpose, ckaId: objectId(cluster, id) }
+}
+
+export interface Making {
+  readonly components?: readonly Component[] | undefined
+  /**
+   * Strict mode: the *use* KEK carries CKA_UNWRAP_TEMPLATE {SENSITIVE, !EXTRACTABLE}, so that the token itself forbids
+   * that what it unwraps ever leaves.
+   */
+  readonly strict: boolean
+}
+
+/**
+ * Makes a KEK in the token: born there, or the XOR of custodians' components created directly as the token object.
+ * @throws Error before anything is made when a component does not match its check value
+ */
+export async function makeKek(hsm: Hsm, plan: KekPlan, { components, strict }: Making): Promise<NewKek> {
+  const value = components && combine(components)
+  const spelt = template(plan.purpose, plan.ckaId)
+  try {
+    if (strict && plan.purpose === 'use')
+      await makeStrictKek(hsm, { label: labelOf(plan.purpose), id: plan.ckaId, value })
+    else if (value) await hsm.create({ ...spelt, value })
+    else await hsm.generateKey(CKM.AES_KEY_GEN, { ...spelt, valueLength: kekBytes })
+  } finally {
+    value?.fill(0)
+  }
+  const made = await presentKek(hsm, plan)
+  if (made === undefined) throw new Error(`the token does not show the ${plan.purpose} KEK that was just made in it`)
+  return made
+}
+
+/** The KEK that the token holds already under the id of the plan. @throws Error when it is not what a KEK must be */
+export async function presentKek(hsm: Hsm, plan: KekPlan): Promise<NewKek | undefined> {
+  const handle = await findKek(hsm, plan.ckaId)
+  if (handle === undefined) return undefined
+  await proveKek(hsm, handle, plan.purpose)
+  return { ...plan, mechanism: hsm.capabilities.kwp, checkValue: await kekCheckValue(hsm, handle) }
+}
+
+/** @throws Error when the token holds two objects of that id: one was put there by somebody else */
+export async function findKek(hsm: Hsm, ckaId: Buffer): Promise<Handle | undefined> {
+  const found = await hsm.find({ class: 'secret', id: ckaId, token: true })
+  if (found.length > 1) throw new Error('the token holds two objects with the id of one KEK')
+  return found[0]
+}
+
+/** Destroys every object of that id; for what a crash left behind. */
+export async function destroyKek(hsm: Hsm, ckaId: Buffer): Promise<void> {
+  for (const handle of await hsm.find({ class: 'secret', id: ckaId, token: true })) await hsm.destroy(handle)
+}
+
+/** @throws Error when the token shows of its own accord that the object could do more than wrap and unwrap, or be changed */
+export async function proveKek(hsm: Hsm, handle: Handle, purpose: KekPurpose): Promise<void> {
+  const wanted = {
+    // The row says what the KEK is for, and is believed before it is verified: the token must say so too.
+    label: labelOf(purpose),
+    wrap: true,
+    unwrap: true,
+    encrypt: false,
+    decrypt: false,
+    sign: false,
+    sensitive: true,
+    extractable: false,
+    modifiable: false,
+  } as const
+  const names = Object.keys(wanted) as (keyof typeof wanted)[]
+  const seen = await hsm.attributes(handle, [...names, 'copyable'])
+  const wrong = names.filter((name) => seen[name] !== wanted[name])
+  // Some tokens do not know CKA_COPYABLE at all; a copy still cannot gain a usage.
+  if (seen.copyable === true) wrong.push('copyable' as never)
+  if (wrong.length > 0)
+    throw new Error(`the ${purpose} KEK in the token is not what a KEK must be: ${wrong.join(', ')}`)
+}
+
+/** What the KEK shows of itself: it wraps a key of zeros (components.ts says what is made of it). */
+export async function kekCheckValue(hsm: Hsm, kek: Handle): Promise<Buffer> {
+  return checkValueOf(await wrappedZeros(hsm, kek))
+}
+
+/**
+ * In strict mode the token itself must refuse to unwrap anything as extractable; tried with a key of zeros.
+ * @throws Error when it does not
+ */
+export async function proveStrict(hsm: Hsm, kek: Handle): Promise<void> {
+  const blob = await wrappedZeros(hsm, kek)
+  let leak: Handle
+  try {
+    leak = await hsm.unwrap(kek, hsm.capabilities.kwp, blob, { ...zeros, extractable: true })
+  } catch (error) {
+    if (error instanceof HsmRefusal) return
+    throw error
+  }
+  await hsm.destroy(leak)
+  throw new Error('strict mode: the use KEK lets keys be unwrapped as extractable; it was made outside strict mode')
+}
+
+const zeros: KeyTemplate = { class: 'secret', keyType: CKK.GENERIC_SECRET, usages: [] }
+
+async function wrappedZeros(hsm: Hsm, kek: Handle): Promise<Buffer> {
+  const key = await hsm.create({ ...zeros, value: Buffer.alloc(kekBytes), extractable: true })
+  try {
+    return await hsm.wrap(kek, hsm.capabilities.kwp, key)
+  } finally {
+    await hsm.destroy(key)
+  }
+}

@@ -1,0 +1,101 @@
+import { badRequest } from '../../errors.ts'
+import { CKK } from '../../hsm/constants.ts'
+import type { Handle } from '../../hsm/handle.ts'
+import type { Hsm } from '../../hsm/hsm.ts'
+import type { KeyTemplate } from '../../hsm/template.ts'
+import type { MaybePromise } from '../../route.ts'
+import { type Kek, KekAbsent, type Keks } from '../kek/keks.ts'
+import { needsExactLength, unwrapsExactly } from '../making/exact.ts'
+import { privateTemplate } from '../making/making.ts'
+import { withSecret } from '../making/secret.ts'
+import type { Material } from '../material.ts'
+import { ecPointOf } from '../publickey.ts'
+
+/** Whether the blob is a bare seed rather than the key itself. */
+const isSeed = ({ algorithm, row }: Material): boolean => algorithm.kind === 'ed25519' && row.residence === 'enveloped'
+
+/** Whether the token can hold the key as an object; the rest is opened by the host for each use. */
+export function heldByToken(hsm: Hsm, material: Material): boolean {
+  if (!hsm.capabilities.supports(material.algorithm.using)) return false
+  return !isSeed(material) || hsm.capabilities.supports('create-ed25519')
+}
+
+/** Blobs of materials on their way into use. */
+export class Blobs {
+  readonly #hsm: Hsm
+  readonly #keks: Keks
+  readonly #reread: (id: string) => Promise<Material | undefined>
+
+  /** @param reread gives a material as the database has it now */
+  constructor(hsm: Hsm, keks: Keks, reread: (id: string) => Promise<Material | undefined>) {
+    this.#hsm = hsm
+    this.#keks = keks
+    this.#reread = reread
+  }
+
+  /** Brings a key to life in the token: sensitive, not extractable, able to do what its type does and no more. */
+  async load(material: Material): Promise<Handle> {
+    if (material.row.residence === 'token') return residentKey(this.#hsm, material.row.ckaId)
+    const template = blobTemplate(material)
+    const { algorithm, row } = material
+    if (algorithm.kind === 'ed25519' && isSeed(material)) {
+      const whole = { ...privateTemplate(algorithm), ecParameters: algorithm.ecParameters }
+      return this.open(material, (seed) => this.#hsm.create({ ...whole, value: seed }))
+    }
+    if (algorithm.kind === 'hmac' && needsExactLength(row.sizeBytes) && !(await unwrapsExactly(this.#hsm))) {
+      return this.open(material, (secret) => this.#hsm.create({ ...template, value: secret }))
+    }
+    return this.under(material, (kek, blob) => kek.unwrap(blob, template))
+  }
+
+  /** Opens a secret for one use, at its true length; it is wiped when the use is over. @throws ClosedSecret */
+  open<T>(material: Material, use: (secret: Buffer) => T | Promise<T>): Promise<T> {
+    const { sizeBytes } = material.row
+    return this.under(material, (kek, blob) =>
+      withSecret(this.#hsm, kek, blob, (filled) => use(filled.subarray(0, sizeBytes))),
+    )
+  }
+
+  /**
+   * Works with the blob and the KEK it is under. A cached row may name a KEK that was destroyed since: rotation has put the
+   * blob under another.
+   */
+  async under<T>(material: Material, use: (kek: Kek, blob: Buffer) => MaybePromise<T>): Promise<T> {
+    try {
+      return await this.#under(material, use)
+    } catch (error) {
+      if (!(error instanceof KekAbsent)) throw error
+      const now = await this.#reread(material.id)
+      if (now === undefined || now.row.kek === material.row.kek) throw error
+      return this.#under(now, use)
+    }
+  }
+
+  async #under<T>({ row }: Material, use: (kek: Kek, blob: Buffer) => MaybePromise<T>): Promise<T> {
+    if (row.blob === null || row.kek === null) throw new Error(`material ${row.id} has no blob`)
+    return use(await this.#keks.get(row.kek), row.blob)
+  }
+}
+
+/** What a blob is unwrapped as. */
+export function blobTemplate(material: Material): KeyTemplate {
+  const { algorithm, row } = material
+  if (isSeed(material)) return { class: 'secret', keyType: CKK.GENERIC_SECRET, usages: [] }
+  if (algorithm.kind === 'aead' || algorithm.kind === 'hmac') {
+    return { class: 'secret', keyType: algorithm.keyType, usages: algorithm.usages }
+  }
+  // What imports are encrypted to signs nothing.
+  if (row.part === 'wrapping') return { ...privateTemplate(algorithm), usages: ['decrypt'] }
+  const template = privateTemplate(algorithm)
+  return algorithm.kind === 'ec' ? { ...template, ecPoint: ecPointOf(material.publicKey) } : template
+}
+
+async function residentKey(hsm: Hsm, id: Buffer | null): Promise<Handle> {
+  if (id === null) throw badRequest('this key lies in a token of its own and is not used this way')
+  const found = await hsm.find({ class: 'private', id, token: true })
+  const [handle] = found
+  if (handle === undefined || found.length > 1) {
+    throw new Error(`the token ${hsm.token.label} holds ${found.length} objects where one key should be`)
+  }
+  return handle
+}

@@ -1,0 +1,127 @@
+import { randomBytes } from 'node:crypto'
+import { badRequest } from '../../errors.ts'
+import { CKK } from '../../hsm/constants.ts'
+import { HsmRefusal } from '../../hsm/faults.ts'
+import type { Handle } from '../../hsm/handle.ts'
+import type { Hsm } from '../../hsm/hsm.ts'
+import type { KeyTemplate } from '../../hsm/template.ts'
+import type { Kek } from '../kek/keks.ts'
+import { ecPointOf } from '../publickey.ts'
+import type { Origin, Residence } from '../tables.ts'
+import type { Envelope } from '../transfer/envelope.ts'
+import { type Made, privateTemplate, seen } from './making.ts'
+import { pad } from './padding.ts'
+import { type Pair, writePkcs8 } from './pair.ts'
+import { wrapSecret } from './secret.ts'
+import { transportBytes, withTransport, wrapOnHost } from './transport.ts'
+
+/** A key that was made elsewhere, on its way into the token. */
+export interface Newcomer {
+  readonly origin: Exclude<Origin, 'generated'>
+  /** Puts it into the token and wraps it there by the KEK. */
+  wrap(hsm: Hsm, kek: Kek, residence: Residence): Promise<Made>
+  /** Makes a persistent object of it. @throws ApiError 400 where the HSM cannot */
+  reside(hsm: Hsm, template: KeyTemplate): Promise<Made>
+}
+
+const stays = async (): Promise<Made> => {
+  throw new Error('secret keys are never token objects')
+}
+
+const outside = (blob: Buffer | undefined, publicKey: Made['publicKey']): Made => ({ blob, publicKey, history: seen })
+
+/** A secret that is in memory already; the caller wipes it. */
+export const secretNewcomer = (origin: Newcomer['origin'], secret: Buffer, kind: 'aead' | 'hmac'): Newcomer => ({
+  origin,
+  async wrap(hsm, kek) {
+    const bytes = kind === 'hmac' ? pad(secret) : Buffer.from(secret)
+    try {
+      return outside(await wrapSecret(hsm, kek, bytes), undefined)
+    } finally {
+      bytes.fill(0)
+    }
+  },
+  reside: stays,
+})
+
+/** A pair that is in memory already; the caller wipes it. */
+export const pairNewcomer = (origin: Newcomer['origin'], pair: Pair): Newcomer => ({
+  origin,
+  async wrap(hsm, kek, residence) {
+    if (residence === 'enveloped') return outside(await wrapSecret(hsm, kek, pair.inner), pair.publicKey)
+    return outside(await passPair(hsm, pair, (key) => kek.wrap(key)), pair.publicKey)
+  },
+  async reside(hsm, template) {
+    if (pair.algorithm.kind !== 'ed25519') throw badRequest(`the HSM keeps no ${pair.algorithm.name} key from outside`)
+    hsm.capabilities.require('create-ed25519')
+    await hsm.create({ ...template, ecParameters: pair.algorithm.ecParameters, value: pair.inner })
+    return outside(undefined, pair.publicKey)
+  },
+})
+
+/** Lends the private key as a session object that can do nothing but be wrapped. */
+async function passPair<T>(hsm: Hsm, pair: Pair, use: (key: Handle) => T | Promise<T>): Promise<T> {
+  const value = randomBytes(transportBytes)
+  const pkcs8 = writePkcs8(pair)
+  try {
+    const blob = wrapOnHost(value, pkcs8)
+    return await withTransport(hsm, value, async (transport) => {
+      const point = pair.algorithm.kind === 'ec' ? { ecPoint: ecPointOf(pair.publicKey) } : {}
+      const template = { ...privateTemplate(pair.algorithm), ...point, extractable: true, usages: [] }
+      return lend(hsm, await hsm.unwrap(transport, hsm.capabilities.kwp, blob, template), use)
+    })
+  } finally {
+    value.fill(0)
+    pkcs8.fill(0)
+  }
+}
+
+/** The one text for whatever is wrong with a ciphertext: which step failed is nobody's business. */
+export const badEnvelope = (cause?: unknown): Error =>
+  badRequest(
+    'the ciphertext cannot be unwrapped: it must be a 256-bit AES key encrypted to the wrapping key by RSA-OAEP with the given hash_function, followed by the key wrapped under that AES key by AES-KWP (RFC 5649)',
+    { cause },
+  )
+
+/**
+ * A symmetric key that goes from its envelope into the token without having been in memory.
+ * @throws ApiError 400 badEnvelope, or naming the size
+ */
+export const sealedNewcomer = (envelope: Envelope, type: string, sizeBytes: number): Newcomer => ({
+  origin: 'imported',
+  wrap: (hsm, kek) =>
+    withTransport(hsm, envelope.transport, async (transport) => {
+      const { kwp } = hsm.capabilities
+      const template: KeyTemplate = { class: 'secret', keyType: CKK.GENERIC_SECRET, usages: [], extractable: true }
+      const key = await unwrapped(() => hsm.unwrap(transport, kwp, envelope.blob, template))
+      return lend(hsm, key, async () => {
+        // SoftHSM fills secrets up with zeros and does not say how long they are: one that was shorter makes another blob.
+        const exact = (await hsm.wrap(transport, kwp, key)).equals(envelope.blob)
+        const { valueLength } = await hsm.attributes(key, ['valueLength'])
+        const bytes = exact ? valueLength || envelope.blob.length - 8 : undefined
+        if (bytes !== sizeBytes) throw wrongSize(type, bytes)
+        return outside(await kek.wrap(key), undefined)
+      })
+    }),
+  reside: stays,
+})
+
+/** The reference's text; without a number where the token does not show it. */
+export const wrongSize = (type: string, bytes?: number): Error =>
+  badRequest(`invalid key size${bytes === undefined ? '' : ` ${bytes} bytes`} for key type ${type}`)
+
+async function unwrapped(call: () => Handle | Promise<Handle>): Promise<Handle> {
+  try {
+    return await call()
+  } catch (error) {
+    throw error instanceof HsmRefusal ? badEnvelope(error) : error
+  }
+}
+
+async function lend<T>(hsm: Hsm, key: Handle, use: (key: Handle) => T | Promise<T>): Promise<T> {
+  try {
+    return await use(key)
+  } finally {
+    await hsm.destroy(key)
+  }
+}

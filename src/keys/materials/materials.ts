@@ -1,0 +1,254 @@
+import { KeyObject, randomUUID } from 'node:crypto'
+import type { Clock } from '../../clock.ts'
+import { badRequest, unavailable } from '../../errors.ts'
+import type { Hsm } from '../../hsm/hsm.ts'
+import type { MaybePromise } from '../../route.ts'
+import type { CoherentCache } from '../../store/coherence/cache.ts'
+import type { Database } from '../../store/database.ts'
+import type { Reader, Transaction } from '../../store/reader.ts'
+import type { New } from '../../store/table.ts'
+import { type Algorithm, algorithms } from '../algorithms.ts'
+import type { Kek, Keks } from '../kek/keks.ts'
+import { needsExactLength, unwrapsExactly } from '../making/exact.ts'
+import { type Made, makePair, makeSecret, makeSeed, seen, sizeOf } from '../making/making.ts'
+import type { Newcomer } from '../making/newcomer.ts'
+import { type Circumstances, place } from '../making/residence.ts'
+import type { Residents } from '../making/residents.ts'
+import { Material } from '../material.ts'
+import { encodePublicKey } from '../publickey.ts'
+import { keksTable, type MaterialRow, materialsTable, type Part, type Residence, usageTable } from '../tables.ts'
+import type { Approval } from '../use/approval.ts'
+
+/** What to make. */
+export interface Specification {
+  /** A type of the algorithm table. */
+  readonly algorithm: string
+  /** HMAC secrets only; absent or 0 is the default. */
+  readonly sizeBytes?: number | undefined
+  readonly exportable: boolean
+  readonly part: Part
+  /** Whether the key is a root, of which keys are derived (extracting.ts makes the part for that). */
+  readonly derived?: boolean | undefined
+  /** The key, where it was made elsewhere, or the public half of one that is not here; absent: the token makes one. */
+  readonly given?: Newcomer | KeyObject | undefined
+  /** Accessor of the token that asked. */
+  readonly createdBy: string
+}
+
+/** Everything of a row but whose it is: a key that was made and is not stored yet. */
+export interface Draft {
+  readonly fields: Omit<New<typeof materialsTable>, 'owner' | 'version'>
+  /** Keys that stay in the token: the row that says a token object was meant (residents.ts). */
+  readonly intent: string | undefined
+}
+
+/** Whose a material is. */
+export interface Owner {
+  /** Mount uuid, '' outside mounts. */
+  readonly mount: string
+  /** Uuid of the key. */
+  readonly key: string
+  readonly version: number
+}
+
+export interface MaterialsOptions {
+  readonly hsm: Hsm
+  readonly database: Database
+  readonly keks: Keks
+  readonly residents: Residents
+  readonly clock: Clock
+  readonly strict: boolean
+  readonly approval: Approval
+  readonly cacheLimit: number
+  /** A material is gone: its live object in the token may go too. */
+  forget(id: string): void
+}
+
+/** The sealed table of all key parts, and the only way to make one. */
+export class Materials {
+  readonly #options: MaterialsOptions
+  readonly #cache: CoherentCache<Material>
+
+  constructor(options: MaterialsOptions) {
+    this.#options = options
+    this.#cache = options.database.cache({
+      table: materialsTable.name,
+      limit: options.cacheLimit,
+      load: async (q, id) => {
+        const material = await this.read(q, id)
+        if (material === undefined) options.forget(id)
+        return material
+      },
+    })
+  }
+
+  /**
+   * Makes a key in the token, before any transaction: slow, and nothing stays in the token (or an intent row says so).
+   * @throws ApiError 400 naming the rule or the missing mechanism
+   */
+  async prepare(specification: Specification): Promise<Draft> {
+    const { hsm, clock, strict, approval } = this.#options
+    const { exportable, part, derived, given, createdBy } = specification
+    const algorithm = algorithms.get(specification.algorithm)
+    if (algorithm === undefined) throw badRequest(`unknown key type ${specification.algorithm}`)
+    approval.checkNew(algorithm)
+    const sizeBytes = sizeOf(algorithm, specification.sizeBytes)
+    const exact = !needsExactLength(sizeBytes) || (await unwrapsExactly(hsm))
+    const id = randomUUID()
+    const { residence, kek, made, intent } =
+      given instanceof KeyObject
+        ? publicOnly(given)
+        : await this.#make(algorithm, { exportable, strict, exact, derived, capabilities: hsm.capabilities }, id, {
+            sizeBytes,
+            given,
+          })
+    const { spki = null, fingerprint = null } = made.publicKey ? encodePublicKey(made.publicKey) : {}
+    return {
+      intent: intent?.id,
+      fields: {
+        id,
+        part,
+        algorithm: algorithm.name,
+        sizeBytes,
+        residence,
+        kek: kek?.row.id ?? null,
+        mechanism: kek ? hsm.capabilities.kwp : null,
+        blob: made.blob ?? null,
+        ckaId: intent?.ckaId ?? null,
+        publicKey: spki,
+        fingerprint,
+        exportable,
+        ...made.history,
+        origin: given === undefined ? 'generated' : given instanceof KeyObject ? 'imported' : given.origin,
+        createdAt: clock.wall(),
+        createdBy,
+        state: 'active',
+      },
+    }
+  }
+
+  async #make(
+    algorithm: Algorithm,
+    circumstances: Circumstances,
+    id: string,
+    { sizeBytes, given }: { sizeBytes: number; given: Newcomer | undefined },
+  ): Promise<Placed> {
+    const { hsm, keks, residents } = this.#options
+    const { residence, kek: purpose } = place(algorithm, circumstances)
+    if (purpose === undefined) return { residence, kek: undefined, ...(await residents.make(algorithm, id, given)) }
+    const kek = await keks.active(purpose)
+    const made = given ? await given.wrap(hsm, kek, residence) : await make(hsm, algorithm, residence, sizeBytes, kek)
+    return { residence, kek, made, intent: undefined }
+  }
+
+  /**
+   * Stores a draft, inside the transaction that stores the key it belongs to.
+   * @throws ApiError 503 when the draft's KEK was destroyed meanwhile: prepare anew
+   */
+  async insert(tx: Transaction, draft: Draft, owner: Owner): Promise<MaterialRow> {
+    const { database, residents } = this.#options
+    const { fields, intent } = draft
+    if (fields.kek != null) {
+      const kek = await database.table(keksTable).get(tx, fields.kek)
+      if (kek?.state !== 'active' && kek?.state !== 'retiring')
+        throw unavailable('the key was made under a KEK that is gone')
+    }
+    if (intent !== undefined) await residents.settle(tx, intent)
+    const { mount, key, version } = owner
+    const row = await database.table(materialsTable).insert(tx, { ...fields, owner: key, version, mount })
+    if (algorithms.get(row.algorithm)?.kind === 'aead') {
+      await database.table(usageTable).insert(tx, { material: row.id, used: 0 })
+    }
+    return row
+  }
+
+  /** Takes back what was made and not stored, where it lies in the token; what was stored stays. Never rejects. */
+  async abandon({ intent }: Draft): Promise<void> {
+    if (intent !== undefined) await this.#options.residents.abandon(intent)
+  }
+
+  /**
+   * Removes what a key has in this table: all of it, one version or one part of it, or every version below a floor. Blobs go
+   * with their rows; token objects are destroyed by the next sweep.
+   * @returns ids that are gone
+   */
+  async removeOwned(
+    tx: Transaction,
+    owner: { key: string; version?: number; below?: number; part?: Part },
+  ): Promise<readonly string[]> {
+    const { database, residents } = this.#options
+    const materials = database.table(materialsTable)
+    const where = owner.version === undefined ? { owner: owner.key } : { owner: owner.key, version: owner.version }
+    const gone: string[] = []
+    for (let after: string | undefined; ; ) {
+      const page = await materials.list(tx, where, { by: 'id', limit: 200, ...(after === undefined ? {} : { after }) })
+      after = page.at(-1)?.id
+      for (const row of page) {
+        if (owner.below !== undefined && row.version >= owner.below) continue
+        if (owner.part !== undefined && row.part !== owner.part) continue
+        await materials.remove(tx, row)
+        await database.table(usageTable).removeWhere(tx, { material: row.id })
+        // A managed key is a token object too, and not ours to destroy: its row has no CKA_ID.
+        if (row.residence === 'token' && row.ckaId !== null) await residents.condemn(tx, row)
+        tx.touch(materialsTable.name, row.id)
+        // If the transaction fails after all, the next use loads it again.
+        this.#options.forget(row.id)
+        gone.push(row.id)
+      }
+      if (page.length < 200) return gone
+    }
+  }
+
+  /** The material if the cache may give it at this moment. */
+  peek(id: string): Material | undefined {
+    return this.#cache.peek(id)
+  }
+
+  /** The material; synchronous from the cache. @throws Error when there is none: whoever names it is damaged */
+  fetch(id: string): MaybePromise<Material> {
+    const material = this.#cache.get(id)
+    return material instanceof Promise ? material.then((value) => expect(value, id)) : expect(material, id)
+  }
+
+  /** One material as the database has it now, verified. */
+  async read(q: Reader, id: string): Promise<Material | undefined> {
+    const row = await this.#options.database.table(materialsTable).get(q, id)
+    return row && new Material(row)
+  }
+
+  /** One part of each of a key's versions in their order, verified; the cursor is a version. For key read and export. */
+  list(
+    q: Reader,
+    where: { key: string; part: Part },
+    page: { after?: number; limit: number; descending?: boolean },
+  ): Promise<MaterialRow[]> {
+    const { key: owner, part } = where
+    return this.#options.database.table(materialsTable).list(q, { owner, part }, { by: 'version', ...page })
+  }
+}
+
+function expect(material: Material | undefined, id: string): Material {
+  if (material === undefined) throw new Error(`there is no material ${id}`)
+  return material
+}
+
+/** A key that was made, and where it is. */
+interface Placed {
+  readonly residence: Residence
+  readonly kek: Kek | undefined
+  readonly made: Made
+  readonly intent: { readonly id: string; readonly ckaId: Buffer } | undefined
+}
+
+const publicOnly = (publicKey: KeyObject): Placed => ({
+  residence: 'public',
+  kek: undefined,
+  made: { blob: undefined, publicKey, history: seen },
+  intent: undefined,
+})
+
+function make(hsm: Hsm, algorithm: Algorithm, residence: Residence, sizeBytes: number, kek: Kek): Promise<Made> {
+  if (algorithm.kind === 'aead' || algorithm.kind === 'hmac') return makeSecret(hsm, algorithm, sizeBytes, kek)
+  if (algorithm.kind === 'ed25519' && residence === 'enveloped') return makeSeed(hsm, algorithm, kek)
+  return makePair(hsm, algorithm, kek)
+}

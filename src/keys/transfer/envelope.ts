@@ -1,0 +1,44 @@
+import { randomBytes } from 'node:crypto'
+import type { Hash } from '../../crypto/hashes.ts'
+import { decodeOaepOr } from '../../crypto/oaep.ts'
+import { CKM } from '../../hsm/constants.ts'
+import type { Hsm } from '../../hsm/hsm.ts'
+import type { Handles } from '../live/handles.ts'
+import { transportBytes } from '../making/transport.ts'
+import type { Material } from '../material.ts'
+
+/** A wrapped key on its way in: its blob (AES-KWP), and the transport key it is under. */
+export interface Envelope {
+  readonly transport: Buffer
+  readonly blob: Buffer
+}
+
+/**
+ * Opens what CKM_RSA_AES_KEY_WRAP makes (PKCS#11 v3.1, 6.1.20): RSA-OAEP of an AES-256 key, and the key wrapped by that. The token
+ * does the RSA, the host undoes the padding in constant time. A wrong padding is no failure here: it gives a random transport key, so
+ * that whoever tries ciphertexts hears of nothing but of the last step (Manger 2001).
+ * @param wrappingKey of RSA @param ciphertext longer than its modulus
+ * @returns what the caller wipes
+ * @throws ApiError 400 naming the mechanism that the token lacks
+ */
+export async function openEnvelope(
+  { hsm, handles }: { hsm: Hsm; handles: Handles },
+  wrappingKey: Material,
+  hash: Hash,
+  ciphertext: Buffer,
+): Promise<Envelope> {
+  hsm.capabilities.require('rsa-raw')
+  const modulus = Buffer.from(wrappingKey.publicKey.export({ format: 'jwk' }).n ?? '', 'base64url')
+  const head = ciphertext.subarray(0, modulus.length)
+  const block = Buffer.alloc(modulus.length)
+  // No number that this key could have made, as anybody can see; tokens refuse it each in its own way.
+  if (Buffer.compare(head, modulus) < 0) {
+    const raw = await handles.use(wrappingKey, (key) => hsm.decrypt(key, { type: CKM.RSA_X_509 }, head))
+    // Some tokens leave out zeros at the front.
+    block.set(raw, block.length - raw.length)
+    raw.fill(0)
+  }
+  const transport = decodeOaepOr(block, hash, randomBytes(transportBytes))
+  block.fill(0)
+  return { transport, blob: ciphertext.subarray(modulus.length) }
+}

@@ -1,0 +1,98 @@
+import { randomBytes } from 'node:crypto'
+import { readFirst } from '../../crypto/der.ts'
+import { wiping } from '../../crypto/wiping.ts'
+import type { Hsm } from '../../hsm/hsm.ts'
+import { type Blobs, blobTemplate } from '../live/blobs.ts'
+import { ed25519Pair, type Pair, parsePair, wipePair, writePkcs8 } from '../making/pair.ts'
+import { transportBytes, unwrapOnHost, withTransport, wrapOnHost } from '../making/transport.ts'
+import type { Material } from '../material.ts'
+
+/** A key in clear, lent for one use. */
+export type Opened =
+  | { readonly kind: 'secret'; readonly secret: Buffer }
+  | { readonly kind: 'pair'; readonly pair: Pair }
+
+/**
+ * Keys on their way out: for export, plaintext backup and byok-export. Only what is under the export KEK goes: whether a key may
+ * leave is a property of its blob.
+ */
+export class KeyExport {
+  readonly #hsm: Hsm
+  readonly #blobs: Blobs
+
+  constructor({ hsm, blobs }: { hsm: Hsm; blobs: Blobs }) {
+    this.#hsm = hsm
+    this.#blobs = blobs
+  }
+
+  /** Opens a key for one use and wipes it. @throws Error for a key that may not leave, which the caller has checked before */
+  async open<T>(material: Material, use: (key: Opened) => T | Promise<T>): Promise<T> {
+    const { algorithm } = material
+    await this.#checkLeaves(material)
+    if (algorithm.kind === 'aead' || algorithm.kind === 'hmac') {
+      return this.#blobs.open(material, (secret) => use({ kind: 'secret', secret }))
+    }
+    const lend = async (pair: Pair): Promise<T> => {
+      try {
+        return await use({ kind: 'pair', pair })
+      } finally {
+        wipePair(pair)
+      }
+    }
+    if (algorithm.kind === 'ed25519' && material.row.residence === 'enveloped') {
+      return this.#blobs.open(material, (seed) => lend(ed25519Pair(algorithm, Buffer.from(seed))))
+    }
+    const transport = randomBytes(transportBytes)
+    try {
+      // Some tokens fill keys up with zeros before they wrap them.
+      const pkcs8 = unwrapOnHost(transport, await this.#wrapInToken(material, transport))
+      if (pkcs8 === undefined) throw new Error(`the token does not wrap ${algorithm.name} keys as RFC 5649 says`)
+      try {
+        return await lend(parsePair(algorithm, readFirst(pkcs8)))
+      } finally {
+        pkcs8.fill(0)
+      }
+    } finally {
+      transport.fill(0)
+    }
+  }
+
+  /**
+   * The key wrapped under an AES-256 key (RFC 5649): raw, or as PKCS#8. What the token can wrap at its exact length never is in
+   * memory.
+   */
+  async wrapUnder(material: Material, transport: Buffer): Promise<Buffer> {
+    await this.#checkLeaves(material)
+    if (
+      material.row.residence === 'wrapped' &&
+      material.row.sizeBytes % 8 === 0 &&
+      material.algorithm.kind === 'aead'
+    ) {
+      return this.#wrapInToken(material, transport)
+    }
+    return this.open(material, (key) => {
+      if (key.kind === 'secret') return wrapOnHost(transport, key.secret)
+      const pkcs8 = writePkcs8(key.pair)
+      return wiping(pkcs8, () => wrapOnHost(transport, pkcs8))
+    })
+  }
+
+  #wrapInToken(material: Material, transport: Buffer): Promise<Buffer> {
+    const template = { ...blobTemplate(material), extractable: true, usages: [] }
+    return this.#blobs.under(material, async (kek, blob) => {
+      const key = await kek.unwrap(blob, template)
+      try {
+        return await withTransport(this.#hsm, transport, async (handle) =>
+          this.#hsm.wrap(handle, this.#hsm.capabilities.kwp, key),
+        )
+      } finally {
+        await this.#hsm.destroy(key)
+      }
+    })
+  }
+
+  async #checkLeaves(material: Material): Promise<void> {
+    const { purpose } = await this.#blobs.under(material, (kek) => kek.row)
+    if (purpose !== 'export') throw new Error(`material ${material.id} is under the ${purpose} KEK and never leaves`)
+  }
+}

@@ -1,0 +1,155 @@
+import type { KeyObject } from 'node:crypto'
+import type { Hash } from '../../crypto/hashes.ts'
+import { badRequest } from '../../errors.ts'
+import type { Hsm } from '../../hsm/hsm.ts'
+import type { Database } from '../../store/database.ts'
+import { DuplicateRow } from '../../store/faults.ts'
+import { type Algorithm, algorithmOf } from '../algorithms.ts'
+import type { Handles } from '../live/handles.ts'
+import {
+  badEnvelope,
+  type Newcomer,
+  pairNewcomer,
+  sealedNewcomer,
+  secretNewcomer,
+  wrongSize,
+} from '../making/newcomer.ts'
+import { readPair, wipePair } from '../making/pair.ts'
+import { unwrapOnHost } from '../making/transport.ts'
+import type { Material } from '../material.ts'
+import type { Draft, Materials, Specification } from '../materials/materials.ts'
+import { readSpki } from '../publickey.ts'
+import { openEnvelope } from './envelope.ts'
+
+const wrappingType = 'rsa-4096'
+/** Of the modulus, and so of the first part of every ciphertext. */
+export const wrappingBytes = 512
+
+/** A key in clear: a secret, a private key in PKCS#8, or the SPKI of one that is not here. */
+export interface KeyBytes {
+  readonly kind: 'secret' | 'pair' | 'public'
+  readonly bytes: Buffer
+}
+
+/** What the key is to be; where it comes from is said beside it. */
+type Wanted = Omit<Specification, 'given' | 'sizeBytes'>
+
+export interface ImportingOptions {
+  readonly hsm: Hsm
+  readonly database: Database
+  readonly handles: Handles
+  readonly materials: Materials
+}
+
+/** Keys that come in encrypted to a mount's wrapping key. */
+export class KeyImport {
+  readonly #options: ImportingOptions
+  readonly #making = new Map<string, Promise<Material>>()
+
+  constructor(options: ImportingOptions) {
+    this.#options = options
+  }
+
+  /** The mount's wrapping key, made in the token when it is first asked for. @param mount uuid */
+  async wrappingKey(mount: string, createdBy: string): Promise<Material> {
+    const found = await this.#find(mount)
+    if (found !== undefined) return found
+    // Making one takes the token a second: whoever asks meanwhile waits for the same.
+    const making = this.#making.get(mount) ?? this.#make(mount, createdBy).finally(() => this.#making.delete(mount))
+    this.#making.set(mount, making)
+    return making
+  }
+
+  /**
+   * A key out of its ciphertext. Secrets that the token can hold go from the ciphertext into it; private keys and HMAC secrets are in
+   * memory for a moment, to be checked and filled up, which no token does.
+   * @param ciphertext longer than `wrappingBytes`
+   * @returns the draft, and the true size of an HMAC key in bytes
+   * @throws ApiError 400 with one text for whatever is wrong with the ciphertext; for a key that is not of its type
+   */
+  async prepare(
+    wanted: Wanted,
+    { mount, hash, ciphertext }: { mount: string; hash: Hash; ciphertext: Buffer },
+  ): Promise<Draft> {
+    const { handles, hsm } = this.#options
+    const wrappingKey = await this.wrappingKey(mount, wanted.createdBy)
+    const envelope = await openEnvelope({ hsm, handles }, wrappingKey, hash, ciphertext)
+    const algorithm = algorithmOf(wanted.algorithm)
+    try {
+      if (algorithm.kind === 'aead') {
+        const given = sealedNewcomer(envelope, algorithm.name, algorithm.secretBytes)
+        return await this.#options.materials.prepare({ ...wanted, given })
+      }
+      const key = unwrapOnHost(envelope.transport, envelope.blob)
+      if (key === undefined) throw badEnvelope()
+      try {
+        return await this.#bring(wanted, 'imported', algorithm, key)
+      } finally {
+        key.fill(0)
+      }
+    } finally {
+      envelope.transport.fill(0)
+    }
+  }
+
+  /** A key of which only the public half is here. */
+  preparePublic(wanted: Wanted, publicKey: KeyObject): Promise<Draft> {
+    return this.#options.materials.prepare({ ...wanted, given: publicKey })
+  }
+
+  /** The mount is gone. @param mount uuid */
+  async removeWrappingKey(mount: string): Promise<void> {
+    const { database, materials } = this.#options
+    await database.transaction(async (tx) => void (await materials.removeOwned(tx, { key: mount })))
+  }
+
+  /** A key that a backup holds. @throws ApiError 400 for one that is not of its type */
+  async restore(wanted: Wanted, { kind, bytes }: KeyBytes): Promise<Draft> {
+    const algorithm = algorithmOf(wanted.algorithm)
+    const pair = algorithm.kind !== 'aead' && algorithm.kind !== 'hmac'
+    if (kind === 'public' && pair) return this.preparePublic(wanted, readSpki(algorithm, bytes))
+    if (kind !== (pair ? 'pair' : 'secret')) throw badRequest(`the backup has no key of type ${algorithm.name}`)
+    return this.#bring(wanted, 'restored', algorithm, bytes)
+  }
+
+  /** @param key raw bytes of a secret, PKCS#8 of a pair */
+  async #bring(wanted: Wanted, origin: Newcomer['origin'], algorithm: Algorithm, key: Buffer): Promise<Draft> {
+    const { materials } = this.#options
+    if (algorithm.kind === 'aead' || algorithm.kind === 'hmac') {
+      const [least, most] =
+        algorithm.kind === 'aead'
+          ? [algorithm.secretBytes, algorithm.secretBytes]
+          : [algorithm.minimumBytes, algorithm.maximumBytes]
+      if (key.length < least || key.length > most) throw wrongSize(algorithm.name, key.length)
+      const given = secretNewcomer(origin, key, algorithm.kind)
+      return materials.prepare({ ...wanted, sizeBytes: key.length, given })
+    }
+    const pair = await readPair(algorithm, key)
+    try {
+      return await materials.prepare({ ...wanted, given: pairNewcomer(origin, pair) })
+    } finally {
+      wipePair(pair)
+    }
+  }
+
+  async #find(mount: string): Promise<Material | undefined> {
+    const { database, materials } = this.#options
+    const [row] = await database.read((q) => materials.list(q, { key: mount, part: 'wrapping' }, { limit: 1 }))
+    return row && materials.fetch(row.id)
+  }
+
+  async #make(mount: string, createdBy: string): Promise<Material> {
+    const { database, materials } = this.#options
+    const draft = await materials.prepare({ algorithm: wrappingType, exportable: false, part: 'wrapping', createdBy })
+    try {
+      const row = await database.transaction((tx) => materials.insert(tx, draft, { mount, key: mount, version: 1 }))
+      return await materials.fetch(row.id)
+    } catch (error) {
+      if (!(error instanceof DuplicateRow)) throw error
+      // Another process was faster.
+      const found = await this.#find(mount)
+      if (found === undefined) throw error
+      return found
+    }
+  }
+}

@@ -1,0 +1,31 @@
+import type { Hash } from '../../crypto/hashes.ts'
+import { badRequest } from '../../errors.ts'
+import type { Algorithm } from '../algorithms.ts'
+
+/**
+ * FIPS mode: of what FIPS 140 does not approve, nothing new is made and SHA-1 signs nothing; what there is already may still be
+ * used, with a warning.
+ */
+export class Approval {
+  readonly #fips: boolean
+
+  constructor(fips: boolean) {
+    this.#fips = fips
+  }
+
+  /** For whoever makes, imports or restores a key. @throws ApiError 400 for a type that is not approved */
+  checkNew({ name, fips }: Algorithm): void {
+    if (this.#fips && !fips) throw badRequest(`FIPS mode: ${name} keys are not approved`)
+  }
+
+  /** @throws ApiError 400 for SHA-1 */
+  checkSigning(hash: Hash | undefined): void {
+    if (this.#fips && hash?.family === 'sha1') throw badRequest('FIPS mode: sha1 signatures are not approved')
+  }
+
+  /** Warns of each that is used although it is not approved; undefined is none. */
+  warn(warn: (text: string) => void, ...used: readonly (Algorithm | Hash | undefined)[]): void {
+    if (!this.#fips) return
+    for (const one of used) if (one?.fips === false) warn(`FIPS mode: ${one.name} is not approved`)
+  }
+}

@@ -1,0 +1,34 @@
+import { type Hash, hashOf } from '../../crypto/hashes.ts'
+import { CKM } from '../../hsm/constants.ts'
+
+/** What a token calls a hash: PKCS#11 numbers (v3.0, sections 2.1.10 and 2.21 to 2.26). */
+export interface HashMechanisms {
+  /** HMAC with this hash. */
+  readonly hmac: { readonly type: number }
+  /** Parameters of CKM_RSA_PKCS_PSS: a CKM and a CKG number. */
+  readonly hash: number
+  readonly mgf: number
+}
+
+const rows = [
+  ['sha1', CKM.SHA_1_HMAC, CKM.SHA_1, 1],
+  ['sha2-224', CKM.SHA224_HMAC, CKM.SHA224, 5],
+  ['sha2-256', CKM.SHA256_HMAC, CKM.SHA256, 2],
+  ['sha2-384', CKM.SHA384_HMAC, CKM.SHA384, 3],
+  ['sha2-512', CKM.SHA512_HMAC, CKM.SHA512, 4],
+  ['sha3-224', CKM.SHA3_224_HMAC, CKM.SHA3_224, 6],
+  ['sha3-256', CKM.SHA3_256_HMAC, CKM.SHA3_256, 7],
+  ['sha3-384', CKM.SHA3_384_HMAC, CKM.SHA3_384, 8],
+  ['sha3-512', CKM.SHA3_512_HMAC, CKM.SHA3_512, 9],
+] as const
+
+const mechanisms: ReadonlyMap<Hash, HashMechanisms> = new Map(
+  rows.map(([hash, hmac, mechanism, mgf]) => [hashOf(hash), { hmac: { type: hmac }, hash: mechanism, mgf }]),
+)
+
+/** Every hash of crypto/hashes has its numbers here. */
+export function mechanismsOf(hash: Hash): HashMechanisms {
+  const found = mechanisms.get(hash)
+  if (found === undefined) throw new Error(`no mechanisms of hash ${hash.name}`)
+  return found
+}

@@ -1,0 +1,143 @@
+import { LRUCache } from 'lru-cache'
+import { unavailable } from '../../errors.ts'
+import type { Counter } from '../../metrics.ts'
+import type { MaybePromise } from '../../route.ts'
+import { Session } from '../pool/session.ts'
+import type { Transactions } from '../pool/transactions.ts'
+import type { Reader } from '../reader.ts'
+import { bucketOf } from './buckets.ts'
+import type { Coherence } from './coherence.ts'
+
+export interface CacheOptions<V> {
+  /** With the key it names the bucket: what writers `touch`. */
+  readonly table: string
+  /** Entries at most; the least recently used one goes. */
+  readonly limit: number
+  /** Reads one thing from one consistent snapshot. Absence (undefined) is never cached. */
+  load(q: Reader, id: string): Promise<V | undefined>
+  /** Called for every value that was cached and is no longer. */
+  onEvict?(value: V): void
+}
+
+/** A cache that never gives what an acknowledged write has replaced (docs/coherence.md). */
+export interface CoherentCache<V> {
+  /** The value if it may be used at this very moment; the caller uses it before its next await. */
+  peek(id: string): V | undefined
+  /** As peek, else read anew. ApiError 503 when the database cannot be asked. */
+  get(id: string): MaybePromise<V | undefined>
+  clear(): void
+  /** Empties it; from now on it holds at most so many entries. */
+  resize(limit: number): void
+  readonly size: number
+}
+
+/** A value with v of its bucket as it was in the snapshot that gave the value. */
+interface Entry<V> {
+  readonly value: V
+  readonly bucket: number
+  readonly stamp: number
+}
+
+/** Fills are repeated while writes to the same bucket overtake them. */
+const fillAttempts = 20
+
+/** What all caches of a database share. */
+export interface CacheGround {
+  readonly coherence: Coherence
+  readonly transactions: Transactions
+  readonly hits: Counter
+  readonly misses: Counter
+}
+
+export class StampedCache<V> implements CoherentCache<V> {
+  readonly #options: CacheOptions<V>
+  readonly #ground: CacheGround
+  #entries: LRUCache<string, Entry<V>>
+  readonly #fills = new Map<string, Promise<Entry<V> | undefined>>()
+  #generation = 0
+
+  constructor(options: CacheOptions<V>, ground: CacheGround) {
+    this.#options = options
+    this.#ground = ground
+    this.#entries = this.#room(options.limit)
+  }
+
+  #room(max: number): LRUCache<string, Entry<V>> {
+    const { onEvict } = this.#options
+    return new LRUCache({ max, ...(onEvict ? { dispose: ({ value }) => onEvict(value) } : {}) })
+  }
+
+  get size(): number {
+    return this.#entries.size
+  }
+
+  peek(id: string): V | undefined {
+    const entry = this.#entries.get(id)
+    if (entry === undefined) return undefined
+    const { known } = this.#ground.coherence
+    if (!known.covers(entry.bucket, entry.stamp)) {
+      this.#entries.delete(id)
+      return undefined
+    }
+    if (!known.fresh()) return undefined
+    this.#ground.hits.value++
+    return entry.value
+  }
+
+  get(id: string): MaybePromise<V | undefined> {
+    return this.peek(id) ?? this.#find(id)
+  }
+
+  clear(): void {
+    this.#generation++
+    this.#entries.clear()
+  }
+
+  resize(limit: number): void {
+    this.clear()
+    this.#entries = this.#room(limit)
+  }
+
+  async #find(id: string): Promise<V | undefined> {
+    this.#ground.misses.value++
+    if (!this.#ground.coherence.running) return this.#ground.transactions.snapshot((q) => this.#options.load(q, id))
+    for (let attempt = 0; attempt < fillAttempts; attempt++) {
+      await this.#ground.coherence.refresh()
+      const held = this.peek(id)
+      if (held !== undefined) return held
+      const joined = this.#fills.get(id)
+      const entry = await (joined ?? this.#fill(id))
+      // What another caller's read did not find may have been created, and answered for, after that read.
+      if (entry === undefined && (joined === undefined || attempt > 0)) return undefined
+      if (entry !== undefined && this.#usable(entry)) return entry.value
+    }
+    throw unavailable('this is being changed too often to be read')
+  }
+
+  #usable({ bucket, stamp }: Entry<V>): boolean {
+    const { known } = this.#ground.coherence
+    return known.covers(bucket, stamp) && known.fresh()
+  }
+
+  #fill(id: string): Promise<Entry<V> | undefined> {
+    const fill = this.#read(id).finally(() => this.#fills.delete(id))
+    this.#fills.set(id, fill)
+    return fill
+  }
+
+  /** The value and v of its bucket from one snapshot, put into the cache unless a writer has overtaken it. */
+  async #read(id: string): Promise<Entry<V> | undefined> {
+    const bucket = bucketOf(this.#options.table, id)
+    const generation = this.#generation
+    const entry = await this.#ground.transactions.snapshot(async (q) => {
+      const [row] = await Session.of(q).rows('SELECT v FROM versions WHERE bucket = ?', [bucket])
+      const stamp = Number(row?.[0])
+      const value = await this.#options.load(q, id)
+      return value === undefined ? undefined : { value, bucket, stamp }
+    })
+    if (generation !== this.#generation) return this.#read(id)
+    if (entry === undefined) this.#entries.delete(id)
+    else this.#entries.set(id, entry)
+    return entry
+  }
+}

@@ -1,0 +1,67 @@
+import { randomBytes } from 'node:crypto'
+import type { Clock } from '../../clock.ts'
+import { ApiError } from '../../errors.ts'
+import { isDuplicate, UnknownOutcome } from '../faults.ts'
+import type { Pool } from './pool.ts'
+import { persist } from './retry.ts'
+import type { WriteSession } from './session.ts'
+
+/** Longer than wait_timeout: a silent connection that still holds its transaction is closed by the server meanwhile. */
+const resolveMilliseconds = 20_000
+
+/** Seconds by the database's clock after which nobody asks about a transaction any more. */
+const keptSeconds = 3600
+const purgedAtOnce = 5000
+
+/**
+ * Says whether a transaction whose COMMIT got no answer was committed. Each writes a random id as its last row. The
+ * question is asked by inserting the same id: when that succeeds the old transaction can commit no more, wherever it
+ * may still be alive, because one of two equal keys loses (a lock on one server, certification in a cluster); when the
+ * id is taken, the row says by whom.
+ */
+export class Outcomes {
+  readonly #pool: Pool
+  readonly #clock: Clock
+
+  constructor(pool: Pool, clock: Clock) {
+    this.#pool = pool
+    this.#clock = clock
+  }
+
+  /** Writes the id into the transaction and returns it. */
+  async record(tx: WriteSession): Promise<Buffer> {
+    const id = randomBytes(16)
+    await tx.run('INSERT INTO outcomes (id, committed, at) VALUES (?, 1, UNIX_TIMESTAMP())', [id])
+    return id
+  }
+
+  /** Whether the transaction of `id` was committed; after `false` it never will be. Throws UnknownOutcome. */
+  async committed(id: Buffer): Promise<boolean> {
+    try {
+      return await persist(this.#clock, resolveMilliseconds, () => this.#claim(id))
+    } catch (error) {
+      throw error instanceof ApiError ? new UnknownOutcome(error) : error
+    }
+  }
+
+  async #claim(id: Buffer): Promise<boolean> {
+    return this.#pool.use(async (connection) => {
+      try {
+        await connection.run('INSERT INTO outcomes (id, committed, at) VALUES (?, 0, UNIX_TIMESTAMP())', [id])
+        return false
+      } catch (error) {
+        if (!isDuplicate(error)) throw error
+      }
+      const [row] = await connection.rows('SELECT committed FROM outcomes WHERE id = ?', [id])
+      return row?.[0] === 1
+    })
+  }
+
+  /** Removes a portion of the ids that are old. */
+  async purge(): Promise<void> {
+    const sql = `DELETE FROM outcomes WHERE at < UNIX_TIMESTAMP() - ${keptSeconds} LIMIT ${purgedAtOnce}`
+    await this.#pool.use(async (connection) => {
+      while ((await connection.run(sql)) === purgedAtOnce);
+    })
+  }
+}

@@ -1,0 +1,25 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Clock } from '../../clock.ts'
+import { busy, DuplicateRow, isPassing } from '../faults.ts'
+
+const longestPauseMilliseconds = 500
+
+/**
+ * Repeats `attempt` while it fails in a passing way, with growing jitter, until the deadline; then ApiError 503.
+ * A DuplicateRow is repeated once: the second run reads the row that was in the way.
+ */
+export async function persist<T>(clock: Clock, deadlineMilliseconds: number, attempt: () => Promise<T>): Promise<T> {
+  const end = clock.monotonic() + deadlineMilliseconds
+  let duplicate = false
+  for (let pauseMilliseconds = 5; ; pauseMilliseconds = Math.min(2 * pauseMilliseconds, longestPauseMilliseconds)) {
+    try {
+      return await attempt()
+    } catch (error) {
+      const first: boolean = error instanceof DuplicateRow && !duplicate
+      if (!first && !isPassing(error)) throw error
+      duplicate ||= first
+      if (clock.monotonic() >= end) throw busy(error)
+    }
+    await delay(Math.random() * pauseMilliseconds)
+  }
+}

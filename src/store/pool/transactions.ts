@@ -1,0 +1,100 @@
+import type { Clock } from '../../clock.ts'
+import { Conflict, isRefusedCommit } from '../faults.ts'
+import type { Reader, Transaction } from '../reader.ts'
+import type { Connection } from './connection.ts'
+import type { Outcomes } from './outcomes.ts'
+import type { Pool } from './pool.ts'
+import { persist } from './retry.ts'
+import { Session, WriteSession } from './session.ts'
+
+const deadlineMilliseconds = 10_000
+
+/** Runs work on connections of the pool, whole again after a conflict or a lost connection, until a deadline. */
+export class Transactions {
+  readonly #pool: Pool
+  readonly #clock: Clock
+  readonly #outcomes: Outcomes
+
+  constructor(pool: Pool, clock: Clock, outcomes: Outcomes) {
+    this.#pool = pool
+    this.#clock = clock
+    this.#outcomes = outcomes
+  }
+
+  /** Single statements, each causal, each of its own moment. */
+  read<T>(work: (q: Reader) => Promise<T>): Promise<T> {
+    return persist(this.#clock, deadlineMilliseconds, () =>
+      this.#pool.use(async (connection) => {
+        const session = new Session(connection, false)
+        return work(session).finally(() => session.end())
+      }),
+    )
+  }
+
+  /** Statements that all see one moment. */
+  snapshot<T>(work: (q: Reader) => Promise<T>): Promise<T> {
+    return persist(this.#clock, deadlineMilliseconds, () =>
+      this.#pool.use(async (connection) => {
+        await connection.command('START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY')
+        const session = new Session(connection, true)
+        const result = await orRollBack(connection, () => work(session)).finally(() => session.end())
+        await connection.command('COMMIT')
+        return result
+      }),
+    )
+  }
+
+  /** Commits what `work` writes, once; answers its result and the buckets it touched. */
+  write<T>(
+    work: (tx: Transaction) => Promise<T>,
+    milliseconds = deadlineMilliseconds,
+  ): Promise<{ result: T; buckets: number[] }> {
+    return persist(this.#clock, milliseconds, async () => {
+      const written = await this.#pool.use((connection) => this.#attempt(connection, work))
+      if (written.doubt && !(await this.#outcomes.committed(written.doubt.id))) throw new Conflict()
+      return written
+    })
+  }
+
+  async #attempt<T>(connection: Connection, work: (tx: Transaction) => Promise<T>) {
+    await connection.command('START TRANSACTION')
+    const tx = new WriteSession(connection)
+    return orRollBack(connection, async () => {
+      const result = await work(tx)
+      const buckets = tx.buckets
+      await bump(tx, buckets)
+      const id = tx.wrote ? await this.#outcomes.record(tx) : undefined
+      const sure = await commit(connection)
+      return { result, buckets, doubt: id && !sure ? { id } : undefined }
+    }).finally(() => tx.end())
+  }
+}
+
+/** As the last lock of a transaction, and always in ascending order. */
+async function bump(tx: WriteSession, buckets: readonly number[]): Promise<void> {
+  if (buckets.length === 0) return
+  const places = buckets.map(() => '?').join(', ')
+  await tx.run(`UPDATE versions SET v = v + 1 WHERE bucket IN (${places}) ORDER BY bucket`, buckets)
+}
+
+/** Answers whether it is sure that the COMMIT took place; throws when it surely did not. */
+async function commit(connection: Connection): Promise<boolean> {
+  try {
+    await connection.command('COMMIT')
+    return true
+  } catch (error) {
+    if (isRefusedCommit(error)) throw error
+    connection.destroy()
+    return false
+  }
+}
+
+/** A connection goes back to the pool without an open transaction, or broken. */
+async function orRollBack<T>(connection: Connection, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!connection.broken) await connection.command('ROLLBACK').catch(() => connection.destroy())
+    throw error
+  }
+}

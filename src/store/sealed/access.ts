@@ -1,0 +1,54 @@
+import type { Reader, Transaction } from '../reader.ts'
+import type { Changes, New, Row, Table, Where } from '../table.ts'
+
+/** One page of a listing in the order of `by`, which is unique within `where`: rows beyond `after`, at most `limit`. */
+export interface Page<T extends Table> {
+  readonly by: keyof Row<T> & string
+  readonly after?: string | number
+  readonly limit: number
+  readonly descending?: boolean
+}
+
+/** The reads every table has. Rows of sealed tables are verified; a bad one throws DamagedRow. */
+export interface Reading<T extends Table> {
+  /** The one row that matches; more than one is a bug of the caller. */
+  find(q: Reader, where: Where<T>): Promise<Row<T> | undefined>
+  /** At most `limit` rows beyond the cursor. NULLs of `by` come first, and never after a cursor. */
+  list(q: Reader, where: Where<T>, page: Page<T>): Promise<Row<T>[]>
+  /** The number of rows; nothing is verified. */
+  count(q: Reader, where: Where<T>): Promise<number>
+}
+
+/** What every table takes. */
+interface Inserting<T extends Table> extends Reading<T> {
+  /**
+   * A taken unique key repeats the transaction once, so that it can read what is there; then DuplicateRow is thrown.
+   */
+  insert(tx: Transaction, row: New<T>): Promise<Row<T>>
+  insertMany(tx: Transaction, rows: readonly New<T>[]): Promise<Row<T>[]>
+  /** Removes unread what matches, at most `limit` rows; answers how many. */
+  removeWhere(tx: Transaction, where: Where<T>, options?: { limit?: number }): Promise<number>
+}
+
+/** The one way to a sealed table. */
+export interface SealedAccess<T extends Table> extends Inserting<T> {
+  get(q: Reader, id: string): Promise<Row<T> | undefined>
+  /**
+   * Compare-and-set on `rev` of a row that this transaction read or wrote; on a conflict the transaction is repeated.
+   */
+  update(tx: Transaction, row: Row<T>, changes: Changes<T>): Promise<Row<T>>
+  /** Compare-and-set on `rev`, as update. */
+  remove(tx: Transaction, row: Row<T>): Promise<void>
+}
+
+/** A table without MACs: counters and the like. */
+export interface PlainAccess<T extends Table> extends Inserting<T> {
+  /**
+   * Sets columns of every row that matches; answers how many matched (compare-and-set: name the old value in `where`).
+   */
+  change(tx: Transaction, where: Where<T>, changes: Changes<T>): Promise<number>
+  /** Adds to integer columns of every row that matches; answers how many matched. */
+  add(tx: Transaction, where: Where<T>, deltas: Changes<T>): Promise<number>
+}
+
+export type Access<T extends Table> = T['sealed'] extends true ? SealedAccess<T> : PlainAccess<T>

@@ -1,0 +1,86 @@
+import { createHash } from 'node:crypto'
+import type { Reader, Transaction } from '../reader.ts'
+import { column, defineTable, type Row } from '../table.ts'
+import type { Seal } from './seal.ts'
+import { sealedAccess } from './sealed.ts'
+
+/** A row that belongs to a set. */
+export interface Member {
+  readonly id: string
+  readonly rev: number
+}
+
+/**
+ * The sealed head of a set whose shrinking would widen rights: how many members, and which revisions of which rows.
+ * It is made with the set (`create`); its absence later is damage, never an empty set.
+ */
+export interface Head {
+  /** Begins the set, without members. */
+  create(tx: Transaction): Promise<void>
+  /**
+   * Throws DamagedRow unless the head lists exactly these members. `q` must be consistent and the one they were read
+   * from.
+   */
+  verify(q: Reader, members: readonly Member[]): Promise<void>
+  /**
+   * Writes the set's new state: all members, not the difference. Verify the old members in the same transaction first.
+   */
+  advance(tx: Transaction, members: readonly Member[]): Promise<void>
+  /** Ends the set. */
+  remove(tx: Transaction): Promise<void>
+}
+
+/** The table behind all heads; whoever anchors them lists it. */
+export const headsTable = defineTable(
+  'heads',
+  { set: column.text(), count: column.integer(), digest: column.bytes(), seq: column.integer() },
+  { sealed: true },
+)
+
+const lengthBytes = (text: string): Buffer => {
+  const bytes = Buffer.alloc(4)
+  bytes.writeUInt32BE(Buffer.byteLength(text))
+  return bytes
+}
+
+/** SHA-256 over the members in the order of their ids, each as length, id and eight bytes of rev. */
+function digestOf(members: readonly Member[]): Buffer {
+  const hash = createHash('sha256')
+  for (const { id, rev } of members.toSorted((a, b) => (a.id < b.id ? -1 : 1))) {
+    const revBytes = Buffer.alloc(8)
+    revBytes.writeBigUInt64BE(BigInt(rev))
+    hash.update(lengthBytes(id)).update(id).update(revBytes)
+  }
+  return hash.digest()
+}
+
+/** Heads of sets, by the set's name. */
+export function headOf(set: string, seal: Seal): Head {
+  const rows = sealedAccess(headsTable, seal)
+
+  async function current(q: Reader): Promise<Row<typeof headsTable>> {
+    return (await rows.find(q, { set })) ?? seal.refuse('heads', set, 'the head of the set is missing')
+  }
+
+  return {
+    async create(tx) {
+      await rows.insert(tx, { set, count: 0, digest: digestOf([]), seq: 0 })
+    },
+
+    async verify(q, members) {
+      if (!q.consistent) throw new TypeError('a head is verified in the snapshot or transaction that read its members')
+      const head = await current(q)
+      if (head.count === members.length && head.digest.equals(digestOf(members))) return
+      seal.refuse('heads', set, 'the set is not what its head lists: a row is missing, added or of another revision')
+    },
+
+    async advance(tx, members) {
+      const head = await current(tx)
+      await rows.update(tx, head, { count: members.length, digest: digestOf(members), seq: head.seq + 1 })
+    },
+
+    async remove(tx) {
+      await rows.remove(tx, await current(tx))
+    },
+  }
+}

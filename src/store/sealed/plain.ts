@@ -1,0 +1,50 @@
+import { WriteSession } from '../pool/session.ts'
+import type { Transaction } from '../reader.ts'
+import type { New, Row, Stored, Table } from '../table.ts'
+import type { PlainAccess } from './access.ts'
+import { inserted, only } from './inserted.ts'
+import { reading } from './reading.ts'
+import { removeWhere } from './sealed.ts'
+import { Shape } from './shape.ts'
+import { insertInto, portions, updateOf, whereClause } from './statements.ts'
+
+type Values = Readonly<Record<string, unknown>>
+
+/** Rows of a table without MACs. */
+export function plainAccess<T extends Table>(table: T): PlainAccess<T> {
+  const shape = new Shape(table)
+  const names = shape.fields.map(({ name }) => name)
+
+  async function insertMany(tx: Transaction, rows: readonly New<T>[]): Promise<Row<T>[]> {
+    const done: Row<T>[] = []
+    for (const portion of portions(rows)) {
+      const stored = portion.map((row) => shape.encode(row as Values))
+      const { sql, values } = insertInto(table.name, names, stored)
+      await inserted(table.name, WriteSession.of(tx).run(sql, values))
+      for (const values of stored) done.push(shape.decode(values) as Row<T>)
+    }
+    return done
+  }
+
+  function assign(tx: Transaction, where: Values, changes: Values, how: (name: string) => string): Promise<number> {
+    const fields = Object.keys(changes).map((property) => shape.field(property))
+    const stored = fields.map(({ property, column }): Stored => column.encode(changes[property]))
+    const clause = whereClause(shape, where)
+    const sql =
+      updateOf(
+        table.name,
+        fields.map(({ name }) => name),
+        how,
+      ) + clause.sql
+    return WriteSession.of(tx).run(sql, [...stored, ...clause.values])
+  }
+
+  return {
+    ...reading<T>(shape, [], (stored) => shape.decode(stored)),
+    insertMany,
+    insert: async (tx, row) => only(await insertMany(tx, [row])),
+    change: (tx, where, changes) => assign(tx, where, changes as Values, () => '?'),
+    add: (tx, where, deltas) => assign(tx, where, deltas as Values, (name) => `${name} + ?`),
+    removeWhere: (tx, where, options) => removeWhere(shape, tx, where, options?.limit),
+  }
+}

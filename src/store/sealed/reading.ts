@@ -1,0 +1,75 @@
+import { nextTurn } from '../../after.ts'
+import type { MaybePromise } from '../../route.ts'
+import { Session, WriteSession } from '../pool/session.ts'
+import type { Reader } from '../reader.ts'
+import type { Row, Stored, Table } from '../table.ts'
+import type { Reading } from './access.ts'
+import { quoted, type Shape } from './shape.ts'
+import { limitClause, selectFrom, whereClause } from './statements.ts'
+
+type Values = Readonly<Record<string, unknown>>
+
+/** Rows verified between two turns of the event loop, so that a listing of thousands starves nobody. */
+const rowsPerTurn = 128
+
+/**
+ * The reads of one table. `open` makes values of what the database gave, and throws when it must not be used; `more`
+ * are columns that only `open` sees.
+ */
+export function reading<T extends Table>(
+  shape: Shape,
+  more: readonly string[],
+  open: (stored: readonly Stored[]) => MaybePromise<Values>,
+): Reading<T> {
+  const select = selectFrom(shape.table, [...shape.fields.map(({ name }) => name), ...more])
+
+  /**
+   * Rows that do not answer the question are left out: binary collations still take 'a' and 'a ' as equal, and an
+   * edited collation may take more.
+   */
+  async function query(q: Reader, where: Values, sql: string, values: readonly Stored[]): Promise<Row<T>[]> {
+    const session = Session.of(q)
+    const rows: Row<T>[] = []
+    for (const [index, stored] of (await session.rows(sql, values)).entries()) {
+      if (index > 0 && index % rowsPerTurn === 0) await nextTurn()
+      const row = await open(stored)
+      if (!answers(row, where)) continue
+      if (session instanceof WriteSession) session.adopt(row)
+      rows.push(row as Row<T>)
+    }
+    return rows
+  }
+
+  return {
+    async find(q, where) {
+      const clause = whereClause(shape, where)
+      const rows = await query(q, where, select + clause.sql + limitClause(2), clause.values)
+      if (rows.length > 1)
+        throw new Error(`${shape.table}: more than one row answers to ${Object.keys(where).join(', ')}`)
+      return rows[0]
+    },
+
+    async list(q, where, { by, after, limit, descending = false }) {
+      const { name, column } = shape.field(by)
+      const beyond = after === undefined ? [] : [`${quoted(name)} ${descending ? '<' : '>'} ?`]
+      const clause = whereClause(shape, where, beyond)
+      const order = ` ORDER BY ${quoted(name)}${descending ? ' DESC' : ''}${limitClause(limit)}`
+      const cursor = after === undefined ? [] : [column.encode(after)]
+      return query(q, where, select + clause.sql + order, [...clause.values, ...cursor])
+    },
+
+    async count(q, where) {
+      const clause = whereClause(shape, where)
+      const sql = `SELECT COUNT(*) FROM ${quoted(shape.table)}${clause.sql}`
+      const [row] = await Session.of(q).rows(sql, clause.values)
+      return Number(row?.[0])
+    },
+  }
+}
+
+function answers(row: Values, where: Values): boolean {
+  return Object.entries(where).every(([property, asked]) => {
+    const found = row[property]
+    return Buffer.isBuffer(asked) ? Buffer.isBuffer(found) && asked.equals(found) : asked === found
+  })
+}

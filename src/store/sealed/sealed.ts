@@ -1,0 +1,79 @@
+import { randomUUID } from 'node:crypto'
+import { Conflict } from '../faults.ts'
+import { WriteSession } from '../pool/session.ts'
+import type { Transaction } from '../reader.ts'
+import type { New, Row, Sealed, Stored, Table, Where } from '../table.ts'
+import type { SealedAccess } from './access.ts'
+import { inserted, only } from './inserted.ts'
+import { reading } from './reading.ts'
+import { type Seal, sealNames } from './seal.ts'
+import { quoted, Shape } from './shape.ts'
+import { insertInto, limitClause, portions, updateOf, whereClause } from './statements.ts'
+
+type Values = Readonly<Record<string, unknown>>
+
+/** Rows of a sealed table: verified when read, sealed when written, compared when replaced. */
+export function sealedAccess<T extends Table>(table: T, seal: Seal): SealedAccess<T> {
+  const shape = new Shape(table)
+  const names = [...shape.fields.map(({ name }) => name), ...sealNames]
+  const reads = reading<T>(shape, sealNames, (stored) => seal.open(shape, stored))
+  const update = `${updateOf(table.name, names, () => '?')} WHERE id = ? AND rev = ?`
+
+  function fresh(row: New<T>): Values & Sealed {
+    return { id: randomUUID(), namespace: '', mount: '', ...(row as Values), rev: 1, epoch: seal.epoch }
+  }
+
+  async function insertMany(tx: Transaction, rows: readonly New<T>[]): Promise<Row<T>[]> {
+    const session = WriteSession.of(tx)
+    const done: Row<T>[] = []
+    for (const portion of portions(rows)) {
+      const whole = portion.map(fresh)
+      const stored: Stored[][] = []
+      for (const row of whole) stored.push(await seal.close(shape, shape.encode(row)))
+      const { sql, values } = insertInto(table.name, names, stored)
+      await inserted(table.name, session.run(sql, values))
+      for (const values of stored) done.push(session.adopt(shape.decode(values)) as Row<T>)
+    }
+    return done
+  }
+
+  /** The row's id and rev, when it was read or written in this transaction. */
+  function owned(session: WriteSession, row: Row<T>): Values & Sealed {
+    if (!session.owns(row as object)) throw new Error(`${table.name}: a row is changed in the transaction that read it`)
+    return row as unknown as Values & Sealed
+  }
+
+  return {
+    ...reads,
+    get: (q, id) => reads.find(q, { id } as unknown as Where<T>),
+
+    insert: async (tx, row) => only(await insertMany(tx, [row])),
+    insertMany,
+
+    async update(tx, row, changes) {
+      const session = WriteSession.of(tx)
+      const old = owned(session, row)
+      const next = { ...old, ...(changes as Values), id: old.id, rev: old.rev + 1, epoch: seal.epoch }
+      const stored = await seal.close(shape, shape.encode(next))
+      const matched = await inserted(table.name, session.run(update, [...stored, old.id, old.rev]))
+      if (matched === 0) throw new Conflict()
+      return session.adopt(shape.decode(stored)) as Row<T>
+    },
+
+    async remove(tx, row) {
+      const session = WriteSession.of(tx)
+      const { id, rev } = owned(session, row)
+      const matched = await session.run(`DELETE FROM ${quoted(table.name)} WHERE id = ? AND rev = ?`, [id, rev])
+      if (matched === 0) throw new Conflict()
+    },
+
+    removeWhere: (tx, where, options) => removeWhere(shape, tx, where, options?.limit),
+  }
+}
+
+/** Deletes what matches, at most `limit` rows; answers how many. */
+export function removeWhere(shape: Shape, tx: Transaction, where: Values, limit: number | undefined): Promise<number> {
+  const clause = whereClause(shape, where)
+  const sql = `DELETE FROM ${quoted(shape.table)}${clause.sql}${limitClause(limit)}`
+  return WriteSession.of(tx).run(sql, clause.values)
+}
