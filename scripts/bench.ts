@@ -6,11 +6,12 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { against } from './bench/against.ts'
 import { audited } from './bench/audited.ts'
 import { Beside } from './bench/beside.ts'
 import { load } from './bench/load.ts'
 import { measure, type Pair } from './bench/measure.ts'
-import { StrongroomNode } from './bench/node.ts'
+import { ownCheckout, StrongroomNode } from './bench/node.ts'
 import { operations } from './bench/operations.ts'
 import { prepareRows, type Row } from './bench/rows.ts'
 import { table } from './bench/table.ts'
@@ -20,6 +21,7 @@ const usage = `npm run bench -- [options]
   --seconds S     length of each measurement (1)
   --only WORDS    rows with this title or, when there is none, these words in it; audit is the audit device; may be repeated
   --list          shows the titles of all rows, and measures nothing
+  --against DIR   compares with another checkout of the project, set up, instead of with minimal servers
   --million       afterwards a million encrypts, with the worker's memory on the way
   --profile DIR   V8 CPU profiles of supervisor and worker are written there at the end`
 
@@ -29,6 +31,7 @@ const { values: options } = parseArgs({
     seconds: { type: 'string', default: '1' },
     only: { type: 'string', multiple: true },
     list: { type: 'boolean', default: false },
+    against: { type: 'string' },
     million: { type: 'boolean', default: false },
     profile: { type: 'string' },
     help: { type: 'boolean', default: false },
@@ -53,7 +56,16 @@ async function bench(): Promise<void> {
   if (profiles) mkdirSync(profiles, { recursive: true })
   try {
     progress('starting a node …')
-    await using node = await StrongroomNode.start({ directory: join(directory, 'node'), profiles })
+    await using node = await StrongroomNode.start({
+      directory: join(directory, 'node'),
+      profiles,
+      checkout: ownCheckout,
+    })
+    if (options.against !== undefined) {
+      const checkout = resolve(options.against)
+      console.log(await against({ checkout, node, titles: titles.filter(wanted), pairs, seconds, directory, progress }))
+      return
+    }
     await using beside = new Beside(join(directory, 'beside'))
     const rowOf = await prepareRows(node)
     const measuring = { beside, pairs, seconds, directory, progress }

@@ -9,13 +9,16 @@ import { embeddedToken } from '../embedded/token.ts'
 import { childrenOf, cpuMicroseconds, residentBytes } from './cpu.ts'
 import type { LoadRequest, Server } from './server.ts'
 
-const main = join(resolve(import.meta.dirname, '../..'), 'src', 'main.ts')
+/** The checkout that this file is of. */
+export const ownCheckout = resolve(import.meta.dirname, '../..')
 
 export interface NodeOptions {
   /** A new one: database, token and state lie in it. */
   readonly directory: string
   /** Where the processes write V8 CPU profiles when they end. */
   readonly profiles: string | undefined
+  /** A checkout of the project, set up, whose program is served. */
+  readonly checkout: string
 }
 
 /** Strongroom as it is served: supervisor, one worker, a durable MariaDB, a SoftHSM token. */
@@ -32,7 +35,8 @@ export class StrongroomNode implements AsyncDisposable {
     this.#supervisor = parts.supervisor
   }
 
-  static async start({ directory, profiles }: NodeOptions): Promise<StrongroomNode> {
+  static async start({ directory, profiles, checkout }: NodeOptions): Promise<StrongroomNode> {
+    const main = join(checkout, 'src', 'main.ts')
     mkdirSync(directory)
     const { library, label, pinFile, environment } = embeddedToken(join(directory, 'token'))
     const database = await startMariaDb({ directory: join(directory, 'mariadb'), schema: 'bench', durable: true })

@@ -22,13 +22,20 @@ const heads = [
  * told in items for each second of CPU, and for each second of the clock, in which several cores may have worked.
  */
 export function table(results: readonly { row: Row; pairs: readonly Pair[] }[]): string {
-  const rows = [heads, ...results.map(({ row, pairs }) => cells(row, pairs))]
+  return markdown(
+    heads,
+    results.map(({ row, pairs }) => cells(row, pairs)),
+  )
+}
+
+/** A table of Markdown whose columns line up; the first is flush left. */
+export function markdown(heads: readonly string[], body: readonly (readonly string[])[]): string {
+  const rows = [heads, ...body]
   const widths = heads.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
   const line = (row: readonly string[]): string =>
     `| ${row.map((cell, column) => (column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0))).join(' | ')} |`
   const rule = `|${widths.map((width, column) => (column === 0 ? `:${'-'.repeat(width + 1)}` : `${'-'.repeat(width + 1)}:`)).join('|')}|`
-  const [head = [], ...body] = rows
-  return [line(head), rule, ...body.map(line)].join('\n')
+  return [line(heads), rule, ...body.map(line)].join('\n')
 }
 
 function cells({ title, items }: Row, pairs: readonly Pair[]): string[] {
