@@ -4,7 +4,7 @@ import type { Metrics } from '../metrics.ts'
 import type { MaybePromise } from '../route.ts'
 import { type AttributeName, type AttributeValues, answered, asking } from './attribute.ts'
 import { assumed, Capabilities } from './capabilities.ts'
-import { CKR } from './constants.ts'
+import { CKM, CKR } from './constants.ts'
 import { Failure, outcome } from './faults.ts'
 import { findings } from './findings.ts'
 import { Handle, StaleHandle } from './handle.ts'
@@ -32,7 +32,7 @@ export interface HsmOptions {
    * `threads`: everything in threads. `auto` (default): `inline`, unless the token is measured to be slow.
    */
   readonly executor?: 'auto' | 'inline' | 'threads'
-  /** The most threads, and so sessions for them; default 2 beside inline, else 8. */
+  /** The most threads, and so sessions for them; default 2 beside inline, else 8. Half as many more make key pairs. */
   readonly threads?: number
   /** After this a call in a thread counts as hung; default 10 s, twelve times that for key pairs. */
   readonly callDeadlineMilliseconds?: number
@@ -95,7 +95,8 @@ export class Hsm implements AsyncDisposable {
       const found = options.guest ? assumed : await findings(options, module.lib, token, run)
       const wanted = options.guest ? 'threads' : (options.executor ?? 'auto')
       const threaded = wanted === 'threads' || (wanted === 'auto' && isSlow(connection, found.dialect, clock))
-      threads.size = options.threads ?? (threaded ? 8 : 2)
+      threads.limits.calls = options.threads ?? (threaded ? 8 : 2)
+      threads.limits.keyPairs = Math.ceil(threads.limits.calls / 2)
       service = new Service(link, threads, threaded ? 'threads' : 'inline', options)
       return new Hsm(options, service, new Capabilities(found))
     } catch (error) {
@@ -189,7 +190,7 @@ export class Hsm implements AsyncDisposable {
     return this.#perform('random', [length], length > bigPayload)
   }
 
-  /** Generates a secret key. Making objects is serialised: SoftHSM does not do it well from several threads. */
+  /** Generates a secret key. */
   generateKey(mechanism: number, template: KeyTemplate): Promise<Handle> {
     const list = spell(template, 'generate', this.capabilities.dialect)
     return this.#make(template, () => this.#perform('generateKey', [mechanism, list], false))
@@ -202,9 +203,11 @@ export class Hsm implements AsyncDisposable {
     privateTemplate: KeyTemplate,
   ): Promise<{ publicKey: Handle; privateKey: Handle }> {
     const lists = spellPair(publicTemplate, privateTemplate, this.capabilities.dialect)
-    return this.#inTurn(async () => {
+    // Microseconds for a curve, up to seconds for RSA.
+    const heavy = mechanism === CKM.RSA_PKCS_KEY_PAIR_GEN
+    return this.#inTurn(publicTemplate.token || privateTemplate.token, async () => {
       const { epoch } = this
-      const pair = await this.#perform('generateKeyPair', [mechanism, ...lists], true)
+      const pair = await this.#perform('generateKeyPair', [mechanism, ...lists], heavy)
       return {
         publicKey: new Handle(pair.publicKey, epoch, publicTemplate.token),
         privateKey: new Handle(pair.privateKey, epoch, privateTemplate.token),
@@ -301,13 +304,15 @@ export class Hsm implements AsyncDisposable {
   }
 
   #make(template: KeyTemplate, work: () => MaybePromise<Buffer>): Promise<Handle> {
-    return this.#inTurn(async () => {
+    return this.#inTurn(template.token, async () => {
       const { epoch } = this
       return new Handle(await work(), epoch, template.token)
     })
   }
 
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+  /** Token objects are made one at a time: SoftHSM does not do it well from several threads. Session objects need no turn. */
+  #inTurn<T>(persistent: boolean | undefined, work: () => Promise<T>): Promise<T> {
+    if (!persistent) return work()
     const result = this.#queue.then(work)
     this.#queue = result.catch(() => {})
     return result

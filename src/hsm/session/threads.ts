@@ -26,17 +26,23 @@ interface Job {
 
 const keyPairFactor = 12
 
+/** Which queue a call waits in: the generation of a key pair may take seconds, and nothing else waits behind it. */
+type Lane = 'keyPairs' | 'calls'
+/** Waiting calls at most: more are refused before any work begins. */
+const mostWaiting: Readonly<Record<Lane, number>> = { calls: 5000, keyPairs: 100 }
+const laneOf = (name: Operation): Lane => (name === 'generateKeyPair' ? 'keyPairs' : 'calls')
+
 /**
- * The threads' executor: worker threads that make synchronous calls, one at a time each. Everything a thread is given is
- * copied, so that callers may reuse their buffers at once.
+ * The threads' executor: worker threads that make synchronous calls, one at a time each. Key pairs have a lane of their own.
+ * Everything a thread is given is copied, so that callers may reuse their buffers at once.
  */
 export class Threads implements AsyncDisposable {
-  /** The most threads; each is started when there is work that no other is free for. */
-  size = 1
+  /** The most calls of a lane at the same time; a thread is started when there is work that no other is free for. */
+  readonly limits: Record<Lane, number> = { calls: 1, keyPairs: 1 }
   readonly #options: ThreadsOptions
   readonly #idle: Worker[] = []
   readonly #working = new Map<Worker, { readonly job: Job; readonly since: number }>()
-  readonly #waiting: Job[] = []
+  readonly #waiting: Record<Lane, Job[]> = { calls: [], keyPairs: [] }
   #watching = false
   #closed = false
 
@@ -51,20 +57,23 @@ export class Threads implements AsyncDisposable {
 
   /**
    * Runs an operation in a thread, on the connection of that slot and epoch.
-   * @throws Failure as Connection.run does
+   * @throws Failure as Connection.run does; ApiError 503 when too many calls wait already
    */
   run<N extends Operation>(slot: Uint8Array, epoch: number, name: N, args: Arguments<N>): Promise<Result<N>> {
+    const lane = laneOf(name)
+    if (this.#waiting[lane].length >= mostWaiting[lane])
+      return Promise.reject(unavailable('the HSM has too much to do'))
     // Copied now, not when its turn comes: the caller may change its buffers meanwhile.
     const parcel = pack({ slot, epoch, name, args } satisfies Order)
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ name, parcel, resolve: resolve as (result: unknown) => void, reject })
-      this.#dispatch()
+      this.#waiting[lane].push({ name, parcel, resolve: resolve as (result: unknown) => void, reject })
+      this.#dispatch(lane)
     })
   }
 
   /** Refuses what waits; what is under way goes on. */
   cancel(error: Error): void {
-    for (const job of this.#waiting.splice(0)) job.reject(error)
+    for (const lane of Object.values(this.#waiting)) for (const job of lane.splice(0)) job.reject(error)
   }
 
   /** Ends the threads. Only when not busy: a thread inside a call cannot be stopped. */
@@ -77,17 +86,22 @@ export class Threads implements AsyncDisposable {
     await Promise.all([...this.#idle, ...this.#working.keys()].map((worker) => worker.terminate()))
   }
 
-  #dispatch(): void {
-    while (this.#waiting.length > 0) {
-      const worker = this.#idle.pop() ?? (this.#working.size < this.size ? this.#start() : undefined)
-      if (worker === undefined) return
-      const job = this.#waiting.shift()
+  #dispatch(lane: Lane): void {
+    while (this.#busyIn(lane) < this.limits[lane]) {
+      const job = this.#waiting[lane].shift()
       if (job === undefined) return
+      const worker = this.#idle.pop() ?? this.#start()
       this.#working.set(worker, { job, since: this.#options.clock.monotonic() })
       worker.ref()
       worker.postMessage(job.parcel.value, job.parcel.moved)
       if (!this.#watching) void this.#watch()
     }
+  }
+
+  #busyIn(lane: Lane): number {
+    let count = 0
+    for (const { job } of this.#working.values()) if (laneOf(job.name) === lane) count++
+    return count
   }
 
   #start(): Worker {
@@ -103,8 +117,9 @@ export class Threads implements AsyncDisposable {
     this.#working.delete(worker)
     worker.unref()
     this.#idle.push(worker)
-    if (job !== undefined) settle(job, reply)
-    this.#dispatch()
+    if (job === undefined) return
+    settle(job, reply)
+    this.#dispatch(laneOf(job.name))
   }
 
   #died(error: unknown): void {
