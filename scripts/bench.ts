@@ -9,6 +9,8 @@ import { parseArgs } from 'node:util'
 import { against } from './bench/against.ts'
 import { audited } from './bench/audited.ts'
 import { Beside } from './bench/beside.ts'
+import { changes } from './bench/changes/list.ts'
+import { measureChanges } from './bench/changes/measure.ts'
 import { load } from './bench/load.ts'
 import { measure, type Pair } from './bench/measure.ts'
 import { ownCheckout, StrongroomNode } from './bench/node.ts'
@@ -21,6 +23,7 @@ const usage = `npm run bench -- [options]
   --seconds S     length of each measurement (1)
   --only WORDS    rows with this title or, when there is none, these words in it; audit is the audit device; may be repeated
   --list          shows the titles of all rows, and measures nothing
+  --changes       measures changes (keys, policies, tokens, mounts) beside the same rows in a plain transaction
   --against DIR   compares with another checkout of the project, set up, instead of with minimal servers
   --million       afterwards a million encrypts, with the worker's memory on the way
   --profile DIR   V8 CPU profiles of supervisor and worker are written there at the end`
@@ -31,6 +34,7 @@ const { values: options } = parseArgs({
     seconds: { type: 'string', default: '1' },
     only: { type: 'string', multiple: true },
     list: { type: 'boolean', default: false },
+    changes: { type: 'boolean', default: false },
     against: { type: 'string' },
     million: { type: 'boolean', default: false },
     profile: { type: 'string' },
@@ -61,6 +65,11 @@ async function bench(): Promise<void> {
       profiles,
       checkout: ownCheckout,
     })
+    if (options.changes) {
+      const some = Object.keys(changes).filter((title) => options.only?.some((words) => title.includes(words)) ?? true)
+      console.log(await measureChanges({ node, titles: some, pairs, seconds, directory, progress }))
+      return
+    }
     if (options.against !== undefined) {
       const checkout = resolve(options.against)
       console.log(await against({ checkout, node, titles: titles.filter(wanted), pairs, seconds, directory, progress }))

@@ -1,0 +1,115 @@
+import { constants, createCipheriv, publicEncrypt, randomBytes } from 'node:crypto'
+import type { StrongroomNode } from '../node.ts'
+import type { Changes, Step } from './change.ts'
+import type { Objects } from './objects.ts'
+
+const newKey = (objects: Objects): void => {
+  objects.aes256()
+  objects.secret()
+}
+const nothing = (): void => undefined
+
+/** Names that no run has used before. */
+let runs = 0
+const prefix = (): string => `r${++runs}`
+
+/** A key for each client. */
+async function keyOfEach(node: StrongroomNode, clients: number): Promise<(client: number) => string> {
+  const name = prefix()
+  for (let client = 0; client < clients; client++) await node.call('POST', `transit/keys/${name}-${client}`, {})
+  return (client) => `transit/keys/${name}-${client}`
+}
+
+const create =
+  (type: string) =>
+  async (node: StrongroomNode): Promise<Step> => {
+    const name = prefix()
+    return async (client, n) => void (await node.call('POST', `transit/keys/${name}-${client}-${n}`, { type }))
+  }
+
+/** Every change of the table, in its order. */
+export const changes: Changes = {
+  'create aes256-gcm96': { prepare: create('aes256-gcm96'), token: newKey },
+  'create ecdsa-p256': {
+    prepare: create('ecdsa-p256'),
+    token(objects) {
+      objects.p256()
+      objects.secret()
+    },
+  },
+  rotate: {
+    async prepare(node, clients) {
+      const key = await keyOfEach(node, clients)
+      return async (client) => void (await node.call('POST', `${key(client)}/rotate`, {}))
+    },
+    token: newKey,
+  },
+  config: {
+    async prepare(node, clients) {
+      const key = await keyOfEach(node, clients)
+      return async (client, n) =>
+        void (await node.call('POST', `${key(client)}/config`, { deletion_allowed: n % 2 === 0 }))
+    },
+    token: nothing,
+  },
+  'policy write': {
+    async prepare(node) {
+      const name = prefix()
+      return async (client, n) => {
+        const policy = `path "transit/encrypt/k${n}" { capabilities = ["update"] }`
+        await node.call('POST', `sys/policies/acl/${name}-${client}`, { policy })
+      }
+    },
+    token: nothing,
+  },
+  'token create': {
+    async prepare(node) {
+      return async () => void (await node.call('POST', 'auth/token/create', { policies: ['default'], ttl: '1h' }))
+    },
+    token: nothing,
+  },
+  'token create and revoke': {
+    async prepare(node) {
+      return async () => {
+        const { auth } = await node.call('POST', 'auth/token/create', { policies: ['default'], ttl: '1h' })
+        await node.call('POST', 'auth/token/revoke', { token: (auth as { client_token: string }).client_token })
+      }
+    },
+    token: nothing,
+    undoes: true,
+  },
+  mount: {
+    async prepare(node) {
+      const name = prefix()
+      return async (client, n) =>
+        void (await node.call('POST', `sys/mounts/${name}-${client}-${n}`, { type: 'transit' }))
+    },
+    token: nothing,
+  },
+  import: {
+    async prepare(node) {
+      const name = prefix()
+      const ciphertext = await sealedForImport(node)
+      return async (client, n) =>
+        void (await node.call('POST', `transit/keys/${name}-${client}-${n}/import`, {
+          ciphertext,
+          type: 'aes256-gcm96',
+        }))
+    },
+    token(objects) {
+      objects.imported()
+      objects.secret()
+    },
+  },
+}
+
+/** An AES key as the import API takes it: an ephemeral key under RSA-OAEP-SHA-256, then the key under AES-KWP (RFC 5649). */
+async function sealedForImport(node: StrongroomNode): Promise<string> {
+  const { data } = await node.call('GET', 'transit/wrapping_key')
+  const ephemeral = randomBytes(32)
+  const { public_key: key } = data as { public_key: string }
+  const padding = { key, padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash: 'sha256' }
+  const cipher = createCipheriv('id-aes256-wrap-pad', ephemeral, Buffer.from('a65959a6', 'hex'))
+  const wrapped = Buffer.concat([cipher.update(randomBytes(32)), cipher.final()])
+  return Buffer.concat([publicEncrypt(padding, ephemeral), wrapped]).toString('base64')
+}

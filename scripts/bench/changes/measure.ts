@@ -1,0 +1,76 @@
+import { join } from 'node:path'
+import { createConnection } from 'mysql2/promise'
+import type { StrongroomNode } from '../node.ts'
+import { median, spread } from '../statistics.ts'
+import { markdown } from '../table.ts'
+import { type Drive, drive } from './drive.ts'
+import { footprintOf } from './footprint.ts'
+import { changes } from './list.ts'
+import { MinimalChange } from './minimal.ts'
+import { openObjects } from './objects.ts'
+
+export interface MeasuringChanges {
+  readonly node: StrongroomNode
+  readonly titles: readonly string[]
+  readonly pairs: number
+  readonly seconds: number
+  readonly directory: string
+  progress(text: string): void
+}
+
+interface Pair {
+  readonly minimal: Drive
+  readonly strongroom: Drive
+}
+
+const heads = ['change', 'clients', 'minimal /s', 'Strongroom /s', 'of minimal rate', 'time ratio', 'p50 / p99 ms']
+
+/** Changes a second beside the minimal change, with one client and with sixteen. @returns Markdown: medians of interleaved pairs */
+export async function measureChanges(options: MeasuringChanges): Promise<string> {
+  const { node, titles, directory, seconds, progress } = options
+  const { socket } = node.database
+  const schema = 'bench'
+  const objects = openObjects(join(directory, 'objects'))
+  const connection = await createConnection({ socketPath: socket, user: 'root', database: schema })
+  const rows: string[][] = []
+  for (const title of titles) {
+    const change = changes[title]
+    if (change === undefined) throw new Error(`no change ${title}`)
+    for (const clients of [1, 16]) {
+      const step = await change.prepare(node, clients)
+      // What is made and removed again leaves no trace: its rows are those of the first half.
+      const traced = change.undoes ? ((await changes['token create']?.prepare(node, 1)) ?? step) : step
+      await traced(0, 1_000_000)
+      const footprint = await footprintOf(connection, () => traced(0, 1_000_001))
+      const prepared = { socket, schema, clients, change, footprint, objects }
+      await using minimal = await MinimalChange.prepare(prepared)
+      const pairs: Pair[] = []
+      for (let pair = 0; pair < options.pairs; pair++) {
+        progress(`${title}, ${clients} clients: pair ${pair + 1} of ${options.pairs}`)
+        const first = pair * 100_000
+        const counted = (client: number, n: number) => step(client, first + n)
+        pairs.push({
+          minimal: await drive(minimal.step, clients, seconds),
+          strongroom: await drive(counted, clients, seconds),
+        })
+      }
+      rows.push(cells(title, clients, pairs))
+    }
+  }
+  await connection.end()
+  return markdown(heads, rows)
+}
+
+function cells(title: string, clients: number, pairs: readonly Pair[]): string[] {
+  const over = (value: (pair: Pair) => number) => median(pairs.map(value))
+  const share = spread(pairs.map(({ minimal, strongroom }) => strongroom.changesPerSecond / minimal.changesPerSecond))
+  return [
+    title,
+    String(clients),
+    over(({ minimal }) => minimal.changesPerSecond).toFixed(0),
+    over(({ strongroom }) => strongroom.changesPerSecond).toFixed(0),
+    `${(100 * share.median).toFixed(0)} % (${(100 * share.lowerQuartile).toFixed(0)}–${(100 * share.upperQuartile).toFixed(0)})`,
+    (1 / share.median).toFixed(2),
+    `${over(({ strongroom }) => strongroom.p50Milliseconds).toFixed(1)} / ${over(({ strongroom }) => strongroom.p99Milliseconds).toFixed(1)}`,
+  ]
+}
