@@ -1,0 +1,99 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { base64, done, expectData, expectRefused, fresh, hello, useNode } from '../../node.ts'
+import { bytesOf, hashNames } from '../../signing.ts'
+
+const node = useNode()
+let key: string
+beforeAll(async () => {
+  key = await node.key()
+})
+const hmac = (name: string, body: Record<string, unknown> = {}, url = '') =>
+  node.root.post(`transit/hmac/${name}${url}`, { input: hello, ...body })
+const verify = (name: string, body: Record<string, unknown>) =>
+  node.root.post(`transit/verify/${name}`, { input: hello, ...body })
+const lengths: Record<string, number> = { 1: 20, 224: 28, 256: 32, 384: 48, 512: 64 }
+const lengthOf = (hash: string) => lengths[/\d+$/.exec(hash)?.[0] ?? ''] ?? 0
+
+describe('an HMAC', () => {
+  test.each(hashNames.map(([name]) => name))(
+    'with %s is the same each time, has its length, and verifies',
+    async (algorithm) => {
+      const reply = await hmac(key, { algorithm })
+      expectData(reply, { hmac: expect.stringMatching(/^vault:v1:[A-Za-z0-9+/]+={0,2}$/) })
+      const text = reply.string('data.hmac')
+      expect(bytesOf(text)).toHaveLength(lengthOf(algorithm))
+      expect((await hmac(key, {}, `/${algorithm}`)).string('data.hmac')).toBe(text)
+      expect((await hmac(key, { hash_algorithm: algorithm })).string('data.hmac')).toBe(text)
+      expectData(await verify(key, { hmac: text, hash_algorithm: algorithm }), { valid: true })
+      expectData(await verify(key, { hmac: text, algorithm, input: base64('other') }), { valid: false })
+    },
+  )
+
+  test.each([16, 17, 31, 63, 64, 65, 100, 128, 511, 512])(
+    'with a key of %i bytes verifies by every hash',
+    async (key_size) => {
+      const name = await node.key({ type: 'hmac', key_size })
+      const texts = new Set<string>()
+      for (const [algorithm] of hashNames) {
+        const text = (await hmac(name, { algorithm })).string('data.hmac')
+        expectData(await verify(name, { hmac: text, algorithm }), { valid: true })
+        texts.add(text)
+      }
+      expect(texts.size).toBe(hashNames.length)
+    },
+  )
+
+  test.each(['aes128-gcm96', 'chacha20-poly1305', 'ed25519', 'ecdsa-p521', 'rsa-2048', 'hmac'])(
+    'is made by every type of key: %s',
+    async (type) => {
+      const name = await node.key({ type })
+      const text = (await hmac(name)).string('data.hmac')
+      expectData(await verify(name, { hmac: text }), { valid: true })
+    },
+  )
+
+  test('is of SHA-256 when nothing is said', async () => {
+    const text = (await hmac(key, { algorithm: 'sha2-256' })).string('data.hmac')
+    for (const body of [{}, { algorithm: '' }, { algorithm: null }]) expectData(await hmac(key, body), { hmac: text })
+  })
+
+  test('takes the empty input', async () => {
+    const text = (await hmac(key, { input: '' })).string('data.hmac')
+    expectData(await verify(key, { hmac: text, input: '' }), { valid: true })
+  })
+
+  test('of one key is not that of another', async () => {
+    const other = await node.key()
+    expect((await hmac(other)).string('data.hmac')).not.toBe((await hmac(key)).string('data.hmac'))
+  })
+
+  test('with an older version does as it is told, down to the minimum', async () => {
+    const name = await node.key()
+    const first = (await hmac(name)).string('data.hmac')
+    await done(node.root.post(`transit/keys/${name}/rotate`))
+    expectData(await hmac(name, { key_version: 1 }), { hmac: first })
+    expectData(await hmac(name, { key_version: 2 }), { hmac: expect.stringMatching(/^vault:v2:/) })
+    await done(node.root.post(`transit/keys/${name}/config`, { min_encryption_version: 2 }))
+    const old = 'cannot generate HMAC: version is too old (disallowed by policy)'
+    expectRefused(await hmac(name, { key_version: 1 }), 400, old)
+    expectData(await verify(name, { hmac: first }), { valid: true })
+  })
+})
+
+describe('an HMAC is refused', () => {
+  test.each([
+    [{ input: undefined }, 'missing input for HMAC'],
+    [{ input: null }, 'missing input for HMAC'],
+    [{ input: '!' }, 'unable to decode input as base64: illegal base64 data at input byte 0'],
+    [{ algorithm: 'none' }, 'unsupported algorithm "none"'],
+    [{ algorithm: 'md5' }, 'unsupported algorithm "md5"'],
+    [{ key_version: 2 }, 'key version does not exist; latest key version is 1'],
+    [{ key_version: -1 }, 'key version does not exist (cannot be negative)'],
+  ])('with %j: %s', async (body, text) => {
+    expectRefused(await hmac(key, body), 400, text)
+  })
+
+  test('where there is no key', async () => {
+    expectRefused(await hmac(fresh('k')), 400, 'encryption key not found')
+  })
+})
