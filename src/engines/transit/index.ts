@@ -2,58 +2,90 @@ import type { Clock } from '../../clock.ts'
 import type { Engine } from '../../engine.ts'
 import type { Custody } from '../../keys/custody.ts'
 import type { ManagedKeys } from '../../keys/managed/keys.ts'
-import type { Routes } from '../../route.ts'
+import type { Route, Routes } from '../../route.ts'
 import type { Database } from '../../store/database.ts'
 import type { TransitContext } from './context.ts'
 import { autoRotation } from './ring/autorotate.ts'
 import { Rings } from './ring/rings.ts'
 import { createSettings, Settings } from './ring/settings.ts'
-import { backupRoute } from './routes/backup.ts'
-import { byokRoutes } from './routes/byok.ts'
-import { certificateRoutes } from './routes/certificates.ts'
-import { datakeyRoute } from './routes/datakey.ts'
-import { decryptRoute } from './routes/decrypt.ts'
-import { encryptRoute } from './routes/encrypt.ts'
-import { exportRoutes } from './routes/export.ts'
-import { hashRoutes } from './routes/hash.ts'
-import { hmacRoutes } from './routes/hmac.ts'
-import { importRoutes } from './routes/import.ts'
-import { importVersionRoute } from './routes/importversion.ts'
-import { keyRoutes } from './routes/keys.ts'
-import { configurationRoutes } from './routes/mountconfig.ts'
-import { randomRoutes } from './routes/random.ts'
-import { restoreRoutes } from './routes/restore.ts'
-import { rewrapRoute } from './routes/rewrap.ts'
-import { signRoutes } from './routes/sign.ts'
-import { softDeleteRoutes } from './routes/softdelete.ts'
-import { trimRoute } from './routes/trim.ts'
-import { verifyRoutes } from './routes/verify.ts'
+import { backUpKey } from './routes/backup.ts'
+import { exportKeySecurely, exportKeyVersionSecurely } from './routes/byokexport.ts'
+import { readCacheConfig, writeCacheConfig } from './routes/cacheconfig.ts'
+import { readKeysConfig, writeKeysConfig } from './routes/configkeys.ts'
+import { generateDataKey } from './routes/datakey.ts'
+import { decryptData } from './routes/decrypt.ts'
+import { encryptData } from './routes/encrypt.ts'
+import { exportKey, exportKeyVersion } from './routes/export.ts'
+import { hashData, hashDataWith } from './routes/hash.ts'
+import { generateHmac, generateHmacWithHash } from './routes/hmac.ts'
+import { configureKey } from './routes/keys/config.ts'
+import { requestCertificate } from './routes/keys/csr.ts'
+import { importKey } from './routes/keys/import.ts'
+import { importKeyVersion } from './routes/keys/importversion.ts'
+import { createKey, deleteKey, readKey } from './routes/keys/key.ts'
+import { listKeys } from './routes/keys/list.ts'
+import { rotateKey } from './routes/keys/rotate.ts'
+import { setCertificate } from './routes/keys/setcertificate.ts'
+import { softDeleteKey } from './routes/keys/softdelete.ts'
+import { restoreSoftDeletedKey } from './routes/keys/softdeleterestore.ts'
+import { trimKey } from './routes/keys/trim.ts'
+import { generateRandom, generateRandomFirst, generateRandomFrom } from './routes/random.ts'
+import { restoreKey, restoreKeyAs } from './routes/restore.ts'
+import { rewrapData } from './routes/rewrap.ts'
+import { signData, signDataWithHash } from './routes/sign.ts'
+import { verifyData, verifyDataWithHash } from './routes/verify.ts'
+import { readWrappingKey } from './routes/wrappingkey.ts'
 
-/** Everything under a transit mount. */
-export const routes: Routes<TransitContext> = [
-  ...keyRoutes,
-  ...importRoutes,
-  importVersionRoute,
-  ...exportRoutes,
-  ...byokRoutes,
-  ...certificateRoutes,
-  backupRoute,
-  ...restoreRoutes,
-  trimRoute,
-  ...softDeleteRoutes,
-  ...configurationRoutes,
-  encryptRoute,
-  decryptRoute,
-  rewrapRoute,
-  datakeyRoute,
-  ...signRoutes,
-  ...verifyRoutes,
-  ...hmacRoutes,
-  ...randomRoutes,
-  ...hashRoutes,
-]
+/** Every route below a transit mount. */
+export const table = {
+  'LIST keys': listKeys,
+  'POST keys/:name': createKey,
+  'GET keys/:name': readKey,
+  'DELETE keys/:name': deleteKey,
+  'POST keys/:name/config': configureKey,
+  'POST keys/:name/rotate': rotateKey,
+  'POST keys/:name/trim': trimKey,
+  'DELETE keys/:name/soft-delete': softDeleteKey,
+  'POST keys/:name/soft-delete-restore': restoreSoftDeletedKey,
+  'POST keys/:name/import': importKey,
+  'POST keys/:name/import_version': importKeyVersion,
+  'POST keys/:name/csr': requestCertificate,
+  'POST keys/:name/set-certificate': setCertificate,
 
-/** @param ringLimit key rings cached at most, over all mounts */
+  'GET wrapping_key': readWrappingKey,
+  'GET export/:key_type/:name': exportKey,
+  'GET export/:key_type/:name/:version': exportKeyVersion,
+  'GET byok-export/:dst/:src': exportKeySecurely,
+  'GET byok-export/:dst/:src/:version': exportKeyVersionSecurely,
+  'GET backup/:name': backUpKey,
+  'POST restore': restoreKey,
+  'POST restore/:name': restoreKeyAs,
+
+  'POST encrypt/:name': encryptData,
+  'POST decrypt/:name': decryptData,
+  'POST rewrap/:name': rewrapData,
+  'POST datakey/:type/:name': generateDataKey,
+  'POST sign/:name': signData,
+  'POST sign/:name/:hash_algorithm': signDataWithHash,
+  'POST verify/:name': verifyData,
+  'POST verify/:name/:hash_algorithm': verifyDataWithHash,
+  'POST hmac/:name': generateHmac,
+  'POST hmac/:name/:algorithm': generateHmacWithHash,
+  'POST hash': hashData,
+  'POST hash/:algorithm': hashDataWith,
+  'POST random': generateRandom,
+  'POST random/:first': generateRandomFirst,
+  'POST random/:source/:bytes': generateRandomFrom,
+
+  'GET config/keys': readKeysConfig,
+  'POST config/keys': writeKeysConfig,
+  'GET cache-config': readCacheConfig,
+  'POST cache-config': writeCacheConfig,
+} satisfies Readonly<Record<string, Route<TransitContext>>>
+
+export const routes: Routes<TransitContext> = Object.values(table)
+
+/** The transit engine. @param ringLimit key rings cached at most, over all mounts */
 export function createTransit(options: {
   database: Database
   custody: Custody

@@ -1,4 +1,8 @@
+import { Type } from 'typebox'
 import { boolean, integer, text } from '../../../field.ts'
+
+/** The body of routes that take no fields. */
+export const noFields = Type.Object({})
 
 /** Fields of several routes, which mean the same in each. */
 export const contextField = text({ about: 'Derivation context of derived keys, in base64.' })
@@ -6,6 +10,9 @@ export const nonceField = text({
   about: 'in base64: the IV of managed keys, and 12 bytes for convergent keys of version 1; other keys make their own.',
 })
 export const encryptingVersionField = integer({ about: 'The version to encrypt with; 0 or absent is the latest.' })
+export const certifiedVersionField = integer({ about: 'The version of the key; 0 or absent is the latest.' })
+/** The path may end in it too. */
+export const exportedVersionField = text({ about: 'latest, N or vN; absent is every version.' })
 /** What later Vaults call the choice between OAEP and PKCS#1 v1.5. */
 export const paddingField = text({ about: 'For RSA: oaep, which is all there is.' })
 

@@ -3,8 +3,8 @@ import type { SaltLength } from '../../../crypto/pss.ts'
 import { badRequest } from '../../../errors.ts'
 import { boolean, integer, raw, text } from '../../../field.ts'
 import type { Material } from '../../../keys/material.ts'
+import type { Approval } from '../../../keys/use/approval.ts'
 import type { Scheme } from '../../../keys/use/signer.ts'
-import type { TransitContext } from '../context.ts'
 import type { Item } from './items.ts'
 
 /** What sign and verify both take. */
@@ -75,7 +75,7 @@ function readSaltLength(text: string): SaltLength {
 
 /** Warns of a key or hash that FIPS mode does not approve; Ed25519 takes no notice of the hash. */
 export function warnOfScheme(
-  { approval }: TransitContext,
+  { approval }: { readonly approval: Approval },
   { algorithm }: Material,
   { hash }: Scheme,
   warn: (text: string) => void,

@@ -1,15 +1,16 @@
 import { after } from '../../../after.ts'
 import { absent } from '../../../errors.ts'
 import { type Algorithm, algorithmOf } from '../../../keys/algorithms.ts'
+import type { ManagedKeys } from '../../../keys/managed/keys.ts'
 import { describe as describeMaterial, Material } from '../../../keys/material.ts'
 import type { MaterialRow } from '../../../keys/tables.ts'
 import type { Kdf } from '../../../keys/use/derivation.ts'
 import type { Data, MaybePromise, Mount } from '../../../route.ts'
 import { DamagedRow } from '../../../store/faults.ts'
-import type { TransitContext } from '../context.ts'
-import { managedAbilities, managedType } from '../input/managedtype.ts'
+import { managedAbilities, managedType } from './managedtype.ts'
 import type { Inventory } from './readring.ts'
 import type { Version } from './ring.ts'
+import type { Rings } from './rings.ts'
 
 /**
  * The key object of reads and of every answer that changes a key. `keys` shows the versions that may still be used;
@@ -18,7 +19,7 @@ import type { Version } from './ring.ts'
  * @throws ApiError 404 when there is no such key
  */
 export function describeKey(
-  { rings, managed }: Pick<TransitContext, 'rings' | 'managed'>,
+  { rings, managed }: { readonly rings: Rings; readonly managed: ManagedKeys },
   mount: Mount,
   name: string,
 ): MaybePromise<Data> {

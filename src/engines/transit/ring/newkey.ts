@@ -3,7 +3,7 @@ import type { Kdf } from '../../../keys/use/derivation.ts'
 import type { Convergence } from '../../../keys/use/derived.ts'
 import type { Mount } from '../../../route.ts'
 import type { New } from '../../../store/table.ts'
-import { managedType } from '../input/managedtype.ts'
+import { managedType } from './managedtype.ts'
 import type { KeyRow, keysTable } from './tables.ts'
 
 /** What a new key is to be; whatever is left out has the wire's default. */

@@ -1,5 +1,5 @@
 import { badRequest } from '../../../errors.ts'
-import { managedType } from '../input/managedtype.ts'
+import { managedType } from './managedtype.ts'
 
 /** What a transit key is besides its material: the columns of its sealed row that rules look at. */
 export interface Attributes {
@@ -115,6 +115,26 @@ export function versionToUse(ring: Ring, version: number, what: 'ciphertext' | '
   }
   if (version < ring.key.minDecryptionVersion) throw badRequest(tooOld[what])
   return versionOf(ring, version)
+}
+
+/**
+ * The versions that an export asks for.
+ * @param wanted `latest`, N or vN; absent is every version from min_decryption_version on
+ * @throws ApiError 400 for a version that does not exist or may not be used
+ */
+export function versionsToExport<Row extends Attributes>(
+  { key, versions }: Ring<Row>,
+  wanted: string | undefined,
+): readonly Version[] {
+  const all = [...versions.values()]
+  if (!wanted) return all.filter(({ version }) => version >= key.minDecryptionVersion)
+  const digits = wanted.replace(/^v/, '')
+  if (wanted !== 'latest' && !/^\d{1,10}$/.test(digits)) throw badRequest('invalid key version')
+  const number = wanted === 'latest' ? key.latestVersion : Number(digits)
+  if (number < key.minDecryptionVersion) throw badRequest('version for export is below minimum decryption version')
+  const found = versions.get(number)
+  if (found === undefined) throw badRequest('version does not exist or cannot be found')
+  return [found]
 }
 
 export interface Configuration {

@@ -11,7 +11,6 @@ import type { Database } from '../../../store/database.ts'
 import type { Reader, Transaction } from '../../../store/reader.ts'
 import type { Reading } from '../../../store/sealed/access.ts'
 import type { New } from '../../../store/table.ts'
-import { managedType } from '../input/managedtype.ts'
 import {
   type Arrival,
   type Drafts,
@@ -21,6 +20,7 @@ import {
   type Origin,
   type VersionFacts,
 } from './drafts.ts'
+import { managedType } from './managedtype.ts'
 import { type Creation, convergenceOfNew, hmacSecretBytes, mayLeave, newKey } from './newkey.ts'
 import { type Inventory, type Ring, readInventory, readRing } from './readring.ts'
 import { rotated, rotationDue, trimmed } from './ring.ts'
@@ -207,6 +207,18 @@ export class Rings {
       const ring = await readRing(this.#database, tx, mount.uuid, name)
       if (ring === undefined) throw badRequest(missing)
       return work(tx, ring)
+    })
+  }
+
+  /**
+   * Soft-deletes the key or restores it. @returns whether that changed anything
+   * @throws ApiError 400 when there is no such key
+   */
+  setSoftDeleted(mount: Mount, name: string, softDeleted: boolean): Promise<boolean> {
+    return this.change(mount, name, `no existing key named ${name} could be found`, async (tx, ring) => {
+      if (ring.key.softDeleted === softDeleted) return false
+      await this.update(tx, ring, { softDeleted })
+      return true
     })
   }
 

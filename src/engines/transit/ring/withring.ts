@@ -1,13 +1,13 @@
 import { after } from '../../../after.ts'
 import { ApiError, badRequest } from '../../../errors.ts'
 import type { MaybePromise, Mount } from '../../../route.ts'
-import type { TransitContext } from '../context.ts'
 import type { Ring } from './readring.ts'
 import { refuseSoftDeleted, VersionAhead } from './ring.ts'
+import type { Rings } from './rings.ts'
 
-/** Of a call, what says which key is meant. */
-interface Addressed {
-  readonly context: TransitContext
+/** A call whose path names a key. */
+export interface NamedRing {
+  readonly context: { readonly rings: Rings }
   readonly mount: Mount
   readonly params: Readonly<Record<string, string>>
 }
@@ -15,7 +15,7 @@ interface Addressed {
 type Work<T> = (ring: Ring) => MaybePromise<T>
 
 /** Works with the ring that the path names. @throws ApiError 400 `missing` when there is none; what `work` throws */
-export function withRing<T>(call: Addressed, missing: string, work: Work<T>): MaybePromise<T> {
+export function withRing<T>(call: NamedRing, missing: string, work: Work<T>): MaybePromise<T> {
   const { context, mount, params } = call
   return after(context.rings.get(mount, params.name ?? ''), (ring) => attempt(call, ring, missing, work))
 }
@@ -24,7 +24,7 @@ export function withRing<T>(call: Addressed, missing: string, work: Work<T>): Ma
  * Works with a ring. Between the look at it and the use of its material the key may be deleted or trimmed, so that the work meets a
  * fault, or another worker may have rotated it; then it is done again with what there is now. It must leave nothing behind.
  */
-export function attempt<T>(call: Addressed, ring: Ring | undefined, missing: string, work: Work<T>): MaybePromise<T> {
+export function attempt<T>(call: NamedRing, ring: Ring | undefined, missing: string, work: Work<T>): MaybePromise<T> {
   if (ring === undefined) throw badRequest(missing)
   refuseSoftDeleted(ring.key)
   const again = async (error: unknown): Promise<T> => {

@@ -1,4 +1,3 @@
-import { Type } from 'typebox'
 import { nextTurn } from '../../../after.ts'
 import { badRequest } from '../../../errors.ts'
 import { writePkcs8 } from '../../../keys/making/pair.ts'
@@ -8,12 +7,11 @@ import { type Call, type Data, route } from '../../../route.ts'
 import { type CopiedVersion, wipeCopy } from '../blob/copy.ts'
 import { writeOwnBlob } from '../blob/ownblob.ts'
 import type { TransitContext } from '../context.ts'
+import { noFields } from '../input/fields.ts'
 import type { Inventory } from '../ring/readring.ts'
 import { refuseSoftDeleted } from '../ring/ring.ts'
 
-const nothing = Type.Object({})
-
-async function backUp({ context, mount, params }: Call<TransitContext, typeof nothing>): Promise<Data> {
+async function backUp({ context, mount, params }: Call<TransitContext, typeof noFields>): Promise<Data> {
   const { name = '' } = params
   const missing = `key "${name}" not found`
   const found = await context.rings.inventory(mount, name)
@@ -68,12 +66,12 @@ async function bytesOf(context: TransitContext, material: Material): Promise<Key
   })
 }
 
-export const backupRoute = route<TransitContext, typeof nothing>({
+export const backUpKey = route<TransitContext, typeof noFields>({
   method: 'GET',
   path: 'backup/:name',
   access: 'token',
   about: 'Hands out a key whole, in clear: its settings, every version, and their HMAC secrets.',
-  body: nothing,
+  body: noFields,
   danger: 'custody',
   run: backUp,
 })

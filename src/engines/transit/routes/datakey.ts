@@ -19,7 +19,7 @@ const body = Type.Object({
 })
 
 /** The type is in the path, so that a policy may permit one and forbid the other. */
-export const datakeyRoute = route<TransitContext, typeof body>({
+export const generateDataKey = route<TransitContext, typeof body>({
   method: 'POST',
   path: 'datakey/:type/:name',
   access: 'token',

@@ -13,9 +13,9 @@ import { decodeBase64 } from '../input/base64.ts'
 import { answer } from '../input/batch.ts'
 import { contextField, nonceField, paddingField } from '../input/fields.ts'
 import { type Item, readInputs } from '../input/items.ts'
-import { managedType } from '../input/managedtype.ts'
 import { ignoreNonce } from '../input/nonce.ts'
 import { untag } from '../input/tagged.ts'
+import { managedType } from '../ring/managedtype.ts'
 import type { Ring } from '../ring/readring.ts'
 import { versionToUse } from '../ring/ring.ts'
 import { withRing } from '../ring/withring.ts'
@@ -68,7 +68,7 @@ export function decryptOne(
   })
 }
 
-export const decryptRoute = route<TransitContext, typeof body>({
+export const decryptData = route<TransitContext, typeof body>({
   method: 'POST',
   path: 'decrypt/:name',
   access: 'token',

@@ -44,7 +44,7 @@ const reading = {
 
 const missing = 'encryption key not found'
 
-export const encryptRoute = route<TransitContext, typeof body>({
+export const encryptData = route<TransitContext, typeof body>({
   method: 'POST',
   path: 'encrypt/:name',
   access: 'token',

@@ -7,20 +7,18 @@ import { Material } from '../../../keys/material.ts'
 import { checkFormat, type Format, privateText, publicText } from '../../../keys/transfer/keytext.ts'
 import { type Call, type Data, route } from '../../../route.ts'
 import type { TransitContext } from '../context.ts'
-import { managedType } from '../input/managedtype.ts'
+import { exportedVersionField } from '../input/fields.ts'
+import { managedType } from '../ring/managedtype.ts'
 import type { Inventory } from '../ring/readring.ts'
-import { refuseSoftDeleted, type Version } from '../ring/ring.ts'
+import { refuseSoftDeleted, type Version, versionsToExport } from '../ring/ring.ts'
 import type { KeyRow } from '../ring/tables.ts'
 
-/** The path may end in it too. */
-export const versionField = text({ about: 'latest, N or vN; absent is every version.' })
-
 const body = Type.Object({
-  version: versionField,
+  version: exportedVersionField,
   format: text({ about: 'raw, der or pem; absent is the form of the key type.' }),
 })
 
-type MakeExportable = Call<TransitContext, typeof body>
+type ExportCall = Call<TransitContext, typeof body>
 type KeyType = 'encryption-key' | 'signing-key' | 'hmac-key' | 'public-key' | 'certificate-chain'
 const keyTypes: readonly string[] = ['encryption-key', 'signing-key', 'hmac-key', 'public-key', 'certificate-chain']
 
@@ -38,27 +36,7 @@ function checkKind(kind: KeyType, key: KeyRow, algorithm: Algorithm): void {
   if (kind === 'signing-key' && !algorithm.abilities.sign) throw badRequest('signing not supported for the key')
 }
 
-/**
- * The versions that are asked for, in the path or in the query.
- * @throws ApiError 400 for one that there is not, or that nothing may be done with
- */
-export function chosen(
-  { key, versions }: Inventory['ring'],
-  { params, body }: { readonly params: { readonly version?: string }; readonly body: { readonly version?: string } },
-): readonly Version[] {
-  const wanted = params.version ?? body.version
-  const all = [...versions.values()]
-  if (!wanted) return all.filter(({ version }) => version >= key.minDecryptionVersion)
-  const digits = wanted.replace(/^v/, '')
-  if (wanted !== 'latest' && !/^\d{1,10}$/.test(digits)) throw badRequest('invalid key version')
-  const number = wanted === 'latest' ? key.latestVersion : Number(digits)
-  if (number < key.minDecryptionVersion) throw badRequest('version for export is below minimum decryption version')
-  const found = versions.get(number)
-  if (found === undefined) throw badRequest('version does not exist or cannot be found')
-  return [found]
-}
-
-async function exportKey(call: MakeExportable): Promise<Data> {
+async function exportVersions(call: ExportCall): Promise<Data> {
   const { context, mount, params, body } = call
   const { key_type: kind = '', name = '' } = params
   if (!isKeyType(kind)) throw badRequest(`invalid export type: ${kind}`)
@@ -72,7 +50,7 @@ async function exportKey(call: MakeExportable): Promise<Data> {
   checkKind(kind, key, algorithm)
   const format = checkFormat(kind === 'hmac-key' ? algorithmOf('hmac') : algorithm, body.format ?? '')
   const keys: Record<string, string> = {}
-  for (const version of chosen(found.ring, call)) {
+  for (const version of versionsToExport(found.ring, params.version ?? body.version)) {
     await nextTurn()
     keys[version.version] = await textOf(context, found, version, kind, format)
   }
@@ -116,7 +94,8 @@ const exportRoute = (path: string) =>
       'Hands out a key that is exportable: encryption-key, signing-key, hmac-key; or public-key, certificate-chain.',
     body,
     danger: 'custody',
-    run: exportKey,
+    run: exportVersions,
   })
 
-export const exportRoutes = [exportRoute('export/:key_type/:name'), exportRoute('export/:key_type/:name/:version')]
+export const exportKey = exportRoute('export/:key_type/:name')
+export const exportKeyVersion = exportRoute('export/:key_type/:name/:version')

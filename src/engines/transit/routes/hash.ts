@@ -33,4 +33,5 @@ const hashRoute = (path: string) =>
     },
   })
 
-export const hashRoutes = [hashRoute('hash'), hashRoute('hash/:algorithm')]
+export const hashData = hashRoute('hash')
+export const hashDataWith = hashRoute('hash/:algorithm')

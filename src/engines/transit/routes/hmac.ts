@@ -81,4 +81,5 @@ const hmacRoute = (path: string) =>
     },
   })
 
-export const hmacRoutes = [hmacRoute('hmac/:name'), hmacRoute('hmac/:name/:algorithm')]
+export const generateHmac = hmacRoute('hmac/:name')
+export const generateHmacWithHash = hmacRoute('hmac/:name/:algorithm')

@@ -47,5 +47,7 @@ const randomRoute = (path: string) =>
     },
   })
 
+export const generateRandom = randomRoute('random')
 /** A single segment is a source when it names one, else a count. */
-export const randomRoutes = [randomRoute('random'), randomRoute('random/:first'), randomRoute('random/:source/:bytes')]
+export const generateRandomFirst = randomRoute('random/:first')
+export const generateRandomFrom = randomRoute('random/:source/:bytes')

@@ -8,9 +8,9 @@ import { readOwnBlob } from '../blob/ownblob.ts'
 import { parseWithDigits, readVaultBlob } from '../blob/vaultblob.ts'
 import { makerOf, type TransitContext } from '../context.ts'
 import { decodeBase64 } from '../input/base64.ts'
+import { restoredChain } from '../input/chain.ts'
 import type { Arrival, Drafts } from '../ring/drafts.ts'
 import { rotationDue } from '../ring/ring.ts'
-import { restoredChain } from './certificates.ts'
 
 const body = Type.Object({
   backup: text({ about: 'What backup gave, here or by Vault or OpenBao.' }),
@@ -18,7 +18,7 @@ const body = Type.Object({
   force: boolean({ about: 'Replaces a key of that name, which must allow deletion unless the caller has sudo.' }),
 })
 
-type Restoring = Call<TransitContext, typeof body>
+type RestoreCall = Call<TransitContext, typeof body>
 
 /** @throws ApiError 400 with one text for what is no whole backup */
 async function readBlob(backup: string): Promise<Copy> {
@@ -34,7 +34,7 @@ async function readBlob(backup: string): Promise<Copy> {
   return readVaultBlob(parsed)
 }
 
-async function restore(call: Restoring): Promise<undefined> {
+async function restore(call: RestoreCall): Promise<undefined> {
   const { context, mount, params, body, privileged } = call
   if (!body.backup) throw badRequest("'backup' must be supplied")
   const copy = await readBlob(body.backup)
@@ -63,7 +63,7 @@ async function restore(call: Restoring): Promise<undefined> {
 }
 
 /** All versions into the token, each checked; nothing is stored yet. */
-async function bringAll({ context, caller }: Restoring, { key, versions }: Copy): Promise<Arrival[]> {
+async function bringAll({ context, caller }: RestoreCall, { key, versions }: Copy): Promise<Arrival[]> {
   const made: Drafts[] = []
   try {
     const arrivals: Arrival[] = []
@@ -98,4 +98,5 @@ const restoreRoute = (path: string) =>
     run: restore,
   })
 
-export const restoreRoutes = [restoreRoute('restore'), restoreRoute('restore/:name')]
+export const restoreKey = restoreRoute('restore')
+export const restoreKeyAs = restoreRoute('restore/:name')

@@ -52,7 +52,7 @@ function rewrapOne(
   )
 }
 
-export const rewrapRoute = route<TransitContext, typeof body>({
+export const rewrapData = route<TransitContext, typeof body>({
   method: 'POST',
   path: 'rewrap/:name',
   access: 'token',

@@ -9,9 +9,9 @@ import type { TransitContext } from '../context.ts'
 import { decodeInput, decodeOptional } from '../input/base64.ts'
 import { answer } from '../input/batch.ts'
 import { type Item, readInputs } from '../input/items.ts'
-import { managedType } from '../input/managedtype.ts'
 import { readScheme, schemeFields, schemeReading, warnOfScheme } from '../input/scheme.ts'
 import { tag } from '../input/tagged.ts'
+import { managedType } from '../ring/managedtype.ts'
 import type { Ring } from '../ring/readring.ts'
 import { versionToMake } from '../ring/ring.ts'
 import { withRing } from '../ring/withring.ts'
@@ -78,4 +78,5 @@ const signRoute = (path: string) =>
     },
   })
 
-export const signRoutes = [signRoute('sign/:name'), signRoute('sign/:name/:hash_algorithm')]
+export const signData = signRoute('sign/:name')
+export const signDataWithHash = signRoute('sign/:name/:hash_algorithm')

@@ -11,9 +11,9 @@ import type { TransitContext } from '../context.ts'
 import { decodeBase64, decodeInput, decodeOptional } from '../input/base64.ts'
 import { answer } from '../input/batch.ts'
 import { type Inputs, type Item, readInputs } from '../input/items.ts'
-import { managedType } from '../input/managedtype.ts'
 import { hashNameOf, readScheme, schemeFields, schemeReading, warnOfScheme } from '../input/scheme.ts'
 import { untag } from '../input/tagged.ts'
+import { managedType } from '../ring/managedtype.ts'
 import type { Ring } from '../ring/readring.ts'
 import { versionToUse } from '../ring/ring.ts'
 import { withRing } from '../ring/withring.ts'
@@ -150,4 +150,5 @@ const verifyRoute = (path: string) =>
     },
   })
 
-export const verifyRoutes = [verifyRoute('verify/:name'), verifyRoute('verify/:name/:hash_algorithm')]
+export const verifyData = verifyRoute('verify/:name')
+export const verifyDataWithHash = verifyRoute('verify/:name/:hash_algorithm')

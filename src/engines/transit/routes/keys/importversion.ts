@@ -1,21 +1,21 @@
 import { Type } from 'typebox'
-import { badRequest } from '../../../errors.ts'
-import { integer } from '../../../field.ts'
-import { algorithmOf } from '../../../keys/algorithms.ts'
-import type { Draft } from '../../../keys/materials/materials.ts'
-import { type Call, route } from '../../../route.ts'
-import { makerOf, type TransitContext } from '../context.ts'
-import { mayLeave } from '../ring/newkey.ts'
-import type { Ring } from '../ring/readring.ts'
-import { refuseSoftDeleted } from '../ring/ring.ts'
-import { bringer, sourceFields } from './import.ts'
+import { badRequest } from '../../../../errors.ts'
+import { integer } from '../../../../field.ts'
+import { algorithmOf } from '../../../../keys/algorithms.ts'
+import type { Draft } from '../../../../keys/materials/materials.ts'
+import { type Call, route } from '../../../../route.ts'
+import { makerOf, type TransitContext } from '../../context.ts'
+import { importer, importSourceFields } from '../../input/importsource.ts'
+import { mayLeave } from '../../ring/newkey.ts'
+import type { Ring } from '../../ring/readring.ts'
+import { refuseSoftDeleted } from '../../ring/ring.ts'
 
 const body = Type.Object({
-  ...sourceFields,
+  ...importSourceFields,
   version: integer({ about: 'The version, so far only a public key, whose private half this is.' }),
 })
 
-type Importing = Call<TransitContext, typeof body>
+type ImportCall = Call<TransitContext, typeof body>
 
 /** @throws ApiError 400 for a key that takes no material from elsewhere */
 function checkTaking({ key }: Ring): void {
@@ -25,7 +25,7 @@ function checkTaking({ key }: Ring): void {
 }
 
 /** @throws ApiError 400 unless the version that is named lacks its private half, which this may be */
-async function checkNamed({ context, body: { version, public_key } }: Importing, ring: Ring): Promise<void> {
+async function checkNamed({ context, body: { version, public_key } }: ImportCall, ring: Ring): Promise<void> {
   if (version === undefined || version === 0) return
   const { kind } = algorithmOf(ring.key.type)
   if (kind === 'aead' || kind === 'hmac') throw badRequest('provided type does not support importing key versions')
@@ -39,7 +39,7 @@ async function checkNamed({ context, body: { version, public_key } }: Importing,
 
 /** The version that the draft completes: the one that is named, or the latest; undefined where it is a new one. */
 async function completes(
-  { context, body: { version } }: Importing,
+  { context, body: { version } }: ImportCall,
   ring: Ring,
   draft: Draft,
 ): Promise<number | undefined> {
@@ -53,7 +53,7 @@ async function completes(
   return undefined
 }
 
-async function importVersion(call: Importing): Promise<undefined> {
+async function importVersion(call: ImportCall): Promise<undefined> {
   const { context, mount, params, caller } = call
   const { rings } = context
   const { name = '' } = params
@@ -62,11 +62,17 @@ async function importVersion(call: Importing): Promise<undefined> {
     const before = await rings.get(mount, name)
     if (before === undefined) throw badRequest(missing)
     checkTaking(before)
-    const bring = bringer(call, before.key.type)
+    const prepareImported = importer(call, before.key.type)
     await checkNamed(call, before)
     const { type: algorithm, derived, latestVersion } = before.key
     const createdBy = makerOf(caller)
-    const draft = await bring({ algorithm, part: 'key', derived, exportable: mayLeave(before.key), createdBy })
+    const draft = await prepareImported({
+      algorithm,
+      part: 'key',
+      derived,
+      exportable: mayLeave(before.key),
+      createdBy,
+    })
     try {
       const version = await completes(call, before, draft)
       const drafts = version
@@ -90,7 +96,7 @@ async function importVersion(call: Importing): Promise<undefined> {
   }
 }
 
-export const importVersionRoute = route<TransitContext, typeof body>({
+export const importKeyVersion = route<TransitContext, typeof body>({
   method: 'POST',
   path: 'keys/:name/import_version',
   access: 'token',

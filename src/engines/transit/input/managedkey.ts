@@ -1,36 +1,30 @@
 import { badRequest } from '../../../errors.ts'
-import type { Abilities } from '../../../keys/algorithms.ts'
 import type { Reference } from '../../../keys/managed/keys.ts'
 
-/** The type of keys whose versions lie in tokens of others, each under a managed key (sys/managed-keys). */
-export const managedType = 'managed_key'
-
-/** What some of them can; each version's mechanism says which. */
-export const managedAbilities: Abilities = { encrypt: true, decrypt: true, sign: true, derive: false }
-
 /** The fields that name a managed key. */
-interface Naming {
+interface ReferenceFields {
   readonly managed_key_name?: string | undefined
   readonly managed_key_id?: string | undefined
 }
 
 /**
  * The managed key that a request names.
- * @param managed whether the key is one that needs it
+ * @param managed whether the key is of type managed_key
  * @throws ApiError 400 when it is missing, or given for a key of another type
  */
-export function readReference(input: Naming, managed: boolean): Reference | undefined {
+export function readReference(input: ReferenceFields, managed: boolean): Reference | undefined {
   const { managed_key_name: name, managed_key_id: id } = input
   if (managed) {
-    if (!name && !id)
+    if (!name && !id) {
       throw badRequest('one of managed_key_name and managed_key_id is required for keys of type managed_key')
+    }
     return { name: name || undefined, id: id || undefined }
   }
   if (name || id) throw badRequest('managed_key_name and managed_key_id are for keys of type managed_key')
   return undefined
 }
 
-/** What a key of this type cannot be. @throws ApiError 400 that names it */
+/** Refuses attributes that no key of type managed_key has. @throws ApiError 400 */
 export function checkManaged(wanted: {
   readonly derived?: boolean | undefined
   readonly convergent_encryption?: boolean | undefined

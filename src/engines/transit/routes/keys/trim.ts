@@ -1,15 +1,15 @@
 import { Type } from 'typebox'
-import { badRequest } from '../../../errors.ts'
-import { integer } from '../../../field.ts'
-import { route } from '../../../route.ts'
-import type { TransitContext } from '../context.ts'
-import { describeKey } from '../ring/describe.ts'
+import { badRequest } from '../../../../errors.ts'
+import { integer } from '../../../../field.ts'
+import { route } from '../../../../route.ts'
+import type { TransitContext } from '../../context.ts'
+import { describeKey } from '../../ring/describe.ts'
 
 const body = Type.Object({
   min_available_version: integer({ about: 'The lowest version that stays; what is below it is gone for ever.' }),
 })
 
-export const trimRoute = route<TransitContext, typeof body>({
+export const trimKey = route<TransitContext, typeof body>({
   method: 'POST',
   path: 'keys/:name/trim',
   access: 'token',

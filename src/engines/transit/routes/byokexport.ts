@@ -8,21 +8,21 @@ import { transportBytes } from '../../../keys/making/transport.ts'
 import { Material } from '../../../keys/material.ts'
 import { type Call, type Data, route } from '../../../route.ts'
 import type { TransitContext } from '../context.ts'
+import { exportedVersionField } from '../input/fields.ts'
 import { readHashFunction } from '../input/hashfunction.ts'
-import { managedType } from '../input/managedtype.ts'
+import { managedType } from '../ring/managedtype.ts'
 import type { Inventory } from '../ring/readring.ts'
-import { refuseSoftDeleted } from '../ring/ring.ts'
-import { chosen, versionField } from './export.ts'
+import { refuseSoftDeleted, versionsToExport } from '../ring/ring.ts'
 
 const body = Type.Object({
-  version: versionField,
+  version: exportedVersionField,
   hash: text({ about: 'Hash of the RSA-OAEP step: SHA1, SHA224, SHA256, SHA384 or SHA512.' }),
 })
 
-type MakeExportable = Call<TransitContext, typeof body>
+type ExportCall = Call<TransitContext, typeof body>
 
-/** The key that another server gave us its wrapping key as. @throws ApiError 400 */
-async function recipient({ context, mount, params }: MakeExportable): Promise<Material> {
+/** The wrapping key of another server, imported here as `dst`. @throws ApiError 400 */
+async function recipient({ context, mount, params }: ExportCall): Promise<Material> {
   const ring = await context.rings.get(mount, params.dst ?? '')
   if (ring === undefined) throw badRequest('no such destination key to export to')
   refuseSoftDeleted(ring.key)
@@ -33,7 +33,7 @@ async function recipient({ context, mount, params }: MakeExportable): Promise<Ma
 }
 
 /** Each version in the form that import takes, encrypted to the key `dst`. */
-async function exportTo(call: MakeExportable): Promise<Data> {
+async function exportTo(call: ExportCall): Promise<Data> {
   const { context, mount, params, body } = call
   const hash = readHashFunction(body.hash)
   const to = await recipient(call)
@@ -43,7 +43,7 @@ async function exportTo(call: MakeExportable): Promise<Data> {
   refuseSoftDeleted(key)
   if (key.type === managedType || !key.exportable) throw badRequest('key is not exportable')
   const keys: Record<string, string> = {}
-  for (const { version, material } of chosen(found.ring, call)) {
+  for (const { version, material } of versionsToExport(found.ring, params.version ?? body.version)) {
     await nextTurn()
     keys[version] = await sealedTo(context, to, hash, partOf(found, material, version))
   }
@@ -81,4 +81,5 @@ const byokRoute = (path: string) =>
     run: exportTo,
   })
 
-export const byokRoutes = [byokRoute('byok-export/:dst/:src'), byokRoute('byok-export/:dst/:src/:version')]
+export const exportKeySecurely = byokRoute('byok-export/:dst/:src')
+export const exportKeyVersionSecurely = byokRoute('byok-export/:dst/:src/:version')

@@ -1,0 +1,43 @@
+import { Type } from 'typebox'
+import { boolean, duration, integer } from '../../../../field.ts'
+import { type Call, type Data, route } from '../../../../route.ts'
+import type { TransitContext } from '../../context.ts'
+import { checkManaged } from '../../input/managedkey.ts'
+import { describeKey } from '../../ring/describe.ts'
+import { managedType } from '../../ring/managedtype.ts'
+import { configure } from '../../ring/ring.ts'
+
+const body = Type.Object({
+  min_decryption_version: integer({ about: 'The lowest version that decrypts and verifies.' }),
+  min_encryption_version: integer({ about: 'The lowest version that encrypts and signs; 0 is the latest.' }),
+  deletion_allowed: boolean({ about: 'Whether the key may be deleted.' }),
+  exportable: boolean({ about: 'true lets the key be exported; never to be undone.' }),
+  allow_plaintext_backup: boolean({ about: 'true lets the key be backed up; never to be undone.' }),
+  auto_rotate_period: duration({ about: 'How often the key rotates by itself; 0 is never, absent is as before.' }),
+})
+
+type ConfigCall = Call<TransitContext, typeof body>
+
+async function config({ context, mount, params, body, warn }: ConfigCall): Promise<Data> {
+  const { name = '' } = params
+  const missing = `no existing key named ${name} could be found`
+  let warnings: readonly string[] = []
+  await context.rings.configure(mount, name, missing, (key) => {
+    if (key.type === managedType) checkManaged(body)
+    const wanted = configure(key, body)
+    warnings = wanted.warnings
+    return wanted.changes
+  })
+  for (const text of warnings) warn(text)
+  return describeKey(context, mount, name)
+}
+
+export const configureKey = route<TransitContext, typeof body>({
+  method: 'POST',
+  path: 'keys/:name/config',
+  access: 'token',
+  about: 'Changes what may be done with a key; all of it or nothing.',
+  body,
+  danger: 'custody',
+  run: config,
+})

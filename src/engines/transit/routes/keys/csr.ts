@@ -1,0 +1,51 @@
+import { Type } from 'typebox'
+import { NotDer } from '../../../../crypto/der.ts'
+import { readPem, writePem } from '../../../../crypto/pem.ts'
+import { badRequest } from '../../../../errors.ts'
+import { text } from '../../../../field.ts'
+import { certificationOf } from '../../../../keys/use/certification.ts'
+import { type Call, type Data, route } from '../../../../route.ts'
+import { emptyTemplate, makeRequest, readTemplate, type Template } from '../../../../x509/request.ts'
+import type { TransitContext } from '../../context.ts'
+import { certifiedVersionField } from '../../input/fields.ts'
+import { certifiableRing } from '../../ring/certifiable.ts'
+import { versionToMake } from '../../ring/ring.ts'
+
+const body = Type.Object({
+  version: certifiedVersionField,
+  csr: text({ about: 'PEM of a request whose subject and attributes are taken.' }),
+})
+
+/** @throws ApiError 400 */
+function templateOf(pem: string | undefined): Template {
+  if (!pem) return emptyTemplate
+  const [der, ...more] = readPem(pem, ['CERTIFICATE REQUEST', 'NEW CERTIFICATE REQUEST'])
+  if (der === undefined || more.length > 0) throw badRequest('could not decode PEM CSR')
+  try {
+    return readTemplate(der)
+  } catch (error) {
+    throw error instanceof NotDer ? badRequest('could not decode PEM CSR', { cause: error }) : error
+  }
+}
+
+async function certificationRequest(call: Call<TransitContext, typeof body>): Promise<Data> {
+  const { context, body } = call
+  const ring = await certifiableRing(call)
+  const template = templateOf(body.csr)
+  const key = await context.material(versionToMake(ring, body.version ?? 0, 'signing').material)
+  if (!key.complete) throw badRequest('could not create the csr: private key not imported for key version selected')
+  const { algorithm, scheme } = certificationOf(key)
+  const spki = key.publicKey.export({ format: 'der', type: 'spki' })
+  const der = await makeRequest({ spki, algorithm }, template, (info) => context.signer.sign(key, info, scheme))
+  return { name: ring.key.name, type: ring.key.type, csr: `${writePem('CERTIFICATE REQUEST', der)}\n` }
+}
+
+export const requestCertificate = route<TransitContext, typeof body>({
+  method: 'POST',
+  path: 'keys/:name/csr',
+  access: 'token',
+  about: 'A certification request for the key, signed by it.',
+  body,
+  danger: 'none',
+  run: certificationRequest,
+})

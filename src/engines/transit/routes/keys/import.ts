@@ -1,0 +1,90 @@
+import { Type } from 'typebox'
+import { badRequest } from '../../../../errors.ts'
+import { boolean, duration, text } from '../../../../field.ts'
+import { algorithms } from '../../../../keys/algorithms.ts'
+import { type Call, route } from '../../../../route.ts'
+import { makerOf, type TransitContext } from '../../context.ts'
+import { decodeOptional } from '../../input/base64.ts'
+import { keyFields } from '../../input/fields.ts'
+import { importer, importSourceFields } from '../../input/importsource.ts'
+import { newKey } from '../../ring/newkey.ts'
+import { checkAutoRotate } from '../../ring/ring.ts'
+
+const defaultType = 'aes256-gcm96'
+
+const body = Type.Object({
+  ...importSourceFields,
+  type: text({ about: 'The key type; aes256-gcm96 when absent.' }),
+  allow_rotation: boolean({ about: 'Whether versions may be added that are made here.' }),
+  ...keyFields,
+  context: text({ about: 'Base64 context; required when derived is true.' }),
+  convergent_encryption: boolean({ about: 'Refused: convergent keys cannot be imported.' }),
+  auto_rotate_period: duration({ about: 'How often the key rotates by itself; needs allow_rotation.' }),
+})
+
+type ImportCall = Call<TransitContext, typeof body>
+
+/** @throws ApiError 400 for a combination that no imported key can have */
+function checkImport({ type, ...body }: ImportCall['body'], warn: (text: string) => void): string {
+  const name = (type || defaultType).toLowerCase()
+  const algorithm = algorithms.get(name)
+  if (algorithm === undefined) throw badRequest(`unknown key type: ${type}`)
+  if (!type) warn(`type is not given: the key is imported as ${defaultType}`)
+  if (body.convergent_encryption) throw badRequest('import cannot be used on keys with convergent encryption enabled')
+  if (body.derived && !algorithm.abilities.derive) {
+    throw badRequest(`key derivation and convergent encryption not supported for keys of type ${name}`)
+  }
+  if (body.derived && body.public_key) {
+    throw badRequest(
+      'unable to import only public key for derived Ed25519 key: its private key is what keys are derived from',
+    )
+  }
+  if (body.derived && !body.context) throw badRequest('context is required when derived is true')
+  decodeOptional('context', body.context)
+  checkAutoRotate(body.auto_rotate_period ?? 0)
+  if (body.auto_rotate_period && !body.allow_rotation) {
+    throw badRequest('allow_rotation must be set to true if auto-rotation is enabled')
+  }
+  return name
+}
+
+const taken = () =>
+  badRequest(
+    'the import path cannot be used with an existing key; use import-version to rotate an existing imported key',
+  )
+
+async function runImport(call: ImportCall): Promise<undefined> {
+  const { context, mount, params, body, caller, warn } = call
+  const { name = '' } = params
+  const type = checkImport(body, warn)
+  const prepareImported = importer(call, type)
+  if (await context.rings.get(mount, name)) throw taken()
+  const template = {
+    name,
+    type,
+    derived: body.derived ?? false,
+    exportable: body.exportable ?? false,
+    allowPlaintextBackup: body.allow_plaintext_backup ?? false,
+    autoRotateSeconds: body.auto_rotate_period ?? 0,
+  }
+  const row = {
+    ...newKey(mount, template, context.clock.wall()),
+    imported: true,
+    allowRotation: body.allow_rotation ?? false,
+  }
+  const drafts = await context.rings.prepare({ ...row, keySize: 0 }, makerOf(caller), { key: prepareImported })
+  const keySize = row.keySize === 0 ? 0 : drafts.key.fields.sizeBytes
+  await context.rings.add({ ...row, mount: mount.uuid, keySize }, [{ version: 1, drafts }], () => {
+    throw taken()
+  })
+}
+
+export const importKey = route<TransitContext, typeof body>({
+  method: 'POST',
+  path: 'keys/:name/import',
+  access: 'token',
+  about: 'Makes a key of material that comes encrypted to the wrapping key.',
+  body,
+  danger: 'custody',
+  run: runImport,
+})

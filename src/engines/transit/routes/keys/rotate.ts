@@ -1,0 +1,37 @@
+import { Type } from 'typebox'
+import { badRequest } from '../../../../errors.ts'
+import { text } from '../../../../field.ts'
+import { type Call, type Data, route } from '../../../../route.ts'
+import { makerOf, type TransitContext } from '../../context.ts'
+import { readReference } from '../../input/managedkey.ts'
+import { describeKey } from '../../ring/describe.ts'
+import { managedType } from '../../ring/managedtype.ts'
+
+const body = Type.Object({
+  managed_key_name: text({ about: 'Name of the new managed key, for keys of type managed_key.' }),
+  managed_key_id: text({ about: 'UUID of the new managed key, for keys of type managed_key.' }),
+})
+
+type RotateCall = Call<TransitContext, typeof body>
+
+async function rotate({ context, mount, params, body, caller }: RotateCall): Promise<Data> {
+  const { rings, managed } = context
+  const { name = '' } = params
+  const createdBy = makerOf(caller)
+  const ring = await rings.get(mount, name)
+  if (ring === undefined) throw badRequest('key not found')
+  const reference = readReference(body, ring.key.type === managedType)
+  const draft = reference && (await managed.prepare(mount.uuid, reference, createdBy))
+  await rings.rotate(mount, name, createdBy, undefined, draft)
+  return describeKey(context, mount, name)
+}
+
+export const rotateKey = route<TransitContext, typeof body>({
+  method: 'POST',
+  path: 'keys/:name/rotate',
+  access: 'token',
+  about: 'Adds a version, which new data is encrypted and signed with.',
+  body,
+  danger: 'none',
+  run: rotate,
+})

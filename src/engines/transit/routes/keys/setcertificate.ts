@@ -1,0 +1,37 @@
+import { Type } from 'typebox'
+import { badRequest } from '../../../../errors.ts'
+import { text } from '../../../../field.ts'
+import { type Call, type Data, route } from '../../../../route.ts'
+import type { TransitContext } from '../../context.ts'
+import { readChain } from '../../input/chain.ts'
+import { certifiedVersionField } from '../../input/fields.ts'
+import { certifiableRing } from '../../ring/certifiable.ts'
+import { versionToMake } from '../../ring/ring.ts'
+
+const body = Type.Object({
+  version: certifiedVersionField,
+  certificate_chain: text({ about: 'PEM certificates: that of the key first, then those of its issuers.' }),
+})
+
+async function setChain(call: Call<TransitContext, typeof body>): Promise<Data> {
+  const { context, mount, params, body } = call
+  const before = await certifiableRing(call)
+  const { version, material } = versionToMake(before, body.version ?? 0, 'signing')
+  const certificateChain = readChain(body.certificate_chain, (await context.material(material)).publicKey)
+  const { name = '' } = params
+  await context.rings.change(mount, name, `key with provided name '${name}' not found`, async (tx, ring) => {
+    if (ring.key.id !== before.key.id || !ring.versions.has(version)) throw badRequest('no such key version')
+    await context.rings.changeVersion(tx, ring, version, { certificateChain })
+  })
+  return { name: before.key.name, type: before.key.type, certificate_chain: certificateChain }
+}
+
+export const setCertificate = route<TransitContext, typeof body>({
+  method: 'POST',
+  path: 'keys/:name/set-certificate',
+  access: 'token',
+  about: 'Keeps the chain of certificates of a key version with it.',
+  body,
+  danger: 'none',
+  run: setChain,
+})

@@ -1,0 +1,19 @@
+import { type Data, route } from '../../../../route.ts'
+import type { TransitContext } from '../../context.ts'
+import { noFields } from '../../input/fields.ts'
+import { describeKey } from '../../ring/describe.ts'
+
+export const softDeleteKey = route<TransitContext, typeof noFields>({
+  method: 'DELETE',
+  path: 'keys/:name/soft-delete',
+  access: 'token',
+  about: 'Puts a key away: nothing is done with it until it is restored, and nothing of it is lost.',
+  body: noFields,
+  danger: 'destructive',
+  async run({ context, mount, params, warn }): Promise<Data> {
+    const { name = '' } = params
+    const changed = await context.rings.setSoftDeleted(mount, name, true)
+    if (!changed) warn('key was already marked as soft deleted')
+    return describeKey(context, mount, name)
+  },
+})

@@ -1,0 +1,19 @@
+import { type Data, route } from '../../../../route.ts'
+import type { TransitContext } from '../../context.ts'
+import { noFields } from '../../input/fields.ts'
+import { describeKey } from '../../ring/describe.ts'
+
+export const restoreSoftDeletedKey = route<TransitContext, typeof noFields>({
+  method: 'POST',
+  path: 'keys/:name/soft-delete-restore',
+  access: 'token',
+  about: 'Lets a soft-deleted key be used again.',
+  body: noFields,
+  danger: 'none',
+  async run({ context, mount, params, warn }): Promise<Data> {
+    const { name = '' } = params
+    const changed = await context.rings.setSoftDeleted(mount, name, false)
+    if (!changed) warn('key was already restored')
+    return describeKey(context, mount, name)
+  },
+})
