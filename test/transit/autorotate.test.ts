@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Clock } from '../../src/clock.ts'
 import type { Job } from '../../src/engine.ts'
+import type { TransitContext } from '../../src/engines/transit/context.ts'
 import { createTransit } from '../../src/engines/transit/index.ts'
-import type { Rings } from '../../src/engines/transit/ring/rings.ts'
 import type { KeyRow } from '../../src/engines/transit/ring/tables.ts'
 import type { Hsm } from '../../src/hsm/hsm.ts'
 import type { Custody } from '../../src/keys/custody.ts'
@@ -17,7 +17,7 @@ import { createToken } from '../support/token.ts'
 interface Worker {
   readonly place: Place
   readonly custody: Custody
-  readonly rings: Rings
+  readonly context: TransitContext
   readonly job: Job
 }
 
@@ -56,17 +56,19 @@ function worker(place: Place, custody: Custody): Worker {
   const { context, jobs } = createTransit({ ...ground({ place, custody }), ringLimit: 100 })
   const job = jobs?.find(({ name }) => name === 'rotate transit keys')
   if (job === undefined) throw new Error('transit has no such job')
-  return { place, custody, rings: context.rings, job }
+  return { place, custody, context, job }
 }
 
 const made = (settings: Partial<KeyRow> = {}): Promise<string> => {
   const name = `k${randomUUID()}`
   const wanted = { name, type: 'aes256-gcm96', autoRotateSeconds: 3600, ...settings }
-  return workers[0].rings.create(mount, wanted, 'me').then(() => name)
+  return workers[0].context.keys.create(mount, wanted, 'me').then(() => name)
 }
-const latest = async (name: string) => (await workers[1].rings.get(mount, name))?.key.latestVersion
+const latest = async (name: string) => (await workers[1].context.rings.get(mount, name))?.key.latestVersion
 const change = (name: string, changes: Partial<KeyRow>) =>
-  workers[0].rings.change(mount, name, 'none', (tx, ring) => workers[0].rings.update(tx, ring, changes))
+  workers[0].context.changes.change(mount, name, 'none', (tx, ring) =>
+    workers[0].context.changes.update(tx, ring, changes),
+  )
 
 /** One turn of the job in a worker that takes its lease. */
 async function turn({ place, job }: Worker, signal = never): Promise<boolean> {
@@ -106,7 +108,7 @@ test('a key whose job was missed for many periods rotates once', async () => {
 test('a rotation by hand begins the period anew', async () => {
   const name = await made()
   aheadMilliseconds += hour - 60_000
-  await workers[0].rings.rotate(mount, name, 'me')
+  await workers[0].context.rotation.rotate(mount, name, 'me')
   aheadMilliseconds += 120_000
   await turn(workers[1])
   expect(await latest(name)).toBe(2)
@@ -200,7 +202,7 @@ test("a version's history says that it was made by itself", async () => {
   const name = await made()
   aheadMilliseconds += 2 * hour
   await turn(workers[0])
-  const found = await workers[0].rings.inventory(mount, name)
+  const found = await workers[0].context.rings.inventory(mount, name)
   const makers = [...(found?.parts.values() ?? [])].map(({ version, createdBy }) => `${version} ${createdBy}`)
   expect(new Set(makers)).toEqual(new Set(['1 me', '2 auto-rotation']))
 })

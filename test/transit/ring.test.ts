@@ -1,20 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import type { Attributes, Ring, Version } from '../../src/engines/transit/ring/ring.ts'
+import { configure, refuseSoftDeleted, rotated, rotationDue, trimmed } from '../../src/engines/transit/ring/rules.ts'
 import {
-  type Attributes,
-  configure,
-  type Ring,
-  refuseSoftDeleted,
-  rotated,
-  rotationDue,
-  trimmed,
-  type Version,
   VersionAhead,
   versionOf,
   versionToMac,
   versionToMake,
   versionToUse,
-} from '../../src/engines/transit/ring/ring.ts'
+} from '../../src/engines/transit/ring/versions.ts'
 import { ApiError, badRequest } from '../../src/errors.ts'
 
 const attributes = (changes: Partial<Attributes> = {}): Attributes => ({

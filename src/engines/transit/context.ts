@@ -11,12 +11,20 @@ import type { RandomSource } from '../../keys/use/random.ts'
 import type { RsaCipher } from '../../keys/use/rsacipher.ts'
 import type { Signer } from '../../keys/use/signer.ts'
 import type { Caller, MaybePromise } from '../../route.ts'
+import type { KeyChanges } from './ring/changes.ts'
+import type { Keys } from './ring/keys.ts'
 import type { Rings } from './ring/rings.ts'
+import type { KeyRotation } from './ring/rotation.ts'
 import type { Settings } from './ring/settings.ts'
+import type { VersionStore } from './ring/versionstore.ts'
 
-/** What the routes of transit are given. */
+/** What the routes of Transit work with. */
 export interface TransitContext {
   readonly rings: Rings
+  readonly keys: Keys
+  readonly versions: VersionStore
+  readonly changes: KeyChanges
+  readonly rotation: KeyRotation
   readonly keyImport: KeyImport
   readonly keyExport: KeyExport
   readonly clock: Clock
@@ -33,5 +41,5 @@ export interface TransitContext {
   random(source: RandomSource, bytes: number): MaybePromise<Buffer>
 }
 
-/** Whom a key's history names as its maker. */
+/** The accessor by which a key's history names who made it. */
 export const makerOf = (caller: Caller | undefined): string => caller?.accessor ?? ''

@@ -6,8 +6,12 @@ import type { Route, Routes } from '../../route.ts'
 import type { Database } from '../../store/database.ts'
 import type { TransitContext } from './context.ts'
 import { autoRotation } from './ring/autorotate.ts'
+import { KeyChanges } from './ring/changes.ts'
+import { Keys } from './ring/keys.ts'
 import { Rings } from './ring/rings.ts'
+import { KeyRotation } from './ring/rotation.ts'
 import { createSettings, Settings } from './ring/settings.ts'
+import { VersionStore } from './ring/versionstore.ts'
 import { backUpKey } from './routes/backup.ts'
 import { exportKeySecurely, exportKeyVersionSecurely } from './routes/byokexport.ts'
 import { readCacheConfig, writeCacheConfig } from './routes/cacheconfig.ts'
@@ -108,13 +112,21 @@ export function createTransit(options: {
     hmacs,
   } = custody
   const settings = new Settings(database)
-  const rings = new Rings({ database, materials, makeExportable, extracting, settings, clock, limit: ringLimit })
+  const rings = new Rings({ database, materials, settings, limit: ringLimit })
+  const versions = new VersionStore({ database, materials, extracting, clock })
+  const keys = new Keys({ database, materials, rings, versions, clock })
+  const changes = new KeyChanges({ database, materials, makeExportable, rings, clock })
+  const rotation = new KeyRotation({ rings, changes, versions })
   return {
     type: 'transit',
     routes,
-    jobs: [autoRotation({ database, rings, clock })],
+    jobs: [autoRotation({ database, rotation, clock })],
     context: {
       rings,
+      keys,
+      versions,
+      changes,
+      rotation,
       keyImport,
       keyExport,
       clock,
@@ -133,7 +145,7 @@ export function createTransit(options: {
     reload: async (mount) => rings.reload(mount),
     onMount: (mount) => database.transaction((tx) => createSettings(database, tx, mount.uuid)),
     async onUnmount(mount) {
-      await rings.removeAll(mount)
+      await keys.removeAll(mount)
       await keyImport.removeWrappingKey(mount.uuid)
       await settings.remove(mount)
     },

@@ -2,7 +2,7 @@ import { badRequest } from '../../../errors.ts'
 import { type Algorithm, algorithms } from '../../../keys/algorithms.ts'
 import type { KeyBytes } from '../../../keys/transfer/keyimport.ts'
 import type { Kdf } from '../../../keys/use/derivation.ts'
-import { checkAutoRotate } from '../ring/ring.ts'
+import { checkAutoRotate } from '../ring/rules.ts'
 import type { KeyRow } from '../ring/tables.ts'
 
 /** A key as a backup holds it, whoever wrote it: what its row says, and what each version is made of. */

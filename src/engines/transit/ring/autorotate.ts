@@ -3,7 +3,7 @@ import type { Job } from '../../../engine.ts'
 import type { Database } from '../../../store/database.ts'
 import { LeaseLost } from '../../../store/faults.ts'
 import { pages } from '../../../store/pages.ts'
-import type { Rings } from './rings.ts'
+import type { KeyRotation } from './rotation.ts'
 import { dueKeys } from './tables.ts'
 
 const everySeconds = 60
@@ -12,16 +12,22 @@ const beginning = '0'
 /** Whom a version's history names as its maker. */
 const maker = 'auto-rotation'
 
+interface AutoRotationDeps {
+  readonly database: Database
+  readonly rotation: KeyRotation
+  readonly clock: Clock
+}
+
 /**
  * Rotates keys whose period is over. What is due is found unverified and decided by the key's own row, in the transaction
  * that rotates it: however many workers try, a key rotates once for a period.
  */
-export function autoRotation({ database, rings, clock }: { database: Database; rings: Rings; clock: Clock }): Job {
+export function autoRotation({ database, rotation, clock }: AutoRotationDeps): Job {
   const job = 'rotate transit keys'
   const order = { by: 'rotateAt', after: beginning, limit: keysAtOnce } as const
 
   async function rotate(mount: string, name: string, fence: bigint): Promise<void> {
-    await rings.rotate({ uuid: mount }, name, maker, async (tx, { rotateAt }) => {
+    await rotation.rotate({ uuid: mount }, name, maker, async (tx, { rotateAt }) => {
       await tx.fence(job, fence)
       return rotateAt !== null && rotateAt <= clock.wall()
     })

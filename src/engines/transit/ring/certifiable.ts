@@ -2,7 +2,7 @@ import { badRequest } from '../../../errors.ts'
 import { algorithmOf } from '../../../keys/algorithms.ts'
 import { managedType } from './managedtype.ts'
 import type { Ring } from './readring.ts'
-import { refuseSoftDeleted } from './ring.ts'
+import { refuseSoftDeleted } from './rules.ts'
 import type { NamedRing } from './withring.ts'
 
 /** The ring that the path names, if certificates can be issued for its keys. @throws ApiError 400 */

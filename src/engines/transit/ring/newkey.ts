@@ -6,8 +6,8 @@ import type { New } from '../../../store/table.ts'
 import { managedType } from './managedtype.ts'
 import type { KeyRow, keysTable } from './tables.ts'
 
-/** What a new key is to be; whatever is left out has the wire's default. */
-export type Creation = Pick<KeyRow, 'name' | 'type'> &
+/** The attributes of a new key; those left out have the wire's default. */
+export type KeyTemplate = Pick<KeyRow, 'name' | 'type'> &
   Partial<
     Pick<KeyRow, 'derived' | 'convergent' | 'exportable' | 'allowPlaintextBackup' | 'keySize' | 'autoRotateSeconds'>
   >
@@ -32,22 +32,22 @@ export const mayLeave = (key: Pick<KeyRow, 'exportable' | 'allowPlaintextBackup'
   key.exportable || key.allowPlaintextBackup
 
 /** Clients read key_size of an hmac key, so that the default is written down. */
-const keySizeOf = ({ type, keySize }: Creation): number =>
+const keySizeOf = ({ type, keySize }: KeyTemplate): number =>
   type !== managedType && algorithmOf(type).kind === 'hmac' ? keySize || hmacSecretBytes : 0
 
 /** The row of a key with one version. @param now milliseconds */
-export const newKey = (mount: Mount, wanted: Creation, now: number): New<typeof keysTable> => ({
+export const newKey = (mount: Mount, template: KeyTemplate, now: number): New<typeof keysTable> => ({
   mount: mount.uuid,
-  name: wanted.name,
-  type: wanted.type,
-  derived: wanted.derived ?? false,
-  convergent: wanted.convergent ?? false,
-  convergentVersion: wanted.convergent ? perVersion : 0,
-  kdf: wanted.derived ? ('hkdf_sha256' satisfies Kdf) : '',
-  exportable: wanted.exportable ?? false,
-  allowPlaintextBackup: wanted.allowPlaintextBackup ?? false,
-  keySize: keySizeOf(wanted),
-  autoRotateSeconds: wanted.autoRotateSeconds ?? 0,
+  name: template.name,
+  type: template.type,
+  derived: template.derived ?? false,
+  convergent: template.convergent ?? false,
+  convergentVersion: template.convergent ? perVersion : 0,
+  kdf: template.derived ? ('hkdf_sha256' satisfies Kdf) : '',
+  exportable: template.exportable ?? false,
+  allowPlaintextBackup: template.allowPlaintextBackup ?? false,
+  keySize: keySizeOf(template),
+  autoRotateSeconds: template.autoRotateSeconds ?? 0,
   minDecryptionVersion: 1,
   minEncryptionVersion: 0,
   minAvailableVersion: 0,

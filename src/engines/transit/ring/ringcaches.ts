@@ -2,8 +2,18 @@ import { after } from '../../../after.ts'
 import type { MaybePromise, Mount } from '../../../route.ts'
 import type { CacheOptions, CoherentCache } from '../../../store/coherence/cache.ts'
 import type { Database } from '../../../store/database.ts'
+import type { Transaction } from '../../../store/reader.ts'
 import type { Ring } from './readring.ts'
 import type { Settings } from './settings.ts'
+import { type KeyRow, keysTable } from './tables.ts'
+
+/** The table that cached rings and inventories are invalidated by, and their id in it. */
+export const ringCacheTable = keysTable.name
+export const ringCacheId = (mount: string, name: string): string => `${mount}/${name}`
+
+/** Invalidates what is cached of a key, in every worker, when the transaction commits. */
+export const touchRing = (tx: Transaction, { mount, name }: Pick<KeyRow, 'mount' | 'name'>): void =>
+  tx.touch(ringCacheTable, ringCacheId(mount, name))
 
 /**
  * The caches of rings: one that the mounts share, and for a mount whose cache-config names a size one of its own. A size is

@@ -2,8 +2,8 @@ import { ApiError, badRequest } from '../../../errors.ts'
 import { algorithms } from '../../../keys/algorithms.ts'
 import { readPlain, type WishInput } from '../ciphers/plain.ts'
 import { ignoreNonce } from '../input/nonce.ts'
-import type { Creation } from './newkey.ts'
-import { checkVersionToMake } from './ring.ts'
+import type { KeyTemplate } from './newkey.ts'
+import { checkVersionToMake } from './versions.ts'
 
 /** Of what is to be encrypted, what says which key is to be made for it. */
 export interface UpsertInput extends WishInput {
@@ -16,7 +16,7 @@ export interface UpsertInput extends WishInput {
  * The key that encrypt makes when there is none: one for all items, so that they must ask for the same.
  * @throws ApiError 400 for what an upsert does not make
  */
-export function upsertOf(items: readonly UpsertInput[]): Omit<Creation, 'name'> {
+export function upsertOf(items: readonly UpsertInput[]): Omit<KeyTemplate, 'name'> {
   const type = common(items, 'type', ({ type }) => type || 'aes256-gcm96')
   const convergent = common(items, 'convergent_encryption', (item) => item.convergent_encryption ?? false)
   const derived = Boolean(items[0]?.context)

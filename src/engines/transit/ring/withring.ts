@@ -2,8 +2,9 @@ import { after } from '../../../after.ts'
 import { ApiError, badRequest } from '../../../errors.ts'
 import type { MaybePromise, Mount } from '../../../route.ts'
 import type { Ring } from './readring.ts'
-import { refuseSoftDeleted, VersionAhead } from './ring.ts'
 import type { Rings } from './rings.ts'
+import { refuseSoftDeleted } from './rules.ts'
+import { VersionAhead } from './versions.ts'
 
 /** A call whose path names a key. */
 export interface NamedRing {

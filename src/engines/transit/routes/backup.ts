@@ -9,7 +9,7 @@ import { writeOwnBlob } from '../blob/ownblob.ts'
 import type { TransitContext } from '../context.ts'
 import { noFields } from '../input/fields.ts'
 import type { Inventory } from '../ring/readring.ts'
-import { refuseSoftDeleted } from '../ring/ring.ts'
+import { refuseSoftDeleted } from '../ring/rules.ts'
 
 async function backUp({ context, mount, params }: Call<TransitContext, typeof noFields>): Promise<Data> {
   const { name = '' } = params
@@ -21,8 +21,8 @@ async function backUp({ context, mount, params }: Call<TransitContext, typeof no
   if (!key.allowPlaintextBackup) throw badRequest('plaintext backup is disallowed on the policy')
   const backup = await blobOf(context, found)
   const backupInfo = { time: new Date(context.clock.wall()).toISOString(), version: key.latestVersion }
-  await context.rings.change(mount, name, missing, async (tx, ring) => {
-    if (ring.key.id === key.id) await context.rings.update(tx, ring, { backupInfo })
+  await context.changes.change(mount, name, missing, async (tx, ring) => {
+    if (ring.key.id === key.id) await context.changes.update(tx, ring, { backupInfo })
   })
   return { backup }
 }

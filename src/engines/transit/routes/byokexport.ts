@@ -12,7 +12,8 @@ import { exportedVersionField } from '../input/fields.ts'
 import { readHashFunction } from '../input/hashfunction.ts'
 import { managedType } from '../ring/managedtype.ts'
 import type { Inventory } from '../ring/readring.ts'
-import { refuseSoftDeleted, versionsToExport } from '../ring/ring.ts'
+import { refuseSoftDeleted } from '../ring/rules.ts'
+import { versionsToExport } from '../ring/versions.ts'
 
 const body = Type.Object({
   version: exportedVersionField,

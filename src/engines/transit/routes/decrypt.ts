@@ -17,7 +17,7 @@ import { ignoreNonce } from '../input/nonce.ts'
 import { untag } from '../input/tagged.ts'
 import { managedType } from '../ring/managedtype.ts'
 import type { Ring } from '../ring/readring.ts'
-import { versionToUse } from '../ring/ring.ts'
+import { versionToUse } from '../ring/versions.ts'
 import { withRing } from '../ring/withring.ts'
 
 const body = Type.Object({

@@ -70,7 +70,7 @@ export const encryptData = route<TransitContext, typeof body>({
         const wanted = upsertOf(items)
         // A request of which nothing can be encrypted leaves no key behind.
         if (items.some((item) => faultOf(item) === undefined)) {
-          return context.rings.create(mount, { ...wanted, name }, makerOf(caller)).then(encryptWith)
+          return context.keys.create(mount, { ...wanted, name }, makerOf(caller)).then(encryptWith)
         }
         return answer(call, inputs, rules, (input) => {
           throw faultOf(input)

@@ -10,8 +10,10 @@ import type { TransitContext } from '../context.ts'
 import { exportedVersionField } from '../input/fields.ts'
 import { managedType } from '../ring/managedtype.ts'
 import type { Inventory } from '../ring/readring.ts'
-import { refuseSoftDeleted, type Version, versionsToExport } from '../ring/ring.ts'
+import type { Version } from '../ring/ring.ts'
+import { refuseSoftDeleted } from '../ring/rules.ts'
 import type { KeyRow } from '../ring/tables.ts'
+import { versionsToExport } from '../ring/versions.ts'
 
 const body = Type.Object({
   version: exportedVersionField,

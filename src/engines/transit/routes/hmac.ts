@@ -10,7 +10,8 @@ import { answer } from '../input/batch.ts'
 import { type Item, readInputs } from '../input/items.ts'
 import { tag } from '../input/tagged.ts'
 import type { Ring } from '../ring/readring.ts'
-import { type Version, versionToMac } from '../ring/ring.ts'
+import type { Version } from '../ring/ring.ts'
+import { versionToMac } from '../ring/versions.ts'
 import { withRing } from '../ring/withring.ts'
 
 const body = Type.Object({

@@ -3,14 +3,14 @@ import { nextTurn } from '../../../after.ts'
 import { badRequest } from '../../../errors.ts'
 import { boolean, text } from '../../../field.ts'
 import { type Call, route } from '../../../route.ts'
-import { type CopiedVersion, type Copy, checkCopy, checkName, unreadable, wipeCopy } from '../blob/copy.ts'
+import { type Copy, checkCopy, checkName, unreadable, wipeCopy } from '../blob/copy.ts'
 import { readOwnBlob } from '../blob/ownblob.ts'
 import { parseWithDigits, readVaultBlob } from '../blob/vaultblob.ts'
 import { makerOf, type TransitContext } from '../context.ts'
 import { decodeBase64 } from '../input/base64.ts'
 import { restoredChain } from '../input/chain.ts'
-import type { Arrival, Drafts } from '../ring/drafts.ts'
-import { rotationDue } from '../ring/ring.ts'
+import { rotationDue } from '../ring/rules.ts'
+import type { ImportedVersion, VersionDraft, VersionFields } from '../ring/versiondraft.ts'
 
 const body = Type.Object({
   backup: text({ about: 'What backup gave, here or by Vault or OpenBao.' }),
@@ -52,40 +52,45 @@ async function restore(call: RestoreCall): Promise<undefined> {
     const existing = await context.rings.get(mount, name)
     // Before the token works for nothing; asked again when it is replaced.
     if (existing) replace(existing.key)
-    const arrivals = await bringAll(call, copy)
+    const imported = await importVersions(call, copy)
     const { latestVersion } = copy.key
     const restoreInfo = { time: new Date(context.clock.wall()).toISOString(), version: latestVersion }
     const rotateAt = rotationDue(copy.key, copy.versions.at(-1)?.createdAt ?? 0)
-    await context.rings.add({ ...copy.key, name, mount: mount.uuid, restoreInfo, rotateAt }, arrivals, replace)
+    await context.keys.add({ ...copy.key, name, mount: mount.uuid, restoreInfo, rotateAt }, imported, replace)
   } finally {
     wipeCopy(copy)
   }
 }
 
-/** All versions into the token, each checked; nothing is stored yet. */
-async function bringAll({ context, caller }: RestoreCall, { key, versions }: Copy): Promise<Arrival[]> {
-  const made: Drafts[] = []
+/** Brings all versions into the token, each checked; nothing is stored yet. */
+async function importVersions({ context, caller }: RestoreCall, { key, versions }: Copy): Promise<ImportedVersion[]> {
+  const drafts: VersionDraft[] = []
   try {
-    const arrivals: Arrival[] = []
+    const imported: ImportedVersion[] = []
     for (const one of versions) {
       await nextTurn()
       const { version, createdAt, convergentVersion, hmac } = one
-      const drafts = await context.rings.prepare(key, makerOf(caller), {
-        key: (wanted) => context.keyImport.restore(wanted, one.key),
-        ...(hmac ? { hmac: (wanted) => context.keyImport.restore(wanted, { kind: 'secret', bytes: hmac }) } : {}),
+      const draft = await context.versions.prepare(key, makerOf(caller), {
+        key: (specification) => context.keyImport.restore(specification, one.key),
+        ...(hmac
+          ? { hmac: (specification) => context.keyImport.restore(specification, { kind: 'secret', bytes: hmac }) }
+          : {}),
       })
-      made.push(drafts)
-      const { publicKey } = drafts.key.fields
+      drafts.push(draft)
+      const { publicKey } = draft.key.fields
       const certificateChain = one.certificateChain === null ? null : restoredChain(one.certificateChain, publicKey)
-      arrivals.push({ version, drafts, facts: { createdAt, convergentVersion, certificateChain } satisfies Facts })
+      imported.push({
+        version,
+        draft,
+        fields: { createdAt, convergentVersion, certificateChain } satisfies VersionFields,
+      })
     }
-    return arrivals
+    return imported
   } catch (error) {
-    for (const drafts of made) await context.rings.abandon(drafts)
+    for (const draft of drafts) await context.versions.discard(draft)
     throw error
   }
 }
-type Facts = Pick<CopiedVersion, 'createdAt' | 'convergentVersion' | 'certificateChain'>
 
 const restoreRoute = (path: string) =>
   route<TransitContext, typeof body>({

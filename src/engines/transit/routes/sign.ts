@@ -13,7 +13,7 @@ import { readScheme, schemeFields, schemeReading, warnOfScheme } from '../input/
 import { tag } from '../input/tagged.ts'
 import { managedType } from '../ring/managedtype.ts'
 import type { Ring } from '../ring/readring.ts'
-import { versionToMake } from '../ring/ring.ts'
+import { versionToMake } from '../ring/versions.ts'
 import { withRing } from '../ring/withring.ts'
 
 const body = Type.Object({

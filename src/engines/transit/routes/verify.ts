@@ -15,7 +15,7 @@ import { hashNameOf, readScheme, schemeFields, schemeReading, warnOfScheme } fro
 import { untag } from '../input/tagged.ts'
 import { managedType } from '../ring/managedtype.ts'
 import type { Ring } from '../ring/readring.ts'
-import { versionToUse } from '../ring/ring.ts'
+import { versionToUse } from '../ring/versions.ts'
 import { withRing } from '../ring/withring.ts'
 import { macOf } from './hmac.ts'
 

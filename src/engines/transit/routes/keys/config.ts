@@ -5,7 +5,7 @@ import type { TransitContext } from '../../context.ts'
 import { checkManaged } from '../../input/managedkey.ts'
 import { describeKey } from '../../ring/describe.ts'
 import { managedType } from '../../ring/managedtype.ts'
-import { configure } from '../../ring/ring.ts'
+import { configure } from '../../ring/rules.ts'
 
 const body = Type.Object({
   min_decryption_version: integer({ about: 'The lowest version that decrypts and verifies.' }),
@@ -22,7 +22,7 @@ async function config({ context, mount, params, body, warn }: ConfigCall): Promi
   const { name = '' } = params
   const missing = `no existing key named ${name} could be found`
   let warnings: readonly string[] = []
-  await context.rings.configure(mount, name, missing, (key) => {
+  await context.changes.configure(mount, name, missing, (key) => {
     if (key.type === managedType) checkManaged(body)
     const wanted = configure(key, body)
     warnings = wanted.warnings

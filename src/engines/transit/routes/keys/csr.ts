@@ -9,7 +9,7 @@ import { emptyTemplate, makeRequest, readTemplate, type Template } from '../../.
 import type { TransitContext } from '../../context.ts'
 import { certifiedVersionField } from '../../input/fields.ts'
 import { certifiableRing } from '../../ring/certifiable.ts'
-import { versionToMake } from '../../ring/ring.ts'
+import { versionToMake } from '../../ring/versions.ts'
 
 const body = Type.Object({
   version: certifiedVersionField,

@@ -8,7 +8,7 @@ import { decodeOptional } from '../../input/base64.ts'
 import { keyFields } from '../../input/fields.ts'
 import { importer, importSourceFields } from '../../input/importsource.ts'
 import { newKey } from '../../ring/newkey.ts'
-import { checkAutoRotate } from '../../ring/ring.ts'
+import { checkAutoRotate } from '../../ring/rules.ts'
 
 const defaultType = 'aes256-gcm96'
 
@@ -72,9 +72,9 @@ async function runImport(call: ImportCall): Promise<undefined> {
     imported: true,
     allowRotation: body.allow_rotation ?? false,
   }
-  const drafts = await context.rings.prepare({ ...row, keySize: 0 }, makerOf(caller), { key: prepareImported })
-  const keySize = row.keySize === 0 ? 0 : drafts.key.fields.sizeBytes
-  await context.rings.add({ ...row, mount: mount.uuid, keySize }, [{ version: 1, drafts }], () => {
+  const draft = await context.versions.prepare({ ...row, keySize: 0 }, makerOf(caller), { key: prepareImported })
+  const keySize = row.keySize === 0 ? 0 : draft.key.fields.sizeBytes
+  await context.keys.add({ ...row, mount: mount.uuid, keySize }, [{ version: 1, draft }], () => {
     throw taken()
   })
 }

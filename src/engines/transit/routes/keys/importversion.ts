@@ -4,11 +4,12 @@ import { integer } from '../../../../field.ts'
 import { algorithmOf } from '../../../../keys/algorithms.ts'
 import type { Draft } from '../../../../keys/materials/materials.ts'
 import { type Call, route } from '../../../../route.ts'
+import type { Transaction } from '../../../../store/reader.ts'
 import { makerOf, type TransitContext } from '../../context.ts'
 import { importer, importSourceFields } from '../../input/importsource.ts'
 import { mayLeave } from '../../ring/newkey.ts'
 import type { Ring } from '../../ring/readring.ts'
-import { refuseSoftDeleted } from '../../ring/ring.ts'
+import { refuseSoftDeleted } from '../../ring/rules.ts'
 
 const body = Type.Object({
   ...importSourceFields,
@@ -17,15 +18,15 @@ const body = Type.Object({
 
 type ImportCall = Call<TransitContext, typeof body>
 
-/** @throws ApiError 400 for a key that takes no material from elsewhere */
-function checkTaking({ key }: Ring): void {
+/** @throws ApiError 400 for a key that takes no imported versions */
+function checkImportable({ key }: Ring): void {
   refuseSoftDeleted(key)
   if (!key.imported) throw badRequest('the import_version endpoint can only be used with an imported key')
   if (key.convergent) throw badRequest('import_version cannot be used on keys with convergent encryption enabled')
 }
 
-/** @throws ApiError 400 unless the version that is named lacks its private half, which this may be */
-async function checkNamed({ context, body: { version, public_key } }: ImportCall, ring: Ring): Promise<void> {
+/** @throws ApiError 400 unless the requested version lacks its private key, and the request can bring it */
+async function checkRequested({ context, body: { version, public_key } }: ImportCall, ring: Ring): Promise<void> {
   if (version === undefined || version === 0) return
   const { kind } = algorithmOf(ring.key.type)
   if (kind === 'aead' || kind === 'hmac') throw badRequest('provided type does not support importing key versions')
@@ -37,8 +38,8 @@ async function checkNamed({ context, body: { version, public_key } }: ImportCall
   }
 }
 
-/** The version that the draft completes: the one that is named, or the latest; undefined where it is a new one. */
-async function completes(
+/** The version whose public key the draft completes: the requested one or the latest; undefined for a new version. */
+async function completedVersion(
   { context, body: { version } }: ImportCall,
   ring: Ring,
   draft: Draft,
@@ -53,46 +54,47 @@ async function completes(
   return undefined
 }
 
-async function importVersion(call: ImportCall): Promise<undefined> {
+const missingKey = (name = ''): string =>
+  `no key found with name ${name}; to import a new key, use the import/ endpoint`
+
+/** Stores what was drafted for the ring `before`. @returns false when the key has changed so that the draft no longer fits */
+function changeUnchanged(
+  { context, mount, params }: ImportCall,
+  before: Ring,
+  store: (tx: Transaction, ring: Ring) => Promise<void>,
+): Promise<boolean> {
+  return context.changes.change(mount, params.name ?? '', missingKey(params.name), async (tx, ring) => {
+    checkImportable(ring)
+    const same = ring.key.id === before.key.id && ring.key.latestVersion === before.key.latestVersion
+    if (!same || mayLeave(ring.key) !== mayLeave(before.key)) return false
+    await store(tx, ring)
+    return true
+  })
+}
+
+/** One try. @returns false when it must be repeated, since the key changed meanwhile */
+async function tryImport(call: ImportCall): Promise<boolean> {
   const { context, mount, params, caller } = call
-  const { rings } = context
-  const { name = '' } = params
-  const missing = `no key found with name ${name}; to import a new key, use the import/ endpoint`
-  for (let done = false; !done; ) {
-    const before = await rings.get(mount, name)
-    if (before === undefined) throw badRequest(missing)
-    checkTaking(before)
-    const prepareImported = importer(call, before.key.type)
-    await checkNamed(call, before)
-    const { type: algorithm, derived, latestVersion } = before.key
-    const createdBy = makerOf(caller)
-    const draft = await prepareImported({
-      algorithm,
-      part: 'key',
-      derived,
-      exportable: mayLeave(before.key),
-      createdBy,
+  const { rings, versions, changes } = context
+  const before = await rings.get(mount, params.name ?? '')
+  if (before === undefined) throw badRequest(missingKey(params.name))
+  checkImportable(before)
+  const { type: algorithm, derived, latestVersion } = before.key
+  const prepareKey = importer(call, algorithm)
+  await checkRequested(call, before)
+  const createdBy = makerOf(caller)
+  const key = await prepareKey({ algorithm, part: 'key', derived, exportable: mayLeave(before.key), createdBy })
+  try {
+    const completed = await completedVersion(call, before, key)
+    if (completed) return await changeUnchanged(call, before, (tx, ring) => versions.complete(tx, ring, completed, key))
+    const draft = await versions.prepare({ ...before.key, keySize: 0 }, createdBy, { key: async () => key })
+    return await changeUnchanged(call, before, async (tx, ring) => {
+      const keySize = ring.key.keySize === 0 ? 0 : key.fields.sizeBytes
+      const { key: row } = await changes.update(tx, ring, { latestVersion: latestVersion + 1, keySize })
+      await versions.insert(tx, row, row.latestVersion, draft)
     })
-    try {
-      const version = await completes(call, before, draft)
-      const drafts = version
-        ? undefined
-        : await rings.prepare({ ...before.key, keySize: 0 }, createdBy, { key: async () => draft })
-      done = await rings.change(mount, name, missing, async (tx, ring) => {
-        checkTaking(ring)
-        // Another key by now, or with other versions, or one that may leave: the draft was made for what it was.
-        const same = ring.key.id === before.key.id && ring.key.latestVersion === latestVersion
-        if (!same || mayLeave(ring.key) !== mayLeave(before.key)) return false
-        if (version) await rings.complete(tx, ring, version, draft)
-        if (drafts === undefined) return true
-        const keySize = ring.key.keySize === 0 ? 0 : draft.fields.sizeBytes
-        const { key } = await rings.update(tx, ring, { latestVersion: latestVersion + 1, keySize })
-        await rings.addVersion(tx, key, key.latestVersion, drafts)
-        return true
-      })
-    } finally {
-      await rings.abandon({ key: draft })
-    }
+  } finally {
+    await versions.discard({ key })
   }
 }
 
@@ -103,5 +105,8 @@ export const importKeyVersion = route<TransitContext, typeof body>({
   about: 'Adds material that comes encrypted to the wrapping key to an imported key.',
   body,
   danger: 'custody',
-  run: importVersion,
+  async run(call) {
+    for (let done = false; !done; ) done = await tryImport(call)
+    return undefined
+  },
 })

@@ -13,7 +13,7 @@ import { checkManaged, readReference } from '../../input/managedkey.ts'
 import { describeKey } from '../../ring/describe.ts'
 import { managedType } from '../../ring/managedtype.ts'
 import type { Ring } from '../../ring/readring.ts'
-import { checkAutoRotate } from '../../ring/ring.ts'
+import { checkAutoRotate } from '../../ring/rules.ts'
 
 const creation = Type.Object({
   type: text({ about: 'The key type; aes256-gcm96 when absent.' }),
@@ -49,7 +49,7 @@ function checkCreation(body: CreateCall['body'], type: string): void {
 }
 
 async function create({ context, mount, params, body, caller }: CreateCall): Promise<Data> {
-  const { rings, managed } = context
+  const { rings, keys, managed } = context
   const { name = '' } = params
   const type = body.type || 'aes256-gcm96'
   checkCreation(body, type)
@@ -67,7 +67,7 @@ async function create({ context, mount, params, body, caller }: CreateCall): Pro
   const createdBy = makerOf(caller)
   const existing = reference && (await rings.get(mount, name))
   const draft = reference && !existing ? await managed.prepare(mount.uuid, reference, createdBy) : undefined
-  if (!existing) await rings.create(mount, template, createdBy, draft)
+  if (!existing) await keys.create(mount, template, createdBy, draft)
   return describeKey(context, mount, name)
 }
 
@@ -130,12 +130,12 @@ export const deleteKey = route<TransitContext, typeof noFields>({
   about: 'Deletes a key and its wrapped material for ever; deletion_allowed must have been set.',
   body: noFields,
   danger: 'destructive',
-  async run({ context: { rings }, mount, params }) {
+  async run({ context: { changes, keys }, mount, params }) {
     const { name = '' } = params
     const refused = `error deleting policy ${name}`
-    await rings.change(mount, name, `${refused}: could not delete key; not found`, async (tx, ring) => {
+    await changes.change(mount, name, `${refused}: could not delete key; not found`, async (tx, ring) => {
       if (!ring.key.deletionAllowed) throw badRequest(`${refused}: deletion is not allowed for this key`)
-      await rings.remove(tx, ring)
+      await keys.remove(tx, ring)
     })
     return undefined
   },

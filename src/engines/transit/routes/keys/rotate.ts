@@ -15,14 +15,14 @@ const body = Type.Object({
 type RotateCall = Call<TransitContext, typeof body>
 
 async function rotate({ context, mount, params, body, caller }: RotateCall): Promise<Data> {
-  const { rings, managed } = context
+  const { rings, rotation, managed } = context
   const { name = '' } = params
   const createdBy = makerOf(caller)
   const ring = await rings.get(mount, name)
   if (ring === undefined) throw badRequest('key not found')
   const reference = readReference(body, ring.key.type === managedType)
   const draft = reference && (await managed.prepare(mount.uuid, reference, createdBy))
-  await rings.rotate(mount, name, createdBy, undefined, draft)
+  await rotation.rotate(mount, name, createdBy, undefined, draft)
   return describeKey(context, mount, name)
 }
 

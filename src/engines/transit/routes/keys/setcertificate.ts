@@ -6,7 +6,7 @@ import type { TransitContext } from '../../context.ts'
 import { readChain } from '../../input/chain.ts'
 import { certifiedVersionField } from '../../input/fields.ts'
 import { certifiableRing } from '../../ring/certifiable.ts'
-import { versionToMake } from '../../ring/ring.ts'
+import { versionToMake } from '../../ring/versions.ts'
 
 const body = Type.Object({
   version: certifiedVersionField,
@@ -19,9 +19,9 @@ async function setChain(call: Call<TransitContext, typeof body>): Promise<Data> 
   const { version, material } = versionToMake(before, body.version ?? 0, 'signing')
   const certificateChain = readChain(body.certificate_chain, (await context.material(material)).publicKey)
   const { name = '' } = params
-  await context.rings.change(mount, name, `key with provided name '${name}' not found`, async (tx, ring) => {
+  await context.changes.change(mount, name, `key with provided name '${name}' not found`, async (tx, ring) => {
     if (ring.key.id !== before.key.id || !ring.versions.has(version)) throw badRequest('no such key version')
-    await context.rings.changeVersion(tx, ring, version, { certificateChain })
+    await context.versions.update(tx, ring, version, { certificateChain })
   })
   return { name: before.key.name, type: before.key.type, certificate_chain: certificateChain }
 }

@@ -12,7 +12,7 @@ export const softDeleteKey = route<TransitContext, typeof noFields>({
   danger: 'destructive',
   async run({ context, mount, params, warn }): Promise<Data> {
     const { name = '' } = params
-    const changed = await context.rings.setSoftDeleted(mount, name, true)
+    const changed = await context.changes.setSoftDeleted(mount, name, true)
     if (!changed) warn('key was already marked as soft deleted')
     return describeKey(context, mount, name)
   },

@@ -12,7 +12,7 @@ export const restoreSoftDeletedKey = route<TransitContext, typeof noFields>({
   danger: 'none',
   async run({ context, mount, params, warn }): Promise<Data> {
     const { name = '' } = params
-    const changed = await context.rings.setSoftDeleted(mount, name, false)
+    const changed = await context.changes.setSoftDeleted(mount, name, false)
     if (!changed) warn('key was already restored')
     return describeKey(context, mount, name)
   },

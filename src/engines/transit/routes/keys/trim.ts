@@ -20,7 +20,7 @@ export const trimKey = route<TransitContext, typeof body>({
     const { name = '' } = params
     const { min_available_version: version } = body
     if (version === undefined) throw badRequest('missing min_available_version')
-    await context.rings.trim(mount, name, version)
+    await context.changes.trim(mount, name, version)
     return describeKey(context, mount, name)
   },
 })

@@ -1,0 +1,120 @@
+import type { Clock } from '../../../clock.ts'
+import { badRequest } from '../../../errors.ts'
+import type { Materials } from '../../../keys/materials/materials.ts'
+import type { MakeExportable } from '../../../keys/transfer/makeexportable.ts'
+import type { Mount } from '../../../route.ts'
+import type { Database } from '../../../store/database.ts'
+import type { Transaction } from '../../../store/reader.ts'
+import type { Ring } from './readring.ts'
+import { touchRing } from './ringcaches.ts'
+import type { Rings } from './rings.ts'
+import { rotationDue, trimmed } from './rules.ts'
+import { type KeyRow, keysTable, versionsTable } from './tables.ts'
+
+/** Changes to existing keys, one transaction each. */
+export class KeyChanges {
+  readonly #database: Database
+  readonly #materials: Materials
+  readonly #makeExportable: MakeExportable
+  readonly #rings: Rings
+  readonly #clock: Clock
+
+  constructor(options: {
+    database: Database
+    materials: Materials
+    makeExportable: MakeExportable
+    rings: Rings
+    clock: Clock
+  }) {
+    this.#database = options.database
+    this.#materials = options.materials
+    this.#makeExportable = options.makeExportable
+    this.#rings = options.rings
+    this.#clock = options.clock
+  }
+
+  /**
+   * Reads the ring inside a transaction and lets `work` write. When it resolves, no worker has in its cache what was replaced.
+   * @throws ApiError 400 `missing` when there is no such key
+   */
+  change<T>(
+    mount: Pick<Mount, 'uuid'>,
+    name: string,
+    missing: string,
+    work: (tx: Transaction, ring: Ring) => Promise<T>,
+  ): Promise<T> {
+    return this.#database.transaction(async (tx) => {
+      const ring = await this.#rings.find(tx, mount, name)
+      if (ring === undefined) throw badRequest(missing)
+      return work(tx, ring)
+    })
+  }
+
+  /** Writes changed attributes, and with them when the key is to rotate by itself; the versions stay. */
+  async update(tx: Transaction, ring: Ring, changes: Partial<KeyRow>): Promise<Ring> {
+    if (Object.keys(changes).length === 0) return ring
+    touchRing(tx, ring.key)
+    const key = { ...ring.key, ...changes }
+    const latestAt = ring.versions.get(key.latestVersion)?.createdAt ?? this.#clock.wall()
+    const rotateAt = rotationDue(key, latestAt)
+    return { ...ring, key: await this.#database.table(keysTable).update(tx, ring.key, { ...changes, rotateAt }) }
+  }
+
+  /**
+   * Changes attributes as `decide` says of the current row. A key that becomes exportable is rewrapped in the token first.
+   * @throws ApiError 400 `missing` when there is no such key, and what `decide` throws
+   */
+  async configure(
+    mount: Mount,
+    name: string,
+    missing: string,
+    decide: (key: KeyRow) => Partial<KeyRow>,
+  ): Promise<void> {
+    for (let done = false; !done; ) {
+      const before = await this.#rings.get(mount, name)
+      const leaving = before && startsToLeave(decide(before.key)) ? await this.#rings.inventory(mount, name) : undefined
+      const rewrapped = await this.#makeExportable.prepare([...(leaving?.parts.values() ?? [])])
+      done = await this.change(mount, name, missing, async (tx, ring) => {
+        const changes = decide(ring.key)
+        if (startsToLeave(changes)) {
+          const { id, latestVersion } = ring.key
+          // Replaced by another key, or rotated meanwhile: the new version was not rewrapped.
+          if (leaving?.ring.key.id !== id || leaving.ring.key.latestVersion !== latestVersion) return false
+          await this.#makeExportable.apply(tx, rewrapped)
+        }
+        await this.update(tx, ring, changes)
+        return true
+      })
+    }
+  }
+
+  /**
+   * Soft-deletes the key or restores it. @returns whether that changed anything
+   * @throws ApiError 400 when there is no such key
+   */
+  setSoftDeleted(mount: Mount, name: string, softDeleted: boolean): Promise<boolean> {
+    return this.change(mount, name, `no existing key named ${name} could be found`, async (tx, ring) => {
+      if (ring.key.softDeleted === softDeleted) return false
+      await this.update(tx, ring, { softDeleted })
+      return true
+    })
+  }
+
+  /**
+   * Removes the versions below `version` and their wrapped material, for ever.
+   * @throws ApiError 400 when there is no such key, or a minimum version is lower
+   */
+  async trim(mount: Mount, name: string, version: number): Promise<void> {
+    await this.change(mount, name, 'invalid key name', async (tx, ring) => {
+      const gone = [...ring.versions.keys()].filter((one) => one < version)
+      await this.update(tx, ring, trimmed(ring.key, version))
+      const { id: keyId } = ring.key
+      await this.#materials.removeOwned(tx, { key: keyId, below: version })
+      for (const one of gone) await this.#database.table(versionsTable).removeWhere(tx, { keyId, version: one })
+    })
+  }
+}
+
+/** Whether a change makes a key exportable, so that its material must lie under the export KEK. */
+const startsToLeave = (changes: Partial<KeyRow>): boolean =>
+  changes.exportable === true || changes.allowPlaintextBackup === true

@@ -1,0 +1,106 @@
+import type { Clock } from '../../../clock.ts'
+import { badRequest } from '../../../errors.ts'
+import type { Materials } from '../../../keys/materials/materials.ts'
+import type { Mount } from '../../../route.ts'
+import type { Database } from '../../../store/database.ts'
+import type { Transaction } from '../../../store/reader.ts'
+import type { New } from '../../../store/table.ts'
+import { type KeyTemplate, newKey } from './newkey.ts'
+import type { Ring } from './readring.ts'
+import { touchRing } from './ringcaches.ts'
+import type { Rings } from './rings.ts'
+import { rotationDue } from './rules.ts'
+import { type KeyRow, keysTable, versionsTable } from './tables.ts'
+import { type ImportedVersion, type ManagedDraft, managedFields } from './versiondraft.ts'
+import type { VersionStore } from './versionstore.ts'
+
+const keysPerRemoval = 50
+const longestName = 512
+
+/** Creates and removes keys with all their versions. */
+export class Keys {
+  readonly #database: Database
+  readonly #materials: Materials
+  readonly #rings: Rings
+  readonly #versions: VersionStore
+  readonly #clock: Clock
+
+  constructor(options: {
+    database: Database
+    materials: Materials
+    rings: Rings
+    versions: VersionStore
+    clock: Clock
+  }) {
+    this.#database = options.database
+    this.#materials = options.materials
+    this.#rings = options.rings
+    this.#versions = options.versions
+    this.#clock = options.clock
+  }
+
+  /**
+   * Makes the key unless one of that name exists, which then stays as it is.
+   * @param managed the first version of a key of type managed_key
+   */
+  async create(mount: Mount, template: KeyTemplate, createdBy: string, managed?: ManagedDraft): Promise<Ring> {
+    const existing = await this.#rings.get(mount, template.name)
+    if (existing) return existing
+    const row = newKey(mount, template, this.#clock.wall())
+    const draft = await this.#versions.prepare(row, createdBy, managed && { key: async () => managed.draft })
+    return this.#versions.commit([draft], async (tx) => {
+      const found = await this.#rings.find(tx, mount, template.name)
+      if (found) return found
+      const key = await this.#insert(tx, row)
+      return { key, versions: new Map([[1, await this.#versions.insert(tx, key, 1, draft, managedFields(managed))]]) }
+    })
+  }
+
+  /**
+   * Stores an imported or restored key with its versions, all or nothing.
+   * @param replace throws unless an existing key of that name may be replaced
+   */
+  add(
+    row: New<typeof keysTable> & { readonly mount: string },
+    versions: readonly ImportedVersion[],
+    replace: (key: KeyRow) => void,
+  ): Promise<void> {
+    const drafts = versions.map(({ draft }) => draft)
+    return this.#versions.commit(drafts, async (tx) => {
+      const found = await this.#rings.find(tx, { uuid: row.mount }, row.name)
+      if (found) {
+        replace(found.key)
+        await this.remove(tx, found)
+      }
+      const key = await this.#insert(tx, row)
+      for (const { version, draft, fields } of versions) await this.#versions.insert(tx, key, version, draft, fields)
+    })
+  }
+
+  #insert(tx: Transaction, row: New<typeof keysTable>): Promise<KeyRow> {
+    if (row.name.length > longestName) throw badRequest(`a key name has at most ${longestName} characters`)
+    const rotateAt = row.rotateAt ?? rotationDue(row, this.#clock.wall())
+    return this.#database.table(keysTable).insert(tx, { ...row, rotateAt })
+  }
+
+  /** Removes the key, its versions and their wrapped material. */
+  async remove(tx: Transaction, { key }: Ring): Promise<void> {
+    await this.#materials.removeOwned(tx, { key: key.id })
+    await this.#database.table(versionsTable).removeWhere(tx, { keyId: key.id })
+    await this.#database.table(keysTable).remove(tx, key)
+    touchRing(tx, key)
+  }
+
+  /** Removes every key of a deleted mount, some in each transaction, since each one ends with a wait for all workers. */
+  async removeAll(mount: Mount): Promise<void> {
+    const some = () => this.#rings.names(mount, '', keysPerRemoval)
+    for (let names = await some(); names.length > 0; names = await some()) {
+      await this.#database.transaction(async (tx) => {
+        for (const name of names) {
+          const ring = await this.#rings.find(tx, mount, name)
+          if (ring) await this.remove(tx, ring)
+        }
+      })
+    }
+  }
+}

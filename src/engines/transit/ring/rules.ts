@@ -1,0 +1,121 @@
+import { badRequest } from '../../../errors.ts'
+import { managedType } from './managedtype.ts'
+import type { Attributes } from './ring.ts'
+
+const shortestAutoRotateSeconds = 3600
+/** What the reference's durations hold: 292 years. */
+const longestAutoRotateSeconds = 9_223_372_036
+
+export interface Configuration {
+  readonly min_decryption_version?: number
+  readonly min_encryption_version?: number
+  readonly deletion_allowed?: boolean
+  readonly exportable?: boolean
+  readonly allow_plaintext_backup?: boolean
+  readonly auto_rotate_period?: number
+}
+
+/**
+ * The changes that `keys/:name/config` asks for, all or none. Only `true` counts for exportable and
+ * allow_plaintext_backup: what once could leave cannot be said never to have left.
+ * @throws ApiError 400 that names the rule
+ */
+export function configure(
+  key: Attributes,
+  wanted: Configuration,
+): { changes: Partial<Attributes>; warnings: readonly string[] } {
+  const warnings: string[] = []
+  let decryption = wanted.min_decryption_version ?? key.minDecryptionVersion
+  if (decryption < 0) throw badRequest('min decryption version cannot be negative')
+  if (decryption === 0) {
+    decryption = 1
+    warnings.push('since Vault 0.3, transit key numbering starts at 1; forcing minimum to 1')
+  }
+  if (decryption > key.latestVersion) throw aboveLatest('decryption', decryption, key)
+  const encryption = wanted.min_encryption_version ?? key.minEncryptionVersion
+  if (encryption < 0) throw badRequest('min encryption version cannot be negative')
+  if (encryption > key.latestVersion) throw aboveLatest('encryption', encryption, key)
+  if (encryption > 0 && encryption < decryption) {
+    throw badRequest(
+      `cannot set min encryption/decryption values; min encryption version of ${encryption} must be greater than or equal to min decryption version of ${decryption}`,
+    )
+  }
+  const autoRotateSeconds = wanted.auto_rotate_period ?? key.autoRotateSeconds
+  checkAutoRotate(autoRotateSeconds)
+  const changes = changed(key, {
+    minDecryptionVersion: decryption,
+    minEncryptionVersion: encryption,
+    deletionAllowed: wanted.deletion_allowed ?? key.deletionAllowed,
+    exportable: key.exportable || wanted.exportable === true,
+    allowPlaintextBackup: key.allowPlaintextBackup || wanted.allow_plaintext_backup === true,
+    autoRotateSeconds,
+  })
+  if (Object.keys(changes).length > 0) {
+    if (key.minAvailableVersion > encryption) {
+      throw badRequest('min encryption version should not be less than min available version')
+    }
+    if (key.minAvailableVersion > decryption) {
+      throw badRequest('min decryption version should not be less then min available version')
+    }
+  }
+  return { changes, warnings }
+}
+
+/** @throws ApiError 400 unless 0, or at least an hour and a time that can come */
+export function checkAutoRotate(seconds: number): void {
+  if (seconds !== 0 && seconds < shortestAutoRotateSeconds) {
+    throw badRequest('auto rotate period must be 0 to disable or at least an hour')
+  }
+  if (seconds > longestAutoRotateSeconds) throw badRequest('auto rotate period must be at most 292 years')
+}
+
+/** @throws ApiError 400 for a key that is put away until somebody restores it */
+export function refuseSoftDeleted(key: Pick<Attributes, 'softDeleted'>): void {
+  if (key.softDeleted) throw badRequest('refusing to use soft-deleted key')
+}
+
+/** What rotation does to the row. @throws ApiError 400 for a soft-deleted key, and an imported one that forbids it */
+export function rotated(name: string, key: Attributes): Partial<Attributes> {
+  refuseSoftDeleted(key)
+  if (key.imported && !key.allowRotation) {
+    throw badRequest(`imported key ${name} does not allow rotation within Vault`)
+  }
+  return { latestVersion: key.latestVersion + 1, imported: false }
+}
+
+/**
+ * When the key is to rotate by itself, in milliseconds since the epoch; null is never. A managed key has nothing to rotate to
+ * until somebody names it.
+ * @param latestAt when the latest version was made
+ */
+export function rotationDue(key: Attributes, latestAt: number): number | null {
+  const { type, autoRotateSeconds, imported, allowRotation, softDeleted } = key
+  if (autoRotateSeconds === 0 || softDeleted || (imported && !allowRotation) || type === managedType) return null
+  return latestAt + autoRotateSeconds * 1000
+}
+
+/**
+ * What trimming does to the row: versions below `version` go for ever.
+ * @throws ApiError 400 unless both minimum versions are at or above it
+ */
+export function trimmed(key: Attributes, version: number): Partial<Attributes> {
+  const { minAvailableVersion, minEncryptionVersion, minDecryptionVersion } = key
+  const refuse = (why: string) => badRequest(`minimum available version ${why}`)
+  // A negative one is a step back too, since none of them ever is.
+  if (version < minAvailableVersion) throw refuse('cannot be decremented')
+  if (minEncryptionVersion === 0) throw refuse('cannot be set when minimum encryption version is not set')
+  if (minDecryptionVersion === 0) throw refuse('cannot be set when minimum decryption version is not set')
+  // The reference's spelling, which clients may match on.
+  if (version > minEncryptionVersion) throw refuse('cannot be greater than minmum encryption version')
+  if (version > minDecryptionVersion) throw refuse('cannot be greater than minimum decryption version')
+  if (version === 0) throw refuse('should be positive')
+  return { minAvailableVersion: version }
+}
+
+const aboveLatest = (which: string, version: number, key: Attributes) =>
+  badRequest(`cannot set min ${which} version of ${version}, latest key version is ${key.latestVersion}`)
+
+function changed(key: Attributes, wanted: Partial<Attributes>): Partial<Attributes> {
+  const current: Partial<Record<string, unknown>> = { ...key }
+  return Object.fromEntries(Object.entries(wanted).filter(([name, value]) => current[name] !== value))
+}

@@ -1,0 +1,39 @@
+import type { Draft, Specification } from '../../../keys/materials/materials.ts'
+import type { KeyRow, VersionRow } from './tables.ts'
+
+/** The attributes of a key that its versions are made by. */
+export type KeySpecification = Pick<
+  KeyRow,
+  'type' | 'exportable' | 'allowPlaintextBackup' | 'keySize' | 'derived' | 'kdf'
+>
+
+/** Makes a part of a version, or imports it. */
+export type PreparePart = (specification: Specification) => Promise<Draft>
+
+/** The parts of a version, made and not stored yet. */
+export interface VersionDraft {
+  readonly key: Draft
+  readonly prk: Draft | undefined
+  readonly hmac: Draft | undefined
+}
+
+/** Columns of a version that are not the same for every new one. */
+export type VersionFields = Partial<
+  Pick<VersionRow, 'convergentVersion' | 'createdAt' | 'certificateChain' | 'managedKey'>
+>
+
+/** A version of an imported or restored key. */
+export interface ImportedVersion {
+  readonly version: number
+  readonly draft: VersionDraft
+  readonly fields?: VersionFields
+}
+
+/** A version that lies in a token of somebody else, under the managed key of that uuid. */
+export interface ManagedDraft {
+  readonly id: string
+  readonly draft: Draft
+}
+
+export const managedFields = (managed: ManagedDraft | undefined): VersionFields =>
+  managed ? { managedKey: managed.id } : {}

@@ -1,0 +1,110 @@
+import type { Clock } from '../../../clock.ts'
+import type { Extracting } from '../../../keys/materials/extracting.ts'
+import type { Draft, Materials } from '../../../keys/materials/materials.ts'
+import type { Kdf } from '../../../keys/use/derivation.ts'
+import type { Database } from '../../../store/database.ts'
+import type { Transaction } from '../../../store/reader.ts'
+import { convergenceOfNew, hmacSecretBytes, mayLeave } from './newkey.ts'
+import type { Ring } from './readring.ts'
+import { touchRing } from './ringcaches.ts'
+import { type KeyRow, type VersionRow, versionsTable } from './tables.ts'
+import type { KeySpecification, PreparePart, VersionDraft, VersionFields } from './versiondraft.ts'
+
+const hmacType = 'hmac'
+
+/**
+ * The versions of keys: their parts are made in the token before the transaction that stores them, and leave nothing behind
+ * when it does not.
+ */
+export class VersionStore {
+  readonly #database: Database
+  readonly #materials: Materials
+  readonly #extracting: Extracting
+  readonly #clock: Clock
+
+  constructor(options: { database: Database; materials: Materials; extracting: Extracting; clock: Clock }) {
+    this.#database = options.database
+    this.#materials = options.materials
+    this.#extracting = options.extracting
+    this.#clock = options.clock
+  }
+
+  /**
+   * Makes the parts of a version: the key, what a derived key's keys are derived from, and the HMAC secret unless the key
+   * is one.
+   * @param imported imports parts; the others are made
+   */
+  async prepare(
+    of: KeySpecification,
+    createdBy: string,
+    imported: Partial<Record<'key' | 'hmac', PreparePart>> = {},
+  ): Promise<VersionDraft> {
+    const make: PreparePart = (specification) => this.#materials.prepare(specification)
+    const { keySize, derived } = of
+    const part = { exportable: mayLeave(of), createdBy }
+    const sizeBytes = keySize === 0 ? undefined : keySize
+    const key = await (imported.key ?? make)({ ...part, algorithm: of.type, part: 'key', sizeBytes, derived })
+    const prk = derived ? await this.#extracting.prepare(key, of.kdf as Kdf) : undefined
+    if (key.fields.algorithm === hmacType) return { key, prk, hmac: undefined }
+    const secret = { ...part, algorithm: hmacType, part: 'hmac', sizeBytes: hmacSecretBytes } as const
+    return { key, prk, hmac: await (imported.hmac ?? make)(secret) }
+  }
+
+  /** Discards a draft unless it was stored. Never rejects. */
+  discard({ key }: Pick<VersionDraft, 'key'>): Promise<void> {
+    return this.#materials.abandon(key)
+  }
+
+  /** Runs the transaction that stores the drafts, then discards those it did not store. */
+  async commit<T>(drafts: readonly VersionDraft[], work: (tx: Transaction) => Promise<T>): Promise<T> {
+    try {
+      return await this.#database.transaction(work)
+    } finally {
+      for (const draft of drafts) await this.discard(draft)
+    }
+  }
+
+  /** Stores a version, in the transaction that makes it the key's. */
+  async insert(
+    tx: Transaction,
+    key: KeyRow,
+    version: number,
+    draft: VersionDraft,
+    fields: VersionFields = {},
+  ): Promise<VersionRow> {
+    const owner = { mount: key.mount, key: key.id, version }
+    const material = await this.#materials.insert(tx, draft.key, owner)
+    const hmac = draft.hmac ? await this.#materials.insert(tx, draft.hmac, owner) : null
+    const prk = draft.prk ? await this.#materials.insert(tx, draft.prk, owner) : null
+    return this.#database.table(versionsTable).insert(tx, {
+      mount: key.mount,
+      keyId: key.id,
+      version,
+      material: material.id,
+      hmacMaterial: hmac?.id ?? null,
+      prkMaterial: prk?.id ?? null,
+      convergentVersion: convergenceOfNew(key),
+      createdAt: this.#clock.wall(),
+      ...fields,
+    })
+  }
+
+  /** @throws Error when the ring has no such version */
+  async update(tx: Transaction, { key }: Ring, version: number, changes: VersionChanges): Promise<void> {
+    const versions = this.#database.table(versionsTable)
+    const row = await versions.find(tx, { keyId: key.id, version })
+    if (row === undefined) throw new Error(`key ${key.id} has no version ${version}`)
+    await versions.update(tx, row, changes)
+    touchRing(tx, key)
+  }
+
+  /** Replaces the public key of a version by the whole key. */
+  async complete(tx: Transaction, ring: Ring, version: number, draft: Draft): Promise<void> {
+    const { id: key, mount } = ring.key
+    await this.#materials.removeOwned(tx, { key, version, part: 'key' })
+    const { id: material } = await this.#materials.insert(tx, draft, { mount, key, version })
+    await this.update(tx, ring, version, { material })
+  }
+}
+
+type VersionChanges = Partial<Pick<VersionRow, 'material' | 'certificateChain'>>
