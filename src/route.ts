@@ -39,8 +39,8 @@ export interface Call<Context, Body extends TObject = TObject> {
   readonly accept: string
   /** Request headers that the mount is tuned to let through, names in lower case. */
   readonly headers: Readonly<Record<string, string>>
-  /** The capability the ACL granted; a route that creates does so only under `create`. */
-  readonly granted: Capability
+  /** Granted by the policies; a route that creates does so only under `create`. */
+  readonly capability: Capability
   /** Whether the policies grant sudo on the path too, for what a route lets few do. */
   privileged(): boolean
   /** Adds a line to `warnings` of the answer. */

@@ -1,37 +1,9 @@
-import { ApiError } from '../errors.ts'
 import type { Method, Route, Routes } from '../route.ts'
-import { compileFields, type Fields } from './parse.ts'
+import { type Capture, type Endpoint, type Match, missingMethod, missingPath, missingPublicMethod } from './match.ts'
+import { compileFields } from './parse.ts'
 
-/** A route with what can be prepared of it at start. */
-export interface Endpoint {
-  readonly route: Route<unknown>
-  readonly fields: Fields
-  readonly captures: readonly Capture[]
-}
-
-interface Capture {
-  readonly name: string
-  readonly pattern: RegExp
-}
-
-/** A route that was found and what its path captured. */
-export interface Match {
-  readonly endpoint: Endpoint
-  readonly params: Readonly<Record<string, string>>
-}
-
-/** Finds the route of a path below a mount, or the 404 or 405 that a caller who may ask is answered. */
-export type Dispatch = (method: Method, path: string) => Match | ApiError
-
-/** 404 for a path that no route of an existing mount has. */
-export const unsupportedPath = (): ApiError => new ApiError(404, 'unsupported path', { style: 'list' })
-
-/** 405 of a path that anybody may ask by another method: that it exists is no secret, so whoever asks is told. */
-export class WrongMethodInPublic extends ApiError {
-  constructor() {
-    super(405, 'unsupported operation', { style: 'list' })
-  }
-}
+/** Finds the route of a path below a mount; the match of a path without one throws the 404 or 405 when it is run. */
+export type Dispatch = (method: Method, path: string) => Match
 
 /** Letters, digits and `_`; inside also `-` and `.`: the reference's rule for key names and most captures. */
 const keyName = /^\w(?:[\w.-]*\w)?$/
@@ -65,11 +37,11 @@ export function compileRoutes(routes: Routes<unknown>): Dispatch {
   const root = newNode()
   for (const route of routes) insert(root, route)
   return (method, path) => {
-    const found: Found = { match: undefined, paths: false, open: false }
-    walk(root, path === '' ? [] : path.split('/'), 0, [], method, found)
-    if (found.match !== undefined) return found.match
-    if (found.open) return new WrongMethodInPublic()
-    return found.paths ? new ApiError(405, 'unsupported operation', { style: 'list' }) : unsupportedPath()
+    const search: Search = { method, match: undefined, otherMethod: false, publicMethod: false }
+    walk(root, path === '' ? [] : path.split('/'), 0, [], search)
+    if (search.match !== undefined) return search.match
+    if (search.publicMethod) return missingPublicMethod
+    return search.otherMethod ? missingMethod : missingPath
   }
 }
 
@@ -100,7 +72,8 @@ function insert(root: Node, route: Route<unknown>): void {
   }
   if (ends.has(route.method)) throw new Error(`two routes answer ${route.method} ${route.path}`)
   const names = captures.map((capture) => capture.name)
-  ends.set(route.method, { route, captures, fields: compileFields(route.body.properties, names) })
+  const fields = compileFields(route.body.properties, names)
+  ends.set(route.method, { route, access: route.access, captures, fields })
 }
 
 function restOf(node: Node, tail: string | undefined): Map<Method, Endpoint> {
@@ -110,50 +83,52 @@ function restOf(node: Node, tail: string | undefined): Map<Method, Endpoint> {
   return ends
 }
 
-interface Found {
+interface Search {
+  readonly method: Method
   match: Match | undefined
   /** Whether the path exists under another method. */
-  paths: boolean
-  /** Whether it does for whoever has no token. */
-  open: boolean
+  otherMethod: boolean
+  /** Whether it does without a token. */
+  publicMethod: boolean
 }
 
-function walk(node: Node, segments: string[], at: number, taken: string[], method: Method, found: Found): void {
-  const segment = segments[at]
+/** @param captured texts of the captures on the way from the root */
+function walk(node: Node, segments: string[], depth: number, captured: string[], search: Search): void {
+  const segment = segments[depth]
   if (segment === undefined) {
-    settle(node.ends, taken, method, found)
+    matchEnd(node.ends, captured, search)
     return
   }
   const next = node.statics.get(segment)
-  if (next !== undefined) walk(next, segments, at + 1, taken, method, found)
-  if (found.match === undefined && node.capture !== undefined) {
-    walk(node.capture, segments, at + 1, [...taken, segment], method, found)
+  if (next !== undefined) walk(next, segments, depth + 1, captured, search)
+  if (search.match === undefined && node.capture !== undefined) {
+    walk(node.capture, segments, depth + 1, [...captured, segment], search)
   }
-  if (found.match !== undefined) return
-  const tail = at < segments.length - 1 ? node.tails.get(segments.at(-1) ?? '') : undefined
-  if (tail !== undefined) settle(tail, [...taken, segments.slice(at, -1).join('/')], method, found)
-  else if (node.rest !== undefined) settle(node.rest, [...taken, segments.slice(at).join('/')], method, found)
+  if (search.match !== undefined) return
+  const tail = depth < segments.length - 1 ? node.tails.get(segments.at(-1) ?? '') : undefined
+  if (tail !== undefined) matchEnd(tail, [...captured, segments.slice(depth, -1).join('/')], search)
+  else if (node.rest !== undefined) matchEnd(node.rest, [...captured, segments.slice(depth).join('/')], search)
 }
 
-function settle(ends: Map<Method, Endpoint>, taken: string[], method: Method, found: Found): void {
-  const endpoint = ends.get(method)
+function matchEnd(ends: Map<Method, Endpoint>, captured: string[], search: Search): void {
+  const endpoint = ends.get(search.method)
   if (endpoint !== undefined) {
-    const params = paramsOf(endpoint, taken)
-    if (params !== undefined) found.match = { endpoint, params }
+    const params = paramsOf(endpoint, captured)
+    if (params !== undefined) search.match = { endpoint, params }
     return
   }
   for (const other of ends.values()) {
-    if (paramsOf(other, taken) === undefined) continue
-    found.paths = true
-    found.open ||= other.route.access === 'public'
+    if (paramsOf(other, captured) === undefined) continue
+    search.otherMethod = true
+    search.publicMethod ||= other.access === 'public'
   }
 }
 
 /** Undefined when a captured segment does not have the form its capture asks for. */
-function paramsOf(endpoint: Endpoint, taken: string[]): Record<string, string> | undefined {
+function paramsOf(endpoint: Endpoint, captured: string[]): Record<string, string> | undefined {
   const params: Record<string, string> = {}
   for (const [index, capture] of endpoint.captures.entries()) {
-    const text = taken[index] ?? ''
+    const text = captured[index] ?? ''
     if (!capture.pattern.test(text)) return undefined
     params[capture.name] = text
   }

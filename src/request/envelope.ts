@@ -6,27 +6,29 @@ const noStore = ['Cache-Control', 'no-store'] as const
 const json: readonly string[] = [...noStore, 'Content-Type', 'application/json']
 const empty: RawReply = { status: 204, headers: noStore, body: '' }
 
+/** Warnings of an answer; those of the route come first. */
+export interface Warnings {
+  /** About unknown or replaced parameters: sent only where there is a body. */
+  readonly parameters: readonly string[]
+  /** Of the route itself: they make a body of their own. */
+  readonly route: readonly string[]
+}
+
+export const noWarnings: Warnings = { parameters: [], route: [] }
+
 /**
  * Turns what `run` returned into the answer: 204, the reference's envelope (keys in its order, `data` sorted, one
  * newline at the end), a bare object, or bytes as they are.
- * @param warnings about parameters; they travel only where there is a body
- * @param said warnings of the route itself; they make a body of their own
  * @param inject whether the keys of `data` also stand at the top level
  */
-export function envelope(
-  requestId: string,
-  outcome: Outcome,
-  warnings: readonly string[],
-  said: readonly string[],
-  inject: boolean,
-): RawReply {
+export function envelope(requestId: string, outcome: Outcome, warnings: Warnings, inject: boolean): RawReply {
+  if (outcome === undefined && warnings.route.length === 0) return empty
+  const all = warnings.route.length === 0 ? warnings.parameters : [...warnings.route, ...warnings.parameters]
   if (outcome === undefined) {
-    if (said.length === 0) return empty
-    return { status: 200, headers: json, body: wrapped(requestId, only(null), [...said, ...warnings], false) }
+    return { status: 200, headers: json, body: wrapped(requestId, dataOnly(null), all, false) }
   }
-  const all = said.length === 0 ? warnings : [...said, ...warnings]
   if (!(outcome instanceof Answer)) {
-    return { status: 200, headers: json, body: wrapped(requestId, only(outcome), all, inject) }
+    return { status: 200, headers: json, body: wrapped(requestId, dataOnly(outcome), all, inject) }
   }
   const { status, raw, bare } = outcome
   if (raw !== undefined) {
@@ -39,7 +41,7 @@ export function envelope(
 }
 
 type Content = Pick<Answer, 'data' | 'auth' | 'lease'>
-const only = (data: Data | null): Content => ({ data, auth: null, lease: null })
+const dataOnly = (data: Data | null): Content => ({ data, auth: null, lease: null })
 
 function wrapped(id: string, { data, auth, lease }: Content, warnings: readonly string[], inject: boolean): string {
   const dataText = data === null ? 'null' : JSON.stringify(sorted(data))

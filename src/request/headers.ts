@@ -11,7 +11,7 @@ function namesIn(mount: Mount, setting: string): readonly string[] {
 }
 
 /** The request headers that the engine sees: those named in the mount's passthrough_request_headers. */
-export function passedThrough(mount: Mount, headers: RawRequest['headers']): Readonly<Record<string, string>> {
+export function passRequestHeaders(mount: Mount, headers: RawRequest['headers']): Readonly<Record<string, string>> {
   if (mount.config.passthrough_request_headers === undefined) return none
   const passed: Record<string, string> = {}
   for (const name of namesIn(mount, 'passthrough_request_headers')) {
@@ -22,8 +22,8 @@ export function passedThrough(mount: Mount, headers: RawRequest['headers']): Rea
   return passed
 }
 
-/** What a mounted engine answers, with the headers named in allowed_response_headers alone; sys/ and auth/ may set any. */
-export function allowedOut(mount: Mount, outcome: Outcome): Outcome {
+/** The answer of a mounted engine with only the headers named in allowed_response_headers; sys/ and auth/ may set any. */
+export function restrictResponseHeaders(mount: Mount, outcome: Outcome): Outcome {
   if (mount.uuid === '' || !(outcome instanceof Answer)) return outcome
   const set = Object.entries(outcome.headers)
   if (set.length === 0) return outcome

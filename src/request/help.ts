@@ -1,6 +1,6 @@
-import { ApiError } from '../errors.ts'
 import type { Data, Method, Mount, Route, Routes } from '../route.ts'
-import { type Dispatch, unsupportedPath } from './dispatch.ts'
+import type { Dispatch } from './dispatch.ts'
+import { unsupportedPath } from './match.ts'
 import { describeApi, fieldsOf } from './openapi.ts'
 
 const methods: readonly Method[] = ['GET', 'LIST', 'POST', 'PATCH', 'DELETE', 'HEAD']
@@ -14,7 +14,7 @@ export const asksForHelp = (query: URLSearchParams | undefined): boolean => !!qu
  * @throws {ApiError} 404 for a path that no route of the mount has
  */
 export function helpOf(mount: Mount, routes: Routes<unknown>, dispatch: Dispatch, path: string): Data {
-  const chosen = path === '' ? routes : routesAt(dispatch, path)
+  const chosen = path === '' ? routes : routesAt(dispatch, routes, path)
   if (chosen.length === 0) throw unsupportedPath()
   const prefix = mount.path.slice(0, -1)
   const openapi = describeApi([{ prefix, tag: mount.type, routes: chosen }], '')
@@ -22,9 +22,9 @@ export function helpOf(mount: Mount, routes: Routes<unknown>, dispatch: Dispatch
   return { help: `${help}\n`, see_also: [], openapi }
 }
 
-function routesAt(dispatch: Dispatch, path: string): Route<unknown>[] {
-  const found = methods.map((method) => dispatch(method, path))
-  return found.flatMap((match) => (match instanceof ApiError ? [] : [match.endpoint.route]))
+function routesAt(dispatch: Dispatch, routes: Routes<unknown>, path: string): Route<unknown>[] {
+  const found = methods.map((method) => dispatch(method, path).endpoint.route)
+  return found.filter((route) => routes.includes(route))
 }
 
 function overview(mount: Mount, routes: Routes<unknown>): string {

@@ -6,8 +6,8 @@ import type { Metrics } from '../metrics.ts'
 import type { MaybePromise } from '../route.ts'
 import type { RawReply, RawRequest } from './exchange.ts'
 
-/** What is found out about a request on its way. */
-export interface Seen {
+/** What a request's timing is filed under; filled in on its way. */
+export interface Labels {
   /** Path of the mount, with its slash; undefined until it is known, and where there is none. */
   mount: string | undefined
   operation: Operation | undefined
@@ -36,17 +36,17 @@ export class Watch {
   }
 
   /** @param work answers the request, and never throws or rejects */
-  over(request: RawRequest, work: (seen: Seen) => MaybePromise<RawReply>): MaybePromise<RawReply> {
-    const seen: Seen = { mount: undefined, operation: undefined }
-    const began = this.#clock.monotonic()
+  over(request: RawRequest, work: (labels: Labels) => MaybePromise<RawReply>): MaybePromise<RawReply> {
+    const labels: Labels = { mount: undefined, operation: undefined }
+    const start = this.#clock.monotonic()
     this.#inFlight++
-    const reply = work(seen)
-    if (reply instanceof Promise) return reply.then((done) => this.#end(request, seen, began, done))
-    return this.#end(request, seen, began, reply)
+    const reply = work(labels)
+    if (reply instanceof Promise) return reply.then((settled) => this.#end(request, labels, start, settled))
+    return this.#end(request, labels, start, reply)
   }
 
-  #end(request: RawRequest, { mount, operation }: Seen, began: number, reply: RawReply): RawReply {
-    const milliseconds = this.#clock.monotonic() - began
+  #end(request: RawRequest, { mount, operation }: Labels, start: number, reply: RawReply): RawReply {
+    const milliseconds = this.#clock.monotonic() - start
     this.#inFlight--
     this.#all.observe(milliseconds)
     if (mount !== undefined && operation !== undefined) this.#route(mount, operation).observe(milliseconds)

@@ -15,7 +15,7 @@ import { Answer, route } from '../../src/route.ts'
 /** What the test engine keeps. */
 export interface Shelf {
   readonly names: Set<string>
-  readonly granted: string[]
+  readonly capabilities: string[]
 }
 
 const nothing = Type.Object({})
@@ -57,9 +57,9 @@ const routes = [
     path: 'keys/:name',
     body: fields,
     exists: ({ names }, _mount, params) => Promise.resolve(names.has(params.name ?? '')),
-    run({ context, params, body, granted }) {
+    run({ context, params, body, capability }) {
       context.names.add(params.name ?? '')
-      context.granted.push(granted)
+      context.capabilities.push(capability)
       return { ...body, name: params.name }
     },
   }),
@@ -178,7 +178,7 @@ export interface Reply {
 
 /** Serves the test engine under shelf/ on loopback. */
 export async function serve(options: Partial<ListenerOptions> = {}): Promise<Serving> {
-  const shelf: Shelf = { names: new Set(), granted: [] }
+  const shelf: Shelf = { names: new Set(), capabilities: [] }
   const logged: string[] = []
   const log = pino({ level: 'debug' }, { write: (line: string) => void logged.push(line) })
   const engine: Engine<Shelf> = { type: 'shelf', context: shelf, routes }

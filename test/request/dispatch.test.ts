@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { expect, test } from 'vitest'
 import { ApiError } from '../../src/errors.ts'
 import { compileRoutes } from '../../src/request/dispatch.ts'
-import type { Method, Route } from '../../src/route.ts'
+import type { Method, Mount, Route } from '../../src/route.ts'
 
 const declare = (method: Method, path: string, captures?: Record<string, RegExp>): Route<unknown> => ({
   method,
@@ -29,10 +29,26 @@ const find = compileRoutes([
   declare('POST', 'mounts/:path*/tune'),
   declare('GET', 'serial/:path*', { path: /^[0-9a-f]+$/ }),
 ])
+/** The route and its captures, or the status that is thrown when the match is run. */
 const found = (method: Method, path: string) => {
-  const match = find(method, path)
-  return match instanceof ApiError ? match.status : [match.endpoint.route.path, match.params]
+  const { endpoint, params } = find(method, path)
+  const call = { ...{ context: undefined, mount, params, body: {}, path, requestId: '' }, ...caller }
+  try {
+    endpoint.route.run(call)
+    return [endpoint.route.path, params]
+  } catch (error) {
+    return error instanceof ApiError ? error.status : error
+  }
 }
+const mount: Mount = { uuid: '', path: '', type: '', config: {} }
+const caller = {
+  caller: undefined,
+  accept: '',
+  headers: {},
+  capability: 'read',
+  privileged: () => false,
+  warn: () => undefined,
+} as const
 
 test.each<[Method, string, unknown]>([
   ['LIST', 'keys', ['keys', {}]],
@@ -69,6 +85,13 @@ test.each(['-a', 'a-', '.a', 'a.', 'a b', 'a*', 'ä', 'a\n', '+', `${'a'.repeat(
     expect(found('GET', `keys/${name}`)).toBe(404)
   },
 )
+
+test('only a method that a public path does not have is refused before anybody is asked who calls', () => {
+  const dispatch = compileRoutes([{ ...declare('GET', 'health'), access: 'public' }, declare('GET', 'keys')])
+  expect(dispatch('POST', 'health').endpoint.access).toBe('nobody')
+  expect(dispatch('POST', 'keys').endpoint.access).toBe('token')
+  expect(dispatch('POST', 'nothing').endpoint.access).toBe('token')
+})
 
 test('contradicting declarations fail at start', () => {
   expect(() => compileRoutes([declare('GET', 'a/:x'), declare('GET', 'a/:y')])).toThrow('two routes answer GET a/:y')

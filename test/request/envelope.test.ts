@@ -1,12 +1,10 @@
 import { expect, test } from 'vitest'
 import { ApiError, absent } from '../../src/errors.ts'
-import { envelope, errorReply } from '../../src/request/envelope.ts'
+import { envelope, errorReply, noWarnings } from '../../src/request/envelope.ts'
 import { Answer } from '../../src/route.ts'
 
-const none: string[] = []
-
 test('the envelope has every key in the reference’s order, sorted data and one newline', () => {
-  expect(envelope('id', { b: 1, a: { d: 1, c: 2 } }, none, none, false)).toEqual({
+  expect(envelope('id', { b: 1, a: { d: 1, c: 2 } }, noWarnings, false)).toEqual({
     status: 200,
     headers: ['Cache-Control', 'no-store', 'Content-Type', 'application/json'],
     body: '{"request_id":"id","lease_id":"","renewable":false,"lease_duration":0,"data":{"a":{"d":1,"c":2},"b":1},"wrap_info":null,"warnings":null,"auth":null}\n',
@@ -14,7 +12,7 @@ test('the envelope has every key in the reference’s order, sorted data and one
 })
 
 test('nothing to say is 204 without a body, whatever the parameters were', () => {
-  expect(envelope('id', undefined, ['Endpoint ignored …'], none, false)).toEqual({
+  expect(envelope('id', undefined, { parameters: ['Endpoint ignored …'], route: [] }, false)).toEqual({
     status: 204,
     headers: ['Cache-Control', 'no-store'],
     body: '',
@@ -22,13 +20,13 @@ test('nothing to say is 204 without a body, whatever the parameters were', () =>
 })
 
 test('a warning of the route itself makes a body', () => {
-  const reply = envelope('id', undefined, ['ignored'], ['forced to 1'], false)
+  const reply = envelope('id', undefined, { parameters: ['ignored'], route: ['forced to 1'] }, false)
   expect(reply.status).toBe(200)
   expect(JSON.parse(String(reply.body))).toMatchObject({ data: null, warnings: ['forced to 1', 'ignored'] })
 })
 
 test('injected routes repeat data at the top, and never over the envelope’s own keys', () => {
-  const reply = envelope('id', { 'sys/': { x: 1 }, auth: 7, data: 8, 'a/': undefined }, none, none, true)
+  const reply = envelope('id', { 'sys/': { x: 1 }, auth: 7, data: 8, 'a/': undefined }, noWarnings, true)
   expect(JSON.parse(String(reply.body))).toEqual({
     request_id: 'id',
     lease_id: '',
@@ -44,20 +42,20 @@ test('injected routes repeat data at the top, and never over the envelope’s ow
 })
 
 test('an Answer can be bare, raw, signed in, of another status, and without content', () => {
-  expect(envelope('id', new Answer({ status: 503, bare: { sealed: true } }), none, none, false)).toMatchObject({
+  expect(envelope('id', new Answer({ status: 503, bare: { sealed: true } }), noWarnings, false)).toMatchObject({
     status: 503,
     body: '{"sealed":true}\n',
   })
   expect(
-    envelope('id', new Answer({ raw: { type: 'application/pkix-cert', body: Buffer.of(1) } }), none, none, false),
+    envelope('id', new Answer({ raw: { type: 'application/pkix-cert', body: Buffer.of(1) } }), noWarnings, false),
   ).toEqual({
     status: 200,
     headers: ['Cache-Control', 'no-store', 'Content-Type', 'application/pkix-cert'],
     body: Buffer.of(1),
   })
-  const signedIn = envelope('id', new Answer({ auth: { client_token: 'x' }, status: 202 }), none, none, false)
+  const signedIn = envelope('id', new Answer({ auth: { client_token: 'x' }, status: 202 }), noWarnings, false)
   expect([signedIn.status, JSON.parse(String(signedIn.body)).auth]).toEqual([202, { client_token: 'x' }])
-  expect(envelope('id', new Answer({ status: 304, headers: { 'Last-Modified': 'x' } }), none, none, false)).toEqual({
+  expect(envelope('id', new Answer({ status: 304, headers: { 'Last-Modified': 'x' } }), noWarnings, false)).toEqual({
     status: 304,
     headers: ['Cache-Control', 'no-store', 'Last-Modified', 'x'],
     body: '',

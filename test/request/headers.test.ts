@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { allowedOut, passedThrough } from '../../src/request/headers.ts'
+import { passRequestHeaders, restrictResponseHeaders } from '../../src/request/headers.ts'
 import { Answer, type Mount } from '../../src/route.ts'
 
 const mount = (config: Mount['config'], uuid = 'u'): Mount => ({ uuid, path: 'pki/', type: 'pki', config })
@@ -12,9 +12,9 @@ const sent = {
 }
 
 test('an engine sees no request header until its mount names it, in whatever case', () => {
-  expect(passedThrough(mount({}), sent)).toEqual({})
+  expect(passRequestHeaders(mount({}), sent)).toEqual({})
   const names = ['If-Modified-Since', 'X-MANY', 'absent']
-  expect(passedThrough(mount({ passthrough_request_headers: names }), sent)).toEqual({
+  expect(passRequestHeaders(mount({ passthrough_request_headers: names }), sent)).toEqual({
     'if-modified-since': 'yesterday',
     'x-many': '1, 2',
   })
@@ -22,19 +22,19 @@ test('an engine sees no request header until its mount names it, in whatever cas
 
 test('the credential is passed to no engine, whatever its mount names', () => {
   const names = ['X-Vault-Token', 'Authorization', 'accept']
-  expect(passedThrough(mount({ passthrough_request_headers: names }), sent)).toEqual({ accept: 'a/b' })
+  expect(passRequestHeaders(mount({ passthrough_request_headers: names }), sent)).toEqual({ accept: 'a/b' })
 })
 
 const answer = new Answer({ status: 304, data: { a: 1 }, headers: { 'Last-Modified': 'today', 'Set-Cookie': 'c' } })
 
 test('an engine answers with the headers that its mount allows, and everything else of its answer stays', () => {
-  const allowed = allowedOut(mount({ allowed_response_headers: ['last-modified'] }), answer)
+  const allowed = restrictResponseHeaders(mount({ allowed_response_headers: ['last-modified'] }), answer)
   expect(allowed).toBeInstanceOf(Answer)
   expect(allowed).toEqual(new Answer({ status: 304, data: { a: 1 }, headers: { 'Last-Modified': 'today' } }))
-  expect(allowedOut(mount({}), answer)).toMatchObject({ status: 304, headers: {} })
+  expect(restrictResponseHeaders(mount({}), answer)).toMatchObject({ status: 304, headers: {} })
 })
 
 test('sys/ and auth/ set the headers they like', () => {
-  expect(allowedOut(mount({}, ''), answer)).toBe(answer)
-  for (const outcome of [undefined, { a: 1 }]) expect(allowedOut(mount({}), outcome)).toBe(outcome)
+  expect(restrictResponseHeaders(mount({}, ''), answer)).toBe(answer)
+  for (const outcome of [undefined, { a: 1 }]) expect(restrictResponseHeaders(mount({}), outcome)).toBe(outcome)
 })

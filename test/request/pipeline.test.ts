@@ -8,7 +8,7 @@ beforeAll(async () => {
 })
 beforeEach(() => {
   serving.shelf.names.clear()
-  serving.shelf.granted.length = 0
+  serving.shelf.capabilities.length = 0
 })
 afterAll(() => serving.listener.close(1000))
 
@@ -77,7 +77,7 @@ test('create is asked for what is absent and update for what is there', async ()
   expect(await brief('POST', '/v1/shelf/keys/update', { ...limited, body })).toMatchObject({ status: 403 })
   serving.shelf.names.add('update')
   expect((await ask('POST', '/v1/shelf/keys/update', { ...limited, body })).status).toBe(200)
-  expect(serving.shelf.granted).toEqual(['create', 'update'])
+  expect(serving.shelf.capabilities).toEqual(['create', 'update'])
 })
 
 test('who may not ask does not learn what is there: 403 for mounts, paths and methods that do not exist', async () => {

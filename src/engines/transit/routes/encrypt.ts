@@ -54,7 +54,7 @@ export const encryptData = route<TransitContext, typeof body>({
   danger: 'none',
   exists: ({ rings }, mount, { name = '' }) => after(rings.get(mount, name), (ring) => ring !== undefined),
   run(call) {
-    const { context, mount, params, granted, caller } = call
+    const { context, mount, params, capability, caller } = call
     const name = params.name ?? ''
     const inputs = readInputs(call.body, reading)
     const { items } = inputs
@@ -62,7 +62,7 @@ export const encryptData = route<TransitContext, typeof body>({
     const encryptWith = (ring: Ring) =>
       answer(call, inputs, rules, (input, warn) => encryptPlain(context, ring, readPlain(input), warn))
     return after(context.rings.get(mount, name), (ring) => {
-      if (ring !== undefined || granted !== 'create') {
+      if (ring !== undefined || capability !== 'create') {
         return attempt(call, ring, missing, encryptWith)
       }
       return after(context.settings.of(mount), ({ disableUpsert }) => {

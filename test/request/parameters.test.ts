@@ -4,10 +4,9 @@ import { describe, expect, test } from 'vitest'
 import { compile } from '../../src/auth/acl/compile.ts'
 import { decide, explain, restrict } from '../../src/auth/acl/decide.ts'
 import { parsePolicy } from '../../src/auth/acl/parse.ts'
-import { ApiError } from '../../src/errors.ts'
 import { boolean, commaList, duration, integer, map, raw, text } from '../../src/field.ts'
 import { compileRoutes } from '../../src/request/dispatch.ts'
-import { given, shorterPaths } from '../../src/request/given.ts'
+import { parametersOf, shorterPaths } from '../../src/request/parameters.ts'
 import type { Route } from '../../src/route.ts'
 
 const body = Type.Object({
@@ -38,12 +37,11 @@ const find = compileRoutes([
 /** Why the policy refuses the request below t/, or undefined. */
 function refusal(policy: string, path: string, input: Record<string, unknown> = {}): string | undefined {
   const acl = compile(new Map([['p', parsePolicy(policy)]]))
-  const found = find('POST', path)
-  const match = found instanceof ApiError ? undefined : found
-  const granted = decide(acl, 'update', `t/${path}`)
-  if (!granted.allowed) return explain(granted, `t/${path}`)
-  const shorter = match === undefined ? [] : shorterPaths(`t/${path}`, match)
-  const verdict = restrict(acl, granted, 'update', given(input, match), shorter)
+  const match = find('POST', path)
+  const unlimited = decide(acl, 'update', `t/${path}`)
+  if (!unlimited.allowed) return explain(unlimited, `t/${path}`)
+  const shorter = shorterPaths(`t/${path}`, match)
+  const verdict = restrict(acl, unlimited, 'update', parametersOf(input, match), shorter)
   return verdict.allowed ? undefined : explain(verdict, `t/${path}`)
 }
 const rule = (path: string, limits: string) => `path "${path}" { capabilities = ["update"]\n ${limits} }\n`

@@ -1,41 +1,36 @@
 import type { Given, Parameter } from '../auth/acl/parameters.ts'
 import { convert, type Refuse } from './convert.ts'
-import type { Match } from './dispatch.ts'
 import type { Input } from './input.ts'
+import type { Match } from './match.ts'
 import type { Field } from './parse.ts'
 
 /**
- * What a request gives, for the rules of policies on parameters: under whatever name and wherever it stands, since a rule
- * on a hash must hold in the body, in the path, under an older name and in a batch item.
- * @param match undefined where there is no such route: every name is then a stranger's
+ * The parameters of a request, for the rules of policies: under any name and in any place, since a rule on a hash must hold
+ * in the body, in the path, under an older name and in a batch item. Where there is no route every name is unknown.
  */
-export function given(input: Input, match: Match | undefined): Given {
-  const known = match?.endpoint.fields.known
+export function parametersOf(input: Input, match: Match): Given {
+  const { known } = match.endpoint.fields
   const own = (name: string): unknown => (Object.hasOwn(input, name) ? input[name] : undefined)
-  const spellings = (name: string): readonly string[] => known?.get(name)?.spellings ?? [name]
+  const spellings = (name: string): readonly string[] => known.get(name)?.spellings ?? [name]
   return {
-    gives: (name) => spellings(name).some((spelling) => isThere(own(spelling))),
+    gives: (name) => spellings(name).some((spelling) => isPresent(own(spelling))),
     *parameters() {
-      yield* named(input, 'request', known)
-      if (match === undefined) return
-      yield* captured(match)
+      yield* parametersIn(input, 'request', known)
+      yield* parametersInPath(match)
       const { items } = match.endpoint.route
       if (items === undefined) return
       for (const spelling of spellings(items)) {
         const batch = own(spelling)
         if (!Array.isArray(batch)) continue
         for (const [index, item] of batch.entries()) {
-          if (isObject(item)) yield* named(item, { items, index }, known)
+          if (isObject(item)) yield* parametersIn(item, { items, index }, known)
         }
       }
     },
   }
 }
 
-/**
- * The paths where the same request lies when its path says less about fields: those without the captures at its end that
- * stand for fields.
- */
+/** The paths of the same request with fewer fields in its path: without the captures at its end that stand for fields. */
 export function shorterPaths(path: string, { endpoint }: Match): string[] {
   const { route, fields } = endpoint
   const segments = route.path.split('/')
@@ -46,25 +41,25 @@ export function shorterPaths(path: string, { endpoint }: Match): string[] {
   return paths
 }
 
-type Known = ReadonlyMap<string, Field> | undefined
+type Known = ReadonlyMap<string, Field>
 
-const isThere = (value: unknown): boolean => value !== undefined && value !== null
+const isPresent = (value: unknown): boolean => value !== undefined && value !== null
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-function* named(
+function* parametersIn(
   source: Readonly<Record<string, unknown>>,
   place: Parameter['place'],
   known: Known,
 ): Generator<Parameter> {
   for (const name of Object.keys(source)) {
     const value = source[name]
-    if (isThere(value)) yield parameter(name.toLowerCase(), value, place, known)
+    if (isPresent(value)) yield parameter(name.toLowerCase(), value, place, known)
   }
 }
 
-function* captured({ endpoint: { route, fields }, params }: Match): Generator<Parameter> {
+function* parametersInPath({ endpoint: { route, fields }, params }: Match): Generator<Parameter> {
   for (const [name, value] of Object.entries(params)) {
     const stands = route.stands?.[name] ?? name
     yield parameter(typeof stands === 'string' ? stands : stands(value), value, 'path', fields.known)
@@ -72,12 +67,12 @@ function* captured({ endpoint: { route, fields }, params }: Match): Generator<Pa
 }
 
 function parameter(name: string, value: unknown, place: Parameter['place'], known: Known): Parameter {
-  const field = known?.get(name)
-  if (field === undefined) return { names: [name], value, read: asItIs, place, field: place !== 'path' }
-  return { names: field.spellings, value, read: (given) => taken(field, given), place, field: true }
+  const field = known.get(name)
+  if (field === undefined) return { names: [name], value, read: unchanged, place, field: place !== 'path' }
+  return { names: field.spellings, value, read: (sent) => readAs(field, sent), place, field: true }
 }
 
-const asItIs = (value: unknown): unknown => value
+const unchanged = (value: unknown): unknown => value
 
 /** Thrown and caught at once, for every value of a batch perhaps: it has no stack to collect. */
 const unreadable = Object.freeze({ reason: 'no such value' })
@@ -85,7 +80,7 @@ const refuse: Refuse = () => {
   throw unreadable
 }
 
-function taken({ lenient }: Field, value: unknown): unknown {
+function readAs({ lenient }: Field, value: unknown): unknown {
   try {
     return convert(lenient, value, refuse)
   } catch (error) {

@@ -1,0 +1,30 @@
+import type { Authenticator, Identity } from '../auth/authenticate.ts'
+import { ApiError } from '../errors.ts'
+import type { MaybePromise } from '../route.ts'
+
+/** 403 for a missing or bad token: the plain text clients match on. */
+export const notAuthenticated = (): ApiError => new ApiError(403, 'permission denied')
+
+/**
+ * The caller of a public route, if a good token came. A look-up that fails must not keep sys/health from answering: its
+ * caller is then unknown.
+ */
+export function recogniseCaller(authenticator: Authenticator, credential: string): MaybePromise<Identity | undefined> {
+  if (credential === '') return undefined
+  const unknown = () => undefined
+  try {
+    const identity = authenticator.recognise(credential)
+    return identity instanceof Promise ? identity.catch(unknown) : identity
+  } catch {
+    return unknown()
+  }
+}
+
+/** Serves the last request of a token, and removes the token before the answer, whatever the outcome was. */
+export async function endingToken<T>(serve: () => MaybePromise<T>, end: () => Promise<void>): Promise<T> {
+  try {
+    return await serve()
+  } finally {
+    await end()
+  }
+}

@@ -1,0 +1,64 @@
+import { after } from '../after.ts'
+import type { Caller, Capability, MaybePromise, Outcome } from '../route.ts'
+import type { CanonicalRequest } from './canonicalise.ts'
+import { envelope, type Warnings } from './envelope.ts'
+import type { RawReply } from './exchange.ts'
+import { passRequestHeaders, restrictResponseHeaders } from './headers.ts'
+import { convertFields, normaliseNames } from './parse.ts'
+import type { Recorder } from './recorder.ts'
+import type { Target } from './routetable.ts'
+
+/** What a request may do, and for whom. */
+export interface Grant {
+  readonly caller: Caller | undefined
+  readonly capability: Capability
+  /** Whether the policies grant sudo too. */
+  privileged(): boolean
+}
+
+/**
+ * Runs a route: names → fields → run → respond.
+ * @throws {ApiError} 400 for a field, and what the route throws
+ */
+export function run(
+  request: CanonicalRequest,
+  target: Target,
+  grant: Grant,
+  recorder: Recorder,
+): MaybePromise<RawReply> {
+  const { mount, context, match } = target
+  const { route, fields } = match.endpoint
+  const { headers } = request.raw
+  const named = normaliseNames(fields, request.input)
+  const warnings = { parameters: named.warnings, route: [] as string[] }
+  const outcome = route.run({
+    context,
+    mount,
+    params: match.params,
+    body: convertFields(fields, named.values),
+    path: request.path.slice(mount.path.length),
+    requestId: request.raw.id,
+    caller: grant.caller,
+    accept: String(headers.accept ?? ''),
+    headers: passRequestHeaders(mount, headers),
+    capability: grant.capability,
+    privileged: grant.privileged,
+    warn(text) {
+      if (!warnings.route.includes(text)) warnings.route.push(text)
+    },
+  })
+  return after(outcome, (result) => respond(request, target, result, warnings, recorder))
+}
+
+/** The answer is on record before it goes out. */
+function respond(
+  { raw }: CanonicalRequest,
+  { mount, match }: Target,
+  result: Outcome,
+  warnings: Warnings,
+  recorder: Recorder,
+): MaybePromise<RawReply> {
+  const outcome = restrictResponseHeaders(mount, result)
+  const reply = envelope(raw.id, outcome, warnings, match.endpoint.route.inject === true)
+  return recorder.recordResponse(outcome, warnings, reply)
+}
