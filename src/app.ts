@@ -132,7 +132,7 @@ async function enter(options: Options, seal: () => Promise<boolean>, secret?: st
   await database.start()
   await completeSets(database, hsm, custody)
   const audit = ground.use(new Audit({ database, custody, clock, log, ...options.config.audit }))
-  keys.defer(() => audit.settle())
+  keys.defer(() => audit.trySealHeads())
   const runner = keys.use(new Runner({ database, clock, log, metrics }))
   const guests = keys.use(openGuests(options, hsm, custody, options.onFatal))
   const pipeline = assemble(options, { database, hsm, custody, guests, audit, runner, seal })

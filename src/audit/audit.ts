@@ -7,14 +7,14 @@ import type { Custody } from '../keys/custody.ts'
 import type { Logger } from '../log.ts'
 import type { MaybePromise } from '../route.ts'
 import type { Database } from '../store/database.ts'
-import type { Asked } from './asked.ts'
-import { type Device, Devices, devicePath, type NewDevice, refuseTaken } from './devices.ts'
+import { type Device, Devices, devicePath, type NewDevice, requireFreePath } from './devices.ts'
+import type { AuditedRequest } from './entry.ts'
 import { AppendFile } from './file.ts'
+import { Formatter } from './formatter.ts'
 import { ChainHeads } from './heads.ts'
-import { checkPlace, readOptions } from './options.ts'
+import { checkDirectory, readOptions } from './options.ts'
 import { Hasher } from './render.ts'
-import { Scribe } from './scribe.ts'
-import { type Opened, type Outlets, Trail } from './trail.ts'
+import { type Destination, type OpenDevice, Trail } from './trail.ts'
 import { type Durability, Writer } from './writer.ts'
 
 export interface AuditOptions {
@@ -23,18 +23,18 @@ export interface AuditOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly durability: Durability
-  /** The only directory that may hold audit files, if there is such a rule. */
+  /** The only directory that may hold audit files; undefined allows any. */
   readonly directory?: string | undefined
 }
 
-/** The audit of one worker: which devices there are, and what goes to them. */
-export class Audit implements Outlets, AsyncDisposable {
+/** The audit devices of one worker, and the lines that go to them. */
+export class Audit implements Destination, AsyncDisposable {
   readonly #options: AuditOptions
   readonly #devices: Devices
   readonly #heads: ChainHeads
   #known: readonly Device[] | undefined
-  #opened: ReadonlyMap<string, Opened> = new Map()
-  #list: readonly Opened[] = []
+  #byId: ReadonlyMap<string, OpenDevice> = new Map()
+  #openDevices: readonly OpenDevice[] = []
   /** Writers of devices that are gone, until their last head is sealed. */
   #retired: readonly Writer[] = []
   #sealing: Promise<void> = Promise.resolve()
@@ -47,12 +47,12 @@ export class Audit implements Outlets, AsyncDisposable {
   }
 
   /**
-   * Begins the trail of a request; undefined while there is no device. The request that enables the first device has a
-   * trail, so that its answer is in the file.
+   * Begins the trail of a request; undefined without devices. The request that enables the first device has a trail, so
+   * that its response is in the file.
    * @param path as policies see it
-   * @param describe says the rest, when there is a trail
+   * @param describe called only when there is a trail
    */
-  begin(path: string, describe: () => Asked): MaybePromise<Trail | undefined> {
+  begin(path: string, describe: () => AuditedRequest): MaybePromise<Trail | undefined> {
     return after(this.#devices.list(), (devices) => {
       this.#adopt(devices)
       if (devices.length === 0 && !path.startsWith('sys/audit/')) return undefined
@@ -60,14 +60,14 @@ export class Audit implements Outlets, AsyncDisposable {
     })
   }
 
-  /** Where a line goes now; what was known last while the database does not answer. */
-  get opened(): readonly Opened[] {
+  /** The open devices; while the database does not answer, those known last. */
+  get openDevices(): readonly OpenDevice[] {
     const devices = this.#devices.peek()
     if (devices) this.#adopt(devices)
-    return this.#list
+    return this.#openDevices
   }
 
-  /** The moment, as records show it. */
+  /** The current time, as records show it. */
   get time(): string {
     const at = this.#options.clock.wall()
     if (at !== this.#stamp.at) this.#stamp = { at, text: new Date(at).toISOString() }
@@ -82,34 +82,34 @@ export class Audit implements Outlets, AsyncDisposable {
    * Enables a file device; every worker of every node writes to it before this resolves.
    * @throws ApiError 400 for a path that is taken, a bad option, or a file that this worker cannot write
    */
-  async enable(asked: NewDevice): Promise<void> {
-    const device = { ...asked, path: devicePath(asked.path), id: randomUUID() }
-    checkPlace(readOptions(device.options), this.#options.directory)
-    refuseTaken(await this.list(), device.path)
+  async enable(request: NewDevice): Promise<void> {
+    const device = { ...request, path: devicePath(request.path), id: randomUUID() }
+    checkDirectory(readOptions(device.options), this.#options.directory)
+    requireFreePath(await this.list(), device.path)
     await this.#probe(device)
     const { id, ...row } = device
     await this.#devices.insert(id, row)
     await this.#refresh()
   }
 
-  /** Absent is done already. */
+  /** Disables a device; an unknown one is no error. */
   async disable(name: string): Promise<void> {
     await this.#devices.remove(devicePath(name))
     await this.#refresh()
   }
 
   /**
-   * What stands in a device's file for a text: `hmac-sha256:…`.
-   * @throws ApiError 400 for a device that is not there
+   * The form of a text in a device's file: `hmac-sha256:…`.
+   * @throws ApiError 400 for an unknown device
    */
   async hash(name: string, text: string): Promise<string> {
     const path = devicePath(name)
-    const device = (await this.list()).find((one) => one.path === path)
+    const device = (await this.list()).find((device) => device.path === path)
     if (device === undefined) throw badRequest(`unknown audit backend: ${path}`)
     return this.#hasher(device.id).hash(text)
   }
 
-  /** Seals how far this worker's chains have come; to be called from time to time. */
+  /** Seals the heads of this worker's chains; called periodically. */
   sealHeads(): Promise<void> {
     this.#sealing = this.#sealing.then(
       () => this.#seal(),
@@ -118,8 +118,8 @@ export class Audit implements Outlets, AsyncDisposable {
     return this.#sealing
   }
 
-  /** The same, and no fault of the caller when it fails: heads are sealed as far as database and token let them. */
-  async settle(): Promise<void> {
+  /** Seals them as far as database and token allow; never rejects. */
+  async trySealHeads(): Promise<void> {
     try {
       await this.sealHeads()
     } catch (error) {
@@ -132,40 +132,40 @@ export class Audit implements Outlets, AsyncDisposable {
   }
 
   get #writers(): Writer[] {
-    return [...this.#retired, ...this.#list.map(({ writer }) => writer)]
+    return [...this.#retired, ...this.#openDevices.map(({ writer }) => writer)]
   }
 
-  /** What is changed here is known here when it is answered. */
+  /** Adopts a change made here before it is answered. */
   async #refresh(): Promise<void> {
     this.#adopt(await this.list())
   }
 
-  /** Opens what is new and lets go what is gone. */
+  /** Opens new devices and retires the writers of removed ones. */
   #adopt(devices: readonly Device[]): void {
     if (devices === this.#known) return
-    const before = this.#opened
-    this.#opened = new Map(devices.map((device) => [device.id, before.get(device.id) ?? this.#open(device)]))
-    this.#list = [...this.#opened.values()]
+    const before = this.#byId
+    this.#byId = new Map(devices.map((device) => [device.id, before.get(device.id) ?? this.#open(device)]))
+    this.#openDevices = [...this.#byId.values()]
     this.#known = devices
-    for (const [id, { writer }] of before) if (!this.#opened.has(id)) this.#retire(writer)
+    for (const [id, { writer }] of before) if (!this.#byId.has(id)) this.#retire(writer)
   }
 
-  #open(device: Pick<Device, 'id' | 'options'>): Opened {
+  #open(device: Pick<Device, 'id' | 'options'>): OpenDevice {
     const { custody, log, durability } = this.#options
     const options = readOptions(device.options)
     const { prefix } = options
     const names = { node: hostname(), device: device.id, incarnation: randomUUID(), epoch: custody.epoch }
     const file = new AppendFile(options.filePath, options.mode)
     return {
-      scribe: new Scribe(options, this.#hasher(device.id)),
+      formatter: new Formatter(options, this.#hasher(device.id)),
       writer: new Writer({ names, file, prefix, durability, log, register: (chain) => this.#heads.register(chain) }),
     }
   }
 
-  /** The reference's test line: a device that this worker cannot write is never enabled. */
+  /** Writes Vault's test line: a device that this worker cannot write is never enabled. */
   async #probe(device: Pick<Device, 'id' | 'options'>): Promise<void> {
-    const { scribe, writer } = this.#open(device)
-    const written = await writer.write(scribe.test(this.time, randomUUID()))
+    const { formatter, writer } = this.#open(device)
+    const written = await writer.write(formatter.test(this.time, randomUUID()))
     this.#retire(writer)
     if (written) return
     const reason = writer.fault instanceof Error ? writer.fault.message : 'the line could not be written'
@@ -174,7 +174,7 @@ export class Audit implements Outlets, AsyncDisposable {
 
   #retire(writer: Writer): void {
     this.#retired = [...this.#retired, writer]
-    void writer.close().then(() => this.settle())
+    void writer.close().then(() => this.trySealHeads())
   }
 
   async #seal(): Promise<void> {

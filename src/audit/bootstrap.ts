@@ -7,10 +7,10 @@ import { devicesTable } from './devices.ts'
 export const deviceSet = devicesTable.name
 
 /**
- * Begins the set of devices, which is empty; begun is done already. Only at initialisation, and for a cluster that the
- * token remembers without one: elsewhere a missing set is damage, or somebody's way to end the audit.
+ * Creates the empty set of devices; an existing one stays. Only at initialisation, and for a cluster that the token
+ * remembers without one: elsewhere a missing set is damage, or an attack that would end the audit.
  */
 export async function createInitialDevices(database: Database, tx: Transaction): Promise<void> {
-  const begun = await database.table(headsTable).count(tx, { set: deviceSet })
-  if (begun === 0) await database.head(deviceSet).create(tx)
+  const existing = await database.table(headsTable).count(tx, { set: deviceSet })
+  if (existing === 0) await database.head(deviceSet).create(tx)
 }

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 
-/** Where a chain stands: its last line's number, and the hash of that line. */
+/** The end of a chain: the number and the hash of its last line. */
 export interface ChainHead {
   /** 0 before the first line. */
   readonly sequence: number
@@ -8,25 +8,25 @@ export interface ChainHead {
   readonly hash: string
 }
 
-/** What every line of a chain says of it. */
+/** The names of a chain, in each of its lines. */
 export interface ChainNames {
   /** The host. */
   readonly node: string
   /** UUID of the device. */
   readonly device: string
-  /** The writer's life: one worker's, for one device. */
+  /** UUID of the writer: one worker's, for one device, until it is closed. */
   readonly incarnation: string
-  /** The database's life. */
+  /** Counts the restores of the database. */
   readonly epoch: number
 }
 
-/** What stands as `previous` in a chain's first line. */
-export const origin = '0'.repeat(64)
+/** `previous` of a chain's first line. */
+export const originHash = '0'.repeat(64)
 
 /** SHA-256 of a line: its JSON text, without the device's prefix and without the newline. */
 export const lineHash = (json: string | Uint8Array): string => hash('sha256', json, 'hex')
 
-/** What stands around lines in a file. */
+/** Text around lines in a file. */
 export interface Frame {
   /** Before the first, if anything. */
   readonly start: string
@@ -35,28 +35,28 @@ export interface Frame {
 }
 
 /**
- * The text of a JSON object without its last brace, in pieces: what several lines have in common is put together, and made
- * flat by V8, once.
+ * The text of a JSON object without its last brace, in pieces: V8 concatenates and flattens a piece that several lines
+ * share only once.
  */
 export type Pieces = readonly string[]
 
-/** Where lines are put together: a batch of the usual size needs no memory of its own. */
-const room = Buffer.alloc(1 << 18)
-/** No text has more bytes in UTF-8 for one unit in UTF-16. */
+/** Lines are assembled here: a batch of the usual size needs no memory of its own. */
+const scratch = Buffer.alloc(1 << 18)
+/** The most UTF-8 bytes of one UTF-16 unit. */
 const mostBytes = 3
-/** More than what a chain adds to a record. */
+/** An upper bound of the text that a chain adds to a record. */
 const addedLength = 600
 
 /**
- * The lines of one writer, each with the hash of the one before. Numbers are given to lines when they are offered, hashes
- * follow what was written: where a device could not take lines, the next one's number shows how many are missing while
- * its `previous` still fits; where somebody took lines out of the file, it does not fit.
+ * The lines of one writer, each with the hash of the one before. Every line offered gets a number, but hashes follow only
+ * written lines: where a device could not take lines, the next one's number shows how many are missing while its
+ * `previous` still fits; where lines were taken out of the file, it does not fit.
  */
 export class Chain {
   readonly names: ChainNames
   readonly #before: string
-  #offered = 0
-  #head: ChainHead = { sequence: 0, hash: origin }
+  #lastSequence = 0
+  #head: ChainHead = { sequence: 0, hash: originHash }
 
   constructor(names: ChainNames) {
     this.names = names
@@ -68,8 +68,8 @@ export class Chain {
   }
 
   /**
-   * Links records to lines; they belong to the chain once they are `settle`d.
-   * @returns the lines as they stand in a file, each with a newline, in memory that the next call uses again
+   * Links records into lines; they belong to the chain once they are `commit`ted.
+   * @returns the lines as a file holds them, each with a newline, in memory that the next call reuses
    */
   link(records: readonly Pieces[], { start, prefix }: Frame): { bytes: Buffer; heads: ChainHead[] } {
     let { length } = start
@@ -77,12 +77,12 @@ export class Chain {
       length += prefix.length + addedLength
       for (const piece of record) length += piece.length
     }
-    const bytes = mostBytes * length <= room.length ? room : Buffer.alloc(mostBytes * length)
+    const bytes = mostBytes * length <= scratch.length ? scratch : Buffer.alloc(mostBytes * length)
     let previous = this.#head.hash
     const heads: ChainHead[] = []
     let end = start === '' ? 0 : bytes.write(start)
     for (const record of records) {
-      const sequence = ++this.#offered
+      const sequence = ++this.#lastSequence
       const begin = prefix === '' ? end : end + bytes.write(prefix, end)
       end = begin
       for (const piece of record) end += bytes.write(piece, end)
@@ -95,7 +95,7 @@ export class Chain {
   }
 
   /** The line with this head is in the file, and those linked before it. */
-  settle(head: ChainHead): void {
+  commit(head: ChainHead): void {
     this.#head = head
   }
 }

@@ -18,7 +18,7 @@ export const devicesTable = defineTable(
   { sealed: true },
 )
 
-/** A device as it is stored; `path` ends in a slash. It never changes: it is enabled and disabled. */
+/** A stored device; `path` ends in a slash. It never changes: it is enabled and disabled. */
 export type Device = Row<typeof devicesTable>
 
 /** A device to enable. */
@@ -29,9 +29,9 @@ const set = 'all'
 const limit = 100
 
 /**
- * The devices there are. Who reads them sees one verified set, never older than the last acknowledged change: once an
- * enable is answered, every worker of every node writes to the device. Rejects with DamagedRow when a device was taken out
- * of the database, so that nobody can end the audit from there.
+ * The enabled devices. A reader sees one verified set, never older than the last acknowledged change: once an enable is
+ * answered, every worker of every node writes to the device. Rejects with DamagedRow when a device was taken out of the
+ * database, so that nobody can end the audit from there.
  */
 export class Devices {
   readonly #database: Database
@@ -53,7 +53,7 @@ export class Devices {
     return this.peek() ?? Promise.resolve(this.#cache.get(set)).then((devices) => devices ?? [])
   }
 
-  /** The same, if it is at hand. */
+  /** The same, if it is cached. */
   peek(): readonly Device[] | undefined {
     return this.#cache.peek(set)
   }
@@ -61,12 +61,12 @@ export class Devices {
   /** @throws ApiError 400 for a path that is taken */
   async insert(id: string, device: NewDevice): Promise<void> {
     await this.#change(async (tx, devices) => {
-      refuseTaken(devices, device.path)
+      requireFreePath(devices, device.path)
       return [...devices, await this.#table.insert(tx, { ...device, id, createdAt: this.#clock.wall() })]
     })
   }
 
-  /** Absent is done already. */
+  /** Removes a device; an unknown one is no error. */
   async remove(path: string): Promise<void> {
     await this.#change(async (tx, devices) => {
       const gone = devices.find((device) => device.path === path)
@@ -93,7 +93,7 @@ export class Devices {
 }
 
 /** @throws ApiError 400 when a device stands at the path, above or below it, or there are too many */
-export function refuseTaken(devices: readonly Device[], path: string): void {
+export function requireFreePath(devices: readonly Device[], path: string): void {
   const other = devices.find((device) => device.path.startsWith(path) || path.startsWith(device.path))
   if (other) throw badRequest(`path already in use: ${other.path}`)
   if (devices.length === limit - 1) throw badRequest(`there may be at most ${limit - 1} audit devices`)

@@ -19,14 +19,14 @@ export class AppendFile {
   }
 
   /**
-   * Appends, and opens the file first or anew where that is needed: it was never open, writing failed, or it was deleted
-   * (what goes into a file without a name is lost).
-   * @returns how many bytes are in the file, fewer than given on a disk that fills up
-   * @throws Error of the system, when none is
+   * Appends; opens the file first, or again when writing failed or the file was deleted (an unlinked file would take the
+   * bytes with it).
+   * @returns the number of bytes written, fewer than given on a disk that fills up
+   * @throws the system's Error when nothing was written
    */
   append(bytes: Uint8Array): number {
     if (this.#descriptor !== undefined) {
-      const written = this.#attempt(bytes)
+      const written = this.#tryWrite(bytes)
       if (written !== undefined && !this.#deleted) return written
       this.close()
     }
@@ -49,7 +49,7 @@ export class AppendFile {
     try {
       closeSync(descriptor)
     } catch {
-      // The descriptor is gone all the same, and what was written to it was answered for.
+      // The descriptor is gone all the same, and its lines were reported already.
     }
   }
 
@@ -57,8 +57,8 @@ export class AppendFile {
     return this.#descriptor !== undefined && fstatSync(this.#descriptor).nlink === 0
   }
 
-  /** Undefined when nothing could be written, which opening the file anew may mend. */
-  #attempt(bytes: Uint8Array): number | undefined {
+  /** Undefined when nothing could be written; opening the file again may help. */
+  #tryWrite(bytes: Uint8Array): number | undefined {
     try {
       return this.#descriptor === undefined ? undefined : writeAll(this.#descriptor, bytes)
     } catch {
@@ -84,7 +84,7 @@ export class AppendFile {
   }
 }
 
-/** A write is nearly always whole; one that is not says with the next why. @throws Error when nothing was written */
+/** A write is nearly always whole; after a short one the next tells the reason. @throws Error when nothing was written */
 function writeAll(descriptor: number, bytes: Uint8Array): number {
   let written = 0
   while (written < bytes.length) {

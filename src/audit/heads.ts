@@ -5,7 +5,7 @@ import { column, defineTable, type Row } from '../store/table.ts'
 import type { ChainHead, ChainNames } from './chain.ts'
 
 /**
- * How far each chain had come when somebody last looked. Kept after the device is gone: the file may be verified later.
+ * The end of each chain when it was last sealed. Kept after the device is disabled: the file may be verified later.
  */
 export const headsTable = defineTable(
   'audit_heads',
@@ -23,18 +23,18 @@ export const headsTable = defineTable(
 
 export type HeadRow = Row<typeof headsTable>
 
-/** A chain whose head is sealed from time to time. */
-export interface Sealable {
+/** A chain whose head is sealed periodically. */
+export interface SealedChain {
   readonly names: ChainNames
   readonly head: ChainHead
 }
 
-/** Sealed heads of chains: the end of a file cannot be cut off unseen. */
+/** Sealed heads of chains: a file whose end was cut off is found out. */
 export class ChainHeads {
   readonly #database: Database
   readonly #clock: Clock
   readonly #table: SealedAccess<typeof headsTable>
-  readonly #sealed = new WeakMap<Sealable, ChainHead>()
+  readonly #sealed = new WeakMap<SealedChain, ChainHead>()
 
   constructor({ database, clock }: { database: Database; clock: Clock }) {
     this.#database = database
@@ -42,18 +42,18 @@ export class ChainHeads {
     this.#table = database.table(headsTable)
   }
 
-  /** Makes a chain known before its first line is written: one that nobody has sealed is forged. */
-  register(chain: Sealable): Promise<void> {
+  /** Seals the head of a new chain, before its first line is written: a chain without a sealed head is forged. */
+  register(chain: SealedChain): Promise<void> {
     return this.#write([chain])
   }
 
   /** Whether a chain has grown since its head was sealed. */
-  due(chain: Sealable): boolean {
+  due(chain: SealedChain): boolean {
     return this.#sealed.has(chain) && this.#sealed.get(chain) !== chain.head
   }
 
-  /** Seals the heads of those that have grown. */
-  async seal(chains: readonly Sealable[]): Promise<void> {
+  /** Seals the heads of chains that have grown. */
+  async seal(chains: readonly SealedChain[]): Promise<void> {
     const due = chains.filter((chain) => this.due(chain))
     if (due.length > 0) await this.#write(due)
   }
@@ -69,7 +69,7 @@ export class ChainHeads {
     }
   }
 
-  async #write(chains: readonly Sealable[]): Promise<void> {
+  async #write(chains: readonly SealedChain[]): Promise<void> {
     const due = chains.map((chain) => ({ chain, head: chain.head }))
     await this.#database.transaction(async (tx) => {
       const updatedAt = this.#clock.wall()

@@ -9,46 +9,48 @@ export interface DeviceOptions {
   /** Stands before every line. */
   readonly prefix: string
   readonly hmacAccessor: boolean
-  /** Nothing is hashed. */
+  /** Whether secrets are written in clear. */
   readonly logRaw: boolean
   readonly elideListResponses: boolean
 }
 
-type Given = Readonly<Record<string, string>>
+type OptionTexts = Readonly<Record<string, string>>
 
 const known: ReadonlySet<string> = new Set(
   'file_path path mode format prefix hmac_accessor log_raw elide_list_responses'.split(' '),
 )
 
-/** What stands in `options` and means nothing here. */
-export const unknownOptions = (given: Given): string[] => Object.keys(given).filter((name) => !known.has(name))
+/** The names in `options` that are no options of this server. */
+export const unknownOptions = (options: OptionTexts): string[] =>
+  Object.keys(options).filter((name) => !known.has(name))
 
 /**
  * Reads the `options` of a device.
- * @throws ApiError 400 that names the option and what it may hold
+ * @throws ApiError 400 naming the option and its allowed values
  */
-export function readOptions(given: Given): DeviceOptions {
-  const { format = 'json', prefix = '' } = given
+export function readOptions(options: OptionTexts): DeviceOptions {
+  const { format = 'json', prefix = '' } = options
   if (format !== 'json') throw badRequest('option format must be json: other formats are not available on this server')
   if (prefix.length > 100 || /[\p{Cc}{]/u.test(prefix)) {
     throw badRequest('option prefix may have 100 characters, and no control character and no {')
   }
   return {
-    filePath: pathOf(given.file_path ?? given.path ?? ''),
-    mode: modeOf(given.mode ?? '0600'),
+    filePath: pathOf(options.file_path ?? options.path ?? ''),
+    mode: modeOf(options.mode ?? '0600'),
     prefix,
-    hmacAccessor: flag('hmac_accessor', given.hmac_accessor, true),
-    logRaw: flag('log_raw', given.log_raw, false),
-    elideListResponses: flag('elide_list_responses', given.elide_list_responses, false),
+    hmacAccessor: flag('hmac_accessor', options.hmac_accessor, true),
+    logRaw: flag('log_raw', options.log_raw, false),
+    elideListResponses: flag('elide_list_responses', options.elide_list_responses, false),
   }
 }
 
 /**
- * Whoever may enable devices chooses a file that the server writes to, and what stands in it: an operator can bound where.
- * @param directory the only one that may hold audit files, when the configuration says so
+ * A caller who may enable devices chooses a file that the server writes to, and part of its contents: the configuration
+ * can confine audit files to one directory.
+ * @param directory the only directory that may hold audit files; undefined allows any
  * @throws ApiError 400
  */
-export function checkPlace({ filePath }: DeviceOptions, directory: string | undefined): void {
+export function checkDirectory({ filePath }: DeviceOptions, directory: string | undefined): void {
   if (directory === undefined || filePath.startsWith(resolve(directory) + sep)) return
   throw badRequest(`option file_path must lie in ${directory}: the configuration of this server says so`)
 }

@@ -1,19 +1,19 @@
-import { type ChainHead, type ChainNames, lineHash, origin } from './chain.ts'
+import { type ChainHead, type ChainNames, lineHash, originHash } from './chain.ts'
 import type { HeadRow } from './heads.ts'
 
-/** One chain, as far as it was seen. */
+/** One chain, as far as it was read. */
 export interface SeenChain {
   readonly names: ChainNames
   readonly first: Linked
   last: Linked
-  /** Whether the line with the sealed head was met. */
-  met: boolean
+  /** Whether the line with the sealed head was read. */
+  headSeen: boolean
   lines: number
-  /** Lines that the device could not take; the chain goes on behind them. */
-  untaken: number
+  /** Lines that the device could not take; the chain goes on after them. */
+  dropped: number
 }
 
-/** Of a line, what links it. */
+/** The link of one line. */
 interface Linked extends ChainHead {
   readonly previous: string
   /** As the line says it: RFC 3339. */
@@ -23,16 +23,16 @@ interface Linked extends ChainHead {
 export type SealedHead = Pick<HeadRow, 'incarnation' | 'node' | 'sequence' | 'hash' | 'updatedAt'>
 
 /**
- * Reads audit files line by line, in the order in which they were written, and says what is wrong with them. A chain must
- * begin with its first line and go on without a break; what anybody adds, changes, moves or takes out breaks it.
+ * Reads audit files line by line, oldest first, and reports their faults. A chain must begin with its first line and go on
+ * without a break; a line added, changed, moved or taken out breaks it.
  */
 export class Verification {
   readonly chains = new Map<string, SeenChain>()
   readonly #heads: (device: string) => Promise<readonly SealedHead[]>
-  /** The line at which a sealed head must be met, by chain and number. */
+  /** Sealed heads by device and incarnation. */
   readonly #sealed = new Map<string, Map<string, SealedHead>>()
   readonly #problems: string[] = []
-  /** Pieces of lines that a full disk cut off: nobody was answered for them. */
+  /** Fragments of lines cut off by a full disk: their requests were refused. */
   torn = 0
 
   /** @param heads every sealed head of a device */
@@ -40,7 +40,7 @@ export class Verification {
     this.#heads = heads
   }
 
-  /** @param where the line, for people */
+  /** @param where names the line in problems */
   async line(text: string, where: string): Promise<void> {
     if (text === '') return
     const read = parse(text)
@@ -53,16 +53,16 @@ export class Verification {
       return
     }
     const { names, linked } = read
-    await this.#know(names.device)
+    await this.#loadHeads(names.device)
     const chain = this.chains.get(chainName(names))
     if (chain) this.#extend(chain, linked, where)
     this.#compare(chain ?? this.#begin(names, linked, where), linked, where)
   }
 
   /**
-   * To be asked when every line was read. Of the nodes that have lines in these files all chains must be there; other
+   * The faults found, once every line was read. Nodes with lines in these files must have all their chains here; other
    * nodes have files of their own.
-   * @param from chains that had ended before this moment (milliseconds) may be in files that were not given
+   * @param from chains that ended before this time (milliseconds) may lie in other files
    */
   problems(from = 0): string[] {
     const problems = [...this.#problems]
@@ -70,8 +70,8 @@ export class Verification {
     for (const [device, heads] of this.#sealed) {
       for (const head of heads.values()) {
         const chain = this.chains.get(chainName({ device, incarnation: head.incarnation }))
-        if (head.sequence === 0 || !nodes.has(head.node) || (chain ? chain.met : head.updatedAt < from)) continue
-        const lack = chain ? `lacks its line ${head.sequence}` : 'is not there'
+        if (head.sequence === 0 || !nodes.has(head.node) || (chain ? chain.headSeen : head.updatedAt < from)) continue
+        const lack = chain ? `lacks its line ${head.sequence}` : 'is missing'
         problems.push(`chain ${head.incarnation} of ${head.node} ${lack}, which it had on ${day(head)}`)
       }
     }
@@ -85,15 +85,15 @@ export class Verification {
     return problems
   }
 
-  async #know(device: string): Promise<void> {
+  async #loadHeads(device: string): Promise<void> {
     if (this.#sealed.has(device)) return
     this.#sealed.set(device, new Map((await this.#heads(device)).map((head) => [head.incarnation, head])))
   }
 
   #begin(names: ChainNames, linked: Linked, where: string): SeenChain {
-    const chain = { names, first: linked, last: linked, met: false, lines: 1, untaken: linked.sequence - 1 }
+    const chain = { names, first: linked, last: linked, headSeen: false, lines: 1, dropped: linked.sequence - 1 }
     this.chains.set(chainName(names), chain)
-    if (linked.previous !== origin) {
+    if (linked.previous !== originHash) {
       this.#problems.push(`${where}: chain ${names.incarnation} begins in its midst: the lines before are missing`)
     }
     return chain
@@ -105,7 +105,7 @@ export class Verification {
       const { incarnation } = chain.names
       const before = `line ${chain.last.sequence} of chain ${incarnation}`
       this.#problems.push(`${where}: does not follow on ${before}: a line was changed, moved, added or taken out`)
-    } else chain.untaken += step - 1
+    } else chain.dropped += step - 1
     chain.last = linked
     chain.lines++
   }
@@ -114,7 +114,7 @@ export class Verification {
     const { device, incarnation } = chain.names
     const head = this.#sealed.get(device)?.get(incarnation)
     if (head?.sequence !== sequence) return
-    chain.met = true
+    chain.headSeen = true
     if (head.hash === hash) return
     this.#problems.push(`${where}: is not line ${sequence} of chain ${incarnation} as it was sealed`)
   }
@@ -125,10 +125,10 @@ const chainName = ({ device, incarnation }: Pick<ChainNames, 'device' | 'incarna
 
 const day = ({ updatedAt }: SealedHead): string => new Date(updatedAt).toISOString()
 
-/** What every record begins with; behind the piece of a line that was torn, another may follow on the same line. */
+/** The beginning of every record; after a torn line, another may follow on the same line. */
 const start = '{"time":"'
 
-/** Undefined for what is no record; a text for a record that does not say which chain it is of. */
+/** Undefined for text that is no record; a problem for a record without a readable chain. */
 function parse(text: string): { names: ChainNames; linked: Linked } | string | undefined {
   for (let at = text.indexOf(start); at >= 0; at = text.indexOf(start, at + 1)) {
     const json = text.slice(at)
@@ -147,7 +147,7 @@ function linkOf(
   { chain, time }: Record<string, unknown>,
   json: string,
 ): { names: ChainNames; linked: Linked } | string {
-  if (typeof chain !== 'object' || chain === null) return 'says of no chain that it belongs there'
+  if (typeof chain !== 'object' || chain === null) return 'has no chain field'
   const { node, device, incarnation, epoch, sequence, previous } = chain as Record<string, unknown>
   if (
     typeof node !== 'string' ||
@@ -157,7 +157,7 @@ function linkOf(
     typeof sequence !== 'number' ||
     typeof previous !== 'string'
   ) {
-    return 'its place in a chain cannot be read'
+    return 'has an unreadable chain field'
   }
   return {
     names: { node, device, incarnation, epoch },

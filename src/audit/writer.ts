@@ -2,7 +2,7 @@ import type { Logger } from '../log.ts'
 import { Chain, type ChainHead, type ChainNames, type Pieces } from './chain.ts'
 import type { AppendFile } from './file.ts'
 
-/** When a line counts as written: when the kernel has it, or when the disk has. */
+/** When a line counts as written: once the kernel has it, or once the disk has it. */
 export type Durability = 'write' | 'fdatasync'
 
 export interface WriterOptions {
@@ -12,28 +12,28 @@ export interface WriterOptions {
   readonly prefix: string
   readonly durability: Durability
   readonly log: Logger
-  /** Makes the chain known; it has no line before that. */
+  /** Seals the chain's head, before its first line. */
   register(writer: Writer): Promise<void>
 }
 
-/** A line that waits to be written. */
-interface Offered {
+/** A line to be written. */
+interface PendingLine {
   readonly record: Pieces
   readonly done: (written: boolean) => void
 }
 
 /**
- * Writes the lines of one worker to one device. What is offered in one turn of the event loop, or while the disk is busy
- * with the lines before, goes out in one write, and everybody is answered when his own line is there.
+ * Writes the lines of one worker to one device. The lines of one turn of the event loop, and those that come while the
+ * disk is busy with earlier ones, go out in one write; each caller is answered for its own line.
  */
 export class Writer {
   readonly #options: WriterOptions
   readonly #chain: Chain
-  #waiting: Offered[] = []
-  /** Lines are done one after the other. */
+  #waiting: PendingLine[] = []
+  /** Resolves when the line offered last is done, and so all before it. */
   #last: Promise<unknown> | undefined
   #registered = false
-  /** Lines wait for what is under way. */
+  /** Whether a registration or a sync is under way: lines wait for it. */
   #busy = false
   #fault: unknown
 
@@ -42,7 +42,7 @@ export class Writer {
     this.#chain = new Chain(options.names)
   }
 
-  /** The chain as far as it was written. */
+  /** The end of the chain as written. */
   get head(): ChainHead {
     return this.#chain.head
   }
@@ -51,12 +51,13 @@ export class Writer {
     return this.#chain.names
   }
 
-  /** Why the last lines could not be written; undefined when they were. */
+  /** The error that kept the last lines from being written, if any. */
   get fault(): unknown {
     return this.#fault
   }
 
   /**
+   * Writes a record as the next line.
    * @returns whether it is in the file, as durable as the options say; never rejects
    */
   write(record: Pieces): Promise<boolean> {
@@ -67,7 +68,7 @@ export class Writer {
     return written
   }
 
-  /** Lets the file go, once what was offered is written. */
+  /** Closes the file, once every line offered is written. */
   async close(): Promise<void> {
     await this.#last
     this.#options.file.close()
@@ -100,14 +101,14 @@ export class Writer {
     this.#flush()
   }
 
-  async #sync(batch: readonly Offered[], written: number): Promise<void> {
+  async #sync(batch: readonly PendingLine[], written: number): Promise<void> {
     this.#busy = true
     try {
       await this.#options.file.sync()
       finish(batch, written)
     } catch (error) {
       this.#fail(error)
-      // What the kernel still holds of it after a failed sync nobody knows: a new descriptor is told of the next failure.
+      // After a failed sync the kernel may drop the dirty pages and report no further error to this descriptor.
       this.#options.file.close()
       finish(batch, 0)
     }
@@ -115,17 +116,17 @@ export class Writer {
     this.#flush()
   }
 
-  /** @returns how many whole lines are in the file */
+  /** @returns the number of whole lines in the file */
   #append(records: readonly Pieces[]): number {
     const { prefix, file } = this.#options
     try {
-      // Half a line of ours, or of another worker that met the same failure, must not become the beginning of this one.
+      // After a failure the file may end in half a line, ours or another worker's, which must not run into this one.
       const start = this.#fault === undefined ? '' : '\n'
       const { bytes, heads } = this.#chain.link(records, { start, prefix })
       const written = file.append(bytes)
       const whole = written === bytes.length ? records.length : wholeLines(bytes.subarray(start.length, written))
       const head = heads[whole - 1]
-      if (head) this.#chain.settle(head)
+      if (head) this.#chain.commit(head)
       if (whole === records.length) this.#recover()
       else this.#fail(new Error('only a part of the lines could be written'))
       return whole
@@ -153,11 +154,11 @@ export class Writer {
 }
 
 /** The first `written` lines are in the file. */
-function finish(batch: readonly Offered[], written: number): void {
+function finish(batch: readonly PendingLine[], written: number): void {
   for (const [index, { done }] of batch.entries()) done(index < written)
 }
 
-/** Lines of ours hold no newline but their last byte. */
+/** A line has no newline but its last byte. */
 function wholeLines(bytes: Uint8Array): number {
   let count = 0
   for (const byte of bytes) if (byte === 0x0a) count++

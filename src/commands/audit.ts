@@ -48,8 +48,8 @@ function report(verification: Verification, from: number | undefined): void {
   if (problems.length > 0) process.exitCode = failed
 }
 
-function described({ names, lines, first, last, untaken }: SeenChain): string {
-  const lost = untaken > 0 ? `, ${untaken} that the device could not take` : ''
+function described({ names, lines, first, last, dropped }: SeenChain): string {
+  const lost = dropped > 0 ? `, ${dropped} that the device could not take` : ''
   return `${names.node} ${names.incarnation}: ${lines} lines${lost}, ${first.time} to ${last.time}`
 }
 

@@ -1,5 +1,5 @@
 import { after } from '../after.ts'
-import type { Asked, Operation } from '../audit/asked.ts'
+import type { AuditedRequest, Operation } from '../audit/entry.ts'
 import type { Audit } from '../audit/audit.ts'
 import type { Trail } from '../audit/trail.ts'
 import type { Verdict } from '../auth/acl/decide.ts'
@@ -58,25 +58,25 @@ export class Recorder {
 
   /** For requests that policies are not asked about. */
   setCaller(caller: Caller | undefined): void {
-    this.#trail?.judged(caller, undefined)
+    this.#trail?.setVerdict(caller, undefined)
   }
 
   setVerdict(caller: Caller, verdict: Verdict, capability: Capability): void {
     const operation = capability === 'create' ? 'create' : undefined
-    this.#trail?.judged(caller, verdict, operation)
+    this.#trail?.setVerdict(caller, verdict, operation)
     if (verdict.allowed && operation !== undefined) this.#labels.operation = operation
   }
 
   /** Writes the line of the request, then carries the request out. */
   recordRequest<T>(work: () => MaybePromise<T>): MaybePromise<T> {
-    return this.#trail === undefined ? work() : this.#trail.request(work)
+    return this.#trail === undefined ? work() : this.#trail.recordRequest(work)
   }
 
   /** Writes the line of the answer, which then may go out. */
   recordResponse(outcome: Outcome, warnings: Warnings, reply: RawReply): MaybePromise<RawReply> {
     return this.#trail === undefined
       ? reply
-      : this.#trail.answered(outcome, [...warnings.route, ...warnings.parameters], reply)
+      : this.#trail.recordResponse(outcome, [...warnings.route, ...warnings.parameters], reply)
   }
 
   /** The reply to a request that failed, recorded before it goes out. Never throws or rejects. */
@@ -88,7 +88,7 @@ export class Recorder {
 
   async #writeRefusal(trail: Trail, refusal: ApiError, reply: RawReply): Promise<RawReply> {
     try {
-      await trail.refused(refusal, errorLines(refusal).join('; '), reply)
+      await trail.recordRefusal(refusal, errorLines(refusal).join('; '), reply)
       return reply
     } catch (unwritten) {
       return errorReply(this.#loggedError(unwritten))
@@ -108,7 +108,7 @@ export class Recorder {
 }
 
 /** The request as the audit lines show it. */
-function describe(request: CanonicalRequest, mount: Mount | undefined): Asked {
+function describe(request: CanonicalRequest, mount: Mount | undefined): AuditedRequest {
   const { raw, method, policyPath: path, input, credential, help } = request
   const { id, remoteAddress, remotePort, clientCertificate } = raw
   const operation = help ? 'help' : operations[method]

@@ -1,4 +1,4 @@
-import type { Operation } from '../audit/asked.ts'
+import type { Operation } from '../audit/entry.ts'
 import type { Clock } from '../clock.ts'
 import type { Logger } from '../log.ts'
 import type { Timing } from '../metrics/timing.ts'

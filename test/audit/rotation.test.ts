@@ -98,7 +98,7 @@ test('verify names what was done to a file: edited, taken out, cut, forged', asy
   )
   expect(await judge(lines.toSpliced(6, 1))).toMatch(/does not follow|lacks its line/)
   expect(await judge(lines.slice(0, -5))).toMatch(/lacks its line \d+, which it had on/)
-  expect(await judge(lines.slice(1))).toMatch(/is not there/)
+  expect(await judge(lines.slice(1))).toMatch(/is missing/)
   expect(await judge([])).toContain('there is no audit line')
   const stranger = lines.map((line) => line.replace(/"incarnation":"[^"]+"/, '"incarnation":"made-up"'))
   expect(await judge(stranger)).toContain('no sealed head: it may be forged')

@@ -22,7 +22,7 @@ function written(...lengths: readonly number[]): { lines: string[]; heads: Seale
     const lines = Array.from({ length }, (_, line) => {
       const linked = link(chain, [JSON.stringify({ time: '2026-11-21T10:00:00.000Z', type: 'request', line })])
       for (const head of linked.heads) {
-        chain.settle(head)
+        chain.commit(head)
         heads.push(head)
       }
       return linked.lines.join()
@@ -95,7 +95,7 @@ test('a chain that somebody wrote anew, hashes and all, does not meet its sealed
   // Nor does leaving the sealed line out help, as if the device had not taken it.
   const other = new Chain(names('i0'))
   const before = link(other, [record(1), record(2), record(3)])
-  for (const head of before.heads) other.settle(head)
+  for (const head of before.heads) other.commit(head)
   link(other, [record(4)])
   const after = link(other, [record(5)])
   expect(await verify([...before.lines, ...after.lines], heads)).toEqual([expect.stringContaining('lacks its line 4')])
@@ -106,7 +106,7 @@ const record = (line: number) => JSON.stringify({ time: 'x', type: 'request', li
 test('a chain that is missing as a whole, or that nobody sealed, is noticed', async () => {
   const { lines, heads } = written(3, 3)
   const own = lines.filter((line) => line.includes('"i0"'))
-  expect(await verify(own, heads)).toEqual([expect.stringContaining('chain i1 of n is not there')])
+  expect(await verify(own, heads)).toEqual([expect.stringContaining('chain i1 of n is missing')])
   expect(await verify(own, heads, 1001)).toEqual([])
   expect(await verify(own, heads, 1000)).toHaveLength(1)
   expect(await verify(lines, heads.slice(0, 1))).toEqual([expect.stringContaining('no sealed head: it may be forged')])
@@ -119,22 +119,22 @@ test('a chain that is missing as a whole, or that nobody sealed, is noticed', as
     ),
   ).toEqual([])
   expect(await verify([...lines, '{"time":"x","type":"request"}'], heads)).toEqual([
-    'f:7: says of no chain that it belongs there',
+    'f:7: has no chain field',
   ])
 })
 
 test('what a device could not take is told and is no damage; a torn piece neither, nor a line that follows on it', async () => {
   const chain = new Chain(names('i0'))
   const first = link(chain, [record(1)])
-  for (const head of first.heads) chain.settle(head)
+  for (const head of first.heads) chain.commit(head)
   link(chain, [record(2), record(3)])
   const last = link(chain, [record(4)])
-  for (const head of last.heads) chain.settle(head)
+  for (const head of last.heads) chain.commit(head)
   const heads = [{ incarnation: 'i0', node: 'n', updatedAt: 0, ...chain.head }]
   const verification = new Verification(async () => heads)
   const torn = '{"time":"x","type":"req'
   for (const line of [...first.lines, torn, `${torn}${last.lines}`]) await verification.line(line, 'f')
   expect(verification.problems()).toEqual([])
   expect(verification.torn).toBe(1)
-  expect([...verification.chains.values()]).toMatchObject([{ lines: 2, untaken: 2 }])
+  expect([...verification.chains.values()]).toMatchObject([{ lines: 2, dropped: 2 }])
 })

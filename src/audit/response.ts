@@ -1,37 +1,37 @@
 import { Answer, type Data } from '../route.ts'
-import type { Ended, Reply } from './asked.ts'
+import type { Reply, ResponseEntry } from './entry.ts'
 import { joined, member, objectText, type Quote } from './render.ts'
 
-/** How a device shows an answer. */
-export interface Showing {
+/** How a device shows a response. */
+export interface ResponseFormat {
   readonly quote: Quote
   /** Names in `data` that stay in clear. */
   readonly clear: ReadonlySet<string>
-  /** Whether lists are shown by their length. */
+  /** Whether lists are replaced by their length. */
   readonly elide: boolean
   readonly hmacAccessor: boolean
 }
 
-/** The members of `response` that are the answer's own. */
-export function answerMembers(ended: Ended, showing: Showing): { auth: string; rest: string[] } {
-  const { outcome, warnings } = ended
-  const data = dataText(ended, showing)
-  const said = member('warnings', warnings)
-  if (!(outcome instanceof Answer)) return { auth: '', rest: [data, said] }
-  const auth = outcome.auth ? authText(outcome.auth, showing) : ''
+/** The members of `response` that come from the outcome. */
+export function responseMembers(response: ResponseEntry, format: ResponseFormat): { auth: string; rest: string[] } {
+  const { outcome } = response
+  const data = dataText(response, format)
+  const warnings = member('warnings', response.warnings)
+  if (!(outcome instanceof Answer)) return { auth: '', rest: [data, warnings] }
+  const auth = outcome.auth ? authText(outcome.auth, format) : ''
   const secret = outcome.lease ? member('secret', { lease_id: outcome.lease.id }) : ''
-  return { auth, rest: [secret, data, said, member('headers', headerLists(outcome.headers))] }
+  return { auth, rest: [secret, data, warnings, member('headers', headerLists(outcome.headers))] }
 }
 
-function dataText(ended: Ended, { quote, clear, elide }: Showing): string {
-  const data = dataOf(ended)
+function dataText(response: ResponseEntry, { quote, clear, elide }: ResponseFormat): string {
+  const data = dataOf(response)
   if (data === undefined) return ''
   const text = objectText(elide ? elided(data) : data, quote, clear)
   return text === '{}' ? '' : `"data":${text}`
 }
 
-/** `data` of the envelope; of what goes out otherwise, a batch with failed items too, the body as a whole. */
-function dataOf({ outcome, results, reply }: Ended): Data | undefined {
+/** `data` of the envelope; the whole body of any other response, and of a batch with failed items. */
+function dataOf({ outcome, results, reply }: ResponseEntry): Data | undefined {
   if (results) return asBody(reply)
   if (!(outcome instanceof Answer)) return outcome
   if (outcome.raw ?? outcome.bare ?? outcome.status !== 200) return asBody(reply)
@@ -46,7 +46,7 @@ function asBody({ status, headers, body }: Reply): Data {
   }
 }
 
-/** A list is shown by its length, what is said of its items too. */
+/** `keys` and `key_info` by their length. */
 function elided(data: Data): Data {
   const { keys, key_info: info } = data
   return {
@@ -56,7 +56,7 @@ function elided(data: Data): Data {
   }
 }
 
-function authText(auth: Data, { quote, hmacAccessor }: Showing): string {
+function authText(auth: Data, { quote, hmacAccessor }: ResponseFormat): string {
   const accessor = typeof auth.accessor === 'string' ? auth.accessor : ''
   const members = joined([
     typeof auth.client_token === 'string' ? `"client_token":${quote(auth.client_token)}` : '',

@@ -3,11 +3,11 @@ import { SignedIn } from '../auth/caller.ts'
 import type { TokenRow } from '../auth/token.ts'
 import type { Caller, Mount, Outcome } from '../route.ts'
 
-/** The reference's words for what a request does. */
+/** Vault's names for what a request does. */
 export type Operation = 'create' | 'read' | 'update' | 'delete' | 'list' | 'patch' | 'header' | 'help'
 
-/** A request as it came, before anybody looked whether it exists or is allowed. */
-export interface Asked {
+/** A request as it arrived: not yet routed, nor authorised. */
+export interface AuditedRequest {
   readonly id: string
   readonly operation: Operation
   /** As policies see it. */
@@ -21,16 +21,16 @@ export interface Asked {
   readonly mount: (Mount & { readonly accessor?: string }) | undefined
 }
 
-/** What is known of a request when its line is written. */
-export interface Known {
-  readonly asked: Asked
-  /** Where it is known better than when the request came. */
+/** A request when its line is written. */
+export interface RequestEntry {
+  readonly request: AuditedRequest
+  /** The request's own, or `create` once the policies have told it from `update`. */
   readonly operation: Operation
   readonly caller: Caller | undefined
   readonly verdict: Verdict | undefined
 }
 
-/** The answer as it goes out. */
+/** A reply as it goes out. */
 export interface Reply {
   readonly status: number
   /** Name, value, name, value. */
@@ -38,18 +38,18 @@ export interface Reply {
   readonly body: string | Uint8Array
 }
 
-/** How a request ended. */
-export interface Ended {
-  /** What was returned; absent where it was refused. */
+/** A response when its line is written. */
+export interface ResponseEntry {
+  /** Absent for a refusal. */
   readonly outcome?: Outcome
   readonly warnings: readonly string[]
-  /** Why it was refused; empty where it was not. */
+  /** The reason of a refusal, else empty. */
   readonly error: string
   /** Whether a refusal carries results, as a batch with failed items does. */
   readonly results: boolean
   readonly reply: Reply
 }
 
-/** The token a caller signed in with; absent for callers that are made otherwise. */
+/** The token a caller signed in with; undefined for a caller without one. */
 export const tokenOf = (caller: Caller | undefined): TokenRow | undefined =>
   caller instanceof SignedIn ? caller.row : undefined

@@ -1,35 +1,35 @@
 import { X509Certificate } from 'node:crypto'
 import type { Caller, Mount } from '../route.ts'
-import { answerMembers } from './answer.ts'
-import { type Asked, type Ended, type Known, tokenOf } from './asked.ts'
 import type { Pieces } from './chain.ts'
+import { type AuditedRequest, type RequestEntry, type ResponseEntry, tokenOf } from './entry.ts'
 import type { DeviceOptions } from './options.ts'
-import { type Hasher, joined, member, objectText, plainly, type Quote } from './render.ts'
+import { type Hasher, joined, member, objectText, type Quote, quoteRaw } from './render.ts'
+import { responseMembers } from './response.ts'
 
 /** A caller's constant parts of every record. */
 interface CallerText {
+  /** Members of `auth` on either side of the policy results. */
   readonly before: string
-  /** What stands behind the verdict. */
-  readonly behind: string
-  /** Within `request`. */
+  readonly after: string
+  /** Members of `request`. */
   readonly token: string
 }
 
 /** A mount's constant parts. */
-export interface MountText {
+interface MountText {
   readonly members: string
   readonly clearRequest: ReadonlySet<string>
   readonly clearResponse: ReadonlySet<string>
 }
 
-const nobody: CallerText = { before: '', behind: '"token_type":"default"', token: '' }
-const nowhere: MountText = { members: '', clearRequest: new Set(), clearResponse: new Set() }
+const noCaller: CallerText = { before: '', after: '"token_type":"default"', token: '' }
+const noMount: MountText = { members: '', clearRequest: new Set(), clearResponse: new Set() }
 
 /**
- * Writes records in the form of the reference's audit/format.go for one device: what is secret as HMACs under the device's
- * key, what is empty left out. What is the same for every request of a token or a mount is made once for it.
+ * Formats records for one device as Vault's audit/format.go does: secrets as HMACs under the device's key, empty members
+ * left out. Parts that are the same for every request of a token or a mount are formatted once.
  */
-export class Scribe {
+export class Formatter {
   readonly #options: DeviceOptions
   readonly #quote: Quote
   readonly #hash: (text: string) => string
@@ -40,53 +40,53 @@ export class Scribe {
     this.#options = options
     this.#hash = options.logRaw ? (text) => text : (text) => hasher.hash(text)
     // Hexadecimal needs no escaping.
-    this.#quote = options.logRaw ? plainly : (text) => `"${hasher.hash(text)}"`
+    this.#quote = options.logRaw ? quoteRaw : (text) => `"${hasher.hash(text)}"`
   }
 
-  /** The members of a request's record that its answer's record repeats, as JSON text. */
-  question(known: Known): string {
-    const { asked, caller: who } = known
-    const { credential, clientCertificate } = asked
-    const caller = who ? this.#callerText(who, credential) : undefined
-    const { before, behind } = caller ?? nobody
+  /** The members of a request's record, which its response's record repeats, as JSON text. */
+  requestMembers(entry: RequestEntry): string {
+    const { request } = entry
+    const { credential, clientCertificate } = request
+    const caller = entry.caller ? this.#callerText(entry.caller, credential) : undefined
+    const { before, after } = caller ?? noCaller
     const token = caller ? caller.token : credential && `"client_token":${this.#quote(credential)}`
-    const mount = this.#mountText(asked.mount)
-    const data = objectText(asked.input, this.#quote, mount.clearRequest)
-    const auth = joined([before, policyResults(known), behind])
-    const request = joined([
-      `"id":"${asked.id}"`,
-      `"operation":"${known.operation}"`,
+    const mount = this.#mountText(request.mount)
+    const data = objectText(request.input, this.#quote, mount.clearRequest)
+    const auth = joined([before, policyResults(entry), after])
+    const members = joined([
+      `"id":"${request.id}"`,
+      `"operation":"${entry.operation}"`,
       mount.members,
       token,
       '"namespace":{"id":"root"}',
-      member('path', asked.path),
+      member('path', request.path),
       data === '{}' ? '' : `"data":${data}`,
-      member('remote_address', asked.remoteAddress),
-      member('remote_port', asked.remotePort),
+      member('remote_address', request.remoteAddress),
+      member('remote_port', request.remotePort),
       clientCertificate ? member('client_certificate_serial_number', serialOf(clientCertificate)) : '',
     ])
-    return `"auth":{${auth}},"request":{${request}}`
+    return `"auth":{${auth}},"request":{${members}}`
   }
 
-  /** The record that proves a new device. */
+  /** The test record that a new device must take. */
   test(time: string, id: string): Pieces {
     const request = `{"id":"${id}","operation":"update","namespace":{"id":"root"},"path":"sys/audit/test"}`
     return this.request(time, `"auth":{"token_type":"default"},"request":${request}`, '')
   }
 
-  /** The record that is written before a request is carried out. */
-  request(time: string, question: string, error: string): Pieces {
-    return [`{"time":"${time}","type":"request",`, question, errorMember(error)]
+  /** The record written before a request is carried out. */
+  request(time: string, requestText: string, error: string): Pieces {
+    return [`{"time":"${time}","type":"request",`, requestText, errorMember(error)]
   }
 
-  /** The record that is written before the answer goes out. */
-  response(time: string, question: string, known: Known, ended: Ended): Pieces {
-    const { members, clearResponse } = this.#mountText(known.asked.mount)
-    const elide = this.#options.elideListResponses && known.operation === 'list'
+  /** The record written before the response goes out. */
+  response(time: string, requestText: string, entry: RequestEntry, response: ResponseEntry): Pieces {
+    const { members, clearResponse } = this.#mountText(entry.request.mount)
+    const elide = this.#options.elideListResponses && entry.operation === 'list'
     const { hmacAccessor } = this.#options
-    const answer = answerMembers(ended, { quote: this.#quote, clear: clearResponse, elide, hmacAccessor })
-    const response = joined([answer.auth, members, ...answer.rest])
-    return [`{"time":"${time}","type":"response",`, question, `,"response":{${response}}${errorMember(ended.error)}`]
+    const own = responseMembers(response, { quote: this.#quote, clear: clearResponse, elide, hmacAccessor })
+    const text = joined([own.auth, members, ...own.rest])
+    return [`{"time":"${time}","type":"response",`, requestText, `,"response":{${text}}${errorMember(response.error)}`]
   }
 
   #callerText(caller: Caller, credential: string): CallerText {
@@ -103,7 +103,7 @@ export class Scribe {
         member('policies', caller.policies),
         member('token_policies', caller.policies),
       ]),
-      behind: joined([
+      after: joined([
         member('metadata', row?.meta),
         member('remaining_uses', Math.max(row?.numUses ?? 0, 0)),
         '"token_type":"service"',
@@ -116,8 +116,8 @@ export class Scribe {
     return text
   }
 
-  #mountText(mount: Asked['mount']): MountText {
-    if (mount === undefined) return nowhere
+  #mountText(mount: AuditedRequest['mount']): MountText {
+    if (mount === undefined) return noMount
     const known = this.#mounts.get(mount)
     if (known) return known
     const text = {
@@ -139,8 +139,8 @@ const names = (list: unknown): ReadonlySet<string> => new Set(Array.isArray(list
 
 const errorMember = (error: string): string => (error === '' ? '' : `,"error":${JSON.stringify(error)}`)
 
-/** Whether the policies said yes, and which: none is named for a path that none of them has a rule for. */
-function policyResults({ verdict, caller }: Known): string {
+/** The decision and the granting policies; none are named for a path without a rule. */
+function policyResults({ verdict, caller }: RequestEntry): string {
   if (verdict === undefined) return ''
   if (!verdict.allowed) return '"policy_results":{"allowed":false}'
   const granting = (verdict.rule?.policies ?? caller?.policies ?? []).map(
@@ -149,10 +149,10 @@ function policyResults({ verdict, caller }: Known): string {
   return `"policy_results":{"allowed":true,"granting_policies":[${granting.join()}]}`
 }
 
-/** By the certificate of a connection: parsing costs as much as a request. */
+/** By the connection's certificate: parsing one costs as much as a request. */
 const serials = new WeakMap<Uint8Array, string>()
 
-/** Decimal, as the reference prints it. */
+/** Decimal, as Vault prints it. */
 function serialOf(der: Uint8Array): string {
   const serial = serials.get(der) ?? BigInt(`0x${new X509Certificate(der).serialNumber}`).toString()
   serials.set(der, serial)
