@@ -23,7 +23,7 @@ import { ManagedAdministration } from './keys/managed/administration.ts'
 import type { Guests } from './keys/managed/guests.ts'
 import { ManagedKeys } from './keys/managed/keys.ts'
 import { Registry } from './keys/managed/registry.ts'
-import { takeBackBy, withLeases } from './leases/engines.ts'
+import { engineRevoker, withLeases } from './leases/engines.ts'
 import { Leases } from './leases/leases.ts'
 import type { Gathered, Snapshot } from './metrics/snapshot.ts'
 import { Metrics } from './metrics.ts'
@@ -136,13 +136,16 @@ async function enter(options: Options, seal: () => Promise<boolean>, secret?: st
   const runner = keys.use(new Runner({ database, clock, log, metrics }))
   const guests = keys.use(openGuests(options, hsm, custody, options.onFatal))
   const pipeline = assemble(options, { database, hsm, custody, guests, audit, runner, seal })
-  for (const job of custody.jobs) runner.lead(job)
-  runner.each('forget old quantiles', rollMetricsEverySeconds, async () => metrics.roll())
-  runner.each('seal heads of audit chains', sealHeadsEverySeconds, () => audit.sealHeads())
-  runner.each('prove KEKs', proveEverySeconds, () => custody.rotation.prove())
+  for (const job of custody.jobs) runner.schedule(job)
+  runner.scheduleLocal('forget old quantiles', rollMetricsEverySeconds, async () => metrics.roll())
+  runner.scheduleLocal('seal heads of audit chains', sealHeadsEverySeconds, () => audit.sealHeads())
+  runner.scheduleLocal('prove KEKs', proveEverySeconds, () => custody.rotation.prove())
   // Every node anchors in its own tokens, one of its workers at a time.
   const anchor = async () => void (await custody.anchor())
-  runner.lead({ name: `anchor ${hsm.token.serial}`, everySeconds: anchorEverySeconds, run: anchor }, { atEnd: true })
+  runner.schedule(
+    { name: `anchor ${hsm.token.serial}`, everySeconds: anchorEverySeconds, run: anchor },
+    { atEnd: true },
+  )
   const [rest, locked] = [ground.move(), keys.move()]
   return {
     pipeline,
@@ -220,11 +223,11 @@ function assemble(
   { database, hsm, custody, guests, audit, runner, seal }: Parts,
 ): Pipeline {
   const policies = new Policies({ database, clock })
-  const onRevoke = (ids: readonly string[]) => leases.revokeOf(ids)
+  const onRevoke = (ids: readonly string[]) => leases.revokeByToken(ids)
   const tokens = new Tokens({ database, clock, keys: custody, epoch: custody.epoch, onRevoke })
   const engines = new Map<string, Engine>()
-  const takeBack = takeBackBy(() => mounts.list(), engines)
-  const leases = new Leases({ database, clock, log, tokens, takeBack })
+  const revokeInEngine = engineRevoker(() => mounts.list(), engines)
+  const leases = new Leases({ database, clock, log, tokens, revokeInEngine })
   const { pins, blobs, materials, approval } = custody
   const registry = new Registry({ database, materials, clock })
   const managed = new ManagedKeys({
@@ -235,7 +238,7 @@ function assemble(
   for (const engine of [transit, createPki()]) {
     engines.set(engine.type, withLeases(engine, leases))
   }
-  for (const job of [tokens.expiry, leases.expiry]) runner.lead(job)
+  for (const job of [tokens.expiry, leases.expiry]) runner.schedule(job)
   const start = (job: Job) => runner.start(job)
   const builtin = [
     { path: 'sys/', type: 'system', description: 'system endpoints' },
@@ -243,7 +246,7 @@ function assemble(
   ]
   const mounts = createMounts({ database, engines, builtin, clock })
   const jobs = [...engines.values()].flatMap((engine) => engine.jobs ?? [])
-  for (const job of [mounts.sweep, ...jobs]) runner.lead(job)
+  for (const job of [mounts.sweep, ...jobs]) runner.schedule(job)
   shareGauges({ metrics, mounts, leases, clock })
   const status = {
     clusterName: custody.cluster.name,

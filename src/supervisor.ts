@@ -66,8 +66,8 @@ export class Supervisor {
       scripts: options.scripts ?? ownScripts,
       clock: options.clock,
       log: options.log,
-      onMessage: (child, message) => this.#hear(child, message),
-      onEnd: (child, ending) => this.#bury(child, ending),
+      onMessage: (child, message) => this.#receive(child, message),
+      onEnd: (child, ending) => this.#onEnd(child, ending),
     })
     this.#relay = new Relay(() => this.#fleet.serving)
     this.#ticker = setInterval(() => this.#tick(), this.#timing.tickMilliseconds)
@@ -144,7 +144,7 @@ export class Supervisor {
     return { config: this.#config, secrets: this.#secrets, sealed, generation: this.#generation }
   }
 
-  #hear(child: Child, message: FromWorker): void {
+  #receive(child: Child, message: FromWorker): void {
     switch (message.type) {
       case 'beat':
         child.lastBeat = this.#now
@@ -179,12 +179,12 @@ export class Supervisor {
     }
   }
 
-  #seal(asker: Child | undefined, sealed: boolean): void {
-    this.#options.log.warn({ worker: asker?.id, sealed }, 'seal state of this node changes')
+  #seal(requester: Child | undefined, sealed: boolean): void {
+    this.#options.log.warn({ worker: requester?.id, sealed }, 'seal state of this node changes')
     // One that is being drained still holds its keys.
     const { all, workers } = this.#fleet
     const followers = sealed ? all.filter((child) => child.role === 'worker') : workers
-    this.#sealing.request(asker, sealed, followers, this.#now)
+    this.#sealing.request(requester, sealed, followers, this.#now)
   }
 
   #admit(child: Child, addresses: readonly string[]): void {
@@ -208,7 +208,7 @@ export class Supervisor {
     child.enter('leaving', this.#now)
   }
 
-  #bury(child: Child, ending: string): void {
+  #onEnd(child: Child, ending: string): void {
     if (child.phase === 'leaving') this.#options.log.info({ worker: child.id, ending }, 'process ended')
     else this.#lose(child, child.failure?.reason ?? ending)
     this.#sealing.gone(child)

@@ -1,5 +1,5 @@
 import type { Verdict } from '../auth/acl/decide.ts'
-import { SignedIn } from '../auth/caller.ts'
+import { TokenCaller } from '../auth/caller.ts'
 import type { TokenRow } from '../auth/token.ts'
 import type { Caller, Mount, Outcome } from '../route.ts'
 
@@ -52,4 +52,4 @@ export interface ResponseEntry {
 
 /** The token a caller signed in with; undefined for a caller without one. */
 export const tokenOf = (caller: Caller | undefined): TokenRow | undefined =>
-  caller instanceof SignedIn ? caller.row : undefined
+  caller instanceof TokenCaller ? caller.row : undefined

@@ -1,39 +1,39 @@
 import { after } from '../after.ts'
 import type { Caller, MaybePromise } from '../route.ts'
 import type { Acl } from './acl/compile.ts'
-import { SignedIn } from './caller.ts'
+import { TokenCaller } from './caller.ts'
 import type { Policies } from './policies.ts'
-import { SPENT, type TokenRow } from './token.ts'
+import { spentUses, type TokenRow } from './token.ts'
 import type { Tokens } from './tokens.ts'
 
-/** Who a credential belongs to, and what it may do. */
+/** The caller behind a credential, with its policies. */
 export interface Identity {
   readonly caller: Caller
   readonly acl: Acl
   /**
-   * There when this request is the last one that its token is good for: removes the token, with what hangs on it. To be
-   * awaited when the request has run, whatever became of it, before the answer.
+   * Present when this request takes the token's last use: revokes the token with its leases. Await it after the request
+   * has run, even if that failed, and before the answer.
    */
   end?(): Promise<void>
 }
 
-/** What the request pipeline asks. Both answer without a promise when all they need is cached. */
+/** Sign-in, for the request pipeline. Both answer without a promise when everything needed is cached. */
 export interface Authenticator {
   /**
-   * Signs a request in, which takes one use of a token that has a limited number of them. Undefined for a credential that
-   * is unknown, expired, revoked, used up or forged, without saying which.
+   * Signs a request in, which takes one use of a token whose uses are limited. Undefined for a credential that is unknown,
+   * expired, revoked, used up or forged, without saying which.
    */
   authenticate(credential: string): MaybePromise<Identity | undefined>
-  /** Who it is, without a use taken: for what needs no token. */
+  /** The same without taking a use: for routes that need no token. */
   recognise(credential: string): MaybePromise<Identity | undefined>
 }
 
 export function createAuthenticator({ tokens, policies }: { tokens: Tokens; policies: Policies }): Authenticator {
   const identify = (credential: string, row: TokenRow | undefined): MaybePromise<Identity | undefined> => {
     if (row === undefined) return undefined
-    const caller = new SignedIn(row, credential)
+    const caller = new TokenCaller(row, credential)
     return after(policies.acl(row.policies), (acl) =>
-      row.numUses === SPENT ? { caller, acl, end: () => tokens.revoke(row.id) } : { caller, acl },
+      row.numUses === spentUses ? { caller, acl, end: () => tokens.revoke(row.id) } : { caller, acl },
     )
   }
   return {

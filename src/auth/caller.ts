@@ -2,10 +2,10 @@ import type { Caller } from '../route.ts'
 import type { TokenRow } from './token.ts'
 
 /**
- * Who asks, for the time of one request. It carries the credential and the token's row where neither logs, JSON nor
- * `inspect` can see them, because auth/token's answers about oneself repeat them.
+ * A caller that signed in with a token, for one request. The credential and the token's row, which lookup-self and
+ * renew-self repeat, are kept where logs, JSON and `inspect` cannot see them.
  */
-export class SignedIn implements Caller {
+export class TokenCaller implements Caller {
   readonly tokenId: string
   readonly accessor: string
   readonly displayName: string
@@ -22,19 +22,19 @@ export class SignedIn implements Caller {
     this.#credential = credential
   }
 
-  /** The token as it was when this request signed in, the use that it counts for taken off. */
+  /** The token when this request signed in, after its use was taken. */
   get row(): TokenRow {
     return this.#row
   }
 
   /** The credential a caller signed in with. */
   static credentialOf(caller: Caller): string {
-    return SignedIn.of(caller).#credential
+    return TokenCaller.of(caller).#credential
   }
 
-  /** A caller of a route that needs a token. */
-  static of(caller: Caller | undefined): SignedIn {
-    if (caller instanceof SignedIn) return caller
+  /** The caller of a route that needs a token. @throws TypeError for any other caller: a fault of ours */
+  static of(caller: Caller | undefined): TokenCaller {
+    if (caller instanceof TokenCaller) return caller
     throw new TypeError('this caller did not sign in with a token')
   }
 }

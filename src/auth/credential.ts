@@ -2,28 +2,28 @@ import { createHmac, createSecretKey, hash, type KeyObject, randomInt, timingSaf
 import { badRequest } from '../errors.ts'
 
 /**
- * The text of a service token: `hvs.`, 25 random base62 characters (148 bits), and 7 that are a tag over all before
- * them. The tag lets a guess be refused on the spot, before a database or the token is asked; it proves nothing else.
+ * The text of a service token: `hvs.`, 25 random base62 characters (148 bits), and a tag of 7 over the text before it.
+ * The tag lets a guess be refused at once, without a query to database or HSM; it proves nothing else.
  */
-const PREFIX = 'hvs.'
-const RANDOM_LENGTH = 25
-const TAG_LENGTH = 7
-const ACCESSOR_LENGTH = 24
+const prefix = 'hvs.'
+const randomLength = 25
+const tagLength = 7
+const accessorLength = 24
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-/** What a presented text can be. */
-export type Kind =
-  /** One of ours with a right tag. */
+/** The kinds of texts that callers present. */
+export type CredentialKind =
+  /** One of ours, with a valid tag. */
   | 'ours'
-  /** Claims to be ours and cannot be, or could never have been sent as a token. */
+  /** One with our prefix and no valid tag, or one that cannot be sent in a header. */
   | 'forged'
-  /** A text that somebody may have chosen: only a look-up can tell. */
+  /** A text that an operator may have chosen: only a look-up can tell. */
   | 'custom'
 
 /** Makes credentials, and tells guesses from them. */
 export interface GuessFilter {
   issue(): string
-  screen(credential: string): Kind
+  screen(credential: string): CredentialKind
 }
 
 /** @param key custody's guess-filter key */
@@ -32,21 +32,21 @@ export function guessFilter(key: Uint8Array): GuessFilter {
   const secret = createSecretKey(key)
   return {
     issue() {
-      const body = PREFIX + randomText(RANDOM_LENGTH)
+      const body = prefix + randomText(randomLength)
       return body + tag(secret, body)
     },
     screen(credential) {
-      if (!credential.startsWith(PREFIX)) return isCustom(credential) ? 'custom' : 'forged'
-      if (credential.length !== PREFIX.length + RANDOM_LENGTH + TAG_LENGTH) return 'forged'
-      const expected = Buffer.from(tag(secret, credential.slice(0, -TAG_LENGTH)))
-      const given = Buffer.from(credential.slice(-TAG_LENGTH))
-      return given.length === expected.length && timingSafeEqual(given, expected) ? 'ours' : 'forged'
+      if (!credential.startsWith(prefix)) return isCustom(credential) ? 'custom' : 'forged'
+      if (credential.length !== prefix.length + randomLength + tagLength) return 'forged'
+      const expected = Buffer.from(tag(secret, credential.slice(0, -tagLength)))
+      const presented = Buffer.from(credential.slice(-tagLength))
+      return presented.length === expected.length && timingSafeEqual(presented, expected) ? 'ours' : 'forged'
     },
   }
 }
 
-/** A new accessor: names a token to whoever may manage it, and cannot be used to sign in. */
-export const newAccessor = (): string => randomText(ACCESSOR_LENGTH)
+/** A new accessor: it names a token to an operator, and cannot be used to sign in. */
+export const newAccessor = (): string => randomText(accessorLength)
 
 /** Whether a text can be an accessor. */
 export const isAccessor = (text: string): boolean => /^[0-9A-Za-z]{24}$/.test(text)
@@ -56,11 +56,11 @@ export const isAccessor = (text: string): boolean => /^[0-9A-Za-z]{24}$/.test(te
  * @throws ApiError 400 when it could be taken for one of ours or cannot be sent in a header
  */
 export function checkCustom(credential: string): void {
-  if (credential.startsWith(PREFIX)) throw badRequest(`custom token id must not begin with "${PREFIX}"`)
+  if (credential.startsWith(prefix)) throw badRequest(`custom token id must not begin with "${prefix}"`)
   if (!isCustom(credential)) throw badRequest('custom token id must be 1 to 255 printable characters without spaces')
 }
 
-/** Under which a worker remembers a credential: never the text itself, and without a call into the token. */
+/** The key under which a worker caches a credential: never the text itself, and without a call into the HSM. */
 export const fingerprint = (credential: string): string => hash('sha256', credential, 'base64')
 
 const isCustom = (credential: string): boolean => /^[!-~]{1,255}$/.test(credential)
@@ -72,7 +72,7 @@ export const randomText = (length: number): string =>
 function tag(key: KeyObject, body: string): string {
   let bits = createHmac('sha256', key).update(body).digest().readUIntBE(0, 5)
   let text = ''
-  while (text.length < TAG_LENGTH) {
+  while (text.length < tagLength) {
     text += alphabet.charAt(bits % alphabet.length)
     bits = Math.floor(bits / alphabet.length)
   }

@@ -1,42 +1,40 @@
 import type { Job } from '../engine.ts'
 import { pages } from '../store/pages.ts'
-import { condemn, type Ground, removeTrees } from './revoke.ts'
+import { markRevoked, type RevokeDeps, removeTrees } from './revoke.ts'
 import { type TokenRow, tokenTable, tokenTraces, usable } from './token.ts'
 
-const PAGE = 100
-/** Those without an end stand before it in the index. */
-const beginning = '0'
+const pageSize = 100
+/** Tokens that never expire come before this in the index. */
+const firstExpiry = '0'
 
-/** Whether a row is a token that works, by itself. */
-type Works = (row: TokenRow) => boolean
-
-const worksIn =
-  ({ clock }: Ground, epoch: number): Works =>
-  (row) =>
+/** A test of one row, without its ancestors. */
+const usableIn =
+  ({ clock }: RevokeDeps, epoch: number) =>
+  (row: TokenRow): boolean =>
     usable(row, clock.wall(), epoch)
 
 /**
- * The job that removes tokens whose time is over, with what descends from them and what hangs on them, and what a crash
- * left of a revocation. By then no worker accepts them any more.
+ * The job that removes expired tokens with their descendants and leases, and revoked ones that a crash left behind. No
+ * worker accepts them any more by then.
  */
-export function expiryJob(ground: Ground, epoch: number): Job {
-  const { database, clock } = ground
+export function expiryJob(deps: RevokeDeps, epoch: number): Job {
+  const { database, clock } = deps
   const name = 'expire tokens'
-  const works = worksIn(ground, epoch)
-  const order = { by: 'expiresAt', after: beginning, limit: PAGE } as const
+  const isUsable = usableIn(deps, epoch)
+  const order = { by: 'expiresAt', after: firstExpiry, limit: pageSize } as const
   return {
     name,
     everySeconds: 5,
     async run(signal, fence) {
       for await (const page of pages(database, database.unverified(tokenTraces), {}, order)) {
         const due = page.filter(({ expiresAt }) => Number(expiresAt) <= clock.wall()).map(({ id }) => id)
-        const gone = await condemn(
-          ground,
+        const gone = await markRevoked(
+          deps,
           due,
-          (row) => !works(row),
+          (row) => !isUsable(row),
           (tx) => tx.fence(name, fence),
         )
-        await removeTrees(ground, gone)
+        await removeTrees(deps, gone)
         if (signal.aborted || due.length < page.length) return
       }
     },
@@ -44,27 +42,28 @@ export function expiryJob(ground: Ground, epoch: number): Job {
 }
 
 /**
- * auth/token/tidy: looks at every token there is, and removes those that can never work again: their parent is gone, or
+ * auth/token/tidy: goes through all tokens and removes those that can never work again, because their parent is gone or
  * they were made before the database was restored.
  */
-export function tidyJob(ground: Ground, epoch: number): Job {
-  const { database } = ground
+export function tidyJob(deps: RevokeDeps, epoch: number): Job {
+  const { database } = deps
   const name = 'tidy tokens'
-  const works = worksIn(ground, epoch)
+  const isUsable = usableIn(deps, epoch)
   const table = database.table(tokenTable)
   return {
     name,
     everySeconds: 600,
     async run(signal, fence) {
-      for await (const page of pages(database, database.unverified(tokenTraces), {}, { by: 'id', limit: PAGE })) {
+      for await (const page of pages(database, database.unverified(tokenTraces), {}, { by: 'id', limit: pageSize })) {
         const ids = page.map(({ id }) => id)
-        const gone = await condemn(
-          ground,
+        const gone = await markRevoked(
+          deps,
           ids,
-          async (row, tx) => !works(row) || (row.parent !== null && (await table.count(tx, { id: row.parent })) === 0),
+          async (row, tx) =>
+            !isUsable(row) || (row.parent !== null && (await table.count(tx, { id: row.parent })) === 0),
           (tx) => tx.fence(name, fence),
         )
-        await removeTrees(ground, gone)
+        await removeTrees(deps, gone)
         if (signal.aborted) return
       }
     },

@@ -6,9 +6,9 @@ import { type CredentialKeys, prepareToken, rootToken, tokenTable } from './toke
 
 /**
  * The access of a new installation: the default policy under its head, and the root token.
- * @param options.custom the root token's text, where the operator chose one
- * @returns the root token to print, and `write`, which stores all of it, in the transaction of an initialisation; it may
- *   be called by a second initialisation after a crash of the first
+ * @param options.custom the root token's text, if the operator chose one
+ * @returns the root token to print, and `write`, which stores everything in the transaction of an initialisation, also of
+ *   a second one after a crash of the first
  * @throws ApiError 400 for a custom text that is not allowed
  */
 export async function prepareAccess(options: {
@@ -25,7 +25,7 @@ export async function prepareAccess(options: {
     async write(tx) {
       const tokens = database.table(tokenTable)
       if (!(await database.table(policyTable).find(tx, { name: 'default' }))) await createPolicies(database, tx, now)
-      // Nobody was told the root token of an initialisation that did not come to its end.
+      // The root token of an unfinished initialisation was never printed.
       await tokens.removeWhere(tx, { path: row.path })
       await tokens.insert(tx, row)
     },

@@ -1,4 +1,4 @@
-/** How long a token lives: pure rules of Vault's auth/token. Durations are whole seconds, points in time milliseconds. */
+/** The life of a token by the rules of Vault's auth/token. Durations are whole seconds, points in time milliseconds. */
 export interface Lifetime {
   readonly ttlSeconds: number
   readonly explicitMaxTtlSeconds: number
@@ -6,26 +6,26 @@ export interface Lifetime {
 }
 
 /** 768 h: both the default and the longest life of a token that is not periodic. */
-export const SYSTEM_TTL_SECONDS = 2_764_800
+export const systemTtlSeconds = 2_764_800
 
 /**
- * The life a new token gets. Everything zero asks for the default, or for ever where `mayLiveForEver` (root).
+ * The life of a new token. All zero asks for the default, or for a token that never expires if `mayLiveForEver` (root).
  * @returns the life with its limits applied (a ttl of 0 never ends), and a warning for each limit that was applied
  */
-export function newLifetime(asked: Lifetime, mayLiveForEver: boolean): Lifetime & { warnings: string[] } {
+export function newLifetime(requested: Lifetime, mayLiveForEver: boolean): Lifetime & { warnings: string[] } {
   const warnings: string[] = []
-  const max = limited(asked.explicitMaxTtlSeconds, SYSTEM_TTL_SECONDS, warnings, explicitMaxCapped)
-  const period = limited(asked.periodSeconds, max || SYSTEM_TTL_SECONDS, warnings, capped('Period'))
-  const forEver = mayLiveForEver && asked.ttlSeconds === 0 && max === 0 && period === 0
-  const wanted = period || asked.ttlSeconds || Math.min(SYSTEM_TTL_SECONDS, max || SYSTEM_TTL_SECONDS)
-  const ttl = limited(wanted, max || SYSTEM_TTL_SECONDS, warnings, capped('TTL'))
+  const max = limited(requested.explicitMaxTtlSeconds, systemTtlSeconds, warnings, explicitMaxCapped)
+  const period = limited(requested.periodSeconds, max || systemTtlSeconds, warnings, capped('Period'))
+  const forEver = mayLiveForEver && requested.ttlSeconds === 0 && max === 0 && period === 0
+  const wanted = period || requested.ttlSeconds || Math.min(systemTtlSeconds, max || systemTtlSeconds)
+  const ttl = limited(wanted, max || systemTtlSeconds, warnings, capped('TTL'))
   return { ttlSeconds: forEver ? 0 : ttl, explicitMaxTtlSeconds: max, periodSeconds: period, warnings }
 }
 
 /**
- * When a token ends once renewed now. A periodic token gets its period again; any other never passes the longest life
- * counted from its creation.
- * @param increment seconds asked for; 0 asks for the ttl it was made with
+ * The expiry of a token renewed now. A periodic token gets its period again; any other never passes its longest life,
+ * counted from creation.
+ * @param increment requested seconds; 0 requests the ttl it was created with
  */
 export function renewedUntil(
   life: Lifetime & { readonly createdAt: number },
@@ -34,10 +34,10 @@ export function renewedUntil(
 ): { expiresAt: number; warnings: string[] } {
   const warnings: string[] = []
   const wanted = life.periodSeconds || increment || life.ttlSeconds
-  const longest = life.explicitMaxTtlSeconds || (life.periodSeconds ? Number.POSITIVE_INFINITY : SYSTEM_TTL_SECONDS)
+  const longest = life.explicitMaxTtlSeconds || (life.periodSeconds ? Number.POSITIVE_INFINITY : systemTtlSeconds)
   const left = Math.max(0, Math.floor((life.createdAt + longest * 1000 - now) / 1000))
-  const granted = limited(wanted, left, warnings, capped('TTL'))
-  return { expiresAt: now + granted * 1000, warnings }
+  const seconds = limited(wanted, left, warnings, capped('TTL'))
+  return { expiresAt: now + seconds * 1000, warnings }
 }
 
 function limited(
@@ -59,7 +59,7 @@ const explicitMaxCapped = (seconds: number, limit: number): string =>
   `Explicit max TTL of "${goDuration(seconds)}" is greater than system/mount allowed value; ` +
   `value is being capped to "${goDuration(limit)}"`
 
-/** As Go prints a duration of whole seconds. */
+/** A duration of whole seconds as Go prints it. */
 function goDuration(seconds: number): string {
   const hours = Math.floor(seconds / 3600)
   const minutes = Math.floor((seconds % 3600) / 60)

@@ -20,9 +20,9 @@ export const policyTable = defineTable(
 )
 
 /** The cache holds one entry: all policies. They are one set with one head, since dropping one can widen rights. */
-const SET = 'set'
-const PAGE = 500
-const MAX_TEXT_LENGTH = 512 * 1024
+const cacheEntry = 'set'
+const pageSize = 500
+const maxTextLength = 512 * 1024
 
 /**
  * Writes the head and the default policy of a new installation.
@@ -35,7 +35,7 @@ export async function createPolicies(database: Database, tx: Transaction, now: n
   await head.advance(tx, [await database.table(policyTable).insert(tx, row)])
 }
 
-/** The ACL policies: sealed rows under one head, and what they compile to. Names are lower case. */
+/** The ACL policies: sealed rows under one head, and their compiled form. Names are lower case. */
 export class Policies {
   readonly #database: Database
   readonly #clock: Clock
@@ -57,15 +57,15 @@ export class Policies {
   }
 
   /**
-   * What these policies allow together. Rejects with DamagedRow when any policy row was edited, removed, added or put
-   * back behind our back: no policy is trusted then, and only root tokens go on.
+   * The union of these policies. Rejects with DamagedRow when any policy row was edited, removed, added or restored outside
+   * this server: no policy is trusted then, and only root tokens go on.
    */
   acl(names: readonly string[]): MaybePromise<Acl> {
     if (names.length === 1 && names[0] === 'root') return rootAcl
     return after(this.#set(), (set) => set.acl(names))
   }
 
-  /** A policy's text, or undefined. `root` reads as an empty one. */
+  /** A policy's name and text; undefined when there is none. `root` has an empty text. */
   async read(name: string): Promise<{ name: string; text: string } | undefined> {
     const lower = policyName(name)
     const text = lower === 'root' ? '' : (await this.#set()).texts.get(lower)
@@ -77,7 +77,7 @@ export class Policies {
     return [...(await this.#set()).texts.keys(), 'root'].sort()
   }
 
-  /** Which of these names are no policies; tokens may carry such names. */
+  /** Those of these names that have no policy; tokens may carry such names. */
   async unknown(names: readonly string[]): Promise<string[]> {
     const { texts } = await this.#set()
     return names.filter((name) => name !== 'root' && !texts.has(name))
@@ -85,14 +85,14 @@ export class Policies {
 
   /**
    * Creates or replaces a policy; effective on every worker before it resolves.
-   * @param given HCL or JSON, or the base64 of it
+   * @param source HCL or JSON, plain or in base64
    * @returns the name under which it is stored
-   * @throws ApiError 400 for `root`, and for what the language does not allow
+   * @throws ApiError 400 for `root`, and for a text that does not parse
    */
-  async write(name: string, given: string | undefined): Promise<string> {
+  async write(name: string, source: string | undefined): Promise<string> {
     const lower = policyName(name)
     if (lower === 'root') throw badRequest('cannot update "root" policy')
-    const text = policyText(given)
+    const text = policyText(source)
     await this.#change(async (tx, rows) => {
       const old = rows.find((row) => row.name === lower)
       const now = this.#clock.wall()
@@ -105,7 +105,7 @@ export class Policies {
   }
 
   /**
-   * Removes a policy; absent is done already.
+   * Removes a policy; an unknown one is no error.
    * @throws ApiError 400 for `root` and `default`
    */
   async remove(name: string): Promise<void> {
@@ -121,10 +121,10 @@ export class Policies {
   }
 
   #set(): MaybePromise<PolicySet> {
-    return after(this.#cache.get(SET), present)
+    return after(this.#cache.get(cacheEntry), required)
   }
 
-  /** The set of these revisions. Other writes in the cache's bucket make it be read anew: it is not compiled anew for that. */
+  /** The set of these revisions. Other writes in the cache's bucket cause a reload, which must not cause a recompilation. */
   #compiled(rows: readonly PolicyRow[]): PolicySet {
     const revisions = rows.map(({ id, rev }) => `${id} ${rev}`).join()
     if (this.#latest?.revisions === revisions) return this.#latest.set
@@ -136,15 +136,15 @@ export class Policies {
   async #change(work: (tx: Transaction, rows: readonly PolicyRow[]) => Promise<readonly PolicyRow[]>): Promise<void> {
     await this.#database.transaction(async (tx) => {
       await this.#head.advance(tx, await work(tx, await this.#all(tx)))
-      tx.touch(policyTable.name, SET)
+      tx.touch(policyTable.name, cacheEntry)
     })
   }
 
   async #all(q: Reader): Promise<PolicyRow[]> {
     const rows: PolicyRow[] = []
-    for (let page: PolicyRow[] | undefined; page === undefined || page.length === PAGE; rows.push(...page)) {
+    for (let page: PolicyRow[] | undefined; page === undefined || page.length === pageSize; rows.push(...page)) {
       const after = page?.at(-1)?.id
-      page = await this.#table.list(q, {}, { by: 'id', limit: PAGE, ...(after === undefined ? {} : { after }) })
+      page = await this.#table.list(q, {}, { by: 'id', limit: pageSize, ...(after === undefined ? {} : { after }) })
     }
     await this.#head.verify(q, rows)
     return rows
@@ -153,34 +153,34 @@ export class Policies {
 
 type PolicyRow = Row<typeof policyTable>
 
-function present(set: PolicySet | undefined): PolicySet {
+function required(set: PolicySet | undefined): PolicySet {
   if (set === undefined) throw new Error('the set of policies always exists')
   return set
 }
 
 /**
- * How a policy is called: lower case, without surrounding blanks.
- * @throws ApiError 400 when nothing remains, or a control character could not be told apart in a list
+ * The stored form of a policy's name: lower case, without surrounding blanks.
+ * @throws ApiError 400 for an empty or overlong name, and for control characters, which a listing could not show
  */
-export function policyName(given: string): string {
-  const name = given.trim().toLowerCase()
+export function policyName(text: string): string {
+  const name = text.trim().toLowerCase()
   if (name === '' || name.length > 255 || /[\p{Cc}\p{Cs}]/u.test(name))
     throw badRequest('policy name must be 1 to 255 characters without control characters')
   return name
 }
 
-function policyText(given: string | undefined): string {
-  if (given === undefined || given.trim() === '') throw badRequest("'policy' parameter not supplied or empty")
-  const text = unwrapped(given)
+function policyText(source: string | undefined): string {
+  if (source === undefined || source.trim() === '') throw badRequest("'policy' parameter not supplied or empty")
+  const text = decoded(source)
   if (!text.isWellFormed()) throw badRequest('policy is not valid Unicode')
-  if (text.length > MAX_TEXT_LENGTH) throw badRequest(`policy is longer than ${MAX_TEXT_LENGTH} characters`)
+  if (text.length > maxTextLength) throw badRequest(`policy is longer than ${maxTextLength} characters`)
   parsePolicy(text)
   return text
 }
 
-/** The text of a policy sent as base64. No policy that allows anything is valid base64: it has quotes and braces. */
-function unwrapped(given: string): string {
-  const bare = given.replace(/[\r\n]/g, '')
-  if (!/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(bare)) return given
+/** The source, decoded if it is base64. A policy is never valid base64 itself: it has quotes and braces. */
+function decoded(source: string): string {
+  const bare = source.replace(/[\r\n]/g, '')
+  if (!/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(bare)) return source
   return Buffer.from(bare, 'base64').toString('utf8')
 }

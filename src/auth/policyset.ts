@@ -2,22 +2,22 @@ import { type Acl, compile, rootAcl } from './acl/compile.ts'
 import { type Policy, parsePolicy } from './acl/parse.ts'
 import { memo } from './memo.ts'
 
-/** Every policy there is at one moment, parsed and compiled as far as it was asked for. */
+/** All policies at one moment, parsed and compiled on demand. */
 export interface PolicySet {
   /** Policy texts by name. */
   readonly texts: ReadonlyMap<string, string>
-  /** What these policies allow together; names without a policy allow nothing. */
+  /** The union of these policies; a name without a policy allows nothing. */
   acl(names: readonly string[]): Acl
 }
 
-/** Compiled combinations kept; what is pushed out is compiled again. */
-const COMBINATIONS = 128
+/** Compiled combinations kept; an evicted one is compiled again. */
+const keptCombinations = 128
 
-/** @param texts policy texts by lower-case name, all of them accepted by `parsePolicy` when they were written */
+/** @param texts policy texts by lower-case name, each accepted by `parsePolicy` when it was written */
 export function policySet(texts: ReadonlyMap<string, string>): PolicySet {
   const parsed = new Map<string, Policy>()
-  const compiled = memo<Acl>(COMBINATIONS)
-  /** By the list itself, which a cached token shows again and again. */
+  const compiled = memo<Acl>(keptCombinations)
+  /** By identity of the list: a cached token presents the same one each time. */
   const byList = new WeakMap<readonly string[], Acl>()
 
   const policy = (name: string): [string, Policy][] => {
@@ -50,7 +50,7 @@ export function policySet(texts: ReadonlyMap<string, string>): PolicySet {
   }
 }
 
-/** A stored text that no longer parses is our fault: nothing is granted, and it is not blamed on the caller. */
+/** A stored text that no longer parses is our fault, not the caller's: a 500, and no grant. */
 function reparse(name: string, text: string): Policy {
   try {
     return parsePolicy(text)

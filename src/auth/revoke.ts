@@ -6,87 +6,87 @@ import { sound } from '../store/sealed/sound.ts'
 import { type TokenRow, tokenTable, tokenTraces } from './token.ts'
 
 /**
- * Takes back what hangs on tokens (leases), before their rows go. Called again after a crash: repeating must be harmless.
- * It answers how much could not be taken back at once; that is remembered without the tokens and tried again.
+ * Revokes the leases of tokens, before the tokens' rows are removed. Repeated after a crash, so it must be idempotent.
+ * Returns the number of leases that could not be revoked at once; they no longer need the tokens and are tried again.
  */
 export type OnRevoke = (tokenIds: readonly string[]) => Promise<number>
 
-/** What revoking needs. */
-export interface Ground {
+/** Dependencies of the functions below. */
+export interface RevokeDeps {
   readonly database: Database
   readonly clock: Clock
   readonly onRevoke: OnRevoke
 }
 
-/** What a job does first in each of its transactions. */
+/** A job's first statement in each of its transactions. */
 export type Guard = (tx: Transaction) => Promise<void>
 
-const PAGE = 100
+const pageSize = 100
 
 /**
- * Revokes a token and all that descends from it; an absent one is done already.
+ * Revokes a token and its descendants; an absent one is no error.
  *
  * The first transaction alone makes the whole tree worthless, on every worker before it resolves: a look-up walks up to
- * the root of the tree, so a descendant is refused as soon as one above it is, also one that is being created at this
- * moment. All that follows is removal.
- * @returns how much of what hung on the tree is still to be taken back
+ * the root of the tree, so a descendant is refused as soon as an ancestor is, even one that is being created at this
+ * moment. The rest is removal.
+ * @returns the number of the tree's leases still to be revoked
  */
-export async function revokeTree(ground: Ground, id: string): Promise<number> {
-  return (await end(ground, id)) ? removeTrees(ground, [id]) : 0
+export async function revokeTree(deps: RevokeDeps, id: string): Promise<number> {
+  return (await revokeOne(deps, id)) ? removeTrees(deps, [id]) : 0
 }
 
 /**
- * Revokes a token alone: its children become orphans first, and do not stop working for a moment.
- * @returns how much of what hung on it is still to be taken back
+ * Revokes a token alone: its children become orphans first, so that they never stop working.
+ * @returns the number of its leases still to be revoked
  */
-export async function revokeAlone(ground: Ground, id: string): Promise<number> {
-  await orphanChildren(ground, id)
-  if (!(await end(ground, id))) return 0
-  // Those that were answered for between the last look and the end.
-  await orphanChildren(ground, id)
-  return removeTrees(ground, [id])
+export async function revokeOrphan(deps: RevokeDeps, id: string): Promise<number> {
+  await orphanChildren(deps, id)
+  if (!(await revokeOne(deps, id))) return 0
+  // Children created between that listing and the revocation.
+  await orphanChildren(deps, id)
+  return removeTrees(deps, [id])
 }
 
 /**
- * Marks those of these tokens that are ripe, for which no worker has any use left: nothing cached is told. Rows that were
- * edited behind our back are logged and stay; they work nowhere.
+ * Marks the eligible ones of these tokens as revoked. No worker accepts them any more, so caches are not invalidated. Rows
+ * edited outside this server are logged and stay; no worker accepts them.
  * @returns the ids to remove
  */
-export async function condemn(
-  { database, clock }: Ground,
+export async function markRevoked(
+  { database, clock }: RevokeDeps,
   ids: readonly string[],
-  ripe: (row: TokenRow, tx: Transaction) => boolean | Promise<boolean>,
+  eligible: (row: TokenRow, tx: Transaction) => boolean | Promise<boolean>,
   guard: Guard,
 ): Promise<string[]> {
   const table = database.table(tokenTable)
   return database.transaction(async (tx) => {
     await guard(tx)
-    const condemned: string[] = []
+    const revoked: string[] = []
     for (const id of ids) {
       const row = await sound(table, tx, id)
-      if (row === undefined || !(await ripe(row, tx))) continue
-      // Only marked, a renewal on a node whose clock is behind comes too late, and not unnoticed.
+      if (row === undefined || !(await eligible(row, tx))) continue
+      // The mark makes a concurrent renewal, on a node whose clock is behind, fail instead of passing unnoticed.
       if (row.state === 'active') await table.update(tx, row, { state: 'revoked', expiresAt: clock.wall() })
-      condemned.push(id)
+      revoked.push(id)
     }
-    return condemned
+    return revoked
   })
 }
 
 /**
- * Removes trees whose roots no longer work, leaves first, so that what a crash leaves behind can still be found from the
- * top. It needs no `touch`: no cached descendant can be used any more.
+ * Removes trees whose roots are revoked, leaves first, so that the remains after a crash can still be found from the top.
+ * It needs no `touch`: no cached descendant can be used any more.
  */
-export async function removeTrees({ database, onRevoke }: Ground, roots: readonly string[]): Promise<number> {
+export async function removeTrees({ database, onRevoke }: RevokeDeps, roots: readonly string[]): Promise<number> {
   const table = database.table(tokenTable)
   const tree = new Set(roots)
-  // The set grows while it is walked: breadth first, parents before children. Being a set, it ends even when edited rows
-  // go round in a circle.
+  // The set grows while it is walked: breadth first, parents before children. As a set it ends even when edited rows form
+  // a cycle.
   for (const parent of tree) for await (const child of childrenOf(database, parent)) tree.add(child)
   const ids = [...tree]
   let left = 0
   while (ids.length > 0) {
-    const leaves = ids.splice(-PAGE).reverse()
+    const leaves = ids.splice(-pageSize).reverse()
     left += await onRevoke(leaves)
     await database.transaction(async (tx) => {
       for (const leaf of leaves) await table.removeWhere(tx, { id: leaf })
@@ -95,20 +95,20 @@ export async function removeTrees({ database, onRevoke }: Ground, roots: readonl
   return left
 }
 
-/** Ends one token on every worker. Answers whether it was there. */
-function end({ database, clock }: Ground, id: string): Promise<boolean> {
+/** Revokes one token on every worker. @returns whether it existed */
+function revokeOne({ database, clock }: RevokeDeps, id: string): Promise<boolean> {
   const table = database.table(tokenTable)
   return database.transaction(async (tx) => {
     const row = await table.get(tx, id)
     if (row === undefined) return false
-    // An end in the past is where the expiry job finds a tree that a crash left half removed.
+    // An expiry in the past lets the expiry job find a tree that a crash left half removed.
     if (row.state === 'active') await table.update(tx, row, { state: 'revoked', expiresAt: clock.wall() })
     tx.touch(tokenTable.name, id)
     return true
   })
 }
 
-async function orphanChildren({ database }: Ground, parent: string): Promise<void> {
+async function orphanChildren({ database }: RevokeDeps, parent: string): Promise<void> {
   const table = database.table(tokenTable)
   for await (const child of childrenOf(database, parent)) {
     await database.transaction(async (tx) => {
@@ -122,6 +122,6 @@ async function orphanChildren({ database }: Ground, parent: string): Promise<voi
 
 async function* childrenOf(database: Database, parent: string): AsyncGenerator<string, void> {
   const traces = database.unverified(tokenTraces)
-  for await (const page of pages(database, traces, { parent }, { by: 'id', limit: PAGE }))
+  for await (const page of pages(database, traces, { parent }, { by: 'id', limit: pageSize }))
     for (const { id } of page) yield id
 }

@@ -4,9 +4,9 @@ import { checkCustom, guessFilter, newAccessor } from './credential.ts'
 import type { Lifetime } from './lifetime.ts'
 
 /**
- * A service token as it is stored. Only the HMAC of its credential is here. `type` is `service`, or `custom` where
- * somebody chose the credential's text; `state` is `active`, or `revoked` while its descendants are being removed;
- * `numUses` is what is left of a limited number of requests, 0 where there is no limit, `SPENT` when none is left.
+ * A stored service token; of its credential only the HMAC. `type` is `service`, or `custom` if an operator chose the
+ * credential's text; `state` is `active`, or `revoked` while its descendants are being removed; `numUses` counts the
+ * requests left, 0 for no limit and `spentUses` after the last.
  */
 export const tokenTable = defineTable(
   'tokens',
@@ -35,12 +35,12 @@ export const tokenTable = defineTable(
 
 export type TokenRow = Row<typeof tokenTable>
 
-/** `numUses` of a token whose last use was made: gone but for its removal. */
-export const SPENT = -1
+/** `numUses` of a token whose last use was taken: only its removal is left to do. */
+export const spentUses = -1
 
 /**
- * As much of token rows as is read unverified: enough to find those that are to be removed, never to decide by. Edited
- * values must not keep the others from being found, so that nothing here can fail to be read.
+ * The columns of token rows that are read unverified: enough to find candidates for removal, never to decide by. All are
+ * text, so that an edited value cannot fail to parse and hide the other rows.
  */
 export const tokenTraces = defineTable(
   'tokens',
@@ -49,16 +49,16 @@ export const tokenTraces = defineTable(
 )
 
 /**
- * Whether a token works, as far as its own row says; whatever is above it must work too.
- * @param epoch the database's present one: tokens written in an earlier one are void
+ * Whether a token works by its own row; its ancestors must work too.
+ * @param epoch the database's current one: tokens of an earlier one are void
  */
 export const usable = ({ state, numUses, epoch: made, expiresAt }: TokenRow, now: number, epoch: number): boolean =>
   state === 'active' && numUses >= 0 && made >= epoch && (expiresAt === null || expiresAt > now)
 
-/** The HMAC of token ids, made in the token, and the key of the guess filter. */
+/** The HMAC of credentials, computed in the HSM, and the key of the guess filter. */
 export type CredentialKeys = Pick<Custody, 'tokenMac' | 'audit'>
 
-/** A token to make. A parent takes it along when it is revoked or expires. */
+/** A token to create. It is revoked, and expires, with its parent. */
 export interface NewToken extends Lifetime {
   readonly parent: TokenRow | null
   readonly path: string
@@ -66,14 +66,14 @@ export interface NewToken extends Lifetime {
   readonly meta: Readonly<Record<string, string>> | null
   readonly displayName: string
   readonly renewable: boolean
-  /** Requests it is good for; 0 is unlimited. */
+  /** Number of requests allowed; 0 is unlimited. */
   readonly numUses: number
-  /** The credential's text, where somebody chose it. */
+  /** The credential's text, if an operator chose it. */
   readonly custom?: string | undefined
 }
 
 /**
- * Makes a credential and the row to store for it. The credential is nowhere else: whoever gets it here must hand it out.
+ * Makes a credential and the row to store for it. The credential is kept nowhere: the caller must hand it out.
  * @param now milliseconds
  * @throws ApiError 400 for a custom text that is not allowed
  */

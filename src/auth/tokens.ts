@@ -14,7 +14,7 @@ import { fingerprint, type GuessFilter, guessFilter, isAccessor } from './creden
 import { expiryJob, tidyJob } from './expire.ts'
 import { renewedUntil } from './lifetime.ts'
 import { memo } from './memo.ts'
-import { type OnRevoke, revokeAlone, revokeTree } from './revoke.ts'
+import { type OnRevoke, revokeOrphan, revokeTree } from './revoke.ts'
 import { type CredentialKeys, type NewToken, prepareToken, type TokenRow, tokenTable, usable } from './token.ts'
 import { Uses } from './uses.ts'
 
@@ -22,22 +22,22 @@ export interface TokensOptions {
   readonly database: Database
   readonly keys: CredentialKeys
   readonly clock: Clock
-  /** The database's present epoch: tokens written in an earlier one are void. */
+  /** The database's current epoch: tokens of an earlier one are void. */
   readonly epoch: number
   readonly onRevoke: OnRevoke
 }
 
-const CACHED = 10_000
+const cacheSize = 10_000
 /** Every request walks up its token's tree, so the tree's height is bounded. */
-const MAX_DEPTH = 32
+const maxDepth = 32
 /** Key of the one entry that says whether custom credentials exist. */
-const CUSTOM = 'custom'
+const customEntry = 'custom'
 /** Rows read at once for a listing. */
-const PAGE = 500
+const pageSize = 500
 
-/** Service tokens: who holds one, and until when. */
+/** Service tokens: created, looked up, used, renewed and revoked. */
 export class Tokens {
-  /** Removes tokens whose time is over. */
+  /** Removes expired tokens. */
   readonly expiry: Job
   /** Removes tokens that can never work again. */
   readonly tidying: Job
@@ -48,8 +48,8 @@ export class Tokens {
   readonly #rows: CoherentCache<TokenRow>
   readonly #uses: Uses
   readonly #customs: CoherentCache<{ readonly exist: boolean }>
-  /** Row ids by fingerprint of the credential. Which row it is never changes while the row lives: nothing to cohere. */
-  readonly #ids = memo<string>(CACHED)
+  /** Row ids by fingerprint of the credential. The id never changes while the row exists, so this cache needs no coherence. */
+  readonly #ids = memo<string>(cacheSize)
 
   constructor(options: TokensOptions) {
     const { database } = options
@@ -61,7 +61,7 @@ export class Tokens {
     // A token with a limited number of uses is never cached: its row changes with each of them.
     this.#rows = database.cache({
       table,
-      limit: CACHED,
+      limit: cacheSize,
       load: async (q, id) => {
         const row = await this.#table.get(q, id)
         return row?.numUses === 0 ? row : undefined
@@ -78,25 +78,26 @@ export class Tokens {
   }
 
   /**
+   * Creates a token.
    * @throws ApiError 400 for a custom text that is taken or not allowed, or a tree too high; 403 when the parent is gone
    */
   async create(token: NewToken): Promise<{ credential: string; row: TokenRow }> {
     if (token.parent !== null) await this.#checkParent(token.parent.id)
     const { credential, row } = await prepareToken(this.#options.keys, this.#options.clock.wall(), token)
     const insert = token.custom === undefined ? this.#inserts.insert(row) : this.#insertCustom(row)
-    const made = await insert
-    // A revocation of the parent lists its children once no worker accepts it: either it has found this one, or this is
-    // where the parent is seen to be gone.
+    const created = await insert
+    // A revocation of the parent lists its children once no worker accepts the parent: either that listing has found this
+    // one, or the parent is found gone here.
     if (token.parent !== null && (await this.get(token.parent.id)) === undefined) {
-      await this.revoke(made.id)
+      await this.revoke(created.id)
       throw new ApiError(403, 'permission denied')
     }
-    return { credential, row: made }
+    return { credential, row: created }
   }
 
   /**
-   * The living token of a credential, for the request that it signs in: takes one of its uses where they are limited. Such
-   * a row has `numUses` of `SPENT` when that was the last; who gets it revokes the token when the request has run.
+   * The living token of a credential, for the request that it signs in: takes one of its uses if they are limited. After
+   * the last use the row's `numUses` is `spentUses`, and the caller must revoke the token when the request has run.
    * @throws ApiError 503 when the use could not be taken, or may have been
    */
   use(credential: string): MaybePromise<TokenRow | undefined> {
@@ -105,7 +106,7 @@ export class Tokens {
     )
   }
 
-  /** The living token of a credential. Synchronous when the token and those above it are cached. */
+  /** The living token of a credential. Synchronous when the token and its ancestors are cached. */
   lookup(credential: string): MaybePromise<TokenRow | undefined> {
     const print = fingerprint(credential)
     const id = this.#ids.get(print)
@@ -129,12 +130,12 @@ export class Tokens {
   }
 
   /**
-   * Accessors of the tokens that work, as far as their own rows say, in order.
-   * @param after those beyond this one only
+   * Accessors, in order, of the tokens whose own rows are valid.
+   * @param after only those after this one
    */
   async accessors(after: string, limit: number): Promise<string[]> {
     const found: string[] = []
-    const order = { by: 'accessor', after, limit: PAGE } as const
+    const order = { by: 'accessor', after, limit: pageSize } as const
     for await (const page of pages(this.#options.database, this.#table, {}, order)) {
       for (const row of page) if (this.#usable(row)) found.push(row.accessor)
       if (found.length >= limit) break
@@ -143,8 +144,8 @@ export class Tokens {
   }
 
   /**
-   * Gives a token more time; effective everywhere before it resolves.
-   * @param increment seconds asked for; 0 asks for the ttl it was made with
+   * Extends a token's life; effective everywhere before it resolves.
+   * @param increment requested seconds; 0 requests the ttl it was created with
    * @throws ApiError 400
    */
   async renew(id: string, increment: number): Promise<{ row: TokenRow; warnings: string[] }> {
@@ -162,20 +163,20 @@ export class Tokens {
   }
 
   /**
-   * Revokes a token and its descendants, with what hangs on them; none of them works anywhere once this resolves.
-   * @throws ApiError 503 when that is done, and something that hung on them could not be taken back yet
+   * Revokes a token and its descendants, with their leases; none of them works anywhere once this resolves.
+   * @throws ApiError 503 when the tokens are revoked but some leases could not be revoked yet
    */
   async revoke(id: string): Promise<void> {
-    complete(await revokeTree(this.#options, id))
+    requireComplete(await revokeTree(this.#options, id))
   }
 
-  /** As revoke, but its children live on as orphans. */
-  async revokeAlone(id: string): Promise<void> {
-    complete(await revokeAlone(this.#options, id))
+  /** Revokes one token; its children live on as orphans. */
+  async revokeOrphan(id: string): Promise<void> {
+    requireComplete(await revokeOrphan(this.#options, id))
   }
 
   async #find(credential: string, print: string, custom: boolean): Promise<TokenRow | undefined> {
-    if (custom && !(await this.#customs.get(CUSTOM))?.exist) return undefined
+    if (custom && !(await this.#customs.get(customEntry))?.exist) return undefined
     const hash = await this.#options.keys.tokenMac(Buffer.from(credential))
     const found = await this.#options.database.read((q) => this.#table.find(q, { hash }))
     if (found === undefined) return undefined
@@ -205,7 +206,7 @@ export class Tokens {
   async #checkParent(parent: string): Promise<void> {
     let at = await this.#rows.get(parent)
     for (let height = 1; at !== undefined && this.#usable(at); height++) {
-      if (height === MAX_DEPTH) throw badRequest(`tokens may not descend from each other more than ${MAX_DEPTH} times`)
+      if (height === maxDepth) throw badRequest(`tokens may not descend from each other more than ${maxDepth} times`)
       if (at.parent === null) return
       at = await this.#rows.get(at.parent)
     }
@@ -215,7 +216,7 @@ export class Tokens {
   async #insertCustom(row: New<typeof tokenTable>): Promise<TokenRow> {
     try {
       return await this.#options.database.transaction((tx) => {
-        tx.touch(tokenTable.name, CUSTOM)
+        tx.touch(tokenTable.name, customEntry)
         return this.#table.insert(tx, row)
       })
     } catch (error) {
@@ -225,6 +226,7 @@ export class Tokens {
   }
 }
 
-function complete(left: number): void {
-  if (left > 0) throw unavailable(`the token is revoked; ${left} of its leases could not be yet, and are tried again`)
+function requireComplete(left: number): void {
+  if (left > 0)
+    throw unavailable(`the token is revoked; ${left} of its leases could not be revoked yet and are tried again`)
 }

@@ -2,12 +2,12 @@ import type { Clock } from '../clock.ts'
 import type { Database } from '../store/database.ts'
 import { Batch } from '../store/group.ts'
 import type { Transaction } from '../store/reader.ts'
-import { SPENT, type TokenRow, tokenTable, usable } from './token.ts'
+import { spentUses, type TokenRow, tokenTable, usable } from './token.ts'
 
 /**
- * Takes uses off tokens that have a limited number of them. Each is a compare-and-set of the row in the database, so
- * that exactly as many requests succeed as the token had uses, over all workers and nodes. Requests that come at the
- * same moment share a transaction. A use whose outcome stays unknown is refused, and counts if it was committed.
+ * Takes the uses of tokens that have a limited number of them. Each is a compare-and-set of the row in the database, so
+ * that exactly as many requests succeed as the token had uses, over all workers and nodes. Simultaneous requests share a
+ * transaction. A request whose transaction has an unknown outcome is refused; its use counts if it was committed.
  */
 export class Uses {
   readonly #batch: Batch<string, TokenRow | undefined>
@@ -22,8 +22,9 @@ export class Uses {
       for (const id of ids) {
         const row = rows.has(id) ? rows.get(id) : await table.get(tx, id)
         const left = row !== undefined && usable(row, now, epoch) ? row : undefined
-        // The end of a spent token is where the expiry job finds it, should its worker not live to remove it.
-        const changes = left?.numUses === 1 ? { numUses: SPENT, expiresAt: now } : { numUses: (left?.numUses ?? 0) - 1 }
+        // The expiry lets the expiry job find a spent token whose worker died before removing it.
+        const changes =
+          left?.numUses === 1 ? { numUses: spentUses, expiresAt: now } : { numUses: (left?.numUses ?? 0) - 1 }
         const next = left && (await table.update(tx, left, changes))
         rows.set(id, next)
         taken.push(next)
@@ -35,8 +36,8 @@ export class Uses {
 
   /**
    * @param id a token with a limited number of uses
-   * @returns the row with one use less, `SPENT` when that was the last; undefined when there was none left
-   * @throws ApiError 503 when the database did not take it in time, or did not say whether it did
+   * @returns the row with one use less, or `spentUses` after the last; undefined when none was left
+   * @throws ApiError 503 when the database did not commit in time, or the outcome is unknown
    */
   take(id: string): Promise<TokenRow | undefined> {
     return this.#batch.insert(id)

@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { withCustody } from './opened.ts'
+import { withCustody } from './custody.ts'
 import { withConfig, withForce } from './settings.ts'
 
 /** `strongroom accept-restore`: takes a restored database for the truth, once. */

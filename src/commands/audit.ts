@@ -2,8 +2,8 @@ import { createReadStream } from 'node:fs'
 import { Command, InvalidArgumentError } from 'commander'
 import type { SeenChain, Verification } from '../audit/verify.ts'
 import { systemClock } from '../clock.ts'
-import { failed } from './failure.ts'
-import { withCustody } from './opened.ts'
+import { withCustody } from './custody.ts'
+import { exitFailed } from './failure.ts'
 import { withConfig, withForce } from './settings.ts'
 
 interface Options {
@@ -45,7 +45,7 @@ function report(verification: Verification, from: number | undefined): void {
   const problems = verification.problems(from)
   for (const problem of problems) console.error(problem)
   console.log(problems.length === 0 ? 'unbroken' : `${problems.length} problems`)
-  if (problems.length > 0) process.exitCode = failed
+  if (problems.length > 0) process.exitCode = exitFailed
 }
 
 function described({ names, lines, first, last, dropped }: SeenChain): string {

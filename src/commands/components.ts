@@ -68,18 +68,18 @@ export async function componentsFromPrompt(
 
 /** The same for every KEK, one after the other. */
 export async function allFromPrompt(custodians: number, ask: Ask, say: (text: string) => void): Promise<Components> {
-  const of = async (purpose: KekPurpose) => provenly(await componentsFromPrompt(purpose, custodians, ask, say))
+  const of = async (purpose: KekPurpose) => combinable(await componentsFromPrompt(purpose, custodians, ask, say))
   return { use: await of('use'), export: await of('export'), open: await of('open'), system: await of('system') }
 }
 
 /** The components of each KEK out of custodians' sheets. @throws Error when they cannot be combined */
-export function gather(sheets: readonly Sheet[]): Components {
-  const of = (purpose: KekPurpose) => provenly(sheets.map((sheet) => sheet[purpose]))
+export function componentsFromSheets(sheets: readonly Sheet[]): Components {
+  const of = (purpose: KekPurpose) => combinable(sheets.map((sheet) => sheet[purpose]))
   return { use: of('use'), export: of('export'), open: of('open'), system: of('system') }
 }
 
 /** @throws Error when there are fewer than two, or one is given twice: better now than in the middle of making keys */
-function provenly(components: readonly Component[]): readonly Component[] {
+function combinable(components: readonly Component[]): readonly Component[] {
   combine(components).fill(0)
   return components
 }

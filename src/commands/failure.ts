@@ -1,21 +1,21 @@
 import { ConfigError } from '../config/problems.ts'
 
 /** Exit codes of every verb, `status` apart: 0 done, 1 failed, 2 wrong usage or configuration. */
-export const failed = 1
-export const misused = 2
+export const exitFailed = 1
+export const exitUsage = 2
 
 /** Says on standard error why a verb failed, without a stack: the text is for the operator. @returns the exit code */
 export function explainFailure(error: unknown): number {
   if (error instanceof ConfigError) {
     console.error('the configuration is wrong:')
     for (const problem of error.problems) console.error(`  ${problem}`)
-    return misused
+    return exitUsage
   }
   for (let at = error, depth = 0; at !== undefined && depth < 8; depth++) {
     console.error(`${depth === 0 ? 'strongroom: ' : '  because: '}${sentence(at)}`)
     at = at instanceof Error ? at.cause : undefined
   }
-  return failed
+  return exitFailed
 }
 
 /** Node's error of several refused connections has no message of its own. */

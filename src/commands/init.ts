@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { Command, Option } from 'commander'
 import type { Ceremony } from '../keys/initialise.ts'
-import { allFromPrompt, gather, sheetsFromFiles } from './components.ts'
-import { whole } from './number.ts'
+import { allFromPrompt, componentsFromSheets, sheetsFromFiles } from './components.ts'
+import { wholeNumber } from './number.ts'
 import { askSecret } from './prompt.ts'
 import { openSettings, withConfig, withForce } from './settings.ts'
 
@@ -27,7 +27,7 @@ export const initCommand = (): Command =>
         .default('generate'),
     )
     .option('--component-file <file...>', "custodians' files, as `kek component` makes them; without: asked for", [])
-    .option('--custodians <number>', 'how many to ask', whole(2, 20), 2)
+    .option('--custodians <number>', 'how many to ask', wholeNumber(2, 20), 2)
     .option('--root-token-file <file>', 'take the root token from a file instead of making one')
     .option('--if-needed', 'do nothing, and succeed, when the cluster is initialised already')
     .option('--json', 'print JSON')
@@ -35,7 +35,7 @@ export const initCommand = (): Command =>
     .action(initialiseCluster)
 
 async function initialiseCluster(options: Options): Promise<void> {
-  const rootToken = givenToken(options.rootTokenFile)
+  const rootToken = readRootToken(options.rootTokenFile)
   const settings = await openSettings(options)
   // Imported here, so that the supervisor, which shares the entry, loads none of it.
   const { initialise, isInitialised } = await import('../initialise.ts')
@@ -56,11 +56,13 @@ async function ceremony(options: Options): Promise<Ceremony> {
   if (options.kek === 'generate') return 'generate'
   const { componentFile: files, custodians } = options
   const components =
-    files.length > 0 ? gather(sheetsFromFiles(files)) : await allFromPrompt(custodians, askSecret, console.error)
+    files.length > 0
+      ? componentsFromSheets(sheetsFromFiles(files))
+      : await allFromPrompt(custodians, askSecret, console.error)
   return { components }
 }
 
-function givenToken(file: string | undefined): string | undefined {
+function readRootToken(file: string | undefined): string | undefined {
   if (file !== undefined) return readFileSync(file, 'utf8').trim()
   return process.env.STRONGROOM_ROOT_TOKEN || undefined
 }

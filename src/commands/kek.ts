@@ -2,8 +2,8 @@ import { Command, Option } from 'commander'
 import type { KekStatus, Rotation } from '../keys/cluster/rotation.ts'
 import { type KekPurpose, kekPurposes } from '../keys/tables.ts'
 import { componentsFromPrompt, newSheet, sheetsFromFiles } from './components.ts'
-import { whole } from './number.ts'
-import { withCustody } from './opened.ts'
+import { withCustody } from './custody.ts'
+import { wholeNumber } from './number.ts'
 import { askSecret } from './prompt.ts'
 import { withConfig, withForce } from './settings.ts'
 
@@ -54,7 +54,7 @@ const adopt = (): Command =>
     .argument('<id>', 'as `kek status` shows it')
     .description("bring a KEK into this node's token from its custodians' components")
     .option('--component-file <file...>', "custodians' files, as `kek component` makes them; without: asked for", [])
-    .option('--custodians <number>', 'how many to ask', whole(2, 20), 2)
+    .option('--custodians <number>', 'how many to ask', wholeNumber(2, 20), 2)
     .action(async (id: string, options: Options & { componentFile: readonly string[]; custodians: number }) => {
       await withRotation(options, async (rotation) => {
         const kek = (await rotation.status()).find((one) => one.id === id)

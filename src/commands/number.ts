@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from 'commander'
 
 /** A parser of option values: a whole number in a range. */
-export const whole =
+export const wholeNumber =
   (minimum: number, maximum: number) =>
   (text: string): number => {
     const number = Number(text)

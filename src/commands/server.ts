@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import { systemClock } from '../clock.ts'
 import { createLog } from '../log.ts'
 import { tryPin } from '../supervisor/pin.ts'
-import { Places } from '../supervisor/places.ts'
+import { Ports } from '../supervisor/ports.ts'
 import { removeDeadSockets } from '../supervisor/sockets.ts'
 import { openSealState } from '../supervisor/state.ts'
 import { Supervisor } from '../supervisor.ts'
@@ -33,10 +33,10 @@ async function serve({ config: file, force = false }: Options): Promise<void> {
   const sealState = openSealState(first.config.stateDirectory)
   if (!sealState.sealed) await tryPin({ ...first, force })
   await removeDeadSockets(first.config.listeners.map(({ address }) => address))
-  const places = new Places()
+  const ports = new Ports()
 
   const supervisor = new Supervisor({
-    config: await places.fixed(first.config),
+    config: await ports.assign(first.config),
     secrets: first.secrets,
     log,
     clock: systemClock,
@@ -49,7 +49,7 @@ async function serve({ config: file, force = false }: Options): Promise<void> {
       for (const warning of next.warnings) log.warn(warning)
       if (!sealState.sealed) await tryPin({ ...next, force: false })
       log.info('configuration read again')
-      supervisor.replace(await places.fixed(next.config), next.secrets)
+      supervisor.replace(await ports.assign(next.config), next.secrets)
     } catch (error) {
       log.error({ err: error }, 'the configuration was not taken over; the old one goes on')
     }

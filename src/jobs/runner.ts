@@ -14,7 +14,7 @@ export interface RunnerOptions {
 
 /** How much longer than its period a job may keep its lease: a holder that died is followed after this. */
 const graceSeconds = 30
-const lastMilliseconds = 10_000
+const atEndMilliseconds = 10_000
 
 /**
  * Background work. A leased job is done by one worker of the cluster at a time; a local task by every worker. What fails
@@ -28,16 +28,16 @@ export class Runner implements AsyncDisposable {
   readonly #started = new Set<string>()
   /** Leases by the job's name, some of which may be another's by now. */
   readonly #held = new Map<string, JobLease>()
-  readonly #last: Job[] = []
+  readonly #atEnd: Job[] = []
 
   constructor(options: RunnerOptions) {
     this.#options = options
   }
 
   /** Done by whoever holds the lease of its name; with `atEnd` once more when this worker ends. */
-  lead(job: Job, { atEnd = false } = {}): void {
-    this.each(job.name, job.everySeconds, (signal) => this.#lead(job, signal))
-    if (atEnd) this.#last.push(job)
+  schedule(job: Job, { atEnd = false } = {}): void {
+    this.scheduleLocal(job.name, job.everySeconds, (signal) => this.#runLeased(job, signal))
+    if (atEnd) this.#atEnd.push(job)
   }
 
   /**
@@ -51,31 +51,31 @@ export class Runner implements AsyncDisposable {
     try {
       const lease = await this.#options.database.jobLease(job.name, job.everySeconds + graceSeconds)
       const run = async () => lease && job.run(this.#stop.signal, lease.fence).finally(() => lease.release())
-      work = lease && this.#attempt(job.name, run)
+      work = lease && this.#tryRun(job.name, run)
     } finally {
       const ended = Promise.resolve(work).then(() => void this.#started.delete(job.name))
-      this.#keep(ended)
+      this.#track(ended)
     }
     return work !== undefined
   }
 
   /** Done here, whoever else does it. */
-  each(name: string, everySeconds: number, work: (signal: AbortSignal) => Promise<void>): void {
+  scheduleLocal(name: string, everySeconds: number, work: (signal: AbortSignal) => Promise<void>): void {
     const { signal } = this.#stop
     const loop = async (): Promise<void> => {
       while (await this.#pause(everySeconds)) {
-        await this.#attempt(name, () => work(signal))
+        await this.#tryRun(name, () => work(signal))
       }
     }
-    this.#keep(loop())
+    this.#track(loop())
   }
 
-  #keep(work: Promise<void>): void {
+  #track(work: Promise<void>): void {
     const kept = work.finally(() => this.#running.delete(kept))
     this.#running.add(kept)
   }
 
-  async #lead(job: Job, signal: AbortSignal): Promise<void> {
+  async #runLeased(job: Job, signal: AbortSignal): Promise<void> {
     const lease = await this.#options.database.jobLease(job.name, job.everySeconds + graceSeconds)
     if (lease === undefined) return
     this.#held.set(job.name, lease)
@@ -83,9 +83,9 @@ export class Runner implements AsyncDisposable {
   }
 
   /** Workers that end at the same time do it one after the other: the last one's is the one that counts. */
-  async #finish(job: Job): Promise<void> {
+  async #runAtEnd(job: Job): Promise<void> {
     const { database, clock } = this.#options
-    const signal = AbortSignal.timeout(lastMilliseconds)
+    const signal = AbortSignal.timeout(atEndMilliseconds)
     while (!signal.aborted) {
       const lease = await database.jobLease(`${job.name}, at the end`, graceSeconds)
       if (lease) return job.run(signal, lease.fence).finally(() => lease.release())
@@ -93,7 +93,7 @@ export class Runner implements AsyncDisposable {
     }
   }
 
-  async #attempt(name: string, work: () => Promise<void>): Promise<void> {
+  async #tryRun(name: string, work: () => Promise<void>): Promise<void> {
     try {
       await work()
     } catch (error) {
@@ -114,7 +114,7 @@ export class Runner implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort()
     await Promise.all(this.#running)
-    for (const [name, lease] of this.#held) await this.#attempt(name, () => lease.release())
-    for (const job of this.#last) await this.#attempt(job.name, () => this.#finish(job))
+    for (const [name, lease] of this.#held) await this.#tryRun(name, () => lease.release())
+    for (const job of this.#atEnd) await this.#tryRun(job.name, () => this.#runAtEnd(job))
   }
 }

@@ -1,31 +1,31 @@
 import type { Engine } from '../engine.ts'
 import type { Mount } from '../route.ts'
 import type { Leases } from './leases.ts'
-import type { Ground } from './revoke.ts'
+import type { RevokeDeps } from './revoke.ts'
 
 /**
- * The way from a lease to the engine that gave it.
- * @param mounts those there are now
+ * Finds the engine of a lease and has it revoke the lease.
+ * @param mounts lists the current mounts
  */
-export function takeBackBy(
+export function engineRevoker(
   mounts: () => Promise<readonly Mount[]>,
   engines: ReadonlyMap<string, Engine>,
-): Ground['takeBack'] {
+): RevokeDeps['revokeInEngine'] {
   return async (uuid, payload) => {
     const mount = (await mounts()).find((one) => one.uuid === uuid)
-    // A mount that is gone took everything in it along.
+    // A removed mount took everything in it along.
     if (mount === undefined) return
     const engine = engines.get(mount.type)
-    if (engine?.revokeLease === undefined) throw new Error(`engines of type ${mount.type} take no leases back`)
+    if (engine?.revokeLease === undefined) throw new Error(`engines of type ${mount.type} cannot revoke leases`)
     await engine.revokeLease(mount, payload)
   }
 }
 
-/** An engine whose mounts take their leases along when they go. */
+/** The engine with leases of a mount removed when the mount is. */
 export const withLeases = (engine: Engine, leases: Leases): Engine => ({
   ...engine,
   async onUnmount(mount) {
-    await leases.forget(mount)
+    await leases.removeOf(mount)
     await engine.onUnmount?.(mount)
   },
 })

@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto'
-import { SignedIn } from '../auth/caller.ts'
+import { TokenCaller } from '../auth/caller.ts'
 import { randomText } from '../auth/credential.ts'
-import { SPENT } from '../auth/token.ts'
+import { spentUses } from '../auth/token.ts'
 import { badRequest } from '../errors.ts'
 import type { Call, Lease } from '../route.ts'
 import { column, defineTable, type Row } from '../store/table.ts'
 
 /**
- * What was given for a time, and must be taken back when it ends or when its token goes. Sealed: an edited payload would
- * have the server revoke somebody else's certificate under its own signature, an edited token, end or maximum would let a
- * credential outlive whom it was given to. `attempts` above 0 says that taking it back has begun: it is renewed no more.
- * `dueAt` is when the job looks at it: the lease's end, then later with every attempt that failed.
+ * Leases, to be revoked when they expire or when their token is revoked. Sealed: an edited payload would have the server
+ * revoke another client's certificate under its own signature; an edited token, expiry or maximum would let a credential
+ * outlive its holder. `attempts` above 0 means that revocation has begun: such a lease is not renewed. `dueAt` is the time
+ * of the next attempt: the expiry, then later after each failure.
  */
 export const leaseTable = defineTable(
   'leases',
@@ -33,8 +33,8 @@ export const leaseTable = defineTable(
 export type LeaseRow = Row<typeof leaseTable>
 
 /**
- * As much of lease rows as is read unverified: enough to find those that are to be taken back, never to decide by. Edited
- * values must not keep the others from being found, so that nothing here can fail to be read.
+ * The columns of lease rows that are read unverified: enough to find candidates for revocation, never to decide by. All
+ * are text, so that an edited value cannot fail to parse and hide the other rows.
  */
 export const leaseTraces = defineTable(
   'leases',
@@ -42,12 +42,12 @@ export const leaseTraces = defineTable(
   { sealed: false },
 )
 
-/** A row to insert together with what the lease is for. */
+/** A row to insert in the transaction that stores the leased object. */
 export type NewLease = Omit<LeaseRow, 'namespace' | 'rev' | 'epoch'>
 
-/** What an engine gives a lease for. */
+/** A lease that an engine asks for. */
 export interface LeaseRequest {
-  /** What the engine needs to take it back, and nothing secret. */
+  /** Passed to the engine's revokeLease; holds no secret. */
   readonly payload: Readonly<Record<string, unknown>>
   readonly ttlSeconds: number
   /** Longest life, renewals included. */
@@ -55,26 +55,26 @@ export interface LeaseRequest {
   readonly renewable: boolean
 }
 
-const RANDOM_LENGTH = 24
-const MAX_LENGTH = 700
+const randomLength = 24
+const maxIdLength = 700
 
 /**
  * The row of a new lease, whose id is the request's path and 24 random characters.
  * @param now milliseconds
- * @throws ApiError 400 for a caller whose token goes with this very request, or a path too long to be kept
+ * @throws ApiError 400 for a caller whose token ends with this very request, or a path too long to store
  */
 export function prepareLease(
   { mount, path, caller }: Pick<Call<unknown>, 'mount' | 'path' | 'caller'>,
   { payload, ttlSeconds, maxTtlSeconds, renewable }: LeaseRequest,
   now: number,
 ): NewLease {
-  const { row } = SignedIn.of(caller)
-  if (row.numUses === SPENT) {
+  const { row } = TokenCaller.of(caller)
+  if (row.numUses === spentUses) {
     throw badRequest('Secret cannot be returned; token had one use left, so its lease would be revoked with it')
   }
-  const leaseId = `${mount.path}${path}/${randomText(RANDOM_LENGTH)}`
-  if (leaseId.length > MAX_LENGTH)
-    throw badRequest(`the path is too long for a lease, whose id may have ${MAX_LENGTH} characters`)
+  const leaseId = `${mount.path}${path}/${randomText(randomLength)}`
+  if (leaseId.length > maxIdLength)
+    throw badRequest(`the path is too long for a lease, whose id may have ${maxIdLength} characters`)
   const expiresAt = now + ttlSeconds * 1000
   return {
     ...{ id: randomUUID(), mount: mount.uuid, leaseId, token: row.id, payload, renewable, ttlSeconds, maxTtlSeconds },
@@ -82,13 +82,13 @@ export function prepareLease(
   }
 }
 
-/** The envelope's fields of a lease. Rounded up: one just made has its whole ttl. */
-export const shownLease = (row: Pick<LeaseRow, 'leaseId' | 'renewable' | 'expiresAt'>, now: number): Lease => ({
+/** The envelope's lease fields. Rounded up: a new lease shows its whole ttl. */
+export const describeLease = (row: Pick<LeaseRow, 'leaseId' | 'renewable' | 'expiresAt'>, now: number): Lease => ({
   id: row.leaseId,
   renewable: row.renewable,
   durationSeconds: secondsLeft(row, now),
 })
 
-/** 0 for a lease that has ended and is still being taken back. */
+/** 0 for an expired lease that is still being revoked. */
 export const secondsLeft = ({ expiresAt }: Pick<LeaseRow, 'expiresAt'>, now: number): number =>
   Math.max(0, Math.ceil((expiresAt - now) / 1000))

@@ -9,32 +9,32 @@ import type { SealedAccess } from '../store/sealed/access.ts'
 import { sound } from '../store/sealed/sound.ts'
 import { expiryJob, tidyJob } from './jobs.ts'
 import {
+  describeLease,
   type LeaseRequest,
   type LeaseRow,
   leaseTable,
   leaseTraces,
   type NewLease,
   prepareLease,
-  shownLease,
 } from './lease.ts'
-import { end, type Ground, revokeAll, revokeLease } from './revoke.ts'
+import { expireLease, type RevokeDeps, revokeAll, revokeLease } from './revoke.ts'
 
-export interface LeasesOptions extends Ground {
+export interface LeasesOptions extends RevokeDeps {
   readonly tokens: Pick<Tokens, 'get'>
 }
 
-const PAGE = 100
-/** Behind every text that begins with what stands before it. */
-const LAST = '\u{10ffff}'
+const pageSize = 100
+/** Sorts after every continuation of the text before it. */
+const lastCharacter = '\u{10ffff}'
 
 /**
- * What engines gave for a time. Tokens are not among them: they end by their own table. An engine gives a lease in three
- * steps: `prepare`, `insert` in the transaction that stores what the lease is for, and `confirm` once that is committed.
+ * The leases of engines. Tokens are not among them: they expire by their own table. An engine creates a lease in three
+ * steps: `prepare`, `insert` in the transaction that stores the leased object, and `confirm` after its commit.
  */
 export class Leases {
-  /** Takes leases back when they end. */
+  /** Revokes leases when they expire. */
   readonly expiry: Job
-  /** Takes leases back whose token is gone. */
+  /** Revokes leases whose token is gone. */
   readonly tidying: Job
   readonly #options: LeasesOptions
   readonly #table: SealedAccess<typeof leaseTable>
@@ -48,7 +48,7 @@ export class Leases {
 
   /**
    * The row of a new lease, which belongs to the caller's token.
-   * @throws ApiError 400 for a caller whose token goes with this request
+   * @throws ApiError 400 for a caller whose token ends with this request
    */
   prepare(call: Pick<Call<unknown>, 'mount' | 'path' | 'caller'>, request: LeaseRequest): NewLease {
     return prepareLease(call, request, this.#options.clock.wall())
@@ -60,21 +60,21 @@ export class Leases {
   }
 
   /**
-   * Whether the token outlived the making of its lease. A revocation lists the token's leases once no worker accepts it:
-   * either it has found this one, or this is where the token is seen to be gone.
-   * @param row as it was committed
-   * @returns what the answer shows of the lease
-   * @throws ApiError 403 when the token is gone; then the lease is taken back
+   * Checks that the token outlived the creation of its lease. A revocation lists the token's leases once no worker accepts
+   * the token: either that listing has found this one, or the token is found gone here.
+   * @param row the committed one
+   * @returns the lease as the answer shows it
+   * @throws ApiError 403 when the token is gone; then the lease is revoked
    */
   async confirm(row: NewLease): Promise<Lease> {
     if ((await this.#options.tokens.get(row.token)) === undefined) {
       await revokeLease(this.#options, row.id)
       throw new ApiError(403, 'permission denied')
     }
-    return shownLease(row, this.#options.clock.wall())
+    return describeLease(row, this.#options.clock.wall())
   }
 
-  /** How many there are. */
+  /** The number of leases in the cluster. */
   count(): Promise<number> {
     return this.#options.database.read((q) => this.#table.count(q, {}))
   }
@@ -85,16 +85,16 @@ export class Leases {
   }
 
   /**
-   * What stands directly below a prefix, in order: ids without the prefix, and names of folders with a slash behind them.
+   * The keys directly below a prefix, in order: ids without the prefix, and folders with a slash at the end.
    * @param prefix '' or ending in a slash
-   * @param after a key of such an answer: those beyond it only
+   * @param after a key of an earlier answer: only those after it
    */
   async list(prefix: string, after: string, limit: number): Promise<string[]> {
     const keys: string[] = []
     for (let last = after; keys.length < limit; last = keys.at(-1) ?? '') {
-      // Behind a folder means behind everything in it.
-      const cursor = last.endsWith('/') ? prefix + last + LAST : prefix + last
-      const page = { by: 'leaseId', after: cursor, limit: PAGE } as const
+      // After a folder means after everything in it.
+      const cursor = last.endsWith('/') ? prefix + last + lastCharacter : prefix + last
+      const page = { by: 'leaseId', after: cursor, limit: pageSize } as const
       const rows = await this.#options.database.read((q) => this.#table.list(q, {}, page))
       for (const { leaseId } of rows) {
         if (!leaseId.startsWith(prefix)) return keys.slice(0, limit)
@@ -108,9 +108,9 @@ export class Leases {
   }
 
   /**
-   * Gives a lease more time, up to its longest life.
-   * @param increment seconds asked for; 0 asks for the ttl it was made with
-   * @throws ApiError 400 for a lease that is unknown, has ended or is not renewable
+   * Extends a lease, up to its longest life.
+   * @param increment requested seconds; 0 requests the ttl it was created with
+   * @throws ApiError 400 for a lease that is unknown, expired or not renewable
    */
   renew(leaseId: string, increment: number): Promise<{ lease: Lease; warnings: string[] }> {
     const { database, clock } = this.#options
@@ -123,13 +123,13 @@ export class Leases {
       const life = { ...old, createdAt: old.issuedAt, explicitMaxTtlSeconds: old.maxTtlSeconds, periodSeconds: 0 }
       const { expiresAt, warnings } = renewedUntil(life, increment, now)
       const row = await this.#table.update(tx, old, { expiresAt, dueAt: expiresAt, lastRenewalAt: now })
-      return { lease: shownLease(row, now), warnings }
+      return { lease: describeLease(row, now), warnings }
     })
   }
 
   /**
-   * Takes a lease back; an unknown one is no error.
-   * @throws what the engine throws; the lease has ended then, and the expiry job tries again
+   * Revokes a lease; an unknown one is no error.
+   * @throws the engine's error; the lease has expired then, and the expiry job tries again
    */
   async revoke(leaseId: string): Promise<void> {
     const row = await this.find(leaseId)
@@ -137,30 +137,30 @@ export class Leases {
   }
 
   /**
-   * Takes back everything below a prefix that ends in a slash.
-   * @throws ApiError 503 when all have ended and some could not be taken back yet
+   * Revokes every lease below a prefix that ends in a slash.
+   * @throws ApiError 503 when all have expired but some could not be revoked yet
    */
   async revokePrefix(prefix: string): Promise<void> {
     let left = 0
     for await (const ids of this.#below(prefix)) left += await revokeAll(this.#options, ids)
-    if (left > 0) throw unavailable(`${left} leases could not be taken back yet, and are tried again`)
+    if (left > 0) throw unavailable(`${left} leases could not be revoked yet and are tried again`)
   }
 
-  /** Ends everything below a prefix at once; the expiry job takes it back. */
-  async endPrefix(prefix: string): Promise<void> {
+  /** Expires every lease below a prefix now; the expiry job revokes them. */
+  async expirePrefix(prefix: string): Promise<void> {
     const { database, clock } = this.#options
     for await (const ids of this.#below(prefix)) {
       await database.transaction(async (tx) => {
         for (const id of ids) {
           const row = await sound(this.#table, tx, id)
-          if (row) await end(this.#table, tx, row, clock.wall(), 0)
+          if (row) await expireLease(this.#table, tx, row, clock.wall(), 0)
         }
       })
     }
   }
 
-  /** Takes back what it can below a prefix and forgets the rest, edited rows too: an engine that fails is not heard. */
-  async forcePrefix(prefix: string): Promise<void> {
+  /** Revokes the leases below a prefix and removes even those that the engine fails to revoke, and edited rows. */
+  async revokeForce(prefix: string): Promise<void> {
     for await (const ids of this.#below(prefix)) {
       await revokeAll(this.#options, ids)
       await this.#options.database.transaction(async (tx) => {
@@ -170,32 +170,32 @@ export class Leases {
   }
 
   /**
-   * Takes back what hangs on tokens that no worker accepts any more.
-   * @returns how many could not be taken back at once; they have ended, and the expiry job tries again
+   * Revokes the leases of tokens that no worker accepts any more.
+   * @returns the number that could not be revoked at once; they have expired, and the expiry job tries again
    */
-  async revokeOf(tokenIds: readonly string[]): Promise<number> {
+  async revokeByToken(tokenIds: readonly string[]): Promise<number> {
     const { database } = this.#options
     const traces = database.unverified(leaseTraces)
     let left = 0
     for (const token of tokenIds) {
-      for await (const page of pages(database, traces, { token }, { by: 'id', limit: PAGE })) {
+      for await (const page of pages(database, traces, { token }, { by: 'id', limit: pageSize })) {
         const ids = page.map(({ id }) => id)
-        left += await revokeAll(this.#options, ids, { ripe: (row) => row.token === token })
+        left += await revokeAll(this.#options, ids, { eligible: (row) => row.token === token })
       }
     }
     return left
   }
 
-  /** Forgets the leases of a mount that is going, and takes what they were given for along. */
-  async forget({ uuid: mount }: Mount): Promise<void> {
+  /** Removes the leases of a mount that is being removed together with the leased objects. */
+  async removeOf({ uuid: mount }: Mount): Promise<void> {
     const { database } = this.#options
-    while ((await database.transaction((tx) => this.#table.removeWhere(tx, { mount }, { limit: PAGE }))) > 0);
+    while ((await database.transaction((tx) => this.#table.removeWhere(tx, { mount }, { limit: pageSize }))) > 0);
   }
 
   /** Row ids of the leases below a prefix, page by page. */
   async *#below(prefix: string): AsyncGenerator<string[], void> {
     const { database } = this.#options
-    const order = { by: 'leaseId', after: prefix, limit: PAGE } as const
+    const order = { by: 'leaseId', after: prefix, limit: pageSize } as const
     for await (const page of pages(database, database.unverified(leaseTraces), {}, order)) {
       const below = page.filter(({ leaseId }) => leaseId.startsWith(prefix))
       yield below.map(({ id }) => id)

@@ -6,53 +6,53 @@ import type { Transaction } from '../store/reader.ts'
 import type { SealedAccess } from '../store/sealed/access.ts'
 import { type LeaseRow, leaseTable } from './lease.ts'
 
-/** What revoking needs. */
-export interface Ground {
+/** Dependencies of the functions below. */
+export interface RevokeDeps {
   readonly database: Database
   readonly clock: Clock
   readonly log: Logger
   /**
-   * Has the engine of a mount take back what a lease was given for. A mount that is gone took everything in it along:
-   * then there is nothing to do.
+   * Has the engine of a mount revoke a leased object. A removed mount took everything in it along, so that is no error.
    */
-  takeBack(mount: string, payload: Readonly<Record<string, unknown>>): Promise<void>
+  revokeInEngine(mount: string, payload: Readonly<Record<string, unknown>>): Promise<void>
 }
 
-/** Which leases are meant, and what a job does first in each of its transactions. */
 export interface Condition {
-  ripe?(row: LeaseRow): boolean
+  /** Whether a lease is to be revoked; absent means every one. */
+  eligible?(row: LeaseRow): boolean
+  /** A job's first statement in each of its transactions. */
   guard?(tx: Transaction): Promise<void>
 }
 
-/** Leases that are taken back at the same time. */
-const lanes = 8
+/** Leases that are revoked at the same time. */
+const concurrency = 8
 const firstPauseMilliseconds = 30_000
 const longestPauseMilliseconds = 3_600_000
 
 /**
- * Takes one lease back: it ends for good (no renewal can follow), the engine is asked, and then the row goes. Where that
- * stops half-way the expiry job goes on with it, after a pause that grows. An absent lease is done already.
- * @throws what the engine throws, and DamagedRow
+ * Revokes one lease: it expires for good (no renewal can follow), the engine is called, and then the row is removed. If
+ * that stops half-way the expiry job tries again, after growing pauses. An absent lease is no error.
+ * @throws the engine's error, and DamagedRow
  */
-export async function revokeLease(ground: Ground, id: string, { ripe, guard }: Condition = {}): Promise<void> {
-  const { database, clock } = ground
+export async function revokeLease(deps: RevokeDeps, id: string, { eligible, guard }: Condition = {}): Promise<void> {
+  const { database, clock } = deps
   const table = database.table(leaseTable)
   const ended = await database.transaction(async (tx) => {
     await guard?.(tx)
     const row = await table.get(tx, id)
-    if (row === undefined || ripe?.(row) === false) return undefined
-    return end(table, tx, row, clock.wall(), pause(row.attempts))
+    if (row === undefined || eligible?.(row) === false) return undefined
+    return expireLease(table, tx, row, clock.wall(), pause(row.attempts))
   })
   if (ended === undefined) return
-  await ground.takeBack(ended.mount, ended.payload)
+  await deps.revokeInEngine(ended.mount, ended.payload)
   await database.transaction((tx) => table.removeWhere(tx, { id }))
 }
 
 /**
- * Marks a lease as ended: the expiry job takes it back after `pauseMilliseconds`.
+ * Expires a lease now: the expiry job revokes it after `pauseMilliseconds`.
  * @param now milliseconds
  */
-export const end = (
+export const expireLease = (
   table: SealedAccess<typeof leaseTable>,
   tx: Transaction,
   row: LeaseRow,
@@ -66,28 +66,28 @@ export const end = (
   })
 
 /**
- * Takes all of these back, some at a time; one that fails is logged and leaves the others alone.
- * @returns how many the expiry job will try again. Rows that were edited behind our back are not among them: what they say
- *   is not done, and they stay.
- * @throws LeaseLost when the job that does this is somebody else's by now
+ * Revokes all of these, some at a time; a failure is logged and does not stop the others.
+ * @returns the number that the expiry job will try again, without rows edited outside this server: those are never acted
+ *   on, and stay
+ * @throws LeaseLost when another worker has taken over the job
  */
-export async function revokeAll(ground: Ground, ids: readonly string[], condition?: Condition): Promise<number> {
+export async function revokeAll(deps: RevokeDeps, ids: readonly string[], condition?: Condition): Promise<number> {
   let failures = 0
-  const waiting = [...ids]
-  async function lane(): Promise<void> {
-    for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
+  const queue = [...ids]
+  async function worker(): Promise<void> {
+    for (let id = queue.pop(); id !== undefined; id = queue.pop()) {
       try {
-        await revokeLease(ground, id, condition)
+        await revokeLease(deps, id, condition)
       } catch (error) {
-        if (error instanceof LeaseLost) waiting.length = 0
+        if (error instanceof LeaseLost) queue.length = 0
         if (error instanceof LeaseLost) throw error
         if (error instanceof DamagedRow) continue
         failures++
-        ground.log.warn({ err: error, lease: id }, 'a lease could not be taken back; trying again later')
+        deps.log.warn({ err: error, lease: id }, 'a lease could not be revoked; trying again later')
       }
     }
   }
-  await Promise.all(Array.from({ length: Math.min(lanes, ids.length) }, lane))
+  await Promise.all(Array.from({ length: Math.min(concurrency, ids.length) }, worker))
   return failures
 }
 

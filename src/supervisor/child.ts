@@ -30,7 +30,7 @@ export class Child implements Vitals {
   phaseSince: number
   lastBeat: number
   rssBytes = 0
-  outworn = false
+  oversized = false
   /** Why it said it could not start or go on. */
   failure: { readonly reason: string; readonly kind: FailureKind } | undefined
   readonly #worker: Worker

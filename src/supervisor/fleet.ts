@@ -4,7 +4,7 @@ import type { Logger } from '../log.ts'
 import { Child } from './child.ts'
 import type { FromWorker } from './messages.ts'
 import type { Member } from './plan.ts'
-import { overslept, type Role, type Timing, verdict } from './policy.ts'
+import { type Role, type Timing, verdict, wasSuspended } from './policy.ts'
 
 export interface Scripts {
   readonly worker: URL
@@ -62,7 +62,7 @@ export class Fleet {
       id: child.id,
       role: child.role,
       phase: child.phase,
-      fresh: child.generation === generation && !child.outworn,
+      fresh: child.generation === generation && !child.oversized,
     }))
   }
 
@@ -95,15 +95,15 @@ export class Fleet {
   /** Looks at every process once; those that must be killed are returned with the reason. */
   examine(timing: Timing): { child: Child; reason: string }[] {
     const now = this.#options.clock.monotonic()
-    const late = overslept(now - this.#lastExamined, timing)
+    const late = wasSuspended(now - this.#lastExamined, timing)
     this.#lastExamined = now
     const doomed: { child: Child; reason: string }[] = []
     for (const child of this.all) {
       if (late) child.lastBeat = now
       const found = verdict(child, now, timing)
       if (found === 'silent' || found === 'overdue') doomed.push({ child, reason: `${found} while ${child.phase}` })
-      if (found === 'outworn' && !child.outworn) {
-        child.outworn = true
+      if (found === 'oversized' && !child.oversized) {
+        child.oversized = true
         this.#options.log.warn({ worker: child.id, rssBytes: child.rssBytes }, 'worker is above its memory limit')
       }
     }

@@ -6,7 +6,7 @@ interface Party {
 }
 
 interface Round<P> {
-  readonly asker: P
+  readonly requester: P
   readonly sequence: number
   /** Who has not answered yet. */
   readonly pending: Set<P>
@@ -27,11 +27,11 @@ export class Gathering<P extends Party> {
   #departed: Snapshot = []
   #sequence = 0
 
-  /** @param workers all that may have something to tell, the asker among them */
-  request(asker: P, workers: readonly P[]): void {
+  /** @param workers all that may have something to tell, the requester among them */
+  request(requester: P, workers: readonly P[]): void {
     const sequence = ++this.#sequence
     const timer = setTimeout(() => this.#end(round), patienceMilliseconds)
-    const round: Round<P> = { asker, sequence, pending: new Set(workers), snapshots: [], timer }
+    const round: Round<P> = { requester, sequence, pending: new Set(workers), snapshots: [], timer }
     this.#rounds.set(sequence, round)
     for (const worker of workers) worker.send({ type: 'measure', sequence })
     this.#settle(round)
@@ -60,11 +60,11 @@ export class Gathering<P extends Party> {
     if (round.pending.size === 0) this.#end(round)
   }
 
-  #end({ asker, sequence, pending, snapshots, timer }: Round<P>): void {
+  #end({ requester, sequence, pending, snapshots, timer }: Round<P>): void {
     clearTimeout(timer)
     this.#rounds.delete(sequence)
     const before = [...pending].map((worker) => totals(this.#latest.get(worker) ?? []))
     const gathered = { snapshots: [this.#departed, ...before, ...snapshots], missing: pending.size }
-    asker.send({ type: 'gathered', gathered })
+    requester.send({ type: 'gathered', gathered })
   }
 }

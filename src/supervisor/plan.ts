@@ -5,7 +5,7 @@ export interface Member {
   readonly id: number
   readonly role: Role
   readonly phase: Phase
-  /** Runs the current configuration and is not outworn. */
+  /** Runs the current configuration and is not oversized. */
   readonly fresh: boolean
 }
 

@@ -31,22 +31,23 @@ export type Role = 'worker' | 'standIn'
 
 export type Phase = 'starting' | 'ready' | 'leaving'
 
-export type Verdict = 'well' | 'silent' | 'overdue' | 'outworn'
+export type Verdict = 'well' | 'silent' | 'overdue' | 'oversized'
 
-/** `silent` and `overdue` are killed; `outworn` is replaced while it goes on serving. */
+/** `silent` and `overdue` are killed; `oversized` is replaced while it goes on serving. */
 export function verdict(vitals: Vitals, now: number, timing: Timing): Verdict {
   const inPhase = now - vitals.phaseSince
   if (vitals.phase === 'starting') return inPhase > timing.startMilliseconds ? 'overdue' : 'well'
   if (vitals.phase === 'leaving' && inPhase > timing.drainMilliseconds) return 'overdue'
   if (now - vitals.lastBeat > timing.silenceMilliseconds) return 'silent'
   const heavy = vitals.rssBytes > timing.rssLimitBytes && inPhase > timing.settleMilliseconds
-  return vitals.phase === 'ready' && heavy ? 'outworn' : 'well'
+  return vitals.phase === 'ready' && heavy ? 'oversized' : 'well'
 }
 
 /**
  * Whether the supervisor itself was stopped (SIGSTOP, a suspended machine): then the beats lie unread and nobody is late.
  */
-export const overslept = (sinceLastTick: number, timing: Timing): boolean => sinceLastTick > 4 * timing.tickMilliseconds
+export const wasSuspended = (sinceLastTick: number, timing: Timing): boolean =>
+  sinceLastTick > 4 * timing.tickMilliseconds
 
 /** What the deaths so far mean for the next start. */
 export interface Starts {

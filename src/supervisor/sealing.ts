@@ -8,7 +8,7 @@ interface Party {
 interface Round<P> {
   readonly sequence: number
   readonly sealed: boolean
-  readonly askers: Set<P>
+  readonly requesters: Set<P>
   /** Who has not followed yet, in order. */
   readonly pending: P[]
   readonly since: number
@@ -36,24 +36,24 @@ export class Sealing<P extends Party> {
     return this.#round?.sealed === false
   }
 
-  request(asker: P | undefined, sealed: boolean, workers: readonly P[], now: number): void {
+  request(requester: P | undefined, sealed: boolean, workers: readonly P[], now: number): void {
     this.#state.set(sealed)
-    const askers = new Set(this.#round?.askers)
-    if (asker) askers.add(asker)
-    const first = workers.filter((worker) => worker === asker)
-    const pending = [...first, ...workers.filter((worker) => worker !== asker)]
-    this.#round = { sequence: ++this.#sequence, sealed, askers, pending, since: now }
+    const requesters = new Set(this.#round?.requesters)
+    if (requester) requesters.add(requester)
+    const first = workers.filter((worker) => worker === requester)
+    const pending = [...first, ...workers.filter((worker) => worker !== requester)]
+    this.#round = { sequence: ++this.#sequence, sealed, requesters, pending, since: now }
     for (const worker of sealed ? pending : pending.slice(0, 1)) this.#order(this.#round, worker)
     this.#settle()
   }
 
   followed(worker: P, sequence: number): void {
-    if (this.#round?.sequence === sequence) this.#strike(this.#round, worker)
+    if (this.#round?.sequence === sequence) this.#remove(this.#round, worker)
   }
 
   /** A process that has ended holds no key any more. */
   gone(worker: P): void {
-    if (this.#round) this.#strike(this.#round, worker)
+    if (this.#round) this.#remove(this.#round, worker)
   }
 
   /** Workers that still hold their keys although the node was sealed a while ago: only killing them is left. */
@@ -66,7 +66,7 @@ export class Sealing<P extends Party> {
     worker.send({ type: 'seal', sealed, sequence })
   }
 
-  #strike(round: Round<P>, worker: P): void {
+  #remove(round: Round<P>, worker: P): void {
     const place = round.pending.indexOf(worker)
     if (place < 0) return
     round.pending.splice(place, 1)
@@ -79,6 +79,6 @@ export class Sealing<P extends Party> {
     const round = this.#round
     if (round?.pending.length !== 0) return
     this.#round = undefined
-    for (const asker of round.askers) asker.send({ type: 'sealDone', sealed: round.sealed })
+    for (const requester of round.requesters) requester.send({ type: 'sealDone', sealed: round.sealed })
   }
 }

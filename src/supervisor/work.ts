@@ -50,7 +50,7 @@ const farewellMilliseconds = 1000
  */
 export function work(create: (options: WorkloadOptions) => Promise<Workload>): void {
   const worker = new WorkerProcess(create)
-  process.on('message', (message: ToWorker) => worker.hear(message))
+  process.on('message', (message: ToWorker) => worker.receive(message))
   process.on('disconnect', () => process.exit(worker.drained ? 0 : 1))
   process.on('uncaughtException', (error) => worker.fail(error))
   // A terminal sends its signals to the whole group; the supervisor decides.
@@ -78,7 +78,7 @@ class WorkerProcess {
   /** One order after the other: a seal that arrives while the server is being built is followed when it is. */
   #turn: Promise<void> = Promise.resolve()
   /** Those that wait until the whole node has followed their seal or unseal. */
-  #askers: ((sealed: boolean) => void)[] = []
+  #requesters: ((sealed: boolean) => void)[] = []
   /** One question to the node at a time; who asks meanwhile shares the answer. */
   #gathering: PromiseWithResolvers<Gathered> | undefined
 
@@ -86,7 +86,7 @@ class WorkerProcess {
     this.#create = create
   }
 
-  hear(message: ToWorker): void {
+  receive(message: ToWorker): void {
     if (message.type === 'nudge') this.#workload?.nudged()
     else if (message.type === 'measure') this.#measure(message.sequence)
     else if (message.type === 'gathered') this.#gathered(message.gathered)
@@ -112,8 +112,8 @@ class WorkerProcess {
         tell({ type: 'sealed', sequence: message.sequence })
         break
       case 'sealDone':
-        for (const done of this.#askers) done(message.sealed)
-        this.#askers = []
+        for (const done of this.#requesters) done(message.sealed)
+        this.#requesters = []
         break
       case 'ended':
         await this.#forget(message.ids)
@@ -133,7 +133,7 @@ class WorkerProcess {
       announce: (id) => tell({ type: 'incarnation', id }),
       requestSeal: (wanted) => {
         const { promise, resolve } = Promise.withResolvers<boolean>()
-        this.#askers.push(resolve)
+        this.#requesters.push(resolve)
         tell({ type: 'seal', sealed: wanted })
         return promise
       },

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { capabilities } from '../auth/acl/decide.ts'
-import { SignedIn } from '../auth/caller.ts'
+import { TokenCaller } from '../auth/caller.ts'
 import { badRequest } from '../errors.ts'
 import { commaList, text } from '../field.ts'
 import { type Data, route } from '../route.ts'
@@ -54,7 +54,7 @@ export const capabilityRoutes = [
     async run({ context, caller, body }) {
       if (!body.token) throw badRequest('no token found')
       // The caller's own token may be on its last use, which this request has taken.
-      const own = caller !== undefined && SignedIn.credentialOf(caller) === body.token
+      const own = caller !== undefined && TokenCaller.credentialOf(caller) === body.token
       const token = own ? caller : await context.tokens.lookup(body.token)
       if (token === undefined) throw badRequest('invalid token', { style: 'list' })
       return answer(context, token.policies, body)

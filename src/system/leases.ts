@@ -83,12 +83,12 @@ async function revoke(call: Call<SystemContext, typeof revoking>): Promise<Outco
 async function revokePrefix(call: Call<SystemContext, typeof revokingMany>): Promise<Outcome> {
   const { leases } = call.context
   const prefix = prefixOf(call)
-  await (call.body.sync ? leases.revokePrefix(prefix) : leases.endPrefix(prefix))
+  await (call.body.sync ? leases.revokePrefix(prefix) : leases.expirePrefix(prefix))
   return undefined
 }
 
 async function revokeForce(call: Call<SystemContext>): Promise<Outcome> {
-  await call.context.leases.forcePrefix(prefixOf(call))
+  await call.context.leases.revokeForce(prefixOf(call))
   return undefined
 }
 

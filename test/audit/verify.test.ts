@@ -118,9 +118,7 @@ test('a chain that is missing as a whole, or that nobody sealed, is noticed', as
       heads.map((head, index) => ({ ...head, node: `n${index || ''}` })),
     ),
   ).toEqual([])
-  expect(await verify([...lines, '{"time":"x","type":"request"}'], heads)).toEqual([
-    'f:7: has no chain field',
-  ])
+  expect(await verify([...lines, '{"time":"x","type":"request"}'], heads)).toEqual(['f:7: has no chain field'])
 })
 
 test('what a device could not take is told and is no damage; a torn piece neither, nor a line that follows on it', async () => {

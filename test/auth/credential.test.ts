@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { SignedIn } from '../../src/auth/caller.ts'
+import { TokenCaller } from '../../src/auth/caller.ts'
 import { checkCustom, fingerprint, guessFilter, newAccessor } from '../../src/auth/credential.ts'
 import type { TokenRow } from '../../src/auth/token.ts'
 
@@ -54,14 +54,14 @@ describe('a credential', () => {
 
   test('is not visible in whoever carries it', () => {
     const row = { id: 'id', accessor: 'accessor', displayName: 'token', policies: ['default'] } as unknown as TokenRow
-    const caller = new SignedIn(row, 'hvs.secret')
-    expect(SignedIn.credentialOf(caller)).toBe('hvs.secret')
+    const caller = new TokenCaller(row, 'hvs.secret')
+    expect(TokenCaller.credentialOf(caller)).toBe('hvs.secret')
     for (const shown of [
       JSON.stringify(caller),
       inspect(caller, { showHidden: true, depth: 9 }),
       JSON.stringify({ ...caller }),
     ])
       expect(shown).not.toContain('secret')
-    expect(() => SignedIn.credentialOf({ ...caller })).toThrow(TypeError)
+    expect(() => TokenCaller.credentialOf({ ...caller })).toThrow(TypeError)
   })
 })

@@ -132,14 +132,14 @@ test('revoke-orphan ends one token and lets its children live on, not refused fo
       await new Promise(setImmediate)
     }
   })
-  await world.node.tokens.revokeAlone(parent.row.id)
+  await world.node.tokens.revokeOrphan(parent.row.id)
   over = true
   await Promise.all(users)
   expect(await works(parent.credential)).toBe(false)
   for (const { credential } of children) {
     expect(await world.nodes[1]?.tokens.lookup(credential)).toMatchObject({ orphan: true, parent: null })
   }
-  await world.node.tokens.revokeAlone(parent.row.id)
+  await world.node.tokens.revokeOrphan(parent.row.id)
 })
 
 test('children made during revoke-orphan live on when they were given out', async () => {
@@ -148,7 +148,7 @@ test('children made during revoke-orphan live on when they were given out', asyn
     const births = world.nodes.flatMap(({ tokens }) =>
       Array.from({ length: 8 }, () => tokens.create(service(parent.row)).catch(() => undefined)),
     )
-    await world.node.tokens.revokeAlone(parent.row.id)
+    await world.node.tokens.revokeOrphan(parent.row.id)
     const born = (await Promise.all(births)).filter((child) => child !== undefined)
     for (const { credential } of born) expect(await works(credential)).toBe(true)
     expect(await world.sql('SELECT id FROM tokens WHERE parent = ?', [parent.row.id])).toEqual([])

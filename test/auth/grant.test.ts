@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { newLifetime, renewedUntil, SYSTEM_TTL_SECONDS } from '../../src/auth/lifetime.ts'
-import { type Asked, type Asker, grant as granted } from '../../src/auth/methods/grant.ts'
-import { SPENT, type TokenRow } from '../../src/auth/token.ts'
+import { newLifetime, renewedUntil, systemTtlSeconds } from '../../src/auth/lifetime.ts'
+import { grant as granted, type TokenCreator, type TokenRequest } from '../../src/auth/methods/grant.ts'
+import { spentUses, type TokenRow } from '../../src/auth/token.ts'
 
 const parent = (fields: Partial<TokenRow>): TokenRow => ({
   id: 'parent',
@@ -30,10 +30,11 @@ const parent = (fields: Partial<TokenRow>): TokenRow => ({
   ...fields,
 })
 
-const grant = (asked: Asked, from: TokenRow, privileged: boolean, kind: Asker['kind'] = 'child') =>
-  granted(asked, { parent: from, privileged, kind })
+const grant = (request: TokenRequest, from: TokenRow, privileged: boolean, kind: TokenCreator['kind'] = 'child') =>
+  granted(request, { parent: from, privileged, kind })
 const root = parent({ policies: ['root'], expiresAt: null, ttlSeconds: 0 })
-const policies = (asked: Asked, from: TokenRow, privileged = false) => grant(asked, from, privileged).token.policies
+const policies = (request: TokenRequest, from: TokenRow, privileged = false) =>
+  grant(request, from, privileged).token.policies
 
 describe('a child token', () => {
   test('has its parent’s policies or fewer, unless the parent has sudo', () => {
@@ -63,17 +64,17 @@ describe('a child token', () => {
     expect(grant({ ttl: 60 }, root, true).token).toMatchObject({ ttlSeconds: 60, renewable: true })
     const expiring = parent({ policies: ['root'] })
     expect(() => grant({}, expiring, true)).toThrow('expiring root tokens cannot create non-expiring root tokens')
-    expect(grant({ policies: ['app'] }, root, true).token.ttlSeconds).toBe(SYSTEM_TTL_SECONDS)
+    expect(grant({ policies: ['app'] }, root, true).token.ttlSeconds).toBe(systemTtlSeconds)
   })
 
   test('is an orphan, periodic or of a chosen text only by privilege', () => {
-    for (const [asked, text] of [
+    for (const [request, text] of [
       [{ id: 'x' }, 'specify token id'],
       [{ no_parent: true }, 'create orphan token'],
       [{ period: 60 }, 'create periodic token'],
     ] as const) {
-      expect(() => grant(asked, parent({}), false)).toThrow(`root or sudo privileges required to ${text}`)
-      expect(() => grant(asked, parent({}), true)).not.toThrow()
+      expect(() => grant(request, parent({}), false)).toThrow(`root or sudo privileges required to ${text}`)
+      expect(() => grant(request, parent({}), true)).not.toThrow()
     }
     expect(grant({ no_parent: true }, root, true).token.parent).toBeNull()
   })
@@ -99,7 +100,7 @@ describe('a child token', () => {
     expect(grant({ num_uses: 3 }, root, true).token.numUses).toBe(3)
     expect(grant({}, root, true).token.numUses).toBe(0)
     expect(() => grant({ num_uses: -1 }, root, true)).toThrow('number of uses cannot be negative')
-    for (const numUses of [3, 1, SPENT])
+    for (const numUses of [3, 1, spentUses])
       for (const kind of ['child', 'orphan'] as const)
         expect(() => grant({}, parent({ numUses }), true, kind)).toThrow(
           'restricted use token cannot generate child tokens',
@@ -121,7 +122,7 @@ describe('a lifetime', () => {
   })
 
   test('is the default, and never longer than the system or the explicit maximum, which it says', () => {
-    expect(newLifetime(life(), false)).toMatchObject({ ttlSeconds: SYSTEM_TTL_SECONDS, warnings: [] })
+    expect(newLifetime(life(), false)).toMatchObject({ ttlSeconds: systemTtlSeconds, warnings: [] })
     expect(newLifetime(life(), true).ttlSeconds).toBe(0)
     expect(newLifetime(life(0, 100), false)).toMatchObject({ ttlSeconds: 100, warnings: [] })
     expect(newLifetime(life(0, 100), true).ttlSeconds).toBe(100)
@@ -129,11 +130,11 @@ describe('a lifetime', () => {
       ttlSeconds: 100,
       warnings: ['TTL of "3m20s" exceeded the effective max_ttl of "1m40s"; TTL value is capped accordingly'],
     })
-    expect(newLifetime(life(SYSTEM_TTL_SECONDS + 1), false).warnings).toEqual([
+    expect(newLifetime(life(systemTtlSeconds + 1), false).warnings).toEqual([
       'TTL of "768h0m1s" exceeded the effective max_ttl of "768h0m0s"; TTL value is capped accordingly',
     ])
-    expect(newLifetime(life(0, SYSTEM_TTL_SECONDS * 2), false)).toMatchObject({
-      explicitMaxTtlSeconds: SYSTEM_TTL_SECONDS,
+    expect(newLifetime(life(0, systemTtlSeconds * 2), false)).toMatchObject({
+      explicitMaxTtlSeconds: systemTtlSeconds,
     })
     expect(newLifetime(life(5, 0, 600), false)).toMatchObject({ ttlSeconds: 600, periodSeconds: 600 })
   })
@@ -147,9 +148,7 @@ describe('a lifetime', () => {
       expiresAt: at(80),
       warnings: [expect.stringContaining('capped')],
     })
-    expect(renewedUntil({ ...life(60), ...made }, 2 * SYSTEM_TTL_SECONDS, at(30)).expiresAt).toBe(
-      at(SYSTEM_TTL_SECONDS),
-    )
+    expect(renewedUntil({ ...life(60), ...made }, 2 * systemTtlSeconds, at(30)).expiresAt).toBe(at(systemTtlSeconds))
     expect(renewedUntil({ ...life(60, 0, 60), ...made }, 5, at(9_000_000)).expiresAt).toBe(at(9_000_060))
     expect(renewedUntil({ ...life(60, 100, 60), ...made }, 5, at(90)).expiresAt).toBe(at(100))
   })

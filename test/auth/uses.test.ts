@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Policies } from '../../src/auth/policies.ts'
-import { SPENT, type TokenRow } from '../../src/auth/token.ts'
+import { spentUses, type TokenRow } from '../../src/auth/token.ts'
 import { DamagedRow, UnknownOutcome } from '../../src/store/faults.ts'
 import { Line } from '../store/line.ts'
 import { createWorld, runJob, service, type World } from './world.ts'
@@ -30,7 +30,7 @@ test('exactly as many requests sign in as the token has uses, whichever workers 
     expect(identities).toHaveLength(uses)
     const last = identities.filter(({ end }) => end !== undefined)
     expect(last).toHaveLength(1)
-    expect(await count(row.id)).toBe(SPENT)
+    expect(await count(row.id)).toBe(spentUses)
     await last[0]?.end?.()
     expect(await count(row.id)).toBeUndefined()
     for (const node of world.nodes) expect(await node.authenticator.authenticate(credential)).toBeUndefined()
@@ -41,7 +41,7 @@ test('each use is written down before its request runs, and every worker sees wh
   const { credential, row } = await limited(3)
   for (const [index, node] of world.nodes.entries()) {
     expect(await node.authenticator.authenticate(credential)).toBeDefined()
-    expect(await count(row.id)).toBe([2, 1, SPENT][index])
+    expect(await count(row.id)).toBe([2, 1, spentUses][index])
     if (index < 2)
       for (const { tokens } of world.nodes) expect((await tokens.lookup(credential))?.numUses).toBe(2 - index)
   }
@@ -69,7 +69,7 @@ test('a use counts when what follows it fails', async () => {
   await world.sql(`UPDATE policies SET text = 'x' WHERE name = 'default'`)
   await expect(async () => policies.acl((await tokens.use(credential))?.policies ?? [])).rejects.toThrow(DamagedRow)
   expect(await count(row.id)).toBe(1)
-  await expect(Promise.resolve(tokens.use(credential))).resolves.toMatchObject({ numUses: SPENT })
+  await expect(Promise.resolve(tokens.use(credential))).resolves.toMatchObject({ numUses: spentUses })
 })
 
 test.each(['before', 'after'] as const)(
@@ -97,7 +97,7 @@ test('a use whose outcome stays unknown is refused, and counts', async () => {
   line.deliver()
   await expect(used).rejects.toBeInstanceOf(UnknownOutcome)
   expect(await count(row.id)).toBe(1)
-  expect(await world.node.tokens.use(credential)).toMatchObject({ numUses: SPENT })
+  expect(await world.node.tokens.use(credential)).toMatchObject({ numUses: spentUses })
   expect(await world.node.tokens.use(credential)).toBeUndefined()
 }, 60_000)
 

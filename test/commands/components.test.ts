@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { allFromPrompt, componentsFromPrompt, gather, newSheet, parseSheet } from '../../src/commands/components.ts'
+import {
+  allFromPrompt,
+  componentsFromPrompt,
+  componentsFromSheets,
+  newSheet,
+  parseSheet,
+} from '../../src/commands/components.ts'
 import { kekPurposes } from '../../src/keys/tables.ts'
 
 describe("a custodian's sheet", () => {
@@ -25,9 +31,9 @@ describe("a custodian's sheet", () => {
 
   test('given twice, or alone, makes no KEK', () => {
     const sheet = parseSheet(newSheet())
-    expect(() => gather([sheet])).toThrow('two custodians')
-    expect(() => gather([sheet, sheet])).toThrow('equal components cancel out')
-    const both = gather([sheet, parseSheet(newSheet())])
+    expect(() => componentsFromSheets([sheet])).toThrow('two custodians')
+    expect(() => componentsFromSheets([sheet, sheet])).toThrow('equal components cancel out')
+    const both = componentsFromSheets([sheet, parseSheet(newSheet())])
     expect(both.use).toHaveLength(2)
   })
 })

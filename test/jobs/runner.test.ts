@@ -28,7 +28,7 @@ test('a leased job is done by one worker, and by the other as soon as the first 
   const both = runners()
   const done: number[] = []
   for (const [index, runner] of both.entries())
-    runner.lead({ name: 'turns', everySeconds: 0.02, run: async () => void done.push(index) })
+    runner.schedule({ name: 'turns', everySeconds: 0.02, run: async () => void done.push(index) })
   const until = async (count: number) => {
     while (done.length < count) await systemClock.sleep(5)
   }

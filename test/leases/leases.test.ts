@@ -156,7 +156,7 @@ test('a prefix is a folder: taken back now, ended now and taken back by the job,
   expect(world.ledger.taken.toSorted()).toEqual(['web/a', 'web/b'])
 
   const lazy = await issueAt('web/c')
-  await leases.endPrefix('shop/web/')
+  await leases.expirePrefix('shop/web/')
   await expect(leases.renew(lazy.leaseId, 600)).rejects.toThrow('lease expired')
   await world.node.expire()
   expect(world.ledger.taken).toContain('web/c')
@@ -164,7 +164,7 @@ test('a prefix is a folder: taken back now, ended now and taken back by the job,
   const stuck = await issueAt('db/y')
   world.ledger.broken = () => true
   await expect(leases.revokePrefix('shop/db/')).rejects.toMatchObject({ status: 503 })
-  await leases.forcePrefix('shop/db/')
+  await leases.revokeForce('shop/db/')
   expect(await there(stuck.id)).toBe(false)
   expect(await leases.list('shop/', '', 100)).toContain('webmail/')
 })
@@ -243,7 +243,7 @@ test.each([
   await world.node.expire()
   expect(world.ledger.taken).toEqual(['beside'])
   expect([await there(id), await there(other.id)]).toEqual([true, false])
-  await leases.forcePrefix('shop/')
+  await leases.revokeForce('shop/')
   expect(await there(id)).toBe(false)
 })
 
@@ -254,6 +254,6 @@ test('a lease copied under another id, or two payloads swapped, are refused', as
   await world.sql('UPDATE leases SET payload = ?, mac = ? WHERE id = ?', [a?.payload, a?.mac, two.id])
   await expect(world.node.leases.revoke(two.leaseId)).rejects.toThrow(DamagedRow)
   expect(world.ledger.taken).toEqual([])
-  await world.node.leases.forcePrefix('shop/')
+  await world.node.leases.revokeForce('shop/')
   expect(world.ledger.taken).toEqual(['one'])
 })

@@ -1,8 +1,8 @@
-import { SignedIn } from '../../src/auth/caller.ts'
+import { TokenCaller } from '../../src/auth/caller.ts'
 import type { TokenRow } from '../../src/auth/token.ts'
 import { Tokens } from '../../src/auth/tokens.ts'
 import type { Engine } from '../../src/engine.ts'
-import { takeBackBy } from '../../src/leases/engines.ts'
+import { engineRevoker } from '../../src/leases/engines.ts'
 import type { LeaseRequest } from '../../src/leases/lease.ts'
 import { Leases } from '../../src/leases/leases.ts'
 import { createLog } from '../../src/log.ts'
@@ -53,17 +53,17 @@ function leaseNode(
   ledger: Ledger,
   mounts: readonly Mount[],
 ) {
-  const onRevoke = (ids: readonly string[]) => leases.revokeOf(ids)
+  const onRevoke = (ids: readonly string[]) => leases.revokeByToken(ids)
   const tokens = new Tokens({ database, keys, clock, epoch: 1, onRevoke })
-  const takeBack = takeBackBy(async () => mounts, new Map([[ledger.type, ledger]]))
-  const leases = new Leases({ database, clock, log: createLog('silent'), tokens, takeBack })
+  const revokeInEngine = engineRevoker(async () => mounts, new Map([[ledger.type, ledger]]))
+  const leases = new Leases({ database, clock, log: createLog('silent'), tokens, revokeInEngine })
 
   /** As an engine does it. `what` is written in the ledger when it is taken back. */
   async function issue(token: TokenRow, what: string, more: Partial<LeaseRequest> & { path?: string } = {}) {
     const { path = 'issue/a', ...request } = more
     const [mount] = mounts
     if (mount === undefined) throw new Error('nothing is mounted')
-    const caller = new SignedIn(token, 'not looked at')
+    const caller = new TokenCaller(token, 'not looked at')
     const asked = { payload: { what }, ttlSeconds: 600, maxTtlSeconds: 1200, renewable: true, ...request }
     const row = leases.prepare({ mount, path, caller }, asked)
     await database.transaction((tx) => leases.insert(tx, [row]))

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { afterLoss, noStarts, overslept, type Timing, type Vitals, verdict } from '../../src/supervisor/policy.ts'
+import { afterLoss, noStarts, type Timing, type Vitals, verdict, wasSuspended } from '../../src/supervisor/policy.ts'
 
 const timing: Timing = {
   silenceMilliseconds: 5000,
@@ -33,16 +33,16 @@ describe('a worker', () => {
     expect(verdict(vitals({ phase: 'leaving', lastBeat: 30_001 }), 30_001, timing)).toBe('overdue')
   })
 
-  test('is outworn above its memory limit once it has settled', () => {
+  test('is oversized above its memory limit once it has settled', () => {
     expect(verdict(vitals({ rssBytes: 1001, lastBeat: 60_000 }), 60_000, timing)).toBe('well')
-    expect(verdict(vitals({ rssBytes: 1001, lastBeat: 60_001 }), 60_001, timing)).toBe('outworn')
+    expect(verdict(vitals({ rssBytes: 1001, lastBeat: 60_001 }), 60_001, timing)).toBe('oversized')
     expect(verdict(vitals({ rssBytes: 1000, lastBeat: 60_001 }), 60_001, timing)).toBe('well')
   })
 })
 
 test('a supervisor that was stopped itself blames nobody', () => {
-  expect(overslept(2000, timing)).toBe(false)
-  expect(overslept(2001, timing)).toBe(true)
+  expect(wasSuspended(2000, timing)).toBe(false)
+  expect(wasSuspended(2001, timing)).toBe(true)
 })
 
 describe('after a loss', () => {

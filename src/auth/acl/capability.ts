@@ -17,7 +17,7 @@ const bits: Readonly<Record<Capability, number>> = {
 /** Alphabetical, as answers list them. */
 const names = (Object.keys(bits) as Capability[]).sort()
 
-export const DENY: Capabilities = bits.deny
+export const denyBit: Capabilities = bits.deny
 
 /** The bit of one capability. */
 export const bit = (capability: Capability): Capabilities => bits[capability]
@@ -35,7 +35,7 @@ export const capabilitySet = (list: readonly Capability[]): Capabilities =>
 /** Both sets together; a `deny` in either erases the rest. */
 export function unite(one: Capabilities, other: Capabilities): Capabilities {
   const both = one | other
-  return both & DENY ? DENY : both
+  return both & denyBit ? denyBit : both
 }
 
 /** The names in a set, sorted. */

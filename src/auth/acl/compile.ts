@@ -1,6 +1,6 @@
 import type { Capability } from '../../route.ts'
 import { memo } from '../memo.ts'
-import { type Capabilities, DENY, unite } from './capability.ts'
+import { type Capabilities, denyBit, unite } from './capability.ts'
 import { type Limits, uniteLimits } from './limits.ts'
 import type { PathRule, Policy } from './parse.ts'
 
@@ -40,9 +40,9 @@ export interface Acl {
 type RuleMemo = ReturnType<typeof memo<Rule | null>>
 
 /** Paths remembered per policy set and kind; a key name is in the path, so this bounds hot keys, not policies. */
-const REMEMBERED = 512
+const rememberedPaths = 512
 
-const empty = () => ({ plain: memo<Rule | null>(REMEMBERED), list: memo<Rule | null>(REMEMBERED) })
+const empty = () => ({ plain: memo<Rule | null>(rememberedPaths), list: memo<Rule | null>(rememberedPaths) })
 
 /** Everything is allowed. */
 export const rootAcl: Acl = {
@@ -107,7 +107,7 @@ function byPriority(one: Pattern, other: Pattern): number {
 }
 
 /** Whether the rule says `deny` in so many words. */
-export const denies = (rule: Rule): boolean => rule.capabilities === DENY
+export const denies = (rule: Rule): boolean => rule.capabilities === denyBit
 
 /**
  * The one rule that decides about a path: exact before patterns; a listing, whose path ends in a slash, falls back to

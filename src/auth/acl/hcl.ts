@@ -30,7 +30,7 @@ interface Lexeme {
 }
 
 /** Nothing in a policy is nested deeper than 4; the limit keeps hostile text from exhausting the stack. */
-const MAX_DEPTH = 16
+const maxDepth = 16
 
 const skipped = /(?:[ \t\r\n]+|#[^\n]*|\/\/[^\n]*|\/\*[\s\S]*?\*\/)*/y
 const word = /[\p{L}_][\p{L}\p{Nd}_.-]*/uy
@@ -90,7 +90,7 @@ class Parser {
   }
 
   body(end: '}' | 'end', depth: number): Block {
-    if (depth > MAX_DEPTH) this.#fail('nested too deeply')
+    if (depth > maxDepth) this.#fail('nested too deeply')
     const entries: Entry[] = []
     while (end === 'end' ? this.#next.kind !== 'end' : !this.#is(end)) {
       entries.push(this.#entry(depth))
@@ -135,7 +135,7 @@ class Parser {
   }
 
   #list(depth: number): Value[] {
-    if (depth > MAX_DEPTH) this.#fail('nested too deeply')
+    if (depth > maxDepth) this.#fail('nested too deeply')
     this.#take('[')
     const items: Value[] = []
     while (!this.#is(']')) {

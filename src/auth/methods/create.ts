@@ -2,12 +2,12 @@ import { Type } from 'typebox'
 import { boolean, duration, integer, list, map, text } from '../../field.ts'
 import { Answer, type Call } from '../../route.ts'
 import { decide } from '../acl/decide.ts'
-import { SignedIn } from '../caller.ts'
+import { TokenCaller } from '../caller.ts'
 import { type AuthContext, endpoint } from './context.ts'
+import { authOf } from './describe.ts'
 import { grant } from './grant.ts'
-import { authOf } from './shown.ts'
 
-const asked = Type.Object({
+const tokenRequest = Type.Object({
   id: text({ about: 'Text of the token; needs sudo. Random when absent.' }),
   policies: list({ about: "Policies; absent means the caller's." }),
   meta: map({ about: 'Metadata shown on look-up and in the audit log.' }),
@@ -23,9 +23,9 @@ const asked = Type.Object({
   entity_alias: text({ about: 'Only with token roles.' }),
 })
 
-async function make(call: Call<AuthContext, typeof asked>, kind: 'child' | 'orphan'): Promise<Answer> {
+async function make(call: Call<AuthContext, typeof tokenRequest>, kind: 'child' | 'orphan'): Promise<Answer> {
   const { tokens, policies, clock } = call.context
-  const parent = SignedIn.of(call.caller).row
+  const parent = TokenCaller.of(call.caller).row
   const path = call.mount.path + call.path
   const privileged = decide(await policies.acl(parent.policies), 'update', path, true).allowed
   const { token, warnings } = grant(call.body, { parent, privileged, kind })
@@ -41,7 +41,7 @@ export const createRoutes = [
     path: 'create',
     access: 'token',
     about: 'Makes a token, a child of the caller unless it is an orphan.',
-    body: asked,
+    body: tokenRequest,
     danger: 'none',
     run: (call) => make(call, 'child'),
   }),
@@ -50,7 +50,7 @@ export const createRoutes = [
     path: 'create-orphan',
     access: 'token',
     about: 'Makes a token that outlives the caller.',
-    body: asked,
+    body: tokenRequest,
     danger: 'none',
     run: (call) => make(call, 'orphan'),
   }),

@@ -4,7 +4,7 @@ import { policyName } from '../policies.ts'
 import type { NewToken, TokenRow } from '../token.ts'
 
 /** What a client asks of auth/token/create. */
-export interface Asked {
+export interface TokenRequest {
   readonly id?: string
   readonly policies?: readonly string[]
   readonly meta?: Readonly<Record<string, string>>
@@ -21,11 +21,11 @@ export interface Asked {
 }
 
 /** Characters of policies and metadata together: every worker keeps the rows of tokens in use in memory. */
-const MAX_SIZE = 32_768
-const MAX_NAME_LENGTH = 255
+const maxSize = 32_768
+const maxNameLength = 255
 
 /** Who asks, and by which path. */
-export interface Asker {
+export interface TokenCreator {
   readonly parent: TokenRow
   /** Whether the parent is root or has sudo on the path. */
   readonly privileged: boolean
@@ -38,50 +38,50 @@ export interface Asker {
  * @throws ApiError 400 with the rule that forbids it
  */
 export function grant(
-  asked: Asked,
-  { parent, privileged, kind }: Asker,
+  request: TokenRequest,
+  { parent, privileged, kind }: TokenCreator,
 ): { token: Omit<NewToken, 'path'>; warnings: string[] } {
   if (parent.numUses !== 0) throw badRequest('restricted use token cannot generate child tokens')
-  checkKind(asked)
-  if (!privileged) checkPrivileges(asked)
-  const policies = grantedPolicies(asked, parent, privileged)
+  checkKind(request)
+  if (!privileged) checkPrivileges(request)
+  const policies = grantedPolicies(request, parent, privileged)
   const root = policies.includes('root')
   if (root && !parent.policies.includes('root'))
     throw badRequest('root tokens may not be created without parent token being root')
   const { warnings, ...life } = newLifetime(
     {
-      ttlSeconds: asked.ttl ?? 0,
-      explicitMaxTtlSeconds: asked.explicit_max_ttl ?? 0,
-      periodSeconds: asked.period ?? 0,
+      ttlSeconds: request.ttl ?? 0,
+      explicitMaxTtlSeconds: request.explicit_max_ttl ?? 0,
+      periodSeconds: request.period ?? 0,
     },
     root,
   )
   const forEver = life.ttlSeconds === 0
   if (forEver && parent.expiresAt !== null)
     throw badRequest('expiring root tokens cannot create non-expiring root tokens')
-  if (JSON.stringify([policies, asked.meta]).length > MAX_SIZE)
-    throw badRequest(`policies and meta of a token may not be longer than ${MAX_SIZE} characters`)
+  if (JSON.stringify([policies, request.meta]).length > maxSize)
+    throw badRequest(`policies and meta of a token may not be longer than ${maxSize} characters`)
   const token = {
     ...life,
     policies,
-    parent: asked.no_parent || kind === 'orphan' ? null : parent,
-    meta: asked.meta && Object.keys(asked.meta).length > 0 ? asked.meta : null,
-    displayName: displayName(asked.display_name ?? ''),
-    renewable: !forEver && (asked.renewable ?? true),
-    numUses: asked.num_uses ?? 0,
-    custom: asked.id || undefined,
+    parent: request.no_parent || kind === 'orphan' ? null : parent,
+    meta: request.meta && Object.keys(request.meta).length > 0 ? request.meta : null,
+    displayName: displayName(request.display_name ?? ''),
+    renewable: !forEver && (request.renewable ?? true),
+    numUses: request.num_uses ?? 0,
+    custom: request.id || undefined,
   }
   return { token, warnings }
 }
 
-function checkKind({ type, num_uses = 0, entity_alias }: Asked): void {
+function checkKind({ type, num_uses = 0, entity_alias }: TokenRequest): void {
   if (type === 'batch') throw badRequest('tokens of type "batch" are not built yet')
   if (type !== undefined && type !== '' && type !== 'service') throw badRequest(`invalid 'type' value "${type}"`)
   if (num_uses < 0) throw badRequest('number of uses cannot be negative')
   if (entity_alias) throw badRequest("'entity_alias' is only allowed in combination with token role")
 }
 
-function checkPrivileges({ id, no_parent, period }: Asked): void {
+function checkPrivileges({ id, no_parent, period }: TokenRequest): void {
   const what = id
     ? 'specify token id'
     : no_parent
@@ -92,21 +92,20 @@ function checkPrivileges({ id, no_parent, period }: Asked): void {
   if (what !== undefined) throw badRequest(`root or sudo privileges required to ${what}`)
 }
 
-/** Sorted and without repetition; `root` stands alone; none asked for means the parent's. */
-function grantedPolicies(asked: Asked, parent: TokenRow, privileged: boolean): string[] {
-  const named = (asked.policies ?? []).filter((name) => name.trim() !== '').map(policyName)
+/** Sorted and without repetition; `root` stands alone; none request for means the parent's. */
+function grantedPolicies(request: TokenRequest, parent: TokenRow, privileged: boolean): string[] {
+  const named = (request.policies ?? []).filter((name) => name.trim() !== '').map(policyName)
   const wanted = named.length > 0 ? named : parent.policies
   if (!privileged && !wanted.every((name) => parent.policies.includes(name)))
     throw badRequest('child policies must be subset of parent')
   if (wanted.includes('root')) return ['root']
-  // Asked for by name or inherited, "default" goes where no_default_policy is given.
-  if (asked.no_default_policy) return [...new Set(wanted)].filter((name) => name !== 'default').sort()
+  // TokenRequest for by name or inherited, "default" goes where no_default_policy is given.
+  if (request.no_default_policy) return [...new Set(wanted)].filter((name) => name !== 'default').sort()
   const addDefault = named.length > 0 && (privileged || parent.policies.includes('default'))
   return [...new Set([...wanted, ...(addDefault ? ['default'] : [])])].sort()
 }
 
 function displayName(given: string): string {
-  if (given.length > MAX_NAME_LENGTH)
-    throw badRequest(`display_name may not be longer than ${MAX_NAME_LENGTH} characters`)
+  if (given.length > maxNameLength) throw badRequest(`display_name may not be longer than ${maxNameLength} characters`)
   return `token-${given}`.replaceAll(/[^a-zA-Z0-9-]/g, '-').replace(/-$/, '')
 }

@@ -2,16 +2,16 @@ import { Type } from 'typebox'
 import { ApiError, badRequest } from '../../errors.ts'
 import { integer, text } from '../../field.ts'
 import type { Call, Data } from '../../route.ts'
-import { SignedIn } from '../caller.ts'
+import { TokenCaller } from '../caller.ts'
 import { type AuthContext, endpoint, required } from './context.ts'
-import { described } from './shown.ts'
+import { describeToken } from './describe.ts'
 
 const nothing = Type.Object({})
 const oneToken = Type.Object({ token: text({ about: 'The token; absent means the caller.' }) })
 
 function self(call: Call<AuthContext>): Data {
-  const caller = SignedIn.of(call.caller)
-  return described(caller.row, SignedIn.credentialOf(caller), call.context.clock.wall())
+  const caller = TokenCaller.of(call.caller)
+  return describeToken(caller.row, TokenCaller.credentialOf(caller), call.context.clock.wall())
 }
 
 const lookupSelf = endpoint({
@@ -34,10 +34,10 @@ const lookup = endpoint({
   async run(call) {
     const { token } = call.body
     // The caller's own may be on its last use, and no longer be found.
-    if (!token || token === SignedIn.credentialOf(SignedIn.of(call.caller))) return self(call)
+    if (!token || token === TokenCaller.credentialOf(TokenCaller.of(call.caller))) return self(call)
     const row = await call.context.tokens.lookup(token)
     if (row === undefined) throw new ApiError(403, 'bad token')
-    return described(row, token, call.context.clock.wall())
+    return describeToken(row, token, call.context.clock.wall())
   },
 })
 
@@ -51,7 +51,7 @@ const lookupAccessor = endpoint({
   async run({ context, body }) {
     const row = await context.tokens.withAccessor(required(body.accessor, 'accessor'))
     if (row === undefined) throw badRequest('invalid accessor', { style: 'list' })
-    return described(row, '', context.clock.wall())
+    return describeToken(row, '', context.clock.wall())
   },
 })
 

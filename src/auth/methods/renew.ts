@@ -2,9 +2,9 @@ import { Type } from 'typebox'
 import { badRequest } from '../../errors.ts'
 import { duration, text } from '../../field.ts'
 import { Answer, type Call } from '../../route.ts'
-import { SignedIn } from '../caller.ts'
+import { TokenCaller } from '../caller.ts'
 import { type AuthContext, endpoint, required } from './context.ts'
-import { authOf } from './shown.ts'
+import { authOf } from './describe.ts'
 
 const increment = duration({ about: 'Life asked for; 0 asks for the one it was made with.' })
 
@@ -29,8 +29,8 @@ export const renewRoutes = [
     body: Type.Object({ increment }),
     danger: 'none',
     run(call) {
-      const caller = SignedIn.of(call.caller)
-      return renew(call, caller.tokenId, SignedIn.credentialOf(caller), call.body.increment)
+      const caller = TokenCaller.of(call.caller)
+      return renew(call, caller.tokenId, TokenCaller.credentialOf(caller), call.body.increment)
     },
   }),
   endpoint({

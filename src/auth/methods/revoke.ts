@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { badRequest } from '../../errors.ts'
 import { text } from '../../field.ts'
 import { Answer } from '../../route.ts'
-import { SignedIn } from '../caller.ts'
+import { TokenCaller } from '../caller.ts'
 import { endpoint, required } from './context.ts'
 
 const oneToken = Type.Object({ token: text({ about: 'The token.' }) })
@@ -16,7 +16,7 @@ export const revokeRoutes = [
     body: Type.Object({}),
     danger: 'none',
     async run(call) {
-      await call.context.tokens.revoke(SignedIn.of(call.caller).tokenId)
+      await call.context.tokens.revoke(TokenCaller.of(call.caller).tokenId)
       return undefined
     },
   }),
@@ -43,7 +43,7 @@ export const revokeRoutes = [
     async run({ context, body }) {
       const row = await context.tokens.lookup(required(body.token, 'token ID'))
       if (row === undefined) throw badRequest('token to revoke not found')
-      await context.tokens.revokeAlone(row.id)
+      await context.tokens.revokeOrphan(row.id)
       return undefined
     },
   }),

@@ -21,7 +21,7 @@ export const authOf = (row: TokenRow, credential: string, now: number): Data => 
  * What a look-up says about a token.
  * @param credential '' where the asker knows only the accessor
  */
-export const described = (row: TokenRow, credential: string, now: number): Data => ({
+export const describeToken = (row: TokenRow, credential: string, now: number): Data => ({
   id: credential,
   accessor: row.accessor,
   policies: row.policies,

@@ -5,11 +5,11 @@ import type { Config } from '../config.ts'
  * Ports for listeners that are configured with port 0, chosen once: replaced workers and reloads are found at the same
  * place, and node:cluster shares one socket among workers only by its number.
  */
-export class Places {
+export class Ports {
   readonly #chosen = new Map<string, string>()
 
   /** The configuration with a number for every port 0. @throws Error when the host is none of this machine's */
-  async fixed(config: Config): Promise<Config> {
+  async assign(config: Config): Promise<Config> {
     const listeners: Config['listeners'][number][] = []
     for (const one of config.listeners) {
       listeners.push(one.address.endsWith(':0') ? { ...one, address: await this.#choose(one.address) } : one)
