@@ -6,7 +6,7 @@ import { tokenMethod } from './auth/methods/token.ts'
 import { Policies } from './auth/policies.ts'
 import { Tokens } from './auth/tokens.ts'
 import type { Config } from './config.ts'
-import { Door, type Interior } from './door.ts'
+import { Core, type UnsealedCore } from './core.ts'
 import type { Engine, Job } from './engine.ts'
 import { createPki } from './engines/pki/index.ts'
 import { createTransit } from './engines/transit/index.ts'
@@ -18,16 +18,15 @@ import { proveListVerb } from './http/listproof.ts'
 import { Runner } from './jobs/runner.ts'
 import { readAnchor } from './keys/cluster/anchor.ts'
 import { claimedUnsealHash, unseals } from './keys/cluster/unsealing.ts'
-import { Custody } from './keys/custody.ts'
+import type { Custody } from './keys/custody.ts'
 import { ManagedAdministration } from './keys/managed/administration.ts'
 import type { Guests } from './keys/managed/guests.ts'
 import { ManagedKeys } from './keys/managed/keys.ts'
 import { Registry } from './keys/managed/registry.ts'
 import { engineRevoker, withLeases } from './leases/engines.ts'
 import { Leases } from './leases/leases.ts'
-import type { Gathered, Snapshot } from './metrics/snapshot.ts'
 import { Metrics } from './metrics.ts'
-import { type Ground, openDatabase, openGuests, openHsm } from './open.ts'
+import { openCustody, openDatabase, openGuests, openHsm } from './open.ts'
 import type { Pipeline } from './request/exchange.ts'
 import { createMounts } from './request/mounts.ts'
 import type { ApiSection } from './request/openapi.ts'
@@ -36,179 +35,128 @@ import { Watch } from './request/watch.ts'
 import type { Database } from './store/database.ts'
 import { nodeMetrics, shareGauges } from './system/gauges.ts'
 import { createSystem } from './system/index.ts'
-import { createSealed } from './system/sealed.ts'
+import { createSealedPipeline } from './system/sealed.ts'
+import type { ProcessContext, Workload, WorkloadOptions } from './workload.ts'
 
-export interface AppOptions extends Ground {
-  readonly sealed: boolean
-  /** Tells the other workers of the node to poll. */
-  nudge(): void
-  /** The process must exit. */
-  onFatal(reason: Error): void
-  /** Names the incarnation under which this process registers with the database. */
-  announce(incarnation: string): void
-  /** Seals or unseals the node; resolves when every worker of it has followed, with the state that then holds. */
-  requestSeal(sealed: boolean): Promise<boolean>
-  /** What all workers of the node have measured. */
-  gather(): Promise<Gathered>
-}
-
-type Options = AppOptions & { readonly metrics: Metrics }
-
-/** One worker's server. */
-export interface App {
-  listen(): Promise<{ addresses: readonly string[] }>
-  /** Another worker wrote: poll now. */
-  nudged(): void
-  /** Stops accepting, finishes requests, disposes everything. */
-  drain(): Promise<void>
-  /** Drops every key and the login of the token, or takes them up again. */
-  seal(sealed: boolean): Promise<void>
-  /** Deletes what ended processes of this node left registered. */
-  ended(incarnations: readonly string[]): Promise<void>
-  /** What this worker has measured. */
-  measured(): Snapshot
-}
+type Options = WorkloadOptions & { readonly metrics: Metrics }
 
 const anchorEverySeconds = 3600
 const proveEverySeconds = 5
 const rollMetricsEverySeconds = 30
 const sealHeadsEverySeconds = 10
-/** Keys that strict mode may keep as token objects, where the token cannot wrap them. */
-export const residentLimit = 500
 
-/**
- * The composition root of a worker: builds everything by hand, in the order in which each part needs the one before. A
- * sealed worker has a door and nothing behind it: no token, no database.
- */
-export async function createApp(given: AppOptions): Promise<App> {
-  const metrics = new Metrics()
-  const options = { ...given, metrics }
-  const { config, clock, log } = options
-  await proveListVerb()
-  const workers = config.workers === 'auto' ? availableParallelism() : config.workers
-  const seal = () => door.ask(() => options.requestSeal(true))
-  const open = (secret?: string) => door.open(() => enter(options, seal, secret))
-  const unseal = async (secret: string) => {
-    await requireUnsealSecret(options, secret)
-    await open(secret)
-    return options.requestSeal(false)
-  }
-  const door = new Door(createSealed({ unseal, workers, clock, log }), clock)
-  if (!options.sealed) await open()
-  let listeners: readonly Listener[] = []
-  return {
-    async listen() {
-      listeners = await openListeners(config, door, log)
-      return { addresses: listeners.map(({ address }) => address) }
-    },
-    nudged: () => door.interior?.nudged(),
-    async drain() {
-      await Promise.all(listeners.map((listener) => listener.close(config.limits.drainSeconds * 1000)))
-      await door[Symbol.asyncDispose]()
-    },
-    seal: (sealed) => (sealed ? door.shut() : open()),
-    async ended(incarnations) {
-      if (door.interior === undefined) throw unavailable('a sealed worker has no database')
-      await door.interior.ended(incarnations)
-    },
-    measured: () => metrics.snapshot(),
-  }
-}
+/** Mounts that always exist. */
+const builtin = [
+  { path: 'sys/', type: 'system', description: 'system endpoints' },
+  { path: 'auth/token/', type: 'token', description: 'token based credentials' },
+]
 
-/**
- * Builds everything that needs keys.
- * @param seal seals the node on behalf of a request
- * @param secret must be the unseal secret, where it is given: only now is the row that says so verified
- */
-async function enter(options: Options, seal: () => Promise<boolean>, secret?: string): Promise<Interior> {
-  const { clock, log, metrics } = options
-  await using ground = new AsyncDisposableStack()
-  await using keys = new AsyncDisposableStack()
-  const database = ground.use(await openDatabase(options, options.nudge))
-  const hsm = keys.use(await openHsm(options, options.onFatal))
-  const custody = keys.use(await openCustody(options, database, hsm))
-  if (secret !== undefined && !unseals(custody.cluster.unsealHash, secret)) throw wrongUnsealSecret()
-  options.announce(database.incarnation)
-  await database.start()
-  await completeSets(database, hsm, custody)
-  const audit = ground.use(new Audit({ database, custody, clock, log, ...options.config.audit }))
-  keys.defer(() => audit.trySealHeads())
-  const runner = keys.use(new Runner({ database, clock, log, metrics }))
-  const guests = keys.use(openGuests(options, hsm, custody, options.onFatal))
-  const pipeline = assemble(options, { database, hsm, custody, guests, audit, runner, seal })
-  for (const job of custody.jobs) runner.schedule(job)
-  runner.scheduleLocal('forget old quantiles', rollMetricsEverySeconds, async () => metrics.roll())
-  runner.scheduleLocal('seal heads of audit chains', sealHeadsEverySeconds, () => audit.sealHeads())
-  runner.scheduleLocal('prove KEKs', proveEverySeconds, () => custody.rotation.prove())
-  // Every node anchors in its own tokens, one of its workers at a time.
-  const anchor = async () => void (await custody.anchor())
-  runner.schedule(
-    { name: `anchor ${hsm.token.serial}`, everySeconds: anchorEverySeconds, run: anchor },
-    { atEnd: true },
-  )
-  const [rest, locked] = [ground.move(), keys.move()]
-  return {
-    pipeline,
-    nudged: () => database.nudged(),
-    ended: (incarnations) => database.forget(incarnations),
-    lock: () => locked.disposeAsync(),
-    async [Symbol.asyncDispose]() {
-      await locked.disposeAsync()
-      await rest.disposeAsync()
-    },
-  }
-}
-
-/** Sets that a cluster of an earlier program does not have. */
+/** Sets of rows that a cluster of an earlier version lacks. */
 const initialSets = new Map([
   [deviceSet, createInitialDevices],
   [settingsSet, createInitialSettings],
 ])
 
 /**
- * A cluster from before there were audit devices, or settings of transit mounts, gets their set, which the token then
- * remembers at once. Where it is remembered already it is never made anew: who removed it would have ended the audit.
+ * The composition root of a worker: builds everything by hand, in the order of dependency. A sealed worker has only the
+ * sealed pipeline: no token, no database.
  */
-async function completeSets(database: Database, hsm: Hsm, custody: Custody): Promise<void> {
+export async function createApp(processOptions: WorkloadOptions): Promise<Workload> {
+  const metrics = new Metrics()
+  const options = { ...processOptions, metrics }
+  const { config, clock, log } = options
+  await proveListVerb()
+  const workers = config.workers === 'auto' ? availableParallelism() : config.workers
+  const sealNode = () => core.whileSealing(() => options.requestSeal(true))
+  const unsealWorker = (secret?: string) => core.unseal(() => openCore(options, sealNode, secret))
+  const unseal = async (secret: string) => {
+    await requireUnsealSecret(options, secret)
+    await unsealWorker(secret)
+    return options.requestSeal(false)
+  }
+  const core = new Core(createSealedPipeline({ unseal, workers, clock, log }), clock)
+  if (!options.sealed) await unsealWorker()
+  let listeners: readonly Listener[] = []
+  return {
+    async listen() {
+      listeners = await openListeners(config, core, log)
+      return { addresses: listeners.map(({ address }) => address) }
+    },
+    poll: () => core.unsealed?.poll(),
+    async drain() {
+      await Promise.all(listeners.map((listener) => listener.close(config.limits.drainSeconds * 1000)))
+      await core[Symbol.asyncDispose]()
+    },
+    seal: (sealed) => (sealed ? core.seal() : unsealWorker()),
+    async forget(incarnations) {
+      if (core.unsealed === undefined) throw unavailable('a sealed worker has no database')
+      await core.unsealed.forget(incarnations)
+    },
+    snapshot: () => metrics.snapshot(),
+  }
+}
+
+/**
+ * Builds the part of a worker that needs keys.
+ * @param seal seals the node on behalf of a request
+ * @param secret the unseal secret, if given: it is checked again here, against the row as verified by its seal
+ */
+async function openCore(options: Options, seal: () => Promise<boolean>, secret?: string): Promise<UnsealedCore> {
+  const { clock, log, metrics } = options
+  await using stores = new AsyncDisposableStack()
+  await using keys = new AsyncDisposableStack()
+  const database = stores.use(await openDatabase(options, options.nudge))
+  const hsm = keys.use(await openHsm(options, options.onFatal))
+  const custody = keys.use(await openCustody(options, database, hsm))
+  if (secret !== undefined && !unseals(custody.cluster.unsealHash, secret)) throw wrongUnsealSecret()
+  options.announce(database.incarnation)
+  await database.start()
+  await createMissingSets(database, hsm, custody)
+  const audit = stores.use(new Audit({ database, custody, clock, log, ...options.config.audit }))
+  keys.defer(() => audit.trySealHeads())
+  const runner = keys.use(new Runner({ database, clock, log, metrics }))
+  const guests = keys.use(openGuests(options, hsm, custody, options.onFatal))
+  const foundation = { database, hsm, custody, guests, audit, runner, seal }
+  const pipeline = buildPipeline(options, foundation, buildServices(options, foundation))
+  scheduleUpkeep(foundation, metrics)
+  const [openStores, openKeys] = [stores.move(), keys.move()]
+  return {
+    pipeline,
+    poll: () => database.nudged(),
+    forget: (incarnations) => database.forget(incarnations),
+    dropKeys: () => openKeys.disposeAsync(),
+    async [Symbol.asyncDispose]() {
+      await openKeys.disposeAsync()
+      await openStores.disposeAsync()
+    },
+  }
+}
+
+/**
+ * A cluster created before there were audit devices, or settings of transit mounts, gets their set, which the token then
+ * records at once. A recorded set is never created again: whoever removed it would have ended the audit.
+ */
+async function createMissingSets(database: Database, hsm: Hsm, custody: Custody): Promise<void> {
   const anchor = await readAnchor(hsm, custody.cluster.id)
   if (anchor === undefined) return
   const missing = [...initialSets].filter(([set]) => !(set in anchor.heads))
   if (missing.length === 0) return
   await database.transaction(async (tx) => {
-    for (const [, found] of missing) await found(database, tx)
+    for (const [, create] of missing) await create(database, tx)
   })
   await custody.anchor()
 }
 
-/** Before anybody logs in to the token. */
-async function requireUnsealSecret(ground: Ground, secret: string): Promise<void> {
-  await using database = await openDatabase(ground)
+/** Checks the secret before the first login to the token. */
+async function requireUnsealSecret(context: ProcessContext, secret: string): Promise<void> {
+  await using database = await openDatabase(context)
   if (!unseals(await claimedUnsealHash(database), secret)) throw wrongUnsealSecret()
 }
 
 const wrongUnsealSecret = () => badRequest('Unseal failed, invalid key')
 
-/**
- * The cluster's keys, from a database whose schema this program can read.
- * @param acceptRestore the operator vouches for a database that is behind what the token remembers
- */
-export function openCustody(
-  { config, log, clock, metrics }: Ground,
-  database: Database,
-  hsm: Hsm,
-  acceptRestore = false,
-): Promise<Custody> {
-  return Custody.open({
-    acceptRestore,
-    ...{ hsm, database, clock, log, residentLimit },
-    ...(metrics ? { metrics } : {}),
-    strict: config.strict,
-    fips: config.fips,
-    handleLimit: config.caches.handles,
-  })
-}
-
-interface Parts {
+/** The open stores and keys of an unsealed worker. */
+interface Foundation {
   readonly database: Database
   readonly hsm: Hsm
   readonly custody: Custody
@@ -218,10 +166,10 @@ interface Parts {
   seal(): Promise<boolean>
 }
 
-function assemble(
-  { config, clock, log, metrics, gather }: Options,
-  { database, hsm, custody, guests, audit, runner, seal }: Parts,
-): Pipeline {
+type Services = ReturnType<typeof buildServices>
+
+/** Tokens, policies, leases, engines and mounts, with their jobs. */
+function buildServices({ config, clock, log }: Options, { database, custody, guests, runner }: Foundation) {
   const policies = new Policies({ database, clock })
   const onRevoke = (ids: readonly string[]) => leases.revokeByToken(ids)
   const tokens = new Tokens({ database, clock, keys: custody, epoch: custody.epoch, onRevoke })
@@ -235,19 +183,23 @@ function assemble(
     mount: (uuid) => mounts.get(uuid),
   })
   const transit = createTransit({ database, custody, managed, clock, ringLimit: config.caches.rings })
-  for (const engine of [transit, createPki()]) {
-    engines.set(engine.type, withLeases(engine, leases))
-  }
-  for (const job of [tokens.expiry, leases.expiry]) runner.schedule(job)
-  const start = (job: Job) => runner.start(job)
-  const builtin = [
-    { path: 'sys/', type: 'system', description: 'system endpoints' },
-    { path: 'auth/token/', type: 'token', description: 'token based credentials' },
-  ]
+  for (const engine of [transit, createPki()]) engines.set(engine.type, withLeases(engine, leases))
   const mounts = createMounts({ database, engines, builtin, clock })
-  const jobs = [...engines.values()].flatMap((engine) => engine.jobs ?? [])
-  for (const job of [mounts.sweep, ...jobs]) runner.schedule(job)
+  const engineJobs = [...engines.values()].flatMap((engine) => engine.jobs ?? [])
+  for (const job of [tokens.expiry, leases.expiry, mounts.sweep, ...engineJobs]) runner.schedule(job)
+  const managedKeys = new ManagedAdministration({ registry, guests, pins, keys: managed })
+  return { policies, tokens, leases, engines, mounts, managedKeys }
+}
+
+/** The routes of sys/, auth/token/ and every engine, behind sign-in, policies and audit. */
+function buildPipeline(
+  { clock, log, metrics, gather }: Options,
+  { hsm, custody, audit, runner, seal }: Foundation,
+  services: Services,
+): Pipeline {
+  const { policies, tokens, leases, engines, mounts } = services
   shareGauges({ metrics, mounts, leases, clock })
+  const start = (job: Job) => runner.start(job)
   const status = {
     clusterName: custody.cluster.name,
     clusterId: custody.cluster.id,
@@ -263,20 +215,30 @@ function assemble(
     ...[...engines.values()].map(sectionOf),
   ]
   const system = createSystem({
-    ...{ status, seal, unseal: async () => false, sections },
-    ...{ mounts, policies, tokens, audit, engines, leases, start },
-    managedKeys: new ManagedAdministration({ registry, guests, pins, keys: managed }),
+    ...{ ...services, status, audit, start, sections, seal },
+    unseal: async () => false,
     metrics: () => nodeMetrics(metrics, gather),
   })
-  const authenticator = createAuthenticator({ tokens, policies })
   return createPipeline({
-    mounts,
-    authenticator,
-    audit,
+    ...{ mounts, audit, log },
+    authenticator: createAuthenticator({ tokens, policies }),
     watch: new Watch({ metrics, clock, log }),
     engines: new Map([...engines, ['system', system], ['token', token]]),
-    log,
   })
+}
+
+/** The worker's own jobs, and those of its keys. */
+function scheduleUpkeep({ custody, hsm, audit, runner }: Foundation, metrics: Metrics): void {
+  for (const job of custody.jobs) runner.schedule(job)
+  runner.scheduleLocal('forget old quantiles', rollMetricsEverySeconds, async () => metrics.roll())
+  runner.scheduleLocal('seal heads of audit chains', sealHeadsEverySeconds, () => audit.sealHeads())
+  runner.scheduleLocal('prove KEKs', proveEverySeconds, () => custody.rotation.prove())
+  // Every node anchors in its own tokens, one of its workers at a time.
+  const anchor = async () => void (await custody.anchor())
+  runner.schedule(
+    { name: `anchor ${hsm.token.serial}`, everySeconds: anchorEverySeconds, run: anchor },
+    { atEnd: true },
+  )
 }
 
 /** An engine can be mounted anywhere, so its section has a parameter for that. */
@@ -287,7 +249,7 @@ const sectionOf = ({ type, routes }: Engine): ApiSection => ({
   routes,
 })
 
-function openListeners(config: Config, pipeline: Pipeline, log: Ground['log']): Promise<Listener[]> {
+function openListeners(config: Config, pipeline: Pipeline, log: ProcessContext['log']): Promise<Listener[]> {
   return Promise.all(
     config.listeners.map((listener) => {
       const { tls, ...rest } = listener

@@ -1,37 +1,37 @@
-import { residentLimit } from './app.ts'
 import { createInitialDevices } from './audit/bootstrap.ts'
 import { prepareAccess } from './auth/initialise.ts'
 import { createInitialSettings } from './engines/transit/ring/bootstrap.ts'
 import { makeUnsealSecret } from './keys/cluster/unsealing.ts'
 import { type Ceremony, clusterState, initialise as initialiseKeys } from './keys/initialise.ts'
-import { type Ground, openDatabase, openHsm } from './open.ts'
+import { openDatabase, openHsm, residentLimit } from './open.ts'
 import { createInitialMounts } from './request/bootstrap.ts'
+import type { ProcessContext } from './workload.ts'
 
-export interface InitialiseOptions extends Ground {
+export interface InitialiseOptions extends ProcessContext {
   readonly kek: Ceremony
   /** Text of the root token; random when absent. */
   readonly rootToken?: string
 }
 
-/** Shown once: nobody can read them again. */
+/** Shown once: they cannot be read again. */
 export interface Initialised {
   readonly rootToken: string
-  /** What `sys/unseal` will ask for after this node was sealed. */
+  /** `sys/unseal` asks for it after a node was sealed. */
   readonly unsealSecret: string
   readonly clusterId: string
 }
 
-/** Whether there is anything left for `initialise` to do. */
-export async function isInitialised(ground: Ground): Promise<boolean> {
-  await using database = await openDatabase(ground)
+/** Whether `initialise` has been completed. */
+export async function isInitialised(context: ProcessContext): Promise<boolean> {
+  await using database = await openDatabase(context)
   const { state } = await database.schemaStatus()
   return state !== 'empty' && (await clusterState(database)) === 'ready'
 }
 
 /**
- * Makes a cluster, once: schema, keys in the token, default policy, root token, mounts. After a crash anywhere a second run
- * finishes it.
- * @throws Error in words when it is initialised already, or token or database are not up to it
+ * Creates a cluster, once: schema, keys in the token, default policy, root token, mounts. After a crash a second run
+ * completes it.
+ * @throws Error with an explanation when it is initialised already, or token or database cannot hold it
  */
 export async function initialise(options: InitialiseOptions): Promise<Initialised> {
   const { config, clock, log, rootToken: custom } = options

@@ -1,26 +1,20 @@
 import { readFile } from 'node:fs/promises'
-import type { Clock } from './clock.ts'
-import { type Config, databaseUrl, type Secrets } from './config.ts'
+import { type Config, databaseUrl } from './config.ts'
 import { Hsm } from './hsm/hsm.ts'
-import type { Custody } from './keys/custody.ts'
+import { Custody } from './keys/custody.ts'
 import { Guests } from './keys/managed/guests.ts'
-import type { Logger } from './log.ts'
-import type { Metrics } from './metrics.ts'
 import { Database } from './store/database.ts'
+import type { ProcessContext } from './workload.ts'
 
-/** What a process that touches token and database is given. */
-export interface Ground {
-  readonly config: Config
-  readonly secrets: Secrets
-  readonly log: Logger
-  readonly clock: Clock
-  /** Absent in commands, whom nobody asks. */
-  readonly metrics?: Metrics
-}
+/** Keys that strict mode may keep as token objects, where the token cannot wrap them. */
+export const residentLimit = 500
 
-/** @throws Error when the database cannot be reached or refuses */
-export async function openDatabase(ground: Ground, nudge?: () => void): Promise<Database> {
-  const { config, secrets, log, clock, metrics } = ground
+/**
+ * Opens the database.
+ * @throws Error when it cannot be reached or refuses
+ */
+export async function openDatabase(context: ProcessContext, nudge?: () => void): Promise<Database> {
+  const { config, secrets, log, clock, metrics } = context
   return Database.open({
     url: databaseUrl(config, secrets),
     poolSize: config.database.poolSize,
@@ -46,9 +40,12 @@ async function tlsOf({ database }: Config) {
   }
 }
 
-/** Loads the module and logs in. @throws Error in words when token, PIN or module are not as configured */
-export function openHsm(ground: Ground, onFatal: (reason: Error) => void): Promise<Hsm> {
-  const { config, secrets, log, clock, metrics } = ground
+/**
+ * Loads the module and logs in.
+ * @throws Error with an explanation when token, PIN or module are not as configured
+ */
+export function openHsm(context: ProcessContext, onFatal: (reason: Error) => void): Promise<Hsm> {
+  const { config, secrets, log, clock, metrics } = context
   const { library, libraryParameters, token, executor, threads, callDeadlineSeconds } = config.pkcs11
   return Hsm.open({
     library,
@@ -66,9 +63,34 @@ export function openHsm(ground: Ground, onFatal: (reason: Error) => void): Promi
   })
 }
 
-/** The tokens of managed keys; none of them is opened before it is needed. */
-export function openGuests(ground: Ground, own: Hsm, custody: Custody, onFatal: (reason: Error) => void): Guests {
-  const { config, log, clock } = ground
+/**
+ * The cluster's keys, from a database whose schema this program can read.
+ * @param acceptRestore the operator vouches for a database that is behind the token's record of it
+ */
+export function openCustody(
+  { config, log, clock, metrics }: ProcessContext,
+  database: Database,
+  hsm: Hsm,
+  acceptRestore = false,
+): Promise<Custody> {
+  return Custody.open({
+    acceptRestore,
+    ...{ hsm, database, clock, log, residentLimit },
+    ...(metrics ? { metrics } : {}),
+    strict: config.strict,
+    fips: config.fips,
+    handleLimit: config.caches.handles,
+  })
+}
+
+/** The tokens of managed keys; each is opened on first use. */
+export function openGuests(
+  context: ProcessContext,
+  own: Hsm,
+  custody: Custody,
+  onFatal: (reason: Error) => void,
+): Guests {
+  const { config, log, clock } = context
   const libraries = config.pkcs11Libraries.map(({ name, callDeadlineSeconds, ...library }) => ({
     ...library,
     name: name.toLowerCase(),

@@ -1,6 +1,6 @@
 import { openListener } from './http/listeners.ts'
 import type { Pipeline, RawReply } from './request/exchange.ts'
-import { work } from './supervisor/work.ts'
+import { runWorker } from './supervisor/runworker.ts'
 
 const reply: RawReply = {
   status: 503,
@@ -11,7 +11,7 @@ const pipeline: Pipeline = { handle: () => reply }
 const closeMilliseconds = 1000
 
 /** The entry of the stand-in: it answers 503 to everything, on the same listeners, while no worker is healthy. */
-work(async ({ config, log }) => {
+runWorker(async ({ config, log }) => {
   const open = () =>
     Promise.all(config.listeners.map((listener) => openListener(listener, { pipeline, log, limits: config.limits })))
   let listeners: Awaited<ReturnType<typeof open>> = []
@@ -23,9 +23,9 @@ work(async ({ config, log }) => {
     async drain() {
       await Promise.all(listeners.map((listener) => listener.close(closeMilliseconds)))
     },
-    nudged() {},
+    poll() {},
     seal() {},
-    ended() {},
-    measured: () => [],
+    forget() {},
+    snapshot: () => [],
   }
 })

@@ -1,5 +1,5 @@
 import { createApp } from './app.ts'
-import { work } from './supervisor/work.ts'
+import { runWorker } from './supervisor/runworker.ts'
 
 /** The entry of a worker process. */
-work(createApp)
+runWorker(createApp)

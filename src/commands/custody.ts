@@ -3,8 +3,8 @@ import type { Database } from '../store/database.ts'
 import { openSettings } from './settings.ts'
 
 /**
- * Opens the cluster's keys for one verb and closes everything behind it.
- * @throws Error in words when token, PIN or database are not as configured
+ * Opens the cluster's keys for one command and closes everything after it.
+ * @throws Error with an explanation when token, PIN or database are not as configured
  */
 export async function withCustody(
   options: { readonly config?: string; readonly force?: boolean; readonly acceptRestore?: boolean },
@@ -12,7 +12,7 @@ export async function withCustody(
 ): Promise<void> {
   const settings = await openSettings(options)
   // Imported here, so that the supervisor, which shares the entry, loads none of it.
-  const [{ openCustody }, { openDatabase, openHsm }] = await Promise.all([import('../app.ts'), import('../open.ts')])
+  const { openCustody, openDatabase, openHsm } = await import('../open.ts')
   await using database = await openDatabase(settings)
   await using hsm = await openHsm(settings, (reason) => {
     throw reason

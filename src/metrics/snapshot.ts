@@ -13,7 +13,7 @@ export type Series = { readonly name: string; readonly help: string; readonly la
 export type Snapshot = readonly Series[]
 
 /** Everything that the workers of a node have measured, and how many were asked. */
-export interface Gathered {
+export interface WorkerSnapshots {
   readonly snapshots: readonly Snapshot[]
   /** Workers that did not answer in time: their numbers are missing. */
   readonly missing: number

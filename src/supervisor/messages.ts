@@ -1,6 +1,6 @@
 import type { SecretValues } from '../config/secrets.ts'
 import type { Config } from '../config.ts'
-import type { Gathered, Snapshot } from '../metrics/snapshot.ts'
+import type { Snapshot, WorkerSnapshots } from '../metrics/snapshot.ts'
 
 /** What the supervisor tells a worker over IPC. */
 export type ToWorker =
@@ -14,7 +14,7 @@ export type ToWorker =
   /** Tell what you have measured. */
   | { readonly type: 'measure'; readonly sequence: number }
   /** What all workers of the node have measured, for the one that asked. */
-  | { readonly type: 'gathered'; readonly gathered: Gathered }
+  | { readonly type: 'gathered'; readonly gathered: WorkerSnapshots }
   /** Incarnations of processes that have ended: their coherence registrations may be deleted. */
   | { readonly type: 'ended'; readonly ids: readonly string[] }
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Leases } from '../leases/leases.ts'
-import { type Gathered, merge, type Snapshot } from '../metrics/snapshot.ts'
+import { merge, type Snapshot, type WorkerSnapshots } from '../metrics/snapshot.ts'
 import type { Metrics } from '../metrics.ts'
 import type { Mounts } from '../request/mounts.ts'
 
@@ -38,7 +38,7 @@ export function shareGauges({ metrics, mounts, leases, clock }: Parts): void {
 }
 
 /** The node's metrics as the worker that was asked answers for all. */
-export async function nodeMetrics(metrics: Metrics, gather: () => Promise<Gathered>): Promise<Snapshot> {
+export async function nodeMetrics(metrics: Metrics, gather: () => Promise<WorkerSnapshots>): Promise<Snapshot> {
   const { snapshots, missing } = await gather()
   const silent = {
     name: 'strongroom.workers.silent',

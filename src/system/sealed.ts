@@ -31,7 +31,7 @@ const sealed = errorReply(new ApiError(503, 'Vault is sealed'))
 const nobody = () => undefined
 
 /** What a sealed worker answers: its state, and `Vault is sealed` to everything else. It has no keys and knows nobody. */
-export function createSealed(options: SealedOptions): Pipeline {
+export function createSealedPipeline(options: SealedOptions): Pipeline {
   const { clock, log } = options
   const status = { clusterName: '', clusterId: '', clock, createdAt: 0, sealed: () => true, hsmHealthy: () => true }
   const context: StatusContext = { status, unseal: limited(options) }

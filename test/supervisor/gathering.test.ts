@@ -1,12 +1,12 @@
 import { expect, test, vi } from 'vitest'
-import type { Gathered, Snapshot } from '../../src/metrics/snapshot.ts'
+import type { Snapshot, WorkerSnapshots } from '../../src/metrics/snapshot.ts'
 import { merge } from '../../src/metrics/snapshot.ts'
 import { Gathering } from '../../src/supervisor/gathering.ts'
 import type { ToWorker } from '../../src/supervisor/messages.ts'
 
 /** A worker that only notes what it is told. */
 function party() {
-  const answers: Gathered[] = []
+  const answers: WorkerSnapshots[] = []
   let sequence = 0
   return {
     answers,
@@ -25,7 +25,7 @@ const served = (value: number): Snapshot => [
   { name: 'served', help: 'Requests.', labels: {}, kind: 'counter', value },
   { name: 'now', help: 'Requests.', labels: {}, kind: 'gauge', value: 1 },
 ]
-const total = (name: string, gathered: Gathered | undefined) => {
+const total = (name: string, gathered: WorkerSnapshots | undefined) => {
   const series = merge(gathered?.snapshots ?? []).find((one) => one.name === name)
   return series?.kind === 'timing' ? undefined : series?.value
 }

@@ -6,14 +6,27 @@ import type { Import } from './imports.ts'
  */
 const levels: readonly { readonly units: readonly string[]; readonly mixed?: boolean }[] = [
   { units: ['main', 'commands', 'supervisor', 'unavailable', 'worker'], mixed: true },
-  { units: ['app', 'door', 'initialise', 'open'], mixed: true },
+  { units: ['app', 'core', 'initialise', 'open'], mixed: true },
   { units: ['http', 'system', 'engines'] },
   { units: ['request', 'leases', 'audit', 'jobs', 'quota', 'wrapping'] },
   { units: ['auth'] },
   { units: ['keys', 'x509'] },
   { units: ['hsm', 'store'] },
   {
-    units: ['crypto', 'errors', 'route', 'engine', 'log', 'field', 'clock', 'config', 'metrics', 'after', 'duration'],
+    units: [
+      'crypto',
+      'errors',
+      'route',
+      'engine',
+      'log',
+      'field',
+      'clock',
+      'config',
+      'metrics',
+      'after',
+      'duration',
+      'workload',
+    ],
     mixed: true,
   },
 ]

@@ -1,45 +1,12 @@
 import cluster from 'node:cluster'
-import { type Clock, systemClock } from '../clock.ts'
+import { systemClock } from '../clock.ts'
 import { freeze } from '../config/freeze.ts'
 import { Secrets } from '../config/secrets.ts'
-import type { Config } from '../config.ts'
 import { createLog, type Logger } from '../log.ts'
-import type { Gathered, Snapshot } from '../metrics/snapshot.ts'
-import type { MaybePromise } from '../route.ts'
+import type { WorkerSnapshots } from '../metrics/snapshot.ts'
+import type { Workload, WorkloadOptions } from '../workload.ts'
 import { failureKind } from './failure.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
-
-/** What a worker process runs: the server itself, or the stand-in. */
-export interface Workload {
-  listen(): Promise<{ addresses: readonly string[] }>
-  nudged(): void
-  /** Stops accepting, finishes requests, disposes everything. */
-  drain(): Promise<void>
-  /** Drops every key and the login of the token, or takes them up again. */
-  seal(sealed: boolean): MaybePromise<void>
-  /** Deletes the coherence registrations of these ended incarnations. */
-  ended(ids: readonly string[]): MaybePromise<void>
-  /** What this process has measured. */
-  measured(): Snapshot
-}
-
-export interface WorkloadOptions {
-  readonly config: Config
-  readonly secrets: Secrets
-  readonly log: Logger
-  readonly clock: Clock
-  /** Whether the node was sealed when this process started: then the module is not initialised. */
-  readonly sealed: boolean
-  /** Tells the other workers of the node to poll. */
-  nudge(): void
-  onFatal(reason: Error): void
-  /** Names an incarnation under which this process registered, so that it can be deleted after the process's end. */
-  announce(incarnation: string): void
-  /** Seals or unseals the node; resolves when every worker of it has followed, with the state that then holds. */
-  requestSeal(sealed: boolean): Promise<boolean>
-  /** What all workers of the node have measured. */
-  gather(): Promise<Gathered>
-}
 
 const beatMilliseconds = 1000
 const farewellMilliseconds = 1000
@@ -48,7 +15,7 @@ const farewellMilliseconds = 1000
  * Makes this process a worker: it obeys the supervisor's messages, beats from the event loop that serves, and ends with
  * the IPC channel (a supervisor that was killed leaves nobody behind).
  */
-export function work(create: (options: WorkloadOptions) => Promise<Workload>): void {
+export function runWorker(create: (options: WorkloadOptions) => Promise<Workload>): void {
   const worker = new WorkerProcess(create)
   process.on('message', (message: ToWorker) => worker.receive(message))
   process.on('disconnect', () => process.exit(worker.drained ? 0 : 1))
@@ -80,14 +47,14 @@ class WorkerProcess {
   /** Those that wait until the whole node has followed their seal or unseal. */
   #requesters: ((sealed: boolean) => void)[] = []
   /** One question to the node at a time; who asks meanwhile shares the answer. */
-  #gathering: PromiseWithResolvers<Gathered> | undefined
+  #gathering: PromiseWithResolvers<WorkerSnapshots> | undefined
 
   constructor(create: (options: WorkloadOptions) => Promise<Workload>) {
     this.#create = create
   }
 
   receive(message: ToWorker): void {
-    if (message.type === 'nudge') this.#workload?.nudged()
+    if (message.type === 'nudge') this.#workload?.poll()
     else if (message.type === 'measure') this.#measure(message.sequence)
     else if (message.type === 'gathered') this.#gathered(message.gathered)
     else if (message.type === 'drain') this.#drain().catch((error) => this.fail(error))
@@ -143,27 +110,27 @@ class WorkerProcess {
     tell({ type: 'ready', addresses })
   }
 
-  #gather(): Promise<Gathered> {
+  #gather(): Promise<WorkerSnapshots> {
     if (this.#gathering === undefined) {
-      this.#gathering = Promise.withResolvers<Gathered>()
+      this.#gathering = Promise.withResolvers<WorkerSnapshots>()
       tell({ type: 'gather' })
     }
     return this.#gathering.promise
   }
 
-  #gathered(gathered: Gathered): void {
+  #gathered(gathered: WorkerSnapshots): void {
     this.#gathering?.resolve(gathered)
     this.#gathering = undefined
   }
 
   #measure(sequence: number): void {
-    tell({ type: 'measured', sequence, snapshot: this.#workload?.measured() ?? [] })
+    tell({ type: 'measured', sequence, snapshot: this.#workload?.snapshot() ?? [] })
   }
 
   /** Only tidies up: while the database is away the supervisor keeps the ids and says them again. */
   async #forget(ids: readonly string[]): Promise<void> {
     try {
-      await this.#workload?.ended(ids)
+      await this.#workload?.forget(ids)
       tell({ type: 'forgotten', ids })
     } catch (error) {
       this.#log.warn({ err: error }, 'registrations of ended processes remain')

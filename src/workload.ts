@@ -1,0 +1,48 @@
+import type { Clock } from './clock.ts'
+import type { Secrets } from './config/secrets.ts'
+import type { Config } from './config.ts'
+import type { Logger } from './log.ts'
+import type { Snapshot, WorkerSnapshots } from './metrics/snapshot.ts'
+import type { Metrics } from './metrics.ts'
+import type { MaybePromise } from './route.ts'
+
+/** The needs of any process that opens token or database. */
+export interface ProcessContext {
+  readonly config: Config
+  readonly secrets: Secrets
+  readonly log: Logger
+  readonly clock: Clock
+  /** Absent in commands, which nobody scrapes. */
+  readonly metrics?: Metrics
+}
+
+/** The needs of a worker process; the functions are messages to the supervisor. */
+export interface WorkloadOptions extends ProcessContext {
+  /** Whether the node was sealed when this process started: then the module is not initialised. */
+  readonly sealed: boolean
+  /** Tells the other workers of the node to poll. */
+  nudge(): void
+  /** The process must exit. */
+  onFatal(reason: Error): void
+  /** Names an incarnation under which this process registers for coherence, so that it can be deleted after the process. */
+  announce(incarnation: string): void
+  /** Seals or unseals the node; resolves with the resulting state once every worker has followed. */
+  requestSeal(sealed: boolean): Promise<boolean>
+  /** Fetches the metrics of all workers of the node. */
+  gather(): Promise<WorkerSnapshots>
+}
+
+/** The server that a worker process runs: the worker itself, or the stand-in. */
+export interface Workload {
+  listen(): Promise<{ addresses: readonly string[] }>
+  /** Another worker wrote: poll now. */
+  poll(): void
+  /** Stops accepting, finishes requests, disposes everything. */
+  drain(): Promise<void>
+  /** Drops every key and the login of the token, or takes them up again. */
+  seal(sealed: boolean): MaybePromise<void>
+  /** Deletes the coherence registrations of processes that have ended. */
+  forget(incarnations: readonly string[]): MaybePromise<void>
+  /** The metrics of this process. */
+  snapshot(): Snapshot
+}
