@@ -83,7 +83,7 @@ export class Writer {
     }
     this.#waiting = []
     const written = this.#append(batch.map(({ record }) => record))
-    if (this.#options.durability === 'write' || written === 0) finish(batch, written)
+    if (this.#options.durability === 'write' || written === 0) this.#finish(batch, written)
     else void this.#sync(batch, written)
   }
 
@@ -105,7 +105,7 @@ export class Writer {
     this.#busy = true
     try {
       await this.#options.file.sync()
-      finish(batch, written)
+      this.#finish(batch, written)
     } catch (error) {
       this.#fail(error)
       // After a failed sync the kernel may drop the dirty pages and report no further error to this descriptor.
@@ -127,13 +127,18 @@ export class Writer {
       const whole = written === bytes.length ? records.length : wholeLines(bytes.subarray(start.length, written))
       const head = heads[whole - 1]
       if (head) this.#chain.commit(head)
-      if (whole === records.length) this.#recover()
-      else this.#fail(new Error('only a part of the lines could be written'))
+      if (whole < records.length) this.#fail(new Error('only a part of the lines could be written'))
       return whole
     } catch (error) {
       this.#fail(error)
       return 0
     }
+  }
+
+  /** A device works again once whole lines are as durable as they must be. */
+  #finish(batch: readonly PendingLine[], written: number): void {
+    if (written === batch.length) this.#recover()
+    finish(batch, written)
   }
 
   /** Logged once, not with every line. */

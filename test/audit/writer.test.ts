@@ -107,6 +107,25 @@ test.each([
   await writer.close()
 })
 
+test('a line whose fdatasync fails is not written, however often it is tried, and lines are again on a disk that syncs', async () => {
+  const path = place()
+  // The kernel takes every byte for the null device, and no sync of it succeeds.
+  symlinkSync('/dev/null', path)
+  const { writer, logged } = writerOn(path, 'fdatasync')
+  for (const text of ['a', 'b']) expect(await writer.write(record(text))).toBe(false)
+  expect(await Promise.all([writer.write(record('c')), writer.write(record('d'))])).toEqual([false, false])
+  expect(writer.fault).toMatchObject({ code: 'EINVAL', syscall: 'fdatasync' })
+  rmSync(path)
+  expect(await writer.write(record('e'))).toBe(true)
+  expect(writer.fault).toBeUndefined()
+  expect(linesOf(readFileSync(path, 'utf8'))).toMatchObject([{ text: 'e', chain: { sequence: 5 } }])
+  expect(logged.map(({ msg }) => msg)).toEqual([
+    'an audit device cannot be written',
+    'an audit device can be written again',
+  ])
+  await writer.close()
+})
+
 test('a disk that fills up within a write: whole lines count, the piece stands alone, the chain goes on', async () => {
   const path = place()
   const { writer } = writerOn(path)
