@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Tokens } from '../../src/auth/tokens.ts'
-import { createWorld, runJob, service, type World } from './world.ts'
+import { createWorld, runJob, service, type World, whileJobWaits } from './world.ts'
 
 /** How tokens leave the table, and how children outlive their parents. */
 
@@ -37,6 +37,19 @@ test('the job removes tokens that have ended with all below them, and no other',
   expect(await works(orphan.credential)).toBe(true)
   expect(await works(renewed.credential)).toBe(true)
   expect(await works(world.rootToken)).toBe(true)
+})
+
+test('a token that is renewed while the job is on its way to it stays', async () => {
+  const [renewed, ended] = [await create(null, { ttlSeconds: 10 }), await create(null, { ttlSeconds: 10 })]
+  world.clock.ahead += 11_000
+  await whileJobWaits(world, world.node.tokens.expiry, async () => {
+    // On a node whose clock is behind it has not ended yet.
+    world.clock.ahead -= 5000
+    await world.nodes[1]?.tokens.renew(renewed.row.id, 600)
+    world.clock.ahead += 5000
+  })
+  expect(await there(ended.row.id)).toBe(0)
+  expect(await works(renewed.credential)).toBe(true)
 })
 
 test('many that end in the same moment go, page by page', async () => {

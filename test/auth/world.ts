@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { createConnection, type RowDataPacket } from 'mysql2/promise'
 import { createAuthenticator } from '../../src/auth/authenticate.ts'
 import { prepareAccess } from '../../src/auth/initialise.ts'
@@ -123,6 +124,26 @@ export async function runJob(database: Database, job: Job): Promise<void> {
   const lease = await database.jobLease(job.name, 60)
   if (lease === undefined) throw new Error(`${job.name} is being done elsewhere`)
   await job.run(new AbortController().signal, lease.fence).finally(() => lease.release())
+}
+
+/** Does a leased job once; `meanwhile` happens when the job has listed what is due and has changed nothing yet. */
+export async function whileJobWaits(
+  { node: { database }, url }: { node: { database: Database }; url: string },
+  job: Job,
+  meanwhile: () => Promise<void>,
+): Promise<void> {
+  const lease = await database.jobLease(job.name, 60)
+  if (lease === undefined) throw new Error(`${job.name} is being done elsewhere`)
+  await using other = await createConnection(url)
+  const count = async (sql: string, values: string[]) => (await other.query<RowDataPacket[]>(sql, values))[0].length
+  await other.query('START TRANSACTION')
+  await other.query('SELECT fence FROM job_leases WHERE name = ? FOR UPDATE', [job.name])
+  const running = job.run(new AbortController().signal, lease.fence)
+  const waiting = `SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND info LIKE ?`
+  while ((await count(waiting, ['UPDATE job_leases SET beats%'])) === 0) await delay(10)
+  await meanwhile()
+  await other.query('COMMIT')
+  await running.finally(() => lease.release())
 }
 
 /** A token to make, of an ordinary kind. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { withLeases } from '../../src/leases/engines.ts'
 import { DamagedRow } from '../../src/store/faults.ts'
-import { runJob } from '../auth/world.ts'
+import { runJob, whileJobWaits } from '../auth/world.ts'
 import { createLeaseWorld, type LeaseWorld } from './world.ts'
 
 let world: LeaseWorld
@@ -11,7 +11,8 @@ beforeAll(async () => {
 afterAll(async () => {
   await world[Symbol.asyncDispose]()
 })
-beforeEach(() => {
+beforeEach(async () => {
+  await world.sql('DELETE FROM leases')
   world.ledger.taken.splice(0)
   world.ledger.broken = undefined
 })
@@ -43,6 +44,21 @@ test('leases end by time, and the job takes back those and no other', async () =
   await world.node.expire()
   expect(world.ledger.taken).toEqual(['short'])
   expect([await there(short.id), await there(long.id)]).toEqual([false, true])
+})
+
+test('a lease that is renewed while the job is on its way to it stays', async () => {
+  const { row } = await world.node.token(null, { ttlSeconds: 100_000 })
+  const renewed = await world.node.issue(row, 'renewed', { ttlSeconds: 10 })
+  await world.node.issue(row, 'ended', { ttlSeconds: 10 })
+  world.clock.ahead += 11_000
+  await whileJobWaits(world, world.node.leases.expiry, async () => {
+    // On a node whose clock is behind it has not ended yet.
+    world.clock.ahead -= 5000
+    await world.nodes[1]?.leases.renew(renewed.leaseId, 600)
+    world.clock.ahead += 5000
+  })
+  expect(world.ledger.taken).toEqual(['ended'])
+  expect(await world.node.leases.find(renewed.leaseId)).toMatchObject({ attempts: 0 })
 })
 
 test('many leases that end together go, page by page', async () => {

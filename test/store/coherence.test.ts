@@ -1,7 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type Clock, systemClock } from '../../src/clock.ts'
 import type { CoherentCache } from '../../src/store/coherence/cache.ts'
-import type { Database } from '../../src/store/database.ts'
+import type { LeaseTimes } from '../../src/store/coherence/coherence.ts'
+import type { Database, DatabaseOptions } from '../../src/store/database.ts'
 import type { Row } from '../../src/store/table.ts'
 import { RemoteWorker } from './fleet.ts'
 import { Line } from './line.ts'
@@ -36,11 +38,28 @@ const cacheOf = (database: Database, options: { gate?: () => Promise<void> } = {
     },
   })
 
-async function worker(url = bench.nodes()): Promise<{ database: Database; cache: CoherentCache<Policy> }> {
-  const database = await bench.another({ url })
+async function worker(
+  url = bench.nodes(),
+  options: Partial<DatabaseOptions> = {},
+): Promise<{ database: Database; cache: CoherentCache<Policy> }> {
+  const database = await bench.another({ url, ...options })
   const cache = cacheOf(database)
   await database.start()
   return { database, cache }
+}
+
+/** A worker whose first fill stops when it has `read`, until it is told to go on. */
+async function pausing(): Promise<{ cache: CoherentCache<Policy>; read: Promise<void>; goOn: () => void }> {
+  const { promise: paused, resolve: goOn } = Promise.withResolvers<void>()
+  const { promise: read, resolve: onRead } = Promise.withResolvers<void>()
+  const gate = (): Promise<void> => {
+    onRead()
+    return paused
+  }
+  const database = await bench.another()
+  const cache = cacheOf(database, { gate })
+  await database.start()
+  return { cache, read, goOn }
 }
 
 const registrations = () => bench.sql('SELECT id, incarnation, condemned FROM registrations')
@@ -85,46 +104,26 @@ describe('a change that was answered', () => {
   }, 120_000)
 
   test('is seen though a fill was paused between its read and its use', async () => {
-    const reader = await bench.another()
-    const paused = Promise.withResolvers<void>()
-    const read = Promise.withResolvers<void>()
-    let pauses = 1
-    const gate = async (): Promise<void> => {
-      if (pauses-- <= 0) return
-      read.resolve()
-      await paused.promise
-    }
-    const cache = cacheOf(reader, { gate })
-    await reader.start()
+    const { cache, read, goOn } = await pausing()
     const id = await insert('old')
     const getting = cache.get(id)
-    await read.promise
+    await read
     await write(bench.database, id, 'new')
     const joining = cache.get(id)
-    paused.resolve()
+    goOn()
     expect((await getting)?.text).toBe('new')
     expect((await joining)?.text).toBe('new')
     expect(cache.peek(id)?.text).toBe('new')
   })
 
   test('is seen when it made what an unfinished fill did not find', async () => {
-    const reader = await bench.another()
-    const paused = Promise.withResolvers<void>()
-    const read = Promise.withResolvers<void>()
-    let pauses = 1
-    const gate = async (): Promise<void> => {
-      if (pauses-- <= 0) return
-      read.resolve()
-      await paused.promise
-    }
-    const cache = cacheOf(reader, { gate })
-    await reader.start()
+    const { cache, read, goOn } = await pausing()
     const id = crypto.randomUUID()
     const before = cache.get(id)
-    await read.promise
+    await read
     await bench.database.transaction((tx) => bench.database.table(policies).insert(tx, { ...policy(randomName()), id }))
     const after = cache.get(id)
-    paused.resolve()
+    goOn()
     expect(await before).toBeUndefined()
     expect((await after)?.id).toBe(id)
   })
@@ -192,7 +191,34 @@ describe('a change that was answered', () => {
   })
 })
 
+/** A clock that the test alone moves, beside a loop that polls when it is asked to and at no other time. */
+function still(): { clock: Clock & { now: number }; lease: LeaseTimes } {
+  const { sleep } = systemClock
+  const clock = { now: 1_000_000, wall: () => clock.now, monotonic: () => clock.now, sleep }
+  return { clock, lease: { leaseMilliseconds: 1000, marginMilliseconds: 250, pollMilliseconds: 600_000 } }
+}
+
 describe('a worker', () => {
+  test('may serve from its cache for one lease from the beginning of a poll, however late its answer came', async () => {
+    const { clock, lease } = still()
+    await using line = await Line.open(bench.url)
+    const { cache } = await worker(line.url, { clock, lease })
+    const id = await insert('0')
+    await cache.get(id)
+    clock.now += 1000
+    expect(cache.peek(id)).toBeUndefined()
+    const poll = line.hold()
+    const getting = cache.get(id)
+    await poll.arrived
+    clock.now += 600
+    poll.release()
+    expect((await getting)?.text).toBe('0')
+    clock.now += 399
+    expect(cache.peek(id)?.text).toBe('0')
+    clock.now += 1
+    expect(cache.peek(id)).toBeUndefined()
+  })
+
   test('that was condemned drops its cache and registers anew', async () => {
     const { database, cache } = await worker()
     const id = await insert('0')
@@ -225,6 +251,23 @@ describe('a worker', () => {
     await bench.sql('UPDATE versions SET v = 0')
     await until(async () => (await registrations()).some((one) => one.id !== before?.id))
     expect(cache.peek(id)).toBeUndefined()
+  })
+
+  test('that starts over takes nothing from a fill that read a database which was restored since', async () => {
+    const { cache, read, goOn } = await pausing()
+    const id = await insert('kept')
+    const [kept] = await bench.sql('SELECT * FROM policies WHERE id = ?', [id])
+    await write(bench.database, id, 'lost')
+    const getting = cache.get(id)
+    await read
+    const [before] = await registrations()
+    await bench.sql('UPDATE policies SET ? WHERE id = ?', [kept, id])
+    await bench.sql('UPDATE versions SET v = 0')
+    await until(async () => (await registrations()).some((one) => one.id !== before?.id && one.condemned === 0))
+    goOn()
+    // Its stamp is newer than any version the restored database has.
+    expect((await getting)?.text).toBe('kept')
+    expect(cache.peek(id)?.text).toBe('kept')
   })
 
   test('caches nothing before it has started, and reads all the same', async () => {

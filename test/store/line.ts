@@ -13,6 +13,7 @@ const commit = Buffer.from('\x03COMMIT')
 export class Line implements AsyncDisposable {
   cut: Cut = 'none'
   silent = false
+  #held: { bytes: (() => void)[]; arrived: () => void } | undefined
   deliver: () => void = () => undefined
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
@@ -40,6 +41,18 @@ export class Line implements AsyncDisposable {
     return url.href
   }
 
+  /** Keeps back what is sent to the database from now on; `arrived` resolves with the first of it. */
+  hold(): { arrived: Promise<void>; release(): void } {
+    const { promise: arrived, resolve } = Promise.withResolvers<void>()
+    const held = { bytes: [] as (() => void)[], arrived: resolve }
+    this.#held = held
+    const release = (): void => {
+      this.#held = undefined
+      for (const send of held.bytes) send()
+    }
+    return { arrived, release }
+  }
+
   #carry(client: Socket): void {
     const [target] = parseTargets(this.#url)
     if (!target) throw new Error('no target')
@@ -52,6 +65,10 @@ export class Line implements AsyncDisposable {
     }
     client.on('data', (bytes) => {
       if (this.silent) return
+      if (this.#held) {
+        this.#held.bytes.push(() => void server.write(bytes))
+        return this.#held.arrived()
+      }
       const cut = bytes.includes(commit) ? this.cut : 'none'
       if (cut === 'none') return void server.write(bytes)
       this.cut = 'none'
