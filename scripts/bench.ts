@@ -11,6 +11,7 @@ import { audited } from './bench/audited.ts'
 import { Beside } from './bench/beside.ts'
 import { changes } from './bench/changes/list.ts'
 import { measureChanges } from './bench/changes/measure.ts'
+import { layer } from './bench/layer.ts'
 import { load } from './bench/load.ts'
 import { measure, type Pair } from './bench/measure.ts'
 import { ownCheckout, StrongroomNode } from './bench/node.ts'
@@ -21,7 +22,8 @@ import { table } from './bench/table.ts'
 const usage = `npm run bench -- [options]
   --pairs N       pairs of measurements for each row (7)
   --seconds S     length of each measurement (1)
-  --only WORDS    rows with this title or, when there is none, these words in it; audit is the audit device; may be repeated
+  --only WORDS    rows with this title or, when there is none, these words in it; may be repeated; audit: the audit device,
+                  layer: src/hsm over pkcs11js
   --list          shows the titles of all rows, and measures nothing
   --changes       measures changes (keys, policies, tokens, mounts) beside the same rows in a plain transaction
   --against DIR   compares with another checkout of the project, set up, instead of with minimal servers
@@ -88,6 +90,7 @@ async function bench(): Promise<void> {
     console.log(table(results))
     const encrypt = await rowOf('encrypt 64 B')
     if (wanted('audit')) console.log(await audited(node, node.under(encrypt.request), measuring))
+    if (wanted('layer')) console.log(await layer(join(directory, 'layer')))
     console.log(`\nmemory of the worker: ${megabytes(node.workerBytes)}`)
     if (options.million) await million(node, encrypt, directory)
   } finally {

@@ -8,14 +8,13 @@ import type { TokenRow } from '../../src/auth/token.ts'
 const filter = guessFilter(randomBytes(32))
 
 describe('a credential', () => {
-  test('has the form of a service token and at least 144 random bits', () => {
+  test('has the form of a service token, and is another each time', () => {
     const many = Array.from({ length: 200 }, () => filter.issue())
     expect(new Set(many).size).toBe(200)
     for (const credential of many) {
       expect(credential).toMatch(/^hvs\.[0-9A-Za-z]{32}$/)
       expect(filter.screen(credential)).toBe('ours')
     }
-    expect(25 * Math.log2(62)).toBeGreaterThan(144)
     expect(newAccessor()).toMatch(/^[0-9A-Za-z]{24}$/)
   })
 

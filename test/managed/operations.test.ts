@@ -1,6 +1,6 @@
 import { createPublicKey, constants as padding, publicEncrypt, verify } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { base64, done, expectRefused, hello } from '../api/node.ts'
+import { base64, done, expectRefused, fresh, hello } from '../api/node.ts'
 import { dataOf, useWorld } from './world.ts'
 
 const world = useWorld()
@@ -145,11 +145,20 @@ describe('a key that pkcs11-tool made', () => {
     expect([signed.status, signed.text]).toEqual([400, expect.stringContaining('CKM_AES_GCM, which does not sign')])
   })
 
-  test('its HMAC has a secret of its own, of 256 bits, for each version', async () => {
-    const key = await world.keyOf(world.settingsOf())
-    const hmac = (await done(world.root.post(`transit/hmac/${key}`, { input: hello }))).string('data.hmac')
-    expect(dataOf(await done(world.root.post(`transit/verify/${key}`, { input: hello, hmac })))).toEqual({
-      valid: true,
-    })
+  test('makes HMACs by a secret of each version, which no other key on the same object has', async () => {
+    const managed_key_name = await world.managed(world.settingsOf())
+    const macs: string[] = []
+    for (const key of [fresh('k'), fresh('k')]) {
+      await done(world.root.post(`transit/keys/${key}`, { type: 'managed_key', managed_key_name }))
+      await done(world.root.post(`transit/keys/${key}/rotate`))
+      for (const key_version of [1, 2]) {
+        const asked = { input: hello, key_version }
+        const hmac = (await done(world.root.post(`transit/hmac/${key}`, asked))).string('data.hmac')
+        macs.push(hmac.slice(`vault:v${key_version}:`.length))
+        const checked = await done(world.root.post(`transit/verify/${key}`, { input: hello, hmac }))
+        expect(dataOf(checked)).toEqual({ valid: true })
+      }
+    }
+    expect(new Set(macs).size).toBe(4)
   })
 })
