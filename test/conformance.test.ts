@@ -28,7 +28,7 @@ describe('the checklist of Transit', () => {
     expect(rows.filter(({ tests }) => tests.length === 0).map(({ id, rule }) => `${id} ${rule}`)).toEqual([])
   })
 
-  test('names tests that are there', () => {
+  test('names tests that are there, in the groups where they stand', () => {
     const known = new Map<string, Set<string>>()
     const titles = (file: string): Set<string> => {
       const path = join(root, file)
@@ -36,9 +36,10 @@ describe('the checklist of Transit', () => {
       return known.get(file) ?? new Set()
     }
     const missing = rows.flatMap(({ id, tests }) =>
-      tests.flatMap(({ file, titles: path }) =>
-        path.filter((title) => !titles(file).has(title)).map((title) => `${id}: ${file} › ${title}`),
-      ),
+      tests
+        .map(({ file, titles: path }) => ({ file, path: path.join(' › ') }))
+        .filter(({ file, path }) => !titles(file).has(path))
+        .map(({ file, path }) => `${id}: ${file} › ${path}`),
     )
     expect(missing).toEqual([])
   })
@@ -76,5 +77,25 @@ describe('a checklist', () => {
       },
     ])
     expect(pathsOf('Sign: `POST sign/:name(/:hash)`')).toEqual(new Set(['POST sign/:name', 'POST sign/:name/:hash']))
+  })
+
+  test('knows a test by the groups around it', () => {
+    const source = [
+      "test('outside', () => {",
+      "  call('no title', 1)",
+      '})',
+      'describe.each([',
+      "  ['a', 1],",
+      "])('one', (a) => {",
+      "  describe('two', () => {",
+      "    test.each(['x'])(",
+      "      'it\\'s %s',",
+      '      () => {},',
+      '    )',
+      '  })',
+      "  it.skipIf(a)('three', () => {})",
+      '})',
+    ].join('\n')
+    expect([...titlesOf(source)]).toEqual(['outside', 'one', 'one › two', "one › two › it's %s", 'one › three'])
   })
 })

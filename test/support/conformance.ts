@@ -42,10 +42,25 @@ function readTests(cell: string): Named[] {
   })
 }
 
-/** Every title that a test file gives to a test or to a group of them. */
+const title =
+  /(?<before>\b(?:describe|test|it)(?:\.\w+)*|[)\]])\(\s*(?<quote>['"`])(?<text>(?:\\.|(?!\k<quote>)[^\\\n])*)\k<quote>,/g
+
+/**
+ * Where every test and group of a file stands: its titles from the outermost inwards. The formatter indents what lies in a
+ * group, so that the line on which a title's bracket opens tells the group.
+ */
 export function titlesOf(source: string): Set<string> {
-  const found = source.matchAll(/\(\s*(['"`])((?:\\.|(?!\1)[^\\\n])*)\1,/g)
-  return new Set([...found].map(([, , text = '']) => text.replaceAll(/\\(.)/g, '$1')))
+  const around: { indent: number; text: string }[] = []
+  const paths = new Set<string>()
+  for (const { index, groups } of source.matchAll(title)) {
+    const { before = '', text = '' } = groups ?? {}
+    const line = source.slice(source.lastIndexOf('\n', index + before.length) + 1)
+    const indent = line.length - line.trimStart().length
+    while ((around.at(-1)?.indent ?? -1) >= indent) around.pop()
+    around.push({ indent, text: text.replaceAll(/\\(.)/g, '$1') })
+    paths.add(around.map((one) => one.text).join(' › '))
+  }
+  return paths
 }
 
 /** The paths that a heading names in backticks, each optional part of them once with and once without. */
