@@ -1,6 +1,6 @@
 import { after } from '../after.ts'
-import type { AuditedRequest, Operation } from '../audit/entry.ts'
 import type { Audit } from '../audit/audit.ts'
+import type { AuditedRequest, Operation } from '../audit/entry.ts'
 import type { Trail } from '../audit/trail.ts'
 import type { Verdict } from '../auth/acl/decide.ts'
 import { ApiError, errorLines } from '../errors.ts'

@@ -26,7 +26,16 @@ describe('auth/token', () => {
     const warnings: string[] = []
     const { caller } = identity
     const warn = (text: string) => void warnings.push(text)
-    const common = { context: engine.context, mount, params: {}, path, requestId: 'r', capability: 'update', caller, warn }
+    const common = {
+      context: engine.context,
+      mount,
+      params: {},
+      path,
+      requestId: 'r',
+      capability: 'update',
+      caller,
+      warn,
+    }
     const outcome = await route.run({ ...common, body } as Parameters<typeof route.run>[0])
     return { outcome, auth: outcome instanceof Answer ? outcome.auth : null, warnings }
   }
