@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { answer } from '../../src/engines/transit/input/batch.ts'
+import { runInputs } from '../../src/engines/transit/input/batch.ts'
 import { ApiError, badRequest, unavailable } from '../../src/errors.ts'
 import type { Data, MaybePromise } from '../../src/route.ts'
 
@@ -20,7 +20,7 @@ function work({ does }: Input): MaybePromise<Data> {
 }
 
 const run = (items: readonly Input[], body = {}) =>
-  answer({ body, warn: () => undefined }, { batch: true, items }, { partialStatus: 200 }, work)
+  runInputs({ body, warn: () => undefined }, { batch: true, items }, { partialStatus: 200 }, work)
 const settled = async (items: readonly Input[]) => {
   try {
     return await run(items)
@@ -89,7 +89,7 @@ describe('a fault of ours', () => {
 
   test('is what a token that is away is taken for: 503, and no result', async () => {
     const lost = () =>
-      answer({ body: {}, warn: () => undefined }, { batch: true, items: [{}] }, { partialStatus: 400 }, () => {
+      runInputs({ body: {}, warn: () => undefined }, { batch: true, items: [{}] }, { partialStatus: 400 }, () => {
         throw unavailable('the token is away')
       })
     await expect((async () => lost())()).rejects.toMatchObject({ status: 503, data: undefined })

@@ -1,11 +1,11 @@
 import { createHmac, randomBytes, randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { encryptPlain, readPlain } from '../../src/engines/transit/ciphers/plain.ts'
+import { decrypt as decryptWith } from '../../src/engines/transit/ciphers/decrypt.ts'
+import { encrypt as encryptWith, readEncryptionInput } from '../../src/engines/transit/ciphers/encrypt.ts'
 import type { TransitContext } from '../../src/engines/transit/context.ts'
 import { convergenceOfNew, newKey } from '../../src/engines/transit/ring/newkey.ts'
 import type { Ring } from '../../src/engines/transit/ring/readring.ts'
-import { decryptOne } from '../../src/engines/transit/routes/decrypt.ts'
 import type { Hsm } from '../../src/hsm/hsm.ts'
 import type { Custody } from '../../src/keys/custody.ts'
 import type { Kdf } from '../../src/keys/use/derivation.ts'
@@ -67,8 +67,8 @@ const warnings: string[] = []
 const warn = (text: string) => void warnings.push(text)
 type Fields = Record<'plaintext' | 'ciphertext' | 'context' | 'nonce' | 'associated_data', string>
 const encrypt = async (ring: Ring, input: Partial<Fields>) =>
-  String((await encryptPlain(context, ring, readPlain(input), warn)).ciphertext)
-const decrypt = async (ring: Ring, input: Partial<Fields>) => decryptOne(context, ring, input, warn)
+  String((await encryptWith({ context, ring, warn }, readEncryptionInput(input))).ciphertext)
+const decrypt = async (ring: Ring, input: Partial<Fields>) => decryptWith({ context, ring, warn }, input)
 const hello = base64(Buffer.from('hello'))
 const ctx = base64(Buffer.from('ctx'))
 

@@ -4,8 +4,8 @@ import type { MaybePromise } from '../../../route.ts'
 import type { TransitContext } from '../context.ts'
 
 /**
- * PKCS#1 v1.5 decryption tells too much by its failures (Bleichenbacher 1998): who asks for it must know that it was not
- * done. @throws ApiError 400 for anything but oaep
+ * Refuses PKCS#1 v1.5, whose decryption failures leak the plaintext (Bleichenbacher 1998).
+ * @throws ApiError 400 for anything but oaep
  */
 export function checkPadding(scheme: string | undefined): void {
   if (scheme && scheme !== 'oaep') {

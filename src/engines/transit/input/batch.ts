@@ -13,20 +13,20 @@ export interface BatchRules {
   readonly failedItem?: Data
 }
 
-/** Of a call, what decides about the answer. */
-interface Asked {
+/** A call that may be a batch. */
+export interface BatchCall {
   readonly body: { readonly partial_failure_response_code?: number }
   warn: Warn
 }
 
 /**
- * Answers one input with what `work` makes of it, and a batch with `batch_results` in the order of its items, each done
- * on its own: a refused one never touches its neighbours.
+ * Runs `work` on the one input and answers its result, or on each item of a batch and answers `batch_results` in the same
+ * order. A refused item never affects its neighbours.
  * @throws ApiError of `work`; for a batch one that carries the results, when its status is 4xx or 5xx. A fault of ours
  *   fails the whole request
  */
-export function answer<I extends { readonly reference?: string | undefined }>(
-  { body, warn }: Asked,
+export function runInputs<I extends { readonly reference?: string | undefined }>(
+  { body, warn }: BatchCall,
   { batch, items }: Inputs<I>,
   rules: BatchRules,
   work: (input: I, warn: Warn) => MaybePromise<Data>,
@@ -49,7 +49,7 @@ export function answer<I extends { readonly reference?: string | undefined }>(
   )
 }
 
-/** What became of an item: data, or the reason why not. */
+/** The data of an item, or its refusal. */
 type Result = Data | ApiError
 
 const failed = (result: Result): result is ApiError => result instanceof ApiError

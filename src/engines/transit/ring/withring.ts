@@ -18,14 +18,14 @@ type Work<T> = (ring: Ring) => MaybePromise<T>
 /** Works with the ring that the path names. @throws ApiError 400 `missing` when there is none; what `work` throws */
 export function withRing<T>(call: NamedRing, missing: string, work: Work<T>): MaybePromise<T> {
   const { context, mount, params } = call
-  return after(context.rings.get(mount, params.name ?? ''), (ring) => attempt(call, ring, missing, work))
+  return after(context.rings.get(mount, params.name ?? ''), (ring) => useRing(call, ring, missing, work))
 }
 
 /**
  * Works with a ring. Between the look at it and the use of its material the key may be deleted or trimmed, so that the work meets a
  * fault, or another worker may have rotated it; then it is done again with what there is now. It must leave nothing behind.
  */
-export function attempt<T>(call: NamedRing, ring: Ring | undefined, missing: string, work: Work<T>): MaybePromise<T> {
+export function useRing<T>(call: NamedRing, ring: Ring | undefined, missing: string, work: Work<T>): MaybePromise<T> {
   if (ring === undefined) throw badRequest(missing)
   refuseSoftDeleted(ring.key)
   const again = async (error: unknown): Promise<T> => {
@@ -34,7 +34,7 @@ export function attempt<T>(call: NamedRing, ring: Ring | undefined, missing: str
     const now = await call.context.rings.read(call.mount, call.params.name ?? '')
     const same = now?.key.id === ring.key.id && now.key.rev === ring.key.rev
     if (same && !(error instanceof VersionAhead)) throw error
-    return attempt(call, now, missing, work)
+    return useRing(call, now, missing, work)
   }
   try {
     const result = work(ring)

@@ -4,7 +4,8 @@ import { wiping } from '../../../crypto/wiping.ts'
 import { badRequest } from '../../../errors.ts'
 import { integer, text } from '../../../field.ts'
 import { route } from '../../../route.ts'
-import { encryptPlain, readWish } from '../ciphers/plain.ts'
+import { encrypt } from '../ciphers/encrypt.ts'
+import { readParameters } from '../ciphers/parameters.ts'
 import type { TransitContext } from '../context.ts'
 import { contextField, encryptingVersionField, nonceField, paddingField } from '../input/fields.ts'
 import { withRing } from '../ring/withring.ts'
@@ -32,11 +33,11 @@ export const generateDataKey = route<TransitContext, typeof body>({
     if (type !== 'plaintext' && type !== 'wrapped') throw badRequest("Invalid path, must be 'plaintext' or 'wrapped'")
     const { bits = 256 } = body
     if (bits !== 128 && bits !== 256 && bits !== 512) throw badRequest('invalid bit length')
-    const wish = readWish(body)
+    const parameters = readParameters(body)
     return withRing(call, 'encryption key not found', (ring) =>
       after(context.random('seal', bits / 8), (plaintext) =>
         wiping(plaintext, () =>
-          after(encryptPlain(context, ring, { ...wish, plaintext }, warn), (data) =>
+          after(encrypt({ context, ring, warn }, { ...parameters, plaintext }), (data) =>
             type === 'wrapped' ? data : { ...data, plaintext: plaintext.toString('base64') },
           ),
         ),

@@ -2,15 +2,15 @@ import { Type } from 'typebox'
 import { after } from '../../../after.ts'
 import { badRequest } from '../../../errors.ts'
 import { boolean, integer, raw, text } from '../../../field.ts'
-import { route } from '../../../route.ts'
-import { encryptPlain, readPlain } from '../ciphers/plain.ts'
+import { type Call, type MaybePromise, type Outcome, route } from '../../../route.ts'
+import { encrypt, readEncryptionInput } from '../ciphers/encrypt.ts'
+import { refusalOf, upsertOf } from '../ciphers/upsert.ts'
 import { makerOf, type TransitContext } from '../context.ts'
-import { answer } from '../input/batch.ts'
+import { runInputs } from '../input/batch.ts'
 import { contextField, encryptingVersionField, nonceField, paddingField } from '../input/fields.ts'
 import { readInputs } from '../input/items.ts'
 import type { Ring } from '../ring/readring.ts'
-import { faultOf, upsertOf } from '../ring/upsert.ts'
-import { attempt } from '../ring/withring.ts'
+import { useRing } from '../ring/withring.ts'
 
 const body = Type.Object({
   plaintext: text({ about: 'What to encrypt, in base64; may be empty.' }),
@@ -44,6 +44,32 @@ const reading = {
 
 const missing = 'encryption key not found'
 
+type EncryptCall = Call<TransitContext, typeof body>
+
+function encryptInputs(call: EncryptCall): MaybePromise<Outcome> {
+  const { context, mount, params, capability, caller } = call
+  const { name = '' } = params
+  const inputs = readInputs(call.body, reading)
+  const { items } = inputs
+  const rules = { partialStatus: 400 } as const
+  const encryptWith = (ring: Ring) =>
+    runInputs(call, inputs, rules, (input, warn) => encrypt({ context, ring, warn }, readEncryptionInput(input)))
+  return after(context.rings.get(mount, name), (ring) => {
+    if (ring !== undefined || capability !== 'create') return useRing(call, ring, missing, encryptWith)
+    return after(context.settings.of(mount), ({ disableUpsert }) => {
+      if (disableUpsert) throw badRequest(missing)
+      const template = upsertOf(items)
+      // A request of which nothing can be encrypted leaves no key behind.
+      if (items.some((item) => refusalOf(item) === undefined)) {
+        return context.keys.create(mount, { ...template, name }, makerOf(caller)).then(encryptWith)
+      }
+      return runInputs(call, inputs, rules, (input) => {
+        throw refusalOf(input)
+      })
+    })
+  })
+}
+
 export const encryptData = route<TransitContext, typeof body>({
   method: 'POST',
   path: 'encrypt/:name',
@@ -53,29 +79,5 @@ export const encryptData = route<TransitContext, typeof body>({
   items: 'batch_input',
   danger: 'none',
   exists: ({ rings }, mount, { name = '' }) => after(rings.get(mount, name), (ring) => ring !== undefined),
-  run(call) {
-    const { context, mount, params, capability, caller } = call
-    const name = params.name ?? ''
-    const inputs = readInputs(call.body, reading)
-    const { items } = inputs
-    const rules = { partialStatus: 400 } as const
-    const encryptWith = (ring: Ring) =>
-      answer(call, inputs, rules, (input, warn) => encryptPlain(context, ring, readPlain(input), warn))
-    return after(context.rings.get(mount, name), (ring) => {
-      if (ring !== undefined || capability !== 'create') {
-        return attempt(call, ring, missing, encryptWith)
-      }
-      return after(context.settings.of(mount), ({ disableUpsert }) => {
-        if (disableUpsert) throw badRequest(missing)
-        const wanted = upsertOf(items)
-        // A request of which nothing can be encrypted leaves no key behind.
-        if (items.some((item) => faultOf(item) === undefined)) {
-          return context.keys.create(mount, { ...wanted, name }, makerOf(caller)).then(encryptWith)
-        }
-        return answer(call, inputs, rules, (input) => {
-          throw faultOf(input)
-        })
-      })
-    })
-  },
+  run: encryptInputs,
 })

@@ -3,15 +3,14 @@ import { after } from '../../../after.ts'
 import { wiping } from '../../../crypto/wiping.ts'
 import { integer, raw, text } from '../../../field.ts'
 import { type Data, type MaybePromise, route } from '../../../route.ts'
-import { encryptPlain, readWish } from '../ciphers/plain.ts'
+import { ciphertextRequired, decrypt, decryptionShape } from '../ciphers/decrypt.ts'
+import { encrypt } from '../ciphers/encrypt.ts'
+import { type Operation, runOperation } from '../ciphers/operation.ts'
+import { readParameters } from '../ciphers/parameters.ts'
 import { checkPadding } from '../ciphers/rsa.ts'
 import type { TransitContext } from '../context.ts'
-import { answer } from '../input/batch.ts'
 import { contextField, encryptingVersionField, nonceField, paddingField } from '../input/fields.ts'
 import { type Item, readInputs } from '../input/items.ts'
-import type { Ring } from '../ring/readring.ts'
-import { withRing } from '../ring/withring.ts'
-import { ciphertextRequired, decryptOne, decryptShape } from './decrypt.ts'
 
 const body = Type.Object({
   ciphertext: text({ about: 'What encrypt answered.' }),
@@ -27,7 +26,7 @@ const body = Type.Object({
 
 const reading = {
   shape: {
-    ...decryptShape,
+    ...decryptionShape,
     key_version: 'integer',
     decrypt_padding_scheme: 'string',
     encrypt_padding_scheme: 'string',
@@ -38,19 +37,16 @@ const reading = {
 } as const
 
 /** The plaintext is in the server between two calls of the token and is wiped, whatever becomes of the second. */
-function rewrapOne(
-  context: TransitContext,
-  ring: Ring,
-  input: Item<typeof reading.shape>,
-  warn: (text: string) => void,
-): MaybePromise<Data> {
+function rewrap(operation: Operation, input: Item<typeof reading.shape>): MaybePromise<Data> {
   checkPadding(input.decrypt_padding_scheme)
   checkPadding(input.encrypt_padding_scheme)
-  const wish = readWish(input)
-  return after(decryptOne(context, ring, input, warn), (plaintext) =>
-    wiping(plaintext, () => encryptPlain(context, ring, { ...wish, plaintext }, warn)),
+  const parameters = readParameters(input)
+  return after(decrypt(operation, input), (plaintext) =>
+    wiping(plaintext, () => encrypt(operation, { ...parameters, plaintext })),
   )
 }
+
+const rules = { missing: 'encryption key not found', partialStatus: 200 } as const
 
 export const rewrapData = route<TransitContext, typeof body>({
   method: 'POST',
@@ -60,10 +56,5 @@ export const rewrapData = route<TransitContext, typeof body>({
   body,
   items: 'batch_input',
   danger: 'none',
-  run(call) {
-    const inputs = readInputs(call.body, reading)
-    return withRing(call, 'encryption key not found', (ring) =>
-      answer(call, inputs, { partialStatus: 200 }, (input, warn) => rewrapOne(call.context, ring, input, warn)),
-    )
-  },
+  run: (call) => runOperation(call, readInputs(call.body, reading), rules, rewrap),
 })

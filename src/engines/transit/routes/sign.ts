@@ -5,16 +5,14 @@ import { integer } from '../../../field.ts'
 import { type Data, type MaybePromise, route } from '../../../route.ts'
 import { signDerived } from '../ciphers/derived.ts'
 import { signManaged } from '../ciphers/managed.ts'
+import { type Operation, runOperation } from '../ciphers/operation.ts'
 import type { TransitContext } from '../context.ts'
 import { decodeInput, decodeOptional } from '../input/base64.ts'
-import { answer } from '../input/batch.ts'
 import { type Item, readInputs } from '../input/items.ts'
 import { readScheme, schemeFields, schemeReading, warnOfScheme } from '../input/scheme.ts'
 import { tag } from '../input/tagged.ts'
 import { managedType } from '../ring/managedtype.ts'
-import type { Ring } from '../ring/readring.ts'
 import { versionToMake } from '../ring/versions.ts'
-import { withRing } from '../ring/withring.ts'
 
 const body = Type.Object({
   ...schemeFields,
@@ -26,38 +24,37 @@ const reading = {
   shared: [...schemeReading.shared, 'key_version'],
 } as const
 
-function signOne(
-  context: TransitContext,
-  ring: Ring,
-  input: Item<typeof reading.shape>,
-  urlHash: string | undefined,
-  warn: (text: string) => void,
-): MaybePromise<Data> {
+type Input = Item<typeof reading.shape>
+
+function sign(operation: Operation, input: Input, urlHash: string | undefined): MaybePromise<Data> {
+  const { context, ring, warn } = operation
   if (input.input === undefined) throw badRequest('missing input')
   const scheme = readScheme(input, urlHash)
   const message = decodeInput(input.input)
   const version = versionToMake(ring, input.key_version ?? 0, 'signing')
   const derivation = decodeOptional('context', input.context)
-  const shown = (signature: Buffer): Data => ({
+  const tagged = (signature: Buffer): Data => ({
     key_version: version.version,
     signature: tag(version.version, signature.toString(scheme.marshaling === 'jws' ? 'base64url' : 'base64')),
   })
   if (ring.key.derived) {
-    return after(signDerived({ context, ring, version, warn }, derivation, message), ({ signature, point }) => {
+    return after(signDerived({ ...operation, version }, derivation, message), ({ signature, point }) => {
       const key = point.toString('base64')
       // The reference's spelling, and everybody else's.
-      return { ...shown(signature), publickey: key, public_key: key }
+      return { ...tagged(signature), publickey: key, public_key: key }
     })
   }
   if (ring.key.type === managedType) {
     const chosen = Boolean(input.signature_algorithm)
-    return after(signManaged({ context, ring, version, warn }, message, scheme, chosen), shown)
+    return after(signManaged({ ...operation, version }, message, scheme, chosen), tagged)
   }
   return after(context.material(version.material), (key) => {
     warnOfScheme(context, key, scheme, warn)
-    return after(context.signer.sign(key, message, scheme), shown)
+    return after(context.signer.sign(key, message, scheme), tagged)
   })
 }
+
+const rules = { missing: 'signing key not found', partialStatus: 200, failedItem: { key_version: 0 } } as const
 
 const signRoute = (path: string) =>
   route<TransitContext, typeof body>({
@@ -68,14 +65,10 @@ const signRoute = (path: string) =>
     body,
     items: 'batch_input',
     danger: 'none',
-    run(call) {
-      const inputs = readInputs(call.body, reading)
-      return withRing(call, 'signing key not found', (ring) =>
-        answer(call, inputs, { partialStatus: 200, failedItem: { key_version: 0 } }, (input, warn) =>
-          signOne(call.context, ring, input, call.params.hash_algorithm, warn),
-        ),
-      )
-    },
+    run: (call) =>
+      runOperation(call, readInputs(call.body, reading), rules, (operation, input) =>
+        sign(operation, input, call.params.hash_algorithm),
+      ),
   })
 
 export const signData = signRoute('sign/:name')

@@ -3,21 +3,19 @@ import { Type } from 'typebox'
 import { after } from '../../../after.ts'
 import { badRequest } from '../../../errors.ts'
 import { text } from '../../../field.ts'
-import { verify as verifySignature } from '../../../keys/use/verify.ts'
-import { type MaybePromise, route } from '../../../route.ts'
+import { verify } from '../../../keys/use/verify.ts'
+import { type Call, type MaybePromise, type Outcome, route } from '../../../route.ts'
 import { verifyDerived } from '../ciphers/derived.ts'
+import { hmac } from '../ciphers/hmac.ts'
 import { verifyManaged } from '../ciphers/managed.ts'
+import { type Operation, runOperation } from '../ciphers/operation.ts'
 import type { TransitContext } from '../context.ts'
 import { decodeBase64, decodeInput, decodeOptional } from '../input/base64.ts'
-import { answer } from '../input/batch.ts'
 import { type Inputs, type Item, readInputs } from '../input/items.ts'
 import { hashNameOf, readScheme, schemeFields, schemeReading, warnOfScheme } from '../input/scheme.ts'
 import { untag } from '../input/tagged.ts'
 import { managedType } from '../ring/managedtype.ts'
-import type { Ring } from '../ring/readring.ts'
 import { versionToUse } from '../ring/versions.ts'
-import { withRing } from '../ring/withring.ts'
-import { macOf } from './hmac.ts'
 
 const body = Type.Object({
   ...schemeFields,
@@ -33,8 +31,8 @@ type Input = Item<typeof reading.shape>
 type Kind = 'signature' | 'hmac'
 
 /**
- * What is to be verified: the same kind for all inputs. An empty field is one that was not given.
- * @throws ApiError 400 when neither or both were given, or a batch mixes them
+ * What all inputs bring for verification. An empty field counts as absent.
+ * @throws ApiError 400 when they bring neither or both, or a batch mixes them
  */
 function kindOf({ batch, items }: Inputs<Input>): Kind {
   const having = (kind: Kind) => items.filter((item) => item[kind]).length
@@ -59,44 +57,28 @@ function kindOf({ batch, items }: Inputs<Input>): Kind {
   return kind
 }
 
-function verifyOne(
-  context: TransitContext,
-  ring: Ring,
-  kind: Kind,
-  input: Input,
-  urlHash: string | undefined,
-  warn: (text: string) => void,
-): MaybePromise<boolean> {
-  if (input.input === undefined) throw badRequest('missing input')
-  const message = decodeInput(input.input)
-  return kind === 'signature'
-    ? checkSignature(context, ring, input, urlHash, message, warn)
-    : checkHmac(context, ring, input, urlHash, message, warn)
+/** A signature or HMAC over a message, to be verified. */
+interface Claim {
+  readonly message: Buffer
+  readonly input: Input
+  readonly urlHash: string | undefined
 }
 
-function checkSignature(
-  context: TransitContext,
-  ring: Ring,
-  input: Input,
-  urlHash: string | undefined,
-  message: Buffer,
-  warn: (text: string) => void,
-): MaybePromise<boolean> {
+function verifySignature(operation: Operation, { message, input, urlHash }: Claim): MaybePromise<boolean> {
+  const { context, ring, warn } = operation
   const scheme = readScheme(input, urlHash)
-  const { version, payload } = untag(input.signature ?? '', 'signature')
-  const found = versionToUse(ring, version, 'signature')
-  const signature = decodeSignature(payload, scheme.marshaling)
+  const tagged = untag(input.signature ?? '', 'signature')
+  const version = versionToUse(ring, tagged.version, 'signature')
+  const signature = decodeSignature(tagged.payload, scheme.marshaling)
   const derivation = decodeOptional('context', input.context)
-  if (ring.key.derived) {
-    return verifyDerived({ context, ring, version: found, warn }, derivation, message, signature)
-  }
+  if (ring.key.derived) return verifyDerived({ ...operation, version }, derivation, message, signature)
   if (ring.key.type === managedType) {
     const chosen = Boolean(input.signature_algorithm)
-    return verifyManaged({ context, ring, version: found, warn }, message, signature, scheme, chosen)
+    return verifyManaged({ ...operation, version }, message, signature, scheme, chosen)
   }
-  return after(context.material(found.material), (key) => {
+  return after(context.material(version.material), (key) => {
     warnOfScheme(context, key, scheme, warn)
-    return verifySignature(key, message, signature, scheme)
+    return verify(key, message, signature, scheme)
   })
 }
 
@@ -107,24 +89,33 @@ function decodeSignature(payload: string, marshaling: 'asn1' | 'jws'): Buffer {
   return Buffer.from(payload, 'base64url')
 }
 
-function checkHmac(
-  context: TransitContext,
-  ring: Ring,
-  input: Input,
-  urlHash: string | undefined,
-  message: Buffer,
-  warn: (text: string) => void,
-): MaybePromise<boolean> {
-  const { version: number, payload } = untag(input.hmac ?? '', 'HMAC')
-  const version = versionToUse(ring, number, 'HMAC')
-  const given = decodeBase64(payload, (fault) => `unable to decode verification HMAC as base64: ${fault}`)
+function verifyHmac(operation: Operation, { message, input, urlHash }: Claim): MaybePromise<boolean> {
+  const tagged = untag(input.hmac ?? '', 'HMAC')
+  const version = versionToUse(operation.ring, tagged.version, 'HMAC')
+  const claimed = decodeBase64(tagged.payload, (fault) => `unable to decode verification HMAC as base64: ${fault}`)
   return after(
-    macOf(context, version, hashNameOf(input, urlHash), message, warn),
-    (mac) => given.length === mac.length && timingSafeEqual(given, mac),
+    hmac({ ...operation, version }, hashNameOf(input, urlHash), message),
+    (mac) => claimed.length === mac.length && timingSafeEqual(claimed, mac),
   )
 }
 
-const missingKey = { signature: 'signature verification key not found', hmac: 'encryption key not found' }
+const kinds = {
+  signature: { verify: verifySignature, missing: 'signature verification key not found', failedItem: { valid: false } },
+  hmac: { verify: verifyHmac, missing: 'encryption key not found', failedItem: {} },
+} as const
+
+function verifyInputs(call: Call<TransitContext, typeof body>): MaybePromise<Outcome> {
+  const urlHash = call.params.hash_algorithm
+  const inputs = readInputs(call.body, reading)
+  const kind = kindOf(inputs)
+  const { missing, failedItem, verify: verifyInput } = kinds[kind]
+  // As the reference answers: an item whose HMAC does not fit shows no `valid`.
+  const shown = (valid: boolean) => (valid || kind === 'signature' || !inputs.batch ? { valid } : {})
+  return runOperation(call, inputs, { missing, partialStatus: 200, failedItem }, (operation, input) => {
+    if (input.input === undefined) throw badRequest('missing input')
+    return after(verifyInput(operation, { message: decodeInput(input.input), input, urlHash }), shown)
+  })
+}
 
 const verifyRoute = (path: string) =>
   route<TransitContext, typeof body>({
@@ -135,19 +126,7 @@ const verifyRoute = (path: string) =>
     body,
     items: 'batch_input',
     danger: 'none',
-    run(call) {
-      const { context, params } = call
-      const inputs = readInputs(call.body, reading)
-      const kind = kindOf(inputs)
-      // As the reference answers: an item whose HMAC does not fit shows no `valid`.
-      const shown = (valid: boolean) => (valid || kind === 'signature' || !inputs.batch ? { valid } : {})
-      const rules = { partialStatus: 200, failedItem: kind === 'signature' ? { valid: false } : {} } as const
-      return withRing(call, missingKey[kind], (ring) =>
-        answer(call, inputs, rules, (input, warn) =>
-          after(verifyOne(context, ring, kind, input, params.hash_algorithm, warn), shown),
-        ),
-      )
-    },
+    run: verifyInputs,
   })
 
 export const verifyData = verifyRoute('verify/:name')

@@ -1,20 +1,21 @@
 import { ApiError, badRequest } from '../../../errors.ts'
 import { algorithms } from '../../../keys/algorithms.ts'
-import { readPlain, type WishInput } from '../ciphers/plain.ts'
 import { ignoreNonce } from '../input/nonce.ts'
-import type { KeyTemplate } from './newkey.ts'
-import { checkVersionToMake } from './versions.ts'
+import type { KeyTemplate } from '../ring/newkey.ts'
+import { checkVersionToMake } from '../ring/versions.ts'
+import { readEncryptionInput } from './encrypt.ts'
+import type { ParameterFields } from './parameters.ts'
 
-/** Of what is to be encrypted, what says which key is to be made for it. */
-export interface UpsertInput extends WishInput {
+/** The fields of an encryption that decide about the key made for it. */
+export interface UpsertInput extends ParameterFields {
   readonly plaintext?: string | undefined
   readonly type?: string | undefined
   readonly convergent_encryption?: boolean | undefined
 }
 
 /**
- * The key that encrypt makes when there is none: one for all items, so that they must ask for the same.
- * @throws ApiError 400 for what an upsert does not make
+ * The key that encrypt makes when there is none: one for all items, which must agree on it.
+ * @throws ApiError 400 when they do not, or an upsert cannot make such a key
  */
 export function upsertOf(items: readonly UpsertInput[]): Omit<KeyTemplate, 'name'> {
   const type = common(items, 'type', ({ type }) => type || 'aes256-gcm96')
@@ -36,10 +37,10 @@ function common<T>(items: readonly UpsertInput[], field: string, of: (item: Upse
   throw badRequest(`${field} should be the same in all the request blocks: one key is made for them`)
 }
 
-/** Why the first version of a new key could not encrypt this. */
-export function faultOf(input: UpsertInput): ApiError | undefined {
+/** The refusal of an input that the first version of a new key could not encrypt. */
+export function refusalOf(input: UpsertInput): ApiError | undefined {
   try {
-    const { version, nonce } = readPlain(input)
+    const { version, nonce } = readEncryptionInput(input)
     checkVersionToMake({ latestVersion: 1, minEncryptionVersion: 0 }, version, 'encryption')
     ignoreNonce(nonce, () => {})
     return undefined

@@ -1,0 +1,52 @@
+import { after } from '../../../after.ts'
+import type { Data, MaybePromise } from '../../../route.ts'
+import { decodeField } from '../input/base64.ts'
+import { ignoreNonce } from '../input/nonce.ts'
+import { tag } from '../input/tagged.ts'
+import { managedType } from '../ring/managedtype.ts'
+import { versionToMake } from '../ring/versions.ts'
+import { encryptDerived } from './derived.ts'
+import { encryptManaged } from './managed.ts'
+import type { Operation, VersionOperation } from './operation.ts'
+import { type CipherParameters, type ParameterFields, readParameters } from './parameters.ts'
+import { encryptRsa } from './rsa.ts'
+
+export interface EncryptionInput extends CipherParameters {
+  readonly plaintext: Buffer
+}
+
+/** @throws ApiError 400, as readParameters */
+export function readEncryptionInput(
+  fields: ParameterFields & { readonly plaintext?: string | undefined },
+): EncryptionInput {
+  const plaintext = decodeField('plaintext', fields.plaintext ?? '')
+  return { plaintext, ...readParameters(fields) }
+}
+
+/**
+ * Encrypts under the requested version. @returns the answer of encrypt, rewrap and datakey
+ * @throws ApiError 400 when that version must not encrypt, keys of the type do not, or something is missing
+ */
+export function encrypt(operation: Operation, input: EncryptionInput): MaybePromise<Data> {
+  const version = versionToMake(operation.ring, input.version, 'encryption')
+  return after(payloadOf({ ...operation, version }, input), (payload) => ({
+    ciphertext: tag(version.version, payload.toString('base64')),
+    key_version: version.version,
+  }))
+}
+
+function payloadOf(operation: VersionOperation, input: EncryptionInput): MaybePromise<Buffer> {
+  const { context, ring, version, warn } = operation
+  if (ring.key.derived) return encryptDerived(operation, input)
+  if (ring.key.type === managedType) return encryptManaged(operation, { ...input, bytes: input.plaintext })
+  ignoreNonce(input.nonce, warn)
+  return after(context.material(version.material), (key) => {
+    context.approval.warn(warn, key.algorithm)
+    if (key.algorithm.kind === 'rsa') return encryptRsa(context, key, input)
+    const { plaintext, aad } = input
+    return after(context.cipher.encrypt(key, { plaintext, aad }), ({ iv, sealed, warning }) => {
+      if (warning) warn(warning)
+      return Buffer.concat([iv, sealed])
+    })
+  })
+}
