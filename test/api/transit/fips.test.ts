@@ -5,7 +5,7 @@ import type { Reply } from '../../support/client.ts'
 import { base64, done, expectData, expectRefused, fresh, hello, useNode } from '../node.ts'
 import { envelopeOf, hashFunctions, wrappingKeyOf } from './envelope.ts'
 import vault from './fixtures/vaultblobs.json' with { type: 'json' }
-import { backup, blobOf, keyOf } from './ownblob.ts'
+import { backup, blobOf, keyOf } from './strongroomblob.ts'
 
 /** Keys that were made before an operator turned FIPS mode on, and what may still be done with them. */
 const node = useNode()

@@ -5,7 +5,7 @@ import type { Kdf } from '../../../keys/use/derivation.ts'
 import { checkAutoRotate } from '../ring/rules.ts'
 import type { KeyRow } from '../ring/tables.ts'
 
-/** A key as a backup holds it, whoever wrote it: what its row says, and what each version is made of. */
+/** A key as a backup of any server holds it: its attributes, and the bytes of each version. */
 export interface Copy {
   readonly key: CopiedKey
   readonly versions: readonly CopiedVersion[]
@@ -22,83 +22,83 @@ export interface CopiedVersion {
   readonly convergentVersion: number
   readonly certificateChain: string | null
   readonly key: KeyBytes
-  /** undefined: a key of type hmac, or one so old that it had none. */
+  /** Absent for type hmac, and for keys from before versions had an HMAC secret. */
   readonly hmac: Buffer | undefined
 }
 
 const keyName = /^\w(?:[\w.-]*\w)?$/
-/** Each is brought into the token by itself, while the caller waits. */
+/** Each is imported into the token while the caller waits. */
 const mostVersions = 5000
-/** Ciphertexts name versions in ten digits, and this one may rotate. */
+/** Ciphertexts name versions by ten digits at most, and the key must be able to rotate. */
 const highestVersion = 999_999_999
-/** Milliseconds: the end of the last year of four digits. */
+/** The end of the year 9999, in milliseconds. */
 const latestTime = Date.UTC(10_000, 0) - 1
 const kdfs: readonly string[] = ['hkdf_sha256', 'hmac-sha256-counter'] satisfies Kdf[]
 const longestChain = 1 << 20
 
-/** The one text for bytes that are no whole backup, whatever is wrong with them. */
+/** The one refusal of bytes that are not a whole backup. */
 export const unreadable = (cause?: unknown): Error =>
   badRequest('the backup cannot be read: it is damaged, or none of Strongroom, Vault or OpenBao', { cause })
 
 /** @throws ApiError 400 */
 export function checkName(name: string): void {
   if (name.includes('/')) throw badRequest('key names cannot be paths')
-  if (!keyName.test(name)) throw badRequest('the name of the key is none that a key can have')
+  if (!keyName.test(name)) throw badRequest('invalid key name')
 }
 
 /**
- * What every ring obeys; what its keys are is checked where they are brought into the token.
+ * Checks the rules that every ring obeys. The key bytes are checked when they are imported.
  * @returns the algorithm
- * @throws ApiError 400 naming what no key can be
+ * @throws ApiError 400 naming the broken rule
  */
 export function checkCopy({ key, versions }: Copy): Algorithm {
   const algorithm = algorithms.get(key.type)
   if (algorithm === undefined) throw badRequest(`keys of type ${key.type} cannot be restored`)
-  if (key.derived && !algorithm.abilities.derive) throw impossible(`${key.type} keys are not derived from`)
-  if (key.convergent && !(key.derived && algorithm.kind === 'aead')) throw impossible('convergent without derivation')
-  if (key.derived ? !kdfs.includes(key.kdf) : key.kdf !== '') throw impossible('derivation and KDF disagree')
+  if (key.derived && !algorithm.abilities.derive) throw invalid(`keys of type ${key.type} are never derived`)
+  if (key.convergent && !(key.derived && algorithm.kind === 'aead')) throw invalid('convergent without derivation')
+  if (key.derived ? !kdfs.includes(key.kdf) : key.kdf !== '') throw invalid('derivation and KDF disagree')
   const convergence = key.convergent ? inside(key.convergentVersion, -1, 3) : key.convergentVersion === 0
-  if (!convergence) throw impossible(`convergent version ${key.convergentVersion}`)
-  if (!inside(key.createdAt, 0, latestTime)) throw impossible('its time')
-  if (algorithm.kind === 'hmac' ? !inside(key.keySize, 16, 512) : key.keySize !== 0) throw impossible('key_size')
+  if (!convergence) throw invalid(`convergent version ${key.convergentVersion}`)
+  if (!inside(key.createdAt, 0, latestTime)) throw invalid('the creation time')
+  if (algorithm.kind === 'hmac' ? !inside(key.keySize, 16, 512) : key.keySize !== 0) throw invalid('key_size')
   checkAutoRotate(key.autoRotateSeconds)
   checkVersions(key)
   checkCount(versions.length)
   const lowest = Math.max(1, key.minAvailableVersion)
   const numbers = versions.map(({ version }) => version)
   const complete = numbers.every((number, index) => number === lowest + index) && numbers.at(-1) === key.latestVersion
-  if (!complete) throw impossible(`versions ${lowest} to ${key.latestVersion} must be there`)
+  if (!complete) throw invalid(`versions ${lowest} to ${key.latestVersion} must be present`)
   for (const { version, createdAt, convergentVersion, certificateChain } of versions) {
-    if (!inside(createdAt, 0, latestTime)) throw impossible(`the time of version ${version}`)
-    if ((certificateChain?.length ?? 0) > longestChain) throw impossible(`the certificate chain of version ${version}`)
+    if (!inside(createdAt, 0, latestTime)) throw invalid(`the creation time of version ${version}`)
+    if ((certificateChain?.length ?? 0) > longestChain) throw invalid(`the certificate chain of version ${version}`)
     if (key.convergent ? !inside(convergentVersion, 1, 3) : convergentVersion !== 0) {
-      throw impossible(`convergent version ${convergentVersion} of version ${version}`)
+      throw invalid(`convergent version ${convergentVersion} of version ${version}`)
     }
   }
   return algorithm
 }
 
-/** @throws ApiError 400 naming the limit; to be asked before much work is done for them */
+/** Checked before the versions cost any work. @throws ApiError 400 naming the limit */
 export function checkCount(versions: number): void {
-  if (versions > mostVersions) throw impossible(`more than ${mostVersions} versions`)
+  if (versions > mostVersions) throw invalid(`more than ${mostVersions} versions`)
 }
 
-/** A backup that can be read, of what no key is. */
-export const impossible = (why: string): Error => badRequest(`the backup is of no key that can be: ${why}`)
+/** The refusal of a readable backup that no key can come from. */
+export const invalid = (why: string): Error => badRequest(`invalid backup: ${why}`)
 
 function checkVersions(key: CopiedKey): void {
   const { latestVersion, minAvailableVersion, minDecryptionVersion, minEncryptionVersion } = key
-  if (!inside(latestVersion, 1, highestVersion)) throw impossible('latest_version')
-  if (!inside(minDecryptionVersion, 1, latestVersion)) throw impossible('min_decryption_version')
+  if (!inside(latestVersion, 1, highestVersion)) throw invalid('latest_version')
+  if (!inside(minDecryptionVersion, 1, latestVersion)) throw invalid('min_decryption_version')
   const encryption = minEncryptionVersion === 0 || inside(minEncryptionVersion, minDecryptionVersion, latestVersion)
-  if (!encryption) throw impossible('min_encryption_version')
-  if (!inside(minAvailableVersion, 0, minDecryptionVersion)) throw impossible('min_available_version')
+  if (!encryption) throw invalid('min_encryption_version')
+  if (!inside(minAvailableVersion, 0, minDecryptionVersion)) throw invalid('min_available_version')
 }
 
 const inside = (number: number, low: number, high: number): boolean =>
   Number.isSafeInteger(number) && number >= low && number <= high
 
-/** Fills every key of a copy with zeros. */
+/** Wipes every key of a copy. */
 export function wipeCopy({ versions }: Copy): void {
   for (const { key, hmac } of versions) {
     key.bytes.fill(0)

@@ -6,25 +6,27 @@ import type { KeyBytes } from '../../../keys/transfer/keyimport.ts'
 import { ecKey, ed25519Key, rsaKey } from '../../../keys/transfer/numbers.ts'
 import type { Kdf } from '../../../keys/use/derivation.ts'
 import { decodeBase64 } from '../input/base64.ts'
-import { type CopiedVersion, type Copy, checkCount, impossible, unreadable } from './copy.ts'
+import { type CopiedVersion, type Copy, checkCount, invalid, unreadable } from './copy.ts'
 
 /**
- * Backups of Vault and OpenBao: the JSON of their Go structs. Numbers of keys stand there as JSON integers; periods are nanoseconds;
- * `archived_keys` holds every version from min_available_version on, `policy.keys` those that are in use.
+ * Backups of Vault and OpenBao: the JSON of their Go structs. Big numbers of keys are JSON integers, periods are
+ * nanoseconds, `archived_keys` holds every version from min_available_version on, and `policy.keys` those in use.
  */
 
-/** A string, which may lack its end so that nothing is ever looked at twice; or an integer that may be beyond 2^53. */
+/**
+ * A string, or an integer that may exceed 2^53. The end of a string is optional, so that the match never backtracks.
+ */
 const stringOrLong = /"[^"\\]*(?:\\.[^"\\]*)*"?|\d{16,}/g
 
 /**
- * JSON whose long integers are `{digits}`, since JavaScript would round them. (A reviver would see them too; it takes seconds for
- * a text of many members.)
- * @throws Error for what is no JSON
+ * Parses JSON with long integers as `{digits}`, since JavaScript would round them. (A reviver would see them too, but
+ * takes seconds for a text of many members.)
+ * @throws Error for invalid JSON
  */
 export const parseWithDigits = (text: string): unknown =>
   JSON.parse(text.replace(stringOrLong, (found) => (found.startsWith('"') ? found : `{"digits":"${found}"}`)))
 
-/** The number that such JSON has, of 16,384 bits at most; undefined for what is none, or negative. */
+/** A number of such JSON, of 5000 digits at most; undefined when it is negative, or not a number. */
 function numberOf(value: unknown): bigint | undefined {
   if (typeof value === 'number') return Number.isSafeInteger(value) && value >= 0 ? BigInt(value) : undefined
   if (typeof value !== 'object' || value === null || !('digits' in value)) return undefined
@@ -33,7 +35,7 @@ function numberOf(value: unknown): bigint | undefined {
 }
 const isNumber = (value: unknown): value is unknown => numberOf(value) !== undefined
 
-/** One JSON object, of whose members nothing is believed. */
+/** An untrusted JSON object. */
 class Fields {
   readonly #members: Readonly<Record<string, unknown>>
 
@@ -43,11 +45,11 @@ class Fields {
     this.#members = value as Record<string, unknown>
   }
 
-  /** Go leaves out what is empty, or writes null. */
+  /** Go omits empty members, or writes null. */
   #get<T>(name: string, fits: (value: unknown) => value is T, empty: T): T {
     const value = Object.hasOwn(this.#members, name) ? this.#members[name] : undefined
     if (value === undefined || value === null) return empty
-    if (!fits(value)) throw unreadable(new Error(`${name} is of another type`))
+    if (!fits(value)) throw unreadable(new Error(`${name} has another type`))
     return value
   }
 
@@ -58,8 +60,8 @@ class Fields {
   fields = (name: string): Fields =>
     new Fields(this.#get(name, (value): value is object => typeof value === 'object', {}))
   has = (name: string): boolean => Object.hasOwn(this.#members, name) && this.#members[name] !== null
-  bytes = (name: string): Buffer => decodeBase64(this.text(name), () => 'the backup has bytes that are no base64')
-  /** A number of a key: undefined where there is none. */
+  bytes = (name: string): Buffer => decodeBase64(this.text(name), () => 'the backup contains invalid base64')
+  /** A big number of a key; undefined when absent. */
   number = (name: string): bigint | undefined => numberOf(this.#get<unknown>(name, isNumber, undefined))
 }
 
@@ -76,7 +78,9 @@ const types: Readonly<Record<number, string>> = {
   9: 'rsa-3072',
 }
 
-/** 10 and 11 mean different things to the two: only HMAC keys have a size, and only managed keys no key at all. */
+/**
+ * Vault and OpenBao number types from 10 on differently: only HMAC keys have a size, and only managed keys no bytes.
+ */
 function typeOf(number: number, policy: Fields, latest: Fields): string {
   const known = types[number]
   if (known !== undefined) return known
@@ -87,10 +91,10 @@ function typeOf(number: number, policy: Fields, latest: Fields): string {
     if (policy.integer('key_size') > 0) return 'hmac'
     throw badRequest('keys of type xchacha20-poly1305 cannot be restored')
   }
-  throw badRequest(`the backup is of a key type that is not known here: number ${number}`)
+  throw badRequest(`unknown key type in the backup: number ${number}`)
 }
 
-/** @throws ApiError 400 */
+/** @param parsed what parseWithDigits returned @throws ApiError 400 */
 export async function readVaultBlob(parsed: object): Promise<Copy> {
   const whole = new Fields(parsed)
   if (!whole.has('policy')) throw unreadable()
@@ -104,8 +108,8 @@ export async function readVaultBlob(parsed: object): Promise<Copy> {
   if (latestVersion < 1 || minAvailableVersion < 0) throw unreadable()
   const lowest = Math.max(1, minAvailableVersion)
   checkCount(latestVersion - lowest + 1)
-  // Of an archive that begins elsewhere each version would get the key of another.
-  if (archived.length > latestVersion - minAvailableVersion + 1) throw impossible('the archive has more versions')
+  // With an archive that begins elsewhere, each version would get the key of another.
+  if (archived.length > latestVersion - minAvailableVersion + 1) throw invalid('the archive has more versions')
   const entryOf = (version: number): Fields => {
     if (current.has(String(version))) return current.fields(String(version))
     const entry = archived[version - minAvailableVersion]
@@ -146,7 +150,7 @@ export async function readVaultBlob(parsed: object): Promise<Copy> {
   return { key, versions }
 }
 
-/** @param convergence of the policy: each version's own wins, 0 is from before there were several */
+/** @param convergence the policy's, which each version may override; 0 is from before there were several */
 function versionOf(type: string, version: number, entry: Fields, convergence: number | undefined): CopiedVersion {
   const hmac = entry.bytes('hmac_key')
   const { kind } = algorithmOf(type)

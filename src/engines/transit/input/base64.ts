@@ -2,7 +2,7 @@ import { badRequest } from '../../../errors.ts'
 
 const outside = /[^A-Za-z0-9+/=]/
 
-/** The text of a refusal; `fault` is the reference's own, `illegal base64 data at input byte N`. */
+/** Makes the text of a refusal; `fault` is the reference's `illegal base64 data at input byte N`. */
 type Refusal = (fault: string) => string
 
 /**
@@ -13,7 +13,7 @@ export function decodeBase64(text: string, refusal: Refusal = (fault) => fault):
   if (!outside.test(text)) {
     const bytes = Buffer.from(text, 'base64')
     const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0
-    // Node skips what it does not understand; the length shows that nothing was skipped.
+    // Node skips invalid characters; the length shows that none was skipped.
     if (text.length % 4 === 0 && bytes.length === (text.length / 4) * 3 - padding) return bytes
   }
   const fault = firstFault(Buffer.from(text))
@@ -21,19 +21,21 @@ export function decodeBase64(text: string, refusal: Refusal = (fault) => fault):
   return Buffer.from(text.replace(/[\r\n]/g, ''), 'base64')
 }
 
-/** What hash, hmac, sign and verify are given. @throws ApiError 400 */
+/** Decodes the `input` of hash, hmac, sign and verify. @throws ApiError 400 */
 export const decodeInput = (text: string): Buffer =>
   decodeBase64(text, (fault) => `unable to decode input as base64: ${fault}`)
 
-/** Any other field. @throws ApiError 400 that names it */
+/** Decodes any other field. @throws ApiError 400 that names it */
 export const decodeField = (name: string, text: string): Buffer =>
   decodeBase64(text, (fault) => `failed to base64-decode ${name}: ${fault}`)
 
-/** A field that may be left out, for which empty is the same. @throws ApiError 400 that names it */
+/** Decodes an optional field; empty is absent. @throws ApiError 400 that names it */
 export const decodeOptional = (name: string, text: string | undefined): Buffer | undefined =>
   text ? decodeField(name, text) : undefined
 
-/** Where Go's encoding/base64 would stop, so that clients read the same number; undefined when it would not. */
+/**
+ * The offset at which Go's encoding/base64 stops, which clients see in the refusal; undefined when it accepts the text.
+ */
 function firstFault(source: Buffer): number | undefined {
   const isBreak = (at: number) => source[at] === 10 || source[at] === 13
   let at = 0

@@ -20,10 +20,10 @@ export interface BatchCall {
 }
 
 /**
- * Runs `work` on the one input and answers its result, or on each item of a batch and answers `batch_results` in the same
- * order. A refused item never affects its neighbours.
+ * Runs `work` on the one input and answers its result, or on each item of a batch and answers `batch_results` in the
+ * same order. A refused item never affects its neighbours.
  * @throws ApiError of `work`; for a batch one that carries the results, when its status is 4xx or 5xx. A fault of ours
- *   fails the whole request
+ * fails the whole request
  */
 export function runInputs<I extends { readonly reference?: string | undefined }>(
   { body, warn }: BatchCall,
@@ -97,7 +97,9 @@ function runItems<I>(items: readonly I[], work: (item: I) => MaybePromise<Data>)
   return from(0)
 }
 
-/** A refusal is the item's result. A fault rejects, also where `work` throws: else nobody would await its neighbours. */
+/**
+ * A refusal is the item's result. A fault rejects, also where `work` throws: else nobody would await its neighbours.
+ */
 function runItem<I>(item: I, work: (item: I) => MaybePromise<Data>): MaybePromise<Result> {
   try {
     const result = work(item)

@@ -1,8 +1,8 @@
 import { badRequest } from '../../../errors.ts'
 
 /**
- * How bytes are to be written.
- * @param shown how the refusal writes any other format: random quotes it, hash does not
+ * The encoding of bytes in an answer.
+ * @param shown the format as the refusal writes it: random quotes it, hash does not
  * @throws ApiError 400
  */
 export function encodingOf(format: string, shown: string): 'hex' | 'base64' {

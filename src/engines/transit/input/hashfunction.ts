@@ -1,7 +1,7 @@
 import { type Hash, hashes } from '../../../crypto/hashes.ts'
 import { badRequest } from '../../../errors.ts'
 
-/** How imports and byok-export name the hash of RSA-OAEP. */
+/** The names that imports and byok-export have for the hash of RSA-OAEP. */
 const names: ReadonlyMap<string, string> = new Map([
   ['SHA1', 'sha1'],
   ['SHA224', 'sha2-224'],

@@ -1,7 +1,7 @@
 import { badRequest } from '../../../errors.ts'
 import { goFalse, goTrue } from '../../../request/input.ts'
 
-/** How a field of an item stands in JSON; `text` also takes a number, as its text, and `integerText` its text. */
+/** The JSON types of an item's fields; `text` also takes a number, and `integerText` a number in a string. */
 interface Kinds {
   string: string
   text: string
@@ -15,25 +15,25 @@ export type Item<S extends Shape> = { readonly [K in keyof S]?: Kinds[S[K]] | un
 /** How the inputs of one operation are read. */
 export interface Reading<S extends Shape> {
   readonly shape: S
-  /** Older names of fields in items, as the request's own fields have them. */
+  /** Older names of fields, as the request's own fields have them. */
   readonly aliases?: { readonly [K in keyof S]?: string }
-  /** Fields of the request that hold for every item which does not say otherwise. */
+  /** Fields of the request that are defaults for its items. */
   readonly shared: readonly (keyof S & string)[]
-  /** The field without which the whole request means nothing, and what to say then. */
+  /** The field that every input must have, and the refusal when it is missing. */
   readonly required?: { readonly field: keyof S & string; readonly missing: string }
   /** A field that all items of a batch must have, or none. */
   readonly together?: keyof S & string
 }
 
-/** What there is to do: one input of the request itself, or the items of its batch. */
+/** The inputs of an operation: the one of the request itself, or the items of its batch. */
 export interface Inputs<I> {
   readonly batch: boolean
   readonly items: readonly I[]
 }
 
 /**
- * Reads batch_input where there is one (the request's own input is ignored then), else the request itself.
- * @throws ApiError 400 for a fault of form; what is wrong with a value fails only its item, later
+ * Reads batch_input if present (the request's own input is then ignored), else the request itself.
+ * @throws ApiError 400 for malformed input; a wrong value fails only its item, later
  */
 export function readInputs<S extends Shape>(
   body: Item<S> & { readonly batch_input?: unknown },
@@ -60,7 +60,7 @@ function checkTogether<S extends Shape>(items: readonly Item<S>[], field: keyof 
 
 const faultsShown = 20
 
-/** @throws ApiError 400 with the reference's text for every fault, one per line */
+/** @throws ApiError 400 with the reference's text for each fault, one per line */
 function parseItems<S extends Shape>(
   raw: unknown,
   { shape, aliases = {}, required }: Reading<S>,
@@ -80,14 +80,14 @@ function parseItems<S extends Shape>(
     const item: Record<string, unknown> = { ...defaults }
     for (const [name, kind] of fields) {
       const alias: string | undefined = aliases[name]
-      const given = source[name] ?? (alias === undefined ? undefined : source[alias])
-      if (given === undefined || given === null) {
+      const value = source[name] ?? (alias === undefined ? undefined : source[alias])
+      if (value === undefined || value === null) {
         if (name === required?.field) faults.push(`'[${index}].${name}' ${required.missing}`)
         continue
       }
-      item[name] = convert(kind, given)
+      item[name] = convert(kind, value)
       if (item[name] === undefined) {
-        faults.push(`'[${index}].${name}' expected type '${goName[kind]}', got unconvertible type '${kindOf(given)}'`)
+        faults.push(`'[${index}].${name}' expected type '${goName[kind]}', got unconvertible type '${kindOf(value)}'`)
       }
     }
     return item
@@ -104,7 +104,7 @@ const decimal = /^-?(?:0|[1-9]\d*)$/
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The value as its kind, undefined when it is none. */
+/** The value converted to the kind; undefined when it is of another. */
 function convert(kind: keyof Kinds, value: unknown): unknown {
   switch (kind) {
     case 'string':
@@ -123,7 +123,7 @@ function convert(kind: keyof Kinds, value: unknown): unknown {
   }
 }
 
-/** What Go calls the type of a JSON value. */
+/** Go's name for the type of a JSON value. */
 function kindOf(value: unknown): string {
   if (value === null) return 'nil'
   if (Array.isArray(value)) return '[]interface {}'
@@ -132,7 +132,7 @@ function kindOf(value: unknown): string {
   return typeof value === 'string' ? 'string' : 'map[string]interface {}'
 }
 
-/** A batch may have a quarter of a million items: nobody reads as many faults. */
+/** A batch may have a quarter of a million items: nobody reads that many faults. */
 const shown = (faults: readonly string[]): string =>
   faults.length <= faultsShown
     ? faults.join('\n')

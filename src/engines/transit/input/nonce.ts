@@ -2,8 +2,8 @@ import { badRequest } from '../../../errors.ts'
 import { ivBytes } from '../../../keys/use/hostcipher.ts'
 
 /**
- * A caller's nonce under AES-GCM could repeat, which gives the authentication key away: convergent version 1 alone uses it,
- * since its ciphertexts cannot be had otherwise.
+ * A caller's nonce could repeat, which under AES-GCM reveals the authentication key. Only convergent version 1 uses it,
+ * since its ciphertexts depend on it.
  * @throws ApiError 400 unless absent or 12 bytes
  */
 export function ignoreNonce(nonce: Buffer | undefined, warn: (text: string) => void): void {

@@ -7,7 +7,7 @@ import type { Approval } from '../../../keys/use/approval.ts'
 import type { Scheme } from '../../../keys/use/signer.ts'
 import type { Item } from './items.ts'
 
-/** What sign and verify both take. */
+/** The fields that sign and verify share. */
 export const schemeFields = {
   input: text({ about: 'What is signed, in base64; may be empty.' }),
   context: text({ about: 'Derivation context of derived keys, in base64.' }),
@@ -39,9 +39,9 @@ export const schemeReading = {
 } as const
 
 /**
- * How a signature is made; each key type looks only at what concerns it.
- * @param urlHash the hash of the URL, which wins over the body
- * @throws ApiError 400 that names the field and what it may be
+ * How a signature is made; each key type uses only the parts that concern it.
+ * @param urlHash the hash of the URL, which takes precedence over the body
+ * @throws ApiError 400 that names the wrong field
  */
 export function readScheme(input: Item<typeof schemeShape>, urlHash: string | undefined): Scheme {
   const name = hashNameOf(input, urlHash)
@@ -58,11 +58,11 @@ export function readScheme(input: Item<typeof schemeShape>, urlHash: string | un
   return { hash, prehashed, padding, marshaling, saltLength: readSaltLength(input.salt_length || 'auto') }
 }
 
-/** URL, then hash_algorithm or its older name, then sha2-256. */
+/** The hash of the URL, else of the body, else sha2-256. */
 export const hashNameOf = (input: { readonly hash_algorithm?: string | undefined }, urlHash?: string): string =>
   urlHash ?? (input.hash_algorithm || 'sha2-256')
 
-/** `auto`, `hash` or a number, of which 0 and -1 are Go's constants for the two words. */
+/** `auto`, `hash` or a number; 0 and -1 are Go's constants for the two words. */
 function readSaltLength(text: string): SaltLength {
   const word = text.toLowerCase()
   if (word === 'auto' || word === 'hash') return word
@@ -73,7 +73,7 @@ function readSaltLength(text: string): SaltLength {
   return length === -1 ? 'hash' : length
 }
 
-/** Warns of a key or hash that FIPS mode does not approve; Ed25519 takes no notice of the hash. */
+/** Warns of a key or hash that FIPS mode does not approve; Ed25519 ignores the hash. */
 export function warnOfScheme(
   { approval }: { readonly approval: Approval },
   { algorithm }: Material,

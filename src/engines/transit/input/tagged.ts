@@ -8,11 +8,12 @@ export interface Tagged {
 
 const prefix = 'vault:v'
 
+/** Joins `vault:vN:payload`. */
 export const tag = (version: number, payload: string): string => `${prefix}${version}:${payload}`
 
 /**
- * Splits `vault:vN:payload`. Version 0 is read as 1 of a ciphertext alone, as the reference does.
- * @param what how the texts call it: `ciphertext`, `signature` or `HMAC`
+ * Splits `vault:vN:payload`. Version 0 of a ciphertext means 1, as in the reference.
+ * @param what the name in the refusals
  * @throws ApiError 400 that says which part is wrong
  */
 export function untag(text: string, what: 'ciphertext' | 'signature' | 'HMAC'): Tagged {

@@ -9,8 +9,8 @@ import { dueKeys } from './tables.ts'
 const everySeconds = 60
 const keysAtOnce = 100
 const beginning = '0'
-/** Whom a version's history names as its maker. */
-const maker = 'auto-rotation'
+/** Named in the history of a version as its maker. */
+const createdBy = 'auto-rotation'
 
 interface AutoRotationDeps {
   readonly database: Database
@@ -19,15 +19,15 @@ interface AutoRotationDeps {
 }
 
 /**
- * Rotates keys whose period is over. What is due is found unverified and decided by the key's own row, in the transaction
- * that rotates it: however many workers try, a key rotates once for a period.
+ * Rotates keys whose period is over. Candidates are read unverified; the sealed row of the key decides, in the
+ * transaction that rotates it: however many workers try, a key rotates once in a period.
  */
 export function autoRotation({ database, rotation, clock }: AutoRotationDeps): Job {
   const job = 'rotate transit keys'
   const order = { by: 'rotateAt', after: beginning, limit: keysAtOnce } as const
 
   async function rotate(mount: string, name: string, fence: bigint): Promise<void> {
-    await rotation.rotate({ uuid: mount }, name, maker, async (tx, { rotateAt }) => {
+    await rotation.rotate({ uuid: mount }, name, createdBy, async (tx, { rotateAt }) => {
       await tx.fence(job, fence)
       return rotateAt !== null && rotateAt <= clock.wall()
     })
@@ -37,7 +37,7 @@ export function autoRotation({ database, rotation, clock }: AutoRotationDeps): J
     name: job,
     everySeconds,
     async run(signal, fence) {
-      // The lease must not run out while a long list is worked off; the rest has its turn next.
+      // The lease must not run out during a long list; the next run takes the rest.
       const end = clock.monotonic() + everySeconds * 1000
       const faults: unknown[] = []
       for await (const page of pages(database, database.unverified(dueKeys), {}, order)) {

@@ -4,14 +4,14 @@ import type { Transaction } from '../../../store/reader.ts'
 import { headsTable } from '../../../store/sealed/heads.ts'
 import { createSettings } from './settings.ts'
 
-/** A head without members: that the token remembers it says that every transit mount has had its settings since. */
+/** A head without members. Once the token remembers it, every transit mount has settings. */
 export const settingsSet = 'transit settings'
 
 const mountsAtOnce = 10_000
 
 /**
- * The settings of the mounts there are; later ones get theirs when they are made. Only at initialisation, and for a cluster
- * that the token remembers without them: elsewhere missing settings are damage.
+ * Creates the settings of existing mounts; later mounts get theirs when they are made. Done only at initialisation and
+ * for a cluster from before there were settings: anywhere else missing settings are damage.
  */
 export async function createInitialSettings(database: Database, tx: Transaction): Promise<void> {
   if ((await database.table(headsTable).count(tx, { set: settingsSet })) > 0) return

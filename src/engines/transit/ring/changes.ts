@@ -34,7 +34,7 @@ export class KeyChanges {
   }
 
   /**
-   * Reads the ring inside a transaction and lets `work` write. When it resolves, no worker has in its cache what was replaced.
+   * Reads the ring inside a transaction and lets `work` write. When it resolves, no worker caches the old ring.
    * @throws ApiError 400 `missing` when there is no such key
    */
   change<T>(
@@ -61,7 +61,7 @@ export class KeyChanges {
   }
 
   /**
-   * Changes attributes as `decide` says of the current row. A key that becomes exportable is rewrapped in the token first.
+   * Changes attributes as `decide` says of the current row. A key that becomes exportable is rewrapped first.
    * @throws ApiError 400 `missing` when there is no such key, and what `decide` throws
    */
   async configure(

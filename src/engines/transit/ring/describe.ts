@@ -14,8 +14,8 @@ import type { Rings } from './rings.ts'
 
 /**
  * The key object of reads and of every answer that changes a key. `keys` shows the versions that may still be used;
- * `custody` says of each where its key is, what the token said of it when it was made, and the same of its HMAC secret.
- * The managed key is the latest version's; its name is empty once it was deleted.
+ * `custody` shows for each where its key is, the attributes that the token reported when it was made, and the same of
+ * its HMAC secret. The managed key is that of the latest version; its name is empty once it was deleted.
  * @throws ApiError 404 when there is no such key
  */
 export function describeKey(
@@ -25,8 +25,8 @@ export function describeKey(
 ): MaybePromise<Data> {
   return after(rings.inventory(mount, name), (found) => {
     if (found === undefined) throw absent()
-    const known = described.get(found) ?? describe(found)
-    described.set(found, known)
+    const known = descriptions.get(found) ?? describe(found)
+    descriptions.set(found, known)
     const { key, versions } = found.ring
     const id = versions.get(key.latestVersion)?.managedKey
     if (!id) return known
@@ -34,8 +34,8 @@ export function describeKey(
   })
 }
 
-/** An inventory never changes, and a key of many versions is described at some cost. */
-const described = new WeakMap<Inventory, Data>()
+/** An inventory never changes, and the description of a key of many versions is costly. */
+const descriptions = new WeakMap<Inventory, Data>()
 
 function describe(found: Inventory): Data {
   const { key, versions } = found.ring
@@ -52,14 +52,14 @@ function describe(found: Inventory): Data {
     if (version < key.minDecryptionVersion) continue
     const part = partOf(material)
     const hmac = hmacMaterial === null ? {} : { hmac: describeMaterial(partOf(hmacMaterial)) }
-    // What is derived from a context is in the server's memory while it is used; what it is derived from never is.
+    // A key derived from a context is in the server's memory while it is used; the key it is derived from never is.
     const prk =
       prkMaterial === null ? {} : { prk: describeMaterial(partOf(prkMaterial)), derived_keys: 'in memory when used' }
     keys[version] = entryOf(algorithmOf(part.algorithm), part, one, key.derived)
     const managed = managedKey === null ? {} : { managed_key: managedKey }
     custody[version] = { ...describeMaterial(part), ...managed, ...hmac, ...prk }
   }
-  // In the order of the wire, which the envelope then has nothing to do for.
+  // In the order of the wire, so that the envelope need not sort.
   return {
     allow_plaintext_backup: key.allowPlaintextBackup,
     allow_rotation: key.allowRotation,
@@ -94,7 +94,7 @@ function describe(found: Inventory): Data {
   }
 }
 
-/** Seconds for secret keys; name, time and public key for pairs. */
+/** The creation time in seconds for secret keys; name, time and public key for pairs. */
 function entryOf(
   algorithm: Algorithm,
   part: MaterialRow,
@@ -105,7 +105,7 @@ function entryOf(
   return {
     name: algorithm.entry,
     creation_time: new Date(createdAt).toISOString(),
-    // Nothing is signed by the root of derived keys: readkey.ts fills in the public key of a context.
+    // The root of derived keys signs nothing: routes/keys/key.ts fills in the public key of a context.
     public_key: derived ? '' : publicKeyText(algorithm, new Material(part)),
     certificate_chain: certificateChain ?? '',
   }

@@ -91,7 +91,9 @@ export class Keys {
     touchRing(tx, key)
   }
 
-  /** Removes every key of a deleted mount, some in each transaction, since each one ends with a wait for all workers. */
+  /**
+   * Removes every key of a deleted mount, some in each transaction, since each one ends with a wait for all workers.
+   */
   async removeAll(mount: Mount): Promise<void> {
     const some = () => this.#rings.names(mount, '', keysPerRemoval)
     for (let names = await some(); names.length > 0; names = await some()) {

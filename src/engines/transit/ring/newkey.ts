@@ -12,26 +12,26 @@ export type KeyTemplate = Pick<KeyRow, 'name' | 'type'> &
     Pick<KeyRow, 'derived' | 'convergent' | 'exportable' | 'allowPlaintextBackup' | 'keySize' | 'autoRotateSeconds'>
   >
 
-/** Of every version's HMAC secret, and of an hmac key that names no size. */
+/** The size of every version's HMAC secret, and the default size of an hmac key. */
 export const hmacSecretBytes = 32
 
-/** `convergentVersion` of keys whose versions each have their own. */
+/** `convergentVersion` of a key whose versions have their own. */
 const perVersion = -1
 
-/** The way of convergent encryption of a version that is added: 3, but for keys that came with an old one. */
+/** The convergent version of a new key version: 3, except for restored keys of an older one. */
 export function convergenceOfNew({ convergent, convergentVersion, kdf }: ConvergentKey): Convergence {
   if (!convergent) return 0
   if (convergentVersion === 1) return 1
-  // The third way needs more bytes than the old KDF gives.
+  // Convergent version 3 needs more bytes than the old KDF yields.
   return kdf === ('hkdf_sha256' satisfies Kdf) ? 3 : 2
 }
 type ConvergentKey = Pick<KeyRow, 'convergent' | 'convergentVersion' | 'kdf'>
 
-/** Whether what the key is made of may be handed out, and so lies under the KEK for that. */
+/** Whether the key material may leave the server, and so lies under the export KEK. */
 export const mayLeave = (key: Pick<KeyRow, 'exportable' | 'allowPlaintextBackup'>): boolean =>
   key.exportable || key.allowPlaintextBackup
 
-/** Clients read key_size of an hmac key, so that the default is written down. */
+/** Clients read key_size of an hmac key, so the default is stored too. */
 const keySizeOf = ({ type, keySize }: KeyTemplate): number =>
   type !== managedType && algorithmOf(type).kind === 'hmac' ? keySize || hmacSecretBytes : 0
 

@@ -6,11 +6,11 @@ import type { Reader } from '../../../store/reader.ts'
 import type { Ring as PureRing, Version } from './ring.ts'
 import { type KeyRow, keysTable, versionsTable } from './tables.ts'
 
-/** A ring as the database has it. */
+/** A ring as it is stored. */
 export type Ring = PureRing<KeyRow>
 
 /**
- * Key and versions, none missing: the key row says which there must be, so a deleted row is damage and no default.
+ * Reads a key and all its versions. The key row says which versions must exist, so a missing row is damage.
  * @param mount uuid
  */
 export async function readRing(database: Database, q: Reader, mount: string, name: string): Promise<Ring | undefined> {

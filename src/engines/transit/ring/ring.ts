@@ -1,4 +1,4 @@
-/** What a transit key is besides its material: the columns of its sealed row that rules look at. */
+/** The columns of a key's sealed row that the rules look at. */
 export interface Attributes {
   readonly type: string
   readonly exportable: boolean
@@ -14,16 +14,16 @@ export interface Attributes {
   readonly softDeleted: boolean
 }
 
-/** Where the parts of one version lie: ids of rows that keys/ owns. */
+/** One version of a key. Its parts are ids of rows that keys/ owns. */
 export interface Version {
   readonly version: number
   readonly material: string
   readonly hmacMaterial: string | null
-  /** What a derived key's keys are made from; null for the rest. */
+  /** The secret that a derived key's keys are derived from; null for other keys. */
   readonly prkMaterial: string | null
-  /** 0 to 3: how its encryption is convergent (keys/derived.ts). */
+  /** 0 to 3: how its encryption is convergent (keys/use/derived.ts). */
   readonly convergentVersion: number
-  /** Uuid of the managed key whose material this is; null for keys of ours. */
+  /** Uuid of the managed key that holds the material; null for other keys. */
   readonly managedKey: string | null
   /** Milliseconds since the epoch. */
   readonly createdAt: number
@@ -35,6 +35,6 @@ export interface Version {
 export interface Ring<Row extends Attributes = Attributes> {
   readonly key: Row
   readonly versions: ReadonlyMap<number, Version>
-  /** True of one that was just read: no rotation that anybody can have seen the work of is missing in it. */
+  /** True when just read from the database: no rotation whose effects were visible to anyone is missing. */
   readonly current?: true
 }

@@ -16,17 +16,17 @@ export const touchRing = (tx: Transaction, { mount, name }: Pick<KeyRow, 'mount'
   tx.touch(ringCacheTable, ringCacheId(mount, name))
 
 /**
- * The caches of rings: one that the mounts share, and for a mount whose cache-config names a size one of its own. A size is
- * looked at when this worker first needs it, and then again when the engine is reloaded.
+ * The caches of rings: one shared by the mounts, and one of its own for each mount whose cache-config names a size.
+ * This worker reads the size when it first needs it, and again after a reload.
  */
 export class RingCaches {
   readonly #options: { database: Database; settings: Settings; shared: CacheOptions<Ring> }
   readonly #shared: CoherentCache<Ring>
   readonly #own = new Map<string, CoherentCache<Ring>>()
-  /** By mount: which of them it uses. */
+  /** The cache that a mount uses. */
   readonly #chosen = new Map<string, CoherentCache<Ring>>()
 
-  /** @param shared its limit bounds every other cache too */
+  /** @param shared options of the shared cache; its limit bounds every other cache too */
   constructor(options: { database: Database; settings: Settings; shared: CacheOptions<Ring> }) {
     this.#options = options
     this.#shared = options.database.cache(options.shared)
@@ -36,7 +36,7 @@ export class RingCaches {
     return this.#chosen.get(mount.uuid) ?? this.#choose(mount)
   }
 
-  /** The next use looks at the size anew, and finds nothing cached. */
+  /** Empties the cache; the next use reads its size anew. */
   reload(mount: Mount): void {
     this.#chosen.get(mount.uuid)?.clear()
     this.#chosen.delete(mount.uuid)

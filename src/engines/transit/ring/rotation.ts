@@ -41,7 +41,7 @@ export class KeyRotation {
       // Refused before the token works for nothing.
       rotated(name, before.key)
       if ((before.key.type === managedType) !== (managed !== undefined)) {
-        throw badRequest('the key is of another type by now')
+        throw badRequest('the key was replaced by one of another type')
       }
       const draft = await this.#versions.prepare(before.key, createdBy, managed && { key: async () => managed.draft })
       done = await this.#versions.commit([draft], async (tx) => {

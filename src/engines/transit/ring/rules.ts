@@ -3,7 +3,7 @@ import { managedType } from './managedtype.ts'
 import type { Attributes } from './ring.ts'
 
 const shortestAutoRotateSeconds = 3600
-/** What the reference's durations hold: 292 years. */
+/** The longest duration of the reference: 292 years. */
 const longestAutoRotateSeconds = 9_223_372_036
 
 export interface Configuration {
@@ -17,7 +17,7 @@ export interface Configuration {
 
 /**
  * The changes that `keys/:name/config` asks for, all or none. Only `true` counts for exportable and
- * allow_plaintext_backup: what once could leave cannot be said never to have left.
+ * allow_plaintext_backup: material that could leave once may have left.
  * @throws ApiError 400 that names the rule
  */
 export function configure(
@@ -61,7 +61,7 @@ export function configure(
   return { changes, warnings }
 }
 
-/** @throws ApiError 400 unless 0, or at least an hour and a time that can come */
+/** @throws ApiError 400 unless 0, or at least an hour and at most 292 years */
 export function checkAutoRotate(seconds: number): void {
   if (seconds !== 0 && seconds < shortestAutoRotateSeconds) {
     throw badRequest('auto rotate period must be 0 to disable or at least an hour')
@@ -69,12 +69,12 @@ export function checkAutoRotate(seconds: number): void {
   if (seconds > longestAutoRotateSeconds) throw badRequest('auto rotate period must be at most 292 years')
 }
 
-/** @throws ApiError 400 for a key that is put away until somebody restores it */
+/** @throws ApiError 400 for a soft-deleted key */
 export function refuseSoftDeleted(key: Pick<Attributes, 'softDeleted'>): void {
   if (key.softDeleted) throw badRequest('refusing to use soft-deleted key')
 }
 
-/** What rotation does to the row. @throws ApiError 400 for a soft-deleted key, and an imported one that forbids it */
+/** How rotation changes the row. @throws ApiError 400 for a soft-deleted key, and an imported one that forbids it */
 export function rotated(name: string, key: Attributes): Partial<Attributes> {
   refuseSoftDeleted(key)
   if (key.imported && !key.allowRotation) {
@@ -84,8 +84,8 @@ export function rotated(name: string, key: Attributes): Partial<Attributes> {
 }
 
 /**
- * When the key is to rotate by itself, in milliseconds since the epoch; null is never. A managed key has nothing to rotate to
- * until somebody names it.
+ * When the key is to rotate by itself, in milliseconds since the epoch; null is never. Rotation of a managed key needs
+ * a caller who names the next one.
  * @param latestAt when the latest version was made
  */
 export function rotationDue(key: Attributes, latestAt: number): number | null {
@@ -95,13 +95,13 @@ export function rotationDue(key: Attributes, latestAt: number): number | null {
 }
 
 /**
- * What trimming does to the row: versions below `version` go for ever.
+ * How trimming changes the row: versions below `version` are removed for ever.
  * @throws ApiError 400 unless both minimum versions are at or above it
  */
 export function trimmed(key: Attributes, version: number): Partial<Attributes> {
   const { minAvailableVersion, minEncryptionVersion, minDecryptionVersion } = key
   const refuse = (why: string) => badRequest(`minimum available version ${why}`)
-  // A negative one is a step back too, since none of them ever is.
+  // Covers negative numbers too, since the current one never is negative.
   if (version < minAvailableVersion) throw refuse('cannot be decremented')
   if (minEncryptionVersion === 0) throw refuse('cannot be set when minimum encryption version is not set')
   if (minDecryptionVersion === 0) throw refuse('cannot be set when minimum decryption version is not set')

@@ -7,12 +7,12 @@ import { type SettingsRow, settingsTable } from './tables.ts'
 
 const mountsHeld = 10_000
 
-/** What a caller may change. */
+/** The settings that a caller may change. */
 export type Setting = Partial<Pick<SettingsRow, 'disableUpsert' | 'cacheSize'>>
 
 /**
- * The settings of each transit mount. Their row is made with the mount, so that one which was taken out of the database is
- * damage and never the default, under which upserts are allowed.
+ * The settings of each transit mount. Their row is made with the mount: a missing row is damage, and never means the
+ * default, which allows upserts.
  */
 export class Settings {
   readonly #database: Database
@@ -27,13 +27,13 @@ export class Settings {
     })
   }
 
-  /** As no acknowledged write has replaced them; synchronous when they are cached. */
+  /** The current settings, never older than the last acknowledged write; synchronous when they are cached. */
   of(mount: Mount): MaybePromise<SettingsRow> {
     const found = this.#cache.get(mount.uuid)
     return found instanceof Promise ? found.then((row) => present(row, mount.uuid)) : present(found, mount.uuid)
   }
 
-  /** When it resolves, every worker goes by the new settings. */
+  /** When it resolves, every worker uses the new settings. */
   change(mount: Mount, changes: Setting): Promise<SettingsRow> {
     return this.#database.transaction(async (tx) => {
       const row = present(await this.#read(tx, mount.uuid), mount.uuid)
@@ -54,7 +54,7 @@ export class Settings {
   }
 }
 
-/** Those of a new mount. @param mount uuid */
+/** Creates the settings of a new mount. @param mount uuid */
 export async function createSettings(database: Database, tx: Transaction, mount: string): Promise<void> {
   await database.table(settingsTable).insert(tx, { mount, disableUpsert: false, cacheSize: 0 })
 }

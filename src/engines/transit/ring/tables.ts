@@ -6,7 +6,7 @@ export interface CopyInfo {
   readonly version: number
 }
 
-/** One row per named key. It is the head of its versions: everything from the floor to `latestVersion` must exist. */
+/** One row per named key. It is the head of its versions: all of them from the floor to `latestVersion` must exist. */
 export const keysTable = defineTable(
   'transit_keys',
   {
@@ -33,17 +33,17 @@ export const keysTable = defineTable(
     backupInfo: column.json<CopyInfo>().nullable(),
     restoreInfo: column.json<CopyInfo>().nullable(),
     createdAt: column.integer(),
-    /** When it is to rotate by itself, in milliseconds: what the job finds it by. */
+    /** When it is to rotate by itself, in milliseconds; the job finds it by this. */
     rotateAt: column.integer().nullable(),
   },
   { sealed: true },
 )
 export type KeyRow = Row<typeof keysTable>
 
-/** Names as they are listed: unverified, from an index alone. What a name stands for is verified when it is used. */
+/** Names for listings: unverified, from an index alone. A key is verified when it is used. */
 export const keyNames = defineTable('transit_keys', { mount: column.text(), name: column.text() }, { sealed: false })
 
-/** As much of key rows as finds those that are to rotate by themselves; nothing is decided by it. */
+/** The columns that find keys due for rotation; unverified, so nothing is decided by them. */
 export const dueKeys = defineTable(
   'transit_keys',
   { mount: column.text(), name: column.text(), rotateAt: column.text() },

@@ -1,7 +1,7 @@
 import { badRequest } from '../../../errors.ts'
 import type { Attributes, Ring, Version } from './ring.ts'
 
-/** The lowest version that anything may still be done with; trimmed ones are gone, archived ones refused. */
+/** The lowest usable version: those below it are trimmed or archived. */
 const floor = (key: Attributes): number => Math.max(1, key.minAvailableVersion, key.minDecryptionVersion)
 
 /** @throws ApiError 400 `no such key version` */
@@ -53,13 +53,13 @@ const tooOld = {
 }
 
 /**
- * A version above the latest of a cached ring: another worker may have made something with it just now, though the rotation
- * is not acknowledged yet. To be looked at again with a ring that is current.
+ * A version above the latest of a cached ring: another worker may just have used it, before the rotation was
+ * acknowledged. The operation is repeated with a ring read from the database.
  */
 export class VersionAhead extends Error {}
 
 /**
- * The version that decrypts or verifies what it once made.
+ * The version that decrypts or verifies its own earlier output.
  * @throws ApiError 400 below the floor or above the latest
  * @throws VersionAhead above the latest of a ring that is not current
  */

@@ -13,8 +13,8 @@ import type { KeySpecification, PreparePart, VersionDraft, VersionFields } from 
 const hmacType = 'hmac'
 
 /**
- * The versions of keys: their parts are made in the token before the transaction that stores them, and leave nothing behind
- * when it does not.
+ * The versions of keys: their parts are made in the token before the transaction that stores them, and leave nothing
+ * behind when it does not.
  */
 export class VersionStore {
   readonly #database: Database
@@ -30,8 +30,8 @@ export class VersionStore {
   }
 
   /**
-   * Makes the parts of a version: the key, what a derived key's keys are derived from, and the HMAC secret unless the key
-   * is one.
+   * Makes the parts of a version: the key, what a derived key's keys are derived from, and the HMAC secret unless the
+   * key is one.
    * @param imported imports parts; the others are made
    */
   async prepare(

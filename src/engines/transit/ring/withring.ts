@@ -15,15 +15,15 @@ export interface NamedRing {
 
 type Work<T> = (ring: Ring) => MaybePromise<T>
 
-/** Works with the ring that the path names. @throws ApiError 400 `missing` when there is none; what `work` throws */
+/** Uses the ring that the path names. @throws ApiError 400 `missing` when there is none; what `work` throws */
 export function withRing<T>(call: NamedRing, missing: string, work: Work<T>): MaybePromise<T> {
   const { context, mount, params } = call
   return after(context.rings.get(mount, params.name ?? ''), (ring) => useRing(call, ring, missing, work))
 }
 
 /**
- * Works with a ring. Between the look at it and the use of its material the key may be deleted or trimmed, so that the work meets a
- * fault, or another worker may have rotated it; then it is done again with what there is now. It must leave nothing behind.
+ * Runs `work` on a ring, and again on the current one when it fails because the key was deleted, trimmed or rotated
+ * after the ring was read. `work` must leave nothing behind when it fails.
  */
 export function useRing<T>(call: NamedRing, ring: Ring | undefined, missing: string, work: Work<T>): MaybePromise<T> {
   if (ring === undefined) throw badRequest(missing)

@@ -5,7 +5,7 @@ import { describe, Material } from '../../../keys/material.ts'
 import type { KeyBytes } from '../../../keys/transfer/keyimport.ts'
 import { type Call, type Data, route } from '../../../route.ts'
 import { type CopiedVersion, wipeCopy } from '../blob/copy.ts'
-import { writeOwnBlob } from '../blob/ownblob.ts'
+import { writeStrongroomBlob } from '../blob/strongroomblob.ts'
 import type { TransitContext } from '../context.ts'
 import { noFields } from '../input/fields.ts'
 import type { Inventory } from '../ring/readring.ts'
@@ -27,7 +27,7 @@ async function backUp({ context, mount, params }: Call<TransitContext, typeof no
   return { backup }
 }
 
-/** @throws ApiError 400 for keys that lie in an HSM of somebody else */
+/** @throws ApiError 400 for managed keys, which stay in their HSM */
 async function blobOf(context: TransitContext, { ring, parts }: Inventory): Promise<string> {
   const materialOf = (id: string): Material => {
     const row = parts.get(id)
@@ -50,7 +50,7 @@ async function blobOf(context: TransitContext, { ring, parts }: Inventory): Prom
       histories.set(version, describe(material.row))
       versions.push({ version, createdAt, convergentVersion, certificateChain, key, hmac: secret?.bytes })
     }
-    return writeOwnBlob(copy, histories)
+    return writeStrongroomBlob(copy, histories)
   } finally {
     wipeCopy(copy)
   }

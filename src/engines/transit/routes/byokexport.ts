@@ -33,7 +33,7 @@ async function recipient({ context, mount, params }: ExportCall): Promise<Materi
   return material
 }
 
-/** Each version in the form that import takes, encrypted to the key `dst`. */
+/** Encrypts each version to the key `dst`, in the form that import takes. */
 async function exportTo(call: ExportCall): Promise<Data> {
   const { context, mount, params, body } = call
   const hash = readHashFunction(body.hash)
@@ -46,7 +46,7 @@ async function exportTo(call: ExportCall): Promise<Data> {
   const keys: Record<string, string> = {}
   for (const { version, material } of versionsToExport(found.ring, params.version ?? body.version)) {
     await nextTurn()
-    keys[version] = await sealedTo(context, to, hash, partOf(found, material, version))
+    keys[version] = await wrapFor(context, to, hash, partOf(found, material, version))
   }
   return { name: key.name, type: key.type, keys }
 }
@@ -60,7 +60,7 @@ function partOf({ parts, ring }: Inventory, id: string, version: number): Materi
   return material
 }
 
-async function sealedTo(context: TransitContext, to: Material, hash: Hash, key: Material): Promise<string> {
+async function wrapFor(context: TransitContext, to: Material, hash: Hash, key: Material): Promise<string> {
   const transport = randomBytes(transportBytes)
   try {
     const padding = { padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash: hash.node }

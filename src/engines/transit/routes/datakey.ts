@@ -19,7 +19,7 @@ const body = Type.Object({
   padding_scheme: paddingField,
 })
 
-/** The type is in the path, so that a policy may permit one and forbid the other. */
+/** The type is in the path, so that a policy may allow one and deny the other. */
 export const generateDataKey = route<TransitContext, typeof body>({
   method: 'POST',
   path: 'datakey/:type/:name',

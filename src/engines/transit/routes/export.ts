@@ -24,7 +24,7 @@ type ExportCall = Call<TransitContext, typeof body>
 type KeyType = 'encryption-key' | 'signing-key' | 'hmac-key' | 'public-key' | 'certificate-chain'
 const keyTypes: readonly string[] = ['encryption-key', 'signing-key', 'hmac-key', 'public-key', 'certificate-chain']
 
-/** @throws ApiError 400 when keys of the type have nothing of that kind, or it may not leave */
+/** @throws ApiError 400 when keys of the type have no such material, or it may not leave */
 function checkKind(kind: KeyType, key: KeyRow, algorithm: Algorithm): void {
   const asymmetric = algorithm.exports['public-key'] !== undefined
   if (kind === 'public-key' || kind === 'certificate-chain') {
@@ -79,7 +79,7 @@ async function textOf(
   const material = new Material(row)
   const { algorithm } = material
   if (kind === 'public-key') return publicText(material.publicKey, algorithm, format)
-  // Only the public half is here.
+  // Only the public key is here.
   if (!material.complete) return ''
   const form = kind === 'hmac-key' ? undefined : algorithm.exports[kind]
   return context.keyExport.open(material, (opened) => privateText(opened, form, format))

@@ -4,7 +4,7 @@ import { badRequest } from '../../../errors.ts'
 import { boolean, text } from '../../../field.ts'
 import { type Call, route } from '../../../route.ts'
 import { type Copy, checkCopy, checkName, unreadable, wipeCopy } from '../blob/copy.ts'
-import { readOwnBlob } from '../blob/ownblob.ts'
+import { readStrongroomBlob } from '../blob/strongroomblob.ts'
 import { parseWithDigits, readVaultBlob } from '../blob/vaultblob.ts'
 import { makerOf, type TransitContext } from '../context.ts'
 import { decodeBase64 } from '../input/base64.ts'
@@ -20,17 +20,17 @@ const body = Type.Object({
 
 type RestoreCall = Call<TransitContext, typeof body>
 
-/** @throws ApiError 400 with one text for what is no whole backup */
+/** @throws ApiError 400 with one text for anything but a whole backup */
 async function readBlob(backup: string): Promise<Copy> {
   let parsed: unknown
   try {
     parsed = parseWithDigits(decodeBase64(backup).toString('utf8'))
   } catch {
-    // What JSON.parse says of it may hold some of the key.
+    // The message of JSON.parse may contain parts of the key.
     throw unreadable()
   }
   if (typeof parsed !== 'object' || parsed === null) throw unreadable()
-  if ('strongroom_backup' in parsed) return readOwnBlob(parsed as Record<string, unknown>)
+  if ('strongroom_backup' in parsed) return readStrongroomBlob(parsed as Record<string, unknown>)
   return readVaultBlob(parsed)
 }
 
@@ -50,7 +50,7 @@ async function restore(call: RestoreCall): Promise<undefined> {
       )
     }
     const existing = await context.rings.get(mount, name)
-    // Before the token works for nothing; asked again when it is replaced.
+    // Refused before the token works for nothing; checked again when the key is replaced.
     if (existing) replace(existing.key)
     const imported = await importVersions(call, copy)
     const { latestVersion } = copy.key

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { serving } from '../../../attack/nodes.ts'
 import type { Reply } from '../../../support/client.ts'
 import { base64, done, expectRefused, fresh, hello, useNode } from '../../node.ts'
-import { type BlobKey, backup, blobOf, keyOf } from '../ownblob.ts'
+import { type BlobKey, backup, blobOf, keyOf } from '../strongroomblob.ts'
 
 /** Backups that somebody wrote who knows the format, checksum and all: each is refused in words, and nothing is there afterwards. */
 const node = useNode()
@@ -219,7 +219,7 @@ describe('JSON that no server writes', () => {
     const many = await expectNothing(
       blobOf({ ...key, latest_version: 80_000, versions: versions.map((one) => ({ ...one, history: {} })) }),
     )
-    expectRefused(many, 400, 'the backup is of no key that can be: more than 5000 versions')
+    expectRefused(many, 400, 'invalid backup: more than 5000 versions')
     expect(serving(node.server)).toEqual(workers)
   }, 120_000)
 

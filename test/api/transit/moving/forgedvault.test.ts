@@ -19,7 +19,7 @@ async function expectNothing(backup: string, text: RegExp): Promise<void> {
 }
 
 const unreadable = /the backup cannot be read/
-const impossible = /the backup is of no key that can be/
+const impossible = /invalid backup: /
 const broken = /error parsing (public|asymmetric) key/
 const zeros = base64(Buffer.alloc(32))
 const small = base64(Buffer.from('26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05', 'hex'))

@@ -9,7 +9,7 @@ import type { Client, Reply } from '../../../support/client.ts'
 import { startServer, type TestServer } from '../../../support/server.ts'
 import { base64, done, fresh, hello, useNode } from '../../node.ts'
 import { envelopeOf, wrappingKeyOf } from '../envelope.ts'
-import { type BlobKey, blobOf, keyOf } from '../ownblob.ts'
+import { type BlobKey, blobOf, keyOf } from '../strongroomblob.ts'
 
 /**
  * restore ∘ backup = identity: whatever a key is and has been through, a copy of it on a server of another token and other KEKs answers

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import type { Reply } from '../../../support/client.ts'
 import { base64, done, expectRefused, fresh, hello, useNode } from '../../node.ts'
 import { wrappingKeyOf } from '../envelope.ts'
-import { backup, blobOf, keyOf } from '../ownblob.ts'
+import { backup, blobOf, keyOf } from '../strongroomblob.ts'
 
 /** Keys of a thousand versions, which only years of rotation give, or a backup. */
 const node = useNode()
@@ -92,7 +92,7 @@ test('a key of a thousand versions that could not leave is made exportable whole
 
 test('a key of more than 5,000 versions is refused, by the number', async () => {
   const name = fresh('m')
-  const text = 'the backup is of no key that can be: more than 5000 versions'
+  const text = 'invalid backup: more than 5000 versions'
   expectRefused(
     await node.root.post(`transit/restore/${name}`, { backup: await forge('aes256-gcm96', 5001) }),
     400,

@@ -24,7 +24,7 @@ const body = Type.Object({
 
 type ImportCall = Call<TransitContext, typeof body>
 
-/** @throws ApiError 400 for a combination that no imported key can have */
+/** @returns the key type @throws ApiError 400 for a combination that no imported key can have */
 function checkImport({ type, ...body }: ImportCall['body'], warn: (text: string) => void): string {
   const name = (type || defaultType).toLowerCase()
   const algorithm = algorithms.get(name)
@@ -48,7 +48,7 @@ function checkImport({ type, ...body }: ImportCall['body'], warn: (text: string)
   return name
 }
 
-const taken = () =>
+const nameTaken = () =>
   badRequest(
     'the import path cannot be used with an existing key; use import-version to rotate an existing imported key',
   )
@@ -58,7 +58,7 @@ async function runImport(call: ImportCall): Promise<undefined> {
   const { name = '' } = params
   const type = checkImport(body, warn)
   const prepareImported = importer(call, type)
-  if (await context.rings.get(mount, name)) throw taken()
+  if (await context.rings.get(mount, name)) throw nameTaken()
   const template = {
     name,
     type,
@@ -75,7 +75,7 @@ async function runImport(call: ImportCall): Promise<undefined> {
   const draft = await context.versions.prepare({ ...row, keySize: 0 }, makerOf(caller), { key: prepareImported })
   const keySize = row.keySize === 0 ? 0 : draft.key.fields.sizeBytes
   await context.keys.add({ ...row, mount: mount.uuid, keySize }, [{ version: 1, draft }], () => {
-    throw taken()
+    throw nameTaken()
   })
 }
 

@@ -57,7 +57,10 @@ async function completedVersion(
 const missingKey = (name = ''): string =>
   `no key found with name ${name}; to import a new key, use the import/ endpoint`
 
-/** Stores what was drafted for the ring `before`. @returns false when the key has changed so that the draft no longer fits */
+/**
+ * Stores what was drafted for the ring `before`.
+ * @returns false when the key has changed so that the draft no longer fits
+ */
 function changeUnchanged(
   { context, mount, params }: ImportCall,
   before: Ring,

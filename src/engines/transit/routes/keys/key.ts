@@ -85,7 +85,9 @@ const reading = Type.Object({
   context: text({ about: 'Of a derived ed25519 key: the context whose public key is shown, in base64.' }),
 })
 
-/** The key object; a derivation context adds the public keys it yields, since a derived signing key has none of its own. */
+/**
+ * The key object; a derivation context adds the public keys it yields, since a derived signing key has none of its own.
+ */
 function read({ context, mount, params, body }: Call<TransitContext, typeof reading>): MaybePromise<Data> {
   const { name = '' } = params
   const derivation = decodeOptional('context', body.context)

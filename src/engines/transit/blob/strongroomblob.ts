@@ -5,12 +5,12 @@ import { badRequest } from '../../../errors.ts'
 import { type Copy, checkCount, unreadable } from './copy.ts'
 
 /**
- * Our backups: one line of JSON in base64. The SHA-256 is over the text of `key`: it shows damage, not forgery; whoever holds a backup
- * holds the key. A later format gets a later number; this reader refuses what it does not know.
+ * Backups of Strongroom: one line of JSON in base64. The SHA-256 over the text of `key` shows damage, not forgery: the
+ * holder of a backup holds the key. Later formats get higher numbers, which this reader refuses.
  */
 const format = 1
 
-/** No member that we do not write: what is in an object has been looked at whole. */
+/** Refuses members that Strongroom does not write, so that every member of an accepted backup was checked. */
 const closed = { additionalProperties: false }
 const whole = Type.Integer({ minimum: 0 })
 const base64 = Type.String({ pattern: '^[A-Za-z0-9+/]*={0,2}$' })
@@ -26,7 +26,7 @@ const versionSchema = Type.Object(
     kind: Type.Union([Type.Literal('secret'), Type.Literal('pair'), Type.Literal('public')]),
     key: base64,
     hmac_key: Type.Union([base64, Type.Null()]),
-    /** What custody said of it where it was backed up; for people. */
+    /** The custody of the version when it was backed up; for people. */
     history: Type.Object({}),
   },
   closed,
@@ -62,13 +62,14 @@ const blobSchema = Type.Object(
   closed,
 )
 
-/** As much as is looked at first: the rest of a million versions takes seconds, in which a worker serves nobody. */
+/** Checked first: the whole schema of a million versions would block the worker for seconds. */
 const countSchema = Type.Object({ key: Type.Object({ versions: Type.Array(Type.Unknown()) }) })
 
 /** The history of each version by its number. */
 export type Histories = ReadonlyMap<number, Readonly<Record<string, unknown>>>
 
-export function writeOwnBlob({ key, versions }: Copy, histories: Histories): string {
+/** The backup of a key. */
+export function writeStrongroomBlob({ key, versions }: Copy, histories: Histories): string {
   const copied: Static<typeof keySchema> = {
     name: key.name,
     type: key.type,
@@ -104,8 +105,8 @@ export function writeOwnBlob({ key, versions }: Copy, histories: Histories): str
   return Buffer.from(text).toString('base64')
 }
 
-/** @param parsed the JSON of a blob that says it is ours @throws ApiError 400 */
-export function readOwnBlob(parsed: Readonly<Record<string, unknown>>): Copy {
+/** @param parsed the JSON of a backup with the member `strongroom_backup` @throws ApiError 400 */
+export function readStrongroomBlob(parsed: Readonly<Record<string, unknown>>): Copy {
   const { strongroom_backup: number } = parsed
   if (typeof number === 'number' && number > format) {
     throw badRequest(`the backup has format ${number}, and this server reads up to ${format}`)
@@ -146,7 +147,7 @@ export function readOwnBlob(parsed: Readonly<Record<string, unknown>>): Copy {
   }
 }
 
-/** @throws ApiError 400 for a history so deep that it cannot be written again */
+/** @throws ApiError 400 for a history nested too deep for JSON.stringify */
 function checksumOf(key: Static<typeof keySchema>): string {
   try {
     return checksum(key)
