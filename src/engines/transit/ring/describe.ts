@@ -6,9 +6,8 @@ import { describe as describeMaterial, Material } from '../../../keys/material.t
 import type { MaterialRow } from '../../../keys/tables.ts'
 import type { Kdf } from '../../../keys/use/derivation.ts'
 import type { Data, MaybePromise, Mount } from '../../../route.ts'
-import { DamagedRow } from '../../../store/faults.ts'
 import { managedAbilities, managedType } from './managedtype.ts'
-import type { Inventory } from './readring.ts'
+import { type Inventory, partOf } from './readring.ts'
 import type { Version } from './ring.ts'
 import type { Rings } from './rings.ts'
 
@@ -39,22 +38,19 @@ const descriptions = new WeakMap<Inventory, Data>()
 
 function describe(found: Inventory): Data {
   const { key, versions } = found.ring
-  const partOf = (id: string): MaterialRow => {
-    const part = found.parts.get(id)
-    if (part === undefined) throw new DamagedRow('materials', id, `it is missing, and key ${key.id} names it`)
-    return part
-  }
   const abilities = key.type === managedType ? managedAbilities : algorithmOf(key.type).abilities
   const keys: Record<string, unknown> = {}
   const custody: Record<string, unknown> = {}
   for (const one of versions.values()) {
     const { version, material, hmacMaterial, prkMaterial, managedKey } = one
     if (version < key.minDecryptionVersion) continue
-    const part = partOf(material)
-    const hmac = hmacMaterial === null ? {} : { hmac: describeMaterial(partOf(hmacMaterial)) }
+    const part = partOf(found, material)
+    const hmac = hmacMaterial === null ? {} : { hmac: describeMaterial(partOf(found, hmacMaterial)) }
     // A key derived from a context is in the server's memory while it is used; the key it is derived from never is.
     const prk =
-      prkMaterial === null ? {} : { prk: describeMaterial(partOf(prkMaterial)), derived_keys: 'in memory when used' }
+      prkMaterial === null
+        ? {}
+        : { prk: describeMaterial(partOf(found, prkMaterial)), derived_keys: 'in memory when used' }
     keys[version] = entryOf(algorithmOf(part.algorithm), part, one, key.derived)
     const managed = managedKey === null ? {} : { managed_key: managedKey }
     custody[version] = { ...describeMaterial(part), ...managed, ...hmac, ...prk }

@@ -33,6 +33,13 @@ export interface Inventory {
   readonly parts: ReadonlyMap<string, MaterialRow>
 }
 
+/** A part of the key by its id. @throws DamagedRow when it is missing */
+export function partOf({ ring, parts }: Inventory, id: string): MaterialRow {
+  const part = parts.get(id)
+  if (part === undefined) throw new DamagedRow('materials', id, `it is missing, and key ${ring.key.id} names it`)
+  return part
+}
+
 const parts: readonly Part[] = ['key', 'hmac', 'prk']
 
 /** @param q consistent */

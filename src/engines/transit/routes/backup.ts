@@ -8,7 +8,7 @@ import { type CopiedVersion, wipeCopy } from '../blob/copy.ts'
 import { writeStrongroomBlob } from '../blob/strongroomblob.ts'
 import type { TransitContext } from '../context.ts'
 import { noFields } from '../input/fields.ts'
-import type { Inventory } from '../ring/readring.ts'
+import { type Inventory, partOf } from '../ring/readring.ts'
 import { refuseSoftDeleted } from '../ring/rules.ts'
 
 async function backUp({ context, mount, params }: Call<TransitContext, typeof noFields>): Promise<Data> {
@@ -28,12 +28,8 @@ async function backUp({ context, mount, params }: Call<TransitContext, typeof no
 }
 
 /** @throws ApiError 400 for managed keys, which stay in their HSM */
-async function blobOf(context: TransitContext, { ring, parts }: Inventory): Promise<string> {
-  const materialOf = (id: string): Material => {
-    const row = parts.get(id)
-    if (row === undefined) throw new Error(`key ${ring.key.id} names a part that is not there`)
-    return new Material(row)
-  }
+async function blobOf(context: TransitContext, found: Inventory): Promise<string> {
+  const { ring } = found
   const histories = new Map<number, Record<string, unknown>>()
   const versions: CopiedVersion[] = []
   const copy = { key: ring.key, versions }
@@ -44,9 +40,10 @@ async function blobOf(context: TransitContext, { ring, parts }: Inventory): Prom
         throw badRequest(`version ${version} is a managed key, which stays in its HSM: it cannot be backed up`)
       }
       await nextTurn()
-      const material = materialOf(one.material)
+      const material = new Material(partOf(found, one.material))
       const key = await bytesOf(context, material)
-      const secret = hmacMaterial === null ? undefined : await bytesOf(context, materialOf(hmacMaterial))
+      const secret =
+        hmacMaterial === null ? undefined : await bytesOf(context, new Material(partOf(found, hmacMaterial)))
       histories.set(version, describe(material.row))
       versions.push({ version, createdAt, convergentVersion, certificateChain, key, hmac: secret?.bytes })
     }

@@ -11,7 +11,7 @@ import type { TransitContext } from '../context.ts'
 import { exportedVersionField } from '../input/fields.ts'
 import { readHashFunction } from '../input/hashfunction.ts'
 import { managedType } from '../ring/managedtype.ts'
-import type { Inventory } from '../ring/readring.ts'
+import { type Inventory, partOf } from '../ring/readring.ts'
 import { refuseSoftDeleted } from '../ring/rules.ts'
 import { versionsToExport } from '../ring/versions.ts'
 
@@ -46,16 +46,14 @@ async function exportTo(call: ExportCall): Promise<Data> {
   const keys: Record<string, string> = {}
   for (const { version, material } of versionsToExport(found.ring, params.version ?? body.version)) {
     await nextTurn()
-    keys[version] = await wrapFor(context, to, hash, partOf(found, material, version))
+    keys[version] = await wrapFor(context, to, hash, privateKeyOf(found, material, version))
   }
   return { name: key.name, type: key.type, keys }
 }
 
 /** @throws ApiError 400 for a version that is only a public key */
-function partOf({ parts, ring }: Inventory, id: string, version: number): Material {
-  const row = parts.get(id)
-  if (row === undefined) throw new Error(`version ${version} of key ${ring.key.id} names a part that is not there`)
-  const material = new Material(row)
+function privateKeyOf(found: Inventory, id: string, version: number): Material {
+  const material = new Material(partOf(found, id))
   if (!material.complete) throw badRequest(`version ${version} does not contain a private part`)
   return material
 }

@@ -9,7 +9,7 @@ import { type Call, type Data, route } from '../../../route.ts'
 import type { TransitContext } from '../context.ts'
 import { exportedVersionField } from '../input/fields.ts'
 import { managedType } from '../ring/managedtype.ts'
-import type { Inventory } from '../ring/readring.ts'
+import { type Inventory, partOf } from '../ring/readring.ts'
 import type { Version } from '../ring/ring.ts'
 import { refuseSoftDeleted } from '../ring/rules.ts'
 import type { KeyRow } from '../ring/tables.ts'
@@ -61,7 +61,7 @@ async function exportVersions(call: ExportCall): Promise<Data> {
 
 async function textOf(
   context: TransitContext,
-  { parts, ring }: Inventory,
+  found: Inventory,
   version: Version,
   kind: KeyType,
   format: Format,
@@ -73,10 +73,8 @@ async function textOf(
     }
     return certificateChain
   }
-  const row = parts.get(kind === 'hmac-key' ? (version.hmacMaterial ?? version.material) : version.material)
-  if (row === undefined)
-    throw new Error(`version ${version.version} of key ${ring.key.id} names a part that is not there`)
-  const material = new Material(row)
+  const id = kind === 'hmac-key' ? (version.hmacMaterial ?? version.material) : version.material
+  const material = new Material(partOf(found, id))
   const { algorithm } = material
   if (kind === 'public-key') return publicText(material.publicKey, algorithm, format)
   // Only the public key is here.
