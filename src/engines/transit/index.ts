@@ -89,58 +89,25 @@ export const table = {
 
 export const routes: Routes<TransitContext> = Object.values(table)
 
-/** The transit engine. @param ringLimit key rings cached at most, over all mounts */
-export function createTransit(options: {
-  database: Database
-  custody: Custody
-  managed: ManagedKeys
-  clock: Clock
-  ringLimit: number
-}): Engine<TransitContext> {
-  const { database, custody, managed, clock, ringLimit } = options
-  const {
-    approval,
-    materials,
-    keyImport,
-    keyExport,
-    makeExportable,
-    extracting,
-    cipher,
-    derived,
-    rsaCipher,
-    signer,
-    hmacs,
-  } = custody
-  const settings = new Settings(database)
-  const rings = new Rings({ database, materials, settings, limit: ringLimit })
-  const versions = new VersionStore({ database, materials, extracting, clock })
-  const keys = new Keys({ database, materials, rings, versions, clock })
-  const changes = new KeyChanges({ database, materials, makeExportable, rings, clock })
-  const rotation = new KeyRotation({ rings, changes, versions })
+interface TransitOptions {
+  readonly database: Database
+  readonly custody: Custody
+  readonly managed: ManagedKeys
+  readonly clock: Clock
+  /** Key rings cached at most, over all mounts. */
+  readonly ringLimit: number
+}
+
+/** The transit engine. */
+export function createTransit(options: TransitOptions): Engine<TransitContext> {
+  const { database, clock } = options
+  const context = createContext(options)
+  const { rings, keys, rotation, settings, keyImport } = context
   return {
     type: 'transit',
     routes,
     jobs: [autoRotation({ database, rotation, clock })],
-    context: {
-      rings,
-      keys,
-      versions,
-      changes,
-      rotation,
-      keyImport,
-      keyExport,
-      clock,
-      settings,
-      approval,
-      cipher,
-      derived,
-      rsaCipher,
-      signer,
-      hmacs,
-      managed,
-      material: (id) => materials.fetch(id),
-      random: (source, bytes) => custody.random(source, bytes),
-    },
+    context,
     pristine: (mount) => rings.empty(mount),
     reload: async (mount) => rings.reload(mount),
     onMount: (mount) => database.transaction((tx) => createSettings(database, tx, mount.uuid)),
@@ -149,5 +116,34 @@ export function createTransit(options: {
       await keyImport.removeWrappingKey(mount.uuid)
       await settings.remove(mount)
     },
+  }
+}
+
+function createContext({ database, custody, managed, clock, ringLimit }: TransitOptions): TransitContext {
+  const { approval, materials, keyImport, keyExport, makeExportable, extracting } = custody
+  const { cipher, derived, rsaCipher, signer, hmacs } = custody
+  const settings = new Settings(database)
+  const rings = new Rings({ database, materials, settings, limit: ringLimit })
+  const versions = new VersionStore({ database, materials, extracting, clock })
+  const changes = new KeyChanges({ database, materials, makeExportable, rings, clock })
+  return {
+    rings,
+    keys: new Keys({ database, materials, rings, versions, clock }),
+    versions,
+    changes,
+    rotation: new KeyRotation({ rings, changes, versions }),
+    keyImport,
+    keyExport,
+    clock,
+    settings,
+    approval,
+    cipher,
+    derived,
+    rsaCipher,
+    signer,
+    hmacs,
+    managed,
+    material: (id) => materials.fetch(id),
+    random: (source, bytes) => custody.random(source, bytes),
   }
 }

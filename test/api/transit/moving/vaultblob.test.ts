@@ -229,7 +229,7 @@ describe('what cannot be restored is said:', () => {
   ] as const)('%s', async (_, name, from, to) => {
     await refused(
       edited(name, from, to),
-      /^\{"errors":\["(error parsing|invalid key size|the backup|auto rotate period)[^"]*"\]\}/,
+      /^\{"errors":\["(error parsing|invalid key size|invalid backup|the backup|auto rotate period)[^"]*"\]\}/,
     )
   })
 })
