@@ -91,7 +91,7 @@ function typeOf(number: number, policy: Fields, latest: Fields): string {
     if (policy.integer('key_size') > 0) return 'hmac'
     throw badRequest('keys of type xchacha20-poly1305 cannot be restored')
   }
-  throw badRequest(`unknown key type in the backup: number ${number}`)
+  throw badRequest(`the backup has an unknown key type: number ${number}`)
 }
 
 /** @param parsed what parseWithDigits returned @throws ApiError 400 */

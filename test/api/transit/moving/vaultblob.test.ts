@@ -209,7 +209,7 @@ describe('what cannot be restored is said:', () => {
       blobs.managed,
       'the backup is of a managed key, which stays in its HSM: configure it here and name it',
     )
-    await refused(edited('aes256', '"type":0', '"type":12'), 'unknown key type in the backup: number 12')
+    await refused(edited('aes256', '"type":0', '"type":12'), 'the backup has an unknown key type: number 12')
   })
 
   test.each([
