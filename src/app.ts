@@ -28,7 +28,7 @@ import { Leases } from './leases/leases.ts'
 import { Metrics } from './metrics.ts'
 import { openCustody, openDatabase, openGuests, openHsm } from './open.ts'
 import type { Pipeline } from './request/exchange.ts'
-import { createMounts } from './request/mounts.ts'
+import { Mounts } from './request/mounts.ts'
 import type { ApiSection } from './request/openapi.ts'
 import { createPipeline } from './request/pipeline.ts'
 import { Watch } from './request/watch.ts'
@@ -184,7 +184,7 @@ function buildServices({ config, clock, log }: Options, { database, custody, gue
   })
   const transit = createTransit({ database, custody, managed, clock, ringLimit: config.caches.rings })
   for (const engine of [transit, createPki()]) engines.set(engine.type, withLeases(engine, leases))
-  const mounts = createMounts({ database, engines, builtin, clock })
+  const mounts = new Mounts({ database, engines, builtin, clock })
   const engineJobs = [...engines.values()].flatMap((engine) => engine.jobs ?? [])
   for (const job of [tokens.expiry, leases.expiry, mounts.sweep, ...engineJobs]) runner.schedule(job)
   const managedKeys = new ManagedAdministration({ registry, guests, pins, keys: managed })

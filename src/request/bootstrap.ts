@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import type { Database } from '../store/database.ts'
 import type { Transaction } from '../store/reader.ts'
 import { mountPath, mountsTable } from './mount.ts'
-import { createMountSet } from './mounts.ts'
+import { createMountSet } from './mountrows.ts'
 import { readTuning } from './tuning.ts'
 
 /**

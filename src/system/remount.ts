@@ -36,7 +36,7 @@ export const remountRoutes = [
     danger: 'none',
     async run({ context, params }) {
       const { id = '' } = params
-      const moved = await context.mounts.moved(id)
+      const moved = await context.mounts.findRemount(id)
       if (moved === undefined) throw absent()
       const { source, target } = moved
       return {

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type Clock, systemClock } from '../../src/clock.ts'
 import type { Engine } from '../../src/engine.ts'
-import { createMountSet, createMounts, type Mounts } from '../../src/request/mounts.ts'
+import { createMountSet } from '../../src/request/mountrows.ts'
+import { Mounts } from '../../src/request/mounts.ts'
 import type { Mount } from '../../src/route.ts'
 import type { Database } from '../../src/store/database.ts'
 import { openSql, type Sql } from '../attack/sql.ts'
@@ -43,7 +44,7 @@ beforeAll(async () => {
   await database.migrate()
   await database.start()
   await database.transaction((tx) => createMountSet(database, tx))
-  mounts = createMounts({ database, engines: new Map([['transit', engine]]), builtin: [], clock })
+  mounts = new Mounts({ database, engines: new Map([['transit', engine]]), builtin: [], clock })
 })
 beforeEach(() => {
   fail = undefined

@@ -4,7 +4,8 @@ import { systemClock } from '../../src/clock.ts'
 import type { Engine } from '../../src/engine.ts'
 import { ApiError } from '../../src/errors.ts'
 import { describeMount } from '../../src/request/mount.ts'
-import { createMountSet, createMounts, type Mounts } from '../../src/request/mounts.ts'
+import { createMountSet } from '../../src/request/mountrows.ts'
+import { Mounts } from '../../src/request/mounts.ts'
 import type { Mount } from '../../src/route.ts'
 import type { Database } from '../../src/store/database.ts'
 import { open } from '../store/support.ts'
@@ -28,7 +29,7 @@ const builtin = [
   { path: 'sys/', type: 'system', description: 'system' },
   { path: 'auth/token/', type: 'token', description: 'tokens' },
 ]
-const make = (on: Database): Mounts => createMounts({ database: on, engines, builtin, clock: systemClock })
+const make = (on: Database): Mounts => new Mounts({ database: on, engines, builtin, clock: systemClock })
 
 beforeAll(async () => {
   schema = await createDatabase()
@@ -254,8 +255,8 @@ test('a moved mount is at its new path alone when the move is answered, on every
   const id = await mounts.move('from/', 'to/deeper')
   expect(await elsewhere.find('from/x')).toBe(undefined)
   expect((await elsewhere.find('to/deeper/x'))?.uuid).toBe(uuid)
-  expect(await elsewhere.moved(id)).toMatchObject({ source: 'from/', target: 'to/deeper/', mount: uuid })
-  expect(await elsewhere.moved('00000000-0000-4000-8000-000000000000')).toBe(undefined)
+  expect(await elsewhere.findRemount(id)).toMatchObject({ source: 'from/', target: 'to/deeper/', mount: uuid })
+  expect(await elsewhere.findRemount('00000000-0000-4000-8000-000000000000')).toBe(undefined)
 })
 
 test('a mount is not moved onto, above or below another one, nor to a reserved path', async () => {
@@ -292,7 +293,7 @@ test('a reload reaches the engine of every worker before its next request finds 
     ['transit', { ...engine('transit'), reload: async (mount: Mount) => void heard.push(mount.path) }],
     ['pki', engine('pki')],
   ])
-  const elsewhere = createMounts({ database: other, engines: reloading, builtin, clock: systemClock })
+  const elsewhere = new Mounts({ database: other, engines: reloading, builtin, clock: systemClock })
   await mounts.enable({ path: 'r1', type: 'transit' })
   await mounts.enable({ path: 'r2', type: 'transit' })
   await elsewhere.find('r1/x')

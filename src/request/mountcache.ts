@@ -1,0 +1,53 @@
+import type { Engine } from '../engine.ts'
+import type { MaybePromise } from '../route.ts'
+import type { Database } from '../store/database.ts'
+import { compileSet, type MountRecord, type MountSet, recordOf } from './mount.ts'
+import { type MountRows, wholeSet } from './mountrows.ts'
+
+/**
+ * The compiled set of mounts, never older than the last acknowledged change. A mount that has changed is reloaded by its
+ * engine before any request sees the new set.
+ */
+export class MountCache {
+  readonly #engines: ReadonlyMap<string, Engine>
+  readonly #builtin: readonly MountRecord[]
+  readonly #cache
+  /** The set whose changes the engines of this worker know, and the revision they know of each mount. */
+  #announced: MountSet | undefined
+  readonly #revisions = new Map<string, number>()
+
+  constructor(
+    database: Database,
+    {
+      rows,
+      engines,
+      builtin,
+    }: { rows: MountRows; engines: ReadonlyMap<string, Engine>; builtin: readonly MountRecord[] },
+  ) {
+    this.#engines = engines
+    this.#builtin = builtin
+    this.#cache = database.cache<MountSet>({
+      table: 'mounts',
+      limit: 1,
+      load: async (q) => compileSet([...builtin, ...(await rows.list(q)).map(recordOf)]),
+    })
+  }
+
+  get current(): MaybePromise<MountSet> {
+    const cached = this.#cache.peek(wholeSet)
+    return cached !== undefined && cached === this.#announced ? cached : this.#load()
+  }
+
+  async #load(): Promise<MountSet> {
+    for (;;) {
+      const set = (await this.#cache.get(wholeSet)) ?? compileSet(this.#builtin)
+      const records = [...set.byPath.values()]
+      const changed = records.filter(({ uuid, rev }) => rev !== (this.#revisions.get(uuid) ?? rev))
+      for (const mount of changed) await this.#engines.get(mount.type)?.reload?.(mount)
+      for (const { uuid, rev } of records) this.#revisions.set(uuid, rev)
+      this.#announced = set
+      // The reloads took time, in which the set may have changed once more.
+      if (changed.length === 0) return set
+    }
+  }
+}

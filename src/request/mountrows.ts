@@ -1,0 +1,85 @@
+import type { MaybePromise } from '../route.ts'
+import type { Database } from '../store/database.ts'
+import type { Reader, Transaction } from '../store/reader.ts'
+import type { New } from '../store/table.ts'
+import { type MountRow, mountsTable } from './mount.ts'
+
+/** The set has one entry in the cache, and one name to touch. */
+export const wholeSet = 'all'
+
+const pageSize = 500
+
+/** Makes the empty set, once, at initialisation. */
+export const createMountSet = (database: Database, tx: Transaction): Promise<void> => database.head('mounts').create(tx)
+
+/** A row to change, and its new values. */
+export interface MountChange {
+  readonly row: MountRow
+  readonly changes: Partial<MountRow>
+}
+
+/** The rows of the mounts and their sealed head, which is moved with every write. */
+export class MountRows {
+  readonly #database: Database
+  readonly #table
+  readonly #head
+
+  constructor(database: Database) {
+    this.#database = database
+    this.#table = database.table(mountsTable)
+    this.#head = database.head('mounts')
+  }
+
+  /** All rows, verified against the head: a mount that was deleted from the database is noticed. */
+  async list(q: Reader): Promise<MountRow[]> {
+    const rows: MountRow[] = []
+    for (;;) {
+      const page = await this.#table.list(
+        q,
+        { namespace: '' },
+        { by: 'path', limit: pageSize, ...pageAfter(rows.at(-1)) },
+      )
+      rows.push(...page)
+      if (page.length < pageSize) break
+    }
+    await this.#head.verify(q, rows)
+    return rows
+  }
+
+  /** @param rows all there are before */
+  async insert(tx: Transaction, rows: readonly MountRow[], row: New<typeof mountsTable>): Promise<void> {
+    await this.#advance(tx, [...rows, await this.#table.insert(tx, row)])
+  }
+
+  /** @param rows all there are before */
+  async remove(tx: Transaction, rows: readonly MountRow[], row: MountRow): Promise<void> {
+    await this.#table.remove(tx, row)
+    await this.#advance(
+      tx,
+      rows.filter((other) => other !== row),
+    )
+  }
+
+  /**
+   * Changes one row in a transaction of its own.
+   * @param decide the change to the rows as they are; may be called again
+   */
+  change(decide: (rows: readonly MountRow[], tx: Transaction) => MaybePromise<MountChange>): Promise<void> {
+    return this.#database.transaction(async (tx) => {
+      const rows = await this.list(tx)
+      const { row, changes } = await decide(rows, tx)
+      const changed = await this.#table.update(tx, row, changes)
+      await this.#advance(
+        tx,
+        rows.map((other) => (other === row ? changed : other)),
+      )
+    })
+  }
+
+  async #advance(tx: Transaction, rows: readonly MountRow[]): Promise<void> {
+    await this.#head.advance(tx, rows)
+    tx.touch('mounts', wholeSet)
+  }
+}
+
+const pageAfter = (row: MountRow | undefined) => (row === undefined ? {} : { after: row.path })
