@@ -34,78 +34,92 @@ function takeOver(socket: Socket & { readonly parser?: Parser | null }): void {
   const { parser } = socket
   const [execute] = socket.listeners('data')
   if (!parser || execute === undefined) throw new Error('this Node hands sockets over differently')
+  const feeder = new Feeder(socket, parser, execute as (bytes: Buffer) => void)
+  socket.removeListener('data', execute as (chunk: Buffer) => void)
+  socket.on('data', (chunk: Buffer) => feeder.receive(chunk))
+}
 
-  let message: IncomingMessage | 'begun' | undefined
-  let rewritten = false
+/** Feeds what a connection receives to its parser, in the pieces that the rewriting needs. */
+class Feeder {
+  readonly #socket: Socket & { readonly parser?: Parser | null }
+  readonly #parser: Parser
+  readonly #execute: (bytes: Buffer) => void
+  #message: IncomingMessage | 'begun' | undefined
+  #rewritten = false
   /** Bytes of `LIST ` at the end of the last chunk. The first of them is fed, so that Node's timers see a request. */
-  let held = 0
+  #held = 0
 
-  const betweenMessages = () => message === undefined || (message !== 'begun' && message.complete)
-  parser[parser.constructor.kOnMessageBegin] = () => {
-    message = 'begun'
-  }
-  const { onIncoming } = parser
-  parser.onIncoming = (request, keepAlive) => {
-    message = request
-    if (rewritten) request.method = 'LIST'
-    rewritten = false
-    return onIncoming(request, keepAlive)
-  }
-
-  /** @returns whether the connection still stands */
-  const feed = (bytes: Buffer): boolean => {
-    execute.call(socket, bytes)
-    return socket.parser === parser && !socket.destroyed
+  constructor(socket: Socket, parser: Parser, execute: (bytes: Buffer) => void) {
+    this.#socket = socket
+    this.#parser = parser
+    this.#execute = execute
+    parser[parser.constructor.kOnMessageBegin] = () => {
+      this.#message = 'begun'
+    }
+    const { onIncoming } = parser
+    parser.onIncoming = (request, keepAlive) => {
+      this.#message = request
+      if (this.#rewritten) request.method = 'LIST'
+      this.#rewritten = false
+      return onIncoming(request, keepAlive)
+    }
   }
 
-  const receive = (chunk: Buffer): void => {
-    const bytes = held === 0 ? chunk : unhold(chunk)
+  receive(chunk: Buffer): void {
+    const bytes = this.#held === 0 ? chunk : this.#unhold(chunk)
     if (bytes === undefined) return
     let fed = 0
     let falseCuts = 0
     let cut = nextCut(bytes, 0)
     while (cut >= 0 && falseCuts < maxFalseCuts) {
       if (cut > fed) {
-        if (!feed(bytes.subarray(fed, cut))) return
+        if (!this.#feed(bytes.subarray(fed, cut))) return
         fed = cut
         // A client that sends and does not read: Node has paused the parser, which must not be fed now.
-        if (socket.isPaused()) {
-          socket.unshift(bytes.subarray(cut))
+        if (this.#socket.isPaused()) {
+          this.#socket.unshift(bytes.subarray(cut))
           return
         }
       }
-      if (!betweenMessages()) falseCuts++
+      if (!this.#isBetweenMessages()) falseCuts++
       else if (bytes.length - cut < verb.length) {
-        held = bytes.length - cut
-        feed(bytes.subarray(cut, cut + 1))
+        this.#held = bytes.length - cut
+        this.#feed(bytes.subarray(cut, cut + 1))
         return
       } else {
         known.copy(bytes, cut)
-        rewritten = true
+        this.#rewritten = true
       }
       cut = nextCut(bytes, cut + 1)
     }
-    feed(bytes.subarray(fed))
+    this.#feed(bytes.subarray(fed))
   }
 
-  /** What is still to be fed, now that more of what may be `LIST ` is here; undefined while it is not decided. */
-  const unhold = (chunk: Buffer): Buffer | undefined => {
-    const rest = verb.subarray(held)
+  #isBetweenMessages(): boolean {
+    return this.#message === undefined || (this.#message !== 'begun' && this.#message.complete)
+  }
+
+  /** @returns whether the connection still stands */
+  #feed(bytes: Buffer): boolean {
+    this.#execute.call(this.#socket, bytes)
+    return this.#socket.parser === this.#parser && !this.#socket.destroyed
+  }
+
+  /** The bytes to feed, now that more of a possible `LIST ` has come; undefined while it is not decided. */
+  #unhold(chunk: Buffer): Buffer | undefined {
+    const rest = verb.subarray(this.#held)
     const shared = Math.min(rest.length, chunk.length)
     const same = rest.compare(chunk, 0, shared, 0, shared) === 0
     if (same && chunk.length < rest.length) {
-      held += chunk.length
+      this.#held += chunk.length
       return undefined
     }
-    const begun = (same ? known : verb).subarray(1, held)
-    held = 0
-    rewritten = same
+    const begun = (same ? known : verb).subarray(1, this.#held)
+    this.#held = 0
+    this.#rewritten = same
     if (same) known.copy(chunk, 0, known.length - rest.length)
     return Buffer.concat([begun, chunk])
   }
-
-  socket.removeListener('data', execute as (chunk: Buffer) => void)
-  socket.on('data', receive)
 }
 
 /** Where the next `LIST `, or a beginning of it at the very end, stands; −1 for nowhere. */
