@@ -4,7 +4,7 @@ import { createInitialSettings } from './engines/transit/ring/bootstrap.ts'
 import { makeUnsealSecret } from './keys/cluster/unsealing.ts'
 import { type Ceremony, clusterState, initialise as initialiseKeys } from './keys/initialise.ts'
 import { openDatabase, openHsm, residentLimit } from './open.ts'
-import { createInitialMounts } from './request/bootstrap.ts'
+import { createInitialMounts } from './request/mounts/bootstrap.ts'
 import type { ProcessContext } from './workload.ts'
 
 export interface InitialiseOptions extends ProcessContext {

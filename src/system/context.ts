@@ -6,7 +6,7 @@ import type { Engine, Job } from '../engine.ts'
 import type { ManagedAdministration } from '../keys/managed/administration.ts'
 import type { Leases } from '../leases/leases.ts'
 import type { Snapshot } from '../metrics/snapshot.ts'
-import type { Mounts } from '../request/mounts.ts'
+import type { Mounts } from '../request/mounts/mounts.ts'
 import type { ApiSection } from '../request/openapi.ts'
 
 /** What this node is, for whoever asks without a token. */

@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Leases } from '../leases/leases.ts'
 import { merge, type Snapshot, type WorkerSnapshots } from '../metrics/snapshot.ts'
 import type { Metrics } from '../metrics.ts'
-import type { Mounts } from '../request/mounts.ts'
+import type { Mounts } from '../request/mounts/mounts.ts'
 
 interface Parts {
   readonly metrics: Metrics

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { badRequest } from '../errors.ts'
 import { boolean, map, raw, text } from '../field.ts'
-import { describeMount, type MountRecord } from '../request/mount.ts'
+import { describeMount, type MountRecord } from '../request/mounts/mount.ts'
 import { type Data, route } from '../route.ts'
 import type { SystemContext } from './context.ts'
 

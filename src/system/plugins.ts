@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { badRequest } from '../errors.ts'
 import { commaList, text } from '../field.ts'
-import type { MountRecord } from '../request/mount.ts'
+import type { MountRecord } from '../request/mounts/mount.ts'
 import { type Call, type Data, route } from '../route.ts'
 import type { SystemContext } from './context.ts'
 import { withSlash } from './mounts.ts'

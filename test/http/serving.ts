@@ -8,7 +8,7 @@ import type { Engine } from '../../src/engine.ts'
 import { absent, badRequest } from '../../src/errors.ts'
 import { boolean, integer, map, raw, text } from '../../src/field.ts'
 import { type Listener, type ListenerOptions, openListener } from '../../src/http/listeners.ts'
-import { builtinRecord, compileSet, lookUp } from '../../src/request/mount.ts'
+import { builtinRecord, compileSet, lookUp } from '../../src/request/mounts/mount.ts'
 import { createPipeline } from '../../src/request/pipeline.ts'
 import { Answer, route } from '../../src/route.ts'
 

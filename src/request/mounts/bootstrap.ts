@@ -1,8 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto'
-import type { Database } from '../store/database.ts'
-import type { Transaction } from '../store/reader.ts'
+import type { Database } from '../../store/database.ts'
+import type { Transaction } from '../../store/reader.ts'
 import { mountPath, mountsTable } from './mount.ts'
-import { createMountSet } from './mountrows.ts'
+import { createMountSet } from './rows.ts'
 import { readTuning } from './tuning.ts'
 
 /**

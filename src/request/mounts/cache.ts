@@ -1,8 +1,8 @@
-import type { Engine } from '../engine.ts'
-import type { MaybePromise } from '../route.ts'
-import type { Database } from '../store/database.ts'
+import type { Engine } from '../../engine.ts'
+import type { MaybePromise } from '../../route.ts'
+import type { Database } from '../../store/database.ts'
 import { compileSet, type MountRecord, type MountSet, recordOf } from './mount.ts'
-import { type MountRows, wholeSet } from './mountrows.ts'
+import { type MountRows, wholeSet } from './rows.ts'
 
 /**
  * The compiled set of mounts, never older than the last acknowledged change. A mount that has changed is reloaded by its

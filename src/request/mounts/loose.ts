@@ -1,10 +1,10 @@
-import type { Clock } from '../clock.ts'
-import type { Engine, Job } from '../engine.ts'
-import { unavailable } from '../errors.ts'
-import type { Mount } from '../route.ts'
-import type { Database } from '../store/database.ts'
-import type { Transaction } from '../store/reader.ts'
-import { column, defineTable } from '../store/table.ts'
+import type { Clock } from '../../clock.ts'
+import type { Engine, Job } from '../../engine.ts'
+import { unavailable } from '../../errors.ts'
+import type { Mount } from '../../route.ts'
+import type { Database } from '../../store/database.ts'
+import type { Transaction } from '../../store/reader.ts'
+import { column, defineTable } from '../../store/table.ts'
 import { mountsTable } from './mount.ts'
 
 /** The mount's uuid is the standard column. */

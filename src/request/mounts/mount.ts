@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { badRequest } from '../errors.ts'
-import type { Mount } from '../route.ts'
-import { column, defineTable, type Row } from '../store/table.ts'
+import { badRequest } from '../../errors.ts'
+import type { Mount } from '../../route.ts'
+import { column, defineTable, type Row } from '../../store/table.ts'
 import { readTuning, type Tuning } from './tuning.ts'
 
 export const mountsTable = defineTable(

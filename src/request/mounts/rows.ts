@@ -1,7 +1,7 @@
-import type { MaybePromise } from '../route.ts'
-import type { Database } from '../store/database.ts'
-import type { Reader, Transaction } from '../store/reader.ts'
-import type { New } from '../store/table.ts'
+import type { MaybePromise } from '../../route.ts'
+import type { Database } from '../../store/database.ts'
+import type { Reader, Transaction } from '../../store/reader.ts'
+import type { New } from '../../store/table.ts'
 import { type MountRow, mountsTable } from './mount.ts'
 
 /** The set has one entry in the cache, and one name to touch. */

@@ -1,7 +1,7 @@
-import { badRequest } from '../errors.ts'
-import { boolean, commaList, raw, text } from '../field.ts'
-import { convert } from './convert.ts'
-import { compileFields, convertFields, normaliseNames } from './parse.ts'
+import { badRequest } from '../../errors.ts'
+import { boolean, commaList, raw, text } from '../../field.ts'
+import { convert } from '../convert.ts'
+import { compileFields, convertFields, normaliseNames } from '../parse.ts'
 
 /** `config` of a mount as it is stored and listed: the first three always, the others where they are set. */
 export type Tuning = Readonly<Record<string, unknown>>

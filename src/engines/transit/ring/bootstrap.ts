@@ -1,4 +1,4 @@
-import { mountsTable } from '../../../request/mount.ts'
+import { mountsTable } from '../../../request/mounts/mount.ts'
 import type { Database } from '../../../store/database.ts'
 import type { Transaction } from '../../../store/reader.ts'
 import { headsTable } from '../../../store/sealed/heads.ts'
