@@ -29,6 +29,12 @@ test.each([
   ['src/auth/tokens.ts', 'src/keys/custody.ts'],
   ['src/keys/custody.ts', 'src/hsm/hsm.ts'],
   ['src/hsm/hsm.ts', 'src/log.ts'],
+  ['src/crypto/der.ts', 'src/errors.ts'],
+  ['src/crypto/der.ts', 'src/crypto/pem.ts'],
+  ['src/crypto/der.ts', 'node:crypto'],
+  ['src/crypto/der.ts', 'node:buffer'],
+  ['src/keys/custody.ts', 'src/crypto/der.ts'],
+  ['src/x509/name.ts', 'src/crypto/der.ts'],
   ['src/engine.ts', 'src/route.ts'],
   ['src/config.ts', 'src/config/schema.ts'],
   ['src/http/server.ts', 'koa'],
@@ -50,6 +56,16 @@ test.each([
   ['src/errors.ts', 'src/hsm/hsm.ts', 'hsm lies above errors'],
   ['src/store/pool.ts', 'src/hsm/hsm.ts', 'store and hsm lie on the same level'],
   ['src/keys/custody.ts', 'src/x509/der.ts', 'keys and x509 lie on the same level'],
+  ['src/x509/der.ts', 'src/keys/custody.ts', 'x509 and keys lie on the same level'],
+  ['src/crypto/der.ts', 'src/keys/custody.ts', 'crypto must not import keys'],
+  ['src/crypto/der.ts', 'src/hsm/hsm.ts', 'crypto must not import hsm'],
+  ['src/crypto/der.ts', 'src/store/pool.ts', 'crypto must not import store'],
+  ['src/crypto/der.ts', 'src/log.ts', 'crypto must not import log'],
+  ['src/crypto/der.ts', 'node:fs', 'crypto does no I/O'],
+  ['src/crypto/der.ts', 'node:fs/promises', 'crypto does no I/O'],
+  ['src/crypto/der.ts', 'node:net', 'crypto does no I/O'],
+  ['src/crypto/der.ts', 'node:child_process', 'crypto does no I/O'],
+  ['src/crypto/der.ts', '@peculiar/x509', 'crypto does no I/O'],
   ['src/http/server.ts', 'src/engines/transit/index.ts', 'http and engines lie on the same level'],
   ['src/system/mounts.ts', 'src/http/server.ts', 'system and http lie on the same level'],
   ['src/audit/line.ts', 'src/request/path.ts', 'audit and request lie on the same level'],
@@ -105,6 +121,38 @@ test('an import cycle is found, also one of types alone and one of three files',
 test.each(['src/keys/a.ts', 'test/keys/a.test.ts', 'scripts/a.mjs'])('%s may have 400 lines and not 401', (path) => {
   expect(breaches({ [path]: '\n'.repeat(400) })).toEqual([])
   expect(breaches({ [path]: '\n'.repeat(401) })).toEqual([`${path}: 401 lines; the limit is 400`])
+})
+
+const fillLines = (count: number): string => '  f()\n'.repeat(count)
+
+test.each([
+  ['a declaration', (filling: string) => `function f() {\n${filling}}\n`],
+  ['a generator', (filling: string) => `export async function* f() {\n${filling}}\n`],
+  ['an arrow', (filling: string) => `export const f = () => {\n${filling}}\n`],
+  ['an arrow without a block', (filling: string) => `export const f = () => [\n${filling.replaceAll('()', '(),')}]\n`],
+  ['a method', (filling: string) => `class A {\n  f(): void {\n${filling}  }\n}\n`],
+  ['a private method', (filling: string) => `class A {\n  async #f<T>(a: T) {\n${filling}  }\n}\n`],
+  ['an accessor', (filling: string) => `class A {\n  get f() {\n${filling}  }\n}\n`],
+  ['a method of an object', (filling: string) => `const a = { run({ b }: C) {\n${filling}} }\n`],
+  ['a callback', (filling: string) => `g(1, (a) => {\n${filling}})\n`],
+  ['one inside a class field', (filling: string) => `class A {\n  f = function () {\n${filling}}\n}\n`],
+])('%s may have 60 lines and not 61', (_, make) => {
+  expect(breaches({ 'src/keys/a.ts': make(fillLines(58)) })).toEqual([])
+  const found = breaches({ 'src/keys/a.ts': make(fillLines(59)) })
+  expect(found).toEqual([expect.stringMatching(/^src\/keys\/a\.ts:[12]: a function of 61 lines; the limit is 60$/)])
+})
+
+test('a class, a table and a text may be longer than a function', () => {
+  const methods = Array.from({ length: 40 }, (_, index) => `  f${index}() {\n    return '{'\n  }\n`).join('')
+  const text = `class A {\n${methods}}\nconst b = [\n${'  1,\n'.repeat(70)}]\nconst c = \`\n${'{\n'.repeat(70)}\`\n`
+  expect(breaches({ 'src/keys/a.ts': text })).toEqual([])
+})
+
+test('a folder of src/ may hold 25 files beside its folders and not 26', () => {
+  const files = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => [`src/keys/f${index}.ts`, '']))
+  expect(breaches({ ...files(25), 'src/keys/kek/a.ts': '' })).toEqual([])
+  expect(breaches(files(26))).toEqual(['src/keys: 26 files; the limit is 25'])
 })
 
 test.each([

@@ -1,7 +1,11 @@
+import { posix } from 'node:path'
+import { longFunctions } from './functions.ts'
 import { bareCode, type Files, type Import, importsOf } from './imports.ts'
 import { misdirected } from './levels.ts'
 
 const longestFileLines = 400
+const longestFunctionLines = 60
+const fullestFolderFiles = 25
 
 /** Every breach of the design's section 3 in these files, one line each. Pure. */
 export function breaches(files: Files): string[] {
@@ -9,6 +13,8 @@ export function breaches(files: Files): string[] {
   const inSource = imports.filter(({ from }) => from.startsWith('src/'))
   return [
     ...Object.entries(files).flatMap(([path, text]) => shape(path, text)),
+    ...inSourceFiles(files).flatMap(([path, text]) => functionsTooLong(path, text)),
+    ...foldersTooFull(inSourceFiles(files).map(([path]) => path)),
     ...new Set(inSource.flatMap((line) => misdirected(line) ?? [])),
     ...inSource.flatMap(({ from, to, reexport }) =>
       reexport && to in files ? [`${from}: passes on exports of ${to} (no barrels)`] : [],
@@ -33,6 +39,22 @@ function shape(path: string, text: string): string[] {
     ],
   ]
   return found.filter(([is]) => is).map(([, what]) => `${path}: ${what}`)
+}
+
+const inSourceFiles = (files: Files): [string, string][] =>
+  Object.entries(files).filter(([path]) => path.startsWith('src/'))
+
+const functionsTooLong = (path: string, text: string): string[] =>
+  longFunctions(text, longestFunctionLines).map(
+    ({ line, lines }) => `${path}:${line}: a function of ${lines} lines; the limit is ${longestFunctionLines}`,
+  )
+
+/** Folders with more files beside their folders than one takes in. */
+function foldersTooFull(paths: readonly string[]): string[] {
+  const folders = Map.groupBy(paths, (path) => posix.dirname(path))
+  return [...folders]
+    .filter(([, inside]) => inside.length > fullestFolderFiles)
+    .map(([folder, inside]) => `${folder}: ${inside.length} files; the limit is ${fullestFolderFiles}`)
 }
 
 /** Each import cycle once, as the path that closes it; types count, because a reader goes round in circles as well. */

@@ -41,6 +41,11 @@ const forbidden: Readonly<Record<string, readonly string[]>> = {
   supervisor: ['hsm'],
 }
 
+/** Units without I/O: the only other units and modules that they may import. */
+const closed: Readonly<Record<string, readonly string[]>> = {
+  crypto: ['errors', 'route', 'after', 'node:crypto', 'node:buffer'],
+}
+
 /** Package → the only units that may import it. */
 const packages: readonly { readonly name: RegExp; readonly units: readonly string[] }[] = [
   { name: /^(koa$|@koa\/|koa-)/, units: ['http'] },
@@ -59,6 +64,8 @@ export function misdirected({ from, to }: Import): string | undefined {
   const other = unitOf(to)
   const below = levelOf(other)
   if (below < 0) return `${from} → ${to}: src/${other} has no level in the design`
+  if (unit !== other && closed[unit]?.includes(other) === false)
+    return `${from} → ${to}: ${unit} must not import ${other}`
   if (forbidden[unit]?.includes(other)) return `${from} → ${to}: ${unit} must not import ${other}`
   if (unit === 'engines' && other === 'engines' && engineOf(from) !== engineOf(to)) {
     return `${from} → ${to}: engines never import each other`
@@ -70,6 +77,7 @@ export function misdirected({ from, to }: Import): string | undefined {
 }
 
 function restricted(from: string, unit: string, name: string): string | undefined {
+  if (closed[unit]?.includes(name) === false) return `${from} → ${name}: ${unit} does no I/O and must not import it`
   const rule = packages.find((candidate) => candidate.name.test(name))
   return rule === undefined || rule.units.includes(unit)
     ? undefined
