@@ -39,7 +39,7 @@ export const badRequest = (text: string, options?: ApiErrorOptions): ApiError =>
 /** 403 for a request whose token is good and whose policies say no. */
 export const denied = (text = 'permission denied'): ApiError => new ApiError(403, text, { style: 'list' })
 
-/** 404 with an empty list, as a read of something absent is answered. */
+/** 404 with an empty list: the answer to a read of something absent. */
 export const absent = (): ApiError => new ApiError(404, [])
 
 /** 503: the token or the database cannot serve now; the request changed nothing and may be repeated. */

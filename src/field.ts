@@ -19,7 +19,7 @@ export type Lenient = 'string' | 'integer' | 'boolean' | 'duration' | 'list' | '
 export interface FieldOptions {
   /** One sentence for OpenAPI and `?help=1`. */
   readonly about: string
-  /** Older names under which clients send the same value; the first one present counts when the name itself is absent. */
+  /** Older names of the field; the first one present counts when the name itself is absent. */
   readonly aliases?: readonly string[]
   readonly minimum?: number
   readonly maximum?: number
@@ -59,5 +59,5 @@ export const commaList = (options: FieldOptions): TOptional<TArray<TString>> =>
 /** String keys and values; also a list of `k=v`. */
 export const map = (options: FieldOptions): TOptional<TRecord<'^.*$', TString>> =>
   Type.Optional(Type.Record(Type.String(), Type.String(), keywords('map', options)))
-/** Passed through as it came (nested objects, batch items); whoever declares it checks it. */
+/** Passed through unconverted (nested objects, batch items): the route that declares it checks it. */
 export const raw = (options: FieldOptions): TOptional<TUnknown> => Type.Optional(Type.Unknown(keywords('raw', options)))

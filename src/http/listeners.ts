@@ -17,7 +17,7 @@ export interface ListenerOptions {
     readonly certificate: string
     readonly key: string
     readonly minimumVersion: '1.2' | '1.3'
-    /** Clients are asked for a certificate of these authorities; one without is served all the same. */
+    /** Clients are asked for a certificate of these authorities, and served without one too. */
     readonly clientCa?: string | undefined
   }
   readonly maxRequestBytes: number
@@ -36,7 +36,7 @@ export interface ListenerLimits {
 export interface Listener {
   /** `http://HOST:PORT`, `https://HOST:PORT` or `unix:/PATH`, with the port that was bound. */
   readonly address: string
-  /** Takes no more connections, answers what has begun, and cuts off what is still there after the deadline. */
+  /** Takes no more connections, finishes requests that have begun, and closes what remains after the deadline. */
   close(deadlineMilliseconds: number): Promise<void>
 }
 
@@ -61,7 +61,7 @@ export async function openListener(
     ? createTlsServer({ ...timeouts(limits), ...(await secureOptions(tls, limits)) }, serve)
     : createPlainServer(timeouts(limits), serve)
   server.maxConnections = limits.connections
-  // A client that asks first (Expect: 100-continue) is told before it sends the body.
+  // Expect: 100-continue: a body that is too large is refused before it is sent.
   server.on('checkContinue', (request, response) => {
     if (!declaresMore(request, maxRequestBytes)) response.writeContinue()
     serve(request, response)

@@ -2,7 +2,7 @@ import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
 
 /*
- * Node's HTTP parser answers 400 to the method LIST before anybody is asked. Here `LIST ` is rewritten to `LINK ` (as long,
+ * Node's HTTP parser answers 400 to the method LIST by itself. Here `LIST ` is rewritten to `LINK ` (as long,
  * and known to the parser) in front of it, and that one message is given the method LIST; a real LINK stays one.
  *
  * Why nothing can be smuggled: bytes change only where Node's own parser has finished one message and not begun the next,

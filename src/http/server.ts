@@ -10,7 +10,7 @@ export interface EdgeOptions {
   readonly pipeline: Pipeline
   readonly log: Logger
   readonly maxRequestBytes: number
-  /** Whether this is TLS, so that browsers are told to stay with it. */
+  /** Whether this is TLS: answers then carry Strict-Transport-Security. */
   readonly secure: boolean
   /** Whether the listener is closing: answers then end their connection. */
   readonly closing: () => boolean
@@ -45,7 +45,7 @@ class Edge extends Koa {
  */
 export function createEdge(options: EdgeOptions): RequestListener {
   const app = new Edge()
-  // Broken connections come here too; whoever caused one has gone.
+  // Broken connections come here too: their client is gone.
   app.on('error', (error) => options.log.debug({ err: error }, 'a connection failed'))
   app.use((context) => {
     // The answer is written below, in one call, past Koa's own writer.
@@ -96,7 +96,7 @@ function write(options: EdgeOptions, response: ServerResponse, reply: RawReply):
     response.writeHead(reply.status, headersOf(options, reply))
     response.end(reply.body)
   } catch (error) {
-    // A header that HTTP does not allow: a fault of whoever made the reply.
+    // A header that HTTP does not allow: a fault of the route.
     options.log.error({ err: error }, 'an answer could not be written')
     if (response.headersSent) response.destroy()
     else response.writeHead(broken.status, headersOf(options, broken)).end(broken.body)

@@ -16,13 +16,13 @@ export interface CanonicalRequest {
   readonly input: Input
   /** Empty when none was sent. */
   readonly credential: string
-  /** `?help=1`: what the path is, instead of what it does. */
+  /** `?help=1`: describe the path, do nothing. */
   readonly help: boolean
 }
 
 /**
  * Brings a request into its canonical form: path, method, JSON syntax.
- * @throws {ApiError} 4xx for a request that cannot be read, whoever sent it
+ * @throws {ApiError} 4xx for an unreadable request
  */
 export function canonicalise(raw: RawRequest): CanonicalRequest {
   refuseUnsupported(raw.headers)

@@ -7,7 +7,7 @@ export type Input = Readonly<Record<string, unknown>>
 
 /**
  * What the request does, from its method and its query. PUT is POST and `GET ?list=true` is LIST.
- * @throws {ApiError} 405 for a method nobody knows, 400 for OPTIONS and for a `list` that is no Go bool
+ * @throws {ApiError} 405 for an unknown method, 400 for OPTIONS and for a `list` that is not a Go bool
  */
 export function methodOf(method: string, query: URLSearchParams | undefined): Method {
   switch (method) {

@@ -1,6 +1,6 @@
 import { badRequest } from '../errors.ts'
 
-/** Nesting beyond this is nobody's request; what walks a value later may recurse. */
+/** Deeper than any request of Vault's API, and shallow enough for recursion over the value. */
 const maxDepth = 64
 /** Values (objects, arrays and their members) of one body: a batch of 250,000 items; bounds what parsing allocates. */
 const maxValues = 1_000_000

@@ -3,10 +3,10 @@ import { ApiError } from '../errors.ts'
 import type { Route } from '../route.ts'
 import { compileFields, type Fields } from './parse.ts'
 
-/** A route with what can be prepared of it at start. */
+/** A route, compiled at start. */
 export interface Endpoint {
   readonly route: Route<unknown>
-  /** As the route's; `nobody` where every caller is refused alike, before he is asked who he is. */
+  /** As the route's; `nobody` where every caller is refused alike, before sign-in. */
   readonly access: Route<unknown>['access'] | 'nobody'
   readonly fields: Fields
   readonly captures: readonly Capture[]
@@ -50,6 +50,6 @@ function missing(refusal: () => ApiError, access: Endpoint['access'] = 'token'):
 
 export const missingPath: Match = missing(unsupportedPath)
 export const missingMethod: Match = missing(unsupportedOperation)
-/** That a path anybody may ask has no such method is no secret, so everybody is told. */
+/** The methods of a public path are no secret, so every caller is told. */
 export const missingPublicMethod: Match = missing(unsupportedOperation, 'nobody')
 export const missingMount = (path: string): Match => missing(() => unknownMount(path))

@@ -72,7 +72,7 @@ const inPath = (name: string, more: Data = {}): Data => ({
 })
 
 /**
- * The OpenAPI 3.1 document of route tables: every path that is answered, and nothing that is not.
+ * The OpenAPI 3.1 document of route tables: every path the server answers, and no other.
  * @see https://spec.openapis.org/oas/v3.1.1
  */
 export function describeApi(sections: readonly ApiSection[], version: string): Data {

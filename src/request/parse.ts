@@ -28,7 +28,7 @@ export interface Fields {
   readonly captured: ReadonlySet<string>
 }
 
-/** Parameters under their own names, not yet converted, and what the caller should hear about the others. */
+/** Parameters under their declared names, not yet converted, and warnings about the others. */
 export interface Named {
   readonly values: Record<string, unknown>
   readonly warnings: readonly string[]
@@ -42,7 +42,7 @@ export interface Named {
 export function compileFields(properties: Readonly<Record<string, object>>, captured: readonly string[]): Fields {
   const known = new Map<string, Field>()
   for (const [name, schema] of Object.entries(properties)) {
-    if (name in Object.prototype) throw new Error(`field ${name} would be there without being given`)
+    if (name in Object.prototype) throw new Error(`field ${name} is a property of every object`)
     const field = compileField(name, schema)
     for (const spelling of [name, ...field.aliases]) {
       if (known.has(spelling)) throw new Error(`two fields answer to the name ${spelling}`)
@@ -82,8 +82,8 @@ function compileField(name: string, schema: Schema): Field {
 const invalid = (text: string): ApiError => badRequest(`Field validation failed: ${text}`)
 
 /**
- * Brings parameters under the names the route declares: aliases resolved, null taken as absent, what the URL already
- * says and what nobody declares left out with a warning. Nothing is converted, so policies can look at it first.
+ * Brings parameters under the names the route declares: aliases resolved, null taken as absent; undeclared parameters and
+ * those that the URL replaces are left out with a warning. Nothing is converted yet.
  */
 export function normaliseNames(fields: Fields, input: Input): Named {
   const values: Record<string, unknown> = {}
@@ -135,9 +135,9 @@ function shown(names: string[]): string {
 export function convertFields(fields: Fields, values: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const body: Record<string, unknown> = {}
   for (const field of fields.all) {
-    const given = values[field.name]
-    if (given === undefined) continue
-    const value = convert(field.lenient, given, field.refuse)
+    const sent = values[field.name]
+    if (sent === undefined) continue
+    const value = convert(field.lenient, sent, field.refuse)
     checkBounds(field, value)
     body[field.name] = value
   }

@@ -23,9 +23,9 @@ export interface PipelineOptions {
   readonly authenticator: Authenticator
   /** By mount type. */
   readonly engines: ReadonlyMap<string, Engine>
-  /** Absent where nothing is served that is recorded. */
+  /** Absent on a sealed worker, whose routes are not audited. */
   readonly audit?: Pick<Audit, 'begin'>
-  /** Absent where nobody measures. */
+  /** Absent where requests are not measured. */
   readonly watch?: Watch
   readonly log: Logger
 }
@@ -34,7 +34,7 @@ type Reply = MaybePromise<RawReply>
 
 /**
  * The steps of a request, each of which calls the next: canonicalise → find → begin (its audit trail) → authenticate →
- * authorise → record → run → respond. Policies speak before anybody learns whether a mount or a path exists. A step
+ * authorise → record → run → respond. Policies decide before a caller learns whether a mount or a path exists. A step
  * answers at once if it can: a request whose look-ups and `run` are synchronous makes no promise.
  */
 class RequestPipeline implements Pipeline {
@@ -75,7 +75,7 @@ class RequestPipeline implements Pipeline {
     })
   }
 
-  /** The trail begins before anybody is asked who calls, so that refusals are recorded. */
+  /** The trail begins before sign-in, so that refusals are recorded. */
   #begin(request: CanonicalRequest, mount: Mount | undefined, recorder: Recorder, next: () => Reply): Reply {
     const { audit } = this.#options
     return audit === undefined ? next() : recorder.begin(audit, request, mount, next)
@@ -111,7 +111,7 @@ class RequestPipeline implements Pipeline {
     })
   }
 
-  /** What is to be done is on record before it is done. */
+  /** The request is on record before it is carried out. */
   #record(request: CanonicalRequest, target: Target, grant: Grant, recorder: Recorder): Reply {
     return recorder.recordRequest(() => run(request, target, grant, recorder))
   }

@@ -20,7 +20,7 @@ export const looseMountsTable = defineTable(
   { sealed: true },
 )
 
-/** Longer than any request: none that had begun still writes below the mount. */
+/** Longer than any request takes: after it no old request still writes below the mount. */
 const restMilliseconds = 600_000
 const mountsAtOnce = 100
 
@@ -47,7 +47,7 @@ export class LooseMounts {
 
   /**
    * The mount's own row is written by the same transaction.
-   * @throws ApiError 503 when the mount was given up meanwhile
+   * @throws ApiError 503 when the sweep has already abandoned the mount
    */
   async settle(tx: Transaction, { uuid: mount }: Mount): Promise<void> {
     const rows = this.#options.database.table(looseMountsTable)
@@ -61,14 +61,14 @@ export class LooseMounts {
     return this.#insert(tx, mount, 'gone')
   }
 
-  /** Removes what lies below mounts that have been loose for long. @param guard asked in each transaction of a job */
+  /** Removes what lies below mounts that have been loose for long. @param guard called in each transaction, to check the job's fence */
   async sweep(signal: AbortSignal, guard: (tx: Transaction) => Promise<void>): Promise<void> {
     const { database, clock, engines } = this.#options
     const rows = database.table(looseMountsTable)
     for (const { id, since } of await database.read((q) => rows.list(q, {}, { by: 'id', limit: mountsAtOnce }))) {
       if (signal.aborted) return
       if (since > clock.wall() - restMilliseconds) continue
-      const gone = await this.#giveUp(id, guard)
+      const gone = await this.#abandon(id, guard)
       if (gone === undefined) continue
       await engines.get(gone.type)?.onUnmount?.(gone)
       await database.transaction(async (tx) => {
@@ -78,8 +78,8 @@ export class LooseMounts {
     }
   }
 
-  /** The mount, which can be made no more from now on; undefined when it stands after all: an old row was put back. */
-  #giveUp(id: string, guard: (tx: Transaction) => Promise<void>): Promise<Mount | undefined> {
+  /** The mount, which can no longer be completed; undefined when it exists after all, because an old row was put back. */
+  #abandon(id: string, guard: (tx: Transaction) => Promise<void>): Promise<Mount | undefined> {
     const { database } = this.#options
     const rows = database.table(looseMountsTable)
     return database.transaction(async (tx) => {

@@ -1,6 +1,6 @@
 import { column, defineTable, type Row } from '../../store/table.ts'
 
-/** Every move of a mount, written with the move itself: whoever has its id is told by any worker of any node. */
+/** Every move of a mount, written in the same transaction, so that any worker of any node can report it by its id. */
 export const remountsTable = defineTable(
   'remounts',
   { source: column.text(), target: column.text(), movedAt: column.integer() },

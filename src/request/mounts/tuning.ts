@@ -3,10 +3,10 @@ import { boolean, commaList, raw, text } from '../../field.ts'
 import { convert } from '../convert.ts'
 import { compileFields, convertFields, normaliseNames } from '../parse.ts'
 
-/** `config` of a mount as it is stored and listed: the first three always, the others where they are set. */
+/** `config` of a mount as it is stored and listed: the first three always, the others only if set. */
 export type Tuning = Readonly<Record<string, unknown>>
 
-/** What a lease may last, and lasts, where a mount sets nothing: 768 hours. */
+/** The longest and the usual duration of a lease where a mount sets no other: 768 hours. */
 export const systemMaxTtlSeconds = 2_764_800
 
 const ttlWords = 'a duration, "" to leave it as it is, "system" for the server’s value'
@@ -42,18 +42,18 @@ export function readTuning(input: unknown): Tuning {
   if (input !== undefined && input !== null && (typeof input !== 'object' || Array.isArray(input))) {
     throw badRequest('config must be an object')
   }
-  const { options: _, ...given } = convertFields(fields, normaliseNames(fields, { ...input }).values)
-  return retune(untuned, given)
+  const { options: _, ...settings } = convertFields(fields, normaliseNames(fields, { ...input }).values)
+  return retune(untuned, settings)
 }
 
 /**
- * The settings after a change: those that are named are replaced, an empty list or text takes one away.
- * @param given values of `tunable` fields, converted; TTLs still as text
+ * The settings after a change: named ones are replaced, an empty list or text removes one.
+ * @param changes values of `tunable` fields, converted; TTLs still as text
  * @throws {ApiError} 400 that names the field
  */
-export function retune(before: Tuning, given: Readonly<Record<string, unknown>>): Tuning {
+export function retune(before: Tuning, changes: Readonly<Record<string, unknown>>): Tuning {
   const after: Record<string, unknown> = { ...before }
-  for (const [name, value] of Object.entries(given)) {
+  for (const [name, value] of Object.entries(changes)) {
     if (value === undefined) continue
     if (name === 'default_lease_ttl' || name === 'max_lease_ttl') after[name] = ttlSeconds(name, value, before)
     else if (value === '' || (Array.isArray(value) && value.length === 0)) delete after[name]
@@ -74,7 +74,7 @@ function ttlSeconds(name: string, value: unknown, before: Tuning): unknown {
   })
 }
 
-/** The settings with the TTLs that hold: the server's where the mount has none of its own. */
+/** The settings with the TTLs in force: the server's where the mount has none of its own. */
 export function effective(tuning: Tuning): Tuning {
   const max = Number(tuning.max_lease_ttl) || systemMaxTtlSeconds
   const usual = Number(tuning.default_lease_ttl) || Math.min(systemMaxTtlSeconds, max)
