@@ -17,6 +17,7 @@ import { type Listener, openListener } from './http/listeners.ts'
 import { proveListVerb } from './http/listproof.ts'
 import { Runner } from './jobs/runner.ts'
 import { readAnchor } from './keys/cluster/anchor.ts'
+import type { Cluster } from './keys/cluster/cluster.ts'
 import { claimedUnsealHash, unseals } from './keys/cluster/unsealing.ts'
 import type { Custody } from './keys/custody.ts'
 import { ManagedAdministration } from './keys/managed/administration.ts'
@@ -111,11 +112,13 @@ async function openCore(options: Options, seal: () => Promise<boolean>, secret?:
   if (secret !== undefined && !unseals(custody.cluster.unsealHash, secret)) throw wrongUnsealSecret()
   options.announce(database.incarnation)
   await database.start()
-  await createMissingSets(database, hsm, custody)
-  const audit = stores.use(new Audit({ database, custody, clock, log, ...options.config.audit }))
+  await createMissingSets(database, hsm, custody.cluster)
+  const { cluster, macs } = custody
+  const auditOptions = { ...options.config.audit, database, keys: macs.audit, epoch: cluster.epoch, clock, log }
+  const audit = stores.use(new Audit(auditOptions))
   keys.defer(() => audit.trySealHeads())
   const runner = keys.use(new Runner({ database, clock, log, metrics }))
-  const guests = keys.use(openGuests(options, hsm, custody, options.onFatal))
+  const guests = keys.use(openGuests(options, hsm, cluster, options.onFatal))
   const foundation = { database, hsm, custody, guests, audit, runner, seal }
   const pipeline = buildPipeline(options, foundation, buildServices(options, foundation))
   scheduleUpkeep(foundation, metrics)
@@ -136,15 +139,15 @@ async function openCore(options: Options, seal: () => Promise<boolean>, secret?:
  * A cluster created before there were audit devices, or settings of transit mounts, gets their set, which the token then
  * records at once. A recorded set is never created again: whoever removed it would have ended the audit.
  */
-async function createMissingSets(database: Database, hsm: Hsm, custody: Custody): Promise<void> {
-  const anchor = await readAnchor(hsm, custody.cluster.id)
+async function createMissingSets(database: Database, hsm: Hsm, cluster: Cluster): Promise<void> {
+  const anchor = await readAnchor(hsm, cluster.id)
   if (anchor === undefined) return
   const missing = [...initialSets].filter(([set]) => !(set in anchor.heads))
   if (missing.length === 0) return
   await database.transaction(async (tx) => {
     for (const [, create] of missing) await create(database, tx)
   })
-  await custody.anchor()
+  await cluster.anchor()
 }
 
 /** Checks the secret before the first login to the token. */
@@ -172,17 +175,22 @@ type Services = ReturnType<typeof buildServices>
 function buildServices({ config, clock, log }: Options, { database, custody, guests, runner }: Foundation) {
   const policies = new Policies({ database, clock })
   const onRevoke = (ids: readonly string[]) => leases.revokeByToken(ids)
-  const tokens = new Tokens({ database, clock, keys: custody, epoch: custody.epoch, onRevoke })
+  const { cluster, macs, operations, materials, transfer } = custody
+  const { pins, blobs } = custody.managed
+  const tokens = new Tokens({ database, clock, keys: macs, epoch: cluster.epoch, onRevoke })
   const engines = new Map<string, Engine>()
   const revokeInEngine = engineRevoker(() => mounts.list(), engines)
   const leases = new Leases({ database, clock, log, tokens, revokeInEngine })
-  const { pins, blobs, materials, approval } = custody
   const registry = new Registry({ database, materials, clock })
   const managed = new ManagedKeys({
-    ...{ database, registry, guests, pins, blobs, approval, clock, strict: config.strict },
+    ...{ database, registry, guests, pins, blobs, clock, strict: config.strict },
+    approval: operations.approval,
     mount: (uuid) => mounts.get(uuid),
   })
-  const transit = createTransit({ database, custody, managed, clock, ringLimit: config.caches.rings })
+  const transit = createTransit({
+    ...{ database, operations, materials, transfer, managed, clock },
+    ringLimit: config.caches.rings,
+  })
   for (const engine of [transit, createPki()]) engines.set(engine.type, withLeases(engine, leases))
   const mounts = new Mounts({ database, engines, builtin, clock })
   const engineJobs = [...engines.values()].flatMap((engine) => engine.jobs ?? [])
@@ -194,16 +202,16 @@ function buildServices({ config, clock, log }: Options, { database, custody, gue
 /** The routes of sys/, auth/token/ and every engine, behind sign-in, policies and audit. */
 function buildPipeline(
   { clock, log, metrics, gather }: Options,
-  { hsm, custody, audit, runner, seal }: Foundation,
+  { hsm, custody: { cluster }, audit, runner, seal }: Foundation,
   services: Services,
 ): Pipeline {
   const { policies, tokens, leases, engines, mounts } = services
   shareGauges({ metrics, mounts, leases, clock })
   const start = (job: Job) => runner.start(job)
   const status = {
-    clusterName: custody.cluster.name,
-    clusterId: custody.cluster.id,
-    createdAt: custody.cluster.createdAt,
+    clusterName: cluster.name,
+    clusterId: cluster.id,
+    createdAt: cluster.createdAt,
     clock,
     sealed: () => false,
     hsmHealthy: () => hsm.healthy,
@@ -234,7 +242,7 @@ function scheduleUpkeep({ custody, hsm, audit, runner }: Foundation, metrics: Me
   runner.scheduleLocal('seal heads of audit chains', sealHeadsEverySeconds, () => audit.sealHeads())
   runner.scheduleLocal('prove KEKs', proveEverySeconds, () => custody.rotation.prove())
   // Every node anchors in its own tokens, one of its workers at a time.
-  const anchor = async () => void (await custody.anchor())
+  const anchor = async () => void (await custody.cluster.anchor())
   runner.schedule(
     { name: `anchor ${hsm.token.serial}`, everySeconds: anchorEverySeconds, run: anchor },
     { atEnd: true },

@@ -49,7 +49,7 @@ export async function initialise(options: InitialiseOptions): Promise<Initialise
     fips: config.fips,
     handleLimit: config.caches.handles,
     async populate(custody) {
-      const access = await prepareAccess({ database, clock, keys: custody, custom })
+      const access = await prepareAccess({ database, clock, keys: custody.macs, custom })
       await database.transaction(async (tx) => {
         await access.write(tx)
         await createInitialMounts(database, tx, clock.wall())

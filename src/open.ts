@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { type Config, databaseUrl } from './config.ts'
 import { Hsm } from './hsm/hsm.ts'
+import type { Cluster } from './keys/cluster/cluster.ts'
 import { Custody } from './keys/custody.ts'
 import { Guests } from './keys/managed/guests.ts'
 import { Database } from './store/database.ts'
@@ -87,7 +88,7 @@ export function openCustody(
 export function openGuests(
   context: ProcessContext,
   own: Hsm,
-  custody: Custody,
+  cluster: Cluster,
   onFatal: (reason: Error) => void,
 ): Guests {
   const { config, log, clock } = context
@@ -100,6 +101,6 @@ export function openGuests(
     ...{ libraries, own, log, clock, onFatal },
     ownAllowed: config.pkcs11.managedKeys,
     stateDirectory: config.stateDirectory,
-    ownIds: () => custody.kekIds(),
+    ownIds: () => cluster.kekIds(),
   })
 }

@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 import { after } from '../after.ts'
 import type { Clock } from '../clock.ts'
 import { badRequest } from '../errors.ts'
-import type { Custody } from '../keys/custody.ts'
+import type { AuditKeys } from '../keys/cluster/system.ts'
 import type { Logger } from '../log.ts'
 import type { MaybePromise } from '../route.ts'
 import type { Database } from '../store/database.ts'
@@ -19,7 +19,9 @@ import { type Durability, Writer } from './writer.ts'
 
 export interface AuditOptions {
   readonly database: Database
-  readonly custody: Pick<Custody, 'audit' | 'epoch'>
+  readonly keys: Pick<AuditKeys, 'device'>
+  /** The cluster's, at start. */
+  readonly epoch: number
   readonly clock: Clock
   readonly log: Logger
   readonly durability: Durability
@@ -151,10 +153,10 @@ export class Audit implements Destination, AsyncDisposable {
   }
 
   #open(device: Pick<Device, 'id' | 'options'>): OpenDevice {
-    const { custody, log, durability } = this.#options
+    const { epoch, log, durability } = this.#options
     const options = readOptions(device.options)
     const { prefix } = options
-    const names = { node: hostname(), device: device.id, incarnation: randomUUID(), epoch: custody.epoch }
+    const names = { node: hostname(), device: device.id, incarnation: randomUUID(), epoch }
     const file = new AppendFile(options.filePath, options.mode)
     return {
       formatter: new Formatter(options, this.#hasher(device.id)),
@@ -184,6 +186,6 @@ export class Audit implements Destination, AsyncDisposable {
   }
 
   #hasher(device: string): Hasher {
-    return new Hasher(this.#options.custody.audit.device(device))
+    return new Hasher(this.#options.keys.device(device))
   }
 }

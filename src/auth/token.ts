@@ -1,4 +1,4 @@
-import type { Custody } from '../keys/custody.ts'
+import type { SystemMacs } from '../keys/cluster/system.ts'
 import { column, defineTable, type New, type Row } from '../store/table.ts'
 import { checkCustom, guessFilter, newAccessor } from './credential.ts'
 import type { Lifetime } from './lifetime.ts'
@@ -56,7 +56,7 @@ export const usable = ({ state, numUses, epoch: made, expiresAt }: TokenRow, now
   state === 'active' && numUses >= 0 && made >= epoch && (expiresAt === null || expiresAt > now)
 
 /** The HMAC of credentials, computed in the HSM, and the key of the guess filter. */
-export type CredentialKeys = Pick<Custody, 'tokenMac' | 'audit'>
+export type CredentialKeys = Pick<SystemMacs, 'tokenMac' | 'audit'>
 
 /** A token to create. It is revoked, and expires, with its parent. */
 export interface NewToken extends Lifetime {

@@ -8,6 +8,6 @@ export const acceptRestoreCommand = (): Command =>
     .description('take a database that is behind what the token remembers for the truth; tokens issued before are void')
     .action(async (options: { config?: string; force?: boolean }) => {
       await withCustody({ ...options, acceptRestore: true }, async (custody) => {
-        console.log(`epoch ${custody.epoch}: this database is the one that counts now`)
+        console.log(`epoch ${custody.cluster.epoch}: this database is the one that counts now`)
       })
     })

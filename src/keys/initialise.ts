@@ -55,13 +55,13 @@ export async function initialise(options: InitialiseOptions): Promise<{ clusterI
     if (!(await hasKeys(options.database))) await createInitialKeys(options, lease)
     const custody = await Custody.open({ ...options, initialising: true })
     using _closed = custody
-    await custody.anchor()
+    await custody.cluster.anchor()
     const made = await options.populate?.(custody)
     await options.database.transaction(async (tx) => {
       await tx.fence(job, lease.fence)
-      await custody.ready(tx, made?.unsealHash ?? null)
+      await custody.cluster.ready(tx, made?.unsealHash ?? null)
     })
-    await custody.anchor()
+    await custody.cluster.anchor()
     return { clusterId: custody.cluster.id }
   } finally {
     // One that was lost needs none.

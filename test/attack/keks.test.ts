@@ -44,7 +44,7 @@ test('a row that says that a KEK is still to be made, put back after it is in us
   }
   const key = await makeKey(custody, place.database, 'aes256-gcm96')
   expect(key.row.kek).toBe(id)
-  const sealed = await custody.cipher.encrypt(key, { plaintext: Buffer.from('plain') })
+  const sealed = await custody.operations.cipher.encrypt(key, { plaintext: Buffer.from('plain') })
 
   const active = await sql.row('SELECT * FROM keks WHERE id = ?', [id])
   await sql.put('keks', announced)
@@ -53,5 +53,5 @@ test('a row that says that a KEK is still to be made, put back after it is in us
   await using elsewhere = await Place.at(place.url)
   using fresh = await reopen(hsm, elsewhere)
   const again = await fresh.materials.fetch(key.id)
-  expect((await fresh.cipher.decrypt(again, sealed)).toString()).toBe('plain')
+  expect((await fresh.operations.cipher.decrypt(again, sealed)).toString()).toBe('plain')
 })

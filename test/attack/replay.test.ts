@@ -46,7 +46,7 @@ async function anchor(): Promise<void> {
   await using hsm = await openHsm(server.token)
   await using place = await Place.at(server.database.url)
   using custody = await Custody.open(options(hsm, place.database))
-  await custody.anchor()
+  await custody.cluster.anchor()
 }
 
 describe('policies, as a set', () => {

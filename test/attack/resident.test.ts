@@ -39,7 +39,7 @@ test('a row that says that a key was only meant, put back after the key was stor
   await sql.put('materials', meant)
   await using elsewhere = await Place.at(place.url)
   using node = await reopen(hsm, elsewhere, { strict: true, clock: later })
-  await node.residents.sweep()
+  await node.objects.residents.sweep()
   expect(await hsm.find({ class: 'private', id: ckaId ?? Buffer.alloc(0), token: true })).toHaveLength(1)
 })
 
@@ -51,6 +51,6 @@ test('open: with the row of the key taken away as well, the job has no way to kn
   await sql.rows('DELETE FROM materials WHERE id = ?', [id])
   await using elsewhere = await Place.at(place.url)
   using node = await reopen(hsm, elsewhere, { strict: true, clock: later })
-  await node.residents.sweep()
+  await node.objects.residents.sweep()
   expect(await hsm.find({ class: 'private', id: ckaId ?? Buffer.alloc(0), token: true })).toEqual([])
 })

@@ -33,7 +33,7 @@ const rows = async (state: string) =>
 async function sweep(): Promise<void> {
   await using place = await Place.at(doomed.first.database.url)
   using custody = await reopen(hsm, place, { strict: true, clock: later })
-  await custody.residents.sweep()
+  await custody.objects.residents.sweep()
 }
 
 const pkcs8 = () => generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'der' })

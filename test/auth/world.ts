@@ -57,21 +57,21 @@ export async function createWorld(nodes = 1, custom?: string) {
   const clock = new MovableClock()
   let rootToken = ''
   const populate = async (founded: Custody) => {
-    const access = await prepareAccess({ database: first, keys: founded, clock, custom })
+    const access = await prepareAccess({ database: first, keys: founded.macs, clock, custom })
     await first.transaction((tx) => access.write(tx))
     rootToken = access.rootToken
     return undefined
   }
   await initialise({ ...common, kek: 'generate', name: 'test', populate })
   const custody = stack.use(await Custody.open(common))
-  const keys = counted(custody)
+  const keys = counted(custody.macs)
 
   /** Another worker, whose way to the database may be another one. It caches nothing until it is started. */
   const join = async (url = schema.url): Promise<Node> => {
     const database = stack.use(await open(url))
-    database.useMac(custody.rowMac)
-    database.setEpoch(custody.epoch)
-    return createNode(database, keys, clock, custody.epoch)
+    database.useMac(custody.macs.rowMac)
+    database.setEpoch(custody.cluster.epoch)
+    return createNode(database, keys, clock, custody.cluster.epoch)
   }
   const made: Node[] = []
   for (let n = 0; n < nodes; n++) {
@@ -91,14 +91,14 @@ export async function createWorld(nodes = 1, custom?: string) {
   return { node, nodes: made, join, url: schema.url, keys, clock, sql, rootToken, [Symbol.asyncDispose]: dispose }
 }
 
-/** Custody's own keys, counting the calls into the token. */
-function counted(custody: Custody): CredentialKeys & { calls: number } {
+/** The cluster's own keys, counting the calls into the token. */
+function counted(keys: CredentialKeys): CredentialKeys & { calls: number } {
   return {
     calls: 0,
-    audit: custody.audit,
+    audit: keys.audit,
     tokenMac(credential) {
       this.calls++
-      return custody.tokenMac(credential)
+      return keys.tokenMac(credential)
     },
   }
 }

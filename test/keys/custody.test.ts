@@ -156,19 +156,19 @@ describe('the database’s owner', () => {
     await place.database.transaction((tx) => head.create(tx))
     const old = await place.sql("SELECT * FROM heads WHERE `set` = 'policies'")
     await place.database.transaction((tx) => head.advance(tx, [{ id: randomUUID(), rev: 1 }]))
-    await custody.anchor()
+    await custody.cluster.anchor()
     await place.sql(
       "UPDATE heads SET ? WHERE `set` = 'policies'".replace('?', '`count` = ?, digest = ?, seq = ?, mac = ?, rev = ?'),
       [old[0]?.count, old[0]?.digest, old[0]?.seq, old[0]?.mac, old[0]?.rev],
     )
-    await expect(custody.anchor()).rejects.toThrow('gone back behind')
+    await expect(custody.cluster.anchor()).rejects.toThrow('gone back behind')
     custody.close()
     await expect(open(place)).rejects.toThrow('the set policies is at change 0, the token remembers 1')
     const accepted = await Custody.open(options(hsm, place.database, { acceptRestore: true }))
-    expect(accepted.epoch).toBe(2)
+    expect(accepted.cluster.epoch).toBe(2)
     accepted.close()
     const next = await Custody.open(options(hsm, place.database))
-    expect(next.epoch).toBe(2)
+    expect(next.cluster.epoch).toBe(2)
     next.close()
   })
 
@@ -185,7 +185,9 @@ describe('the database’s owner', () => {
       )
     }
     const exported = await makeKey(custody, place.database, 'aes256-gcm96', { exportable: true })
-    const { iv, sealed } = await custody.cipher.encrypt(exported, { plaintext: Buffer.from('canary plaintext') })
+    const { iv, sealed } = await custody.operations.cipher.encrypt(exported, {
+      plaintext: Buffer.from('canary plaintext'),
+    })
     expect(sealed.length + iv.length).toBe(44)
     canaries.push(Buffer.from('canary plaintext'))
     const tables = await place.sql('SHOW TABLES')
@@ -213,16 +215,16 @@ describe('custody', () => {
     await using place = await Place.fresh()
     const [one, two] = [await openCluster(hsm, place), await Custody.open(options(hsm, place.database))]
     const message = Buffer.from('message')
-    const macs = await Promise.all([one.rowMac.compute(message), one.tokenMac(message)])
+    const macs = await Promise.all([one.macs.rowMac.compute(message), one.macs.tokenMac(message)])
     const [rows, tokens] = macs
     expect(rows.equals(tokens)).toBe(false)
-    expect((await two.tokenMac(message)).equals(tokens)).toBe(true)
-    expect(two.audit.device('a').equals(one.audit.device('a'))).toBe(true)
-    expect(two.audit.device('a').equals(two.audit.device('b'))).toBe(false)
-    expect(two.audit.guess.equals(one.audit.guess)).toBe(true)
-    expect(await two.rowMac.verify(one.rowMac.keyId, message, rows)).toBe(true)
-    expect(await two.rowMac.verify(one.rowMac.keyId, message, tokens)).toBe(false)
-    expect(two.rowMac.knows(randomUUID())).toBe(false)
+    expect((await two.macs.tokenMac(message)).equals(tokens)).toBe(true)
+    expect(two.macs.audit.device('a').equals(one.macs.audit.device('a'))).toBe(true)
+    expect(two.macs.audit.device('a').equals(two.macs.audit.device('b'))).toBe(false)
+    expect(two.macs.audit.guess.equals(one.macs.audit.guess)).toBe(true)
+    expect(await two.macs.rowMac.verify(one.macs.rowMac.keyId, message, rows)).toBe(true)
+    expect(await two.macs.rowMac.verify(one.macs.rowMac.keyId, message, tokens)).toBe(false)
+    expect(two.macs.rowMac.knows(randomUUID())).toBe(false)
     one.close()
     two.close()
   })
@@ -234,18 +236,18 @@ describe('custody', () => {
     const to = (await keks.active('export')).row.id
     for (const algorithm of ['aes256-gcm96', 'ecdsa-p256', 'ed25519', 'hmac']) {
       const { id, row } = await makeKey(custody, place.database, algorithm)
-      const releases = await custody.makeExportable.prepare([row])
-      await place.database.transaction((tx) => custody.makeExportable.apply(tx, releases))
-      custody.handles.drop(id)
+      const releases = await custody.transfer.makeExportable.prepare([row])
+      await place.database.transaction((tx) => custody.transfer.makeExportable.apply(tx, releases))
+      custody.objects.handles.drop(id)
       const material = await custody.materials.fetch(id)
       expect(material.row).toMatchObject({ exportable: true, kek: to, createdAt: row.createdAt })
-      expect(await custody.makeExportable.prepare([material.row])).toEqual([])
+      expect(await custody.transfer.makeExportable.prepare([material.row])).toEqual([])
       if (material.algorithm.kind !== 'aead') continue
-      const sealed = await custody.cipher.encrypt(material, { plaintext: Buffer.from('x') })
-      expect((await custody.cipher.decrypt(material, sealed)).toString()).toBe('x')
-      await expect(place.database.transaction((tx) => custody.makeExportable.apply(tx, releases))).rejects.toThrow(
-        'changed',
-      )
+      const sealed = await custody.operations.cipher.encrypt(material, { plaintext: Buffer.from('x') })
+      expect((await custody.operations.cipher.decrypt(material, sealed)).toString()).toBe('x')
+      await expect(
+        place.database.transaction((tx) => custody.transfer.makeExportable.apply(tx, releases)),
+      ).rejects.toThrow('changed')
     }
     custody.close()
   })
@@ -290,8 +292,8 @@ describe('custody', () => {
     const material = await makeKey(custody, place.database, 'aes256-gcm96')
     const used = async () => Number((await place.sql('SELECT used FROM usage_counters'))[0]?.used)
     for (let count = 0; count < 300; count += 1) {
-      await custody.cipher.encrypt(material, { plaintext: Buffer.from('x') })
-      if (count % 3 === 0) await other.cipher.encrypt(material, { plaintext: Buffer.from('x') })
+      await custody.operations.cipher.encrypt(material, { plaintext: Buffer.from('x') })
+      if (count % 3 === 0) await other.operations.cipher.encrypt(material, { plaintext: Buffer.from('x') })
       expect(await used()).toBeGreaterThan(count)
     }
     expect(await used()).toBe(256 + 512 + 256)
@@ -306,8 +308,9 @@ describe('custody', () => {
     const keks = new Keks(hsm, place.database, false)
     const blobs = new Blobs(hsm, keks, async () => undefined)
     const overused = { value: 0 }
+    const { handles } = custody.objects
     const cipher = (strict: boolean) =>
-      new Cipher({ hsm, blobs, handles: custody.handles, strict, usage: new Usage(place.database, 10), overused })
+      new Cipher({ hsm, blobs, handles, strict, usage: new Usage(place.database, 10), overused })
     const encrypt = async (strict: boolean) => cipher(strict).encrypt(material, { plaintext: Buffer.from('x') })
     expect((await encrypt(false)).warning).toBeUndefined()
     await place.sql('UPDATE usage_counters SET used = 2147483648')
@@ -324,9 +327,9 @@ describe('custody', () => {
     const custody = await openCluster(hsm, place)
     const material = await makeKey(custody, place.database, 'aes256-gcm96')
     const secret = await makeKey(custody, place.database, 'hmac')
-    const { iv, sealed } = await custody.cipher.encrypt(material, { plaintext: Buffer.from('hello') })
+    const { iv, sealed } = await custody.operations.cipher.encrypt(material, { plaintext: Buffer.from('hello') })
     if (sha256 === undefined) throw new Error('no sha2-256')
-    const mac = await custody.hmacs.mac(secret, sha256, Buffer.from('x'))
+    const mac = await custody.operations.hmacs.mac(secret, sha256, Buffer.from('x'))
     custody.close()
     await using threaded = await openHsm({ ...(await tokenOf()), pin: hsm.credentials.pin }, 'threads')
     await using elsewhere = await Place.at(place.url)
@@ -334,7 +337,9 @@ describe('custody', () => {
     const [cipher, key] = [await other.materials.fetch(material.id), await other.materials.fetch(secret.id)]
     const answers = await Promise.all(
       Array.from({ length: 40 }, async (_, index) =>
-        index % 2 ? other.cipher.decrypt(cipher, { iv, sealed }) : other.hmacs.mac(key, sha256, Buffer.from('x')),
+        index % 2
+          ? other.operations.cipher.decrypt(cipher, { iv, sealed })
+          : other.operations.hmacs.mac(key, sha256, Buffer.from('x')),
       ),
     )
     for (const [index, answer] of answers.entries()) {
@@ -351,7 +356,8 @@ describe('custody', () => {
     }
     const material = await makeKey(custody, place.database, 'ecdsa-p256')
     const scheme = { prehashed: false, padding: 'pss', saltLength: 'auto', marshaling: 'asn1' } as const
-    const sign = async () => custody.signer.sign(material, Buffer.from('x'), { ...scheme, hash: hashes.get('sha1') })
+    const sign = async () =>
+      custody.operations.signer.sign(material, Buffer.from('x'), { ...scheme, hash: hashes.get('sha1') })
     await expect(sign()).rejects.toThrow('FIPS mode: sha1')
     custody.close()
   })

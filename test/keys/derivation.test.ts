@@ -7,7 +7,7 @@ import type { Custody } from '../../src/keys/custody.ts'
 import { Keks } from '../../src/keys/kek/keks.ts'
 import { withSecret, wrapSecret } from '../../src/keys/making/secret.ts'
 import type { Material } from '../../src/keys/material.ts'
-import type { Draft, Specification } from '../../src/keys/materials/materials.ts'
+import type { Draft, Specification } from '../../src/keys/materials/draft.ts'
 import { Derivation, type Kdf, type Source } from '../../src/keys/use/derivation.ts'
 import type { Convergence } from '../../src/keys/use/derived.ts'
 import { createToken, type TestToken } from '../support/token.ts'
@@ -24,7 +24,7 @@ beforeAll(async () => {
   hsm = await openHsm(token)
   place = await Place.fresh()
   custody = await openCluster(hsm, place)
-  derivation = new Derivation({ hsm, handles: custody.handles, strict: false })
+  derivation = new Derivation({ hsm, handles: custody.objects.handles, strict: false })
 }, 60_000)
 
 afterAll(async () => {
@@ -50,7 +50,7 @@ interface Stored extends Source {
 }
 
 async function stored(draft: Draft, kdf: Kdf = 'hkdf_sha256'): Promise<Stored> {
-  const extracted = await custody.extracting.prepare(draft, kdf)
+  const extracted = await custody.materials.extract(draft, kdf)
   const owner = { mount: '', key: randomUUID(), version: 1 }
   const [root, prk] = await place.database.transaction(async (tx) => [
     await custody.materials.insert(tx, draft, owner),
@@ -92,10 +92,10 @@ describe.each(vectors)('the reference’s bytes for $algorithm', ({ algorithm, o
     const bytes = await derive(source, ctx, 64)
     expect(bytes.toString('hex').startsWith(okm)).toBe(true)
     const plain = { plaintext: hello, context: ctx, convergence: 3 } as const
-    const { iv, sealed } = await custody.derived.encrypt(source.root.id, source, aead(algorithm), plain)
+    const { iv, sealed } = await custody.operations.derived.encrypt(source.root.id, source, aead(algorithm), plain)
     expect(Buffer.from(iv).toString('hex')).toBe(nonce)
     expect(Buffer.concat([iv, sealed]).toString('base64')).toBe(payload)
-    expect(await custody.derived.decrypt(source, aead(algorithm), ctx, { iv, sealed })).toEqual(hello)
+    expect(await custody.operations.derived.decrypt(source, aead(algorithm), ctx, { iv, sealed })).toEqual(hello)
   })
 })
 
@@ -124,7 +124,7 @@ describe('HKDF', () => {
       const draft = await custody.materials.prepare(specification(algorithm))
       const keks = new Keks(hsm, place.database, false)
       expect((await keks.get(draft.fields.kek ?? '')).row.purpose).toBe('use')
-      const extracted = await custody.extracting.prepare(draft, 'hkdf_sha256')
+      const extracted = await custody.materials.extract(draft, 'hkdf_sha256')
       expect(draft.fields).toMatchObject({ residence: 'wrapped', everPlaintext: false, local: true })
       expect(extracted.fields).toMatchObject({
         ...{
@@ -141,7 +141,7 @@ describe('HKDF', () => {
 
   it('keeps the extracted key under the use KEK, also of an exportable root', async () => {
     const draft = await custody.materials.prepare(specification('aes256-gcm96', { exportable: true }))
-    const { fields } = await custody.extracting.prepare(draft, 'hkdf_sha256')
+    const { fields } = await custody.materials.extract(draft, 'hkdf_sha256')
     const keks = new Keks(hsm, place.database, false)
     const kek = await keks.get(fields.kek ?? '')
     expect(kek.row.purpose).toBe('use')
@@ -187,13 +187,13 @@ describe('the counter KDF of old keys', () => {
 
   it('of a root that the token copied keeps the root’s history', async () => {
     const draft = await custody.materials.prepare(specification('aes256-gcm96'))
-    const { fields } = await custody.extracting.prepare(draft, 'hmac-sha256-counter')
+    const { fields } = await custody.materials.extract(draft, 'hmac-sha256-counter')
     expect(fields).toMatchObject({ everPlaintext: false, alwaysSensitive: true, part: 'prk' })
   })
 
   it('of a root of 128 bits that may not leave is refused in words', async () => {
     const draft = await custody.materials.prepare(specification('aes128-gcm96'))
-    await expect(custody.extracting.prepare(draft, 'hmac-sha256-counter')).rejects.toThrow(
+    await expect(custody.materials.extract(draft, 'hmac-sha256-counter')).rejects.toThrow(
       'a key of 128 bits with the counter KDF must be exportable',
     )
   })
@@ -208,13 +208,13 @@ describe('derived Ed25519 keys', () => {
     )
     const source = await stored(draft)
     expect(await derive(source, ctx, 32)).toEqual(hkdf(pair, ctx, 32))
-    const { signature, point } = await custody.derived.sign(source, ctx, hello)
+    const { signature, point } = await custody.operations.derived.sign(source, ctx, hello)
     const key = { key: { kty: 'OKP', crv: 'Ed25519', x: point.toString('base64url') }, format: 'jwk' } as const
     expect(verify(null, hello, key as never, signature)).toBe(true)
-    expect(await custody.derived.publicKey(source, ctx)).toEqual(point)
-    expect(await custody.derived.verify(source, ctx, hello, signature)).toBe(true)
-    expect(await custody.derived.verify(source, hello, hello, signature)).toBe(false)
-    expect((await custody.derived.sign(source, ctx, hello)).signature).toEqual(signature)
+    expect(await custody.operations.derived.publicKey(source, ctx)).toEqual(point)
+    expect(await custody.operations.derived.verify(source, ctx, hello, signature)).toBe(true)
+    expect(await custody.operations.derived.verify(source, hello, hello, signature)).toBe(false)
+    expect((await custody.operations.derived.sign(source, ctx, hello)).signature).toEqual(signature)
   })
 })
 
@@ -229,11 +229,17 @@ describe.each(['aes128-gcm96', 'aes256-gcm96', 'chacha20-poly1305'])('derived %s
         ...([anyBytes, anyBytes, context, fc.constantFrom<Convergence>(0, 1, 2, 3)] as const),
         async (plaintext, aad, context, convergence) => {
           const given = { plaintext, aad, context, convergence, iv: convergence === 1 ? randomBytes(12) : undefined }
-          const { iv, sealed } = await custody.derived.encrypt(source.root.id, source, aead(algorithm), given)
-          const opened = await custody.derived.decrypt(source, aead(algorithm), context, { iv, sealed, aad })
+          const { iv, sealed } = await custody.operations.derived.encrypt(
+            source.root.id,
+            source,
+            aead(algorithm),
+            given,
+          )
+          const opened = await custody.operations.derived.decrypt(source, aead(algorithm), context, { iv, sealed, aad })
           expect(opened.equals(plaintext)).toBe(true)
           const other = Buffer.concat([context, Buffer.from('x')])
-          const wrong = async () => custody.derived.decrypt(source, aead(algorithm), other, { iv, sealed, aad })
+          const wrong = async () =>
+            custody.operations.derived.decrypt(source, aead(algorithm), other, { iv, sealed, aad })
           await expect(wrong()).rejects.toThrow(aead(algorithm).failure)
         },
       ),
@@ -245,7 +251,7 @@ describe.each(['aes128-gcm96', 'aes256-gcm96', 'chacha20-poly1305'])('derived %s
     const source = await stored(await custody.materials.prepare(specification(algorithm)))
     const seal = async (plaintext: Uint8Array, context: Uint8Array, convergence: Convergence) => {
       const plain = { plaintext, context, convergence }
-      const { iv, sealed } = await custody.derived.encrypt(source.root.id, source, aead(algorithm), plain)
+      const { iv, sealed } = await custody.operations.derived.encrypt(source.root.id, source, aead(algorithm), plain)
       return Buffer.concat([iv, sealed]).toString('hex')
     }
     await fc.assert(
@@ -266,7 +272,7 @@ describe('convergent version 2', () => {
   it('takes its nonce from an HMAC of the plaintext under the context', async () => {
     const source = await stored(await custody.materials.prepare(specification('aes256-gcm96')))
     const plain = { plaintext: hello, context: ctx, convergence: 2 } as const
-    const { iv } = await custody.derived.encrypt(source.root.id, source, aead('aes256-gcm96'), plain)
+    const { iv } = await custody.operations.derived.encrypt(source.root.id, source, aead('aes256-gcm96'), plain)
     expect(Buffer.from(iv)).toEqual(createHmac('sha256', ctx).update(hello).digest().subarray(0, 12))
   })
 })
@@ -276,7 +282,7 @@ it('under the threads executor gives the same bytes, and wipes them too', async 
   await using threaded = await openHsm(token, 'threads')
   await using second = await Place.at(place.url)
   const other = await reopen(threaded, second)
-  const elsewhere = new Derivation({ hsm: threaded, handles: other.handles, strict: false })
+  const elsewhere = new Derivation({ hsm: threaded, handles: other.objects.handles, strict: false })
   const lent: Buffer[] = []
   const bytes = await elsewhere.lend(source, ctx, 64, async (key) => {
     lent.push(key)
@@ -290,7 +296,7 @@ it('under the threads executor gives the same bytes, and wipes them too', async 
 describe('strict mode', () => {
   it('uses no derived key, not even one that was made before', async () => {
     const source = await stored(await custody.materials.prepare(specification('aes256-gcm96')))
-    const strict = new Derivation({ hsm, handles: custody.handles, strict: true })
+    const strict = new Derivation({ hsm, handles: custody.objects.handles, strict: true })
     expect(() => strict.lend(source, ctx, 32, () => 0)).toThrow(
       "strict mode: derived keys would be in the server's memory, since the HSM lacks CKM_HKDF_DERIVE with info",
     )

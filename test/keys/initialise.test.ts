@@ -95,11 +95,11 @@ describe('initialise', () => {
       await place.sql('UPDATE job_leases SET expires_at = 0')
       if ((await clusterState(place.database)) !== 'ready') await initialise(initialising(hsm, place.database))
       const custody = await reopen(hsm, place)
-      await custody.anchor()
+      await custody.cluster.anchor()
       expect(await objectsOf(custody.cluster.id)).toEqual({ keks: 4, anchors: 1 })
       const material = await makeKey(custody, place.database, 'aes256-gcm96')
-      const { iv, sealed } = await custody.cipher.encrypt(material, { plaintext: Buffer.from('good') })
-      expect((await custody.cipher.decrypt(material, { iv, sealed })).toString()).toBe('good')
+      const { iv, sealed } = await custody.operations.cipher.encrypt(material, { plaintext: Buffer.from('good') })
+      expect((await custody.operations.cipher.decrypt(material, { iv, sealed })).toString()).toBe('good')
       custody.close()
     }
     expect(done).toBe(true)
@@ -155,7 +155,7 @@ describe('components', () => {
     await elsewhere.database.start()
     const scheme = { hash: undefined, prehashed: true, padding: 'pss', saltLength: 'auto', marshaling: 'jws' } as const
     const same = await opened.materials.fetch(material.id)
-    expect(await opened.signer.sign(same, Buffer.alloc(32, 1), scheme)).toHaveLength(64)
+    expect(await opened.operations.signer.sign(same, Buffer.alloc(32, 1), scheme)).toHaveLength(64)
     opened.close()
     custody.close()
   }, 60_000)

@@ -31,13 +31,13 @@ it('after the token was away every key is loaded again: rows, tokens, KEKs and m
   if (!cipher || !secret || !signer || !sha256) throw new Error('not made')
   const scheme = { hash: sha256, prehashed: false, padding: 'pss', saltLength: 'auto', marshaling: 'asn1' } as const
   const all = async () => ({
-    plain: (await custody.cipher.decrypt(cipher, sealed)).toString(),
-    mac: await custody.hmacs.mac(secret, sha256, Buffer.from('x')),
-    signature: await custody.signer.sign(signer, Buffer.from('x'), scheme),
-    row: await custody.rowMac.compute(Buffer.from('row')),
-    token: await custody.tokenMac(Buffer.from('token')),
+    plain: (await custody.operations.cipher.decrypt(cipher, sealed)).toString(),
+    mac: await custody.operations.hmacs.mac(secret, sha256, Buffer.from('x')),
+    signature: await custody.operations.signer.sign(signer, Buffer.from('x'), scheme),
+    row: await custody.macs.rowMac.compute(Buffer.from('row')),
+    token: await custody.macs.tokenMac(Buffer.from('token')),
   })
-  const sealed = await custody.cipher.encrypt(cipher, { plaintext: Buffer.from('hello') })
+  const sealed = await custody.operations.cipher.encrypt(cipher, { plaintext: Buffer.from('hello') })
   const before = await all()
   const { epoch } = hsm
 
@@ -56,11 +56,13 @@ it('a handle that the token has forgotten is loaded again, and the call is made 
   await using place = await Place.fresh()
   const custody = await openCluster(hsm, place)
   const material = await makeKey(custody, place.database, 'aes256-gcm96')
-  const sealed = await custody.cipher.encrypt(material, { plaintext: Buffer.from('hello') })
+  const sealed = await custody.operations.cipher.encrypt(material, { plaintext: Buffer.from('hello') })
   shim.set({ groups: group.cipher, rv: CKR.OBJECT_HANDLE_INVALID, times: 1 })
-  expect((await custody.cipher.decrypt(material, sealed)).toString()).toBe('hello')
+  expect((await custody.operations.cipher.decrypt(material, sealed)).toString()).toBe('hello')
   shim.set({ groups: group.cipher, rv: CKR.OBJECT_HANDLE_INVALID })
-  await expect((async () => custody.cipher.decrypt(material, sealed))()).rejects.toMatchObject({ status: 503 })
+  await expect((async () => custody.operations.cipher.decrypt(material, sealed))()).rejects.toMatchObject({
+    status: 503,
+  })
   shim.clear()
   custody.close()
 })
@@ -68,7 +70,7 @@ it('a handle that the token has forgotten is loaded again, and the call is made 
 it('a MAC key is loaded again from under a new system KEK when the old one is gone', async () => {
   await using place = await Place.fresh()
   const custody = await openCluster(hsm, place)
-  const before = await custody.tokenMac(Buffer.from('token'))
+  const before = await custody.macs.tokenMac(Buffer.from('token'))
   await custody.rotation.announce('system')
   const lease = await place.database.jobLease(custody.rotation.job.name, 30)
   if (lease === undefined) throw new Error('no lease')
@@ -78,11 +80,11 @@ it('a MAC key is loaded again from under a new system KEK when the old one is go
   await custody.rotation.advance(none, lease.fence)
   const retiring = (await custody.rotation.status()).find(({ state }) => state === 'retiring')
   await custody.rotation.destroy(retiring?.id ?? '', 0)
-  const row = await custody.rowMac.compute(Buffer.from('row'))
+  const row = await custody.macs.rowMac.compute(Buffer.from('row'))
 
   shim.set({ groups: group.sign, rv: CKR.KEY_HANDLE_INVALID, times: 1 })
-  expect(await custody.tokenMac(Buffer.from('token'))).toEqual(before)
+  expect(await custody.macs.tokenMac(Buffer.from('token'))).toEqual(before)
   shim.set({ groups: group.sign, rv: CKR.KEY_HANDLE_INVALID, times: 1 })
-  expect(await custody.rowMac.compute(Buffer.from('row'))).toEqual(row)
+  expect(await custody.macs.rowMac.compute(Buffer.from('row'))).toEqual(row)
   custody.close()
 })

@@ -58,9 +58,11 @@ describe.each(['aes128-gcm96', 'aes256-gcm96', 'chacha20-poly1305'])('%s', (algo
         fc.uint8Array({ maxLength: 300 }),
         fc.option(fc.uint8Array({ maxLength: 50 }), { nil: undefined }),
         async (plaintext, aad) => {
-          const { iv, sealed } = await custody.cipher.encrypt(material, { plaintext, aad })
+          const { iv, sealed } = await custody.operations.cipher.encrypt(material, { plaintext, aad })
           expect(sealed).toHaveLength(plaintext.length + 16)
-          expect(Buffer.from(plaintext).equals(await custody.cipher.decrypt(material, { iv, sealed, aad }))).toBe(true)
+          expect(
+            Buffer.from(plaintext).equals(await custody.operations.cipher.decrypt(material, { iv, sealed, aad })),
+          ).toBe(true)
         },
       ),
       { numRuns: 40 },
@@ -69,7 +71,10 @@ describe.each(['aes128-gcm96', 'aes256-gcm96', 'chacha20-poly1305'])('%s', (algo
 
   it('whatever is wrong with a ciphertext reads the same', async () => {
     const material = await key(algorithm)
-    const { iv, sealed } = await custody.cipher.encrypt(material, { plaintext: Buffer.from('hello'), aad: undefined })
+    const { iv, sealed } = await custody.operations.cipher.encrypt(material, {
+      plaintext: Buffer.from('hello'),
+      aad: undefined,
+    })
     const flipped = Buffer.from(sealed)
     flipped[0] = (flipped[0] ?? 0) ^ 1
     const wrong = [
@@ -81,7 +86,7 @@ describe.each(['aes128-gcm96', 'aes256-gcm96', 'chacha20-poly1305'])('%s', (algo
       { iv, sealed: Buffer.alloc(0) },
     ]
     for (const input of wrong) {
-      const failing = async () => custody.cipher.decrypt(material, input)
+      const failing = async () => custody.operations.cipher.decrypt(material, input)
       await expect(failing()).rejects.toMatchObject({
         status: 400,
         messages: [material.algorithm.kind === 'aead' ? material.algorithm.failure : ''],
@@ -93,7 +98,7 @@ describe.each(['aes128-gcm96', 'aes256-gcm96', 'chacha20-poly1305'])('%s', (algo
     const material = await key(algorithm)
     const ivs = new Set<string>()
     for (let count = 0; count < 1100; count += 1) {
-      const { iv } = await custody.cipher.encrypt(material, { plaintext: Buffer.from('x') })
+      const { iv } = await custody.operations.cipher.encrypt(material, { plaintext: Buffer.from('x') })
       ivs.add(Buffer.from(iv).toString('hex'))
     }
     expect(ivs.size).toBe(1100)
@@ -102,10 +107,10 @@ describe.each(['aes128-gcm96', 'aes256-gcm96', 'chacha20-poly1305'])('%s', (algo
 
 it('a hot encryption and a hot MAC are synchronous under the inline executor', async () => {
   const [cipher, secret] = [await key('aes256-gcm96'), await key('hmac')]
-  await custody.cipher.encrypt(cipher, { plaintext: Buffer.from('x') })
-  await custody.hmacs.mac(secret, hash('sha2-256'), Buffer.from('x'))
-  expect(custody.cipher.encrypt(cipher, { plaintext: Buffer.from('x') })).not.toBeInstanceOf(Promise)
-  expect(custody.hmacs.mac(secret, hash('sha2-256'), Buffer.from('x'))).toBeInstanceOf(Buffer)
+  await custody.operations.cipher.encrypt(cipher, { plaintext: Buffer.from('x') })
+  await custody.operations.hmacs.mac(secret, hash('sha2-256'), Buffer.from('x'))
+  expect(custody.operations.cipher.encrypt(cipher, { plaintext: Buffer.from('x') })).not.toBeInstanceOf(Promise)
+  expect(custody.operations.hmacs.mac(secret, hash('sha2-256'), Buffer.from('x'))).toBeInstanceOf(Buffer)
 })
 
 describe('signatures', () => {
@@ -117,13 +122,17 @@ describe('signatures', () => {
       const material = await key(algorithm)
       for (const one of digests) {
         const input = Buffer.from(`input ${one.name}`)
-        const der = await custody.signer.sign(material, input, scheme({ hash: one }))
+        const der = await custody.operations.signer.sign(material, input, scheme({ hash: one }))
         expect(nodeVerify(one.node, input, material.publicKey, der)).toBe(true)
         expect(verify(material, input, der, scheme({ hash: one }))).toBe(true)
         expect(verify(material, Buffer.from('other'), der, scheme({ hash: one }))).toBe(false)
 
         const prehashed = scheme({ hash: one, prehashed: true, marshaling: 'jws' })
-        const bare = await custody.signer.sign(material, createHash(one.node).update(input).digest(), prehashed)
+        const bare = await custody.operations.signer.sign(
+          material,
+          createHash(one.node).update(input).digest(),
+          prehashed,
+        )
         expect(nodeVerify(one.node, input, { key: material.publicKey, dsaEncoding: 'ieee-p1363' }, bare)).toBe(true)
         expect(verify(material, input, bare, scheme({ hash: one, marshaling: 'jws' }))).toBe(true)
       }
@@ -135,7 +144,7 @@ describe('signatures', () => {
       const material = await key(algorithm)
       for (const length of [0, 1, 20, 32, 33, 64, 65, 66, 67, 100]) {
         const input = Buffer.alloc(length, 0xa5)
-        const signature = await custody.signer.sign(material, input, scheme({ prehashed: true }))
+        const signature = await custody.operations.signer.sign(material, input, scheme({ prehashed: true }))
         expect(verify(material, input, signature, scheme({ prehashed: true }))).toBe(true)
         expect(verify(material, Buffer.alloc(length + 1, 0x5a), signature, scheme({ prehashed: true }))).toBe(false)
       }
@@ -147,13 +156,13 @@ describe('signatures', () => {
     for (const one of digests) {
       const input = Buffer.from(one.name)
       const pkcs1 = scheme({ hash: one, padding: 'pkcs1v15' })
-      const signature = await custody.signer.sign(material, input, pkcs1)
+      const signature = await custody.operations.signer.sign(material, input, pkcs1)
       expect(nodeVerify(one.node, input, material.publicKey, signature)).toBe(true)
       expect(verify(material, input, signature, pkcs1)).toBe(true)
       expect(verify(material, Buffer.from('x'), signature, pkcs1)).toBe(false)
       for (const saltLength of ['auto', 'hash', 0, 17] as const) {
         const pss = scheme({ hash: one, saltLength })
-        const signed = await custody.signer.sign(material, input, pss)
+        const signed = await custody.operations.signer.sign(material, input, pss)
         const length = saltLength === 'auto' ? 256 - one.bytes - 2 : saltLength === 'hash' ? one.bytes : saltLength
         expect(nodeVerify(one.node, input, { key: material.publicKey, padding: 6, saltLength: length }, signed)).toBe(
           true,
@@ -168,16 +177,18 @@ describe('signatures', () => {
   it('RSA without a hash signs the bytes as they are, as far as they fit', async () => {
     const material = await key('rsa-2048')
     const bare = scheme({ hash: undefined, prehashed: true, padding: 'pkcs1v15' })
-    const signature = await custody.signer.sign(material, Buffer.from('anything'), bare)
+    const signature = await custody.operations.signer.sign(material, Buffer.from('anything'), bare)
     expect(verify(material, Buffer.from('anything'), signature, bare)).toBe(true)
     expect(verify(material, Buffer.from('anything else'), signature, bare)).toBe(false)
-    await expect(async () => custody.signer.sign(material, Buffer.alloc(246), bare)).rejects.toThrow('too long')
+    await expect(async () => custody.operations.signer.sign(material, Buffer.alloc(246), bare)).rejects.toThrow(
+      'too long',
+    )
   })
 
   it('RSA names what does not fit: the digest, the salt', async () => {
     const material = await key('rsa-2048')
     const sign = (input: Buffer, more: Partial<Scheme>) => async () =>
-      custody.signer.sign(material, input, scheme(more))
+      custody.operations.signer.sign(material, input, scheme(more))
     await expect(sign(Buffer.alloc(31), { prehashed: true })).rejects.toThrow('hashed with given hash')
     await expect(sign(Buffer.from('x'), { saltLength: 9999 })).rejects.toThrow('requested salt length 9999 is invalid')
   })
@@ -186,7 +197,7 @@ describe('signatures', () => {
     const material = await key('ed25519')
     expect(material.row.residence).toBe('enveloped')
     const input = Buffer.from('hello')
-    const signature = await custody.signer.sign(material, input, scheme())
+    const signature = await custody.operations.signer.sign(material, input, scheme())
     expect(nodeVerify(null, input, material.publicKey, signature)).toBe(true)
     expect(verify(material, input, signature, scheme())).toBe(true)
     expect(verify(material, Buffer.from('hullo'), signature, scheme())).toBe(false)
@@ -200,17 +211,19 @@ describe('signatures', () => {
       ['rsa-2048', ['-pkeyopt', 'rsa_padding_mode:pss', '-pkeyopt', 'rsa_pss_saltlen:auto']],
     ] as const) {
       const material = await key(algorithm)
-      const signature = await custody.signer.sign(material, input, scheme())
+      const signature = await custody.operations.signer.sign(material, input, scheme())
       openssl(material, input, signature, ['-rawin', '-digest', 'sha256', ...flags])
     }
   })
 
   it('a key that cannot sign or encrypt says so', async () => {
     const [cipher, signer] = [await key('aes256-gcm96'), await key('ecdsa-p256')]
-    expect(() => custody.signer.sign(cipher, Buffer.from('x'), scheme())).toThrow(
+    expect(() => custody.operations.signer.sign(cipher, Buffer.from('x'), scheme())).toThrow(
       'aes256-gcm96 does not support signing',
     )
-    expect(() => custody.cipher.encrypt(signer, { plaintext: Buffer.from('x') })).toThrow('not supported for key type')
+    expect(() => custody.operations.cipher.encrypt(signer, { plaintext: Buffer.from('x') })).toThrow(
+      'not supported for key type',
+    )
   })
 
   function openssl(material: Material, input: Buffer, signature: Buffer, flags: readonly string[]): void {
@@ -251,7 +264,7 @@ describe('HMAC', () => {
         expect({
           sizeBytes,
           hash: one.name,
-          mac: (await custody.hmacs.mac(material, one, input)).toString('hex'),
+          mac: (await custody.operations.hmacs.mac(material, one, input)).toString('hex'),
         }).toEqual({ sizeBytes, hash: one.name, mac: expected.toString('hex') })
       }
     }
@@ -264,13 +277,13 @@ describe('HMAC', () => {
   })
 
   it('the empty input has a MAC', async () => {
-    expect(await custody.hmacs.mac(await key('hmac'), hash('sha2-256'), Buffer.alloc(0))).toHaveLength(32)
+    expect(await custody.operations.hmacs.mac(await key('hmac'), hash('sha2-256'), Buffer.alloc(0))).toHaveLength(32)
   })
 })
 
 it('random comes from the host, the token, or both', async () => {
   for (const source of ['platform', 'seal', 'all'] as const) {
-    const [one, two] = [await custody.random(source, 100), await custody.random(source, 100)]
+    const [one, two] = [await custody.operations.random(source, 100), await custody.operations.random(source, 100)]
     expect(one).toHaveLength(100)
     expect(one.equals(two)).toBe(false)
   }
@@ -301,13 +314,13 @@ it('the handle cache stays within its limit and every key still works', async ()
   const small = await Custody.open(options(hsm, place.database, { handleLimit: 3 }))
   const materials = await Promise.all(Array.from({ length: 8 }, () => makeKey(custody, place.database, 'aes256-gcm96')))
   const sealed = await Promise.all(
-    materials.map((one) => small.cipher.encrypt(one, { plaintext: Buffer.from(one.id) })),
+    materials.map((one) => small.operations.cipher.encrypt(one, { plaintext: Buffer.from(one.id) })),
   )
-  expect(small.handles.size).toBeLessThanOrEqual(3)
+  expect(small.objects.handles.size).toBeLessThanOrEqual(3)
   for (const [index, one] of materials.entries()) {
     const input = sealed[index]
     if (input === undefined) throw new Error('lost')
-    expect((await custody.cipher.decrypt(one, input)).toString()).toBe(one.id)
+    expect((await custody.operations.cipher.decrypt(one, input)).toString()).toBe(one.id)
   }
   small.close()
 })
@@ -316,7 +329,7 @@ it('a hundred uses at once of a key that is not loaded unwrap it once', async ()
   const fresh = await Custody.open(options(hsm, place.database))
   const material = await makeKey(custody, place.database, 'aes256-gcm96')
   const before = (await hsm.find({ class: 'secret', token: false })).length
-  const use = async () => fresh.cipher.encrypt(material, { plaintext: Buffer.from('x') })
+  const use = async () => fresh.operations.cipher.encrypt(material, { plaintext: Buffer.from('x') })
   await Promise.all(Array.from({ length: 100 }, use))
   expect((await hsm.find({ class: 'secret', token: false })).length).toBe(before + 1)
   fresh.close()
@@ -325,7 +338,7 @@ it('a hundred uses at once of a key that is not loaded unwrap it once', async ()
 it('plaintext under a key opened by OpenSSL from its bytes is the same AES-GCM', async () => {
   const material = await makeKey(custody, place.database, 'aes256-gcm96', { exportable: true })
   const keks = new Keks(hsm, place.database, false)
-  const { iv, sealed } = await custody.cipher.encrypt(material, {
+  const { iv, sealed } = await custody.operations.cipher.encrypt(material, {
     plaintext: Buffer.from('hello'),
     aad: Buffer.from('aad'),
   })

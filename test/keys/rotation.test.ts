@@ -73,7 +73,7 @@ describe('KEK rotation', () => {
       await custody.rotation.destroy(retiring?.id ?? '', 0)
     }
     for (const one of [custody, other]) {
-      for (const key of keys) one.handles.drop(key.id)
+      for (const key of keys) one.objects.handles.drop(key.id)
       for (const [index, key] of keys.entries()) await check(one, key, before[index])
     }
     other.close()
@@ -89,10 +89,10 @@ describe('KEK rotation', () => {
     const custody = await openCluster(hsm, place)
     const part = { algorithm: 'aes256-gcm96', exportable: false, part: 'key', derived: true, createdBy: 'me' } as const
     const owner = { mount: '', key: randomUUID(), version: 1 }
-    const draft = await custody.extracting.prepare(await custody.materials.prepare(part), 'hkdf_sha256')
+    const draft = await custody.materials.extract(await custody.materials.prepare(part), 'hkdf_sha256')
     const { id } = await place.database.transaction((tx) => custody.materials.insert(tx, draft, owner))
     const source = { prk: await custody.materials.fetch(id), kdf: 'hkdf_sha256' } as const
-    const point = () => custody.derived.publicKey(source, Buffer.from('context'))
+    const point = () => custody.operations.derived.publicKey(source, Buffer.from('context'))
     const before = await point()
     await custody.rotation.announce('use')
     for (let rounds = 0; rounds < 3; rounds++) {
@@ -101,7 +101,7 @@ describe('KEK rotation', () => {
     }
     const { retiring } = await byState(custody, 'use')
     await custody.rotation.destroy(retiring?.id ?? '', 0)
-    custody.handles.drop(id)
+    custody.objects.handles.drop(id)
     expect(await point()).toEqual(before)
     custody.close()
   })
@@ -134,7 +134,7 @@ describe('KEK rotation', () => {
       for (const index of [0, middle, keys.length - 1]) {
         const key = keys[index]
         if (key === undefined) throw new Error('lost')
-        custody.handles.drop(key.id)
+        custody.objects.handles.drop(key.id)
         await check(custody, key, before[index])
       }
     }
@@ -221,21 +221,21 @@ type Use = { iv: Uint8Array; sealed: Buffer } | { mac: Buffer } | { signed: true
 
 async function use(custody: Custody, key: Material): Promise<Use> {
   const { kind } = key.algorithm
-  if (kind === 'aead') return custody.cipher.encrypt(key, { plaintext: Buffer.from('plain') })
+  if (kind === 'aead') return custody.operations.cipher.encrypt(key, { plaintext: Buffer.from('plain') })
   if (sha256 === undefined) throw new Error('no sha2-256')
-  if (kind === 'hmac') return { mac: await custody.hmacs.mac(key, sha256, Buffer.from('input')) }
-  await custody.signer.sign(key, Buffer.from('input'), scheme)
+  if (kind === 'hmac') return { mac: await custody.operations.hmacs.mac(key, sha256, Buffer.from('input')) }
+  await custody.operations.signer.sign(key, Buffer.from('input'), scheme)
   return { signed: true }
 }
 
 async function check(custody: Custody, key: Material, before: Use | undefined): Promise<void> {
   const material = await custody.materials.fetch(key.id)
   if (before === undefined) throw new Error('nothing to compare')
-  if ('iv' in before) expect((await custody.cipher.decrypt(material, before)).toString()).toBe('plain')
+  if ('iv' in before) expect((await custody.operations.cipher.decrypt(material, before)).toString()).toBe('plain')
   else if ('mac' in before) expect(await use(custody, material)).toEqual(before)
   else {
     const { verify } = await import('../../src/keys/use/verify.ts')
-    const signature = await custody.signer.sign(material, Buffer.from('input'), scheme)
+    const signature = await custody.operations.signer.sign(material, Buffer.from('input'), scheme)
     expect(verify(key, Buffer.from('input'), signature, scheme)).toBe(true)
   }
 }

@@ -42,7 +42,7 @@ function remember(change: (proven: readonly Ability[]) => readonly Ability[]): v
 /** The refusal of a decryption that must not succeed. */
 const refusal = async (custody: Custody, key: Material, ciphertext: Uint8Array): Promise<unknown> => {
   try {
-    await custody.rsaCipher.decrypt(key, ciphertext)
+    await custody.operations.rsaCipher.decrypt(key, ciphertext)
   } catch (error) {
     return error
   }
@@ -70,8 +70,10 @@ describe('RSA-OAEP around the raw operation of a token', () => {
   it('opens what OpenSSL encrypted, at every length', async () => {
     for (let length = 0; length <= 190; length += 19) {
       const message = randomBytes(length)
-      expect(await custody.rsaCipher.decrypt(key, outside(key, message))).toEqual(message)
-      expect(await custody.rsaCipher.decrypt(key, custody.rsaCipher.encrypt(key, message))).toEqual(message)
+      expect(await custody.operations.rsaCipher.decrypt(key, outside(key, message))).toEqual(message)
+      expect(
+        await custody.operations.rsaCipher.decrypt(key, custody.operations.rsaCipher.encrypt(key, message)),
+      ).toEqual(message)
     }
   })
 

@@ -59,11 +59,13 @@ describe('strict mode', () => {
 
   it('encrypts, signs and MACs with what the token can keep', async () => {
     const cipher = await makeKey(custody, place.database, 'aes256-gcm96')
-    const sealed = await custody.cipher.encrypt(cipher, { plaintext: Buffer.from('hello') })
-    expect((await custody.cipher.decrypt(cipher, sealed)).toString()).toBe('hello')
+    const sealed = await custody.operations.cipher.encrypt(cipher, { plaintext: Buffer.from('hello') })
+    expect((await custody.operations.cipher.decrypt(cipher, sealed)).toString()).toBe('hello')
     for (const algorithm of ['ecdsa-p384', 'rsa-2048']) {
       const key = await makeKey(custody, place.database, algorithm)
-      expect(verify(key, Buffer.from('x'), await custody.signer.sign(key, Buffer.from('x'), scheme), scheme)).toBe(true)
+      expect(
+        verify(key, Buffer.from('x'), await custody.operations.signer.sign(key, Buffer.from('x'), scheme), scheme),
+      ).toBe(true)
     }
   })
 
@@ -74,7 +76,7 @@ describe('strict mode', () => {
     const secret = await makeKey(custody, place.database, 'hmac')
     const sha3 = hashes.get('sha3-256')
     if (sha3 === undefined) throw new Error('no sha3-256')
-    expect(() => custody.hmacs.mac(secret, sha3, Buffer.from('x'))).toThrow(
+    expect(() => custody.operations.hmacs.mac(secret, sha3, Buffer.from('x'))).toThrow(
       'strict mode: the HSM lacks CKM_SHA3_256_HMAC',
     )
     for (const derived of ['aes256-gcm96', 'ed25519']) {
@@ -100,16 +102,16 @@ describe('strict mode', () => {
         local: true,
         blob: null,
       })
-      const signature = await custody.signer.sign(material, Buffer.from('x'), scheme)
+      const signature = await custody.operations.signer.sign(material, Buffer.from('x'), scheme)
       expect(verify(material, Buffer.from('x'), signature, scheme)).toBe(true)
     }
     await expect(makeKey(custody, place.database, 'ed25519')).rejects.toThrow('as many as configured')
     expect(await residents()).toBe(3)
     await place.database.transaction((tx) => custody.materials.removeOwned(tx, { key: keys[0] ?? '' }))
     expect(await residents()).toBe(3)
-    expect(await custody.residents.sweep()).toBe(1)
+    expect(await custody.objects.residents.sweep()).toBe(1)
     expect(await residents()).toBe(2)
-    expect(await custody.residents.sweep()).toBe(0)
+    expect(await custody.objects.residents.sweep()).toBe(0)
     await makeKey(custody, place.database, 'ed25519')
   })
 
@@ -118,7 +120,7 @@ describe('strict mode', () => {
     for (const row of await place.sql("SELECT owner FROM materials WHERE residence = 'token' AND state = 'active'")) {
       await place.database.transaction((tx) => custody.materials.removeOwned(tx, { key: row.owner }))
     }
-    await custody.residents.sweep()
+    await custody.objects.residents.sweep()
     let ahead = 0
     const later = { wall: () => Date.now() + ahead, monotonic: () => performance.now(), sleep: async () => {} }
     const worker = await Custody.open(options(hsm, place.database, { strict: true, clock: later }))
@@ -128,9 +130,9 @@ describe('strict mode', () => {
       part: 'key',
       createdBy: 'me',
     })
-    expect(await worker.residents.sweep()).toBe(0)
+    expect(await worker.objects.residents.sweep()).toBe(0)
     ahead = 3_700_000
-    expect(await worker.residents.sweep()).toBe(1)
+    expect(await worker.objects.residents.sweep()).toBe(1)
     expect(await hsm.find({ class: 'private', token: true })).toEqual([])
     const store = place.database.transaction((tx) =>
       worker.materials.insert(tx, draft, { mount: '', key: randomUUID(), version: 1 }),
@@ -141,7 +143,7 @@ describe('strict mode', () => {
 
   it('rotation of the use KEK covers new versions only', async () => {
     const old = await makeKey(custody, place.database, 'aes256-gcm96')
-    const sealed = await custody.cipher.encrypt(old, { plaintext: Buffer.from('hello') })
+    const sealed = await custody.operations.cipher.encrypt(old, { plaintext: Buffer.from('hello') })
     await custody.rotation.announce('use')
     const lease = await place.database.jobLease(custody.rotation.job.name, 30)
     if (lease === undefined) throw new Error('no lease')
@@ -151,13 +153,15 @@ describe('strict mode', () => {
     const fresh = await makeKey(custody, place.database, 'aes256-gcm96')
     expect(fresh.row.kek).not.toBe(old.row.kek)
     expect((await custody.rotation.status()).find(({ id }) => id === old.row.kek)).toMatchObject({ state: 'retiring' })
-    custody.handles.drop(old.id)
-    expect((await custody.cipher.decrypt(await custody.materials.fetch(old.id), sealed)).toString()).toBe('hello')
+    custody.objects.handles.drop(old.id)
+    expect((await custody.operations.cipher.decrypt(await custody.materials.fetch(old.id), sealed)).toString()).toBe(
+      'hello',
+    )
   })
 
   it('decides at creation whether a key may be exported', async () => {
     const { row } = await makeKey(custody, place.database, 'aes256-gcm96')
-    await expect(custody.makeExportable.prepare([row])).rejects.toThrow('decided when it is created')
+    await expect(custody.transfer.makeExportable.prepare([row])).rejects.toThrow('decided when it is created')
   })
 
   it('is refused on a cluster that was made without it', async () => {

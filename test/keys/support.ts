@@ -12,7 +12,7 @@ import { Guests, type GuestsOptions } from '../../src/keys/managed/guests.ts'
 import { ManagedKeys } from '../../src/keys/managed/keys.ts'
 import { Registry } from '../../src/keys/managed/registry.ts'
 import type { Material } from '../../src/keys/material.ts'
-import type { Owner, Specification } from '../../src/keys/materials/materials.ts'
+import type { Owner, Specification } from '../../src/keys/materials/draft.ts'
 import type { Mount } from '../../src/route.ts'
 import { Database } from '../../src/store/database.ts'
 import { createDatabase } from '../support/database.ts'
@@ -125,11 +125,13 @@ export function manage(
   own: Hsm,
   more: Partial<GuestsOptions> & { strict?: boolean; mount?(uuid: string): Mount | undefined } = {},
 ): { managed: ManagedKeys; administration: ManagedAdministration; guests: Guests } {
-  const { pins, blobs, materials, approval } = custody
+  const { materials } = custody
+  const { pins, blobs } = custody.managed
+  const { approval } = custody.operations
   const onFatal = (reason: Error): void => {
     throw reason
   }
-  const ownIds = () => custody.kekIds()
+  const ownIds = () => custody.cluster.kekIds()
   const ground = { libraries: [], own, ownAllowed: false, stateDirectory: tmpdir(), log, clock, ownIds, onFatal }
   const guests = new Guests({ ...ground, ...more })
   const registry = new Registry({ database, materials, clock })

@@ -35,7 +35,7 @@ describe('a secret opened for one use', () => {
       const before = await sessionObjects()
       const lent: Buffer[] = []
       const use = async (fails: boolean) =>
-        custody.blobs.open(material, async (secret) => {
+        custody.managed.blobs.open(material, async (secret) => {
           expect(secret.every((byte) => byte === 0)).toBe(false)
           expect(await sessionObjects()).toBe(before + 1)
           lent.push(secret)
@@ -53,27 +53,29 @@ describe.each([...algorithms.keys()])('a key of type %s', (algorithm) => {
   it('that is not exportable leaves neither in clear nor under a key of the caller', async () => {
     const material = await makeKey(custody, place.database, algorithm)
     const seen: unknown[] = []
-    await expect((async () => custody.keyExport.open(material, (key) => void seen.push(key)))()).rejects.toThrow()
-    await expect((async () => custody.keyExport.wrapUnder(material, randomBytes(32)))()).rejects.toThrow()
+    await expect(
+      (async () => custody.transfer.keyExport.open(material, (key) => void seen.push(key)))(),
+    ).rejects.toThrow()
+    await expect((async () => custody.transfer.keyExport.wrapUnder(material, randomBytes(32)))()).rejects.toThrow()
     expect(seen).toEqual([])
   })
 
   it('that is exportable leaves nothing behind in the token', async () => {
     const material = await makeKey(custody, place.database, algorithm, { exportable: true })
     const before = await sessionObjects()
-    await custody.keyExport.open(material, ({ kind }) => expect(['secret', 'pair']).toContain(kind))
-    expect((await custody.keyExport.wrapUnder(material, randomBytes(32))).length).toBeGreaterThan(16)
+    await custody.transfer.keyExport.open(material, ({ kind }) => expect(['secret', 'pair']).toContain(kind))
+    expect((await custody.transfer.keyExport.wrapUnder(material, randomBytes(32))).length).toBeGreaterThan(16)
     expect(await sessionObjects()).toBe(before)
   })
 })
 
 it('the wrapping key of a mount decrypts, and the token lets it do nothing else', async () => {
-  const wrapping = await custody.keyImport.wrappingKey(randomUUID(), 'me')
+  const wrapping = await custody.transfer.keyImport.wrappingKey(randomUUID(), 'me')
   const usages = ['decrypt', 'sign', 'unwrap', 'extractable', 'modifiable'] as const
-  const shown = await custody.handles.use(wrapping, (key) => hsm.attributes(key, usages))
+  const shown = await custody.objects.handles.use(wrapping, (key) => hsm.attributes(key, usages))
   expect(shown).toEqual({ decrypt: true, sign: false, unwrap: false, extractable: false, modifiable: false })
   const hash = hashes.get('sha2-256')
   if (hash === undefined) throw new Error('no SHA-256')
   const scheme = { hash, prehashed: false, padding: 'pkcs1v15', saltLength: 'auto', marshaling: 'asn1' } as const
-  await expect((async () => custody.signer.sign(wrapping, Buffer.from('x'), scheme))()).rejects.toThrow()
+  await expect((async () => custody.operations.signer.sign(wrapping, Buffer.from('x'), scheme))()).rejects.toThrow()
 })

@@ -49,7 +49,8 @@ afterAll(async () => {
 
 const ground = ({ place, custody }: { place: Place; custody: Custody }) => {
   const { database } = place
-  return { database, custody, clock, managed: manage(custody, database, hsm).managed }
+  const { operations, materials, transfer } = custody
+  return { database, operations, materials, transfer, clock, managed: manage(custody, database, hsm).managed }
 }
 
 function worker(place: Place, custody: Custody): Worker {

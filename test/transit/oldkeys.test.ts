@@ -25,16 +25,7 @@ beforeAll(async () => {
   hsm = await openHsm(await createToken('oldkeys'))
   place = await Place.fresh()
   custody = await openCluster(hsm, place)
-  const { approval, cipher, rsaCipher, derived, signer, hmacs, materials } = custody
-  context = {
-    approval,
-    cipher,
-    rsaCipher,
-    derived,
-    signer,
-    hmacs,
-    material: (id) => materials.fetch(id),
-  } as TransitContext
+  context = { ...custody.operations } as TransitContext
 }, 60_000)
 
 afterAll(async () => {
@@ -52,7 +43,7 @@ async function oldRing(convergentVersion: number, kdf: Kdf = 'hkdf_sha256', type
   } as Ring['key']
   const part = { exportable: true, createdBy: 'me', derived: true }
   const root = await custody.materials.prepare({ ...part, algorithm: type, part: 'key' })
-  const prk = await custody.extracting.prepare(root, kdf)
+  const prk = await custody.materials.extract(root, kdf)
   const owner = { mount: '', key: key.id, version: 1 }
   return place.database.transaction(async (tx) => {
     const { id: material } = await custody.materials.insert(tx, root, owner)

@@ -1,7 +1,9 @@
 import type { Clock } from '../../clock.ts'
 import type { Engine } from '../../engine.ts'
-import type { Custody } from '../../keys/custody.ts'
 import type { ManagedKeys } from '../../keys/managed/keys.ts'
+import type { Materials } from '../../keys/materials/materials.ts'
+import type { Transfer } from '../../keys/transfer/transfer.ts'
+import type { Operations } from '../../keys/use/operations.ts'
 import type { Route, Routes } from '../../route.ts'
 import type { Database } from '../../store/database.ts'
 import type { TransitContext } from './context.ts'
@@ -91,7 +93,9 @@ export const routes: Routes<TransitContext> = Object.values(table)
 
 interface TransitOptions {
   readonly database: Database
-  readonly custody: Custody
+  readonly operations: Operations
+  readonly materials: Materials
+  readonly transfer: Transfer
   readonly managed: ManagedKeys
   readonly clock: Clock
   /** Key rings cached at most, over all mounts. */
@@ -119,14 +123,15 @@ export function createTransit(options: TransitOptions): Engine<TransitContext> {
   }
 }
 
-function createContext({ database, custody, managed, clock, ringLimit }: TransitOptions): TransitContext {
-  const { approval, materials, keyImport, keyExport, makeExportable, extracting } = custody
-  const { cipher, derived, rsaCipher, signer, hmacs } = custody
+function createContext(options: TransitOptions): TransitContext {
+  const { database, operations, materials, transfer, managed, clock, ringLimit } = options
+  const { keyImport, keyExport, makeExportable } = transfer
   const settings = new Settings(database)
   const rings = new Rings({ database, materials, settings, limit: ringLimit })
-  const versions = new VersionStore({ database, materials, extracting, clock })
+  const versions = new VersionStore({ database, materials, clock })
   const changes = new KeyChanges({ database, materials, makeExportable, rings, clock })
   return {
+    ...operations,
     rings,
     keys: new Keys({ database, materials, rings, versions, clock }),
     versions,
@@ -136,14 +141,6 @@ function createContext({ database, custody, managed, clock, ringLimit }: Transit
     keyExport,
     clock,
     settings,
-    approval,
-    cipher,
-    derived,
-    rsaCipher,
-    signer,
-    hmacs,
     managed,
-    material: (id) => materials.fetch(id),
-    random: (source, bytes) => custody.random(source, bytes),
   }
 }

@@ -134,6 +134,14 @@ export interface AuditKeys {
   readonly guess: Buffer
 }
 
+/** The MACs of the server itself, opened. */
+export interface SystemMacs {
+  readonly rowMac: RowMac
+  /** HMAC under the key of token ids; 32 bytes. */
+  tokenMac(message: Uint8Array): MaybePromise<Buffer>
+  readonly audit: AuditKeys
+}
+
 export async function deriveAuditKeys(audit: SystemMac): Promise<AuditKeys> {
   const devices = await audit.mac(Buffer.from('strongroom/audit-devices/1'))
   const guess = await audit.mac(Buffer.from('strongroom/guess-filter/1'))

@@ -6,7 +6,7 @@ import type { Keks } from '../kek/keks.ts'
 import type { Blobs } from '../live/blobs.ts'
 import { wrapSecret } from '../making/secret.ts'
 import type { Material } from '../material.ts'
-import type { Draft } from '../materials/materials.ts'
+import type { Draft } from '../materials/draft.ts'
 
 export interface PinsOptions {
   readonly hsm: Hsm

@@ -6,7 +6,6 @@ import type { MaybePromise } from '../../route.ts'
 import type { CoherentCache } from '../../store/coherence/cache.ts'
 import type { Database } from '../../store/database.ts'
 import type { Reader, Transaction } from '../../store/reader.ts'
-import type { New } from '../../store/table.ts'
 import { type Algorithm, algorithms } from '../algorithms.ts'
 import type { Kek, Keks } from '../kek/keks.ts'
 import { needsExactLength, unwrapsExactly } from '../making/exact.ts'
@@ -18,38 +17,9 @@ import { Material } from '../material.ts'
 import { encodePublicKey } from '../publickey.ts'
 import { keksTable, type MaterialRow, materialsTable, type Part, type Residence, usageTable } from '../tables.ts'
 import type { Approval } from '../use/approval.ts'
-
-/** What to make. */
-export interface Specification {
-  /** A type of the algorithm table. */
-  readonly algorithm: string
-  /** HMAC secrets only; absent or 0 is the default. */
-  readonly sizeBytes?: number | undefined
-  readonly exportable: boolean
-  readonly part: Part
-  /** Whether the key is a root, of which keys are derived (extracting.ts makes the part for that). */
-  readonly derived?: boolean | undefined
-  /** The key, where it was made elsewhere, or the public half of one that is not here; absent: the token makes one. */
-  readonly given?: Newcomer | KeyObject | undefined
-  /** Accessor of the token that asked. */
-  readonly createdBy: string
-}
-
-/** Everything of a row but whose it is: a key that was made and is not stored yet. */
-export interface Draft {
-  readonly fields: Omit<New<typeof materialsTable>, 'owner' | 'version'>
-  /** Keys that stay in the token: the row that says a token object was meant (residents.ts). */
-  readonly intent: string | undefined
-}
-
-/** Whose a material is. */
-export interface Owner {
-  /** Mount uuid, '' outside mounts. */
-  readonly mount: string
-  /** Uuid of the key. */
-  readonly key: string
-  readonly version: number
-}
+import type { Kdf } from '../use/derivation.ts'
+import type { Draft, Owner, Specification } from './draft.ts'
+import { extract } from './extraction.ts'
 
 export interface MaterialsOptions {
   readonly hsm: Hsm
@@ -125,6 +95,15 @@ export class Materials {
         state: 'active',
       },
     }
+  }
+
+  /**
+   * The HMAC key that contexts are fed to, made of a root key; to be stored with the same owner as its root.
+   * @param root made or imported, not stored yet; an Ed25519 key must be enveloped (`derived` of prepare)
+   * @throws ApiError 400 naming the mechanism that the token lacks
+   */
+  extract(root: Draft, kdf: Kdf): Promise<Draft> {
+    return extract(this.#options, root, kdf)
   }
 
   async #make(

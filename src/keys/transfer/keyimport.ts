@@ -17,7 +17,8 @@ import {
 import { readPair, wipePair } from '../making/pair.ts'
 import { unwrapOnHost } from '../making/transport.ts'
 import type { Material } from '../material.ts'
-import type { Draft, Materials, Specification } from '../materials/materials.ts'
+import type { Draft, Specification } from '../materials/draft.ts'
+import type { Materials } from '../materials/materials.ts'
 import { readSpki } from '../publickey.ts'
 import { openEnvelope } from './envelope.ts'
 

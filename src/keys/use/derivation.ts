@@ -11,7 +11,7 @@ import type { Material } from '../material.ts'
 /** How keys are derived from contexts, by its name on the wire: RFC 5869, or SP 800-108 section 4.1 for old keys. */
 export type Kdf = 'hkdf_sha256' | 'hmac-sha256-counter'
 
-/** What keys are derived from: an HMAC key in the token, made of the root (extracting.ts). */
+/** What keys are derived from: an HMAC key in the token, made of the root (extraction.ts). */
 export interface Source {
   readonly prk: Material
   readonly kdf: Kdf

@@ -1,6 +1,6 @@
 import { badRequest } from '../../../errors.ts'
 import { text } from '../../../field.ts'
-import type { Draft, Specification } from '../../../keys/materials/materials.ts'
+import type { Draft, Specification } from '../../../keys/materials/draft.ts'
 import { type KeyImport, wrappingBytes } from '../../../keys/transfer/keyimport.ts'
 import type { Mount } from '../../../route.ts'
 import { decodeField } from './base64.ts'

@@ -1,4 +1,4 @@
-import type { Draft, Specification } from '../../../keys/materials/materials.ts'
+import type { Draft, Specification } from '../../../keys/materials/draft.ts'
 import type { KeyRow, VersionRow } from './tables.ts'
 
 /** The attributes of a key that its versions are made by. */

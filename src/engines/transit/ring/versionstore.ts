@@ -1,6 +1,6 @@
 import type { Clock } from '../../../clock.ts'
-import type { Extracting } from '../../../keys/materials/extracting.ts'
-import type { Draft, Materials } from '../../../keys/materials/materials.ts'
+import type { Draft } from '../../../keys/materials/draft.ts'
+import type { Materials } from '../../../keys/materials/materials.ts'
 import type { Kdf } from '../../../keys/use/derivation.ts'
 import type { Database } from '../../../store/database.ts'
 import type { Transaction } from '../../../store/reader.ts'
@@ -19,13 +19,11 @@ const hmacType = 'hmac'
 export class VersionStore {
   readonly #database: Database
   readonly #materials: Materials
-  readonly #extracting: Extracting
   readonly #clock: Clock
 
-  constructor(options: { database: Database; materials: Materials; extracting: Extracting; clock: Clock }) {
+  constructor(options: { database: Database; materials: Materials; clock: Clock }) {
     this.#database = options.database
     this.#materials = options.materials
-    this.#extracting = options.extracting
     this.#clock = options.clock
   }
 
@@ -44,7 +42,7 @@ export class VersionStore {
     const part = { exportable: mayLeave(of), createdBy }
     const sizeBytes = keySize === 0 ? undefined : keySize
     const key = await (imported.key ?? make)({ ...part, algorithm: of.type, part: 'key', sizeBytes, derived })
-    const prk = derived ? await this.#extracting.prepare(key, of.kdf as Kdf) : undefined
+    const prk = derived ? await this.#materials.extract(key, of.kdf as Kdf) : undefined
     if (key.fields.algorithm === hmacType) return { key, prk, hmac: undefined }
     const secret = { ...part, algorithm: hmacType, part: 'hmac', sizeBytes: hmacSecretBytes } as const
     return { key, prk, hmac: await (imported.hmac ?? make)(secret) }

@@ -1,0 +1,79 @@
+import type { Hsm } from '../../hsm/hsm.ts'
+import type { Database } from '../../store/database.ts'
+import type { Reader, Transaction } from '../../store/reader.ts'
+import { type ClusterRow, clusterTable, keksTable } from '../tables.ts'
+import { type Anchor, readHeads, writeAnchor } from './anchor.ts'
+
+export interface ClusterOptions {
+  readonly hsm: Hsm
+  readonly database: Database
+  /** Hexadecimal check value of the key that seals rows. */
+  readonly rowKey: string
+}
+
+/** The cluster: its identity, its epoch, and the token's memory of both. */
+export class Cluster {
+  readonly id: string
+  readonly name: string
+  readonly createdAt: number
+  readonly unsealHash: Buffer | null
+  readonly #options: ClusterOptions
+  #epoch: number
+
+  constructor({ id, name, createdAt, unsealHash, epoch }: ClusterRow, options: ClusterOptions) {
+    this.id = id
+    this.name = name
+    this.createdAt = createdAt
+    this.unsealHash = unsealHash
+    this.#epoch = epoch
+    this.#options = options
+  }
+
+  /** An accepted restore begins a new one, and what was issued before is void. */
+  get epoch(): number {
+    return this.#epoch
+  }
+
+  /** CKA_IDs of every KEK there is or was. */
+  async kekIds(): Promise<Buffer[]> {
+    const { database } = this.#options
+    const rows = await database.read((q) => database.table(keksTable).list(q, {}, { by: 'id', limit: 500 }))
+    return rows.map((row) => row.ckaId)
+  }
+
+  /** Writes into this node's token how far the database is; hourly, at every CRL and after initialisation. */
+  async anchor(): Promise<Anchor> {
+    const { hsm, database, rowKey } = this.#options
+    const { epoch, heads } = await database.snapshot(async (q) => ({
+      epoch: (await this.#row(q)).epoch,
+      heads: await readHeads(database, q),
+    }))
+    return writeAnchor(hsm, { cluster: this.id, epoch, rowKey, heads })
+  }
+
+  /** The last step of an initialisation, in the transaction of the one before it. */
+  async ready(tx: Transaction, unsealHash: Buffer | null): Promise<void> {
+    const table = this.#options.database.table(clusterTable)
+    const row = await table.get(tx, this.id)
+    if (row?.state !== 'initialising') throw new Error('this cluster was initialised by another process')
+    await table.update(tx, row, { state: 'ready', unsealHash })
+  }
+
+  /** Of several processes the first one writes the epoch; the others find it begun. */
+  async beginEpoch(epoch: number): Promise<void> {
+    const { database } = this.#options
+    database.setEpoch(epoch)
+    await database.transaction(async (tx) => {
+      const row = await this.#row(tx)
+      if (row.epoch < epoch) await database.table(clusterTable).update(tx, row, {})
+    })
+    this.#epoch = epoch
+    await this.anchor()
+  }
+
+  async #row(q: Reader): Promise<ClusterRow> {
+    const row = await this.#options.database.table(clusterTable).get(q, this.id)
+    if (row === undefined) throw new Error('the settings row of the cluster is missing')
+    return row
+  }
+}

@@ -1,0 +1,10 @@
+import type { KeyExport } from './keyexport.ts'
+import type { KeyImport } from './keyimport.ts'
+import type { MakeExportable } from './makeexportable.ts'
+
+/** How keys come in and go out. */
+export interface Transfer {
+  readonly keyImport: KeyImport
+  readonly keyExport: KeyExport
+  readonly makeExportable: MakeExportable
+}
