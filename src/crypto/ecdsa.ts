@@ -1,4 +1,5 @@
 import { createECDH, type KeyObject } from 'node:crypto'
+import { inverse, modulo, toBytes, toNumber } from './number.ts'
 
 /**
  * ECDSA verification of a digest (FIPS 186-5, 6.4.2), which node:crypto offers for whole inputs only. The two scalar
@@ -25,7 +26,11 @@ export function verifyDigest(curve: Curve, key: KeyObject, digest: Uint8Array, s
   const r = toNumber(signature.subarray(0, coordinateBytes))
   const s = toNumber(signature.subarray(coordinateBytes))
   if (r <= 0n || r >= order || s <= 0n || s >= order) return false
-  const point = sum(curve, pointOf(key), multiple(curve, modulo(toScalar(digest, order) * inverse(r, order), order)))
+  const point = sum(
+    curve,
+    decodePoint(encodePoint(key)),
+    multiple(curve, modulo(toScalar(digest, order) * inverse(r, order), order)),
+  )
   if (point === undefined) return false
   const agreement = createECDH(curve.openssl)
   agreement.setPrivateKey(toBytes(modulo(r * inverse(s, order), order), coordinateBytes))
@@ -43,9 +48,15 @@ function toScalar(digest: Uint8Array, order: bigint): bigint {
   return excess > 0 ? toNumber(digest) >> BigInt(excess) : toNumber(digest)
 }
 
-function pointOf(key: KeyObject): Point {
-  const { x, y } = key.export({ format: 'jwk' })
-  return { x: toNumber(Buffer.from(x ?? '', 'base64url')), y: toNumber(Buffer.from(y ?? '', 'base64url')) }
+/** 04 ‖ X ‖ Y (SEC 1, 2.3.3): the point of an EC key. */
+export function encodePoint(key: KeyObject): Buffer {
+  const { x = '', y = '' } = key.export({ format: 'jwk' })
+  return Buffer.concat([Buffer.from([4]), Buffer.from(x, 'base64url'), Buffer.from(y, 'base64url')])
+}
+
+function decodePoint(encoded: Buffer): Point {
+  const half = (encoded.length - 1) / 2
+  return { x: toNumber(encoded.subarray(1, 1 + half)), y: toNumber(encoded.subarray(1 + half)) }
 }
 
 /** scalar·G; undefined is the point at infinity. */
@@ -53,8 +64,7 @@ function multiple({ openssl, coordinateBytes }: Curve, scalar: bigint): Point | 
   if (scalar === 0n) return undefined
   const generator = createECDH(openssl)
   generator.setPrivateKey(toBytes(scalar, coordinateBytes))
-  const encoded = generator.getPublicKey()
-  return { x: toNumber(encoded.subarray(1, 1 + coordinateBytes)), y: toNumber(encoded.subarray(1 + coordinateBytes)) }
+  return decodePoint(generator.getPublicKey())
 }
 
 /** a + b on y² = x³ − 3x + c (every curve of the table has a = −3). */
@@ -68,20 +78,3 @@ function sum({ prime }: Curve, a: Point, b: Point | undefined): Point | undefine
   const x = modulo(slope * slope - a.x - b.x, prime)
   return { x, y: modulo(slope * (a.x - x) - a.y, prime) }
 }
-
-/** Extended Euclid; the modulus is prime and the value not zero. */
-export function inverse(value: bigint, modulus: bigint): bigint {
-  let [low, high] = [modulo(value, modulus), modulus]
-  let [x, y] = [1n, 0n]
-  while (low > 1n) {
-    const quotient = high / low
-    ;[low, high] = [high - quotient * low, low]
-    ;[x, y] = [y - quotient * x, x]
-  }
-  return modulo(x, modulus)
-}
-
-const modulo = (value: bigint, modulus: bigint): bigint => ((value % modulus) + modulus) % modulus
-const toNumber = (bytes: Uint8Array): bigint => BigInt(`0x${Buffer.from(bytes).toString('hex') || '0'}`)
-const toBytes = (value: bigint, bytes: number): Buffer =>
-  Buffer.from(value.toString(16).padStart(2 * bytes, '0'), 'hex')

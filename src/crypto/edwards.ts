@@ -1,6 +1,9 @@
+import type { KeyObject } from 'node:crypto'
+import { inverse, modulo, power } from './number.ts'
+
 /** Points of edwards25519 (RFC 8032 section 5.1), as far as a public key must be looked at before it is believed. */
 const p = 2n ** 255n - 19n
-const d = -121665n * inverse(121666n)
+const d = -121665n * inverse(121666n, p)
 
 /**
  * Whether 32 bytes are a point that a public key can be: its encoding canonical, on the curve, and not of small order, under which
@@ -10,31 +13,16 @@ export function isKeyPoint(encoded: Uint8Array): boolean {
   let y = BigInt(`0x${Buffer.from(encoded).reverse().toString('hex')}`) & (2n ** 255n - 1n)
   if (y >= p) return false
   // -x² + y² = 1 + d x² y²; only the square of x counts for doubling.
-  const [u, v] = [modulo(y * y - 1n), modulo(d * y * y + 1n)]
-  if (power(u * v, (p - 1n) / 2n) === p - 1n) return false
-  let xx = modulo(u * inverse(v))
+  const [u, v] = [modulo(y * y - 1n, p), modulo(d * y * y + 1n, p)]
+  if (power(u * v, (p - 1n) / 2n, p) === p - 1n) return false
+  let xx = modulo(u * inverse(v, p), p)
   // Eight times the point: the neutral one, (0, 1), when its order divides 8.
   for (let doubling = 0; doubling < 3; doubling++) {
-    y = modulo((y * y + xx) * inverse(1n - d * xx * y * y))
-    xx = modulo((y * y - 1n) * inverse(d * y * y + 1n))
+    y = modulo((y * y + xx) * inverse(1n - d * xx * y * y, p), p)
+    xx = modulo((y * y - 1n) * inverse(d * y * y + 1n, p), p)
   }
   return y !== 1n
 }
 
-function modulo(value: bigint): bigint {
-  return ((value % p) + p) % p
-}
-
-function power(base: bigint, exponent: bigint): bigint {
-  let [result, square] = [1n, modulo(base)]
-  for (let rest = exponent; rest > 0n; rest >>= 1n) {
-    if (rest & 1n) result = modulo(result * square)
-    square = modulo(square * square)
-  }
-  return result
-}
-
-/** Fermat; p is prime. */
-function inverse(value: bigint): bigint {
-  return power(value, p - 2n)
-}
+/** The 32 bytes of an Ed25519 public key, which end its SPKI (RFC 8410 section 4). */
+export const pointOf = (key: KeyObject): Buffer => key.export({ format: 'der', type: 'spki' }).subarray(-32)

@@ -1,5 +1,6 @@
 import type { KeyObject } from 'node:crypto'
-import { type Algorithm, algorithmOf } from './algorithms.ts'
+import type { Algorithm } from './algorithms/algorithm.ts'
+import { algorithmOf } from './algorithms.ts'
 import { decodePublicKey } from './publickey.ts'
 import type { MaterialRow } from './tables.ts'
 

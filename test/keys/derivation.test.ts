@@ -2,7 +2,8 @@ import { createHmac, hkdfSync, randomBytes, randomUUID, verify } from 'node:cryp
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Hsm } from '../../src/hsm/hsm.ts'
-import { type Aead, algorithmOf } from '../../src/keys/algorithms.ts'
+import type { Aead } from '../../src/keys/algorithms/algorithm.ts'
+import { algorithmOf } from '../../src/keys/algorithms.ts'
 import type { Custody } from '../../src/keys/custody.ts'
 import { Keks } from '../../src/keys/kek/keks.ts'
 import { withSecret, wrapSecret } from '../../src/keys/making/secret.ts'
@@ -65,7 +66,7 @@ const derive = async (source: Source, context: Uint8Array, bytes: 32 | 64): Prom
 const hkdf = (key: Uint8Array, context: Uint8Array, bytes: number): Buffer =>
   Buffer.from(hkdfSync('sha256', key, Buffer.alloc(0), context, bytes))
 
-const aead = (name: string): Aead => algorithmOf(name) as Aead
+const aead = (name: string): Aead => algorithmOf(name).aead as Aead
 
 /** 00 01 02 … 1f and the rest of the wire document's vectors (B10). */
 const sequence = Buffer.from(Array.from({ length: 32 }, (_, index) => index))

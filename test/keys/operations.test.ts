@@ -7,11 +7,11 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { hashes } from '../../src/crypto/hashes.ts'
 import type { Hsm } from '../../src/hsm/hsm.ts'
+import type { Scheme } from '../../src/keys/algorithms/signature.ts'
 import { Custody } from '../../src/keys/custody.ts'
 import { Keks } from '../../src/keys/kek/keks.ts'
 import { withSecret } from '../../src/keys/making/secret.ts'
 import { describe as describeRow, type Material } from '../../src/keys/material.ts'
-import type { Scheme } from '../../src/keys/use/signer.ts'
 import { verify } from '../../src/keys/use/verify.ts'
 import { createToken } from '../support/token.ts'
 import { makeKey, openCluster, openHsm, options, Place } from './support.ts'
@@ -89,7 +89,7 @@ describe.each(['aes128-gcm96', 'aes256-gcm96', 'chacha20-poly1305'])('%s', (algo
       const failing = async () => custody.operations.cipher.decrypt(material, input)
       await expect(failing()).rejects.toMatchObject({
         status: 400,
-        messages: [material.algorithm.kind === 'aead' ? material.algorithm.failure : ''],
+        messages: [material.algorithm.aead?.failure],
       })
     }
   })

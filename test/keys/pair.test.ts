@@ -3,13 +3,14 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { TAG, write, writeNumber } from '../../src/crypto/der.ts'
 import { ApiError } from '../../src/errors.ts'
+import type { PairAlgorithm } from '../../src/keys/algorithms/algorithm.ts'
 import { algorithmOf } from '../../src/keys/algorithms.ts'
-import { type Pair, pkcs8Of, readPair, writePkcs8 } from '../../src/keys/making/pair.ts'
+import { readPair, writePkcs8 } from '../../src/keys/making/pair.ts'
 
 const pkcs8 = (key: KeyObject): Buffer => key.export({ format: 'der', type: 'pkcs8' })
-const pairOf = (type: string): Pair['algorithm'] => {
+const pairOf = (type: string): PairAlgorithm => {
   const algorithm = algorithmOf(type)
-  if (algorithm.kind === 'aead' || algorithm.kind === 'hmac') throw new Error('no pair')
+  if (algorithm.class === 'secret') throw new Error('no pair')
   return algorithm
 }
 const samples = {
@@ -93,7 +94,8 @@ describe('an RSA key is refused', () => {
       const hex = one.toString(16)
       return writeNumber(Buffer.from(hex.length % 2 ? `0${hex}` : hex, 'hex'))
     })
-    return pkcs8Of('rsa', write(TAG.SEQUENCE, writeNumber(Buffer.alloc(0)), ...bytes))
+    const inner = write(TAG.SEQUENCE, writeNumber(Buffer.alloc(0)), ...bytes)
+    return writePkcs8({ algorithm: pairOf('rsa-2048'), inner })
   }
 
   test('not when it is sound', async () => {
@@ -134,7 +136,10 @@ describe('an EC key is refused', () => {
   const algorithm = pairOf('ecdsa-p256')
   const order = 'ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551'
   const encode = (scalar: Buffer, ...optional: Buffer[]): Buffer =>
-    pkcs8Of('ec', write(TAG.SEQUENCE, writeNumber(Buffer.from([1])), write(TAG.OCTETS, scalar), ...optional), algorithm)
+    writePkcs8({
+      algorithm,
+      inner: write(TAG.SEQUENCE, writeNumber(Buffer.from([1])), write(TAG.OCTETS, scalar), ...optional),
+    })
   const point = (bytes: Buffer): Buffer => write(0xa1, write(TAG.BITS, Buffer.alloc(1), bytes))
 
   test.each([

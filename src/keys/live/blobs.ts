@@ -4,20 +4,27 @@ import type { Handle } from '../../hsm/handle.ts'
 import type { Hsm } from '../../hsm/hsm.ts'
 import type { KeyTemplate } from '../../hsm/template.ts'
 import type { MaybePromise } from '../../route.ts'
+import type { PairAlgorithm } from '../algorithms/algorithm.ts'
 import { type Kek, KekAbsent, type Keks } from '../kek/keks.ts'
 import { needsExactLength, unwrapsExactly } from '../making/exact.ts'
 import { privateTemplate } from '../making/making.ts'
 import { withSecret } from '../making/secret.ts'
 import type { Material } from '../material.ts'
-import { ecPointOf } from '../publickey.ts'
 
-/** Whether the blob is a bare seed rather than the key itself. */
-const isSeed = ({ algorithm, row }: Material): boolean => algorithm.kind === 'ed25519' && row.residence === 'enveloped'
+/** Whether the blob is a private key's bare seed rather than the key itself. */
+const isSeed = ({ algorithm, row }: Material): boolean => algorithm.class === 'private' && row.residence === 'enveloped'
+
+function pairOf({ algorithm }: Material): PairAlgorithm {
+  if (algorithm.class === 'private') return algorithm
+  throw new Error(`keys of type ${algorithm.name} are no pairs`)
+}
 
 /** Whether the token can hold the key as an object; the rest is opened by the host for each use. */
 export function heldByToken(hsm: Hsm, material: Material): boolean {
   if (!hsm.capabilities.supports(material.algorithm.using)) return false
-  return !isSeed(material) || hsm.capabilities.supports('create-ed25519')
+  if (!isSeed(material)) return true
+  const { creation } = pairOf(material).privateKey
+  return creation !== undefined && hsm.capabilities.supports(creation.ability)
 }
 
 /** Blobs of materials on their way into use. */
@@ -38,11 +45,12 @@ export class Blobs {
     if (material.row.residence === 'token') return residentKey(this.#hsm, material.row.ckaId)
     const template = blobTemplate(material)
     const { algorithm, row } = material
-    if (algorithm.kind === 'ed25519' && isSeed(material)) {
-      const whole = { ...privateTemplate(algorithm), ecParameters: algorithm.ecParameters }
+    if (isSeed(material)) {
+      const pair = pairOf(material)
+      const whole = { ...privateTemplate(pair), ...pair.privateKey.creation?.attributes }
       return this.open(material, (seed) => this.#hsm.create({ ...whole, value: seed }))
     }
-    if (algorithm.kind === 'hmac' && needsExactLength(row.sizeBytes) && !(await unwrapsExactly(this.#hsm))) {
+    if (algorithm.mac && needsExactLength(row.sizeBytes) && !(await unwrapsExactly(this.#hsm))) {
       return this.open(material, (secret) => this.#hsm.create({ ...template, value: secret }))
     }
     return this.under(material, (kek, blob) => kek.unwrap(blob, template))
@@ -81,13 +89,12 @@ export class Blobs {
 export function blobTemplate(material: Material): KeyTemplate {
   const { algorithm, row } = material
   if (isSeed(material)) return { class: 'secret', keyType: CKK.GENERIC_SECRET, usages: [] }
-  if (algorithm.kind === 'aead' || algorithm.kind === 'hmac') {
+  if (algorithm.class === 'secret') {
     return { class: 'secret', keyType: algorithm.keyType, usages: algorithm.usages }
   }
   // What imports are encrypted to signs nothing.
   if (row.part === 'wrapping') return { ...privateTemplate(algorithm), usages: ['decrypt'] }
-  const template = privateTemplate(algorithm)
-  return algorithm.kind === 'ec' ? { ...template, ecPoint: ecPointOf(material.publicKey) } : template
+  return { ...privateTemplate(algorithm), ...algorithm.privateKey.unwrapping?.(material.publicKey) }
 }
 
 async function residentKey(hsm: Hsm, id: Buffer | null): Promise<Handle> {

@@ -1,10 +1,11 @@
-import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
+import { createPublicKey, type KeyObject } from 'node:crypto'
 import { badRequest } from '../../errors.ts'
 import { CKK } from '../../hsm/constants.ts'
 import type { Handle } from '../../hsm/handle.ts'
 import type { Hsm } from '../../hsm/hsm.ts'
 import type { KeyTemplate } from '../../hsm/template.ts'
-import { type Aead, type Algorithm, type Ec, type Ed25519, type Hmac, publicExponent, type Rsa } from '../algorithms.ts'
+import type { Algorithm, PairAlgorithm, Secret } from '../algorithms/algorithm.ts'
+import { seedKey } from '../algorithms/ed25519.ts'
 import type { Kek } from '../kek/keks.ts'
 import { readPublicKey } from '../publickey.ts'
 import { pad, paddedBytes } from './padding.ts'
@@ -27,28 +28,24 @@ export interface History {
   readonly everPlaintext: boolean
 }
 
-type Pair = Ec | Rsa | Ed25519
-
 /** A key that was in memory while it was made, however briefly. */
 export const seen: History = { local: false, neverExtractable: false, alwaysSensitive: false, everPlaintext: true }
 
-/** Private and public template of a pair; the private key's is also what it is unwrapped as. */
-export function privateTemplate(algorithm: Pair): KeyTemplate {
+/** The private key's template, which is also what it is unwrapped as. */
+export function privateTemplate(algorithm: PairAlgorithm): KeyTemplate {
   return { class: 'private', keyType: algorithm.keyType, usages: algorithm.usages }
 }
 
-const publicTemplate = (algorithm: Pair): KeyTemplate => ({
+export const publicTemplate = (algorithm: PairAlgorithm): KeyTemplate => ({
   class: 'public',
   keyType: algorithm.keyType,
   usages: [],
-  ...(algorithm.kind === 'rsa'
-    ? { modulusBits: algorithm.modulusBits, publicExponent }
-    : { ecParameters: algorithm.ecParameters }),
+  ...algorithm.publicKey.parameters,
 })
 
 /** A secret key born in the token, wrapped there; an HMAC secret under 64 bytes is filled up in memory instead. */
-export async function makeSecret(hsm: Hsm, algorithm: Aead | Hmac, sizeBytes: number, kek: Kek): Promise<Made> {
-  if (algorithm.kind === 'hmac' && sizeBytes < paddedBytes) return makePadded(hsm, sizeBytes, kek)
+export async function makeSecret(hsm: Hsm, algorithm: Secret, sizeBytes: number, kek: Kek): Promise<Made> {
+  if (algorithm.mac && sizeBytes < paddedBytes) return makePadded(hsm, sizeBytes, kek)
   if (algorithm.keyType === CKK.GENERIC_SECRET && sizeBytes > hsm.capabilities.maxSecretBytes) {
     throw badRequest(
       `the HSM holds secrets of ${hsm.capabilities.maxSecretBytes} bytes at most, asked for ${sizeBytes}`,
@@ -81,7 +78,7 @@ async function makePadded(hsm: Hsm, sizeBytes: number, kek: Kek): Promise<Made> 
 }
 
 /** A pair born in the token, its private key extractable only to be wrapped, wrapped there. */
-export async function makePair(hsm: Hsm, algorithm: Pair, kek: Kek): Promise<Made> {
+export async function makePair(hsm: Hsm, algorithm: PairAlgorithm, kek: Kek): Promise<Made> {
   return withPair(hsm, algorithm, { ...privateTemplate(algorithm), extractable: true }, async (key, publicKey) => ({
     blob: await kek.wrap(key),
     publicKey,
@@ -90,7 +87,7 @@ export async function makePair(hsm: Hsm, algorithm: Pair, kek: Kek): Promise<Mad
 }
 
 /** A pair that the token makes and cannot wrap: its seed is read, put back as a generic secret, wrapped, wiped. */
-export async function makeSeed(hsm: Hsm, algorithm: Ed25519, kek: Kek): Promise<Made> {
+export async function makeSeed(hsm: Hsm, algorithm: PairAlgorithm, kek: Kek): Promise<Made> {
   if (!hsm.capabilities.supports(algorithm.using)) return makeSeedOnHost(hsm, kek)
   const template = { ...privateTemplate(algorithm), sensitive: false, extractable: true }
   return withPair(hsm, algorithm, template, async (key, publicKey) => {
@@ -115,18 +112,8 @@ async function makeSeedOnHost(hsm: Hsm, kek: Kek): Promise<Made> {
   }
 }
 
-/** node:crypto's form of an Ed25519 seed (PKCS#8, RFC 8410 section 7); the intermediate bytes are wiped. */
-export function seedKey(seed: Uint8Array): KeyObject {
-  const der = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), seed])
-  try {
-    return createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })
-  } finally {
-    der.fill(0)
-  }
-}
-
 /** The private key of a pair that stays in the token. */
-export const residentTemplate = (algorithm: Pair, id: Buffer): KeyTemplate => ({
+export const residentTemplate = (algorithm: PairAlgorithm, id: Buffer): KeyTemplate => ({
   ...privateTemplate(algorithm),
   token: true,
   id,
@@ -134,7 +121,7 @@ export const residentTemplate = (algorithm: Pair, id: Buffer): KeyTemplate => ({
 })
 
 /** A pair that stays in the token, found again by its CKA_ID. */
-export async function makeResident(hsm: Hsm, algorithm: Pair, id: Buffer): Promise<Made> {
+export async function makeResident(hsm: Hsm, algorithm: PairAlgorithm, id: Buffer): Promise<Made> {
   const template = residentTemplate(algorithm, id)
   const { publicKey, privateKey } = await hsm.generateKeyPair(algorithm.generation, publicTemplate(algorithm), template)
   const made = {
@@ -146,9 +133,10 @@ export async function makeResident(hsm: Hsm, algorithm: Pair, id: Buffer): Promi
   return made
 }
 
+/** Lends a new pair, which is destroyed after. */
 async function withPair<T>(
   hsm: Hsm,
-  algorithm: Pair,
+  algorithm: PairAlgorithm,
   template: KeyTemplate,
   work: (privateKey: Handle, publicKey: KeyObject) => Promise<T>,
 ): Promise<T> {
@@ -172,14 +160,10 @@ async function historyOf(hsm: Hsm, key: Handle): Promise<History> {
   }
 }
 
-/** The size its row records: a secret's true length, an RSA modulus, an EC coordinate, a seed. In bytes. */
-export function sizeOf(algorithm: Algorithm, wanted: number | undefined): number {
-  if (algorithm.kind === 'rsa') return algorithm.modulusBits / 8
-  if (algorithm.kind === 'ec') return algorithm.curve.coordinateBytes
-  if (algorithm.kind === 'ed25519') return 32
-  if (algorithm.kind === 'aead' || wanted === undefined || wanted === 0) return algorithm.secretBytes
-  if (wanted >= algorithm.minimumBytes && wanted <= algorithm.maximumBytes) return wanted
-  throw badRequest(
-    `invalid key_size ${wanted}: must be between ${algorithm.minimumBytes} and ${algorithm.maximumBytes}`,
-  )
+/** The size that the row of a new key records. @throws ApiError 400 for an HMAC secret that is too short or too long */
+export function sizeOf({ mac, sizeBytes }: Algorithm, wanted: number | undefined): number {
+  if (mac === undefined || wanted === undefined || wanted === 0) return sizeBytes
+  const { minimumBytes, maximumBytes } = mac
+  if (wanted >= minimumBytes && wanted <= maximumBytes) return wanted
+  throw badRequest(`invalid key_size ${wanted}: must be between ${minimumBytes} and ${maximumBytes}`)
 }

@@ -5,13 +5,13 @@ import { HsmRefusal } from '../../hsm/faults.ts'
 import type { Handle } from '../../hsm/handle.ts'
 import type { Hsm } from '../../hsm/hsm.ts'
 import type { KeyTemplate } from '../../hsm/template.ts'
+import type { Pair, Secret } from '../algorithms/algorithm.ts'
 import type { Kek } from '../kek/keks.ts'
-import { ecPointOf } from '../publickey.ts'
 import type { Origin, Residence } from '../tables.ts'
 import type { Envelope } from '../transfer/envelope.ts'
 import { type Made, privateTemplate, seen } from './making.ts'
 import { pad } from './padding.ts'
-import { type Pair, writePkcs8 } from './pair.ts'
+import { writePkcs8 } from './pair.ts'
 import { wrapSecret } from './secret.ts'
 import { transportBytes, withTransport, wrapOnHost } from './transport.ts'
 
@@ -31,10 +31,10 @@ const stays = async (): Promise<Made> => {
 const outside = (blob: Buffer | undefined, publicKey: Made['publicKey']): Made => ({ blob, publicKey, history: seen })
 
 /** A secret that is in memory already; the caller wipes it. */
-export const secretNewcomer = (origin: Newcomer['origin'], secret: Buffer, kind: 'aead' | 'hmac'): Newcomer => ({
+export const secretNewcomer = (origin: Newcomer['origin'], secret: Buffer, { mac }: Secret): Newcomer => ({
   origin,
   async wrap(hsm, kek) {
-    const bytes = kind === 'hmac' ? pad(secret) : Buffer.from(secret)
+    const bytes = mac ? pad(secret) : Buffer.from(secret)
     try {
       return outside(await wrapSecret(hsm, kek, bytes), undefined)
     } finally {
@@ -52,9 +52,10 @@ export const pairNewcomer = (origin: Newcomer['origin'], pair: Pair): Newcomer =
     return outside(await passPair(hsm, pair, (key) => kek.wrap(key)), pair.publicKey)
   },
   async reside(hsm, template) {
-    if (pair.algorithm.kind !== 'ed25519') throw badRequest(`the HSM keeps no ${pair.algorithm.name} key from outside`)
-    hsm.capabilities.require('create-ed25519')
-    await hsm.create({ ...template, ecParameters: pair.algorithm.ecParameters, value: pair.inner })
+    const { creation } = pair.algorithm.privateKey
+    if (creation === undefined) throw badRequest(`the HSM keeps no ${pair.algorithm.name} key from outside`)
+    hsm.capabilities.require(creation.ability)
+    await hsm.create({ ...template, ...creation.attributes, value: pair.inner })
     return outside(undefined, pair.publicKey)
   },
 })
@@ -66,8 +67,9 @@ async function passPair<T>(hsm: Hsm, pair: Pair, use: (key: Handle) => T | Promi
   try {
     const blob = wrapOnHost(value, pkcs8)
     return await withTransport(hsm, value, async (transport) => {
-      const point = pair.algorithm.kind === 'ec' ? { ecPoint: ecPointOf(pair.publicKey) } : {}
-      const template = { ...privateTemplate(pair.algorithm), ...point, extractable: true, usages: [] }
+      const { algorithm, publicKey } = pair
+      const told = algorithm.privateKey.unwrapping?.(publicKey)
+      const template = { ...privateTemplate(algorithm), ...told, extractable: true, usages: [] }
       return lend(hsm, await hsm.unwrap(transport, hsm.capabilities.kwp, blob, template), use)
     })
   } finally {

@@ -1,6 +1,6 @@
 import { badRequest } from '../../errors.ts'
 import type { Capabilities } from '../../hsm/capabilities.ts'
-import type { Algorithm } from '../algorithms.ts'
+import type { Algorithm } from '../algorithms/algorithm.ts'
 import type { KekPurpose, Residence } from '../tables.ts'
 import { refuseStrict } from '../use/derivation.ts'
 
@@ -27,24 +27,23 @@ export function place(algorithm: Algorithm, circumstances: Circumstances): Place
   if (derived) refuseStrict(strict, capabilities)
   const wrapped: Placement = { residence: 'wrapped', kek: exportable ? 'export' : 'use' }
   const enveloped: Placement = { residence: 'enveloped', kek: exportable ? 'export' : 'open' }
-  // Only these can be used from a secret that is opened for the call.
-  const opened = algorithm.kind === 'aead' || algorithm.kind === 'ed25519'
+  const { hostable, mac } = algorithm
   // A token digests secrets, never private keys: what is derived from a seed is extracted from it while it is open.
-  if (derived && algorithm.kind === 'ed25519') return enveloped
+  if (derived && algorithm.class === 'private') return enveloped
   // And that is all it does with a secret: it need not know the algorithm.
-  if (derived && algorithm.kind === 'aead' && capabilities.supports(algorithm.wrapping)) return wrapped
+  if (derived && capabilities.supports(algorithm.wrapping)) return wrapped
   if (!capabilities.supports(algorithm.using)) {
-    if (opened && !strict) return enveloped
+    if (hostable && !strict) return enveloped
     throw badRequest(`${strict ? 'strict mode: ' : ''}the HSM lacks ${capabilities.missing(algorithm.using)}`)
   }
-  if (algorithm.kind === 'hmac' && !exact) {
+  if (mac && !exact) {
     if (!strict) return enveloped
     throw badRequest('strict mode: the HSM unwraps secrets over 64 bytes only in multiples of 8 bytes')
   }
   // Outside strict mode the host must be able to open an HMAC secret for what the token lacks: HMAC with SHA-3.
-  if (algorithm.kind === 'hmac') return strict || capabilities.supports('sha3') ? wrapped : enveloped
+  if (mac) return strict || capabilities.supports('sha3') ? wrapped : enveloped
   if (capabilities.supports(algorithm.wrapping)) return wrapped
-  if (!strict && opened) return enveloped
+  if (!strict && hostable) return enveloped
   if (!exportable) return { residence: 'token', kek: undefined }
   throw badRequest(`what stays in the HSM cannot be exported, and it lacks ${capabilities.missing(algorithm.wrapping)}`)
 }

@@ -4,7 +4,7 @@ import { badRequest, unavailable } from '../../errors.ts'
 import type { Hsm } from '../../hsm/hsm.ts'
 import type { Database } from '../../store/database.ts'
 import type { Transaction } from '../../store/reader.ts'
-import type { Algorithm } from '../algorithms.ts'
+import type { Algorithm } from '../algorithms/algorithm.ts'
 import { objectId } from '../kek/identity.ts'
 import { type MaterialRow, materialsTable } from '../tables.ts'
 import { type Made, makeResident, residentTemplate } from './making.ts'
@@ -47,7 +47,7 @@ export class Residents {
     material: string,
     given?: Newcomer,
   ): Promise<{ made: Made; intent: { id: string; ckaId: Buffer } }> {
-    if (algorithm.kind === 'aead' || algorithm.kind === 'hmac') throw new Error('secret keys are never token objects')
+    if (algorithm.class === 'secret') throw new Error('secret keys are never token objects')
     const ckaId = objectId(this.#cluster, material)
     const materials = this.#database.table(materialsTable)
     const intent = await this.#database.transaction(async (tx) => {

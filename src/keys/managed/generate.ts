@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { badRequest } from '../../errors.ts'
 import type { Hsm } from '../../hsm/hsm.ts'
-import type { KeyTemplate } from '../../hsm/template.ts'
-import { algorithmOf, publicExponent } from '../algorithms.ts'
+import { algorithmOf } from '../algorithms.ts'
+import { publicTemplate } from '../making/making.ts'
 import { mechanismOf } from './mechanism.ts'
 import { generatedType } from './settings.ts'
 import type { ManagedRow } from './table.ts'
@@ -21,15 +21,10 @@ export async function generate(hsm: Hsm, row: ManagedRow): Promise<void> {
     const why = keyId === '' ? ', and allow_generate_key is not set' : '; keys with a given id are never generated'
     throw badRequest(`managed key "${name}": the token has no key with ${wanted}${why}`)
   }
-  const algorithm = algorithmOf(generatedType(row, mechanism.kind))
-  if (algorithm.kind !== 'rsa' && algorithm.kind !== 'ec') throw new Error(`managed key ${row.id} names no pair`)
+  const algorithm = algorithmOf(generatedType(row, mechanism))
+  if (algorithm.class !== 'private') throw new Error(`managed key ${row.id} names no pair`)
   const common = { keyType: algorithm.keyType, label: keyLabel, id: randomBytes(idBytes), token: true }
-  const open: KeyTemplate = {
-    ...{ class: 'public', ...common, usages: [] },
-    ...(algorithm.kind === 'rsa'
-      ? { modulusBits: algorithm.modulusBits, publicExponent }
-      : { ecParameters: algorithm.ecParameters }),
-  }
+  const open = { ...publicTemplate(algorithm), ...common }
   const usage = mechanism.usages[0] === 'sign' ? 'sign' : 'decrypt'
   await hsm.generateKeyPair(algorithm.generation, open, { class: 'private', ...common, usages: [usage] })
 }

@@ -3,7 +3,8 @@ import { badRequest } from '../../errors.ts'
 import type { Handle } from '../../hsm/handle.ts'
 import type { Hsm } from '../../hsm/hsm.ts'
 import type { KeyTemplate } from '../../hsm/template.ts'
-import { type Algorithm, algorithms } from '../algorithms.ts'
+import type { Algorithm, PairAlgorithm } from '../algorithms/algorithm.ts'
+import { algorithms } from '../algorithms.ts'
 import { reserved } from '../kek/identity.ts'
 import type { History } from '../making/making.ts'
 import { readPublicKey } from '../publickey.ts'
@@ -40,8 +41,8 @@ export async function locate(hsm: Hsm, wanted: Wanted, strict: boolean): Promise
   }
   const algorithm = identify(mechanism, seen)
   if (algorithm === undefined) throw refuse(`the object is no key for ${mechanism.name} of a size that is served here`)
-  const publicKey = mechanism.class === 'private' ? await publicKeyOf(hsm, handle, algorithm, seen) : undefined
-  if (mechanism.class === 'private' && publicKey === undefined) {
+  const publicKey = algorithm.class === 'private' ? await publicKeyOf(hsm, handle, algorithm, seen) : undefined
+  if (algorithm.class === 'private' && publicKey === undefined) {
     throw refuse('the token shows no public key beside the private one, with the same CKA_ID')
   }
   const { local = false, neverExtractable = false, alwaysSensitive = false } = seen
@@ -61,23 +62,19 @@ const nameOf = ({ keyLabel, keyId }: Pick<Wanted, 'keyLabel' | 'keyId'>): Partia
 })
 
 /** The row of the table of algorithms that the object belongs to. */
-function identify(mechanism: ManagedMechanism, seen: Seen): Algorithm | undefined {
-  return [...algorithms.values()].find((algorithm) => {
-    if (algorithm.kind !== mechanism.kind || algorithm.keyType !== seen.keyType) return false
-    if (algorithm.kind === 'aead') return algorithm.secretBytes === seen.valueLength
-    if (algorithm.kind === 'rsa') return algorithm.modulusBits === 8 * (seen.modulus?.length ?? 0)
-    return seen.ecParameters?.equals(algorithm.ecParameters) === true
-  })
+function identify({ keyType }: ManagedMechanism, seen: Seen): Algorithm | undefined {
+  if (seen.keyType !== keyType) return undefined
+  return [...algorithms.values()].find((algorithm) => algorithm.keyType === keyType && algorithm.matches(seen))
 }
 
 /** RSA keys show it themselves; of the others the public object does, by the same id, or label where there is no id. */
 async function publicKeyOf(
   hsm: Hsm,
   handle: Handle,
-  algorithm: Algorithm,
+  algorithm: PairAlgorithm,
   { id, label }: Seen,
 ): Promise<KeyObject | undefined> {
-  if (algorithm.kind === 'rsa') return readPublicKey(hsm, handle, algorithm)
+  if (algorithm.publicKey.onPrivate) return readPublicKey(hsm, handle, algorithm)
   const name = id?.length ? { id } : { label: label ?? '' }
   const [open] = await hsm.find({ class: 'public', keyType: algorithm.keyType, ...name, token: true })
   return open && readPublicKey(hsm, open, algorithm)

@@ -1,5 +1,5 @@
 import { badRequest } from '../../errors.ts'
-import { CKM } from '../../hsm/constants.ts'
+import { CKK, CKM } from '../../hsm/constants.ts'
 
 /** What a managed key may be allowed to do. */
 export type ManagedUsage = (typeof managedUsages)[number]
@@ -9,32 +9,29 @@ export const managedUsages = ['encrypt', 'decrypt', 'sign', 'verify', 'wrap', 'u
 export interface ManagedMechanism {
   readonly number: number
   readonly name: string
-  /** The kind, in the table of algorithms, of keys that it needs. */
-  readonly kind: 'rsa' | 'ec' | 'ed25519' | 'aead'
-  /** CKA_CLASS of the key that it needs. */
+  /** CKA_CLASS and CKA_KEY_TYPE of the key that it needs. */
   readonly class: 'private' | 'secret'
+  readonly keyType: number
   /** It signs, or it encrypts; never both. */
   readonly usages: readonly ['sign', 'verify'] | readonly ['encrypt', 'decrypt']
   /** RSA signatures: the only padding it makes. */
   readonly padding?: 'pss' | 'pkcs1v15'
   /** Ciphers: the length of its IV. */
   readonly ivBytes?: number
-  /** Whether keys for it can be made on demand. */
-  readonly generated: boolean
+  /** The setting that says which keys are made for it on demand; undefined: none are. */
+  readonly generatedBy?: 'curve' | 'key_bits'
 }
 
-const signing = { class: 'private', usages: ['sign', 'verify'], generated: true } as const
-const cipher = { kind: 'aead', class: 'secret', usages: ['encrypt', 'decrypt'], generated: false } as const
+const signing = { class: 'private', usages: ['sign', 'verify'] } as const
+const rsa = { class: 'private', keyType: CKK.RSA, generatedBy: 'key_bits' } as const
+const cipher = { class: 'secret', keyType: CKK.AES, usages: ['encrypt', 'decrypt'] } as const
 
 const rows: readonly ManagedMechanism[] = [
-  { ...signing, number: CKM.RSA_PKCS, name: 'CKM_RSA_PKCS', kind: 'rsa', padding: 'pkcs1v15' },
-  { ...signing, number: CKM.RSA_PKCS_PSS, name: 'CKM_RSA_PKCS_PSS', kind: 'rsa', padding: 'pss' },
-  { ...signing, number: CKM.ECDSA, name: 'CKM_ECDSA', kind: 'ec' },
-  { ...signing, number: CKM.EDDSA, name: 'CKM_EDDSA', kind: 'ed25519', generated: false },
-  {
-    ...{ number: CKM.RSA_PKCS_OAEP, name: 'CKM_RSA_PKCS_OAEP', kind: 'rsa', class: 'private', generated: true },
-    usages: ['encrypt', 'decrypt'],
-  },
+  { ...rsa, ...signing, number: CKM.RSA_PKCS, name: 'CKM_RSA_PKCS', padding: 'pkcs1v15' },
+  { ...rsa, ...signing, number: CKM.RSA_PKCS_PSS, name: 'CKM_RSA_PKCS_PSS', padding: 'pss' },
+  { ...signing, number: CKM.ECDSA, name: 'CKM_ECDSA', keyType: CKK.EC, generatedBy: 'curve' },
+  { ...signing, number: CKM.EDDSA, name: 'CKM_EDDSA', keyType: CKK.EC_EDWARDS },
+  { ...rsa, number: CKM.RSA_PKCS_OAEP, name: 'CKM_RSA_PKCS_OAEP', usages: ['encrypt', 'decrypt'] },
   { ...cipher, number: CKM.AES_GCM, name: 'CKM_AES_GCM', ivBytes: 12 },
   { ...cipher, number: CKM.AES_CBC_PAD, name: 'CKM_AES_CBC_PAD', ivBytes: 16 },
 ]

@@ -5,6 +5,7 @@ import { HsmRefusal } from '../../hsm/faults.ts'
 import type { Handle } from '../../hsm/handle.ts'
 import type { Hsm } from '../../hsm/hsm.ts'
 import type { MaybePromise } from '../../route.ts'
+import type { Scheme } from '../algorithms/signature.ts'
 import type { Blobs } from '../live/blobs.ts'
 import { Handles } from '../live/handles.ts'
 import { Material } from '../material.ts'
@@ -12,7 +13,7 @@ import { encodePublicKey } from '../publickey.ts'
 import type { Approval } from '../use/approval.ts'
 import { naming } from '../use/naming.ts'
 import { RsaCipher } from '../use/rsacipher.ts'
-import { type Scheme, Signer } from '../use/signer.ts'
+import { Signer } from '../use/signer.ts'
 import { verify } from '../use/verify.ts'
 import { decryptAes, encryptAes, type Message } from './cipher.ts'
 import type { Found } from './locate.ts'
@@ -126,7 +127,7 @@ function describe({ algorithm, publicKey, history }: Found, now: number): Materi
   return new Material({
     ...{ id: randomUUID(), namespace: '', mount: '', rev: 1, epoch: 0, owner: '', version: 0, part: 'key' },
     algorithm: algorithm.name,
-    sizeBytes: algorithm.kind === 'aead' ? algorithm.secretBytes : 0,
+    sizeBytes: algorithm.class === 'secret' ? algorithm.sizeBytes : 0,
     residence: 'token',
     ...{ kek: null, mechanism: null, blob: null, ckaId: null, publicKey: spki, fingerprint, exportable: false },
     ...history,

@@ -84,17 +84,20 @@ function check(settings: Settings, mechanism: ManagedMechanism): void {
   if (keyBits !== 0 && !rsaBits.includes(keyBits)) throw badRequest(`key_bits must be one of ${rsaBits.join(', ')}`)
   if (settings.maxParallel < 1) throw badRequest('max_parallel must be 1 or more')
   if (!settings.allowGenerateKey) return
-  if (!mechanism.generated)
+  const { generatedBy } = mechanism
+  if (generatedBy === undefined)
     throw badRequest(`keys for ${mechanism.name} are never generated: leave allow_generate_key out`)
   if (keyLabel === '') throw badRequest('allow_generate_key needs key_label: the token gives no key a name by itself')
-  if (mechanism.kind === 'ec' && curve === '') throw badRequest(`allow_generate_key with ${mechanism.name} needs curve`)
-  if (mechanism.kind === 'rsa' && keyBits === 0)
-    throw badRequest(`allow_generate_key with ${mechanism.name} needs key_bits`)
+  if (generatedBy === 'curve' ? curve === '' : keyBits === 0)
+    throw badRequest(`allow_generate_key with ${mechanism.name} needs ${generatedBy}`)
 }
 
 /** The key type, in the table of algorithms, of a key that is made on demand. */
-export function generatedType({ curve, keyBits }: Pick<Settings, 'curve' | 'keyBits'>, kind: string): string {
-  return kind === 'rsa' ? `rsa-${keyBits}` : (curveTypes.get(curve) ?? '')
+export function generatedType(
+  { curve, keyBits }: Pick<Settings, 'curve' | 'keyBits'>,
+  { generatedBy }: ManagedMechanism,
+): string {
+  return generatedBy === 'key_bits' ? `rsa-${keyBits}` : (curveTypes.get(curve) ?? '')
 }
 
 const missing = (field: string) => badRequest(`${field} is required`)

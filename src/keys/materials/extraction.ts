@@ -82,7 +82,7 @@ class Extraction {
   }
 
   get #isSeed(): boolean {
-    return algorithmOf(this.#root.draft.fields.algorithm).kind === 'ed25519'
+    return algorithmOf(this.#root.draft.fields.algorithm).class === 'private'
   }
 
   /**

@@ -6,7 +6,8 @@ import type { MaybePromise } from '../../route.ts'
 import type { CoherentCache } from '../../store/coherence/cache.ts'
 import type { Database } from '../../store/database.ts'
 import type { Reader, Transaction } from '../../store/reader.ts'
-import { type Algorithm, algorithms } from '../algorithms.ts'
+import type { Algorithm } from '../algorithms/algorithm.ts'
+import { algorithms } from '../algorithms.ts'
 import type { Kek, Keks } from '../kek/keks.ts'
 import { needsExactLength, unwrapsExactly } from '../making/exact.ts'
 import { type Made, makePair, makeSecret, makeSeed, seen, sizeOf } from '../making/making.ts'
@@ -135,7 +136,7 @@ export class Materials {
     if (intent !== undefined) await residents.settle(tx, intent)
     const { mount, key, version } = owner
     const row = await database.table(materialsTable).insert(tx, { ...fields, owner: key, version, mount })
-    if (algorithms.get(row.algorithm)?.kind === 'aead') {
+    if (algorithms.get(row.algorithm)?.aead) {
       await database.table(usageTable).insert(tx, { material: row.id, used: 0 })
     }
     return row
@@ -227,7 +228,6 @@ const publicOnly = (publicKey: KeyObject): Placed => ({
 })
 
 function make(hsm: Hsm, algorithm: Algorithm, residence: Residence, sizeBytes: number, kek: Kek): Promise<Made> {
-  if (algorithm.kind === 'aead' || algorithm.kind === 'hmac') return makeSecret(hsm, algorithm, sizeBytes, kek)
-  if (algorithm.kind === 'ed25519' && residence === 'enveloped') return makeSeed(hsm, algorithm, kek)
-  return makePair(hsm, algorithm, kek)
+  if (algorithm.class === 'secret') return makeSecret(hsm, algorithm, sizeBytes, kek)
+  return residence === 'enveloped' ? makeSeed(hsm, algorithm, kek) : makePair(hsm, algorithm, kek)
 }

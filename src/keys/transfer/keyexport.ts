@@ -2,8 +2,9 @@ import { randomBytes } from 'node:crypto'
 import { readFirst } from '../../crypto/der.ts'
 import { wiping } from '../../crypto/wiping.ts'
 import type { Hsm } from '../../hsm/hsm.ts'
+import type { Pair } from '../algorithms/algorithm.ts'
 import { type Blobs, blobTemplate } from '../live/blobs.ts'
-import { ed25519Pair, type Pair, parsePair, wipePair, writePkcs8 } from '../making/pair.ts'
+import { parsePair, wipePair, writePkcs8 } from '../making/pair.ts'
 import { transportBytes, unwrapOnHost, withTransport, wrapOnHost } from '../making/transport.ts'
 import type { Material } from '../material.ts'
 
@@ -29,7 +30,7 @@ export class KeyExport {
   async open<T>(material: Material, use: (key: Opened) => T | Promise<T>): Promise<T> {
     const { algorithm } = material
     await this.#checkLeaves(material)
-    if (algorithm.kind === 'aead' || algorithm.kind === 'hmac') {
+    if (algorithm.class === 'secret') {
       return this.#blobs.open(material, (secret) => use({ kind: 'secret', secret }))
     }
     const lend = async (pair: Pair): Promise<T> => {
@@ -39,8 +40,8 @@ export class KeyExport {
         wipePair(pair)
       }
     }
-    if (algorithm.kind === 'ed25519' && material.row.residence === 'enveloped') {
-      return this.#blobs.open(material, (seed) => lend(ed25519Pair(algorithm, Buffer.from(seed))))
+    if (material.row.residence === 'enveloped') {
+      return this.#blobs.open(material, (seed) => lend(algorithm.privateKey.read(seed, '')))
     }
     const transport = randomBytes(transportBytes)
     try {
@@ -63,11 +64,8 @@ export class KeyExport {
    */
   async wrapUnder(material: Material, transport: Buffer): Promise<Buffer> {
     await this.#checkLeaves(material)
-    if (
-      material.row.residence === 'wrapped' &&
-      material.row.sizeBytes % 8 === 0 &&
-      material.algorithm.kind === 'aead'
-    ) {
+    const { row, algorithm } = material
+    if (row.residence === 'wrapped' && row.sizeBytes % 8 === 0 && algorithm.aead) {
       return this.#wrapInToken(material, transport)
     }
     return this.open(material, (key) => {

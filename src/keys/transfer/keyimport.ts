@@ -4,7 +4,8 @@ import { badRequest } from '../../errors.ts'
 import type { Hsm } from '../../hsm/hsm.ts'
 import type { Database } from '../../store/database.ts'
 import { DuplicateRow } from '../../store/faults.ts'
-import { type Algorithm, algorithmOf } from '../algorithms.ts'
+import type { Algorithm } from '../algorithms/algorithm.ts'
+import { algorithmOf } from '../algorithms.ts'
 import type { Handles } from '../live/handles.ts'
 import {
   badEnvelope,
@@ -77,8 +78,8 @@ export class KeyImport {
     const envelope = await openEnvelope({ hsm, handles }, wrappingKey, hash, ciphertext)
     const algorithm = algorithmOf(wanted.algorithm)
     try {
-      if (algorithm.kind === 'aead') {
-        const given = sealedNewcomer(envelope, algorithm.name, algorithm.secretBytes)
+      if (algorithm.aead) {
+        const given = sealedNewcomer(envelope, algorithm.name, algorithm.sizeBytes)
         return await this.#options.materials.prepare({ ...wanted, given })
       }
       const key = unwrapOnHost(envelope.transport, envelope.blob)
@@ -107,7 +108,7 @@ export class KeyImport {
   /** A key that a backup holds. @throws ApiError 400 for one that is not of its type */
   async restore(wanted: Wanted, { kind, bytes }: KeyBytes): Promise<Draft> {
     const algorithm = algorithmOf(wanted.algorithm)
-    const pair = algorithm.kind !== 'aead' && algorithm.kind !== 'hmac'
+    const pair = algorithm.class === 'private'
     if (kind === 'public' && pair) return this.preparePublic(wanted, readSpki(algorithm, bytes))
     if (kind !== (pair ? 'pair' : 'secret')) throw badRequest(`the backup has no key of type ${algorithm.name}`)
     return this.#bring(wanted, 'restored', algorithm, bytes)
@@ -116,13 +117,10 @@ export class KeyImport {
   /** @param key raw bytes of a secret, PKCS#8 of a pair */
   async #bring(wanted: Wanted, origin: Newcomer['origin'], algorithm: Algorithm, key: Buffer): Promise<Draft> {
     const { materials } = this.#options
-    if (algorithm.kind === 'aead' || algorithm.kind === 'hmac') {
-      const [least, most] =
-        algorithm.kind === 'aead'
-          ? [algorithm.secretBytes, algorithm.secretBytes]
-          : [algorithm.minimumBytes, algorithm.maximumBytes]
-      if (key.length < least || key.length > most) throw wrongSize(algorithm.name, key.length)
-      const given = secretNewcomer(origin, key, algorithm.kind)
+    if (algorithm.class === 'secret') {
+      const { minimumBytes = algorithm.sizeBytes, maximumBytes = algorithm.sizeBytes } = algorithm.mac ?? {}
+      if (key.length < minimumBytes || key.length > maximumBytes) throw wrongSize(algorithm.name, key.length)
+      const given = secretNewcomer(origin, key, algorithm)
       return materials.prepare({ ...wanted, sizeBytes: key.length, given })
     }
     const pair = await readPair(algorithm, key)

@@ -1,8 +1,9 @@
 import type { KeyObject } from 'node:crypto'
+import { pointOf } from '../../crypto/edwards.ts'
 import { writePem } from '../../crypto/pem.ts'
 import { badRequest } from '../../errors.ts'
-import type { Algorithm, ExportForm } from '../algorithms.ts'
-import { type Pair, writePkcs8 } from '../making/pair.ts'
+import type { Algorithm, ExportForm, Pair } from '../algorithms/algorithm.ts'
+import { writePkcs8 } from '../making/pair.ts'
 import type { Opened } from './keyexport.ts'
 
 /** How an export is asked for: '' is the type's own form. */
@@ -10,10 +11,9 @@ export type Format = '' | 'raw' | 'der' | 'pem'
 
 /** @throws ApiError 400 for a form that keys of the type do not have */
 export function checkFormat(algorithm: Algorithm, format: string): Format {
-  const raw = algorithm.kind === 'aead' || algorithm.kind === 'hmac'
   if (format === '') return format
   if (format !== 'raw' && format !== 'der' && format !== 'pem') throw badRequest(`invalid format: ${format}`)
-  const fits = raw ? format === 'raw' : format !== 'raw' || algorithm.kind === 'ed25519'
+  const fits = algorithm.class === 'secret' ? format === 'raw' : format !== 'raw' || isPoint(algorithm)
   if (!fits) throw badRequest(`invalid format: ${format} is none of ${algorithm.name} keys`)
   return format
 }
@@ -44,11 +44,13 @@ function seedAndPoint({ inner, publicKey }: Pair): string {
 
 /** A public key as text: PEM or DER of its SPKI; an Ed25519 key is 32 bytes in base64. */
 export function publicText(key: KeyObject, algorithm: Algorithm, format: Format): string {
-  if (algorithm.kind === 'ed25519' && (format === '' || format === 'raw')) return pointOf(key).toString('base64')
+  if (isPoint(algorithm) && (format === '' || format === 'raw')) return pointOf(key).toString('base64')
   const spki = key.export({ format: 'der', type: 'spki' })
   if (format === 'der') return spki.toString('base64')
   const text = writePem('PUBLIC KEY', spki)
-  return algorithm.kind === 'ec' && format === '' ? text : `${text}\n`
+  // As above.
+  return algorithm.exports['signing-key'] === 'sec1' && format === '' ? text : `${text}\n`
 }
 
-const pointOf = (key: KeyObject): Buffer => Buffer.from(key.export({ format: 'jwk' }).x ?? '', 'base64url')
+/** Whether public keys of the type are bare points. */
+const isPoint = ({ exports }: Algorithm): boolean => exports['public-key'] === 'point'

@@ -1,9 +1,12 @@
 import { createPublicKey } from 'node:crypto'
 import { TAG, write, writeNumber } from '../../crypto/der.ts'
-import { inverse } from '../../crypto/ecdsa.ts'
+import { pointOf } from '../../crypto/edwards.ts'
+import { inverse, toBytes } from '../../crypto/number.ts'
 import { badRequest } from '../../errors.ts'
-import type { Ec, Ed25519 } from '../algorithms.ts'
-import { ecPair, ed25519Pair, type Pair, pkcs8Of, wipePair, writePkcs8 } from '../making/pair.ts'
+import type { Ec, Ed25519, Pair, Rsa } from '../algorithms/algorithm.ts'
+import { ecPair } from '../algorithms/ecdsa.ts'
+import { ed25519Pair } from '../algorithms/ed25519.ts'
+import { wipePair, writePkcs8 } from '../making/pair.ts'
 import type { KeyBytes } from './keyimport.ts'
 
 /** Keys out of bare numbers, as the reference's backups hold them. All are checked again when they are brought into the token. */
@@ -34,7 +37,7 @@ interface RsaNumbers {
 }
 
 /** Without d only the public half. @throws ApiError 400 */
-export function rsaKey({ n, e, d, p, q }: RsaNumbers): KeyBytes {
+export function rsaKey(algorithm: Rsa, { n, e, d, p, q }: RsaNumbers): KeyBytes {
   if (n === undefined || e === undefined) throw badRequest('error parsing asymmetric key: its modulus is missing')
   if (d === undefined)
     return publicBytes({ kty: 'RSA', n: toBytes(n).toString('base64url'), e: toBytes(e).toString('base64url') })
@@ -45,7 +48,7 @@ export function rsaKey({ n, e, d, p, q }: RsaNumbers): KeyBytes {
   )
   const inner = write(TAG.SEQUENCE, writeNumber(Buffer.alloc(0)), ...numbers)
   for (const number of numbers) number.fill(0)
-  const bytes = pkcs8Of('rsa', inner)
+  const bytes = writePkcs8({ algorithm, inner })
   inner.fill(0)
   return { kind: 'pair', bytes }
 }
@@ -58,9 +61,8 @@ export function ed25519Key(
   if (both.length === 0) {
     return publicBytes({ kty: 'OKP', crv: algorithm.jwk, x: Buffer.from(publicKey, 'base64').toString('base64url') })
   }
-  const pair = ed25519Pair(algorithm, both.subarray(0, 32))
-  const x = Buffer.from(pair.publicKey.export({ format: 'jwk' }).x ?? '', 'base64url')
-  if (both.length !== 32 && !both.subarray(32).equals(x)) {
+  const pair = ed25519Pair(both.subarray(0, 32))
+  if (both.length !== 32 && !both.subarray(32).equals(pointOf(pair.publicKey))) {
     throw badRequest('error parsing asymmetric key: its public key is not that of its private key')
   }
   const bytes = pairBytes(pair)
@@ -86,14 +88,5 @@ function publicBytes(jwk: Record<string, string>): KeyBytes {
   }
 }
 
-const coordinate = (number: bigint | undefined, bytes: number): string => {
-  const magnitude = toBytes(number ?? 0n)
-  return Buffer.concat([Buffer.alloc(Math.max(0, bytes - magnitude.length)), magnitude]).toString('base64url')
-}
-
-/** Big-endian, no zeros in front; zero is empty. */
-function toBytes(number: bigint): Buffer {
-  if (number === 0n) return Buffer.alloc(0)
-  const hex = number.toString(16)
-  return Buffer.from(hex.length % 2 === 0 ? hex : `0${hex}`, 'hex')
-}
+const coordinate = (number: bigint | undefined, bytes: number): string =>
+  toBytes(number ?? 0n, bytes).toString('base64url')

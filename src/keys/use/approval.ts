@@ -1,6 +1,6 @@
 import type { Hash } from '../../crypto/hashes.ts'
 import { badRequest } from '../../errors.ts'
-import type { Algorithm } from '../algorithms.ts'
+import type { Algorithm } from '../algorithms/algorithm.ts'
 
 /**
  * FIPS mode: of what FIPS 140 does not approve, nothing new is made and SHA-1 signs nothing; what there is already may still be

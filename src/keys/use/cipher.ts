@@ -4,7 +4,7 @@ import { HsmRefusal } from '../../hsm/faults.ts'
 import type { Hsm } from '../../hsm/hsm.ts'
 import type { Counter } from '../../metrics.ts'
 import type { MaybePromise } from '../../route.ts'
-import type { Aead, Algorithm } from '../algorithms.ts'
+import type { Aead, Algorithm } from '../algorithms/algorithm.ts'
 import type { Blobs } from '../live/blobs.ts'
 import type { Handles } from '../live/handles.ts'
 import type { Material } from '../material.ts'
@@ -52,27 +52,28 @@ export class Cipher {
    * @throws ApiError 400 when the key's type cannot encrypt, or in strict mode after 2^32 encryptions
    */
   encrypt(material: Material, plain: Plain): MaybePromise<Sealed> {
-    const algorithm = aeadOf(material.algorithm, 'encryption')
-    return after(this.count(material.id), (warning) => this.#encrypt(material, algorithm, plain, warning))
+    const aead = aeadOf(material.algorithm, 'encryption')
+    return after(this.count(material.id), (warning) => this.#encrypt(material, aead, plain, warning))
   }
 
   /** @throws ApiError 400 with the type's one text, whatever was wrong */
   decrypt(material: Material, sealing: Sealing): MaybePromise<Buffer> {
-    const algorithm = aeadOf(material.algorithm, 'decryption')
-    checkSealing(algorithm, sealing)
+    const { algorithm } = material
+    const aead = aeadOf(algorithm, 'decryption')
+    checkSealing(aead, sealing)
     const { hsm, handles, blobs } = this.#options
     if (!hsm.capabilities.supports(algorithm.using))
-      return blobs.open(material, (key) => openOnHost(algorithm, key, sealing))
+      return blobs.open(material, (key) => openOnHost(aead, key, sealing))
     const mechanism = { type: algorithm.mechanism, gcm: { iv: sealing.iv, aad: sealing.aad, tagBits } }
     let plaintext: MaybePromise<Buffer>
     try {
       plaintext = handles.use(material, (key) => hsm.decrypt(key, mechanism, sealing.sealed))
     } catch (error) {
-      throw uniform(error, algorithm)
+      throw uniform(error, aead)
     }
     if (!(plaintext instanceof Promise)) return plaintext
     return plaintext.catch((error) => {
-      throw uniform(error, algorithm)
+      throw uniform(error, aead)
     })
   }
 
@@ -92,13 +93,14 @@ export class Cipher {
     })
   }
 
-  #encrypt(material: Material, algorithm: Aead, plain: Plain, warning: string | undefined): MaybePromise<Sealed> {
+  #encrypt(material: Material, aead: Aead, plain: Plain, warning: string | undefined): MaybePromise<Sealed> {
     const { hsm, handles, blobs } = this.#options
+    const { algorithm } = material
     const iv = plain.iv ?? freshIv()
     const mechanism = { type: algorithm.mechanism, gcm: { iv, aad: plain.aad, tagBits } }
     const sealed = hsm.capabilities.supports(algorithm.using)
       ? handles.use(material, (key) => hsm.encrypt(key, mechanism, plain.plaintext))
-      : blobs.open(material, (key) => sealOnHost(algorithm, key, iv, plain))
+      : blobs.open(material, (key) => sealOnHost(aead, key, iv, plain))
     return sealed instanceof Promise
       ? sealed.then((value) => ({ iv, sealed: value, warning }))
       : { iv, sealed, warning }
@@ -106,11 +108,11 @@ export class Cipher {
 }
 
 /** @throws ApiError 400 when keys of the type do not encrypt */
-export function aeadOf(algorithm: Algorithm, what: 'encryption' | 'decryption'): Aead {
-  if (algorithm.kind === 'aead') return algorithm
-  throw badRequest(`message ${what} not supported for key type ${algorithm.name}`)
+export function aeadOf({ aead, name }: Algorithm, what: 'encryption' | 'decryption'): Aead {
+  if (aead !== undefined) return aead
+  throw badRequest(`message ${what} not supported for key type ${name}`)
 }
 
 /** A tag that does not fit reads the same on every token and on the host. */
-const uniform = (error: unknown, algorithm: Aead): unknown =>
-  error instanceof HsmRefusal ? badRequest(algorithm.failure, { cause: error }) : error
+const uniform = (error: unknown, { failure }: Aead): unknown =>
+  error instanceof HsmRefusal ? badRequest(failure, { cause: error }) : error

@@ -1,10 +1,10 @@
 import { createHmac, createPublicKey, sign as signOnHost, verify as verifyOnHost } from 'node:crypto'
 import { after } from '../../after.ts'
+import { pointOf } from '../../crypto/edwards.ts'
 import { untraced } from '../../crypto/untraced.ts'
 import type { MaybePromise } from '../../route.ts'
-import type { Aead } from '../algorithms.ts'
-import { seedKey } from '../making/making.ts'
-import { pointOf } from '../publickey.ts'
+import type { Aead } from '../algorithms/algorithm.ts'
+import { seedKey } from '../algorithms/ed25519.ts'
 import type { Cipher, Plain, Sealed } from './cipher.ts'
 import { type Derivation, derivedBytes, type Source } from './derivation.ts'
 import { checkSealing, ivBytes, openOnHost, type Sealing, sealOnHost } from './hostcipher.ts'
@@ -34,21 +34,21 @@ export class Derived {
   }
 
   /** @param root id of the material whose encryptions are counted @throws ApiError 400 in strict mode */
-  encrypt(root: string, source: Source, algorithm: Aead, plain: DerivedPlain): MaybePromise<Sealed> {
+  encrypt(root: string, source: Source, aead: Aead, plain: DerivedPlain): MaybePromise<Sealed> {
     const { context, convergence } = plain
     return after(this.#cipher.count(root), (warning) =>
       this.#derivation.lend(source, context, convergence === 3 ? 64 : 32, (key) => {
-        const iv = nonceOf(plain, key, algorithm)
-        return { iv, sealed: sealOnHost(algorithm, key.subarray(0, algorithm.secretBytes), iv, plain), warning }
+        const iv = nonceOf(plain, key, aead)
+        return { iv, sealed: sealOnHost(aead, key.subarray(0, aead.secretBytes), iv, plain), warning }
       }),
     )
   }
 
   /** @throws ApiError 400 with the type's one text; in strict mode */
-  decrypt(source: Source, algorithm: Aead, context: Uint8Array, sealing: Sealing): MaybePromise<Buffer> {
-    checkSealing(algorithm, sealing)
+  decrypt(source: Source, aead: Aead, context: Uint8Array, sealing: Sealing): MaybePromise<Buffer> {
+    checkSealing(aead, sealing)
     return this.#derivation.lend(source, context, 32, (key) =>
-      openOnHost(algorithm, key.subarray(0, algorithm.secretBytes), sealing),
+      openOnHost(aead, key.subarray(0, aead.secretBytes), sealing),
     )
   }
 
@@ -73,13 +73,13 @@ export class Derived {
   }
 }
 
-function nonceOf({ iv, context, convergence, plaintext }: DerivedPlain, key: Buffer, algorithm: Aead): Uint8Array {
+function nonceOf({ iv, context, convergence, plaintext }: DerivedPlain, key: Buffer, aead: Aead): Uint8Array {
   const macOf = (secret: Uint8Array) =>
     untraced(() => createHmac('sha256', secret).update(plaintext).digest()).subarray(0, ivBytes)
   if (convergence === 0) return freshIv()
   if (convergence === 2) return macOf(context)
   // The reference reads one stream: the cipher's key, then the MAC's 32 bytes, also where the first is shorter.
-  if (convergence === 3) return macOf(key.subarray(algorithm.secretBytes, algorithm.secretBytes + derivedBytes))
+  if (convergence === 3) return macOf(key.subarray(aead.secretBytes, aead.secretBytes + derivedBytes))
   if (iv === undefined) throw new Error('convergent version 1 without a nonce')
   return iv
 }

@@ -4,11 +4,11 @@ import { badRequest } from '../../errors.ts'
 import type { Hsm } from '../../hsm/hsm.ts'
 import { mechanismName } from '../../hsm/mechanism.ts'
 import type { MaybePromise } from '../../route.ts'
+import { mechanismsOf } from '../algorithms/hashmechanisms.ts'
 import type { Blobs } from '../live/blobs.ts'
 import type { Handles } from '../live/handles.ts'
 import { ClosedSecret } from '../making/secret.ts'
 import type { Material } from '../material.ts'
-import { mechanismsOf } from './hashmechanisms.ts'
 import { naming } from './naming.ts'
 
 export interface HmacOptions {
@@ -29,7 +29,7 @@ export class Hmacs {
   /** @returns `hash.bytes` bytes @throws ApiError 400 naming the mechanism that strict mode would need in the token */
   mac(material: Material, hash: Hash, input: Uint8Array): MaybePromise<Buffer> {
     const { hsm, handles, strict } = this.#options
-    if (material.algorithm.kind !== 'hmac') throw new Error(`material ${material.id} is no HMAC secret`)
+    if (material.algorithm.mac === undefined) throw new Error(`material ${material.id} is no HMAC secret`)
     const { hmac } = mechanismsOf(hash)
     const name = mechanismName(hmac.type)
     if (hash.family !== 'sha3' || hsm.capabilities.supports('sha3')) {

@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv } from 'node:crypto'
 import { untraced } from '../../crypto/untraced.ts'
 import { badRequest } from '../../errors.ts'
-import type { Aead } from '../algorithms.ts'
+import type { Aead } from '../algorithms/algorithm.ts'
 
 export const ivBytes = 12
 export const tagBytes = 16
@@ -15,20 +15,20 @@ export interface Sealing {
 
 /** Authenticated encryption by the host's OpenSSL, for keys that are in memory anyway. @returns ciphertext and tag */
 export function sealOnHost(
-  algorithm: Aead,
+  aead: Aead,
   key: Uint8Array,
   iv: Uint8Array,
   plain: { readonly plaintext: Uint8Array; readonly aad?: Uint8Array | undefined },
 ): Buffer {
   // The one type for OpenSSL's three names: node:crypto's declarations know each name as another kind of cipher.
-  const cipher = untraced(() => createCipheriv(algorithm.host as 'aes-256-gcm', key, iv, { authTagLength: tagBytes }))
+  const cipher = untraced(() => createCipheriv(aead.host as 'aes-256-gcm', key, iv, { authTagLength: tagBytes }))
   if (plain.aad) cipher.setAAD(plain.aad)
   return Buffer.concat([cipher.update(plain.plaintext), cipher.final(), cipher.getAuthTag()])
 }
 
 /** @throws ApiError 400 with the type's one text, whatever was wrong */
-export function openOnHost(algorithm: Aead, key: Uint8Array, { iv, sealed, aad }: Sealing): Buffer {
-  const host = algorithm.host as 'aes-256-gcm'
+export function openOnHost(aead: Aead, key: Uint8Array, { iv, sealed, aad }: Sealing): Buffer {
+  const host = aead.host as 'aes-256-gcm'
   const decipher = untraced(() => createDecipheriv(host, key, iv, { authTagLength: tagBytes }))
   if (aad) decipher.setAAD(aad)
   decipher.setAuthTag(sealed.subarray(sealed.length - tagBytes))
@@ -37,11 +37,11 @@ export function openOnHost(algorithm: Aead, key: Uint8Array, { iv, sealed, aad }
     return Buffer.concat([head, decipher.final()])
   } catch (error) {
     head.fill(0)
-    throw badRequest(algorithm.failure, { cause: error })
+    throw badRequest(aead.failure, { cause: error })
   }
 }
 
 /** @throws ApiError 400 for what cannot be a ciphertext of the type */
-export function checkSealing(algorithm: Aead, { iv, sealed }: Sealing): void {
-  if (iv.length !== ivBytes || sealed.length < tagBytes) throw badRequest(algorithm.failure)
+export function checkSealing(aead: Aead, { iv, sealed }: Sealing): void {
+  if (iv.length !== ivBytes || sealed.length < tagBytes) throw badRequest(aead.failure)
 }

@@ -8,13 +8,13 @@ import { HsmRefusal } from '../../hsm/faults.ts'
 import type { Hsm } from '../../hsm/hsm.ts'
 import type { Mechanism } from '../../hsm/mechanism.ts'
 import type { MaybePromise } from '../../route.ts'
-import type { Rsa } from '../algorithms.ts'
+import type { Oaep } from '../algorithms/algorithm.ts'
 import type { Handles } from '../live/handles.ts'
 import type { Material } from '../material.ts'
 
 /** OAEP on the wire: SHA-256 for the label and for MGF1, empty label. */
 const hash = hashOf('sha2-256')
-const oaep: Mechanism = { type: CKM.RSA_PKCS_OAEP, oaep: { hash: CKM.SHA256, mgf: CKG.MGF1_SHA256 } }
+const oaepMechanism: Mechanism = { type: CKM.RSA_PKCS_OAEP, oaep: { hash: CKM.SHA256, mgf: CKG.MGF1_SHA256 } }
 
 /** RSA-OAEP with a material: the public half on the host, the private one in the token. */
 export class RsaCipher {
@@ -31,8 +31,8 @@ export class RsaCipher {
 
   /** @returns as many bytes as the modulus has @throws ApiError 400 for a plaintext longer than the modulus takes */
   encrypt(material: Material, plaintext: Uint8Array): Buffer {
-    const { modulusBits } = rsa(material)
-    if (plaintext.length > mostOaepBytes(modulusBits / 8, hash)) {
+    const { modulusBytes } = oaepOf(material)
+    if (plaintext.length > mostOaepBytes(modulusBytes, hash)) {
       throw badRequest('failed to RSA encrypt the plaintext: crypto/rsa: message too long for RSA key size')
     }
     const { publicKey: key } = material
@@ -45,18 +45,18 @@ export class RsaCipher {
    * @throws ApiError 400 with one text, whatever was wrong; naming the mechanism where the token has neither
    */
   decrypt(material: Material, ciphertext: Uint8Array): MaybePromise<Buffer> {
-    const { modulusBits } = rsa(material)
+    const { modulusBytes } = oaepOf(material)
     if (!material.complete) {
       throw badRequest('cannot decrypt ciphertext, key version does not have a private counterpart')
     }
     const { capabilities } = this.#hsm
     const inToken = this.#oaepInToken
     if (!inToken && !capabilities.supports('rsa-raw')) capabilities.require('oaep-sha256')
-    if (!inRange(ciphertext, material.publicKey, modulusBits / 8)) throw failed()
-    const done = inToken ? (plaintext: Buffer) => plaintext : (raw: Buffer) => decoded(raw, modulusBits / 8)
+    if (!inRange(ciphertext, material.publicKey, modulusBytes)) throw failed()
+    const done = inToken ? (plaintext: Buffer) => plaintext : (raw: Buffer) => decoded(raw, modulusBytes)
     try {
       const answer = this.#handles.use(material, (key) =>
-        this.#hsm.decrypt(key, inToken ? oaep : { type: CKM.RSA_X_509 }, ciphertext),
+        this.#hsm.decrypt(key, inToken ? oaepMechanism : { type: CKM.RSA_X_509 }, ciphertext),
       )
       return answer instanceof Promise ? answer.then(done).catch(uniform) : done(answer)
     } catch (error) {
@@ -65,8 +65,8 @@ export class RsaCipher {
   }
 }
 
-function rsa({ algorithm }: Material): Rsa {
-  if (algorithm.kind === 'rsa') return algorithm
+function oaepOf({ algorithm }: Material): Oaep {
+  if (algorithm.oaep !== undefined) return algorithm.oaep
   throw new Error(`keys of type ${algorithm.name} are no RSA keys`)
 }
 

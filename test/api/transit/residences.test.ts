@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { routes } from '../../../src/engines/transit/index.ts'
 import type { Ability } from '../../../src/hsm/capabilities.ts'
-import { type Algorithm, algorithmOf, algorithms } from '../../../src/keys/algorithms.ts'
+import type { Algorithm } from '../../../src/keys/algorithms/algorithm.ts'
+import { algorithmOf, algorithms } from '../../../src/keys/algorithms.ts'
 import type { Client, Reply } from '../../support/client.ts'
 import { startServer, type TestServer } from '../../support/server.ts'
 import { fresh, hello } from '../node.ts'
@@ -61,7 +62,7 @@ const rows = [...algorithms.keys()].flatMap((type) => {
 /** A key from elsewhere, and its public half. */
 function foreign(algorithm: Algorithm): { material: Buffer; publicKey: KeyObject | undefined } {
   if (algorithm.kind === 'aead' || algorithm.kind === 'hmac') {
-    return { material: randomBytes(algorithm.secretBytes), publicKey: undefined }
+    return { material: randomBytes(algorithm.sizeBytes), publicKey: undefined }
   }
   const pair =
     algorithm.kind === 'rsa'

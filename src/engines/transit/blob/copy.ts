@@ -1,5 +1,6 @@
 import { badRequest } from '../../../errors.ts'
-import { type Algorithm, algorithms } from '../../../keys/algorithms.ts'
+import type { Algorithm } from '../../../keys/algorithms/algorithm.ts'
+import { algorithms } from '../../../keys/algorithms.ts'
 import type { KeyBytes } from '../../../keys/transfer/keyimport.ts'
 import type { Kdf } from '../../../keys/use/derivation.ts'
 import { checkAutoRotate } from '../ring/rules.ts'
@@ -46,6 +47,10 @@ export function checkName(name: string): void {
   if (!keyName.test(name)) throw badRequest('invalid key name')
 }
 
+/** Only HMAC keys have a size of their own. */
+const sizeFits = ({ mac }: Algorithm, size: number): boolean =>
+  mac ? inside(size, mac.minimumBytes, mac.maximumBytes) : size === 0
+
 /**
  * Checks the rules that every ring obeys. The key bytes are checked when they are imported.
  * @returns the algorithm
@@ -55,12 +60,12 @@ export function checkCopy({ key, versions }: Copy): Algorithm {
   const algorithm = algorithms.get(key.type)
   if (algorithm === undefined) throw badRequest(`keys of type ${key.type} cannot be restored`)
   if (key.derived && !algorithm.abilities.derive) throw invalid(`keys of type ${key.type} are never derived`)
-  if (key.convergent && !(key.derived && algorithm.kind === 'aead')) throw invalid('convergent without derivation')
+  if (key.convergent && !(key.derived && algorithm.aead)) throw invalid('convergent without derivation')
   if (key.derived ? !kdfs.includes(key.kdf) : key.kdf !== '') throw invalid('derivation and KDF disagree')
   const convergence = key.convergent ? inside(key.convergentVersion, -1, 3) : key.convergentVersion === 0
   if (!convergence) throw invalid(`convergent version ${key.convergentVersion}`)
   if (!inside(key.createdAt, 0, latestTime)) throw invalid('the creation time')
-  if (algorithm.kind === 'hmac' ? !inside(key.keySize, 16, 512) : key.keySize !== 0) throw invalid('key_size')
+  if (!sizeFits(algorithm, key.keySize)) throw invalid('key_size')
   checkAutoRotate(key.autoRotateSeconds)
   checkVersions(key)
   checkCount(versions.length)

@@ -153,14 +153,14 @@ export async function readVaultBlob(parsed: object): Promise<Copy> {
 /** @param convergence the policy's, which each version may override; 0 is from before there were several */
 function versionOf(type: string, version: number, entry: Fields, convergence: number | undefined): CopiedVersion {
   const hmac = entry.bytes('hmac_key')
-  const { kind } = algorithmOf(type)
+  const { mac } = algorithmOf(type)
   return {
     version,
     createdAt: entry.has('time') ? timeOf(entry.text('time')) : entry.integer('creation_time') * 1000,
     convergentVersion: convergence === undefined ? 0 : entry.integer('convergent_version') || convergence || 1,
     certificateChain: chainOf(entry),
     key: keyOf(type, entry),
-    hmac: kind === 'hmac' || hmac.length === 0 ? undefined : hmac,
+    hmac: mac || hmac.length === 0 ? undefined : hmac,
   }
 }
 
@@ -198,7 +198,7 @@ function keyOf(type: string, entry: Fields): KeyBytes {
       const [p, q, ...more] = key.list('Primes').map(numberOf)
       if (more.length > 0) throw badRequest('error parsing asymmetric key: it has more than two primes')
       const half = entry.has('rsa_key') ? key : publicKey
-      return rsaKey({ n: half.number('N'), e: half.number('E'), d: key.number('D'), p, q })
+      return rsaKey(algorithm, { n: half.number('N'), e: half.number('E'), d: key.number('D'), p, q })
     }
   }
 }

@@ -41,8 +41,8 @@ export function decrypt(
   ignoreNonce(nonce, warn)
   return after(context.material(version.material), (key) => {
     context.approval.warn(warn, key.algorithm)
-    if (key.algorithm.kind === 'rsa') return decryptRsa(context, key, { ciphertext: bytes, aad })
-    if (key.algorithm.kind === 'aead' && bytes.length < ivBytes) throw badRequest('invalid ciphertext length')
+    if (key.algorithm.oaep) return decryptRsa(context, key, { ciphertext: bytes, aad })
+    if (key.algorithm.aead && bytes.length < ivBytes) throw badRequest('invalid ciphertext length')
     return context.cipher.decrypt(key, { iv: bytes.subarray(0, ivBytes), sealed: bytes.subarray(ivBytes), aad })
   })
 }

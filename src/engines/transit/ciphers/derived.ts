@@ -1,6 +1,7 @@
 import { after } from '../../../after.ts'
 import { badRequest } from '../../../errors.ts'
-import { type Algorithm, algorithmOf } from '../../../keys/algorithms.ts'
+import type { Algorithm } from '../../../keys/algorithms/algorithm.ts'
+import { algorithmOf } from '../../../keys/algorithms.ts'
 import { aeadOf } from '../../../keys/use/cipher.ts'
 import type { Kdf, Source } from '../../../keys/use/derivation.ts'
 import type { Convergence } from '../../../keys/use/derived.ts'
@@ -86,8 +87,8 @@ function contextOf(derivation: Buffer | undefined): Buffer {
 }
 
 function requireSigning(operation: VersionOperation, what: 'signing' | 'verification'): void {
-  const { kind, name } = approved(operation)
-  if (kind !== 'ed25519') throw badRequest(`key type ${name} does not support ${what}`)
+  const { signature, name } = approved(operation)
+  if (signature === undefined) throw badRequest(`key type ${name} does not support ${what}`)
 }
 
 function sourceOf({ context, ring, version }: Omit<VersionOperation, 'warn'>): MaybePromise<Source> {

@@ -42,7 +42,7 @@ function payloadOf(operation: VersionOperation, input: EncryptionInput): MaybePr
   ignoreNonce(input.nonce, warn)
   return after(context.material(version.material), (key) => {
     context.approval.warn(warn, key.algorithm)
-    if (key.algorithm.kind === 'rsa') return encryptRsa(context, key, input)
+    if (key.algorithm.oaep) return encryptRsa(context, key, input)
     const { plaintext, aad } = input
     return after(context.cipher.encrypt(key, { plaintext, aad }), ({ iv, sealed, warning }) => {
       if (warning) warn(warning)

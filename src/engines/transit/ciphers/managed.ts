@@ -1,6 +1,6 @@
 import { after } from '../../../after.ts'
+import type { Scheme } from '../../../keys/algorithms/signature.ts'
 import type { Use } from '../../../keys/managed/keys.ts'
-import type { Scheme } from '../../../keys/use/signer.ts'
 import type { MaybePromise } from '../../../route.ts'
 import { ignoreNonce } from '../input/nonce.ts'
 import type { VersionOperation } from './operation.ts'
@@ -47,7 +47,7 @@ function withManagedKey<T>(
 
 /** RSA has no IV: what a caller sends as one is ignored, as elsewhere. */
 function ivOf({ warn }: VersionOperation, { pinned }: Use, nonce: Buffer | undefined): Buffer | undefined {
-  if (pinned.algorithm.kind !== 'rsa') return nonce
+  if (pinned.algorithm.oaep === undefined) return nonce
   ignoreNonce(nonce, warn)
   return undefined
 }

@@ -9,7 +9,7 @@ import { checkPublicKey } from '../../../keys/publickey.ts'
  */
 export function readPublicKey(type: string, pem: string): KeyObject {
   const algorithm = algorithmOf(type)
-  if (algorithm.kind === 'aead' || algorithm.kind === 'hmac') {
+  if (algorithm.class === 'secret') {
     throw badRequest(`provided type does not support public_key import: ${type}`)
   }
   // node:crypto would also take the public key out of a private key or a certificate.

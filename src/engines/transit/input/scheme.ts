@@ -2,9 +2,9 @@ import { hashes } from '../../../crypto/hashes.ts'
 import type { SaltLength } from '../../../crypto/pss.ts'
 import { badRequest } from '../../../errors.ts'
 import { boolean, integer, raw, text } from '../../../field.ts'
+import type { Scheme } from '../../../keys/algorithms/signature.ts'
 import type { Material } from '../../../keys/material.ts'
 import type { Approval } from '../../../keys/use/approval.ts'
-import type { Scheme } from '../../../keys/use/signer.ts'
 import type { Item } from './items.ts'
 
 /** The fields that sign and verify share. */
@@ -73,12 +73,12 @@ function readSaltLength(text: string): SaltLength {
   return length === -1 ? 'hash' : length
 }
 
-/** Warns of a key or hash that FIPS mode does not approve; Ed25519 ignores the hash. */
+/** Warns of a key or hash that FIPS mode does not approve; a type that signs whole inputs ignores the hash. */
 export function warnOfScheme(
   { approval }: { readonly approval: Approval },
   { algorithm }: Material,
   { hash }: Scheme,
   warn: (text: string) => void,
 ): void {
-  approval.warn(warn, algorithm, algorithm.kind === 'ed25519' ? undefined : hash)
+  approval.warn(warn, algorithm, algorithm.signature?.hashes ? hash : undefined)
 }

@@ -1,6 +1,8 @@
 import { after } from '../../../after.ts'
+import { pointOf } from '../../../crypto/edwards.ts'
 import { absent } from '../../../errors.ts'
-import { type Algorithm, algorithmOf } from '../../../keys/algorithms.ts'
+import type { Algorithm } from '../../../keys/algorithms/algorithm.ts'
+import { algorithmOf } from '../../../keys/algorithms.ts'
 import type { ManagedKeys } from '../../../keys/managed/keys.ts'
 import { describe as describeMaterial, Material } from '../../../keys/material.ts'
 import type { MaterialRow } from '../../../keys/tables.ts'
@@ -82,7 +84,7 @@ function describe(found: Inventory): Data {
     name: key.name,
     ...(key.restoreInfo ? { restore_info: key.restoreInfo } : {}),
     soft_deleted: key.softDeleted,
-    supports_decryption: abilities.decrypt,
+    supports_decryption: abilities.encrypt,
     supports_derivation: abilities.derive,
     supports_encryption: abilities.encrypt,
     supports_signing: abilities.sign,
@@ -108,6 +110,6 @@ function entryOf(
 }
 
 function publicKeyText(algorithm: Algorithm, { publicKey }: Material): string {
-  if (algorithm.kind !== 'ed25519') return publicKey.export({ type: 'spki', format: 'pem' }).toString()
-  return Buffer.from(publicKey.export({ format: 'jwk' }).x ?? '', 'base64url').toString('base64')
+  if (algorithm.exports['public-key'] === 'point') return pointOf(publicKey).toString('base64')
+  return publicKey.export({ type: 'spki', format: 'pem' }).toString()
 }

@@ -33,7 +33,7 @@ export const mayLeave = (key: Pick<KeyRow, 'exportable' | 'allowPlaintextBackup'
 
 /** Clients read key_size of an hmac key, so the default is stored too. */
 const keySizeOf = ({ type, keySize }: KeyTemplate): number =>
-  type !== managedType && algorithmOf(type).kind === 'hmac' ? keySize || hmacSecretBytes : 0
+  type !== managedType && algorithmOf(type).mac ? keySize || hmacSecretBytes : 0
 
 /** The row of a key with one version. @param now milliseconds */
 export const newKey = (mount: Mount, template: KeyTemplate, now: number): New<typeof keysTable> => ({

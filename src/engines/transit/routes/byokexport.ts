@@ -29,7 +29,7 @@ async function recipient({ context, mount, params }: ExportCall): Promise<Materi
   refuseSoftDeleted(ring.key)
   const latest = ring.versions.get(ring.key.latestVersion)
   const material = latest && (await context.material(latest.material))
-  if (material?.algorithm.kind !== 'rsa') throw badRequest('unsupported key type in use; must be a rsa key')
+  if (!material?.algorithm.oaep) throw badRequest('unsupported key type in use; must be a rsa key')
   return material
 }
 

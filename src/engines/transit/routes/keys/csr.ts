@@ -3,7 +3,7 @@ import { NotDer } from '../../../../crypto/der.ts'
 import { readPem, writePem } from '../../../../crypto/pem.ts'
 import { badRequest } from '../../../../errors.ts'
 import { text } from '../../../../field.ts'
-import { certificationOf } from '../../../../keys/use/certification.ts'
+import { signatureOf } from '../../../../keys/use/signer.ts'
 import { type Call, type Data, route } from '../../../../route.ts'
 import { emptyTemplate, makeRequest, readTemplate, type Template } from '../../../../x509/request.ts'
 import type { TransitContext } from '../../context.ts'
@@ -34,7 +34,7 @@ async function certificationRequest(call: Call<TransitContext, typeof body>): Pr
   const template = templateOf(body.csr)
   const key = await context.material(versionToMake(ring, body.version ?? 0, 'signing').material)
   if (!key.complete) throw badRequest('could not create the csr: private key not imported for key version selected')
-  const { algorithm, scheme } = certificationOf(key)
+  const { algorithm, scheme } = signatureOf(key, 'signing').certification
   const spki = key.publicKey.export({ format: 'der', type: 'spki' })
   const der = await makeRequest({ spki, algorithm }, template, (info) => context.signer.sign(key, info, scheme))
   return { name: ring.key.name, type: ring.key.type, csr: `${writePem('CERTIFICATE REQUEST', der)}\n` }

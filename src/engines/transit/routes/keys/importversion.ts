@@ -28,8 +28,9 @@ function checkImportable({ key }: Ring): void {
 /** @throws ApiError 400 unless the requested version lacks its private key, and the request can bring it */
 async function checkRequested({ context, body: { version, public_key } }: ImportCall, ring: Ring): Promise<void> {
   if (version === undefined || version === 0) return
-  const { kind } = algorithmOf(ring.key.type)
-  if (kind === 'aead' || kind === 'hmac') throw badRequest('provided type does not support importing key versions')
+  if (algorithmOf(ring.key.type).class === 'secret') {
+    throw badRequest('provided type does not support importing key versions')
+  }
   const found = ring.versions.get(version)
   if (found === undefined) throw badRequest('no such key version')
   if (public_key) throw badRequest('cannot add a public key to a key version that already has a public key set')

@@ -35,7 +35,7 @@ function checkCreation(body: CreateCall['body'], type: string): void {
   }
   const algorithm = algorithms.get(type)
   if (algorithm === undefined) throw badRequest(`unknown key type ${type}`)
-  if (algorithm.kind !== 'hmac' && body.key_size) throw badRequest(`key_size is not valid for algorithm ${type}`)
+  if (!algorithm.mac && body.key_size) throw badRequest(`key_size is not valid for algorithm ${type}`)
   checkAutoRotate(body.auto_rotate_period ?? 0)
   if (body.convergent_encryption && !body.derived) {
     throw badRequest('convergent encryption requires derivation to be enabled')
@@ -43,7 +43,7 @@ function checkCreation(body: CreateCall['body'], type: string): void {
   if (body.derived && !algorithm.abilities.derive) {
     throw badRequest(`key derivation and convergent encryption not supported for keys of type ${type}`)
   }
-  if (body.convergent_encryption && algorithm.kind !== 'aead') {
+  if (body.convergent_encryption && !algorithm.aead) {
     throw badRequest(`convergent encryption not supported for keys of type ${type}`)
   }
 }
@@ -94,7 +94,7 @@ function read({ context, mount, params, body }: Call<TransitContext, typeof read
   return after(describeKey(context, mount, name), (data) => {
     if (derivation === undefined) return data
     return after(context.rings.get(mount, name), (ring) => {
-      if (!ring?.key.derived || algorithmOf(ring.key.type).kind !== 'ed25519') return data
+      if (!ring?.key.derived || algorithmOf(ring.key.type).signature === undefined) return data
       return withDerivedPublicKeys(context, ring, data, derivation)
     })
   })

@@ -1,0 +1,56 @@
+import type { KeyObject } from 'node:crypto'
+import { type Hash, hashOf } from '../../crypto/hashes.ts'
+import type { SaltLength } from '../../crypto/pss.ts'
+import type { Capabilities } from '../../hsm/capabilities.ts'
+import type { Mechanism } from '../../hsm/mechanism.ts'
+
+/** How to sign. A key reads what concerns its type and ignores the rest. */
+export interface Scheme {
+  /** undefined is `none`: RSA PKCS#1 v1.5 over the input as it is, without DigestInfo. */
+  readonly hash: Hash | undefined
+  /** The input is the digest already. Ed25519 signs whole inputs only. */
+  readonly prehashed: boolean
+  readonly padding: 'pss' | 'pkcs1v15'
+  readonly saltLength: SaltLength
+  /** ECDSA: DER, or r ‖ s. */
+  readonly marshaling: 'asn1' | 'jws'
+}
+
+/** How keys of a type sign. */
+export interface Signature {
+  /** Whether a hash takes part; otherwise the input is signed whole. */
+  readonly hashes: boolean
+  /** How it signs certification requests. */
+  readonly certification: Certification
+  /** What the token is asked for. @throws ApiError 400 naming what does not fit */
+  request(input: Uint8Array, scheme: Scheme, capabilities: Capabilities): SignRequest
+  /** Signs on the host with the key's opened secret; undefined: tokens hold every such key. */
+  onHost?(secret: Buffer, input: Uint8Array): Buffer
+  /** By OpenSSL. A wrong signature is false. @throws ApiError 400 for a DER signature that is no such structure */
+  verify(key: KeyObject, input: Uint8Array, signature: Uint8Array, scheme: Scheme): boolean
+}
+
+/** One call of C_Sign. */
+export interface SignRequest {
+  readonly mechanism: Mechanism
+  readonly message: Uint8Array
+  /** Of the signature. */
+  readonly bytes: number
+  /** The form that was asked for, made of the token's. */
+  readonly encode?: (signature: Buffer) => Buffer
+}
+
+/** The AlgorithmIdentifier (DER) and the scheme that makes such a signature. */
+export interface Certification {
+  readonly algorithm: Buffer
+  readonly scheme: Scheme
+}
+
+/** The scheme of certification requests: PKCS#1 v1.5 for RSA. */
+export const certificationScheme = (hash: 'sha2-256' | 'sha2-384' | 'sha2-512'): Scheme => ({
+  hash: hashOf(hash),
+  prehashed: false,
+  padding: 'pkcs1v15',
+  saltLength: 'hash',
+  marshaling: 'asn1',
+})
