@@ -8,12 +8,7 @@ import type { Dialect } from './template.ts'
  */
 const abilities = {
   'aes-gcm': 'CKM_AES_GCM',
-  'hmac-sha224': 'CKM_SHA224_HMAC',
   'hmac-sha256': 'CKM_SHA256_HMAC',
-  'hmac-sha384': 'CKM_SHA384_HMAC',
-  'hmac-sha512': 'CKM_SHA512_HMAC',
-  'hmac-sha384-short-key': 'CKM_SHA384_HMAC with a key shorter than the hash',
-  'hmac-sha512-short-key': 'CKM_SHA512_HMAC with a key shorter than the hash',
   sha3: 'CKM_SHA3_256_HMAC',
   'digest-key': 'C_DigestKey',
   'ecdsa-p256': 'CKM_ECDSA on P-256',
@@ -24,12 +19,11 @@ const abilities = {
   'rsa-pkcs1': 'CKM_RSA_PKCS',
   'rsa-pss': 'CKM_RSA_PKCS_PSS',
   'rsa-raw': 'CKM_RSA_X_509',
-  'oaep-sha1': 'CKM_RSA_PKCS_OAEP with SHA-1',
   'oaep-sha256': 'CKM_RSA_PKCS_OAEP with SHA-256',
   'wrap-aes': 'CKM_AES_KEY_WRAP_KWP of AES keys',
   'wrap-generic': 'CKM_AES_KEY_WRAP_KWP of generic secrets',
   // SoftHSM 2.6.1 fills up with zeros to a multiple of 8 before it wraps; a MAC key longer than its block is then another.
-  'wrap-exact-length': 'CKM_AES_KEY_WRAP_KWP of secrets whose length is no multiple of 8',
+  'wrap-exact-length': 'CKM_AES_KEY_WRAP_KWP of secrets over 64 bytes whose length is no multiple of 8',
   'wrap-p256': 'CKM_AES_KEY_WRAP_KWP of P-256 keys',
   'wrap-p384': 'CKM_AES_KEY_WRAP_KWP of P-384 keys',
   'wrap-p521': 'CKM_AES_KEY_WRAP_KWP of P-521 keys',

@@ -16,7 +16,7 @@ import type { Arguments, Operation, Result } from './session/operations.ts'
 import { type EpochListener, Service } from './session/service.ts'
 import { Threads } from './session/threads.ts'
 import type { TokenInfo, TokenSelector } from './slots.ts'
-import { type Changes, change, type KeyTemplate, search, spell, spellPair } from './template.ts'
+import { type KeyTemplate, search, spell, spellPair } from './template.ts'
 
 export interface HsmOptions {
   /** Path of the PKCS#11 module. */
@@ -240,25 +240,7 @@ export class Hsm implements AsyncDisposable {
     return values instanceof Promise ? values.then((some) => answered(names, some)) : answered(names, values)
   }
 
-  setAttributes(key: Handle, changes: Changes): MaybePromise<void> {
-    return this.#perform('change', [this.#use(key), change(changes)], false, key)
-  }
-
-  /** Keeps the object alive across an await, whoever destroys it meanwhile. Every pin needs its unpin. */
-  pin(key: Handle): void {
-    if (key.epoch !== this.epoch || key.state !== 'live') throw new StaleHandle('pin of a handle that is gone')
-    key.pins++
-  }
-
-  unpin(key: Handle): void {
-    key.pins--
-    if (key.pins > 0 || key.state !== 'doomed') return
-    key.state = 'live'
-    const destroyed = (async () => this.destroy(key))()
-    destroyed.catch((error: unknown) => this.#options.log.warn({ error }, 'an object was left in the HSM'))
-  }
-
-  /** Destroys the object, or has the last unpin do it. What went with its epoch or a lost token needs no call. */
+  /** Destroys the object, or has the last call that a thread makes with it do it. What went with its epoch or a lost token needs no call. */
   destroy(key: Handle): MaybePromise<void> {
     if (key.state !== 'live') return
     const session = !key.persistent
@@ -299,8 +281,16 @@ export class Hsm implements AsyncDisposable {
     if (!(result instanceof Promise) || handles.length === 0) return result
     for (const handle of handles) handle.pins++
     return result.finally(() => {
-      for (const handle of handles) this.unpin(handle)
+      for (const handle of handles) this.#unpin(handle)
     })
+  }
+
+  #unpin(key: Handle): void {
+    key.pins--
+    if (key.pins > 0 || key.state !== 'doomed') return
+    key.state = 'live'
+    const destroyed = (async () => this.destroy(key))()
+    destroyed.catch((error: unknown) => this.#options.log.warn({ error }, 'an object was left in the HSM'))
   }
 
   #make(template: KeyTemplate, work: () => MaybePromise<Buffer>): Promise<Handle> {

@@ -129,27 +129,6 @@ export function search(template: Partial<KeyTemplate>): Attribute[] {
   return list
 }
 
-/** What may be changed on an object of ours afterwards. */
-export interface Changes {
-  readonly label?: string
-  readonly id?: Uint8Array
-  readonly value?: Uint8Array
-  /** Only ever from true to false. */
-  readonly extractable?: false
-  readonly modifiable?: false
-}
-
-/** The attribute list for C_SetAttributeValue. */
-export function change(changes: Changes): Attribute[] {
-  const list: Attribute[] = []
-  if (changes.label !== undefined) list.push({ type: CKA.LABEL, value: changes.label })
-  if (changes.id !== undefined) list.push({ type: CKA.ID, value: changes.id })
-  if (changes.value !== undefined) list.push({ type: CKA.VALUE, value: changes.value })
-  if (changes.extractable !== undefined) list.push({ type: CKA.EXTRACTABLE, value: changes.extractable })
-  if (changes.modifiable !== undefined) list.push({ type: CKA.MODIFIABLE, value: changes.modifiable })
-  return list
-}
-
 function identity(template: Partial<KeyTemplate>): Attribute[] {
   const list: Attribute[] = []
   if (template.class !== undefined) list.push({ type: CKA.CLASS, value: classes[template.class] })

@@ -191,14 +191,6 @@ describe.each(executors)('under the %s executor', (executor) => {
     for (const handle of all) await hsm.destroy(handle)
   })
 
-  test('extractable can be taken away after the wrap, and then the key does not leave', async () => {
-    const kek = await newAes(hsm, ['wrap', 'unwrap'])
-    const key = await newAes(hsm, ['encrypt'], { extractable: true, modifiable: true })
-    await hsm.wrap(kek, hsm.capabilities.kwp, key)
-    await hsm.setAttributes(key, { extractable: false, label: 'spent' })
-    expect(await hsm.attributes(key, ['extractable', 'label'])).toEqual({ extractable: false, label: 'spent' })
-  })
-
   test('what a key is not for is refused, whoever asks', async () => {
     const kek = await newAes(hsm, ['wrap', 'unwrap'])
     const call = async () => hsm.encrypt(kek, gcm(randomBytes(12)), Buffer.from('x'))

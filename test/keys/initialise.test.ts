@@ -12,6 +12,7 @@ import { clusterState, initialise } from '../../src/keys/initialise.ts'
 import { componentCheckValue } from '../../src/keys/kek/components.ts'
 import { clusterOf } from '../../src/keys/kek/identity.ts'
 import { type KekPurpose, kekPurposes } from '../../src/keys/tables.ts'
+import { relabel } from '../hsm/support/relabel.ts'
 import { createToken, type TestToken } from '../support/token.ts'
 import { initialising, makeKey, openCluster, openHsm, options, Place, reopen } from './support.ts'
 
@@ -175,10 +176,10 @@ describe('a KEK in the token', () => {
         () => hsm.encrypt(kek, gcm, Buffer.alloc(16)),
         () => hsm.decrypt(kek, gcm, Buffer.alloc(32)),
         () => hsm.sign(kek, { type: CKM.AES_CMAC }, Buffer.alloc(16), 16),
-        () => hsm.setAttributes(kek, { label: 'mine' }),
         () => hsm.wrap(kek, hsm.capabilities.kwp, kek),
       ]
       for (const attempt of attempts) await expect((async () => attempt())()).rejects.toBeInstanceOf(HsmRefusal)
+      expect(relabel(token.library, hsm, kek)).toContain('CKR_ATTRIBUTE_READ_ONLY')
       const seen = await hsm.attributes(kek, ['value', 'modifiable', 'copyable', 'extractable', 'sensitive'])
       expect(seen).toEqual({
         value: undefined,

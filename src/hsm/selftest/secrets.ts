@@ -1,5 +1,5 @@
-import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes } from 'node:crypto'
-import { answered, asking } from '../attribute.ts'
+import { createDecipheriv, createHash, createHmac, randomBytes } from 'node:crypto'
+import { wrapKey } from '../../crypto/keywrap.ts'
 import type { Ability } from '../capabilities.ts'
 import { CKK, CKM } from '../constants.ts'
 import type { KeyTemplate, Usage } from '../template.ts'
@@ -34,10 +34,9 @@ const vector = {
 }
 
 /** The same with a 256-bit KEK, for tokens that take no 192-bit keys; OpenSSL's wrap stands for the RFC. */
-function longVector(): typeof vector {
+function longVector(): Record<keyof typeof vector, Buffer> {
   const kek = randomBytes(32)
-  const cipher = createCipheriv('id-aes256-wrap-pad', kek, Buffer.from('a65959a6', 'hex'))
-  return { kek, value: vector.value, blob: Buffer.concat([cipher.update(vector.value), cipher.final()]) }
+  return { kek, value: vector.value, blob: wrapKey(kek, vector.value) }
 }
 
 /**
@@ -77,8 +76,8 @@ async function gcm(bench: Bench): Promise<boolean> {
   return true
 }
 
-const hmac = (type: number, hash: string, bytes: number) => async (bench: Bench) => {
-  const value = randomBytes(bytes)
+const hmac = (type: number, hash: string) => async (bench: Bench) => {
+  const value = randomBytes(64)
   return sameHmac(bench, await bench.create(secret({ value })), value, type, hash)
 }
 
@@ -102,13 +101,15 @@ const wrapAes = (kwp: number) => async (bench: Bench) => {
   return message.equals(await bench.run('decrypt', copy, mechanism, sealed))
 }
 
-/** Whether a secret whose length is no multiple of 8 comes back as long as it was. */
+/**
+ * Whether a long secret whose length is no multiple of 8 comes back as the same HMAC key: one that was filled up with zeros is
+ * another as soon as it is longer than the block.
+ */
 const wrapExactLength = (kwp: number) => async (bench: Bench) => {
+  const value = randomBytes(65)
   const kek = await bench.generate(CKM.AES_KEY_GEN, aes(['wrap', 'unwrap'], { valueLength: 32 }))
-  const original = await bench.create(secret({ value: randomBytes(33), extractable: true }))
-  const copy = await bench.unwrap(kek, kwp, await bench.run('wrap', kek, kwp, original), secret())
-  const { valueLength } = answered(['valueLength'], await bench.run('attributes', copy, asking(['valueLength'])))
-  return valueLength === 33
+  const blob = await bench.run('wrap', kek, kwp, await bench.create(secret({ value, extractable: true })))
+  return sameHmac(bench, await bench.unwrap(kek, kwp, blob, secret()), value, CKM.SHA256_HMAC, 'sha256')
 }
 
 /** The longest generic secret, of those that HMAC keys come in, that survives wrapping. */
@@ -142,13 +143,8 @@ export async function learnTokenObjects(bench: Bench): Promise<void> {
 /** A probe for each thing that secret keys are used for. */
 export const secretProbes = (kwp: number): readonly (readonly [Ability, (bench: Bench) => Promise<boolean>])[] => [
   ['aes-gcm', gcm],
-  ['hmac-sha224', hmac(CKM.SHA224_HMAC, 'sha224', 64)],
-  ['hmac-sha256', hmac(CKM.SHA256_HMAC, 'sha256', 64)],
-  ['hmac-sha384', hmac(CKM.SHA384_HMAC, 'sha384', 64)],
-  ['hmac-sha512', hmac(CKM.SHA512_HMAC, 'sha512', 64)],
-  ['hmac-sha384-short-key', hmac(CKM.SHA384_HMAC, 'sha384', 32)],
-  ['hmac-sha512-short-key', hmac(CKM.SHA512_HMAC, 'sha512', 32)],
-  ['sha3', hmac(CKM.SHA3_256_HMAC, 'sha3-256', 64)],
+  ['hmac-sha256', hmac(CKM.SHA256_HMAC, 'sha256')],
+  ['sha3', hmac(CKM.SHA3_256_HMAC, 'sha3-256')],
   ['digest-key', digestKey],
   ['wrap-aes', wrapAes(kwp)],
   ['wrap-exact-length', wrapExactLength(kwp)],

@@ -130,10 +130,6 @@ export const operations = {
     }
     return read(list) ?? list.map((one) => read([one])?.[0])
   },
-
-  change({ lib }: Port, session: Buffer, object: Uint8Array, list: readonly Attribute[]): void {
-    lib.C_SetAttributeValue(session, object, list)
-  },
 }
 
 export type Operation = keyof typeof operations

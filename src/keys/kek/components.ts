@@ -1,4 +1,5 @@
-import { createCipheriv, createHash, timingSafeEqual } from 'node:crypto'
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { wrapKey } from '../../crypto/keywrap.ts'
 
 /** What one custodian brings for one KEK. */
 export interface Component {
@@ -8,17 +9,15 @@ export interface Component {
 }
 
 export const kekBytes = 32
-export const checkValueBytes = 8
+const checkValueBytes = 8
 
 /** The first 8 bytes of SHA-256 over KWP(KEK, 32 zero bytes): what a key that may only wrap can still show of itself. */
 export const checkValueOf = (wrappedZeros: Uint8Array): Buffer =>
   createHash('sha256').update(wrappedZeros).digest().subarray(0, checkValueBytes)
 
 /** The same value computed on the host (AES-KWP, RFC 5649), for a custodian's component, which is no key yet. */
-export function componentCheckValue(component: Uint8Array): Buffer {
-  const cipher = createCipheriv('id-aes256-wrap-pad', component, Buffer.from('a65959a6', 'hex'))
-  return checkValueOf(Buffer.concat([cipher.update(Buffer.alloc(kekBytes)), cipher.final()]))
-}
+export const componentCheckValue = (component: Uint8Array): Buffer =>
+  checkValueOf(wrapKey(component, Buffer.alloc(kekBytes)))
 
 /** @param text `<64 hex digits> <16 hex digits of check value>`; blanks and `:` between digits are ignored */
 export function parseComponent(text: string): Component {

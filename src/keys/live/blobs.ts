@@ -6,8 +6,8 @@ import type { KeyTemplate } from '../../hsm/template.ts'
 import type { MaybePromise } from '../../route.ts'
 import type { PairAlgorithm } from '../algorithms/algorithm.ts'
 import { type Kek, KekAbsent, type Keks } from '../kek/keks.ts'
-import { needsExactLength, unwrapsExactly } from '../making/exact.ts'
 import { privateTemplate } from '../making/making.ts'
+import { needsExactLength } from '../making/padding.ts'
 import { withSecret } from '../making/secret.ts'
 import type { Material } from '../material.ts'
 
@@ -50,7 +50,8 @@ export class Blobs {
       const whole = { ...privateTemplate(pair), ...pair.privateKey.creation?.attributes }
       return this.open(material, (seed) => this.#hsm.create({ ...whole, value: seed }))
     }
-    if (algorithm.mac && needsExactLength(row.sizeBytes) && !(await unwrapsExactly(this.#hsm))) {
+    const { capabilities } = this.#hsm
+    if (algorithm.mac && needsExactLength(row.sizeBytes) && !capabilities.supports('wrap-exact-length')) {
       return this.open(material, (secret) => this.#hsm.create({ ...template, value: secret }))
     }
     return this.under(material, (kek, blob) => kek.unwrap(blob, template))

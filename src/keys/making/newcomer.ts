@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { wrapKey } from '../../crypto/keywrap.ts'
 import { badRequest } from '../../errors.ts'
 import { CKK } from '../../hsm/constants.ts'
 import { HsmRefusal } from '../../hsm/faults.ts'
@@ -13,7 +14,7 @@ import { type Made, privateTemplate, seen } from './making.ts'
 import { pad } from './padding.ts'
 import { writePkcs8 } from './pair.ts'
 import { wrapSecret } from './secret.ts'
-import { transportBytes, withTransport, wrapOnHost } from './transport.ts'
+import { transportBytes, withTransport } from './transport.ts'
 
 /** A key that was made elsewhere, on its way into the token. */
 export interface Newcomer {
@@ -65,7 +66,7 @@ async function passPair<T>(hsm: Hsm, pair: Pair, use: (key: Handle) => T | Promi
   const value = randomBytes(transportBytes)
   const pkcs8 = writePkcs8(pair)
   try {
-    const blob = wrapOnHost(value, pkcs8)
+    const blob = wrapKey(value, pkcs8)
     return await withTransport(hsm, value, async (transport) => {
       const { algorithm, publicKey } = pair
       const told = algorithm.privateKey.unwrapping?.(publicKey)

@@ -5,6 +5,13 @@
  */
 export const paddedBytes = 64
 
+/**
+ * SoftHSM 2.6.1 unwraps a secret whose length is no multiple of 8 with the zeros that RFC 5649 filled it up with. Up to 64 bytes
+ * that is the same HMAC key; a longer one becomes another key, and nobody is told. (The self-test tries it:
+ * `wrap-exact-length`.)
+ */
+export const needsExactLength = (sizeBytes: number): boolean => sizeBytes > paddedBytes && sizeBytes % 8 !== 0
+
 /** The secret as it lies in the token. Longer secrets stay as they are: each hash shortens or fills them itself. */
 export function pad(secret: Uint8Array): Buffer {
   const padded = Buffer.alloc(Math.max(secret.length, paddedBytes))

@@ -15,7 +15,7 @@ export interface Circumstances {
   readonly exportable: boolean
   readonly strict: boolean
   readonly capabilities: Pick<Capabilities, 'supports' | 'missing'>
-  /** HMAC secrets: whether the token unwraps one of that size as the same key (exact.ts). */
+  /** HMAC secrets: whether the token unwraps one of that size as the same key (padding.ts). */
   readonly exact: boolean
   /** Whether the key is a root, of which keys are derived. */
   readonly derived?: boolean | undefined

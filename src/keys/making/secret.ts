@@ -16,7 +16,7 @@ const readable: KeyTemplate = {
 
 /**
  * Opens a secret for one use and wipes it when the use is over: the transient that section 4 of the design names. Only
- * blobs under the open and export KEKs are ever opened. Zeros may follow the secret (padding.ts, exact.ts): the caller
+ * blobs under the open and export KEKs are ever opened. Zeros may follow the secret (padding.ts): the caller
  * knows its length.
  */
 export async function withSecret<T>(

@@ -9,9 +9,9 @@ import type { Reader, Transaction } from '../../store/reader.ts'
 import type { Algorithm } from '../algorithms/algorithm.ts'
 import { algorithms } from '../algorithms.ts'
 import type { Kek, Keks } from '../kek/keks.ts'
-import { needsExactLength, unwrapsExactly } from '../making/exact.ts'
 import { type Made, makePair, makeSecret, makeSeed, seen, sizeOf } from '../making/making.ts'
 import type { Newcomer } from '../making/newcomer.ts'
+import { needsExactLength } from '../making/padding.ts'
 import { type Circumstances, place } from '../making/residence.ts'
 import type { Residents } from '../making/residents.ts'
 import { Material } from '../material.ts'
@@ -64,7 +64,7 @@ export class Materials {
     if (algorithm === undefined) throw badRequest(`unknown key type ${specification.algorithm}`)
     approval.checkNew(algorithm)
     const sizeBytes = sizeOf(algorithm, specification.sizeBytes)
-    const exact = !needsExactLength(sizeBytes) || (await unwrapsExactly(hsm))
+    const exact = !needsExactLength(sizeBytes) || hsm.capabilities.supports('wrap-exact-length')
     const id = randomUUID()
     const { residence, kek, made, intent } =
       given instanceof KeyObject

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { readFirst } from '../../crypto/der.ts'
+import { unwrapKey, wrapKey } from '../../crypto/keywrap.ts'
 import { wiping } from '../../crypto/wiping.ts'
 import type { Hsm } from '../../hsm/hsm.ts'
 import type { Pair } from '../algorithms/algorithm.ts'
 import { type Blobs, blobTemplate } from '../live/blobs.ts'
 import { parsePair, wipePair, writePkcs8 } from '../making/pair.ts'
-import { transportBytes, unwrapOnHost, withTransport, wrapOnHost } from '../making/transport.ts'
+import { transportBytes, withTransport } from '../making/transport.ts'
 import type { Material } from '../material.ts'
 
 /** A key in clear, lent for one use. */
@@ -46,7 +47,7 @@ export class KeyExport {
     const transport = randomBytes(transportBytes)
     try {
       // Some tokens fill keys up with zeros before they wrap them.
-      const pkcs8 = unwrapOnHost(transport, await this.#wrapInToken(material, transport))
+      const pkcs8 = unwrapKey(transport, await this.#wrapInToken(material, transport))
       if (pkcs8 === undefined) throw new Error(`the token does not wrap ${algorithm.name} keys as RFC 5649 says`)
       try {
         return await lend(parsePair(algorithm, readFirst(pkcs8)))
@@ -69,9 +70,9 @@ export class KeyExport {
       return this.#wrapInToken(material, transport)
     }
     return this.open(material, (key) => {
-      if (key.kind === 'secret') return wrapOnHost(transport, key.secret)
+      if (key.kind === 'secret') return wrapKey(transport, key.secret)
       const pkcs8 = writePkcs8(key.pair)
-      return wiping(pkcs8, () => wrapOnHost(transport, pkcs8))
+      return wiping(pkcs8, () => wrapKey(transport, pkcs8))
     })
   }
 

@@ -1,5 +1,6 @@
 import type { KeyObject } from 'node:crypto'
 import type { Hash } from '../../crypto/hashes.ts'
+import { unwrapKey } from '../../crypto/keywrap.ts'
 import { badRequest } from '../../errors.ts'
 import type { Hsm } from '../../hsm/hsm.ts'
 import type { Database } from '../../store/database.ts'
@@ -16,7 +17,6 @@ import {
   wrongSize,
 } from '../making/newcomer.ts'
 import { readPair, wipePair } from '../making/pair.ts'
-import { unwrapOnHost } from '../making/transport.ts'
 import type { Material } from '../material.ts'
 import type { Draft, Specification } from '../materials/draft.ts'
 import type { Materials } from '../materials/materials.ts'
@@ -82,7 +82,7 @@ export class KeyImport {
         const given = sealedNewcomer(envelope, algorithm.name, algorithm.sizeBytes)
         return await this.#options.materials.prepare({ ...wanted, given })
       }
-      const key = unwrapOnHost(envelope.transport, envelope.blob)
+      const key = unwrapKey(envelope.transport, envelope.blob)
       if (key === undefined) throw badEnvelope()
       try {
         return await this.#bring(wanted, 'imported', algorithm, key)

@@ -1,0 +1,28 @@
+import pkcs11 from 'pkcs11js'
+import type { Handle } from '../../../src/hsm/handle.ts'
+import type { Hsm } from '../../../src/hsm/hsm.ts'
+
+/**
+ * What the token answers to a change of an object's label, which no code of the server asks for: the name of the error, or
+ * undefined. By a session of its own in the process that is logged in.
+ */
+export function relabel(library: string, hsm: Hsm, object: Handle): string | undefined {
+  const module = new pkcs11.PKCS11()
+  module.load(library)
+  try {
+    const isOurs = (slot: Buffer) => module.C_GetTokenInfo(slot).serialNumber.trim() === hsm.token.serial
+    const slot = module.C_GetSlotList(true).find(isOurs)
+    if (slot === undefined) throw new Error(`no token ${hsm.token.serial}`)
+    const session = module.C_OpenSession(slot, pkcs11.CKF_SERIAL_SESSION | pkcs11.CKF_RW_SESSION)
+    try {
+      module.C_SetAttributeValue(session, object.value, [{ type: pkcs11.CKA_LABEL, value: 'mine' }])
+      return undefined
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error)
+    } finally {
+      module.C_CloseSession(session)
+    }
+  } finally {
+    module.close()
+  }
+}
