@@ -21,13 +21,13 @@ import type { Cluster } from './keys/cluster/cluster.ts'
 import { claimedUnsealHash, unseals } from './keys/cluster/unsealing.ts'
 import type { Custody } from './keys/custody.ts'
 import { ManagedAdministration } from './keys/managed/administration.ts'
-import type { Guests } from './keys/managed/guests.ts'
-import { ManagedKeys } from './keys/managed/keys.ts'
+import type { ManagedHsms } from './keys/managed/hsms.ts'
+import { ManagedKeys } from './keys/managed/managedkeys.ts'
 import { Registry } from './keys/managed/registry.ts'
 import { engineRevoker, withLeases } from './leases/engines.ts'
 import { Leases } from './leases/leases.ts'
 import { Metrics } from './metrics.ts'
-import { openCustody, openDatabase, openGuests, openHsm } from './open.ts'
+import { openCustody, openDatabase, openHsm, openManagedHsms } from './open.ts'
 import type { Pipeline } from './request/exchange.ts'
 import { Mounts } from './request/mounts/mounts.ts'
 import type { ApiSection } from './request/openapi.ts'
@@ -118,8 +118,8 @@ async function openCore(options: Options, seal: () => Promise<boolean>, secret?:
   const audit = stores.use(new Audit(auditOptions))
   keys.defer(() => audit.trySealHeads())
   const runner = keys.use(new Runner({ database, clock, log, metrics }))
-  const guests = keys.use(openGuests(options, hsm, cluster, options.onFatal))
-  const foundation = { database, hsm, custody, guests, audit, runner, seal }
+  const managedHsms = keys.use(openManagedHsms(options, hsm, cluster, options.onFatal))
+  const foundation = { database, hsm, custody, managedHsms, audit, runner, seal }
   const pipeline = buildPipeline(options, foundation, buildServices(options, foundation))
   scheduleUpkeep(foundation, metrics)
   const [openStores, openKeys] = [stores.move(), keys.move()]
@@ -163,7 +163,7 @@ interface Foundation {
   readonly database: Database
   readonly hsm: Hsm
   readonly custody: Custody
-  readonly guests: Guests
+  readonly managedHsms: ManagedHsms
   readonly audit: Audit
   readonly runner: Runner
   seal(): Promise<boolean>
@@ -172,7 +172,7 @@ interface Foundation {
 type Services = ReturnType<typeof buildServices>
 
 /** Tokens, policies, leases, engines and mounts, with their jobs. */
-function buildServices({ config, clock, log }: Options, { database, custody, guests, runner }: Foundation) {
+function buildServices({ config, clock, log }: Options, { database, custody, managedHsms, runner }: Foundation) {
   const policies = new Policies({ database, clock })
   const onRevoke = (ids: readonly string[]) => leases.revokeByToken(ids)
   const { cluster, macs, operations, materials, transfer } = custody
@@ -183,7 +183,7 @@ function buildServices({ config, clock, log }: Options, { database, custody, gue
   const leases = new Leases({ database, clock, log, tokens, revokeInEngine })
   const registry = new Registry({ database, materials, clock })
   const managed = new ManagedKeys({
-    ...{ database, registry, guests, pins, blobs, clock, strict: config.strict },
+    ...{ database, registry, hsms: managedHsms, pins, blobs, clock, strict: config.strict },
     approval: operations.approval,
     mount: (uuid) => mounts.get(uuid),
   })
@@ -195,7 +195,7 @@ function buildServices({ config, clock, log }: Options, { database, custody, gue
   const mounts = new Mounts({ database, engines, builtin, clock })
   const engineJobs = [...engines.values()].flatMap((engine) => engine.jobs ?? [])
   for (const job of [tokens.expiry, leases.expiry, mounts.sweep, ...engineJobs]) runner.schedule(job)
-  const managedKeys = new ManagedAdministration({ registry, guests, pins, keys: managed })
+  const managedKeys = new ManagedAdministration({ registry, hsms: managedHsms, pins, keys: managed })
   return { policies, tokens, leases, engines, mounts, managedKeys }
 }
 

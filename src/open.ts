@@ -3,7 +3,7 @@ import { type Config, databaseUrl } from './config.ts'
 import { Hsm } from './hsm/hsm.ts'
 import type { Cluster } from './keys/cluster/cluster.ts'
 import { Custody } from './keys/custody.ts'
-import { Guests } from './keys/managed/guests.ts'
+import { ManagedHsms } from './keys/managed/hsms.ts'
 import { Database } from './store/database.ts'
 import type { ProcessContext } from './workload.ts'
 
@@ -85,19 +85,19 @@ export function openCustody(
 }
 
 /** The tokens of managed keys; each is opened on first use. */
-export function openGuests(
+export function openManagedHsms(
   context: ProcessContext,
   own: Hsm,
   cluster: Cluster,
   onFatal: (reason: Error) => void,
-): Guests {
+): ManagedHsms {
   const { config, log, clock } = context
   const libraries = config.pkcs11Libraries.map(({ name, callDeadlineSeconds, ...library }) => ({
     ...library,
     name: name.toLowerCase(),
     callDeadlineMilliseconds: callDeadlineSeconds * 1000,
   }))
-  return new Guests({
+  return new ManagedHsms({
     ...{ libraries, own, log, clock, onFatal },
     ownAllowed: config.pkcs11.managedKeys,
     stateDirectory: config.stateDirectory,

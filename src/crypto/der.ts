@@ -7,7 +7,14 @@ export interface Element {
   readonly contents: Buffer
 }
 
-export const TAG = { INTEGER: 0x02, BITS: 0x03, OCTETS: 0x04, NULL: 0x05, OID: 0x06, SEQUENCE: 0x30 } as const
+export const asn1 = {
+  integer: 0x02,
+  bitString: 0x03,
+  octetString: 0x04,
+  null: 0x05,
+  oid: 0x06,
+  sequence: 0x30,
+} as const
 
 /** The bytes are not DER, or not of the shape that was asked for. Never says what they are. */
 export class NotDer extends Error {}
@@ -41,7 +48,7 @@ export function expect(element: Element | undefined, tag: number): Buffer {
 
 /** The magnitude of a positive INTEGER, without leading zeros. @throws NotDer */
 export function readNumber(element: Element | undefined): Buffer {
-  const contents = expect(element, TAG.INTEGER)
+  const contents = expect(element, asn1.integer)
   const [high, next] = contents
   if (high === undefined || high > 0x7f) throw new NotDer('a positive number was expected')
   if (high !== 0) return contents
@@ -58,7 +65,7 @@ export function write(tag: number, ...contents: readonly Uint8Array[]): Buffer {
 
 /** An INTEGER out of its magnitude; empty is zero. */
 export const writeNumber = (magnitude: Uint8Array): Buffer =>
-  write(TAG.INTEGER, (magnitude[0] ?? 0x80) > 0x7f ? Buffer.concat([Buffer.alloc(1), magnitude]) : magnitude)
+  write(asn1.integer, (magnitude[0] ?? 0x80) > 0x7f ? Buffer.concat([Buffer.alloc(1), magnitude]) : magnitude)
 
 function first(bytes: Buffer): { element: Element; length: number } {
   const [tag, short] = bytes

@@ -45,7 +45,7 @@ export interface HsmOptions {
    * A token of other people's keys: nothing is made in it at opening, every call is made in threads, and once it is lost this
    * Hsm stays lost, for its holder to open another.
    */
-  readonly guest?: boolean
+  readonly foreign?: boolean
   /** A token in which nobody may log in, whatever name it is asked for by. */
   readonly forbidden?: TokenIdentity
   /**
@@ -80,7 +80,7 @@ export class Hsm implements AsyncDisposable {
    */
   static async open(options: HsmOptions): Promise<Hsm> {
     const { clock, callDeadlineMilliseconds: deadlineMilliseconds = 10_000, library, onFatal } = options
-    const threads = new Threads({ library, deadlineMilliseconds, clock, guest: options.guest, onFatal })
+    const threads = new Threads({ library, deadlineMilliseconds, clock, foreign: options.foreign, onFatal })
     let service: Service | undefined
     const user = {
       get busy() {
@@ -92,8 +92,8 @@ export class Hsm implements AsyncDisposable {
     try {
       const { module, epoch, token, connection } = link
       const run: Run = (name, ...args) => threads.run(token.slot, epoch, name, args)
-      const found = options.guest ? assumed : await findings(options, module.lib, token, run)
-      const wanted = options.guest ? 'threads' : (options.executor ?? 'auto')
+      const found = options.foreign ? assumed : await findings(options, module.lib, token, run)
+      const wanted = options.foreign ? 'threads' : (options.executor ?? 'auto')
       const threaded = wanted === 'threads' || (wanted === 'auto' && isSlow(connection, found.dialect, clock))
       threads.limits.calls = options.threads ?? (threaded ? 8 : 2)
       threads.limits.keyPairs = Math.ceil(threads.limits.calls / 2)

@@ -14,7 +14,7 @@ export class LiveHandle {
   #loading: Promise<Handle> | undefined
   #dropped = false
 
-  /** @param owned whether the object is ours to destroy with the slot; a token object outlives it */
+  /** @param owned whether the object is ours to destroy with this; a token object outlives it */
   constructor(hsm: Hsm, load: () => Promise<Handle>, owned: boolean) {
     this.#hsm = hsm
     this.#load = load
@@ -36,7 +36,7 @@ export class LiveHandle {
     }
   }
 
-  /** Destroys the object when its last use is over; a slot that was dropped holds nothing any more. */
+  /** Destroys the object when its last use is over; after that this holds nothing. */
   drop(): void {
     this.#dropped = true
     const handle = this.#handle

@@ -5,7 +5,7 @@ import type { Hsm } from '../hsm/hsm.ts'
 import type { Database } from '../store/database.ts'
 import type { JobLease } from '../store/lease.ts'
 import { readAnchor } from './cluster/anchor.ts'
-import { bootstrapMac, passingOn } from './cluster/bootstrap.ts'
+import { acceptingIntent, bootstrapMac } from './cluster/bootstrap.ts'
 import type { CustodyOptions } from './cluster/opening.ts'
 import { makeSystemKey, RowMac, SystemMac, type SystemPurpose, systemKeks } from './cluster/system.ts'
 import { Custody } from './custody.ts'
@@ -104,7 +104,7 @@ async function createInitialKeys(options: InitialiseOptions, lease: JobLease): P
     const kek = kekOf(hsm, keks, 'system')
     const seal = rows && new SystemMac(hsm, rows, async () => ({ kek, blob: rows.blob }))
     if (seal === undefined) throw new Error('the row-MAC key was not made')
-    database.useMac(passingOn(new RowMac(seal)))
+    database.useMac(acceptingIntent(new RowMac(seal)))
     await database.transaction(async (tx) => {
       await tx.fence(job, lease.fence)
       const table = database.table(clusterTable)

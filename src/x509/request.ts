@@ -1,4 +1,4 @@
-import { type Element, expect, NotDer, readAll, readOne, TAG, write } from '../crypto/der.ts'
+import { asn1, type Element, expect, NotDer, readAll, readOne, write } from '../crypto/der.ts'
 
 /** Certification requests (PKCS#10, RFC 2986). */
 
@@ -10,18 +10,18 @@ export interface Template {
   readonly attributes: Buffer
 }
 
-export const emptyTemplate: Template = { subject: write(TAG.SEQUENCE), attributes: write(attributesTag) }
+export const emptyTemplate: Template = { subject: write(asn1.sequence), attributes: write(attributesTag) }
 
 /** Its signature is nobody's business: another is made. @throws NotDer */
 export function readTemplate(der: Buffer): Template {
-  const [info, algorithm, signature] = readAll(readOne(der, TAG.SEQUENCE))
-  expect(algorithm, TAG.SEQUENCE)
-  expect(signature, TAG.BITS)
-  const [version, subject, key, attributes, ...more] = readAll(expect(info, TAG.SEQUENCE))
-  if (!expect(version, TAG.INTEGER).equals(Buffer.alloc(1)) || more.length > 0) throw new NotDer('no such version')
-  expect(key, TAG.SEQUENCE)
+  const [info, algorithm, signature] = readAll(readOne(der, asn1.sequence))
+  expect(algorithm, asn1.sequence)
+  expect(signature, asn1.bitString)
+  const [version, subject, key, attributes, ...more] = readAll(expect(info, asn1.sequence))
+  if (!expect(version, asn1.integer).equals(Buffer.alloc(1)) || more.length > 0) throw new NotDer('no such version')
+  expect(key, asn1.sequence)
   return {
-    subject: write(TAG.SEQUENCE, checked(expect(subject, TAG.SEQUENCE))),
+    subject: write(asn1.sequence, checked(expect(subject, asn1.sequence))),
     attributes: write(attributesTag, attributes === undefined ? Buffer.alloc(0) : checked(contentsOf(attributes))),
   }
 }
@@ -45,6 +45,6 @@ export async function makeRequest(
   { subject, attributes }: Template,
   sign: (info: Buffer) => Promise<Buffer> | Buffer,
 ): Promise<Buffer> {
-  const info = write(TAG.SEQUENCE, write(TAG.INTEGER, Buffer.alloc(1)), subject, spki, attributes)
-  return write(TAG.SEQUENCE, info, algorithm, write(TAG.BITS, Buffer.alloc(1), await sign(info)))
+  const info = write(asn1.sequence, write(asn1.integer, Buffer.alloc(1)), subject, spki, attributes)
+  return write(asn1.sequence, info, algorithm, write(asn1.bitString, Buffer.alloc(1), await sign(info)))
 }

@@ -1,7 +1,7 @@
 import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { TAG, write, writeNumber } from '../../src/crypto/der.ts'
+import { asn1, write, writeNumber } from '../../src/crypto/der.ts'
 import { ApiError } from '../../src/errors.ts'
 import type { PairAlgorithm } from '../../src/keys/algorithms/algorithm.ts'
 import { algorithmOf } from '../../src/keys/algorithms.ts'
@@ -64,11 +64,11 @@ describe('PKCS#8', () => {
     async (curve) => {
       const key = samples.ed25519()
       const seed = Buffer.from(key.export({ format: 'jwk' }).d ?? '', 'base64url')
-      const identifier = write(TAG.SEQUENCE, Buffer.from('06072a8648ce3d0201', 'hex'), Buffer.from(curve, 'hex'))
+      const identifier = write(asn1.sequence, Buffer.from('06072a8648ce3d0201', 'hex'), Buffer.from(curve, 'hex'))
       const wrapped = (inner: Buffer) =>
-        write(TAG.SEQUENCE, writeNumber(Buffer.alloc(0)), identifier, write(TAG.OCTETS, inner))
-      const ecKey = write(TAG.SEQUENCE, writeNumber(Buffer.from([1])), write(TAG.OCTETS, seed))
-      for (const inner of [ecKey, seed, write(TAG.OCTETS, seed)]) {
+        write(asn1.sequence, writeNumber(Buffer.alloc(0)), identifier, write(asn1.octetString, inner))
+      const ecKey = write(asn1.sequence, writeNumber(Buffer.from([1])), write(asn1.octetString, seed))
+      for (const inner of [ecKey, seed, write(asn1.octetString, seed)]) {
         const pair = await readPair(pairOf('ed25519'), wrapped(inner))
         expect(pair.publicKey.equals(createPublicKey(key))).toBe(true)
       }
@@ -94,7 +94,7 @@ describe('an RSA key is refused', () => {
       const hex = one.toString(16)
       return writeNumber(Buffer.from(hex.length % 2 ? `0${hex}` : hex, 'hex'))
     })
-    const inner = write(TAG.SEQUENCE, writeNumber(Buffer.alloc(0)), ...bytes)
+    const inner = write(asn1.sequence, writeNumber(Buffer.alloc(0)), ...bytes)
     return writePkcs8({ algorithm: pairOf('rsa-2048'), inner })
   }
 
@@ -138,9 +138,9 @@ describe('an EC key is refused', () => {
   const encode = (scalar: Buffer, ...optional: Buffer[]): Buffer =>
     writePkcs8({
       algorithm,
-      inner: write(TAG.SEQUENCE, writeNumber(Buffer.from([1])), write(TAG.OCTETS, scalar), ...optional),
+      inner: write(asn1.sequence, writeNumber(Buffer.from([1])), write(asn1.octetString, scalar), ...optional),
     })
-  const point = (bytes: Buffer): Buffer => write(0xa1, write(TAG.BITS, Buffer.alloc(1), bytes))
+  const point = (bytes: Buffer): Buffer => write(0xa1, write(asn1.bitString, Buffer.alloc(1), bytes))
 
   test.each([
     ['with the scalar 0', Buffer.alloc(32)],

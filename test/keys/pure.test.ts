@@ -13,12 +13,12 @@ import { verifyDigest } from '../../src/crypto/ecdsa.ts'
 import { digest, hashes } from '../../src/crypto/hashes.ts'
 import { encodePss, saltBytes, verifyPss } from '../../src/crypto/pss.ts'
 import { fromDer, toDer } from '../../src/crypto/signature.ts'
-import { untraced } from '../../src/crypto/untraced.ts'
+import { withoutStackTraces } from '../../src/crypto/stacktraces.ts'
 import { algorithms } from '../../src/keys/algorithms.ts'
 import { combine, componentCheckValue, parseComponent } from '../../src/keys/kek/components.ts'
 import { clusterOf, objectId, reserved } from '../../src/keys/kek/identity.ts'
 import { pad } from '../../src/keys/making/padding.ts'
-import { place } from '../../src/keys/making/residence.ts'
+import { chooseResidence } from '../../src/keys/making/residence.ts'
 
 const hashList = [...hashes.values()]
 
@@ -205,14 +205,14 @@ describe('residence', () => {
     ['hmac', false, true, { residence: 'wrapped', kek: 'use' }],
     ['chacha20-poly1305', false, false, { residence: 'enveloped', kek: 'open' }],
   ])('%s, exportable %s, strict %s', (name, exportable, strict, placement) => {
-    expect(place(row(name), { exportable, strict, exact: true, capabilities: softhsm })).toEqual(placement)
+    expect(chooseResidence(row(name), { exportable, strict, exact: true, capabilities: softhsm })).toEqual(placement)
   })
 
   it('strict mode names what the token lacks', () => {
     const refuse =
       (name: string, exportable = false) =>
       () =>
-        place(row(name), { exportable, strict: true, exact: true, capabilities: softhsm })
+        chooseResidence(row(name), { exportable, strict: true, exact: true, capabilities: softhsm })
     expect(refuse('chacha20-poly1305')).toThrow('strict mode: the HSM lacks CKM of chacha20-poly1305')
     expect(refuse('rsa-2048')).toThrow('CKM of rsa-pkcs1')
     expect(refuse('ed25519', true)).toThrow('cannot be exported')
@@ -222,9 +222,9 @@ describe('residence', () => {
 describe('calls without stack traces', () => {
   it('give what they give, and leave later errors their traces, also when they throw', () => {
     const { stackTraceLimit } = Error
-    expect(untraced(() => 'given')).toBe('given')
+    expect(withoutStackTraces(() => 'given')).toBe('given')
     expect(() =>
-      untraced(() => {
+      withoutStackTraces(() => {
         throw new Error('refused')
       }),
     ).toThrow('refused')

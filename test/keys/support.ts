@@ -8,8 +8,8 @@ import type { CustodyOptions } from '../../src/keys/cluster/opening.ts'
 import { Custody } from '../../src/keys/custody.ts'
 import { type InitialiseOptions, initialise } from '../../src/keys/initialise.ts'
 import { ManagedAdministration } from '../../src/keys/managed/administration.ts'
-import { Guests, type GuestsOptions } from '../../src/keys/managed/guests.ts'
-import { ManagedKeys } from '../../src/keys/managed/keys.ts'
+import { ManagedHsms, type ManagedHsmsOptions } from '../../src/keys/managed/hsms.ts'
+import { ManagedKeys } from '../../src/keys/managed/managedkeys.ts'
 import { Registry } from '../../src/keys/managed/registry.ts'
 import type { Material } from '../../src/keys/material.ts'
 import type { Owner, Specification } from '../../src/keys/materials/draft.ts'
@@ -123,8 +123,8 @@ export function manage(
   custody: Custody,
   database: Database,
   own: Hsm,
-  more: Partial<GuestsOptions> & { strict?: boolean; mount?(uuid: string): Mount | undefined } = {},
-): { managed: ManagedKeys; administration: ManagedAdministration; guests: Guests } {
+  more: Partial<ManagedHsmsOptions> & { strict?: boolean; mount?(uuid: string): Mount | undefined } = {},
+): { managed: ManagedKeys; administration: ManagedAdministration; hsms: ManagedHsms } {
   const { materials } = custody
   const { pins, blobs } = custody.managed
   const { approval } = custody.operations
@@ -133,9 +133,9 @@ export function manage(
   }
   const ownIds = () => custody.cluster.kekIds()
   const ground = { libraries: [], own, ownAllowed: false, stateDirectory: tmpdir(), log, clock, ownIds, onFatal }
-  const guests = new Guests({ ...ground, ...more })
+  const hsms = new ManagedHsms({ ...ground, ...more })
   const registry = new Registry({ database, materials, clock })
   const { strict = false, mount = () => undefined } = more
-  const managed = new ManagedKeys({ database, registry, guests, pins, blobs, approval, clock, strict, mount })
-  return { managed, guests, administration: new ManagedAdministration({ registry, guests, pins, keys: managed }) }
+  const managed = new ManagedKeys({ database, registry, hsms, pins, blobs, approval, clock, strict, mount })
+  return { managed, hsms, administration: new ManagedAdministration({ registry, hsms, pins, keys: managed }) }
 }

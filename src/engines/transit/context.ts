@@ -1,5 +1,5 @@
 import type { Clock } from '../../clock.ts'
-import type { ManagedKeys } from '../../keys/managed/keys.ts'
+import type { ManagedKeys } from '../../keys/managed/managedkeys.ts'
 import type { KeyExport } from '../../keys/transfer/keyexport.ts'
 import type { KeyImport } from '../../keys/transfer/keyimport.ts'
 import type { Operations } from '../../keys/use/operations.ts'

@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock.ts'
 import type { Engine } from '../../engine.ts'
-import type { ManagedKeys } from '../../keys/managed/keys.ts'
+import type { ManagedKeys } from '../../keys/managed/managedkeys.ts'
 import type { Materials } from '../../keys/materials/materials.ts'
 import type { Transfer } from '../../keys/transfer/transfer.ts'
 import type { Operations } from '../../keys/use/operations.ts'

@@ -16,7 +16,7 @@ export interface ServiceOptions {
   readonly clock: Clock
   readonly metrics?: Metrics
   /** Nobody waits for this token when it is lost. */
-  readonly guest?: boolean
+  readonly foreign?: boolean
   onFatal(reason: Error): void
 }
 
@@ -117,7 +117,7 @@ export class Service implements AsyncDisposable {
     this.healthy = false
     this.#options.log.error({ reason: failure.message, serial: this.link.token.serial }, 'the HSM is lost')
     this.#threads.cancel(tokenLost(failure))
-    if (!recovering && !this.#options.guest) void this.#recover()
+    if (!recovering && !this.#options.foreign) void this.#recover()
   }
 
   async #recover(): Promise<void> {

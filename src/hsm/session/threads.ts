@@ -12,7 +12,7 @@ export interface ThreadsOptions {
   readonly deadlineMilliseconds: number
   readonly clock: Clock
   /** The process outlives a hung call of this token: it fails as lost. */
-  readonly guest?: boolean | undefined
+  readonly foreign?: boolean | undefined
   /** A hung call cannot be taken back, nor a dead thread's sessions: the process must exit. */
   onFatal(reason: Error): void
 }
@@ -80,8 +80,8 @@ export class Threads implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true
     const closed = unavailable('the HSM is closed')
-    // Before a process ends its requests were drained; a guest may be left in the middle of them.
-    if (this.#options.guest) this.#abandon(closed)
+    // Before a process ends its requests were drained; a token of others may be left in the middle of them.
+    if (this.#options.foreign) this.#abandon(closed)
     else this.cancel(closed)
     await Promise.all([...this.#idle, ...this.#working.keys()].map((worker) => worker.terminate()))
   }
@@ -142,7 +142,7 @@ export class Threads implements AsyncDisposable {
       for (const { job, since } of this.#working.values()) {
         const factor = job.name === 'generateKeyPair' ? keyPairFactor : 1
         if (now - since < deadlineMilliseconds * factor) continue
-        if (this.#options.guest) this.#abandon(new Failure('lost', 0, 'the HSM hangs'))
+        if (this.#options.foreign) this.#abandon(new Failure('lost', 0, 'the HSM hangs'))
         onFatal(new Error(`the HSM hangs: ${job.name} has not answered for ${Math.round(now - since)} ms`))
         this.#watching = false
         return

@@ -1,9 +1,9 @@
 import { createECDH, createPublicKey, type KeyObject, verify as verifyInput } from 'node:crypto'
-import { expect, readAll, readOne, TAG, write, writeNumber } from '../../crypto/der.ts'
+import { asn1, expect, readAll, readOne, write, writeNumber } from '../../crypto/der.ts'
 import { type Curve, encodePoint, verifyDigest } from '../../crypto/ecdsa.ts'
 import { digest } from '../../crypto/hashes.ts'
 import { fromDer, toDer } from '../../crypto/signature.ts'
-import { untraced } from '../../crypto/untraced.ts'
+import { withoutStackTraces } from '../../crypto/stacktraces.ts'
 import { badRequest } from '../../errors.ts'
 import { CKK, CKM } from '../../hsm/constants.ts'
 import type { Ec, Pair, PrivateKeyForm, PublicKeyForm } from './algorithm.ts'
@@ -29,7 +29,7 @@ export function ecdsa(bits: 256 | 384 | 521, { openssl, oid, prime, order, certi
   const curve: Curve = { openssl, coordinateBytes: Math.ceil(bits / 8), prime, order }
   const ecParameters = Buffer.from(oid, 'hex')
   const jwk = `P-${bits}`
-  curveNames.set(readOne(ecParameters, TAG.OID).toString('hex'), jwk)
+  curveNames.set(readOne(ecParameters, asn1.oid).toString('hex'), jwk)
   const row: Ec = {
     name: `ecdsa-p${bits}`,
     kind: 'ec',
@@ -86,15 +86,15 @@ const privateKeyOf = (ecParameters: Buffer, read: PrivateKeyForm['read']): Priva
 
 /** ECPrivateKey (RFC 5915). */
 function readEc(algorithm: Ec, inner: Buffer, curveOid: string): Pair {
-  const [version, scalar, ...optional] = readAll(readOne(inner, TAG.SEQUENCE))
-  if (!expect(version, TAG.INTEGER).equals(Buffer.from([1]))) throw malformed('its version is unknown')
-  if (curveOid !== readOne(algorithm.ecParameters, TAG.OID).toString('hex')) {
+  const [version, scalar, ...optional] = readAll(readOne(inner, asn1.sequence))
+  if (!expect(version, asn1.integer).equals(Buffer.from([1]))) throw malformed('its version is unknown')
+  if (curveOid !== readOne(algorithm.ecParameters, asn1.oid).toString('hex')) {
     const other = curveNames.get(curveOid) ?? 'an unknown one'
     throw badRequest(`invalid curve: expected ${algorithm.jwk}, got ${other}`)
   }
-  const pair = ecPair(algorithm, expect(scalar, TAG.OCTETS))
+  const pair = ecPair(algorithm, expect(scalar, asn1.octetString))
   const point = optional.find(({ tag }) => tag === 0xa1)
-  if (point && !samePoint(readOne(point.contents, TAG.BITS).subarray(1), pair.publicKey)) {
+  if (point && !samePoint(readOne(point.contents, asn1.bitString).subarray(1), pair.publicKey)) {
     pair.inner.fill(0)
     throw malformed('its public key is not that of its private key')
   }
@@ -114,13 +114,13 @@ export function ecPair(algorithm: Ec, scalar: Buffer): Pair {
   const point = agreement.getPublicKey()
   const d = Buffer.alloc(coordinateBytes)
   scalar.subarray(-coordinateBytes).copy(d, coordinateBytes - Math.min(coordinateBytes, scalar.length))
-  const secret = write(TAG.OCTETS, d)
+  const secret = write(asn1.octetString, d)
   const inner = write(
-    TAG.SEQUENCE,
+    asn1.sequence,
     writeNumber(Buffer.from([1])),
     secret,
     write(0xa0, ecParameters),
-    write(0xa1, write(TAG.BITS, Buffer.alloc(1), point)),
+    write(0xa1, write(asn1.bitString, Buffer.alloc(1), point)),
   )
   for (const part of [d, secret]) part.fill(0)
   const x = point.toString('base64url', 1, 1 + coordinateBytes)
@@ -143,7 +143,7 @@ function signatureOf(curve: Curve, [identifier, hash]: Parameters['certification
   return {
     hashes: true,
     certification: {
-      algorithm: write(TAG.SEQUENCE, Buffer.from(identifier, 'hex')),
+      algorithm: write(asn1.sequence, Buffer.from(identifier, 'hex')),
       scheme: certificationScheme(hash),
     },
     request(input, scheme) {
@@ -163,5 +163,5 @@ function verify(curve: Curve, key: KeyObject, input: Uint8Array, signature: Uint
   if (scheme.prehashed || scheme.hash === undefined) return verifyDigest(curve, key, input, bare)
   const { node } = scheme.hash
   const dsaEncoding = scheme.marshaling === 'jws' ? 'ieee-p1363' : 'der'
-  return untraced(() => verifyInput(node, input, { key, dsaEncoding }, signature))
+  return withoutStackTraces(() => verifyInput(node, input, { key, dsaEncoding }, signature))
 }

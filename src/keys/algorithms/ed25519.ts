@@ -5,7 +5,7 @@ import {
   sign as signOnHost,
   verify as verifyOnHost,
 } from 'node:crypto'
-import { expect, readAll, readOne, TAG, write } from '../../crypto/der.ts'
+import { asn1, expect, readAll, readOne, write } from '../../crypto/der.ts'
 import { isKeyPoint, pointOf } from '../../crypto/edwards.ts'
 import { badRequest } from '../../errors.ts'
 import { CKK, CKM } from '../../hsm/constants.ts'
@@ -37,8 +37,8 @@ export function ed25519Pair(seed: Buffer): Pair {
 /** RFC 8410's OCTET STRING, or the seed in an ECPrivateKey, or bare. */
 function readSeed(inner: Buffer): Buffer {
   if (inner.length === seedBytes) return inner
-  if (inner[0] !== TAG.SEQUENCE) return readOne(inner, TAG.OCTETS)
-  return expect(readAll(readOne(inner, TAG.SEQUENCE))[1], TAG.OCTETS)
+  if (inner[0] !== asn1.sequence) return readOne(inner, asn1.octetString)
+  return expect(readAll(readOne(inner, asn1.sequence))[1], asn1.octetString)
 }
 
 const publicKey: PublicKeyForm = {
@@ -59,14 +59,14 @@ const privateKey: PrivateKeyForm = {
   identifier: oid,
   read: (inner) => ed25519Pair(Buffer.from(readSeed(inner))),
   // CurvePrivateKey of RFC 8410 is an OCTET STRING of its own.
-  write: (inner) => write(TAG.OCTETS, inner),
+  write: (inner) => write(asn1.octetString, inner),
   creation: { ability: 'create-ed25519', attributes: { ecParameters: oid } },
 }
 
 /** Pure Ed25519 (RFC 8032); RFC 8410 section 3 for its identifier. */
 const signature: Signature = {
   hashes: false,
-  certification: { algorithm: write(TAG.SEQUENCE, oid), scheme: certificationScheme('sha2-256') },
+  certification: { algorithm: write(asn1.sequence, oid), scheme: certificationScheme('sha2-256') },
   request: (message) => ({ mechanism: { type: CKM.EDDSA }, message, bytes: signatureBytes }),
   onHost: (seed, input) => signOnHost(null, input, seedKey(seed)),
   verify: (key, input, bytes) => verifyOnHost(null, input, key, bytes),

@@ -1,6 +1,6 @@
 import { checkPrime, createPublicKey, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
-import { expect, NotDer, readAll, readNumber, readOne, TAG, write } from '../../crypto/der.ts'
+import { asn1, expect, NotDer, readAll, readNumber, readOne, write } from '../../crypto/der.ts'
 import { toNumber } from '../../crypto/number.ts'
 import { badRequest } from '../../errors.ts'
 import { CKK, CKM } from '../../hsm/constants.ts'
@@ -10,7 +10,7 @@ import { rsaSignature } from './rsasignature.ts'
 
 /** CKA_PUBLIC_EXPONENT of every RSA key made here: 65537. */
 const publicExponent = Buffer.from([1, 0, 1])
-const rsaEncryption = Buffer.concat([Buffer.from('06092a864886f70d010101', 'hex'), write(TAG.NULL)])
+const rsaEncryption = Buffer.concat([Buffer.from('06092a864886f70d010101', 'hex'), write(asn1.null)])
 
 export function rsa(modulusBits: 2048 | 3072 | 4096): Rsa {
   const modulusBytes = modulusBits / 8
@@ -70,13 +70,13 @@ const privateKeyOf = (modulusBits: number, read: PrivateKeyForm['read']): Privat
 
 /** The RSAPublicKey in the SPKI of an RSA key, which an RSA-PSS key has too (RFC 4055). */
 export function pkcs1Of(key: KeyObject): Buffer {
-  const [, bits] = readAll(readOne(key.export({ format: 'der', type: 'spki' }), TAG.SEQUENCE))
-  return expect(bits, TAG.BITS).subarray(1)
+  const [, bits] = readAll(readOne(key.export({ format: 'der', type: 'spki' }), asn1.sequence))
+  return expect(bits, asn1.bitString).subarray(1)
 }
 
 function isEven(key: KeyObject): boolean {
-  const [modulus] = readAll(readOne(pkcs1Of(key), TAG.SEQUENCE))
-  return ((expect(modulus, TAG.INTEGER).at(-1) ?? 0) & 1) === 0
+  const [modulus] = readAll(readOne(pkcs1Of(key), asn1.sequence))
+  return ((expect(modulus, asn1.integer).at(-1) ?? 0) & 1) === 0
 }
 
 function publicHalf(inner: Buffer): KeyObject {
@@ -87,8 +87,8 @@ function publicHalf(inner: Buffer): KeyObject {
 
 /** n, e, d, p, q, d mod p−1, d mod q−1 and q⁻¹ mod p of an RSAPrivateKey. @throws ApiError 400; NotDer */
 function numbersOf(inner: Buffer): readonly Buffer[] {
-  const [version, ...numbers] = readAll(readOne(inner, TAG.SEQUENCE))
-  if (!expect(version, TAG.INTEGER).equals(Buffer.alloc(1))) throw malformed('it has more than two primes')
+  const [version, ...numbers] = readAll(readOne(inner, asn1.sequence))
+  if (!expect(version, asn1.integer).equals(Buffer.alloc(1))) throw malformed('it has more than two primes')
   if (numbers.length !== 8) throw new NotDer('an RSA key has eight numbers')
   return numbers.map(readNumber)
 }

@@ -1,8 +1,8 @@
 import { constants, type KeyObject, publicDecrypt } from 'node:crypto'
-import { TAG, write } from '../../crypto/der.ts'
+import { asn1, write } from '../../crypto/der.ts'
 import { digest, type Hash } from '../../crypto/hashes.ts'
 import { encodePss, saltBytes, verifyPss } from '../../crypto/pss.ts'
-import { untraced } from '../../crypto/untraced.ts'
+import { withoutStackTraces } from '../../crypto/stacktraces.ts'
 import { badRequest } from '../../errors.ts'
 import type { Capabilities } from '../../hsm/capabilities.ts'
 import { CKM } from '../../hsm/constants.ts'
@@ -11,7 +11,7 @@ import { certificationScheme, type Scheme, type Signature, type SignRequest } fr
 
 /** sha256WithRSAEncryption (RFC 4055 section 5). */
 const certification = {
-  algorithm: write(TAG.SEQUENCE, Buffer.from('06092a864886f70d01010b', 'hex'), write(TAG.NULL)),
+  algorithm: write(asn1.sequence, Buffer.from('06092a864886f70d01010b', 'hex'), write(asn1.null)),
   scheme: certificationScheme('sha2-256'),
 }
 
@@ -74,7 +74,7 @@ function verifyPssOver(
 /** The signature raised to the public exponent, without its padding; undefined when the padding is wrong. */
 function recover(key: KeyObject, signature: Uint8Array, padding: number): Buffer | undefined {
   try {
-    return untraced(() => publicDecrypt({ key, padding }, signature))
+    return withoutStackTraces(() => publicDecrypt({ key, padding }, signature))
   } catch {
     return undefined
   }

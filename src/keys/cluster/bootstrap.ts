@@ -16,7 +16,7 @@ export const bootstrapMac: Mac = {
 }
 
 /** Seals with the cluster's own key and still reads the intent. */
-export const passingOn = (mac: Mac): Mac => ({
+export const acceptingIntent = (mac: Mac): Mac => ({
   keyId: mac.keyId,
   format: mac.format,
   compute: (message) => mac.compute(message),

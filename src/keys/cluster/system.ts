@@ -58,7 +58,7 @@ export interface Location {
 export class SystemMac {
   readonly row: SystemFacts
   readonly #hsm: Hsm
-  readonly #slot: LiveHandle
+  readonly #handle: LiveHandle
 
   /**
    * @param locate says where the blob lies now; asked again whenever the key must be loaded anew, because its KEK may have been
@@ -67,20 +67,20 @@ export class SystemMac {
   constructor(hsm: Hsm, row: SystemFacts, locate: () => Promise<Location>) {
     this.row = row
     this.#hsm = hsm
-    this.#slot = new LiveHandle(hsm, async () => this.#load(await locate()), true)
+    this.#handle = new LiveHandle(hsm, async () => this.#load(await locate()), true)
   }
 
   mac(message: Uint8Array): MaybePromise<Buffer> {
-    return this.#slot.use((key) => this.#hsm.sign(key, hmac, message, bytes))
+    return this.#handle.use((key) => this.#hsm.sign(key, hmac, message, bytes))
   }
 
   /** Brings the key into the token. @throws Error when it is not the key its row describes */
   async open(): Promise<void> {
-    await this.#slot.use(() => undefined)
+    await this.#handle.use(() => undefined)
   }
 
   close(): void {
-    this.#slot.drop()
+    this.#handle.drop()
   }
 
   async #load({ kek, blob }: Location): Promise<Handle> {

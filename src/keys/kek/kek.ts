@@ -43,7 +43,7 @@ export const planKek = (cluster: string, purpose: KekPurpose): KekPlan => {
   return { id, purpose, ckaId: objectId(cluster, id) }
 }
 
-export interface Making {
+export interface KekMaking {
   readonly components?: readonly Component[] | undefined
   /**
    * Strict mode: the *use* KEK carries CKA_UNWRAP_TEMPLATE {SENSITIVE, !EXTRACTABLE}, so that the token itself forbids
@@ -56,7 +56,7 @@ export interface Making {
  * Makes a KEK in the token: born there, or the XOR of custodians' components created directly as the token object.
  * @throws Error before anything is made when a component does not match its check value
  */
-export async function makeKek(hsm: Hsm, plan: KekPlan, { components, strict }: Making): Promise<NewKek> {
+export async function makeKek(hsm: Hsm, plan: KekPlan, { components, strict }: KekMaking): Promise<NewKek> {
   const value = components && combine(components)
   const spelt = template(plan.purpose, plan.ckaId)
   try {

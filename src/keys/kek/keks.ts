@@ -17,16 +17,16 @@ export type KekFacts = Pick<KekRow, 'id' | 'purpose' | 'checkValue' | 'ckaId'>
 export class Kek {
   readonly row: KekFacts
   readonly #hsm: Hsm
-  readonly #slot: LiveHandle
+  readonly #handle: LiveHandle
 
   constructor(hsm: Hsm, row: KekFacts, strict: boolean) {
     this.row = row
     this.#hsm = hsm
-    this.#slot = new LiveHandle(hsm, () => found(hsm, row, strict), false)
+    this.#handle = new LiveHandle(hsm, () => locateKek(hsm, row, strict), false)
   }
 
   wrap(key: Handle): MaybePromise<Buffer> {
-    return this.#slot.use((kek) => this.#hsm.wrap(kek, this.#hsm.capabilities.kwp, key))
+    return this.#handle.use((kek) => this.#hsm.wrap(kek, this.#hsm.capabilities.kwp, key))
   }
 
   /**
@@ -35,16 +35,16 @@ export class Kek {
    * @throws HsmRefusal when the blob is not of this KEK
    */
   unwrap(blob: Uint8Array, template: KeyTemplate): MaybePromise<Handle> {
-    return this.#slot.use((kek) => this.#hsm.unwrap(kek, this.#hsm.capabilities.kwp, blob, template))
+    return this.#handle.use((kek) => this.#hsm.unwrap(kek, this.#hsm.capabilities.kwp, blob, template))
   }
 
   /** Finds the KEK in the token and compares its check value. @throws Error saying what is wrong */
   async prove(): Promise<void> {
-    await this.#slot.use(() => undefined)
+    await this.#handle.use(() => undefined)
   }
 }
 
-async function found(hsm: Hsm, row: KekFacts, strict: boolean): Promise<Handle> {
+async function locateKek(hsm: Hsm, row: KekFacts, strict: boolean): Promise<Handle> {
   const purpose = row.purpose as KekPurpose
   const handle = await findKek(hsm, row.ckaId)
   if (handle === undefined) throw new KekAbsent(`the ${purpose} KEK ${row.id} is not in the token ${hsm.token.label}`)

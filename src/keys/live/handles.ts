@@ -12,37 +12,37 @@ import type { Material } from '../material.ts'
 export class Handles {
   readonly #hsm: Hsm
   readonly #load: (material: Material) => Promise<Handle>
-  readonly #slots: LRUCache<string, LiveHandle>
+  readonly #live: LRUCache<string, LiveHandle>
 
   constructor(options: { hsm: Hsm; limit: number; load: (material: Material) => Promise<Handle> }) {
     this.#hsm = options.hsm
     this.#load = options.load
-    this.#slots = new LRUCache({ max: options.limit, dispose: (slot) => slot.drop() })
+    this.#live = new LRUCache({ max: options.limit, dispose: (live) => live.drop() })
   }
 
   /** Runs work on the material's live handle; synchronous when it is there and work is. */
   use<T>(material: Material, work: (handle: Handle) => MaybePromise<T>): MaybePromise<T> {
-    const slot = this.#slots.get(material.id) ?? this.#open(material)
-    return slot.use(work)
+    const live = this.#live.get(material.id) ?? this.#open(material)
+    return live.use(work)
   }
 
   /** The material is gone, or its object should be made anew. */
   drop(id: string): void {
-    this.#slots.delete(id)
+    this.#live.delete(id)
   }
 
   get size(): number {
-    return this.#slots.size
+    return this.#live.size
   }
 
   close(): void {
-    this.#slots.clear()
+    this.#live.clear()
   }
 
   #open(material: Material): LiveHandle {
     // A token object is not ours to destroy when the cache forgets it.
-    const slot = new LiveHandle(this.#hsm, () => this.#load(material), material.row.residence !== 'token')
-    this.#slots.set(material.id, slot)
-    return slot
+    const live = new LiveHandle(this.#hsm, () => this.#load(material), material.row.residence !== 'token')
+    this.#live.set(material.id, live)
+    return live
   }
 }

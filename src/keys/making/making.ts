@@ -29,7 +29,12 @@ export interface History {
 }
 
 /** A key that was in memory while it was made, however briefly. */
-export const seen: History = { local: false, neverExtractable: false, alwaysSensitive: false, everPlaintext: true }
+export const plaintextHistory: History = {
+  local: false,
+  neverExtractable: false,
+  alwaysSensitive: false,
+  everPlaintext: true,
+}
 
 /** The private key's template, which is also what it is unwrapped as. */
 export function privateTemplate(algorithm: PairAlgorithm): KeyTemplate {
@@ -70,7 +75,7 @@ async function makePadded(hsm: Hsm, sizeBytes: number, kek: Kek): Promise<Made> 
   const secret = await hsm.random(sizeBytes)
   const padded = pad(secret)
   try {
-    return { blob: await wrapSecret(hsm, kek, padded), publicKey: undefined, history: seen }
+    return { blob: await wrapSecret(hsm, kek, padded), publicKey: undefined, history: plaintextHistory }
   } finally {
     secret.fill(0)
     padded.fill(0)
@@ -106,7 +111,7 @@ async function makeSeedOnHost(hsm: Hsm, kek: Kek): Promise<Made> {
   const seed = await hsm.random(32)
   try {
     const publicKey = createPublicKey(seedKey(seed))
-    return { blob: await wrapSecret(hsm, kek, seed), publicKey, history: seen }
+    return { blob: await wrapSecret(hsm, kek, seed), publicKey, history: plaintextHistory }
   } finally {
     seed.fill(0)
   }

@@ -1,4 +1,4 @@
-import { expect, NotDer, readAll, readOne, TAG, write } from '../../crypto/der.ts'
+import { asn1, expect, NotDer, readAll, readOne, write } from '../../crypto/der.ts'
 import { badRequest } from '../../errors.ts'
 import type { Family, Pair, PairAlgorithm } from '../algorithms/algorithm.ts'
 import { malformed } from '../algorithms/malformed.ts'
@@ -40,9 +40,9 @@ export function parsePair({ privateKey }: PairAlgorithm, pkcs8: Buffer): Pair {
 /** PKCS#8 without attributes, the form every token takes; the caller wipes it. */
 export function writePkcs8({ algorithm: { privateKey }, inner }: Pick<Pair, 'algorithm' | 'inner'>): Buffer {
   const contents = privateKey.write(inner)
-  const secret = write(TAG.OCTETS, contents)
-  const identifier = write(TAG.SEQUENCE, privateKey.identifier)
-  const pkcs8 = write(TAG.SEQUENCE, write(TAG.INTEGER, Buffer.alloc(1)), identifier, secret)
+  const secret = write(asn1.octetString, contents)
+  const identifier = write(asn1.sequence, privateKey.identifier)
+  const pkcs8 = write(asn1.sequence, write(asn1.integer, Buffer.alloc(1)), identifier, secret)
   secret.fill(0)
   if (contents !== inner) contents.fill(0)
   return pkcs8
@@ -60,13 +60,13 @@ const edwardsCurves = ['2b6570', '2b06010401da470f01']
 
 /** `curve`: OID in hexadecimal. */
 function readPkcs8(pkcs8: Buffer): { family: Family; curve: string; inner: Buffer } {
-  const [version, identifier, key] = readAll(readOne(pkcs8, TAG.SEQUENCE))
-  if ((expect(version, TAG.INTEGER)[0] ?? 2) > 1) throw malformed('its version is unknown')
-  const [name, parameters] = readAll(expect(identifier, TAG.SEQUENCE))
-  const inner = expect(key, TAG.OCTETS)
-  const family = families.get(expect(name, TAG.OID).toString('hex'))
+  const [version, identifier, key] = readAll(readOne(pkcs8, asn1.sequence))
+  if ((expect(version, asn1.integer)[0] ?? 2) > 1) throw malformed('its version is unknown')
+  const [name, parameters] = readAll(expect(identifier, asn1.sequence))
+  const inner = expect(key, asn1.octetString)
+  const family = families.get(expect(name, asn1.oid).toString('hex'))
   if (family === undefined) throw malformed('its algorithm is unknown')
   if (family !== 'ecdsa') return { family, curve: '', inner }
-  const curve = expect(parameters, TAG.OID).toString('hex')
+  const curve = expect(parameters, asn1.oid).toString('hex')
   return { family: edwardsCurves.includes(curve) ? 'ed25519' : family, curve, inner }
 }

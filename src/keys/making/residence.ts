@@ -22,7 +22,7 @@ export interface Circumstances {
 }
 
 /** @throws ApiError 400 naming the mechanism that the token lacks, or the rule that refuses */
-export function place(algorithm: Algorithm, circumstances: Circumstances): Placement {
+export function chooseResidence(algorithm: Algorithm, circumstances: Circumstances): Placement {
   const { exportable, strict, capabilities, exact, derived } = circumstances
   if (derived) refuseStrict(strict, capabilities)
   const wrapped: Placement = { residence: 'wrapped', kek: exportable ? 'export' : 'use' }

@@ -7,8 +7,8 @@ import type { Transaction } from '../../store/reader.ts'
 import type { Algorithm } from '../algorithms/algorithm.ts'
 import { objectId } from '../kek/identity.ts'
 import { type MaterialRow, materialsTable } from '../tables.ts'
+import type { IncomingKey } from './incomingkey.ts'
 import { type Made, makeResident, residentTemplate } from './making.ts'
-import type { Newcomer } from './newcomer.ts'
 
 /** How long a key may be between its making and its transaction before it counts as left behind. */
 const orphanMilliseconds = 3_600_000
@@ -45,7 +45,7 @@ export class Residents {
   async make(
     algorithm: Algorithm,
     material: string,
-    given?: Newcomer,
+    given?: IncomingKey,
   ): Promise<{ made: Made; intent: { id: string; ckaId: Buffer } }> {
     if (algorithm.class === 'secret') throw new Error('secret keys are never token objects')
     const ckaId = objectId(this.#cluster, material)

@@ -1,6 +1,6 @@
 import { badRequest } from '../../errors.ts'
-import type { Guests } from './guests.ts'
-import type { ManagedKeys } from './keys.ts'
+import type { ManagedHsms } from './hsms.ts'
+import type { ManagedKeys } from './managedkeys.ts'
 import type { Pins } from './pins.ts'
 import type { Entry, Registry } from './registry.ts'
 import { settle, type Wanted } from './settings.ts'
@@ -11,13 +11,13 @@ export const redacted = 'redacted'
 /** What operators do with managed keys: each change of a PIN is tried on the token, once, before it is stored. */
 export class ManagedAdministration {
   readonly #registry: Registry
-  readonly #guests: Guests
+  readonly #hsms: ManagedHsms
   readonly #pins: Pins
   readonly #keys: ManagedKeys
 
-  constructor(options: { registry: Registry; guests: Guests; pins: Pins; keys: ManagedKeys }) {
+  constructor(options: { registry: Registry; hsms: ManagedHsms; pins: Pins; keys: ManagedKeys }) {
     this.#registry = options.registry
-    this.#guests = options.guests
+    this.#hsms = options.hsms
     this.#pins = options.pins
     this.#keys = options.keys
   }
@@ -30,11 +30,11 @@ export class ManagedAdministration {
     for (let done = false; !done; ) {
       const before = await this.#registry.named(name)
       const settings = settle(before?.row, wanted)
-      this.#guests.library(settings.library)
+      this.#hsms.library(settings.library)
       const pin = wanted.pin === redacted ? undefined : wanted.pin || undefined
       if (pin === undefined && before === undefined) throw badRequest('pin is required')
       // A stored PIN goes to no other token than the one it was given for.
-      if (pin === undefined && before !== undefined && placeOf(before.row) !== placeOf(settings)) {
+      if (pin === undefined && before !== undefined && addressOf(before.row) !== addressOf(settings)) {
         throw badRequest('library, slot and token_label are changed together with pin')
       }
       if (pin !== undefined) await this.#admit(name, before, settings, pin)
@@ -66,7 +66,7 @@ export class ManagedAdministration {
     settings: ReturnType<typeof settle>,
     pin: string,
   ): Promise<void> {
-    const stored = before?.row.pinRefused === true && placeOf(before.row) === placeOf(settings)
+    const stored = before?.row.pinRefused === true && addressOf(before.row) === addressOf(settings)
     if (stored && before !== undefined && (await this.#pins.open(before.pin)) === pin) {
       throw badRequest('the token refused this PIN before; nothing was tried')
     }
@@ -74,5 +74,12 @@ export class ManagedAdministration {
   }
 }
 
-const placeOf = ({ library, slot, tokenLabel }: { library: string; slot: number | null; tokenLabel: string | null }) =>
-  JSON.stringify([library, slot, tokenLabel])
+const addressOf = ({
+  library,
+  slot,
+  tokenLabel,
+}: {
+  library: string
+  slot: number | null
+  tokenLabel: string | null
+}) => JSON.stringify([library, slot, tokenLabel])

@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto'
 import type { New } from '../../store/table.ts'
-import type { Newcomer } from '../making/newcomer.ts'
+import type { IncomingKey } from '../making/incomingkey.ts'
 import type { materialsTable, Part } from '../tables.ts'
 
 /** What to make. */
@@ -14,7 +14,7 @@ export interface Specification {
   /** Whether the key is a root, of which keys are derived (extraction.ts makes the part for that). */
   readonly derived?: boolean | undefined
   /** The key, where it was made elsewhere, or the public half of one that is not here; absent: the token makes one. */
-  readonly given?: Newcomer | KeyObject | undefined
+  readonly given?: IncomingKey | KeyObject | undefined
   /** Accessor of the token that asked. */
   readonly createdBy: string
 }

@@ -7,7 +7,7 @@ import type { KeyTemplate } from '../../hsm/template.ts'
 import { algorithmOf } from '../algorithms.ts'
 import { rewrap } from '../cluster/rewrapping.ts'
 import type { Kek, Keks } from '../kek/keks.ts'
-import { type History, seen } from '../making/making.ts'
+import { type History, plaintextHistory } from '../making/making.ts'
 import { pad } from '../making/padding.ts'
 import { ClosedSecret, withSecret, wrapSecret } from '../making/secret.ts'
 import { derivedBytes, type Kdf } from '../use/derivation.ts'
@@ -129,7 +129,11 @@ class Extraction {
 
   async #wrapped(secret: Buffer): Promise<Extracted> {
     try {
-      return { blob: await wrapSecret(this.#hsm, this.#root.to, secret), sizeBytes: secret.length, history: seen }
+      return {
+        blob: await wrapSecret(this.#hsm, this.#root.to, secret),
+        sizeBytes: secret.length,
+        history: plaintextHistory,
+      }
     } finally {
       secret.fill(0)
     }

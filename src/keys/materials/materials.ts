@@ -9,10 +9,10 @@ import type { Reader, Transaction } from '../../store/reader.ts'
 import type { Algorithm } from '../algorithms/algorithm.ts'
 import { algorithms } from '../algorithms.ts'
 import type { Kek, Keks } from '../kek/keks.ts'
-import { type Made, makePair, makeSecret, makeSeed, seen, sizeOf } from '../making/making.ts'
-import type { Newcomer } from '../making/newcomer.ts'
+import type { IncomingKey } from '../making/incomingkey.ts'
+import { type Made, makePair, makeSecret, makeSeed, plaintextHistory, sizeOf } from '../making/making.ts'
 import { needsExactLength } from '../making/padding.ts'
-import { type Circumstances, place } from '../making/residence.ts'
+import { type Circumstances, chooseResidence } from '../making/residence.ts'
 import type { Residents } from '../making/residents.ts'
 import { Material } from '../material.ts'
 import { encodePublicKey } from '../publickey.ts'
@@ -111,10 +111,10 @@ export class Materials {
     algorithm: Algorithm,
     circumstances: Circumstances,
     id: string,
-    { sizeBytes, given }: { sizeBytes: number; given: Newcomer | undefined },
-  ): Promise<Placed> {
+    { sizeBytes, given }: { sizeBytes: number; given: IncomingKey | undefined },
+  ): Promise<MadeKey> {
     const { hsm, keks, residents } = this.#options
-    const { residence, kek: purpose } = place(algorithm, circumstances)
+    const { residence, kek: purpose } = chooseResidence(algorithm, circumstances)
     if (purpose === undefined) return { residence, kek: undefined, ...(await residents.make(algorithm, id, given)) }
     const kek = await keks.active(purpose)
     const made = given ? await given.wrap(hsm, kek, residence) : await make(hsm, algorithm, residence, sizeBytes, kek)
@@ -213,17 +213,17 @@ function expect(material: Material | undefined, id: string): Material {
 }
 
 /** A key that was made, and where it is. */
-interface Placed {
+interface MadeKey {
   readonly residence: Residence
   readonly kek: Kek | undefined
   readonly made: Made
   readonly intent: { readonly id: string; readonly ckaId: Buffer } | undefined
 }
 
-const publicOnly = (publicKey: KeyObject): Placed => ({
+const publicOnly = (publicKey: KeyObject): MadeKey => ({
   residence: 'public',
   kek: undefined,
-  made: { blob: undefined, publicKey, history: seen },
+  made: { blob: undefined, publicKey, history: plaintextHistory },
   intent: undefined,
 })
 

@@ -10,7 +10,7 @@ import { transportBytes, withTransport } from '../making/transport.ts'
 import type { Material } from '../material.ts'
 
 /** A key in clear, lent for one use. */
-export type Opened =
+export type PlaintextKey =
   | { readonly kind: 'secret'; readonly secret: Buffer }
   | { readonly kind: 'pair'; readonly pair: Pair }
 
@@ -28,7 +28,7 @@ export class KeyExport {
   }
 
   /** Opens a key for one use and wipes it. @throws Error for a key that may not leave, which the caller has checked before */
-  async open<T>(material: Material, use: (key: Opened) => T | Promise<T>): Promise<T> {
+  async open<T>(material: Material, use: (key: PlaintextKey) => T | Promise<T>): Promise<T> {
     const { algorithm } = material
     await this.#checkLeaves(material)
     if (algorithm.class === 'secret') {

@@ -10,12 +10,12 @@ import { algorithmOf } from '../algorithms.ts'
 import type { Handles } from '../live/handles.ts'
 import {
   badEnvelope,
-  type Newcomer,
-  pairNewcomer,
-  sealedNewcomer,
-  secretNewcomer,
+  type IncomingKey,
+  incomingEnvelope,
+  incomingPair,
+  incomingSecret,
   wrongSize,
-} from '../making/newcomer.ts'
+} from '../making/incomingkey.ts'
 import { readPair, wipePair } from '../making/pair.ts'
 import type { Material } from '../material.ts'
 import type { Draft, Specification } from '../materials/draft.ts'
@@ -36,7 +36,7 @@ export interface KeyBytes {
 /** What the key is to be; where it comes from is said beside it. */
 type Wanted = Omit<Specification, 'given' | 'sizeBytes'>
 
-export interface ImportingOptions {
+export interface KeyImportOptions {
   readonly hsm: Hsm
   readonly database: Database
   readonly handles: Handles
@@ -45,10 +45,10 @@ export interface ImportingOptions {
 
 /** Keys that come in encrypted to a mount's wrapping key. */
 export class KeyImport {
-  readonly #options: ImportingOptions
+  readonly #options: KeyImportOptions
   readonly #making = new Map<string, Promise<Material>>()
 
-  constructor(options: ImportingOptions) {
+  constructor(options: KeyImportOptions) {
     this.#options = options
   }
 
@@ -79,7 +79,7 @@ export class KeyImport {
     const algorithm = algorithmOf(wanted.algorithm)
     try {
       if (algorithm.aead) {
-        const given = sealedNewcomer(envelope, algorithm.name, algorithm.sizeBytes)
+        const given = incomingEnvelope(envelope, algorithm.name, algorithm.sizeBytes)
         return await this.#options.materials.prepare({ ...wanted, given })
       }
       const key = unwrapKey(envelope.transport, envelope.blob)
@@ -115,17 +115,17 @@ export class KeyImport {
   }
 
   /** @param key raw bytes of a secret, PKCS#8 of a pair */
-  async #bring(wanted: Wanted, origin: Newcomer['origin'], algorithm: Algorithm, key: Buffer): Promise<Draft> {
+  async #bring(wanted: Wanted, origin: IncomingKey['origin'], algorithm: Algorithm, key: Buffer): Promise<Draft> {
     const { materials } = this.#options
     if (algorithm.class === 'secret') {
       const { minimumBytes = algorithm.sizeBytes, maximumBytes = algorithm.sizeBytes } = algorithm.mac ?? {}
       if (key.length < minimumBytes || key.length > maximumBytes) throw wrongSize(algorithm.name, key.length)
-      const given = secretNewcomer(origin, key, algorithm)
+      const given = incomingSecret(origin, key, algorithm)
       return materials.prepare({ ...wanted, sizeBytes: key.length, given })
     }
     const pair = await readPair(algorithm, key)
     try {
-      return await materials.prepare({ ...wanted, given: pairNewcomer(origin, pair) })
+      return await materials.prepare({ ...wanted, given: incomingPair(origin, pair) })
     } finally {
       wipePair(pair)
     }

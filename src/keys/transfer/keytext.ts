@@ -4,7 +4,7 @@ import { writePem } from '../../crypto/pem.ts'
 import { badRequest } from '../../errors.ts'
 import type { Algorithm, ExportForm, Pair } from '../algorithms/algorithm.ts'
 import { writePkcs8 } from '../making/pair.ts'
-import type { Opened } from './keyexport.ts'
+import type { PlaintextKey } from './keyexport.ts'
 
 /** How an export is asked for: '' is the type's own form. */
 export type Format = '' | 'raw' | 'der' | 'pem'
@@ -19,7 +19,7 @@ export function checkFormat(algorithm: Algorithm, format: string): Format {
 }
 
 /** A private or secret key as text: base64, or PEM. */
-export function privateText(key: Opened, form: ExportForm | undefined, format: Format): string {
+export function privateText(key: PlaintextKey, form: ExportForm | undefined, format: Format): string {
   if (key.kind === 'secret') return key.secret.toString('base64')
   const { pair } = key
   if (format === 'der' || format === 'pem') {

@@ -1,5 +1,5 @@
 import { createPublicKey } from 'node:crypto'
-import { TAG, write, writeNumber } from '../../crypto/der.ts'
+import { asn1, write, writeNumber } from '../../crypto/der.ts'
 import { pointOf } from '../../crypto/edwards.ts'
 import { inverse, toBytes } from '../../crypto/number.ts'
 import { badRequest } from '../../errors.ts'
@@ -46,7 +46,7 @@ export function rsaKey(algorithm: Rsa, { n, e, d, p, q }: RsaNumbers): KeyBytes 
   const numbers = [n, e, d, p, q, d % (p - 1n), d % (q - 1n), inverse(q % p, p)].map((number) =>
     writeNumber(toBytes(number)),
   )
-  const inner = write(TAG.SEQUENCE, writeNumber(Buffer.alloc(0)), ...numbers)
+  const inner = write(asn1.sequence, writeNumber(Buffer.alloc(0)), ...numbers)
   for (const number of numbers) number.fill(0)
   const bytes = writePkcs8({ algorithm, inner })
   inner.fill(0)

@@ -1,7 +1,7 @@
 import { createHmac, createPublicKey, sign as signOnHost, verify as verifyOnHost } from 'node:crypto'
 import { after } from '../../after.ts'
 import { pointOf } from '../../crypto/edwards.ts'
-import { untraced } from '../../crypto/untraced.ts'
+import { withoutStackTraces } from '../../crypto/stacktraces.ts'
 import type { MaybePromise } from '../../route.ts'
 import type { Aead } from '../algorithms/algorithm.ts'
 import { seedKey } from '../algorithms/ed25519.ts'
@@ -75,7 +75,7 @@ export class Derived {
 
 function nonceOf({ iv, context, convergence, plaintext }: DerivedPlain, key: Buffer, aead: Aead): Uint8Array {
   const macOf = (secret: Uint8Array) =>
-    untraced(() => createHmac('sha256', secret).update(plaintext).digest()).subarray(0, ivBytes)
+    withoutStackTraces(() => createHmac('sha256', secret).update(plaintext).digest()).subarray(0, ivBytes)
   if (convergence === 0) return freshIv()
   if (convergence === 2) return macOf(context)
   // The reference reads one stream: the cipher's key, then the MAC's 32 bytes, also where the first is shorter.

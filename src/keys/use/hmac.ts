@@ -9,7 +9,7 @@ import type { Blobs } from '../live/blobs.ts'
 import type { Handles } from '../live/handles.ts'
 import { ClosedSecret } from '../making/secret.ts'
 import type { Material } from '../material.ts'
-import { naming } from './naming.ts'
+import { nameRefusal } from './refusal.ts'
 
 export interface HmacOptions {
   readonly hsm: Hsm
@@ -33,7 +33,7 @@ export class Hmacs {
     const { hmac } = mechanismsOf(hash)
     const name = mechanismName(hmac.type)
     if (hash.family !== 'sha3' || hsm.capabilities.supports('sha3')) {
-      return naming(name, () => handles.use(material, (key) => hsm.sign(key, hmac, input, hash.bytes)))
+      return nameRefusal(name, () => handles.use(material, (key) => hsm.sign(key, hmac, input, hash.bytes)))
     }
     if (strict) throw badRequest(`strict mode: the HSM lacks ${name}`)
     return this.#onHost(material, hash, input, name)

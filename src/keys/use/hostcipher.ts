@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv } from 'node:crypto'
-import { untraced } from '../../crypto/untraced.ts'
+import { withoutStackTraces } from '../../crypto/stacktraces.ts'
 import { badRequest } from '../../errors.ts'
 import type { Aead } from '../algorithms/algorithm.ts'
 
@@ -21,7 +21,9 @@ export function sealOnHost(
   plain: { readonly plaintext: Uint8Array; readonly aad?: Uint8Array | undefined },
 ): Buffer {
   // The one type for OpenSSL's three names: node:crypto's declarations know each name as another kind of cipher.
-  const cipher = untraced(() => createCipheriv(aead.host as 'aes-256-gcm', key, iv, { authTagLength: tagBytes }))
+  const cipher = withoutStackTraces(() =>
+    createCipheriv(aead.host as 'aes-256-gcm', key, iv, { authTagLength: tagBytes }),
+  )
   if (plain.aad) cipher.setAAD(plain.aad)
   return Buffer.concat([cipher.update(plain.plaintext), cipher.final(), cipher.getAuthTag()])
 }
@@ -29,7 +31,7 @@ export function sealOnHost(
 /** @throws ApiError 400 with the type's one text, whatever was wrong */
 export function openOnHost(aead: Aead, key: Uint8Array, { iv, sealed, aad }: Sealing): Buffer {
   const host = aead.host as 'aes-256-gcm'
-  const decipher = untraced(() => createDecipheriv(host, key, iv, { authTagLength: tagBytes }))
+  const decipher = withoutStackTraces(() => createDecipheriv(host, key, iv, { authTagLength: tagBytes }))
   if (aad) decipher.setAAD(aad)
   decipher.setAuthTag(sealed.subarray(sealed.length - tagBytes))
   const head = decipher.update(sealed.subarray(0, sealed.length - tagBytes))

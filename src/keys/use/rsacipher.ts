@@ -1,7 +1,7 @@
 import { constants, type KeyObject, publicEncrypt } from 'node:crypto'
 import { hashOf } from '../../crypto/hashes.ts'
 import { decodeOaep, mostOaepBytes } from '../../crypto/oaep.ts'
-import { untraced } from '../../crypto/untraced.ts'
+import { withoutStackTraces } from '../../crypto/stacktraces.ts'
 import { badRequest } from '../../errors.ts'
 import { CKG, CKM } from '../../hsm/constants.ts'
 import { HsmRefusal } from '../../hsm/faults.ts'
@@ -37,7 +37,7 @@ export class RsaCipher {
     }
     const { publicKey: key } = material
     const padding = { padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash: hash.node }
-    return untraced(() => publicEncrypt({ key, ...padding }, plaintext))
+    return withoutStackTraces(() => publicEncrypt({ key, ...padding }, plaintext))
   }
 
   /**

@@ -8,7 +8,7 @@ import { type Blobs, heldByToken } from '../live/blobs.ts'
 import type { Handles } from '../live/handles.ts'
 import type { Material } from '../material.ts'
 import type { Approval } from './approval.ts'
-import { naming } from './naming.ts'
+import { nameRefusal } from './refusal.ts'
 
 export interface SignerOptions {
   readonly hsm: Hsm
@@ -44,7 +44,7 @@ export class Signer {
 
   #inToken(material: Material, { mechanism, message, bytes, encode }: SignRequest): MaybePromise<Buffer> {
     const { hsm, handles } = this.#options
-    const signed = naming(mechanismName(mechanism.type), () =>
+    const signed = nameRefusal(mechanismName(mechanism.type), () =>
       handles.use(material, (key) => hsm.sign(key, mechanism, message, bytes)),
     )
     return encode === undefined ? signed : after(signed, encode)

@@ -1,12 +1,13 @@
 import pkcs11 from 'pkcs11js'
+import { ckrOf } from '../../../src/hsm/faults.ts'
 import type { Handle } from '../../../src/hsm/handle.ts'
 import type { Hsm } from '../../../src/hsm/hsm.ts'
 
 /**
- * What the token answers to a change of an object's label, which no code of the server asks for: the name of the error, or
- * undefined. By a session of its own in the process that is logged in.
+ * The return value by which the token refuses to change an object's label, which no code of the server asks for; undefined when
+ * it is changed. By a session of its own in the process that is logged in.
  */
-export function relabel(library: string, hsm: Hsm, object: Handle): string | undefined {
+export function relabel(library: string, hsm: Hsm, object: Handle): number | undefined {
   const module = new pkcs11.PKCS11()
   module.load(library)
   try {
@@ -18,7 +19,7 @@ export function relabel(library: string, hsm: Hsm, object: Handle): string | und
       module.C_SetAttributeValue(session, object.value, [{ type: pkcs11.CKA_LABEL, value: 'mine' }])
       return undefined
     } catch (error) {
-      return error instanceof Error ? error.message : String(error)
+      return ckrOf(error)
     } finally {
       module.C_CloseSession(session)
     }

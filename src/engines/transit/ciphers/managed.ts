@@ -1,6 +1,6 @@
 import { after } from '../../../after.ts'
 import type { Scheme } from '../../../keys/algorithms/signature.ts'
-import type { Use } from '../../../keys/managed/keys.ts'
+import type { Use } from '../../../keys/managed/managedkeys.ts'
 import type { MaybePromise } from '../../../route.ts'
 import { ignoreNonce } from '../input/nonce.ts'
 import type { VersionOperation } from './operation.ts'

@@ -1,5 +1,5 @@
 import { badRequest } from '../../../errors.ts'
-import type { Reference } from '../../../keys/managed/keys.ts'
+import type { Reference } from '../../../keys/managed/managedkeys.ts'
 
 /** The fields that name a managed key. */
 interface ReferenceFields {

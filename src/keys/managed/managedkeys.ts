@@ -15,10 +15,10 @@ import type { Approval } from '../use/approval.ts'
 import { verify } from '../use/verify.ts'
 import type { Message } from './cipher.ts'
 import { generate } from './generate.ts'
-import type { Guests, Place } from './guests.ts'
+import type { ManagedHsms, TokenAddress } from './hsms.ts'
 import { locate } from './locate.ts'
+import { changed, ManagedKey } from './managedkey.ts'
 import { type ManagedUsage, mechanismOf } from './mechanism.ts'
-import { changed, Opened } from './opened.ts'
 import type { Pins } from './pins.ts'
 import type { Entry, Registry } from './registry.ts'
 import type { ManagedRow } from './table.ts'
@@ -26,7 +26,7 @@ import type { ManagedRow } from './table.ts'
 export interface ManagedKeysOptions {
   readonly database: Database
   readonly registry: Registry
-  readonly guests: Guests
+  readonly hsms: ManagedHsms
   readonly pins: Pins
   readonly blobs: Blobs
   readonly approval: Approval
@@ -55,7 +55,7 @@ const generateSeconds = 60
 /** Keys that lie in tokens of others, for whoever the rules of each let use it. */
 export class ManagedKeys {
   readonly #options: ManagedKeysOptions
-  readonly #opened = new LRUCache<string, Opened>({ max: 1000 })
+  readonly #keys = new LRUCache<string, ManagedKey>({ max: 1000 })
   #making: Promise<unknown> = Promise.resolve()
 
   constructor(options: ManagedKeysOptions) {
@@ -73,10 +73,10 @@ export class ManagedKeys {
     if (entry === undefined || row === undefined) throw badRequest(`managed key "${id || name}" does not exist`)
     if (name && name.toLowerCase() !== row.name) throw badRequest('managed_key_name and managed_key_id name two keys')
     await this.#allow(row, mount)
-    const opened = await this.#open(entry, true)
-    approval.checkNew(opened.material.algorithm)
-    await opened.prove(schemeOf(opened, 'sha2-256'))
-    const { owner, version, rev, epoch, ...fields } = opened.material.row
+    const key = await this.#open(entry, true)
+    approval.checkNew(key.material.algorithm)
+    await key.prove(schemeOf(key, 'sha2-256'))
+    const { owner, version, rev, epoch, ...fields } = key.material.row
     return { id: row.id, draft: { intent: undefined, fields: { ...fields, createdBy, createdAt: clock.wall() } } }
   }
 
@@ -87,7 +87,7 @@ export class ManagedKeys {
 
   /** @param chosen whether the caller named the padding: else it is the mechanism's @throws ApiError 400 */
   sign(use: Use, input: Uint8Array, scheme: Scheme, chosen: boolean): MaybePromise<Buffer> {
-    return after(this.#use(use, 'sign'), (opened) => opened.sign(input, fitted(opened.row, scheme, chosen)))
+    return after(this.#use(use, 'sign'), (key) => key.sign(input, fitted(key.row, scheme, chosen)))
   }
 
   /** Public work on the host, by the public key that the version pins: it needs no token. */
@@ -99,25 +99,28 @@ export class ManagedKeys {
 
   /** @throws ApiError 400 for a mechanism that does not encrypt, or an IV of another length than it wants */
   encrypt(use: Use, message: Message): MaybePromise<Buffer> {
-    return after(this.#use(use, 'encrypt'), (opened) => opened.encrypt(message))
+    return after(this.#use(use, 'encrypt'), (key) => key.encrypt(message))
   }
 
   decrypt(use: Use, message: Message): MaybePromise<Buffer> {
-    return after(this.#use(use, 'decrypt'), (opened) => opened.decrypt(message))
+    return after(this.#use(use, 'decrypt'), (key) => key.decrypt(message))
   }
 
   /** Signs random data and verifies it; makes the key where that is allowed. @throws ApiError 400 saying what is wrong */
   async test(entry: Entry, hashName: string): Promise<void> {
     mayUse(entry.row, 'sign')
-    const opened = await this.#open(entry, true)
-    await opened.prove(schemeOf(opened, hashName))
+    const key = await this.#open(entry, true)
+    await key.prove(schemeOf(key, hashName))
   }
 
   /** Logs in with a PIN that is not stored yet, and looks at the key. @throws ApiError 400 for whatever must not be stored */
-  async admit(row: Pick<ManagedRow, 'name' | 'keyLabel' | 'keyId' | 'mechanism'> & Place, pin: string): Promise<void> {
+  async admit(
+    row: Pick<ManagedRow, 'name' | 'keyLabel' | 'keyId' | 'mechanism'> & TokenAddress,
+    pin: string,
+  ): Promise<void> {
     let hsm: Hsm
     try {
-      hsm = await this.#options.guests.open(row, pin)
+      hsm = await this.#options.hsms.open(row, pin)
     } catch (error) {
       throw error instanceof PinRefused ? badRequest(`${error.message}; it is not tried again`) : error
     }
@@ -133,11 +136,11 @@ export class ManagedKeys {
     })
   }
 
-  #use(use: Use, usage: ManagedUsage): MaybePromise<Opened> {
+  #use(use: Use, usage: ManagedUsage): MaybePromise<ManagedKey> {
     return after(this.#entry(use, usage), (entry) =>
-      after(this.#open(entry, false), (opened) => {
-        if (!opened.is(use.pinned)) throw changed(entry.row.name)
-        return opened
+      after(this.#open(entry, false), (key) => {
+        if (!key.is(use.pinned)) throw changed(entry.row.name)
+        return key
       }),
     )
   }
@@ -155,14 +158,14 @@ export class ManagedKeys {
     })
   }
 
-  #open(entry: Entry, make: boolean): MaybePromise<Opened> {
+  #open(entry: Entry, make: boolean): MaybePromise<ManagedKey> {
     const { row } = entry
-    const known = this.#opened.get(row.id)
-    if (known?.row.rev === row.rev && known.hsm === this.#options.guests.peek(row)) return known
+    const known = this.#keys.get(row.id)
+    if (known?.row.rev === row.rev && known.hsm === this.#options.hsms.peek(row)) return known
     return this.#load(entry, make)
   }
 
-  async #load(entry: Entry, make: boolean): Promise<Opened> {
+  async #load(entry: Entry, make: boolean): Promise<ManagedKey> {
     const { row } = entry
     const { blobs, approval, clock, strict } = this.#options
     const hsm = await this.#enter(entry)
@@ -173,18 +176,18 @@ export class ManagedKeys {
       return found
     }
     const options = { hsm, row, found: await find(), blobs, approval, now: clock.wall(), locate: find }
-    const opened = await Opened.of(options)
-    this.#opened.set(row.id, opened)
-    return opened
+    const key = await ManagedKey.of(options)
+    this.#keys.set(row.id, key)
+    return key
   }
 
   async #enter(entry: Entry): Promise<Hsm> {
-    const { guests, pins, registry } = this.#options
+    const { hsms, pins, registry } = this.#options
     const { row, pin } = entry
     const refused = `managed key "${row.name}": the token refused its PIN, which is not tried again until it is changed`
     if (row.pinRefused) throw unavailable(refused)
     try {
-      return await guests.open(row, await pins.open(pin))
+      return await hsms.open(row, await pins.open(pin))
     } catch (error) {
       if (!(error instanceof PinRefused)) throw error
       if (error.reason === 'locked') throw unavailable(`managed key "${row.name}": ${error.message}`)
@@ -228,7 +231,7 @@ function fitted({ name, mechanism: number }: ManagedRow, scheme: Scheme, chosen:
   throw badRequest(`managed key "${name}" signs by ${mechanism}: signature_algorithm must be ${padding}`)
 }
 
-const schemeOf = ({ mechanism }: Opened, hashName: string): Scheme => ({
+const schemeOf = ({ mechanism }: ManagedKey, hashName: string): Scheme => ({
   ...{ hash: hashOf(hashName), prehashed: false, saltLength: 'hash', marshaling: 'asn1' },
   padding: mechanism.padding ?? 'pss',
 })

@@ -3,7 +3,7 @@
  * KeyObject by two native calls that throw, and the stack traces of these errors, which nobody sees, cost 10 µs: more than most
  * of the cryptography. What `work` throws itself has none either.
  */
-export function untraced<T>(work: () => T): T {
+export function withoutStackTraces<T>(work: () => T): T {
   const { stackTraceLimit } = Error
   Error.stackTraceLimit = 0
   try {

@@ -11,7 +11,7 @@ import { Handles } from '../live/handles.ts'
 import { Material } from '../material.ts'
 import { encodePublicKey } from '../publickey.ts'
 import type { Approval } from '../use/approval.ts'
-import { naming } from '../use/naming.ts'
+import { nameRefusal } from '../use/refusal.ts'
 import { RsaCipher } from '../use/rsacipher.ts'
 import { Signer } from '../use/signer.ts'
 import { verify } from '../use/verify.ts'
@@ -20,7 +20,7 @@ import type { Found } from './locate.ts'
 import { type ManagedMechanism, mechanismOf } from './mechanism.ts'
 import type { ManagedRow } from './table.ts'
 
-export interface OpenedOptions {
+export interface ManagedKeyOptions {
   readonly hsm: Hsm
   readonly row: ManagedRow
   readonly found: Found
@@ -33,7 +33,7 @@ export interface OpenedOptions {
 }
 
 /** A managed key found in its token and ready for use, as its row was at one revision. */
-export class Opened {
+export class ManagedKey {
   readonly row: ManagedRow
   readonly hsm: Hsm
   readonly mechanism: ManagedMechanism
@@ -43,7 +43,7 @@ export class Opened {
   readonly #signer: Signer
   readonly #rsa: RsaCipher
 
-  private constructor(options: OpenedOptions, oaepInToken: boolean) {
+  private constructor(options: ManagedKeyOptions, oaepInToken: boolean) {
     const { hsm, row, found, blobs, approval, now } = options
     this.row = row
     this.hsm = hsm
@@ -61,10 +61,10 @@ export class Opened {
     this.#rsa = new RsaCipher({ hsm, handles, oaepInToken })
   }
 
-  static async of(options: OpenedOptions): Promise<Opened> {
+  static async of(options: ManagedKeyOptions): Promise<ManagedKey> {
     const { hsm, row, found } = options
     const probed = row.mechanism === CKM.RSA_PKCS_OAEP && found.publicKey !== undefined
-    return new Opened(options, probed && (await decodesOaep(hsm, found.handle, found.publicKey)))
+    return new ManagedKey(options, probed && (await decodesOaep(hsm, found.handle, found.publicKey)))
   }
 
   /** Whether it is the key that another material describes. */
@@ -82,7 +82,7 @@ export class Opened {
 
   encrypt(message: Message): MaybePromise<Buffer> {
     const { name, ivBytes } = this.mechanism
-    if (ivBytes !== undefined) return naming(name, () => encryptAes(this.hsm, this.mechanism, this.#use, message))
+    if (ivBytes !== undefined) return nameRefusal(name, () => encryptAes(this.hsm, this.mechanism, this.#use, message))
     refuseAad(message, name)
     return this.#rsa.encrypt(this.material, message.bytes)
   }
@@ -107,7 +107,7 @@ export class Opened {
 
   #use = <T>(work: (key: Handle) => MaybePromise<T>): MaybePromise<T> => this.#handles.use(this.material, work)
 
-  async #again({ locate, now }: OpenedOptions): Promise<Found> {
+  async #again({ locate, now }: ManagedKeyOptions): Promise<Found> {
     const found = await locate()
     if (!this.is(describe(found, now))) throw changed(this.row.name)
     return found

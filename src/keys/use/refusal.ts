@@ -6,7 +6,7 @@ import type { MaybePromise } from '../../route.ts'
  * Runs work whose input was checked before: what the token refuses then is something it cannot do.
  * @throws ApiError 400 with the mechanism's name
  */
-export function naming<T>(mechanism: string, work: () => MaybePromise<T>): MaybePromise<T> {
+export function nameRefusal<T>(mechanism: string, work: () => MaybePromise<T>): MaybePromise<T> {
   const named = (error: unknown): never => {
     throw error instanceof HsmRefusal ? badRequest(`the HSM refuses ${mechanism}`, { cause: error }) : error
   }

@@ -21,13 +21,13 @@ export interface Library {
 }
 
 /** Which token of which library. */
-export interface Place {
+export interface TokenAddress {
   readonly library: string
   readonly slot: number | null
   readonly tokenLabel: string | null
 }
 
-export interface GuestsOptions {
+export interface ManagedHsmsOptions {
   readonly libraries: readonly Library[]
   /** The token of our own keys, and whether managed keys may lie in it. */
   readonly own: Hsm
@@ -41,7 +41,7 @@ export interface GuestsOptions {
   onFatal(reason: Error): void
 }
 
-interface Guest {
+interface ManagedHsm {
   hsm: Hsm | undefined
   /** SHA-256 of the PIN with which the token has let us in. */
   pin: Buffer
@@ -59,11 +59,11 @@ const pauseMilliseconds = 1000
  * PIN is then seen by the token itself, also where we are logged in and C_Login would believe any, and a token that hangs
  * holds nobody up. A token that is lost fails its own keys alone, and is tried again at the next use.
  */
-export class Guests implements AsyncDisposable {
-  readonly #options: GuestsOptions
-  readonly #guests = new Map<string, Guest>()
+export class ManagedHsms implements AsyncDisposable {
+  readonly #options: ManagedHsmsOptions
+  readonly #entries = new Map<string, ManagedHsm>()
 
-  constructor(options: GuestsOptions) {
+  constructor(options: ManagedHsmsOptions) {
     this.#options = options
   }
 
@@ -77,8 +77,8 @@ export class Guests implements AsyncDisposable {
   }
 
   /** The token if it is open and answers; synchronous, for hot paths. */
-  peek(place: Place): Hsm | undefined {
-    const hsm = this.#guests.get(keyOf(place))?.hsm
+  peek(address: TokenAddress): Hsm | undefined {
+    const hsm = this.#entries.get(keyOf(address))?.hsm
     return hsm?.healthy ? hsm : undefined
   }
 
@@ -86,61 +86,61 @@ export class Guests implements AsyncDisposable {
    * Logs in to the token, unless that was done with this PIN.
    * @throws PinRefused; ApiError 503 while the token is away, 400 when it is the one of our own keys
    */
-  open(place: Place, pin: string): MaybePromise<Hsm> {
-    const library = this.library(place.library)
-    const guest = this.#guest(place)
-    if (guest.hsm?.healthy && timingSafeEqual(guest.pin, hashOf(pin))) return guest.hsm
-    const opened = guest.turn.then(() => this.#enter(guest, library, place, pin))
-    guest.turn = opened.catch(() => undefined)
+  open(address: TokenAddress, pin: string): MaybePromise<Hsm> {
+    const library = this.library(address.library)
+    const entry = this.#entryOf(address)
+    if (entry.hsm?.healthy && timingSafeEqual(entry.pin, hashOf(pin))) return entry.hsm
+    const opened = entry.turn.then(() => this.#enter(entry, library, address, pin))
+    entry.turn = opened.catch(() => undefined)
     return opened
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    const guests = [...this.#guests.values()]
-    this.#guests.clear()
-    await Promise.all(guests.map((guest) => this.#leave(guest)))
+    const entries = [...this.#entries.values()]
+    this.#entries.clear()
+    await Promise.all(entries.map((entry) => this.#leave(entry)))
   }
 
-  #guest(place: Place): Guest {
-    const key = keyOf(place)
-    const known = this.#guests.get(key)
+  #entryOf(address: TokenAddress): ManagedHsm {
+    const key = keyOf(address)
+    const known = this.#entries.get(key)
     if (known !== undefined) return known
-    const guest: Guest = {
+    const entry: ManagedHsm = {
       ...{ hsm: undefined, pin: Buffer.alloc(32), stuck: false, awaySince: undefined },
       turn: Promise.resolve(),
     }
-    this.#guests.set(key, guest)
-    return guest
+    this.#entries.set(key, entry)
+    return entry
   }
 
-  async #enter(guest: Guest, library: Library, place: Place, pin: string): Promise<Hsm> {
+  async #enter(entry: ManagedHsm, library: Library, address: TokenAddress, pin: string): Promise<Hsm> {
     const { own, stateDirectory, clock, onFatal } = this.#options
-    if (guest.hsm?.healthy && timingSafeEqual(guest.pin, hashOf(pin))) return guest.hsm
-    if (guest.awaySince !== undefined && clock.monotonic() - guest.awaySince < pauseMilliseconds) throw away(place)
+    if (entry.hsm?.healthy && timingSafeEqual(entry.pin, hashOf(pin))) return entry.hsm
+    if (entry.awaySince !== undefined && clock.monotonic() - entry.awaySince < pauseMilliseconds) throw away(address)
     const { serial, label } = own.token
     const trial = {
       library: library.library,
       ...(library.libraryParameters === undefined ? {} : { libraryParameters: library.libraryParameters }),
-      ...{ token: selectorOf(place), pin, forbidden: { serial, label }, stateDirectory },
+      ...{ token: selectorOf(address), pin, forbidden: { serial, label }, stateDirectory },
     }
     const tried = await tryLogin(trial, library.environment)
-    if (tried === 'forbidden') return this.#own(guest, pin)
+    if (tried === 'forbidden') return this.#own(entry, pin)
     if (tried !== 'good') {
-      guest.awaySince = tried === 'wrongPin' ? undefined : clock.monotonic()
-      throw refusal(tried, place)
+      entry.awaySince = tried === 'wrongPin' ? undefined : clock.monotonic()
+      throw refusal(tried, address)
     }
-    guest.awaySince = undefined
-    if (guest.stuck && guest.hsm?.busy) {
+    entry.awaySince = undefined
+    if (entry.stuck && entry.hsm?.busy) {
       onFatal(new Error(`the token of library ${library.name} answers again, but not in this process`))
-      throw away(place)
+      throw away(address)
     }
-    if (!guest.hsm?.healthy) await this.#connect(guest, library, place, pin)
-    guest.pin = hashOf(pin)
-    return guest.hsm ?? fail(place)
+    if (!entry.hsm?.healthy) await this.#connect(entry, library, address, pin)
+    entry.pin = hashOf(pin)
+    return entry.hsm ?? fail(address)
   }
 
   /** Our own token under another name, or by another path to it. Its PIN is compared, never tried. */
-  #own(guest: Guest, pin: string): Hsm {
+  #own(entry: ManagedHsm, pin: string): Hsm {
     const { own, ownAllowed } = this.#options
     if (!ownAllowed) {
       throw badRequest(
@@ -148,53 +148,53 @@ export class Guests implements AsyncDisposable {
       )
     }
     if (!timingSafeEqual(hashOf(pin), hashOf(own.credentials.pin))) throw new PinRefused('incorrect', 'wrong PIN')
-    guest.hsm = own
-    guest.pin = hashOf(pin)
+    entry.hsm = own
+    entry.pin = hashOf(pin)
     return own
   }
 
-  async #connect(guest: Guest, library: Library, place: Place, pin: string): Promise<void> {
+  async #connect(entry: ManagedHsm, library: Library, address: TokenAddress, pin: string): Promise<void> {
     const { own, stateDirectory, log, clock } = this.#options
-    await this.#leave(guest)
+    await this.#leave(entry)
     const { serial, label } = own.token
     const { threads, environment, libraryParameters, callDeadlineMilliseconds } = library
     const hsm = await Hsm.open({
-      ...{ guest: true, library: library.library, environment, threads, callDeadlineMilliseconds },
+      ...{ foreign: true, library: library.library, environment, threads, callDeadlineMilliseconds },
       ...(libraryParameters === undefined ? {} : { libraryParameters }),
-      ...{ token: selectorOf(place), forbidden: { serial, label }, pin, stateDirectory, log, clock },
+      ...{ token: selectorOf(address), forbidden: { serial, label }, pin, stateDirectory, log, clock },
       onFatal: (reason) => {
-        guest.stuck = true
+        entry.stuck = true
         log.error({ error: reason.message, library: library.name }, 'a token of managed keys is given up')
       },
     }).catch((error: unknown) => {
       // SoftHSM shows a process the tokens that it began with; the process that tried the PIN was a new one.
       if (!(error instanceof TokenMissing)) throw error
-      throw unavailable(`${named(place)} was made after this server began, which sees it after a restart`)
+      throw unavailable(`${named(address)} was made after this server began, which sees it after a restart`)
     })
     for (const id of await this.#options.ownIds()) {
       if ((await hsm.find({ id, token: true })).length === 0) continue
       await hsm[Symbol.asyncDispose]()
       throw badRequest('this token holds keys of the server itself, under another name: no managed key may lie in it')
     }
-    guest.hsm = hsm
+    entry.hsm = hsm
   }
 
   /** A thread that hangs inside the token cannot be ended: it is left behind. */
-  async #leave(guest: Guest): Promise<void> {
-    const { hsm } = guest
-    guest.hsm = undefined
+  async #leave(entry: ManagedHsm): Promise<void> {
+    const { hsm } = entry
+    entry.hsm = undefined
     if (hsm === undefined || hsm === this.#options.own) return
-    const hangs = guest.stuck && hsm.busy
-    guest.stuck = false
+    const hangs = entry.stuck && hsm.busy
+    entry.stuck = false
     const closed = hsm[Symbol.asyncDispose]()
     if (hangs) closed.catch(() => {})
     else await closed
   }
 }
 
-const keyOf = ({ library, slot, tokenLabel }: Place): string => JSON.stringify([library, slot, tokenLabel])
+const keyOf = ({ library, slot, tokenLabel }: TokenAddress): string => JSON.stringify([library, slot, tokenLabel])
 
-const selectorOf = ({ slot, tokenLabel }: Place) => ({
+const selectorOf = ({ slot, tokenLabel }: TokenAddress) => ({
   ...(slot === null ? {} : { slot }),
   ...(tokenLabel === null ? {} : { label: tokenLabel }),
 })
@@ -202,24 +202,27 @@ const selectorOf = ({ slot, tokenLabel }: Place) => ({
 /** Compared instead of PINs, whose length would show. */
 const hashOf = (pin: string): Buffer => createHash('sha256').update(pin).digest()
 
-const named = (place: Place): string => {
-  const parts = [place.tokenLabel !== null && `"${place.tokenLabel}"`, place.slot !== null && `in slot ${place.slot}`]
-  return `the token ${parts.filter(Boolean).join(' ')} of library ${place.library}`
+const named = (address: TokenAddress): string => {
+  const parts = [
+    address.tokenLabel !== null && `"${address.tokenLabel}"`,
+    address.slot !== null && `in slot ${address.slot}`,
+  ]
+  return `the token ${parts.filter(Boolean).join(' ')} of library ${address.library}`
 }
 
-const away = (place: Place): ApiError => unavailable(`${named(place)} is not available`)
+const away = (address: TokenAddress): ApiError => unavailable(`${named(address)} is not available`)
 
-function fail(place: Place): never {
-  throw away(place)
+function fail(address: TokenAddress): never {
+  throw away(address)
 }
 
-function refusal(tried: Exclude<Tried, 'good' | 'forbidden'>, place: Place): Error {
-  if (tried === 'wrongPin') return new PinRefused('incorrect', `${named(place)} refused the PIN`)
+function refusal(tried: Exclude<Tried, 'good' | 'forbidden'>, address: TokenAddress): Error {
+  if (tried === 'wrongPin') return new PinRefused('incorrect', `${named(address)} refused the PIN`)
   if (tried === 'heldBack') {
     return new PinRefused(
       'locked',
-      `${named(place)} has locked its PIN, or would at one more wrong one: nothing was tried`,
+      `${named(address)} has locked its PIN, or would at one more wrong one: nothing was tried`,
     )
   }
-  return away(place)
+  return away(address)
 }

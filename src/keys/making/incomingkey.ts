@@ -10,14 +10,14 @@ import type { Pair, Secret } from '../algorithms/algorithm.ts'
 import type { Kek } from '../kek/keks.ts'
 import type { Origin, Residence } from '../tables.ts'
 import type { Envelope } from '../transfer/envelope.ts'
-import { type Made, privateTemplate, seen } from './making.ts'
+import { type Made, plaintextHistory, privateTemplate } from './making.ts'
 import { pad } from './padding.ts'
 import { writePkcs8 } from './pair.ts'
 import { wrapSecret } from './secret.ts'
 import { transportBytes, withTransport } from './transport.ts'
 
 /** A key that was made elsewhere, on its way into the token. */
-export interface Newcomer {
+export interface IncomingKey {
   readonly origin: Exclude<Origin, 'generated'>
   /** Puts it into the token and wraps it there by the KEK. */
   wrap(hsm: Hsm, kek: Kek, residence: Residence): Promise<Made>
@@ -29,10 +29,14 @@ const stays = async (): Promise<Made> => {
   throw new Error('secret keys are never token objects')
 }
 
-const outside = (blob: Buffer | undefined, publicKey: Made['publicKey']): Made => ({ blob, publicKey, history: seen })
+const outside = (blob: Buffer | undefined, publicKey: Made['publicKey']): Made => ({
+  blob,
+  publicKey,
+  history: plaintextHistory,
+})
 
 /** A secret that is in memory already; the caller wipes it. */
-export const secretNewcomer = (origin: Newcomer['origin'], secret: Buffer, { mac }: Secret): Newcomer => ({
+export const incomingSecret = (origin: IncomingKey['origin'], secret: Buffer, { mac }: Secret): IncomingKey => ({
   origin,
   async wrap(hsm, kek) {
     const bytes = mac ? pad(secret) : Buffer.from(secret)
@@ -46,7 +50,7 @@ export const secretNewcomer = (origin: Newcomer['origin'], secret: Buffer, { mac
 })
 
 /** A pair that is in memory already; the caller wipes it. */
-export const pairNewcomer = (origin: Newcomer['origin'], pair: Pair): Newcomer => ({
+export const incomingPair = (origin: IncomingKey['origin'], pair: Pair): IncomingKey => ({
   origin,
   async wrap(hsm, kek, residence) {
     if (residence === 'enveloped') return outside(await wrapSecret(hsm, kek, pair.inner), pair.publicKey)
@@ -90,7 +94,7 @@ export const badEnvelope = (cause?: unknown): Error =>
  * A symmetric key that goes from its envelope into the token without having been in memory.
  * @throws ApiError 400 badEnvelope, or naming the size
  */
-export const sealedNewcomer = (envelope: Envelope, type: string, sizeBytes: number): Newcomer => ({
+export const incomingEnvelope = (envelope: Envelope, type: string, sizeBytes: number): IncomingKey => ({
   origin: 'imported',
   wrap: (hsm, kek) =>
     withTransport(hsm, envelope.transport, async (transport) => {
