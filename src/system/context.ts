@@ -1,3 +1,4 @@
+import { type TObject, Type } from 'typebox'
 import type { Audit } from '../audit/audit.ts'
 import type { Policies } from '../auth/policies.ts'
 import type { Tokens } from '../auth/tokens.ts'
@@ -8,8 +9,9 @@ import type { Leases } from '../leases/leases.ts'
 import type { Snapshot } from '../metrics/snapshot.ts'
 import type { Mounts } from '../request/mounts/mounts.ts'
 import type { ApiSection } from '../request/openapi.ts'
+import type { Route } from '../route.ts'
 
-/** What this node is, for whoever asks without a token. */
+/** The state of this node, for callers without a token. */
 export interface Status {
   readonly clusterName: string
   readonly clusterId: string
@@ -22,20 +24,20 @@ export interface Status {
   hsmHealthy(): boolean
 }
 
-/** What the paths are given that answer on a sealed node too. */
+/** The context of routes that also answer on a sealed node. */
 export interface StatusContext {
   readonly status: Status
   /**
-   * Opens the node to whoever has the unseal secret; what is open already needs none.
+   * Unseals the node by its unseal secret; an unsealed node accepts any.
    * @returns whether the node is sealed afterwards
-   * @throws {ApiError} 400 for another secret, before the token sees a login; 503 when token or database do not let it open
+   * @throws {ApiError} 400 for a wrong secret, before any login to the token; 503 when token or database refuse
    */
   unseal(secret: string): Promise<boolean>
 }
 
-/** What the routes of /v1/sys are given. */
+/** The context of the routes of /v1/sys. */
 export interface SystemContext extends StatusContext {
-  /** Closes every worker of this node; resolves when the last has let go of its keys. */
+  /** Seals every worker of this node; resolves when the last one has dropped its keys. */
   seal(): Promise<boolean>
   readonly mounts: Mounts
   readonly policies: Policies
@@ -43,12 +45,22 @@ export interface SystemContext extends StatusContext {
   readonly tokens: Tokens
   readonly leases: Leases
   readonly managedKeys: ManagedAdministration
-  /** What the whole node has measured. */
+  /** The metrics of the whole node. */
   metrics(): Promise<Snapshot>
-  /** Begins a job in the background, once; answers false when it is running already. */
+  /** Starts a background job; false when it is running already. */
   start(job: Job): Promise<boolean>
   /** The routes of every engine, sys/ among them. */
   sections(): readonly ApiSection[]
   /** The engines that can be mounted, by type. */
   readonly engines: ReadonlyMap<string, Engine>
 }
+
+/** Keeps each body's type from the declaration to `run`. */
+export const endpoint = <Body extends TObject>(route: Route<SystemContext, Body>): Route<SystemContext, Body> => route
+
+/** The same for routes that also answer on a sealed node. */
+export const statusEndpoint = <Body extends TObject>(route: Route<StatusContext, Body>): Route<StatusContext, Body> =>
+  route
+
+/** The body of routes without fields. */
+export const noFields = Type.Object({})

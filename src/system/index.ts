@@ -1,43 +1,132 @@
 import type { Engine } from '../engine.ts'
-import type { Routes } from '../route.ts'
-import { aboutRoutes } from './about.ts'
-import { auditRoutes } from './audit.ts'
-import { authMountRoutes } from './authmounts.ts'
-import { capabilityRoutes } from './capabilities.ts'
+import type { Route, Routes } from '../route.ts'
 import type { SystemContext } from './context.ts'
-import { leaseRoutes } from './leases.ts'
-import { managedKeyRoutes } from './managedkeys.ts'
-import { metricsRoute } from './metrics.ts'
-import { mountRoutes } from './mounts.ts'
-import { pluginRoutes } from './plugins.ts'
-import { policyRoutes } from './policies.ts'
-import { remountRoutes } from './remount.ts'
-import { resultantAclRoute } from './resultantacl.ts'
-import { sealRoute, unsealRoute } from './seal.ts'
-import { statusRoutes } from './status.ts'
-import { tuneRoutes } from './tune.ts'
-import { uiMountRoutes } from './uimounts.ts'
+import { disableAuditDevice, enableAuditDevice, listAuditDevices } from './routes/audit.ts'
+import { hashForAudit } from './routes/audithash.ts'
+import { disableAuthMethod, enableAuthMethod, listAuthMethods, readAuthMethod } from './routes/auth.ts'
+import { readAccessorCapabilities, readCapabilities, readOwnCapabilities } from './routes/capabilities.ts'
+import { readHaStatus } from './routes/hastatus.ts'
+import { probeHealth, readHealth } from './routes/health.ts'
+import { readHostInfo } from './routes/hostinfo.ts'
+import { readInit } from './routes/init.ts'
+import { readLeader } from './routes/leader.ts'
+import { listLeases, listLeasesBelow, lookUpLease } from './routes/leases/lookup.ts'
+import { renewLease, renewLeaseAt, renewLeaseAtOlder, renewLeaseOlder } from './routes/leases/renew.ts'
+import { revokeLease, revokeLeaseAt, revokeLeaseAtOlder, revokeLeaseOlder } from './routes/leases/revoke.ts'
+import { revokeForce, revokeForceOlder, revokePrefix, revokePrefixOlder } from './routes/leases/revokeprefix.ts'
+import { tidyLeases } from './routes/leases/tidy.ts'
+import {
+  listManagedKeys,
+  readManagedKey,
+  removeManagedKey,
+  testManagedKey,
+  writeManagedKey,
+} from './routes/managedkeys.ts'
+import { readMetrics } from './routes/metrics.ts'
+import { disableMount, enableMount, listMounts, readMount } from './routes/mounts.ts'
+import { readOpenApi } from './routes/openapi.ts'
+import { reloadBackend, reloadPlugin } from './routes/plugins.ts'
+import {
+  getPoliciesOlder,
+  listPolicies,
+  listPoliciesOlder,
+  readPolicy,
+  readPolicyOlder,
+  removePolicy,
+  removePolicyOlder,
+  writePolicy,
+  writePolicyOlder,
+} from './routes/policies.ts'
+import { moveMount, readMove } from './routes/remount.ts'
+import { readResultantAcl } from './routes/resultantacl.ts'
+import { sealNode } from './routes/seal.ts'
+import { readSealStatus } from './routes/sealstatus.ts'
+import { readAuthTuning, readMountTuning, tuneAuthMethod, tuneMount } from './routes/tune.ts'
+import { listUiMounts, readUiMount } from './routes/uimounts.ts'
+import { unsealNode } from './routes/unseal.ts'
+import { listVersionHistory } from './routes/versionhistory.ts'
 
-/** Everything under /v1/sys. */
-const routes: Routes<SystemContext> = [
-  ...statusRoutes,
-  unsealRoute,
-  sealRoute,
-  ...mountRoutes,
-  ...tuneRoutes,
-  ...authMountRoutes,
-  ...remountRoutes,
-  ...pluginRoutes,
-  ...aboutRoutes,
-  ...uiMountRoutes,
-  ...policyRoutes,
-  ...auditRoutes,
-  ...capabilityRoutes,
-  resultantAclRoute,
-  ...leaseRoutes,
-  ...managedKeyRoutes,
-  metricsRoute,
-]
+/** Every route below /v1/sys. */
+export const table = {
+  'GET health': readHealth,
+  'HEAD health': probeHealth,
+  'GET seal-status': readSealStatus,
+  'GET leader': readLeader,
+  'GET init': readInit,
+  'POST unseal': unsealNode,
+  'POST seal': sealNode,
+
+  'GET mounts': listMounts,
+  'GET mounts/:path*': readMount,
+  'POST mounts/:path*': enableMount,
+  'DELETE mounts/:path*': disableMount,
+  'GET mounts/:path*/tune': readMountTuning,
+  'POST mounts/:path*/tune': tuneMount,
+  'GET auth/:path*/tune': readAuthTuning,
+  'POST auth/:path*/tune': tuneAuthMethod,
+  'GET auth': listAuthMethods,
+  'GET auth/:path*': readAuthMethod,
+  'POST auth/:path*': enableAuthMethod,
+  'DELETE auth/:path*': disableAuthMethod,
+  'POST remount': moveMount,
+  'GET remount/status/:id': readMove,
+  'POST plugins/reload/backend': reloadBackend,
+  'POST plugins/reload/:type/:name': reloadPlugin,
+
+  'GET internal/specs/openapi': readOpenApi,
+  'LIST version-history': listVersionHistory,
+  'GET host-info': readHostInfo,
+  'GET ha-status': readHaStatus,
+  'GET internal/ui/mounts': listUiMounts,
+  'GET internal/ui/mounts/:path*': readUiMount,
+
+  'LIST policies/acl': listPolicies,
+  'GET policies/acl/:name': readPolicy,
+  'POST policies/acl/:name': writePolicy,
+  'DELETE policies/acl/:name': removePolicy,
+  'LIST policy': listPoliciesOlder,
+  'GET policy': getPoliciesOlder,
+  'GET policy/:name': readPolicyOlder,
+  'POST policy/:name': writePolicyOlder,
+  'DELETE policy/:name': removePolicyOlder,
+
+  'GET audit': listAuditDevices,
+  'POST audit/:path*': enableAuditDevice,
+  'DELETE audit/:path*': disableAuditDevice,
+  'POST audit-hash/:path*': hashForAudit,
+
+  'POST capabilities-self': readOwnCapabilities,
+  'POST capabilities': readCapabilities,
+  'POST capabilities-accessor': readAccessorCapabilities,
+  'GET internal/ui/resultant-acl': readResultantAcl,
+
+  'POST leases/lookup': lookUpLease,
+  'LIST leases/lookup': listLeases,
+  'LIST leases/lookup/:prefix*': listLeasesBelow,
+  'POST leases/renew': renewLease,
+  'POST leases/renew/:lease_id*': renewLeaseAt,
+  'POST leases/revoke': revokeLease,
+  'POST leases/revoke/:lease_id*': revokeLeaseAt,
+  'POST leases/revoke-prefix/:prefix*': revokePrefix,
+  'POST leases/revoke-force/:prefix*': revokeForce,
+  'POST renew': renewLeaseOlder,
+  'POST renew/:lease_id*': renewLeaseAtOlder,
+  'POST revoke': revokeLeaseOlder,
+  'POST revoke/:lease_id*': revokeLeaseAtOlder,
+  'POST revoke-prefix/:prefix*': revokePrefixOlder,
+  'POST revoke-force/:prefix*': revokeForceOlder,
+  'POST leases/tidy': tidyLeases,
+
+  'LIST managed-keys/:type': listManagedKeys,
+  'POST managed-keys/:type/:name': writeManagedKey,
+  'GET managed-keys/:type/:name': readManagedKey,
+  'DELETE managed-keys/:type/:name': removeManagedKey,
+  'POST managed-keys/:type/:name/test/sign': testManagedKey,
+
+  'GET metrics': readMetrics,
+} satisfies Readonly<Record<string, Route<SystemContext>>>
+
+const routes: Routes<SystemContext> = Object.values(table)
 
 /** The engine behind sys/, which is always mounted. */
 export const createSystem = (context: SystemContext): Engine<SystemContext> => ({ type: 'system', context, routes })

@@ -6,10 +6,13 @@ import { errorReply } from '../request/envelope.ts'
 import type { Pipeline } from '../request/exchange.ts'
 import { canonicalPath } from '../request/path.ts'
 import { createPipeline } from '../request/pipeline.ts'
-import type { Mount, Routes } from '../route.ts'
+import type { Mount, Route, Routes } from '../route.ts'
 import type { StatusContext } from './context.ts'
-import { unsealRoute } from './seal.ts'
-import { statusRoutes } from './status.ts'
+import { probeHealth, readHealth } from './routes/health.ts'
+import { readInit } from './routes/init.ts'
+import { readLeader } from './routes/leader.ts'
+import { readSealStatus } from './routes/sealstatus.ts'
+import { unsealNode } from './routes/unseal.ts'
 
 export interface SealedOptions {
   /** As StatusContext.unseal. */
@@ -20,32 +23,42 @@ export interface SealedOptions {
   readonly log: Logger
 }
 
-/** Tries of the unseal secret that a node takes in a second, and at once when nobody tried for a while. */
+/** The node's rate limit for tries of the unseal secret, and its burst. */
 const triesPerSecond = 4
 
-const routes: Routes<StatusContext> = [...statusRoutes, unsealRoute]
+/** The routes of a sealed worker. */
+export const sealedTable = {
+  'GET health': readHealth,
+  'HEAD health': probeHealth,
+  'GET seal-status': readSealStatus,
+  'GET leader': readLeader,
+  'GET init': readInit,
+  'POST unseal': unsealNode,
+} satisfies Readonly<Record<string, Route<StatusContext>>>
+
+const routes: Routes<StatusContext> = Object.values(sealedTable)
 const paths: ReadonlySet<string> = new Set(routes.map(({ path }) => `sys/${path}`))
 const mount: Mount = { uuid: '', path: 'sys/', type: 'system', config: {} }
 const sealed = errorReply(new ApiError(503, 'Vault is sealed'))
 
-const nobody = () => undefined
+const noIdentity = () => undefined
 
-/** What a sealed worker answers: its state, and `Vault is sealed` to everything else. It has no keys and knows nobody. */
+/** The pipeline of a sealed worker: its state, and `Vault is sealed` for everything else. It has no keys and no callers. */
 export function createSealedPipeline(options: SealedOptions): Pipeline {
   const { clock, log } = options
   const status = { clusterName: '', clusterId: '', clock, createdAt: 0, sealed: () => true, hsmHealthy: () => true }
   const context: StatusContext = { status, unseal: limited(options) }
   const system: Engine<StatusContext> = { type: 'system', context, routes }
-  const open = createPipeline({
+  const statusPipeline = createPipeline({
     mounts: { find: () => mount },
-    authenticator: { authenticate: nobody, recognise: nobody },
+    authenticator: { authenticate: noIdentity, recognise: noIdentity },
     engines: new Map([['system', system]]),
     log,
   })
-  return { handle: (request) => (isOpen(request.rawPath) ? open.handle(request) : sealed) }
+  return { handle: (request) => (isStatusPath(request.rawPath) ? statusPipeline.handle(request) : sealed) }
 }
 
-function isOpen(rawPath: string): boolean {
+function isStatusPath(rawPath: string): boolean {
   try {
     return paths.has(canonicalPath(rawPath).path)
   } catch {
@@ -53,7 +66,7 @@ function isOpen(rawPath: string): boolean {
   }
 }
 
-/** Each worker has its share of the node's tries, whatever their outcome. */
+/** Each worker has its share of the node's tries; successful ones count too. */
 function limited({ unseal, workers, clock, log }: SealedOptions): StatusContext['unseal'] {
   const share = triesPerSecond / workers
   const most = Math.max(1, share)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { newLifetime, renewedUntil, systemTtlSeconds } from '../../src/auth/lifetime.ts'
-import { grant as granted, type TokenCreator, type TokenRequest } from '../../src/auth/methods/grant.ts'
+import { grant as granted, type TokenCreator, type TokenRequest } from '../../src/auth/methods/token/grant.ts'
 import { spentUses, type TokenRow } from '../../src/auth/token.ts'
 
 const parent = (fields: Partial<TokenRow>): TokenRow => ({

@@ -6,7 +6,7 @@ import type { Engine } from '../../src/engine.ts'
 import { createLog } from '../../src/log.ts'
 import type { Pipeline } from '../../src/request/exchange.ts'
 import { createPipeline } from '../../src/request/pipeline.ts'
-import { leaseRoutes } from '../../src/system/leases.ts'
+import { table } from '../../src/system/index.ts'
 import { createLeaseWorld, type LeaseWorld } from './world.ts'
 
 /** sys/leases as clients call it, through the whole pipeline. */
@@ -23,7 +23,7 @@ beforeAll(async () => {
     return true
   }
   const context = { leases, start, status: { clock: world.clock } }
-  const system: Engine = { type: 'system', context, routes: leaseRoutes }
+  const system: Engine = { type: 'system', context, routes: Object.values(table) }
   pipeline = createPipeline({
     mounts: { find: () => ({ uuid: '', path: 'sys/', type: 'system', config: {} }) },
     authenticator: createAuthenticator({ tokens, policies }),

@@ -16,7 +16,7 @@ const request: RawRequest = {
   clientCertificate: undefined,
 }
 
-/** A core, and an interior that notes what happens to it and answers when it is told to. */
+/** A core, and an unsealed part that notes what happens to it and answers when it is told to. */
 function given() {
   const events: string[] = []
   const answers: (() => void)[] = []

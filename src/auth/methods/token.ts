@@ -1,31 +1,34 @@
-import { Type } from 'typebox'
 import type { Engine } from '../../engine.ts'
-import { Answer, type Routes } from '../../route.ts'
-import { type AuthContext, endpoint } from './context.ts'
-import { createRoutes } from './create.ts'
-import { lookupRoutes } from './lookup.ts'
-import { renewRoutes } from './renew.ts'
-import { revokeRoutes } from './revoke.ts'
+import type { Route, Routes } from '../../route.ts'
+import { listAccessors } from './token/accessors.ts'
+import type { AuthContext } from './token/context.ts'
+import { createOrphan, createToken } from './token/create.ts'
+import { lookUpAccessor, lookUpSelf, lookUpSelfByPost, lookUpToken, lookUpTokenByGet } from './token/lookup.ts'
+import { renewAccessor, renewSelf, renewToken } from './token/renew.ts'
+import { revokeAccessor, revokeOrphan, revokeSelf, revokeToken } from './token/revoke.ts'
+import { tidyTokens } from './token/tidy.ts'
 
-const tidy = endpoint({
-  method: 'POST',
-  path: 'tidy',
-  access: 'token',
-  about: 'Removes tokens that can never work again, in the background.',
-  body: Type.Object({}),
-  danger: 'none',
-  async run({ context, warn }) {
-    const started = await context.start(context.tokens.tidying)
-    warn(
-      started
-        ? "Tidy operation successfully started. Any information from the operation will be printed to the server's logs."
-        : 'Tidy operation already in progress',
-    )
-    return new Answer({ status: 202 })
-  },
-})
+/** Every route below /v1/auth/token. */
+export const table = {
+  'POST create': createToken,
+  'POST create-orphan': createOrphan,
+  'POST lookup': lookUpToken,
+  'GET lookup': lookUpTokenByGet,
+  'GET lookup-self': lookUpSelf,
+  'POST lookup-self': lookUpSelfByPost,
+  'POST lookup-accessor': lookUpAccessor,
+  'LIST accessors': listAccessors,
+  'POST renew-self': renewSelf,
+  'POST renew': renewToken,
+  'POST renew-accessor': renewAccessor,
+  'POST revoke-self': revokeSelf,
+  'POST revoke': revokeToken,
+  'POST revoke-orphan': revokeOrphan,
+  'POST revoke-accessor': revokeAccessor,
+  'POST tidy': tidyTokens,
+} satisfies Readonly<Record<string, Route<AuthContext>>>
 
-const routes: Routes<AuthContext> = [...createRoutes, ...lookupRoutes, ...renewRoutes, ...revokeRoutes, tidy]
+const routes: Routes<AuthContext> = Object.values(table)
 
-/** auth/token: making, looking up, renewing and revoking tokens. Mounted at `auth/token/`. */
+/** The token auth method, always mounted at `auth/token/`. */
 export const tokenMethod = (context: AuthContext): Engine<AuthContext> => ({ type: 'token', context, routes })

@@ -1,0 +1,67 @@
+import { Type } from 'typebox'
+import { ApiError } from '../../errors.ts'
+import { text } from '../../field.ts'
+import { Answer, type Call, type Data } from '../../route.ts'
+import { type StatusContext, statusEndpoint } from '../context.ts'
+import { apiVersion, product } from '../version.ts'
+
+const statusOf = (state: string) => text({ about: `Status code of a node that ${state}.` })
+const ignored = 'Read, and of no effect: every node is active.'
+
+/** Codes are text here, since a bad one has an answer of its own. */
+const healthQuery = Type.Object({
+  activecode: statusOf('is active; 200 when absent'),
+  sealedcode: statusOf('is sealed or has lost its token; 503 when absent'),
+  standbycode: statusOf('stands by; there is none'),
+  uninitcode: statusOf('is not initialised; such a node does not start'),
+  drsecondarycode: statusOf('is a disaster recovery secondary; there is none'),
+  performancestandbycode: statusOf('is a performance standby; there is none'),
+  removedcode: statusOf('was removed from the cluster; there is none'),
+  standbyok: text({ about: ignored }),
+  perfstandbyok: text({ about: ignored }),
+})
+
+const unusedCodes = ['standbycode', 'uninitcode', 'drsecondarycode', 'performancestandbycode', 'removedcode'] as const
+
+/** A final status; 1xx would leave the client waiting for another one. */
+function statusCode(requested: string | undefined, usual: number): number {
+  if (requested === undefined) return usual
+  if (!/^[2-5]\d\d$/.test(requested)) throw new ApiError(400, [])
+  return Number(requested)
+}
+
+function health({ context, body }: Call<StatusContext, typeof healthQuery>): Answer {
+  const { status } = context
+  const sealed = status.sealed()
+  const active = statusCode(body.activecode, 200)
+  const down = statusCode(body.sealedcode, 503)
+  for (const unused of unusedCodes) statusCode(body[unused], 200)
+  const healthy = status.hsmHealthy()
+  const bare: Data = {
+    initialized: true,
+    sealed,
+    standby: false,
+    performance_standby: false,
+    replication_performance_mode: sealed ? 'unknown' : 'disabled',
+    replication_dr_mode: sealed ? 'unknown' : 'disabled',
+    server_time_utc: Math.floor(status.clock.wall() / 1000),
+    version: apiVersion,
+    ...(sealed ? {} : { cluster_name: status.clusterName, cluster_id: status.clusterId }),
+    hsm: sealed ? 'closed' : healthy ? 'ready' : 'lost',
+    ...product,
+  }
+  return new Answer({ status: sealed || !healthy ? down : active, bare })
+}
+
+export const readHealth = statusEndpoint({
+  method: 'GET',
+  path: 'health',
+  access: 'public',
+  audited: false,
+  about: 'Whether this node serves: its state is in the status code.',
+  body: healthQuery,
+  danger: 'none',
+  run: health,
+})
+
+export const probeHealth = statusEndpoint({ ...readHealth, method: 'HEAD' })

@@ -1,0 +1,30 @@
+import { badRequest } from '../../../errors.ts'
+import { boolean, text } from '../../../field.ts'
+
+export const leaseId = text({ about: 'The lease; in the path or here.' })
+
+export const sync = boolean({ about: 'Whether to answer only when everything is revoked.' })
+
+type Params = Readonly<Record<string, string>>
+
+/** The lease id in the path, or else in the body. */
+export function leaseIdOf({ params, body }: { readonly params: Params; readonly body: { lease_id?: string } }): string {
+  const id = params.lease_id || body.lease_id
+  if (!id) throw badRequest('lease_id must be specified')
+  return id
+}
+
+/** Refuses tokens, which have no leases here: the operator must not believe that one was revoked. */
+export function refuseTokens(id: string): void {
+  if (!id.startsWith('auth/')) return
+  throw badRequest(
+    'tokens are no leases here: use auth/token/revoke, auth/token/revoke-accessor or auth/token/accessors',
+  )
+}
+
+/** The prefix in the path, as a folder. */
+export function prefixOf({ params }: { readonly params: Params }): string {
+  const prefix = `${params.prefix ?? ''}/`
+  refuseTokens(prefix)
+  return prefix
+}

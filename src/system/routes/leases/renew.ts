@@ -1,0 +1,28 @@
+import { Type } from 'typebox'
+import { duration } from '../../../field.ts'
+import { Answer } from '../../../route.ts'
+import { endpoint } from '../../context.ts'
+import { leaseId, leaseIdOf } from './fields.ts'
+
+const renewAt = (path: string) =>
+  endpoint({
+    method: 'POST',
+    path,
+    access: 'token',
+    about: 'Gives a lease more time.',
+    body: Type.Object({
+      lease_id: leaseId,
+      increment: duration({ about: 'Life asked for; 0 asks for the first one.' }),
+    }),
+    danger: 'none',
+    async run(call) {
+      const { lease, warnings } = await call.context.leases.renew(leaseIdOf(call), call.body.increment ?? 0)
+      for (const warning of warnings) call.warn(warning)
+      return new Answer({ lease })
+    },
+  })
+
+export const renewLease = renewAt('leases/renew')
+export const renewLeaseAt = renewAt('leases/renew/:lease_id*')
+export const renewLeaseOlder = renewAt('renew')
+export const renewLeaseAtOlder = renewAt('renew/:lease_id*')

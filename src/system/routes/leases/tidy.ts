@@ -1,0 +1,12 @@
+import { tidyAnswer } from '../../../auth/methods/token/tidy.ts'
+import { endpoint, noFields } from '../../context.ts'
+
+export const tidyLeases = endpoint({
+  method: 'POST',
+  path: 'leases/tidy',
+  access: 'token',
+  about: 'Revokes leases whose token is gone, in the background.',
+  body: noFields,
+  danger: 'none',
+  run: async ({ context, warn }) => tidyAnswer(await context.start(context.leases.tidying), warn),
+})

@@ -1,0 +1,90 @@
+import { Type } from 'typebox'
+import { absent } from '../../errors.ts'
+import { text } from '../../field.ts'
+import { endpoint, noFields } from '../context.ts'
+
+const policyFields = Type.Object({
+  policy: text({ about: 'The policy in HCL or JSON, plain or in base64.', aliases: ['rules'] }),
+})
+
+/** Today's path, or the older one, whose answers repeat `data` at the top level and name the text `rules`. */
+interface Base {
+  readonly path: string
+  readonly textField: 'policy' | 'rules'
+  readonly older: boolean
+}
+
+const current: Base = { path: 'policies/acl', textField: 'policy', older: false }
+const older: Base = { path: 'policy', textField: 'rules', older: true }
+
+const common = ({ older }: Base) => ({ access: 'token', inject: older, captures: { name: /^[^/]+$/ } }) as const
+
+const list = (base: Base, method: 'LIST' | 'GET') =>
+  endpoint({
+    ...common(base),
+    method,
+    path: base.path,
+    about: 'The names of all ACL policies.',
+    body: noFields,
+    danger: 'none',
+    async run({ context }) {
+      const keys = await context.policies.names()
+      return base.older ? { keys, policies: keys } : { keys }
+    },
+  })
+
+const read = (base: Base) =>
+  endpoint({
+    ...common(base),
+    method: 'GET',
+    path: `${base.path}/:name`,
+    about: 'The text of a policy.',
+    body: noFields,
+    danger: 'none',
+    async run({ context, params }) {
+      const policy = await context.policies.read(params.name ?? '')
+      if (policy === undefined) throw absent()
+      return { name: policy.name, [base.textField]: policy.text }
+    },
+  })
+
+const write = (base: Base) =>
+  endpoint({
+    ...common(base),
+    method: 'POST',
+    path: `${base.path}/:name`,
+    about: 'Creates or replaces a policy; effective everywhere before the answer.',
+    body: policyFields,
+    danger: 'custody',
+    async run({ context, params, body, warn }) {
+      const { name = '' } = params
+      const stored = await context.policies.write(name, body.policy)
+      if (stored !== name) warn(`policy name was converted to ${stored}`)
+      return undefined
+    },
+  })
+
+const remove = (base: Base) =>
+  endpoint({
+    ...common(base),
+    method: 'DELETE',
+    path: `${base.path}/:name`,
+    about: 'Removes a policy; tokens keep its name and lose its rights.',
+    body: noFields,
+    danger: 'destructive',
+    async run({ context, params }) {
+      await context.policies.remove(params.name ?? '')
+      return undefined
+    },
+  })
+
+export const listPolicies = list(current, 'LIST')
+export const readPolicy = read(current)
+export const writePolicy = write(current)
+export const removePolicy = remove(current)
+
+export const listPoliciesOlder = list(older, 'LIST')
+export const getPoliciesOlder = list(older, 'GET')
+export const readPolicyOlder = read(older)
+export const writePolicyOlder = write(older)
+export const removePolicyOlder = remove(older)

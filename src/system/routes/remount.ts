@@ -1,0 +1,45 @@
+import { Type } from 'typebox'
+import { absent, badRequest } from '../../errors.ts'
+import { text } from '../../field.ts'
+import { endpoint, noFields } from '../context.ts'
+
+const moving = Type.Object({
+  from: text({ about: 'The path of the mount.' }),
+  to: text({ about: 'Its new path, at which nothing is mounted.' }),
+})
+
+export const moveMount = endpoint({
+  method: 'POST',
+  path: 'remount',
+  access: 'sudo',
+  about: 'Moves a mount with everything in it; done, on every worker of every node, when it is answered.',
+  body: moving,
+  inject: true,
+  danger: 'custody',
+  async run({ context, body, warn }) {
+    const { from, to } = body
+    if (!from || !to) throw badRequest("both 'from' and 'to' path must be specified as a string")
+    const id = await context.mounts.move(from, to)
+    warn('Mount move is done; policies now decide by the new path')
+    return { migration_id: id }
+  },
+})
+
+export const readMove = endpoint({
+  method: 'GET',
+  path: 'remount/status/:id',
+  access: 'token',
+  about: 'What became of a move.',
+  body: noFields,
+  danger: 'none',
+  async run({ context, params }) {
+    const { id = '' } = params
+    const moved = await context.mounts.findRemount(id)
+    if (moved === undefined) throw absent()
+    const { source, target } = moved
+    return {
+      migration_id: id,
+      migration_info: { source_mount: source, target_mount: target, status: 'success' },
+    }
+  },
+})

@@ -1,0 +1,4 @@
+/** The API level of this server: clients parse it as strict semver and switch features by it. */
+export const apiVersion = '1.13.0'
+
+export const product = { product: 'strongroom', product_version: '0.1.0' }
