@@ -137,7 +137,7 @@ async function openCore(options: Options, seal: () => Promise<boolean>, secret?:
 
 /**
  * A cluster created before there were audit devices, or settings of transit mounts, gets their set, which the token then
- * records at once. A recorded set is never created again: whoever removed it would have ended the audit.
+ * records at once. A recorded set is never created again, or removing it would end the audit.
  */
 async function createMissingSets(database: Database, hsm: Hsm, cluster: Cluster): Promise<void> {
   const anchor = await readAnchor(hsm, cluster.id)

@@ -16,18 +16,18 @@ export type { Config, Secrets }
 export interface Loaded {
   readonly config: Config
   readonly secrets: Secrets
-  /** What is allowed and unwise, one line each. */
+  /** Allowed but unwise settings, one line each. */
   readonly warnings: readonly string[]
 }
 
 export interface Sources extends Omit<SecretSources, 'urlPassword'> {
-  /** Path of a YAML or JSON file; without one the environment says all. */
+  /** Path of a YAML or JSON file; undefined uses the environment alone. */
   readonly file: string | undefined
 }
 
 /**
  * The configuration and, apart from it, the secrets it points to.
- * @throws ConfigError naming every wrong field and what it may hold
+ * @throws ConfigError naming every wrong field and its allowed values
  */
 export async function loadConfig(sources: Sources): Promise<Loaded> {
   const parsed = parseConfig(readText(sources.file), sources.environment)
@@ -80,7 +80,7 @@ function parseFile(text: string) {
   return tree
 }
 
-/** typebox stops at its eighth error to bound what strangers can cost; the operator should see them all. */
+/** All errors: typebox stops at the eighth to bound the cost of hostile input, but an operator should see them all. */
 function everyError(value: unknown) {
   const { maxErrors } = Settings.Get()
   Settings.Set({ maxErrors: 1000 })
@@ -91,7 +91,7 @@ function everyError(value: unknown) {
   }
 }
 
-/** What no single field can show. */
+/** Problems that involve several fields. */
 function contradictions(config: Config): string[] {
   const problems: string[] = []
   config.listeners.forEach(({ address }, index) => {

@@ -1,12 +1,12 @@
 import { type Logger as Pino, pino } from 'pino'
 import { scrub } from './log/scrub.ts'
 
-/** Without `child`: what pino binds to one does not pass the scrubber. */
+/** Without `child`: pino does not scrub the bindings of one. */
 export type Logger = Pick<Pino, 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'isLevelEnabled'>
 
 /**
  * The process log: one JSON object per line on standard error (standard output belongs to the command's own answer).
- * Whatever a line is given, no secret comes out of it.
+ * Secrets are scrubbed from every line.
  * @param level pino's level names; `silent` turns it off
  */
 export const createLog = (level: string, bindings: Record<string, unknown> = {}): Logger =>
@@ -23,7 +23,7 @@ export const createLogTo = (
       level,
       base: { pid: process.pid, ...bindings },
       formatters: { log: scrub, bindings: scrub },
-      // pino's own way with errors would add every property of theirs.
+      // pino's own serializer would add every property of an error.
       serializers: { err: (error: unknown) => error },
     },
     destination,

@@ -2,7 +2,7 @@ import { Command, CommanderError } from 'commander'
 import { acceptRestoreCommand } from './commands/acceptrestore.ts'
 import { auditCommand } from './commands/audit.ts'
 import { configCommand } from './commands/config.ts'
-import { explainFailure } from './commands/failure.ts'
+import { exitUsage, explainFailure } from './commands/failure.ts'
 import { initCommand } from './commands/init.ts'
 import { kekCommand } from './commands/kek.ts'
 import { migrateCommand } from './commands/migrate.ts'
@@ -31,11 +31,11 @@ inherit(program)
 try {
   await program.parseAsync()
 } catch (error) {
-  if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2
+  if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : exitUsage
   else process.exitCode = explainFailure(error)
 }
 
-/** Verbs of verbs too: commander copies settings only to commands it makes itself. */
+/** Copies settings to every subcommand: commander does so only for commands it creates itself. */
 function inherit(parent: Command): void {
   for (const command of parent.commands) inherit(command.copyInheritedSettings(parent))
 }

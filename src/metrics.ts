@@ -2,7 +2,7 @@ import type { Labels, Series, Snapshot } from './metrics/snapshot.ts'
 import { Timing } from './metrics/timing.ts'
 import type { MaybePromise } from './route.ts'
 
-/** A number that only grows; whoever counts adds to it directly. */
+/** A number that only grows; its owner adds to it directly. */
 export interface Counter {
   value: number
 }
@@ -17,10 +17,10 @@ interface Described<T> {
 }
 
 /**
- * What one worker measures. A name is the reference's, with dots (`vault.core.handle_request`), or begins with
+ * The metrics of one worker. A name is Vault's, with dots (`vault.core.handle_request`), or begins with
  * `strongroom.`. Counters and timings are fetched once and then used without a look-up: they cost a hot path a few
- * nanoseconds. Asked for again, under the same name and labels, they are the same ones, so that what is built anew when
- * a node is unsealed goes on counting.
+ * nanoseconds. The same name and labels always return the same object, so that components rebuilt when a node is unsealed
+ * go on counting.
  */
 export class Metrics {
   readonly #counters = new Map<string, Described<Counter>>()
@@ -48,17 +48,17 @@ export class Metrics {
     return made(this.#timings, { name, help, labels, source: new Timing() })
   }
 
-  /** A number that is read when somebody asks, summed over the workers of a node. Said again, it replaces the old one. */
+  /** A number that is read on demand, summed over the workers of a node. A second declaration replaces the first. */
   gauge(name: string, help: string, read: () => number, labels: Labels = {}): void {
     this.#gauges.set(keyOf(name, labels), { name, help, labels, source: read })
   }
 
-  /** Numbers that every worker would answer alike, because they are the node's or the cluster's: one worker is asked. */
+  /** Numbers of the node or the cluster, which one worker answers for all. */
   shared(name: string, help: string, read: () => MaybePromise<Readings>): void {
     this.#shared.set(name, { name, help, labels: {}, source: read })
   }
 
-  /** What this worker has measured. */
+  /** The metrics of this worker alone. */
   snapshot(): Snapshot {
     return [
       ...described(this.#counters, ({ value }) => ({ kind: 'counter', value })),
@@ -79,7 +79,7 @@ export class Metrics {
     return (await Promise.all([...this.#shared.values()].map(read))).flat()
   }
 
-  /** Lets the quantiles forget what is older; to be called about every 30 s. */
+  /** Starts a new period of the quantiles and forgets the oldest; called about every 30 s. */
   roll(): void {
     for (const { source } of this.#timings.values()) source.roll()
   }

@@ -12,7 +12,7 @@ export interface ProcessContext {
   readonly secrets: Secrets
   readonly log: Logger
   readonly clock: Clock
-  /** Absent in commands, which nobody scrapes. */
+  /** Absent in commands. */
   readonly metrics?: Metrics
 }
 

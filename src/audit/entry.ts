@@ -3,7 +3,7 @@ import { TokenCaller } from '../auth/caller.ts'
 import type { TokenRow } from '../auth/token.ts'
 import type { Caller, Mount, Outcome } from '../route.ts'
 
-/** Vault's names for what a request does. */
+/** Vault's names of operations. */
 export type Operation = 'create' | 'read' | 'update' | 'delete' | 'list' | 'patch' | 'header' | 'help'
 
 /** A request as it arrived: not yet routed, nor authorised. */
@@ -13,7 +13,7 @@ export interface AuditedRequest {
   /** As policies see it. */
   readonly path: string
   readonly input: Readonly<Record<string, unknown>>
-  /** Empty when none was sent. */
+  /** Empty without one. */
   readonly credential: string
   readonly remoteAddress: string
   readonly remotePort: number

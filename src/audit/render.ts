@@ -61,7 +61,7 @@ function put(room: Buffer, text: string | Uint8Array, at: number): number {
  * JSON text of a value in which every string, at any depth, went through `quote`; names, numbers, booleans and null
  * stay. Built in one pass: nothing is copied first.
  */
-export function valueText(value: unknown, quote: Quote): string {
+function valueText(value: unknown, quote: Quote): string {
   if (typeof value === 'string') return quote(value)
   if (Number.isFinite(value)) return String(value)
   if (Array.isArray(value)) return `[${value.map((item) => valueText(item, quote)).join()}]`

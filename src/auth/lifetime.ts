@@ -59,6 +59,9 @@ const explicitMaxCapped = (seconds: number, limit: number): string =>
   `Explicit max TTL of "${goDuration(seconds)}" is greater than system/mount allowed value; ` +
   `value is being capped to "${goDuration(limit)}"`
 
+/** Seconds until an expiry, 0 after it. Rounded up: a new token or lease shows its whole ttl. */
+export const secondsLeft = (expiresAt: number, now: number): number => Math.max(0, Math.ceil((expiresAt - now) / 1000))
+
 /** A duration of whole seconds as Go prints it. */
 function goDuration(seconds: number): string {
   const hours = Math.floor(seconds / 3600)

@@ -13,9 +13,9 @@ interface Options {
   readonly from?: number
 }
 
-/** `strongroom audit …`: what audit devices have written. */
+/** `strongroom audit …`: the files of audit devices. */
 export const auditCommand = (): Command =>
-  new Command('audit').description('what audit devices have written').addCommand(verify())
+  new Command('audit').description('check the files of audit devices').addCommand(verify())
 
 const verify = (): Command =>
   withForce(withConfig(new Command('verify')))
@@ -41,7 +41,7 @@ const verify = (): Command =>
 function report(verification: Verification, from: number | undefined): void {
   for (const chain of verification.chains.values()) console.log(described(chain))
   const { torn } = verification
-  if (torn > 0) console.log(`${torn} pieces of lines that a full disk cut off; nobody was answered for them`)
+  if (torn > 0) console.log(`${torn} fragments of lines cut off by a full disk; their requests were refused`)
   const problems = verification.problems(from)
   for (const problem of problems) console.error(problem)
   console.log(problems.length === 0 ? 'unbroken' : `${problems.length} problems`)

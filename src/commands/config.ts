@@ -6,7 +6,7 @@ import { ConfigError } from '../config/problems.ts'
 import type { Config } from '../config.ts'
 import { readSettings, withConfig } from './settings.ts'
 
-/** `strongroom config check`: everything that can be known without token and database. */
+/** `strongroom config check`: every check that needs neither token nor database. */
 export const configCommand = (): Command =>
   new Command('config').description('look at a configuration').addCommand(
     withConfig(new Command('check'))

@@ -11,7 +11,7 @@ export async function withCustody(
   work: (custody: Custody, database: Database) => Promise<void>,
 ): Promise<void> {
   const settings = await openSettings(options)
-  // Imported here, so that the supervisor, which shares the entry, loads none of it.
+  // Imported here, so that the supervisor, which shares the entry, does not load it.
   const { openCustody, openDatabase, openHsm } = await import('../open.ts')
   await using database = await openDatabase(settings)
   await using hsm = await openHsm(settings, (reason) => {

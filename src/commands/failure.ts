@@ -4,7 +4,7 @@ import { ConfigError } from '../config/problems.ts'
 export const exitFailed = 1
 export const exitUsage = 2
 
-/** Says on standard error why a verb failed, without a stack: the text is for the operator. @returns the exit code */
+/** Prints on standard error why a command failed, without a stack: the text is for the operator. @returns the exit code */
 export function explainFailure(error: unknown): number {
   if (error instanceof ConfigError) {
     console.error('the configuration is wrong:')

@@ -37,14 +37,14 @@ export const initCommand = (): Command =>
 async function initialiseCluster(options: Options): Promise<void> {
   const rootToken = readRootToken(options.rootTokenFile)
   const settings = await openSettings(options)
-  // Imported here, so that the supervisor, which shares the entry, loads none of it.
+  // Imported here, so that the supervisor, which shares the entry, does not load it.
   const { initialise, isInitialised } = await import('../initialise.ts')
   if (options.ifNeeded && (await isInitialised(settings))) return
   const kek = await ceremony(options)
   const made = await initialise({ ...settings, kek, ...(rootToken === undefined ? {} : { rootToken }) })
   const answer = {
     cluster_id: made.clusterId,
-    // Whoever brought the token has it already.
+    // An operator who chose the root token has it already.
     ...(rootToken === undefined ? { root_token: made.rootToken } : {}),
     unseal_secret: made.unsealSecret,
   }

@@ -3,11 +3,11 @@ import { systemClock } from '../clock.ts'
 import { createLog } from '../log.ts'
 import { readSettings, withConfig } from './settings.ts'
 
-/** `strongroom migrate`: brings the schema to what this version needs. */
+/** `strongroom migrate`: brings the schema up to this version. */
 export const migrateCommand = (): Command =>
   withConfig(new Command('migrate'))
     .description('bring the database schema up to this version; nodes of the version before go on serving')
-    .option('--status', 'only say where the schema stands')
+    .option('--status', 'only show the state of the schema')
     .action(async (options: { config?: string; status?: boolean }) => {
       const settings = await readSettings(options.config, { ...process.env }, { pin: false })
       const { openDatabase } = await import('../open.ts')

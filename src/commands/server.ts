@@ -23,7 +23,7 @@ export const serverCommand = (): Command =>
 
 /** Ends the process when every process of the node has ended. */
 async function serve({ config: file, force = false }: Options): Promise<void> {
-  // Both for SIGHUP, when the secrets are long gone from process.env and nobody sits at the terminal.
+  // Both for SIGHUP, when the secrets are long gone from process.env and no operator is at the terminal.
   const environment = { ...process.env }
   let answer: Promise<string> | undefined
   const prompt = (question: string) => (answer ??= askSecret(question))
@@ -54,17 +54,17 @@ async function serve({ config: file, force = false }: Options): Promise<void> {
       log.error({ err: error }, 'the configuration was not taken over; the old one goes on')
     }
   }
-  let asked = false
+  let stopping = false
   const stop = () => {
-    if (asked) supervisor.kill()
+    if (stopping) supervisor.kill()
     else supervisor.stop()
-    asked = true
+    stopping = true
   }
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
   process.on('SIGHUP', () => void reload())
-  // Whoever started us with an IPC channel watches us by it, and we them.
+  // A parent that started us with an IPC channel watches us through it, and we end with it.
   if (process.connected) process.on('disconnect', () => supervisor.stop())
-  // Not left to the empty event loop: Node keeps a listening socket whose last worker was killed under connections.
+  // Explicit, because Node keeps a listening socket whose last worker was killed under connections, and with it the loop.
   process.exit(await supervisor.ended)
 }

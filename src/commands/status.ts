@@ -30,7 +30,7 @@ export const statusCommand = (): Command =>
       if (status.sealed) process.exitCode = sealedCode
     })
 
-/** @throws Error when nobody answers, or with what the node answers instead of its status */
+/** @throws Error when the node does not answer, or with its answer if that is not a status */
 async function sealStatus({ address, ca }: Options): Promise<Record<string, unknown>> {
   const { status, text } = await get(address, '/v1/sys/seal-status', ca)
   let body: Record<string, unknown>

@@ -3,7 +3,7 @@ import { parseText } from './read.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Names that mean something to the commands, the launcher or the tests and are no fields. */
+/** Variables of the commands, the launcher and the tests, which are no fields. */
 const reserved = /^STRONGROOM_(CONFIG|DATA|ROOT_TOKEN|ADDRESS|TEST_.*)$/
 
 /** Which environment variable sets which field: `database.poolSize` is STRONGROOM_DATABASE_POOL_SIZE. */

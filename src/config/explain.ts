@@ -2,8 +2,10 @@ import type { TLocalizedValidationError } from 'typebox/error'
 import { child, type Node } from './node.ts'
 
 /**
- * Turns schema errors into one line per field: its path, what stands there, what is allowed.
- * @param root the schema, @param value what was checked, @param errors what typebox found
+ * Turns schema errors into one line per field: its path, its value, the allowed values.
+ * @param root the schema
+ * @param value the checked configuration
+ * @param errors typebox's
  */
 export function explain(root: Node, value: unknown, errors: readonly TLocalizedValidationError[]): string[] {
   const lines = new Map<string, string>()
@@ -29,7 +31,7 @@ export function explain(root: Node, value: unknown, errors: readonly TLocalizedV
   return [...lines.values()]
 }
 
-/** What a field may hold, in words. */
+/** A description of a field's allowed values. */
 export function allowed(node: Node): string {
   if (node.description) return node.description
   if (node.anyOf) return node.anyOf.map(allowed).join(' or ')
@@ -71,7 +73,7 @@ const at = (value: unknown, path: readonly string[]): unknown =>
 const unescapePointer = (segment: string): string => segment.replaceAll('~1', '/').replaceAll('~0', '~')
 
 /** Levenshtein's distance: how many letters to add, drop or change. */
-export function distance(a: string, b: string): number {
+function distance(a: string, b: string): number {
   let previous = Array.from({ length: b.length + 1 }, (_, column) => column)
   for (let row = 1; row <= a.length; row++) {
     const current = [row]

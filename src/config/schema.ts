@@ -1,8 +1,8 @@
 import { type Static, Type } from 'typebox'
 
 /**
- * The one schema of the configuration. `description` says in words what a field allows, where its type does not; it is
- * what a wrong value is answered with. One keyword is ours: `secret` keeps a wrong value out of that answer.
+ * The only schema of the configuration. `description` explains a field's allowed values where its type does not; the error
+ * for a wrong value quotes it. One keyword is ours: `secret` keeps a wrong value out of that error.
  */
 const section = { additionalProperties: false }
 /** A section of alternatives: one of its fields, and only one. */
@@ -95,7 +95,7 @@ const pkcs11 = Type.Object(
   section,
 )
 
-/** A module whose tokens hold managed keys; the token of our own keys is never meant. */
+/** A module whose tokens hold managed keys; never the token of our own keys. */
 const pkcs11Library = Type.Object(
   {
     name: Type.String({

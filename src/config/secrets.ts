@@ -18,8 +18,8 @@ export class Secrets {
   }
 
   /**
-   * The values themselves, for whoever hands them on to token, database or a worker. No getters: what redacts logs calls
-   * those on copies.
+   * The values themselves, to be passed to token, database or a worker. A method and no getters: log scrubbers evaluate
+   * getters.
    */
   reveal(): SecretValues {
     return { ...this.#values }

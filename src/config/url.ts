@@ -3,12 +3,12 @@ const nodes = (url: string): string[] => url.split(/,(?=mysql:\/\/)/)
 
 export const isDatabaseUrl = (url: string): boolean => nodes(url).every((node) => URL.canParse(node))
 
-/** The passwords that stand in it, decoded, each once. */
+/** Its passwords, decoded, each once. */
 export const passwordsOf = (url: string): string[] => [
   ...new Set(nodes(url).flatMap((node) => decodeURIComponent(new URL(node).password) || [])),
 ]
 
-/** The same with this password in every node's URL; with '' in none. */
+/** The same with this password in every node's URL; '' removes them. */
 export const withPassword = (url: string, password: string): string =>
   nodes(url)
     .map((node) => {

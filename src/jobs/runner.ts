@@ -12,13 +12,13 @@ export interface RunnerOptions {
   readonly metrics?: Metrics
 }
 
-/** How much longer than its period a job may keep its lease: a holder that died is followed after this. */
+/** Time that a job may keep its lease beyond its period: after it, another worker succeeds a dead holder. */
 const graceSeconds = 30
 const atEndMilliseconds = 10_000
 
 /**
- * Background work. A leased job is done by one worker of the cluster at a time; a local task by every worker. What fails
- * is logged and tried again in its next turn.
+ * Background work. A leased job runs on one worker of the cluster at a time; a local task on every worker. A failure is
+ * logged, and the job runs again in its next turn.
  */
 export class Runner implements AsyncDisposable {
   readonly #options: RunnerOptions
@@ -26,7 +26,7 @@ export class Runner implements AsyncDisposable {
   readonly #running = new Set<Promise<void>>()
   /** Names of the jobs that `start` has begun here. */
   readonly #started = new Set<string>()
-  /** Leases by the job's name, some of which may be another's by now. */
+  /** Leases by the job's name; other workers may hold some by now. */
   readonly #held = new Map<string, JobLease>()
   readonly #atEnd: Job[] = []
 
@@ -34,15 +34,15 @@ export class Runner implements AsyncDisposable {
     this.#options = options
   }
 
-  /** Done by whoever holds the lease of its name; with `atEnd` once more when this worker ends. */
+  /** Runs a job on the worker that holds the lease of its name; with `atEnd` once more when this worker ends. */
   schedule(job: Job, { atEnd = false } = {}): void {
     this.scheduleLocal(job.name, job.everySeconds, (signal) => this.#runLeased(job, signal))
     if (atEnd) this.#atEnd.push(job)
   }
 
   /**
-   * Does a leased job once, now and in the background.
-   * @returns false when somebody is doing it already
+   * Runs a leased job once, now and in the background.
+   * @returns false when it is running already
    */
   async start(job: Job): Promise<boolean> {
     if (this.#started.has(job.name)) return false
@@ -59,7 +59,7 @@ export class Runner implements AsyncDisposable {
     return work !== undefined
   }
 
-  /** Done here, whoever else does it. */
+  /** Runs a task on this worker, whether or not others do. */
   scheduleLocal(name: string, everySeconds: number, work: (signal: AbortSignal) => Promise<void>): void {
     const { signal } = this.#stop
     const loop = async (): Promise<void> => {
@@ -82,7 +82,7 @@ export class Runner implements AsyncDisposable {
     await job.run(signal, lease.fence)
   }
 
-  /** Workers that end at the same time do it one after the other: the last one's is the one that counts. */
+  /** Workers that end at the same time take turns: the last one's run is the one that counts. */
   async #runAtEnd(job: Job): Promise<void> {
     const { database, clock } = this.#options
     const signal = AbortSignal.timeout(atEndMilliseconds)
@@ -110,7 +110,7 @@ export class Runner implements AsyncDisposable {
     return !signal.aborted
   }
 
-  /** Ends when what is running has ended, others may go on with it, and what is to be done last is done. */
+  /** Waits for running jobs, releases their leases to other workers, and runs the jobs for the end. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort()
     await Promise.all(this.#running)

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { TokenCaller } from '../auth/caller.ts'
 import { randomText } from '../auth/credential.ts'
+import { secondsLeft } from '../auth/lifetime.ts'
 import { spentUses } from '../auth/token.ts'
 import { badRequest } from '../errors.ts'
 import type { Call, Lease } from '../route.ts'
@@ -82,13 +83,9 @@ export function prepareLease(
   }
 }
 
-/** The envelope's lease fields. Rounded up: a new lease shows its whole ttl. */
+/** The envelope's lease fields. */
 export const describeLease = (row: Pick<LeaseRow, 'leaseId' | 'renewable' | 'expiresAt'>, now: number): Lease => ({
   id: row.leaseId,
   renewable: row.renewable,
-  durationSeconds: secondsLeft(row, now),
+  durationSeconds: secondsLeft(row.expiresAt, now),
 })
-
-/** 0 for an expired lease that is still being revoked. */
-export const secondsLeft = ({ expiresAt }: Pick<LeaseRow, 'expiresAt'>, now: number): number =>
-  Math.max(0, Math.ceil((expiresAt - now) / 1000))

@@ -1,4 +1,4 @@
-/** Parts of a field's name, in lower case and without separators, behind which no value is ever shown. */
+/** Parts of secret fields' names, in lower case and without separators: their values are never shown. */
 const secretNames =
   /^(?:pin|key|hash|input)$|token|secret|password|passphrase|plaintext|credential|authorization|cookie|private|privkey|batch|blob/
 
@@ -11,9 +11,8 @@ const longestList = 50
 const credentials = /\b(hv[sbr]\.)[A-Za-z0-9_-]{8,}/g
 
 /**
- * A copy of what is to be logged without what must not be: secrets by the name of their field at any depth, credentials
- * by their form, bytes altogether. Of an error only what describes it remains, its causes included: other properties may
- * carry results meant for the client alone.
+ * A copy of a log entry without secrets: fields with secret names at any depth, credentials by their form, and all bytes.
+ * Of an error its description remains, with its causes: other properties may carry results meant for the client alone.
  */
 export const scrub = (fields: object): Record<string, unknown> => object(fields, 0)
 

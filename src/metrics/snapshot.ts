@@ -9,10 +9,10 @@ export type Series = { readonly name: string; readonly help: string; readonly la
   | { readonly kind: 'timing'; readonly timing: TimingState }
 )
 
-/** What one worker, or several together, have measured. */
+/** The metrics of one worker, or of several together. */
 export type Snapshot = readonly Series[]
 
-/** Everything that the workers of a node have measured, and how many were asked. */
+/** The metrics of the workers of a node. */
 export interface WorkerSnapshots {
   readonly snapshots: readonly Snapshot[]
   /** Workers that did not answer in time: their numbers are missing. */
@@ -37,8 +37,8 @@ function add(one: Series, other: Series): Series {
 }
 
 /**
- * What remains of a worker that has ended: totals, without which those of the node would shrink, and a reader would
- * take that for a restart of everything.
+ * The totals of a worker that has ended: without them those of the node would shrink, and a reader would take that for a
+ * restart.
  */
 export const totals = (snapshot: Snapshot): Snapshot =>
   snapshot.flatMap((series): Series[] => {

@@ -1,4 +1,4 @@
-/** What a Timing knows, in a form that crosses processes and can be added up. */
+/** The state of a Timing, in a form that crosses processes and can be added up. */
 export interface TimingState {
   /** Since the start. */
   readonly count: number
@@ -15,8 +15,8 @@ const bucketCount = 29 * perDoubling
 const longestMicroseconds = 2 ** 31 - 1
 
 /**
- * Durations, counted in buckets, so that those of several processes add up to what one would have counted; quantiles
- * themselves do not add up. An observation is a few arithmetic operations.
+ * Durations, counted in buckets: the counts of several processes add up, which quantiles themselves do not. An observation
+ * is a few arithmetic operations.
  */
 export class Timing {
   #count = 0
@@ -32,7 +32,7 @@ export class Timing {
     this.#young.buckets[index] = (this.#young.buckets[index] ?? 0) + 1
   }
 
-  /** What was recent becomes old, and what was old is forgotten. */
+  /** The young period becomes the old one, and the old one is forgotten. */
   roll(): void {
     const oldest = this.#old
     this.#old = this.#young
@@ -105,7 +105,7 @@ export function recentOf({ recent, recentMilliseconds: sum }: TimingState): Rece
   }
 }
 
-/** The recent duration below which a share of all lies, in milliseconds; NaN when there is none. */
+/** The recent duration below which a share of all lies, in milliseconds; NaN without observations. */
 export function quantile({ recent }: TimingState, share: number): number {
   const rank = share * recent.reduce((total, [, some]) => total + some, 0)
   let passed = 0

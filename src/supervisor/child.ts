@@ -17,21 +17,21 @@ export interface ChildOptions {
   onEnd(ending: string): void
 }
 
-/** V8's young generation would grow to 32 MiB thrice after some hundred thousand requests, for nothing that can be measured. */
+/** V8's young generation would grow to three times 32 MiB after some hundred thousand requests, without measurable benefit. */
 const execArgv = [...process.execArgv, '--max-semi-space-size=16']
 
 /** One process of the node as the supervisor sees it. */
 export class Child implements Vitals {
   readonly role: Role
   readonly generation: number
-  /** Under which it registered for coherence. */
+  /** Incarnations under which it registered for coherence. */
   readonly incarnations: string[] = []
   phase: Phase = 'starting'
   phaseSince: number
   lastBeat: number
   rssBytes = 0
   oversized = false
-  /** Why it said it could not start or go on. */
+  /** The reason it reported for not starting or going on. */
   failure: { readonly reason: string; readonly kind: FailureKind } | undefined
   readonly #worker: Worker
 

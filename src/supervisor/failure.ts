@@ -1,7 +1,7 @@
 import type { FailureKind } from './messages.ts'
 
 /**
- * Why a worker could not start or go on, found anywhere in the chain of causes. The error of hsm/ is told by its name:
+ * Classifies an error that ended a worker, anywhere in its chain of causes. The error of hsm/ is recognised by its name:
  * the stand-in runs this file too and must not depend on hsm/.
  */
 export function failureKind(error: unknown): FailureKind {

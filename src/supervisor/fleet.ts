@@ -19,7 +19,7 @@ export interface FleetOptions {
   onEnd(child: Child, ending: string): void
 }
 
-/** What a process is started with. */
+/** The start parameters of a process. */
 export interface Launch {
   readonly config: Config
   readonly secrets: Secrets
@@ -27,7 +27,7 @@ export interface Launch {
   readonly generation: number
 }
 
-/** The processes of the node and how they are doing; what is done about it is decided elsewhere. */
+/** The processes of the node and their health; decisions about them are made elsewhere. */
 export class Fleet {
   readonly #options: FleetOptions
   readonly #children = new Map<number, Child>()
@@ -42,7 +42,7 @@ export class Fleet {
     return [...this.#children.values()]
   }
 
-  /** Workers that are there to stay. */
+  /** Workers that are not leaving. */
   get workers(): readonly Child[] {
     return this.all.filter((child) => child.role === 'worker' && child.phase !== 'leaving')
   }
@@ -51,7 +51,7 @@ export class Fleet {
     return this.workers.filter((child) => child.phase === 'ready')
   }
 
-  /** Workers with something to tell of what they did, those that are being drained among them. */
+  /** Workers that have metrics, including those being drained. */
   get measuring(): readonly Child[] {
     return this.all.filter((child) => child.role === 'worker' && child.phase !== 'starting')
   }
@@ -82,7 +82,7 @@ export class Fleet {
     })
     this.#children.set(child.id, child)
     log.info({ worker: child.id, workerPid: child.pid, role }, 'process started')
-    // The stand-in needs no secret and gets none.
+    // The stand-in gets no secret.
     child.send({ type: 'start', config, secrets: role === 'worker' ? secrets.reveal() : { pin: '' }, sealed })
   }
 
@@ -92,7 +92,7 @@ export class Fleet {
     child?.send({ type: 'drain' })
   }
 
-  /** Looks at every process once; those that must be killed are returned with the reason. */
+  /** Examines every process once; returns those to be killed, with the reason. */
   examine(timing: Timing): { child: Child; reason: string }[] {
     const now = this.#options.clock.monotonic()
     const late = wasSuspended(now - this.#lastExamined, timing)

@@ -1,14 +1,10 @@
 import { merge, type Snapshot, totals } from '../metrics/snapshot.ts'
-import type { ToWorker } from './messages.ts'
-
-interface Party {
-  send(message: ToWorker): void
-}
+import type { Recipient } from './messages.ts'
 
 interface Round<P> {
   readonly requester: P
   readonly sequence: number
-  /** Who has not answered yet. */
+  /** Workers that have not answered yet. */
   readonly pending: Set<P>
   readonly snapshots: Snapshot[]
   readonly timer: NodeJS.Timeout
@@ -18,16 +14,16 @@ interface Round<P> {
 const patienceMilliseconds = 1000
 
 /**
- * Fetches the metrics of every worker for the one that was asked for the node's. Of workers that have ended, or do not
- * answer, the totals count that they last told, so that the node's never shrink while this process lives.
+ * Fetches the metrics of every worker for the one that was asked for the node's. Workers that have ended, or do not
+ * answer, count with their last totals, so that the node's never shrink while this process lives.
  */
-export class Gathering<P extends Party> {
+export class Gathering<P extends Recipient> {
   readonly #rounds = new Map<number, Round<P>>()
   readonly #latest = new Map<P, Snapshot>()
   #departed: Snapshot = []
   #sequence = 0
 
-  /** @param workers all that may have something to tell, the requester among them */
+  /** @param workers all that may have metrics, including the requester */
   request(requester: P, workers: readonly P[]): void {
     const sequence = ++this.#sequence
     const timer = setTimeout(() => this.#end(round), patienceMilliseconds)

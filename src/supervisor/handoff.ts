@@ -4,7 +4,7 @@ interface Handoff {
   readonly cmd: 'NODE_CLUSTER'
   readonly act?: string
   readonly seq?: number
-  /** In the worker's answer: the sequence number of what it answers. */
+  /** In the worker's answer: the sequence number of the message it answers. */
   readonly ack?: number
 }
 

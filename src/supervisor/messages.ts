@@ -2,7 +2,12 @@ import type { SecretValues } from '../config/secrets.ts'
 import type { Config } from '../config.ts'
 import type { Snapshot, WorkerSnapshots } from '../metrics/snapshot.ts'
 
-/** What the supervisor tells a worker over IPC. */
+/** A receiver of the supervisor's messages: a worker. */
+export interface Recipient {
+  send(message: ToWorker): void
+}
+
+/** Messages of the supervisor to a worker, over IPC. */
 export type ToWorker =
   | { readonly type: 'start'; readonly config: Config; readonly secrets: SecretValues; readonly sealed: boolean }
   | { readonly type: 'drain' }
@@ -11,14 +16,14 @@ export type ToWorker =
   | { readonly type: 'seal'; readonly sealed: boolean; readonly sequence: number }
   /** Every worker of the node has followed the seal message that the receiver asked for. */
   | { readonly type: 'sealDone'; readonly sealed: boolean }
-  /** Tell what you have measured. */
+  /** Report your metrics. */
   | { readonly type: 'measure'; readonly sequence: number }
-  /** What all workers of the node have measured, for the one that asked. */
+  /** The metrics of all workers of the node, for the one that asked. */
   | { readonly type: 'gathered'; readonly gathered: WorkerSnapshots }
   /** Incarnations of processes that have ended: their coherence registrations may be deleted. */
   | { readonly type: 'ended'; readonly ids: readonly string[] }
 
-/** What a worker tells the supervisor. */
+/** Messages of a worker to the supervisor. */
 export type FromWorker =
   | { readonly type: 'beat'; readonly rssBytes: number }
   | { readonly type: 'ready'; readonly addresses: readonly string[] }
@@ -32,5 +37,5 @@ export type FromWorker =
   | { readonly type: 'gather' }
   | { readonly type: 'measured'; readonly sequence: number; readonly snapshot: Snapshot }
 
-/** `pin`: the token refused the PIN, so nobody may try it again. */
+/** `pin`: the token refused the PIN, so it must not be tried again. */
 export type FailureKind = 'pin' | 'other'

@@ -11,7 +11,7 @@ export interface TrialOptions {
   readonly deadlineMilliseconds?: number
 }
 
-/** What the trial's exit codes mean, in the words an operator gets. */
+/** The trial's exit codes, explained to the operator. */
 const meanings: Readonly<Record<number, string>> = {
   3: 'the token refused the PIN; it is not tried again until the PIN changes (or with --force)',
   4: 'the token has locked its PIN or would at one more wrong one; nothing was tried (--force tries)',
@@ -21,7 +21,7 @@ const meanings: Readonly<Record<number, string>> = {
 /**
  * Logs in to the token once, in a child of its own that is killed when the token does not answer, so that a wrong PIN
  * meets the token once however many workers there are, and this process never loads the module.
- * @throws Error saying why no worker may start
+ * @throws Error with the reason why no worker may start
  */
 export async function tryPin({ config, secrets, force, ...options }: TrialOptions): Promise<void> {
   const { library, libraryParameters, token, environment } = config.pkcs11
@@ -33,7 +33,7 @@ export async function tryPin({ config, secrets, force, ...options }: TrialOption
     timeout: deadlineMilliseconds,
     killSignal: 'SIGKILL',
   })
-  child.stdin.on('error', () => {}) // It ended before it read: its exit code says why.
+  child.stdin.on('error', () => {}) // It ended before it read: its exit code tells the reason.
   const order = {
     library,
     libraryParameters,

@@ -23,7 +23,7 @@ export interface Situation {
 export type Step = { readonly do: 'start'; readonly role: Role } | { readonly do: 'drain'; readonly id: number }
 
 /**
- * What to do now. Three rules: workers start one at a time (a wrong PIN meets the token once); a stale one leaves only
+ * The next steps. Three rules: workers start one at a time (a wrong PIN meets the token once); a stale one leaves only
  * when a fresh one serves in its place; while no worker serves, the stand-in does.
  */
 export function plan(situation: Situation): Step[] {

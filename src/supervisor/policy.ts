@@ -44,18 +44,18 @@ export function verdict(vitals: Vitals, now: number, timing: Timing): Verdict {
 }
 
 /**
- * Whether the supervisor itself was stopped (SIGSTOP, a suspended machine): then the beats lie unread and nobody is late.
+ * Whether the supervisor itself was stopped (SIGSTOP, a suspended machine): then beats lie unread, and no process is late.
  */
 export const wasSuspended = (sinceLastTick: number, timing: Timing): boolean =>
   sinceLastTick > 4 * timing.tickMilliseconds
 
-/** What the deaths so far mean for the next start. */
+/** The consequences of the deaths so far for the next start. */
 export interface Starts {
   /** Whether any worker ever served. */
   readonly served: boolean
   readonly earlyDeaths: number
   readonly notBefore: number
-  /** The token refused the PIN: nobody starts before another one comes. */
+  /** The token refused the PIN: no worker starts until it changes. */
   readonly pinRefused: boolean
   /** The first start failed: the server ends with the reason instead of trying for ever. */
   readonly hopeless: boolean
@@ -66,15 +66,16 @@ export const noStarts: Starts = { served: false, earlyDeaths: 0, notBefore: 0, p
 export interface Loss {
   readonly phase: Phase
   readonly phaseSince: number
-  /** What the worker itself gave as the reason; without one it just died. */
+  /** The reason that the worker itself reported, if any. */
   readonly failure: { readonly kind: 'pin' | 'other' } | undefined
 }
 
-/** How many deaths without a word the first start may have, and what counts as an early death later on. */
-const silentDeathsAtStart = 3
+/** Unexplained deaths that the first start may have. */
+const unexplainedDeathsAtStart = 3
+/** A worker that serves for less has died early. */
 const earlyMilliseconds = 30_000
 
-/** One worker was lost: who dies early makes the next one wait, 200 ms first, then twice as long each time, up to 30 s. */
+/** The state after a loss: early deaths delay the next start, by 200 ms at first, then twice as long each time, up to 30 s. */
 export function afterLoss(starts: Starts, { phase, phaseSince, failure }: Loss, now: number): Starts {
   const early = phase !== 'ready' || now - phaseSince < earlyMilliseconds
   const earlyDeaths = early ? starts.earlyDeaths + 1 : 0
@@ -84,6 +85,6 @@ export function afterLoss(starts: Starts, { phase, phaseSince, failure }: Loss, 
     earlyDeaths,
     notBefore: now + wait,
     pinRefused: starts.pinRefused || failure?.kind === 'pin',
-    hopeless: !starts.served && (failure !== undefined || earlyDeaths >= silentDeathsAtStart),
+    hopeless: !starts.served && (failure !== undefined || earlyDeaths >= unexplainedDeathsAtStart),
   }
 }

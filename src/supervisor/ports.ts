@@ -2,13 +2,13 @@ import { type AddressInfo, createServer } from 'node:net'
 import type { Config } from '../config.ts'
 
 /**
- * Ports for listeners that are configured with port 0, chosen once: replaced workers and reloads are found at the same
- * place, and node:cluster shares one socket among workers only by its number.
+ * Ports for listeners that are configured with port 0, chosen once: they stay the same over replaced workers and reloads,
+ * and node:cluster shares one socket among workers only by its number.
  */
 export class Ports {
   readonly #chosen = new Map<string, string>()
 
-  /** The configuration with a number for every port 0. @throws Error when the host is none of this machine's */
+  /** The configuration with a number for every port 0. @throws Error when the host is not an address of this machine */
   async assign(config: Config): Promise<Config> {
     const listeners: Config['listeners'][number][] = []
     for (const one of config.listeners) {

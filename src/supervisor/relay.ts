@@ -1,22 +1,18 @@
-import type { ToWorker } from './messages.ts'
+import type { Recipient } from './messages.ts'
 
-interface Party {
-  send(message: ToWorker): void
-}
-
-/** Carries what workers have to tell each other about coherence. */
-export class Relay<P extends Party> {
+/** Relays messages about coherence between workers. */
+export class Relay<P extends Recipient> {
   readonly #workers: () => readonly P[]
   readonly #nudging = new Set<P>()
   /** Incarnations of ended processes, kept until a worker says that their registrations are gone. */
   readonly #departed = new Set<string>()
 
-  /** @param workers those that can be told something now */
+  /** @param workers those that can receive messages now */
   constructor(workers: () => readonly P[]) {
     this.#workers = workers
   }
 
-  /** A worker wrote: the others poll. All who do so in one turn of the event loop are one message to each other worker. */
+  /** A worker wrote: the others poll. Nudges of one turn of the event loop become one message to each worker. */
   nudge(writer: P): void {
     if (this.#nudging.size === 0) setImmediate(() => this.#spread())
     this.#nudging.add(writer)

@@ -13,7 +13,7 @@ const farewellMilliseconds = 1000
 
 /**
  * Makes this process a worker: it obeys the supervisor's messages, beats from the event loop that serves, and ends with
- * the IPC channel (a supervisor that was killed leaves nobody behind).
+ * the IPC channel (a killed supervisor leaves no worker behind).
  */
 export function runWorker(create: (options: WorkloadOptions) => Promise<Workload>): void {
   const worker = new WorkerProcess(create)
@@ -44,9 +44,9 @@ class WorkerProcess {
   #workload: Workload | undefined
   /** One order after the other: a seal that arrives while the server is being built is followed when it is. */
   #turn: Promise<void> = Promise.resolve()
-  /** Those that wait until the whole node has followed their seal or unseal. */
+  /** Callers that wait until the whole node has followed a seal or unseal. */
   #requesters: ((sealed: boolean) => void)[] = []
-  /** One question to the node at a time; who asks meanwhile shares the answer. */
+  /** The pending request for the node's metrics; concurrent callers share its result. */
   #gathering: PromiseWithResolvers<WorkerSnapshots> | undefined
 
   constructor(create: (options: WorkloadOptions) => Promise<Workload>) {
@@ -61,7 +61,7 @@ class WorkerProcess {
     else this.#turn = this.#turn.then(() => this.#obey(message)).catch((error) => this.fail(error))
   }
 
-  /** Says why and ends: the process is the unit of recovery. */
+  /** Reports the reason and ends: the process is the unit of recovery. */
   fail(error: unknown): void {
     this.#log.fatal({ err: error }, 'worker fails')
     const reason = error instanceof Error ? error.message : String(error)

@@ -1,20 +1,16 @@
-import type { ToWorker } from './messages.ts'
+import type { Recipient } from './messages.ts'
 import type { SealState } from './state.ts'
-
-interface Party {
-  send(message: ToWorker): void
-}
 
 interface Round<P> {
   readonly sequence: number
   readonly sealed: boolean
   readonly requesters: Set<P>
-  /** Who has not followed yet, in order. */
+  /** Workers that have not followed yet, in order. */
   readonly pending: P[]
   readonly since: number
 }
 
-/** How long a worker may go on with its keys after the node was sealed. */
+/** Time for a worker to drop its keys after the node was sealed. */
 const patienceMilliseconds = 5000
 
 /**
@@ -23,7 +19,7 @@ const patienceMilliseconds = 5000
  * once; unsealing to one after the other, so that a PIN changed meanwhile meets the token once. A newer request takes
  * over from an unfinished one.
  */
-export class Sealing<P extends Party> {
+export class Sealing<P extends Recipient> {
   readonly #state: SealState
   #round: Round<P> | undefined
   #sequence = 0

@@ -2,9 +2,9 @@ import { rmSync, statSync } from 'node:fs'
 import { connect } from 'node:net'
 
 /**
- * Removes the unix socket that a killed server left behind, so that the address can be bound again. One that somebody
- * still answers on stays, and binding it fails.
- * @param addresses as configured; those that are no `unix:/PATH` are left alone
+ * Removes the unix socket that a killed server left behind, so that the address can be bound again. A socket
+ * that still answers stays, and binding it fails.
+ * @param addresses as configured; only `unix:/PATH` matters here
  */
 export async function removeDeadSockets(addresses: readonly string[]): Promise<void> {
   for (const address of addresses) {

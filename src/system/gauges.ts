@@ -11,10 +11,10 @@ interface Parts {
   readonly clock: Clock
 }
 
-/** Leases are counted in the database, which takes the longer the more there are. */
+/** Leases are counted in the database, which takes longer the more there are. */
 const countEveryMilliseconds = 60_000
 
-/** The numbers that are not one worker's. */
+/** Declares the gauges of the node and the cluster. */
 export function shareGauges({ metrics, mounts, leases, clock }: Parts): void {
   const one = (name: string, help: string) => metrics.shared(name, help, () => [{ labels: {}, value: 1 }])
   one('vault.core.unsealed', 'Whether this node is unsealed; a sealed one has no metrics.')
@@ -37,7 +37,7 @@ export function shareGauges({ metrics, mounts, leases, clock }: Parts): void {
   })
 }
 
-/** The node's metrics as the worker that was asked answers for all. */
+/** The metrics of the whole node, as answered by one worker. */
 export async function nodeMetrics(metrics: Metrics, gather: () => Promise<WorkerSnapshots>): Promise<Snapshot> {
   const { snapshots, missing } = await gather()
   const silent = {

@@ -4,7 +4,7 @@ import { type Capabilities, denyBit, unite } from './capability.ts'
 import { type Limits, uniteLimits } from './limits.ts'
 import type { PathRule, Policy } from './parse.ts'
 
-/** What the policies of one token say together about one path text. */
+/** The union of a token's policies for one path text. */
 export interface Rule {
   readonly path: string
   readonly capabilities: Capabilities
@@ -54,7 +54,7 @@ export const rootAcl: Acl = {
 }
 
 /**
- * @param policies what the token's policies say, by name; the same path in several is the union of their capabilities
+ * @param policies the token's policies by name; the same path in several is the union of their capabilities
  *   under the union of their limits, and a `deny` in one of them leaves only that
  */
 export function compile(policies: ReadonlyMap<string, Policy>): Acl {

@@ -3,12 +3,12 @@ import { bit, type Capabilities, capabilityNames } from './capability.ts'
 import { type Acl, denies, type Rule, ruleFor } from './compile.ts'
 import { breach, type Given } from './parameters.ts'
 
-/** The answer of the policies, with what a refusal needs to explain itself. */
+/** The decision of the policies, with the explanation of a refusal. */
 export interface Verdict {
   readonly allowed: boolean
   /** The rule that decided; null when no rule covers the path, and for root. */
   readonly rule: Rule | null
-  /** What was needed and is not granted; empty when allowed. */
+  /** The needed capabilities that are not granted; empty when allowed. */
   readonly missing: readonly Capability[]
   /** Which of the rule's limits was broken, as the end of a sentence that begins with the rule. */
   readonly broken: string | undefined
@@ -31,7 +31,7 @@ export function decide(acl: Acl, capability: Capability, path: string, sudo = fa
 }
 
 /**
- * What is left of a grant once rules on parameters have been asked, where the policies have any at all (`acl.limited`).
+ * Applies the rules on parameters to a granted verdict, if the policies have any (`acl.limited`).
  * @param shorter where the same request lies when its path says less about fields (sign/k for sign/k/sha1). Limits on
  *   such a path bind too when the rule that granted only happens to reach further (transit/*): else a parameter would
  *   escape its rule by moving from the body into the path
@@ -57,7 +57,7 @@ export function restrict(
 const speaksBeyond = (rule: Rule, path: string): boolean =>
   rule.path.replace(/\*$/, '').split('/').length > path.split('/').length
 
-/** What sys/capabilities says of a path: sorted names, `root` alone, or `deny` alone. */
+/** The answer of sys/capabilities for a path: sorted names, `root` alone, or `deny` alone. */
 export function capabilities(acl: Acl, path: string): (Capability | 'root')[] {
   if (acl.root) return ['root']
   // As a listing, so that a directory's path is answered by the same rules as a request to list it.
@@ -65,7 +65,7 @@ export function capabilities(acl: Acl, path: string): (Capability | 'root')[] {
   return rule && rule.capabilities !== 0 ? capabilityNames(rule.capabilities) : ['deny']
 }
 
-/** One sentence for a refusal: which rule said no, and what would satisfy it. */
+/** One sentence for a refusal: the rule that refused, and the capabilities that would satisfy it. */
 export function explain({ rule, missing, broken }: Verdict, path: string): string {
   const needs = missing.map((name) => `"${name}"`).join(' and ')
   if (rule === null) return `no policy of this token has a rule for path "${path}", which needs ${needs}`

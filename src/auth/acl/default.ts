@@ -1,4 +1,4 @@
-/** What every token may do unless it was made without it: look after itself and ask what it may. */
+/** The default policy, of every token created without no_default_policy: it may manage itself and read its own rights. */
 export const defaultPolicyText = `# A token may look itself up, renew and revoke itself
 path "auth/token/lookup-self" {
     capabilities = ["read"]

@@ -18,7 +18,7 @@ export interface Entry {
   readonly keys: readonly [string, ...string[]]
   readonly value: Value
   readonly line: number
-  /** Line of the `=`, 0 where there is none: what the reference calls the line of a key, and clients see. */
+  /** Line of the `=`, 0 without one: clients see it as the line of the key, as in Vault. */
   readonly assignedOnLine: number
 }
 

@@ -1,7 +1,7 @@
 /** Parameter names in lower case, with the values that a rule names for them; an empty list is any value. */
 export type Values = ReadonlyMap<string, readonly unknown[]>
 
-/** What a `path` block says beyond its capabilities. */
+/** The limits of a `path` block, beside its capabilities. */
 export interface Limits {
   /** Empty is everything; the name `*` is every other name. */
   readonly allowed: Values
@@ -9,7 +9,7 @@ export interface Limits {
   readonly denied: Values
   /** In lower case. */
   readonly required: readonly string[]
-  /** Bounds of the life of a wrapped answer; 0 where there is none. */
+  /** Bounds of the life of a wrapped answer; 0 is unbounded. */
   readonly minWrappingSeconds: number
   readonly maxWrappingSeconds: number
 }
@@ -33,8 +33,8 @@ export const effective = (limits: Limits): Limits | undefined =>
     : undefined
 
 /**
- * What two blocks on the same path say together: values of a name are added up, where a list for any value wins; required
- * names unite; of two bounds the smaller counts. A block without limits lifts none.
+ * The union of two blocks on the same path: values of a name are added up, except that a list for any value wins; required
+ * names unite; of two bounds the smaller counts. A block without limits lifts no limit.
  */
 export const uniteLimits = (one: Limits, other: Limits): Limits => ({
   allowed: uniteValues(one.allowed, other.allowed),

@@ -2,9 +2,9 @@
 export type Read = (value: unknown) => unknown
 
 /**
- * Whether a rule that allows only these values allows `value`: what the field makes of it must be one of them. Of a list
+ * Whether a rule that allows only these values allows `value`: as the field reads it, it must be one of them. Of a list
  * every element must be, unless the rule names the whole list.
- * @param values of the rule; none is any value. Text may begin and end with `*`
+ * @param values of the rule; an empty list is any value. Text may begin and end with `*`
  */
 export function allows(values: readonly unknown[], value: unknown, read: Read): boolean {
   if (values.length === 0) return true
@@ -18,7 +18,7 @@ export function allows(values: readonly unknown[], value: unknown, read: Read): 
 
 /**
  * Whether a rule that denies these values denies `value`: as it was sent or as the field takes it, whole or any element
- * of it, in upper or lower case. What some engine could take for a denied value must not pass.
+ * of it, in upper or lower case. A value that some engine could read as a denied one must not pass.
  */
 export function denies(values: readonly unknown[], value: unknown, read: Read): boolean {
   if (values.length === 0) return true
@@ -63,7 +63,7 @@ const textOf = (value: unknown): string | undefined =>
       ? String(value)
       : undefined
 
-/** Equal for equal values; undefined for what is not there. A list or an object never has the key of a text. */
+/** Equal for equal values; undefined for an absent one. A list or an object never has the key of a text. */
 function keyOf(value: unknown): string | undefined {
   const text = textOf(value)
   if (text !== undefined) return `=${text}`

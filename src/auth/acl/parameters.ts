@@ -8,13 +8,13 @@ export interface Parameter {
   readonly names: readonly string[]
   readonly value: unknown
   readonly read: Read
-  /** Only what stands in the request itself is sent under a name of the sender's choice. */
+  /** Only for the request itself does the client choose the names. */
   readonly place: 'request' | 'path' | { readonly items: string; readonly index: number }
   /** Whether an operation takes it as a parameter: false for the name of a key in the path. */
   readonly field: boolean
 }
 
-/** What a request gives, as rules on parameters see it. A parameter that is null is absent. */
+/** The parameters of a request, as policies see them. A parameter that is null is absent. */
 export interface Given {
   /** Whether the request itself gives a parameter, under this name (lower case) or an alias of it. */
   gives(name: string): boolean
@@ -26,11 +26,11 @@ export interface Given {
 const looked: ReadonlySet<Capability> = new Set(['read', 'create', 'update', 'patch'])
 
 /**
- * Which of the limits a request breaks.
+ * The limit that a request breaks.
  * @returns the end of a sentence that begins with the rule, without any value of the request; undefined when it keeps all
  */
 export function breach(limits: Limits, capability: Capability, given: Given): string | undefined {
-  // X-Vault-Wrap-TTL is refused before anybody looks at policies: no request asks for a wrapped answer.
+  // X-Vault-Wrap-TTL is refused before policies are consulted: no request asks for a wrapped answer.
   if (limits.minWrappingSeconds > 0 || limits.maxWrappingSeconds > 0) return 'allows only wrapped answers'
   if (!looked.has(capability)) return undefined
   const missing = limits.required.find((name) => !given.gives(name))

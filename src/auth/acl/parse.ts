@@ -13,12 +13,12 @@ export interface PathRule {
   readonly limits: Limits | undefined
 }
 
-/** What a policy's text says; its name is where it is stored, a `name` in the text counts for nothing. */
+/** The contents of a policy's text. Its name is that under which it is stored; a `name` in the text is ignored. */
 export interface Policy {
   readonly paths: readonly PathRule[]
 }
 
-/** Keys that change what a rule means and that this version does not enforce: refused, never ignored. */
+/** Keys that would change a rule and that this version does not enforce: refused, never ignored. */
 const notBuilt = new Set(['mfa_methods', 'control_group'])
 
 /** The words of Vault before capabilities (`policy = "read"`). */

@@ -1,8 +1,8 @@
 import { type Acl, denies, type Rule } from './compile.ts'
 
 /**
- * Whether the policies grant anything at all on some path below `directory`: what a client must have to be told that a
- * mount is there.
+ * Whether the policies grant anything on some path below `directory`: a caller without that is not told that a mount
+ * exists.
  * @param directory a mount's path with its slash
  */
 export function reaches(acl: Acl, directory: string): boolean {

@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { capabilities } from '../../auth/acl/decide.ts'
 import { TokenCaller } from '../../auth/caller.ts'
+import { tokenOfAccessor } from '../../auth/methods/token/context.ts'
 import { badRequest } from '../../errors.ts'
 import { commaList, text } from '../../field.ts'
 import type { Data } from '../../route.ts'
@@ -67,9 +68,7 @@ export const readAccessorCapabilities = endpoint({
   about: 'What the token of an accessor may do on some paths.',
   body: ofAccessor,
   async run({ context, body }) {
-    if (!body.accessor) throw badRequest('missing accessor')
-    const token = await context.tokens.withAccessor(body.accessor)
-    if (token === undefined) throw badRequest('invalid accessor', { style: 'list' })
+    const token = await tokenOfAccessor(context.tokens, body.accessor)
     return describe(context, token.policies, body)
   },
 })

@@ -18,7 +18,7 @@ const keyFields = Type.Object({
   token_label: text({ about: 'Label of the token.' }),
   curve: text({ about: 'P256, P384 or P521: of keys that are generated for CKM_ECDSA.' }),
   key_bits: integer({ about: '2048, 3072 or 4096: of RSA keys that are generated.' }),
-  usages: commaList({ about: 'What the key may be used for; what its mechanism does when absent.' }),
+  usages: commaList({ about: 'Uses of the key; those of its mechanism when absent.' }),
   any_mount: boolean({
     about: 'Whether every mount may use the key; else those that list it in allowed_managed_keys.',
   }),

@@ -50,7 +50,7 @@ export const reloadBackend = endpoint({
   method: 'POST',
   path: 'plugins/reload/backend',
   access: 'token',
-  about: 'Has engines read anew what they cache; holds for every worker of every node when it is answered.',
+  about: 'Has engines reload their caches; done on every worker of every node before the answer.',
   body: backendFields,
   danger: 'none',
   run: reloadAny,
@@ -62,7 +62,7 @@ export const reloadPlugin = endpoint({
   path: 'plugins/reload/:type/:name',
   captures: { type: /^(?:auth|database|secret|unknown)$/ },
   access: 'token',
-  about: 'Has every mount of one engine read anew what it caches.',
+  about: 'Has every mount of one engine reload its caches.',
   body: pluginFields,
   danger: 'none',
   async run({ context, params, body, requestId }) {

@@ -29,7 +29,7 @@ export const readMove = endpoint({
   method: 'GET',
   path: 'remount/status/:id',
   access: 'token',
-  about: 'What became of a move.',
+  about: 'The outcome of a move.',
   body: noFields,
   danger: 'none',
   async run({ context, params }) {

@@ -55,7 +55,7 @@ const tune = ({ path, prefix, access }: Base) =>
     method: 'POST',
     path,
     access,
-    about: 'Changes the settings of a mount; what is not named stays.',
+    about: 'Changes the settings of a mount; settings not named stay.',
     body: tuneFields,
     danger: 'custody',
     async run({ context, params, body }) {

@@ -4,6 +4,7 @@ import type { Job } from '../../../engine.ts'
 import { badRequest } from '../../../errors.ts'
 import type { Route } from '../../../route.ts'
 import type { Policies } from '../../policies.ts'
+import type { TokenRow } from '../../token.ts'
 import type { Tokens } from '../../tokens.ts'
 
 /** The context of the routes of /v1/auth/token. */
@@ -22,4 +23,14 @@ export const endpoint = <Body extends TObject>(route: Route<AuthContext, Body>):
 export function required(value: string | undefined, name: string): string {
   if (!value) throw badRequest(`missing ${name}`)
   return value
+}
+
+/**
+ * The living token of an accessor.
+ * @throws ApiError 400 for a missing accessor or one without a living token
+ */
+export async function tokenOfAccessor(tokens: Tokens, accessor: string | undefined): Promise<TokenRow> {
+  const row = await tokens.withAccessor(required(accessor, 'accessor'))
+  if (row === undefined) throw badRequest('invalid accessor', { style: 'list' })
+  return row
 }

@@ -1,4 +1,5 @@
 import type { Data } from '../../../route.ts'
+import { secondsLeft } from '../../lifetime.ts'
 import type { TokenRow } from '../../token.ts'
 
 /** The envelope's `auth`, for a new or renewed token. */
@@ -8,7 +9,7 @@ export const authOf = (row: TokenRow, credential: string, now: number): Data => 
   policies: row.policies,
   token_policies: row.policies,
   metadata: row.meta,
-  lease_duration: secondsLeft(row, now),
+  lease_duration: ttl(row, now),
   renewable: row.renewable,
   entity_id: '',
   token_type: 'service',
@@ -33,7 +34,7 @@ export const describeToken = (row: TokenRow, credential: string, now: number): D
   creation_time: seconds(row.createdAt),
   creation_ttl: row.ttlSeconds,
   expire_time: row.expiresAt === null ? null : new Date(row.expiresAt).toISOString(),
-  ttl: secondsLeft(row, now),
+  ttl: ttl(row, now),
   explicit_max_ttl: row.explicitMaxTtlSeconds,
   entity_id: '',
   type: 'service',
@@ -49,6 +50,5 @@ const usesLeft = ({ numUses }: TokenRow): number => Math.max(0, numUses)
 
 const seconds = (milliseconds: number): number => Math.floor(milliseconds / 1000)
 
-/** 0 for a token that never expires. Rounded up: a new token shows its whole ttl. */
-const secondsLeft = ({ expiresAt }: TokenRow, now: number): number =>
-  expiresAt === null ? 0 : Math.max(0, Math.ceil((expiresAt - now) / 1000))
+/** 0 for a token that never expires. */
+const ttl = ({ expiresAt }: TokenRow, now: number): number => (expiresAt === null ? 0 : secondsLeft(expiresAt, now))

@@ -92,7 +92,7 @@ function checkPrivileges({ id, no_parent, period }: TokenRequest): void {
   if (privilege !== undefined) throw badRequest(`root or sudo privileges required to ${privilege}`)
 }
 
-/** Sorted and without repetition; `root` stands alone; none requested means the parent's. */
+/** Sorted and without repetition; `root` stands alone; an empty request means the parent's. */
 function grantedPolicies(request: TokenRequest, parent: TokenRow, privileged: boolean): string[] {
   const named = (request.policies ?? []).filter((name) => name.trim() !== '').map(policyName)
   const wanted = named.length > 0 ? named : parent.policies

@@ -1,9 +1,9 @@
 import { Type } from 'typebox'
-import { ApiError, badRequest } from '../../../errors.ts'
+import { ApiError } from '../../../errors.ts'
 import { text } from '../../../field.ts'
 import type { Call, Data } from '../../../route.ts'
 import { TokenCaller } from '../../caller.ts'
-import { type AuthContext, endpoint, required } from './context.ts'
+import { type AuthContext, endpoint, tokenOfAccessor } from './context.ts'
 import { describeToken } from './describe.ts'
 
 const nothing = Type.Object({})
@@ -53,8 +53,7 @@ export const lookUpAccessor = endpoint({
   body: Type.Object({ accessor: text({ about: 'Accessor of the token.' }) }),
   danger: 'none',
   async run({ context, body }) {
-    const row = await context.tokens.withAccessor(required(body.accessor, 'accessor'))
-    if (row === undefined) throw badRequest('invalid accessor', { style: 'list' })
+    const row = await tokenOfAccessor(context.tokens, body.accessor)
     return describeToken(row, '', context.clock.wall())
   },
 })

@@ -3,7 +3,7 @@ import { badRequest } from '../../../errors.ts'
 import { duration, text } from '../../../field.ts'
 import { Answer, type Call } from '../../../route.ts'
 import { TokenCaller } from '../../caller.ts'
-import { type AuthContext, endpoint, required } from './context.ts'
+import { type AuthContext, endpoint, required, tokenOfAccessor } from './context.ts'
 import { authOf } from './describe.ts'
 
 const increment = duration({ about: 'Life asked for; 0 asks for the one it was made with.' })
@@ -56,8 +56,7 @@ export const renewAccessor = endpoint({
   body: Type.Object({ accessor: text({ about: 'Accessor of the token.' }), increment }),
   danger: 'none',
   async run(call) {
-    const row = await call.context.tokens.withAccessor(required(call.body.accessor, 'accessor'))
-    if (row === undefined) throw badRequest('invalid accessor', { style: 'list' })
+    const row = await tokenOfAccessor(call.context.tokens, call.body.accessor)
     return renew(call, row.id, '', call.body.increment)
   },
 })

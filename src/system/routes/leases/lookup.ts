@@ -1,7 +1,8 @@
 import { Type } from 'typebox'
+import { secondsLeft } from '../../../auth/lifetime.ts'
 import { absent, badRequest } from '../../../errors.ts'
 import { integer, text } from '../../../field.ts'
-import { type LeaseRow, secondsLeft } from '../../../leases/lease.ts'
+import type { LeaseRow } from '../../../leases/lease.ts'
 import type { Data } from '../../../route.ts'
 import { endpoint } from '../../context.ts'
 import { leaseId, leaseIdOf } from './fields.ts'
@@ -12,7 +13,7 @@ const describe = (row: LeaseRow, now: number): Data => ({
   expire_time: new Date(row.expiresAt).toISOString(),
   last_renewal: row.lastRenewalAt === null ? null : new Date(row.lastRenewalAt).toISOString(),
   renewable: row.renewable && row.attempts === 0,
-  ttl: secondsLeft(row, now),
+  ttl: secondsLeft(row.expiresAt, now),
 })
 
 export const lookUpLease = endpoint({
