@@ -1,4 +1,4 @@
-import type { Given, Parameter } from '../auth/acl/parameters.ts'
+import type { Parameter, RequestParameters } from '../auth/acl/parameters.ts'
 import { convert, type Refuse } from './convert.ts'
 import type { Input } from './input.ts'
 import type { Match } from './match.ts'
@@ -8,13 +8,13 @@ import type { Field } from './parse.ts'
  * The parameters of a request, for the rules of policies: under any name and in any place, since a rule on a hash must hold
  * in the body, in the path, under an older name and in a batch item. Where there is no route every name is unknown.
  */
-export function parametersOf(input: Input, match: Match): Given {
+export function parametersOf(input: Input, match: Match): RequestParameters {
   const { known } = match.endpoint.fields
   const own = (name: string): unknown => (Object.hasOwn(input, name) ? input[name] : undefined)
   const spellings = (name: string): readonly string[] => known.get(name)?.spellings ?? [name]
   return {
-    gives: (name) => spellings(name).some((spelling) => isPresent(own(spelling))),
-    *parameters() {
+    has: (name) => spellings(name).some((spelling) => isPresent(own(spelling))),
+    *all() {
       yield* parametersIn(input, 'request', known)
       yield* parametersInPath(match)
       const { items } = match.endpoint.route
@@ -49,13 +49,13 @@ const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 function* parametersIn(
-  source: Readonly<Record<string, unknown>>,
-  place: Parameter['place'],
+  values: Readonly<Record<string, unknown>>,
+  source: Parameter['source'],
   known: Known,
 ): Generator<Parameter> {
-  for (const name of Object.keys(source)) {
-    const value = source[name]
-    if (isPresent(value)) yield parameter(name.toLowerCase(), value, place, known)
+  for (const name of Object.keys(values)) {
+    const value = values[name]
+    if (isPresent(value)) yield parameter(name.toLowerCase(), value, source, known)
   }
 }
 
@@ -66,10 +66,10 @@ function* parametersInPath({ endpoint: { route, fields }, params }: Match): Gene
   }
 }
 
-function parameter(name: string, value: unknown, place: Parameter['place'], known: Known): Parameter {
+function parameter(name: string, value: unknown, source: Parameter['source'], known: Known): Parameter {
   const field = known.get(name)
-  if (field === undefined) return { names: [name], value, read: unchanged, place, field: place !== 'path' }
-  return { names: field.spellings, value, read: (sent) => readAs(field, sent), place, field: true }
+  if (field === undefined) return { names: [name], value, read: unchanged, source, field: source !== 'path' }
+  return { names: field.spellings, value, read: (sent) => readAs(field, sent), source, field: true }
 }
 
 const unchanged = (value: unknown): unknown => value

@@ -2,17 +2,17 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Limits } from '../../src/auth/acl/limits.ts'
 import { allows, denies } from '../../src/auth/acl/match.ts'
-import { breach, type Given } from '../../src/auth/acl/parameters.ts'
+import { breach, type RequestParameters } from '../../src/auth/acl/parameters.ts'
 
 type Data = Readonly<Record<string, unknown>>
 const asItIs = (value: unknown) => value
 
 /** A request to a route that knows no field: parameters are what they are. */
-const given = (data: Data): Given => ({
-  gives: (name) => Object.hasOwn(data, name),
-  *parameters() {
+const given = (data: Data): RequestParameters => ({
+  has: (name) => Object.hasOwn(data, name),
+  *all() {
     for (const [name, value] of Object.entries(data)) {
-      yield { names: [name.toLowerCase()], value, read: asItIs, place: 'request', field: true }
+      yield { names: [name.toLowerCase()], value, read: asItIs, source: 'request', field: true }
     }
   },
 })

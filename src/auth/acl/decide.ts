@@ -1,7 +1,7 @@
 import type { Capability } from '../../route.ts'
 import { bit, type Capabilities, capabilityNames } from './capability.ts'
 import { type Acl, denies, type Rule, ruleFor } from './compile.ts'
-import { breach, type Given } from './parameters.ts'
+import { breach, type RequestParameters } from './parameters.ts'
 
 /** The decision of the policies, with the explanation of a refusal. */
 export interface Verdict {
@@ -15,14 +15,14 @@ export interface Verdict {
 }
 
 const none: readonly Capability[] = []
-const granted: Verdict = { allowed: true, rule: null, missing: none, broken: undefined }
+const allowedByRoot: Verdict = { allowed: true, rule: null, missing: none, broken: undefined }
 
 /**
  * Whether `capability` (and sudo, where the route needs it) is granted on a path.
  * @param path canonical, no /v1/, no leading slash; a listing's ends in a slash
  */
 export function decide(acl: Acl, capability: Capability, path: string, sudo = false): Verdict {
-  if (acl.root) return granted
+  if (acl.root) return allowedByRoot
   const rule = ruleFor(acl, path, capability)
   const needed: Capabilities = bit(capability) | (sudo ? bit('sudo') : 0)
   const missing = rule ? needed & ~rule.capabilities : needed
@@ -32,29 +32,29 @@ export function decide(acl: Acl, capability: Capability, path: string, sudo = fa
 
 /**
  * Applies the rules on parameters to a granted verdict, if the policies have any (`acl.limited`).
- * @param shorter where the same request lies when its path says less about fields (sign/k for sign/k/sha1). Limits on
- *   such a path bind too when the rule that granted only happens to reach further (transit/*): else a parameter would
- *   escape its rule by moving from the body into the path
+ * @param shorter the request's paths with fields moved from the path into the body (sign/k for sign/k/sha1). Limits on
+ *   such a path bind too when the granting rule covers the longer one only by a wildcard (transit/*): else a parameter
+ *   would escape its rule by moving from the body into the path
  */
 export function restrict(
   acl: Acl,
-  granted: Verdict,
+  verdict: Verdict,
   capability: Capability,
-  given: Given,
+  parameters: RequestParameters,
   shorter: readonly string[],
 ): Verdict {
-  const { rule } = granted
-  if (rule === null) return granted
-  const others = shorter.filter((path) => !speaksBeyond(rule, path)).map((path) => ruleFor(acl, path, capability))
+  const { rule } = verdict
+  if (rule === null) return verdict
+  const others = shorter.filter((path) => !isLongerThan(rule, path)).map((path) => ruleFor(acl, path, capability))
   for (const bound of new Set([rule, ...others])) {
-    const broken = bound?.limits && breach(bound.limits, capability, given)
+    const broken = bound?.limits && breach(bound.limits, capability, parameters)
     if (broken !== undefined) return { allowed: false, rule: bound, missing: none, broken }
   }
-  return granted
+  return verdict
 }
 
 /** Whether the rule's text itself has more segments than the path, a closing `*` aside. */
-const speaksBeyond = (rule: Rule, path: string): boolean =>
+const isLongerThan = (rule: Rule, path: string): boolean =>
   rule.path.replace(/\*$/, '').split('/').length > path.split('/').length
 
 /** The answer of sys/capabilities for a path: sorted names, `root` alone, or `deny` alone. */
