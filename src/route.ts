@@ -125,7 +125,6 @@ export interface Route<Context, Body extends TObject = TObject> {
   readonly inject?: boolean
   /** False for what anybody may ask at any time, even when no audit device can be written: health and the like. */
   readonly audited?: false
-  readonly danger: 'none' | 'destructive' | 'custody'
   run(call: Call<Context, Body>): MaybePromise<Outcome>
 }
 

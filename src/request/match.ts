@@ -44,7 +44,7 @@ function missing(refusal: () => ApiError, access: Endpoint['access'] = 'token'):
   const run = () => {
     throw refusal()
   }
-  const route: Route<unknown> = { method: 'GET', path: '', access: 'token', about: '', body, danger: 'none', run }
+  const route: Route<unknown> = { method: 'GET', path: '', access: 'token', about: '', body, run }
   return { endpoint: { route, access, fields: noFields, captures: [] }, params: {} }
 }
 

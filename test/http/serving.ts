@@ -26,7 +26,7 @@ const fields = Type.Object({
   labels: map({ about: 'Pairs.' }),
   items: raw({ about: 'Anything.' }),
 })
-const plain = { access: 'token', about: 'For the test.', danger: 'none' } as const
+const plain = { access: 'token', about: 'For the test.' } as const
 const declare = route<Shelf, typeof nothing>
 const declareFields = route<Shelf, typeof fields>
 

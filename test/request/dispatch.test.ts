@@ -10,7 +10,6 @@ const declare = (method: Method, path: string, captures?: Record<string, RegExp>
   access: 'token',
   about: path,
   body: Type.Object({}),
-  danger: 'none',
   run: () => undefined,
   ...(captures ? { captures } : {}),
 })

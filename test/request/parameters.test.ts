@@ -19,7 +19,7 @@ const body = Type.Object({
   meta: map({ about: '' }),
   batch_input: raw({ about: '' }),
 })
-const common = { method: 'POST', access: 'token', about: '', body, danger: 'none', items: 'batch_input' } as const
+const common = { method: 'POST', access: 'token', about: '', body, items: 'batch_input' } as const
 const declare = (path: string, stands?: Route<unknown>['stands']): Route<unknown> => ({
   ...common,
   path,

@@ -39,7 +39,6 @@ export const listAuditDevices = endpoint({
   about: 'All audit devices, by path.',
   body: noFields,
   inject: true,
-  danger: 'none',
   async run({ context }): Promise<Data> {
     const devices = await context.audit.list()
     return Object.fromEntries(
@@ -54,7 +53,6 @@ export const enableAuditDevice = endpoint({
   access: 'sudo',
   about: 'Enables an audit device; every worker writes to it before the answer.',
   body: deviceFields,
-  danger: 'custody',
   run: enable,
 })
 
@@ -64,7 +62,6 @@ export const disableAuditDevice = endpoint({
   access: 'sudo',
   about: 'Disables an audit device; its file stays.',
   body: noFields,
-  danger: 'destructive',
   async run({ context, params }) {
     await context.audit.disable(params.path ?? '')
     return undefined

@@ -10,7 +10,6 @@ export const hashForAudit = endpoint({
   about: 'The form of a text in the file of an audit device.',
   body: Type.Object({ input: text({ about: 'The text to look for in an audit file.' }) }),
   inject: true,
-  danger: 'none',
   async run({ context, params, body }) {
     if (!body.input) throw badRequest('the "input" parameter is empty')
     return { hash: await context.audit.hash(params.path ?? '', body.input) }

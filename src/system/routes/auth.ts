@@ -29,7 +29,6 @@ export const listAuthMethods = endpoint({
   about: 'All mounts of auth methods, by path.',
   body: noFields,
   inject: true,
-  danger: 'none',
   async run({ context }) {
     return Object.fromEntries((await methodsOf(context)).map((mount) => [mount.path.slice(below), describe(mount)]))
   },
@@ -42,7 +41,6 @@ export const readAuthMethod = endpoint({
   about: 'One mount of an auth method.',
   body: noFields,
   inject: true,
-  danger: 'none',
   async run({ context, params }) {
     const path = withSlash(params.path ?? '')
     const found = (await methodsOf(context)).find((mount) => mount.path === `auth/${path}`)
@@ -57,7 +55,6 @@ export const enableAuthMethod = endpoint({
   access: 'sudo',
   about: 'Refused with an explanation: the only auth method is token, which is always mounted.',
   body: methodFields,
-  danger: 'none',
   run({ body }) {
     if (!body.type) throw badRequest('backend type must be specified as a string')
     if (body.type === 'token') throw badRequest('token credential backend cannot be instantiated')
@@ -73,7 +70,6 @@ export const disableAuthMethod = endpoint({
   access: 'sudo',
   about: 'Removes the mount of an auth method; nothing there is no error.',
   body: noFields,
-  danger: 'destructive',
   run({ params }) {
     if (withSlash(params.path ?? '') === 'token/') throw badRequest('token credential backend cannot be disabled')
     return undefined

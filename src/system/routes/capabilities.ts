@@ -34,7 +34,7 @@ async function describe(context: SystemContext, policies: readonly string[], fie
   return Object.fromEntries(wanted.length === 1 ? [['capabilities', capabilities(acl, first)], ...found] : found)
 }
 
-const common = { method: 'POST', access: 'token', inject: true, danger: 'none' } as const
+const common = { method: 'POST', access: 'token', inject: true } as const
 
 export const readOwnCapabilities = endpoint({
   ...common,

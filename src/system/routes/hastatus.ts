@@ -9,7 +9,6 @@ export const readHaStatus = endpoint({
   about: 'The node that answers, which is active as every node is; nodes do not know of each other.',
   body: noFields,
   inject: true,
-  danger: 'none',
   run: () => ({
     nodes: [
       {

@@ -60,7 +60,6 @@ export const readHealth = statusEndpoint({
   audited: false,
   about: 'Whether this node serves: its state is in the status code.',
   body: healthQuery,
-  danger: 'none',
   run: health,
 })
 

@@ -7,7 +7,6 @@ export const readHostInfo = endpoint({
   access: 'token',
   about: 'The machine of the node that answers.',
   body: noFields,
-  danger: 'none',
   run({ context }) {
     const now = context.status.clock.wall()
     const bootTime = Math.floor(now / 1000 - uptime())

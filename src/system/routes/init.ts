@@ -8,6 +8,5 @@ export const readInit = statusEndpoint({
   audited: false,
   about: 'Whether the cluster was initialised; a server that answers was.',
   body: noFields,
-  danger: 'none',
   run: () => new Answer({ bare: { initialized: true } }),
 })

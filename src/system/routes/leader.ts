@@ -8,7 +8,6 @@ export const readLeader = statusEndpoint({
   audited: false,
   about: 'Every node serves; there is no leader.',
   body: noFields,
-  danger: 'none',
   run: () =>
     new Answer({
       bare: {

@@ -94,7 +94,7 @@ async function test(call: Call<SystemContext, typeof testFields>): Promise<undef
   return undefined
 }
 
-const common = { access: 'token', danger: 'custody' } as const
+const common = { access: 'token' } as const
 
 export const listManagedKeys = endpoint({
   ...common,

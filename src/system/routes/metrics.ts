@@ -20,7 +20,6 @@ export const readMetrics = endpoint({
   access: 'token',
   about: 'The metrics of this node, over all its workers.',
   body: query,
-  danger: 'none',
   async run({ context, body, accept }) {
     const format = body.format || (wantsText.test(accept) ? 'prometheus' : '')
     if (format !== '' && format !== 'prometheus') return plain(400, `metric response format "${format}" unknown`)

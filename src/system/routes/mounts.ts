@@ -30,7 +30,6 @@ export const listMounts = endpoint({
   about: 'All mounts of secrets engines, by path.',
   body: noFields,
   inject: true,
-  danger: 'none',
   async run({ context }): Promise<Data> {
     const mounts = (await context.mounts.list()).filter(isSecret)
     return Object.fromEntries(mounts.map((mount) => [mount.path, describeMount(mount)]))
@@ -44,7 +43,6 @@ export const readMount = endpoint({
   about: 'One mount.',
   body: noFields,
   inject: true,
-  danger: 'none',
   async run({ context, params }): Promise<Data> {
     const path = withSlash(params.path ?? '')
     const found = (await context.mounts.list()).find((mount) => isSecret(mount) && mount.path === path)
@@ -59,7 +57,6 @@ export const enableMount = endpoint({
   access: 'token',
   about: 'Mounts an engine.',
   body: mountFields,
-  danger: 'none',
   async run({ context, params, body }) {
     if (body.external_entropy_access === true) throw badRequest('external_entropy_access is not available')
     if (body.plugin_version) throw badRequest('plugin_version is not available: engines are built in')
@@ -82,7 +79,6 @@ export const disableMount = endpoint({
   access: 'token',
   about: 'Removes a mount and everything in it.',
   body: noFields,
-  danger: 'destructive',
   async run({ context, params }) {
     await context.mounts.disable(params.path ?? '')
     return undefined

@@ -18,6 +18,5 @@ export const readOpenApi = endpoint({
   access: 'public',
   about: 'Every path of this server as an OpenAPI 3.1 document; engines stand under a parameter for their mount.',
   body: noFields,
-  danger: 'none',
   run: ({ context }) => new Answer({ raw: { type: 'application/json', body: specification(context) } }),
 })

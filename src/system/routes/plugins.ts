@@ -52,7 +52,6 @@ export const reloadBackend = endpoint({
   access: 'token',
   about: 'Has engines reload their caches; done on every worker of every node before the answer.',
   body: backendFields,
-  danger: 'none',
   run: reloadAny,
 })
 
@@ -64,7 +63,6 @@ export const reloadPlugin = endpoint({
   access: 'token',
   about: 'Has every mount of one engine reload its caches.',
   body: pluginFields,
-  danger: 'none',
   async run({ context, params, body, requestId }) {
     const chosen = ofType(context, await context.mounts.list(), params.name ?? '')
     return reload(context, chosen, body.scope, requestId)

@@ -26,7 +26,6 @@ const list = (base: Base, method: 'LIST' | 'GET') =>
     path: base.path,
     about: 'The names of all ACL policies.',
     body: noFields,
-    danger: 'none',
     async run({ context }) {
       const keys = await context.policies.names()
       return base.older ? { keys, policies: keys } : { keys }
@@ -40,7 +39,6 @@ const read = (base: Base) =>
     path: `${base.path}/:name`,
     about: 'The text of a policy.',
     body: noFields,
-    danger: 'none',
     async run({ context, params }) {
       const policy = await context.policies.read(params.name ?? '')
       if (policy === undefined) throw absent()
@@ -55,7 +53,6 @@ const write = (base: Base) =>
     path: `${base.path}/:name`,
     about: 'Creates or replaces a policy; effective everywhere before the answer.',
     body: policyFields,
-    danger: 'custody',
     async run({ context, params, body, warn }) {
       const { name = '' } = params
       const stored = await context.policies.write(name, body.policy)
@@ -71,7 +68,6 @@ const remove = (base: Base) =>
     path: `${base.path}/:name`,
     about: 'Removes a policy; tokens keep its name and lose its rights.',
     body: noFields,
-    danger: 'destructive',
     async run({ context, params }) {
       await context.policies.remove(params.name ?? '')
       return undefined

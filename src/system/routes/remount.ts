@@ -15,7 +15,6 @@ export const moveMount = endpoint({
   about: 'Moves a mount with everything in it; done, on every worker of every node, when it is answered.',
   body: moving,
   inject: true,
-  danger: 'custody',
   async run({ context, body, warn }) {
     const { from, to } = body
     if (!from || !to) throw badRequest("both 'from' and 'to' path must be specified as a string")
@@ -31,7 +30,6 @@ export const readMove = endpoint({
   access: 'token',
   about: 'The outcome of a move.',
   body: noFields,
-  danger: 'none',
   async run({ context, params }) {
     const { id = '' } = params
     const moved = await context.mounts.findRemount(id)

@@ -24,7 +24,6 @@ export const readResultantAcl = endpoint({
   access: 'token',
   about: "The union of the caller's policies, in the form of the web interface.",
   body: noFields,
-  danger: 'none',
   async run({ context, caller }) {
     if (caller === undefined) throw new TypeError('a route for tokens ran without a caller')
     const acl = await context.policies.acl(caller.policies)

@@ -7,7 +7,6 @@ export const sealNode = endpoint({
   about:
     'Closes this node: every worker drops its keys and its login, and stays so over restarts until it is unsealed.',
   body: noFields,
-  danger: 'custody',
   async run({ context }) {
     await context.seal()
     return undefined

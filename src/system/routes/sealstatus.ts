@@ -30,6 +30,5 @@ export const readSealStatus = statusEndpoint({
   audited: false,
   about: 'Whether this node is sealed.',
   body: noFields,
-  danger: 'none',
   run: ({ context }) => new Answer({ bare: sealStatus(context.status) }),
 })

@@ -41,7 +41,6 @@ const readTuning = ({ path, prefix, access }: Base) =>
     about: 'The settings of a mount, with the TTLs that hold.',
     body: noFields,
     inject: true,
-    danger: 'none',
     async run({ context, params }) {
       const wanted = withSlash(`${prefix}${params.path}`)
       const mount = (await context.mounts.list()).find((candidate) => candidate.path === wanted)
@@ -57,7 +56,6 @@ const tune = ({ path, prefix, access }: Base) =>
     access,
     about: 'Changes the settings of a mount; settings not named stay.',
     body: tuneFields,
-    danger: 'custody',
     async run({ context, params, body }) {
       const { plugin_version: version, description, options, ...config } = body
       if (version) throw badRequest('plugin_version is not available: engines are built in')

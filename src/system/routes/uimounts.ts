@@ -19,7 +19,6 @@ export const listUiMounts = endpoint({
   access: 'public',
   about: 'The mounts that the token may use; without a token, those tuned to be shown to everyone.',
   body: noFields,
-  danger: 'none',
   async run({ context, caller }): Promise<Data> {
     const acl = await aclOf(context, caller)
     const secret: Record<string, unknown> = {}
@@ -42,7 +41,6 @@ export const readUiMount = endpoint({
   access: 'public',
   about: 'The mount under which a path lies, for a token that may do anything in it.',
   body: noFields,
-  danger: 'none',
   async run({ context, caller, params }): Promise<Data> {
     const path = params.path ?? ''
     const acl = await aclOf(context, caller)

@@ -16,7 +16,6 @@ export const unsealNode = statusEndpoint({
     reset: boolean({ about: 'Discards parts of a secret that were given before; here there are none.' }),
     migrate: boolean({ about: 'Not available: there is one kind of seal.' }),
   }),
-  danger: 'none',
   async run({ context, body }) {
     const { status } = context
     if (body.migrate) throw badRequest('migrate is not available: there is one kind of seal')

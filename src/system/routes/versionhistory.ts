@@ -7,7 +7,6 @@ export const listVersionHistory = endpoint({
   access: 'token',
   about: 'The API level of this cluster since it was made.',
   body: noFields,
-  danger: 'none',
   run: ({ context }) => ({
     keys: [apiVersion],
     key_info: {

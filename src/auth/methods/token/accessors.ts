@@ -11,7 +11,6 @@ export const listAccessors = endpoint({
     after: text({ about: 'Accessors beyond this one only.' }),
     limit: integer({ about: 'At most so many; absent or 0 is all.' }),
   }),
-  danger: 'none',
   async run({ context, body: { after = '', limit = 0 } }) {
     return { keys: await context.tokens.accessors(after, limit > 0 ? limit : Number.POSITIVE_INFINITY) }
   },

@@ -41,7 +41,6 @@ export const createToken = endpoint({
   access: 'token',
   about: 'Makes a token, a child of the caller unless it is an orphan.',
   body: tokenRequest,
-  danger: 'none',
   run: (call) => create(call, 'child'),
 })
 
@@ -51,6 +50,5 @@ export const createOrphan = endpoint({
   access: 'token',
   about: 'Makes a token that outlives the caller.',
   body: tokenRequest,
-  danger: 'none',
   run: (call) => create(call, 'orphan'),
 })

@@ -20,7 +20,6 @@ export const lookUpSelf = endpoint({
   access: 'token',
   about: "Describes the caller's token.",
   body: nothing,
-  danger: 'none',
   run: self,
 })
 
@@ -32,7 +31,6 @@ export const lookUpToken = endpoint({
   access: 'token',
   about: 'Describes a token.',
   body: oneToken,
-  danger: 'none',
   async run(call) {
     const { token } = call.body
     // The caller's own token may be on its last use, and then it is no longer found.
@@ -51,7 +49,6 @@ export const lookUpAccessor = endpoint({
   access: 'token',
   about: 'Describes the token of an accessor, without its text.',
   body: Type.Object({ accessor: text({ about: 'Accessor of the token.' }) }),
-  danger: 'none',
   async run({ context, body }) {
     const row = await tokenOfAccessor(context.tokens, body.accessor)
     return describeToken(row, '', context.clock.wall())

@@ -26,7 +26,6 @@ export const renewSelf = endpoint({
   access: 'token',
   about: "Extends the life of the caller's token.",
   body: Type.Object({ increment }),
-  danger: 'none',
   run(call) {
     const caller = TokenCaller.of(call.caller)
     return renew(call, caller.tokenId, TokenCaller.credentialOf(caller), call.body.increment)
@@ -39,7 +38,6 @@ export const renewToken = endpoint({
   access: 'token',
   about: 'Extends the life of a token.',
   body: Type.Object({ token: text({ about: 'The token.' }), increment }),
-  danger: 'none',
   async run(call) {
     const credential = required(call.body.token, 'token ID')
     const row = await call.context.tokens.lookup(credential)
@@ -54,7 +52,6 @@ export const renewAccessor = endpoint({
   access: 'token',
   about: 'Extends the life of the token of an accessor.',
   body: Type.Object({ accessor: text({ about: 'Accessor of the token.' }), increment }),
-  danger: 'none',
   async run(call) {
     const row = await tokenOfAccessor(call.context.tokens, call.body.accessor)
     return renew(call, row.id, '', call.body.increment)

@@ -13,7 +13,6 @@ export const revokeSelf = endpoint({
   access: 'token',
   about: "Revokes the caller's token, its children and their leases.",
   body: Type.Object({}),
-  danger: 'none',
   async run(call) {
     await call.context.tokens.revoke(TokenCaller.of(call.caller).tokenId)
     return undefined
@@ -26,7 +25,6 @@ export const revokeToken = endpoint({
   access: 'token',
   about: 'Revokes a token, its children and their leases; an unknown one is no error.',
   body: oneToken,
-  danger: 'destructive',
   async run({ context, body }) {
     const row = await context.tokens.lookup(required(body.token, 'token ID'))
     if (row !== undefined) await context.tokens.revoke(row.id)
@@ -40,7 +38,6 @@ export const revokeOrphan = endpoint({
   access: 'sudo',
   about: 'Revokes a token and its leases; its children live on as orphans.',
   body: oneToken,
-  danger: 'destructive',
   async run({ context, body }) {
     const row = await context.tokens.lookup(required(body.token, 'token ID'))
     if (row === undefined) throw badRequest('token to revoke not found')
@@ -55,7 +52,6 @@ export const revokeAccessor = endpoint({
   access: 'token',
   about: 'Revokes the token of an accessor, its children and their leases.',
   body: Type.Object({ accessor: text({ about: 'Accessor of the token.' }) }),
-  danger: 'destructive',
   async run({ context, body, warn }) {
     const row = await context.tokens.withAccessor(required(body.accessor, 'accessor'))
     if (row === undefined) {

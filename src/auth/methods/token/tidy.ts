@@ -18,6 +18,5 @@ export const tidyTokens = endpoint({
   access: 'token',
   about: 'Removes tokens that can never work again, in the background.',
   body: Type.Object({}),
-  danger: 'none',
   run: async ({ context, warn }) => tidyAnswer(await context.start(context.tokens.tidying), warn),
 })

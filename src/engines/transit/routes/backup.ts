@@ -69,6 +69,5 @@ export const backUpKey = route<TransitContext, typeof noFields>({
   access: 'token',
   about: 'Hands out a key whole, in clear: its settings, every version, and their HMAC secrets.',
   body: noFields,
-  danger: 'custody',
   run: backUp,
 })

@@ -76,7 +76,6 @@ const byokRoute = (path: string) =>
     access: 'token',
     about: 'Hands out an exportable key encrypted to an RSA key, in the form that import takes.',
     body,
-    danger: 'custody',
     run: exportTo,
   })
 

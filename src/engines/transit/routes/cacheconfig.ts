@@ -22,7 +22,6 @@ export const readCacheConfig = route<TransitContext, typeof noFields>({
   access: 'token',
   about: 'How many key rings each worker caches.',
   body: noFields,
-  danger: 'none',
   run: ({ context: { settings }, mount }) => after(settings.of(mount), shown),
 })
 
@@ -32,7 +31,6 @@ export const writeCacheConfig = route<TransitContext, typeof body>({
   access: 'token',
   about: 'Changes how many key rings each worker caches, from the next reload of the plugin on.',
   body,
-  danger: 'none',
   async run({ context: { settings }, mount, body, warn }) {
     const { size = 0 } = body
     if (size !== 0 && size < smallestCache) {

@@ -18,7 +18,6 @@ export const readKeysConfig = route<TransitContext, typeof noFields>({
   access: 'token',
   about: 'Settings that hold for all keys.',
   body: noFields,
-  danger: 'none',
   run: ({ context: { settings }, mount }) => after(settings.of(mount), shown),
 })
 
@@ -28,7 +27,6 @@ export const writeKeysConfig = route<TransitContext, typeof body>({
   access: 'token',
   about: 'Changes settings that hold for all keys.',
   body,
-  danger: 'none',
   async run({ context: { settings }, mount, body }) {
     return shown(await settings.change(mount, { disableUpsert: body.disable_upsert ?? false }))
   },

@@ -26,7 +26,6 @@ export const generateDataKey = route<TransitContext, typeof body>({
   access: 'token',
   about: 'Makes a data key from the token’s randomness, encrypted; under the type plaintext also in clear.',
   body,
-  danger: 'none',
   run(call) {
     const { context, params, body, warn } = call
     const { type } = params

@@ -34,7 +34,6 @@ export const decryptData = route<TransitContext, typeof body>({
   about: 'Decrypts what encrypt answered.',
   body,
   items: 'batch_input',
-  danger: 'none',
   run: (call) =>
     runOperation(call, readInputs(call.body, reading), rules, (operation, input) =>
       after(decrypt(operation, input), (bytes) => ({ plaintext: bytes.toString('base64') })),

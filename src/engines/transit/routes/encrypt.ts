@@ -77,7 +77,6 @@ export const encryptData = route<TransitContext, typeof body>({
   about: 'Encrypts, and makes the key when there is none and the token may create it.',
   body,
   items: 'batch_input',
-  danger: 'none',
   exists: ({ rings }, mount, { name = '' }) => after(rings.get(mount, name), (ring) => ring !== undefined),
   run: encryptInputs,
 })

@@ -94,7 +94,6 @@ const exportRoute = (path: string) =>
     about:
       'Hands out a key that is exportable: encryption-key, signing-key, hmac-key; or public-key, certificate-chain.',
     body,
-    danger: 'custody',
     run: exportVersions,
   })
 

@@ -20,7 +20,6 @@ const hashRoute = (path: string) =>
     access: 'token',
     about: 'Hashes the input. No key takes part.',
     body,
-    danger: 'none',
     run({ context, params, body, warn }) {
       if (body.input === undefined) throw badRequest('input missing')
       const name = params.algorithm ?? (body.algorithm || 'sha2-256')

@@ -51,7 +51,6 @@ const hmacRoute = (path: string) =>
     about: 'Authenticates the input with a secret that every key version has for it.',
     body,
     items: 'batch_input',
-    danger: 'none',
     run: (call) =>
       runOperation(call, readInputs(call.body, reading), rules, (operation, input) =>
         generate(operation, input, call.params.algorithm),

@@ -30,7 +30,6 @@ const randomRoute = (path: string) =>
     access: 'token',
     about: 'Random bytes.',
     body,
-    danger: 'none',
     run({ context, params, body }) {
       const { first } = params
       const source = params.source ?? (isSource(first) ? first : body.source || 'platform')

@@ -99,7 +99,6 @@ const restoreRoute = (path: string) =>
     access: 'token',
     about: 'Makes a key of a backup, all of it or nothing.',
     body,
-    danger: 'custody',
     run: restore,
   })
 

@@ -55,6 +55,5 @@ export const rewrapData = route<TransitContext, typeof body>({
   about: 'Encrypts anew under the latest version, without showing the plaintext.',
   body,
   items: 'batch_input',
-  danger: 'none',
   run: (call) => runOperation(call, readInputs(call.body, reading), rules, rewrap),
 })

@@ -64,7 +64,6 @@ const signRoute = (path: string) =>
     about: 'Signs.',
     body,
     items: 'batch_input',
-    danger: 'none',
     run: (call) =>
       runOperation(call, readInputs(call.body, reading), rules, (operation, input) =>
         sign(operation, input, call.params.hash_algorithm),

@@ -125,7 +125,6 @@ const verifyRoute = (path: string) =>
     about: 'Whether a signature or an HMAC is the key’s; a wrong one is no error.',
     body,
     items: 'batch_input',
-    danger: 'none',
     run: verifyInputs,
   })
 

@@ -8,7 +8,6 @@ export const readWrappingKey = route<TransitContext, typeof noFields>({
   access: 'token',
   about: 'The RSA-4096 public key that imports are encrypted to; made in the token when first asked for.',
   body: noFields,
-  danger: 'none',
   async run({ context, mount, caller }) {
     const { publicKey } = await context.keyImport.wrappingKey(mount.uuid, makerOf(caller))
     // Ends in a newline, as clients compare it.

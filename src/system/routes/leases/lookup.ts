@@ -22,7 +22,6 @@ export const lookUpLease = endpoint({
   access: 'token',
   about: 'Describes a lease.',
   body: Type.Object({ lease_id: leaseId }),
-  danger: 'none',
   async run(call) {
     const { leases, status } = call.context
     const row = await leases.find(leaseIdOf(call))
@@ -41,7 +40,6 @@ const listAt = (path: string) =>
       after: text({ about: 'Keys beyond this one only.' }),
       limit: integer({ about: 'At most so many keys; absent or 0 is all.' }),
     }),
-    danger: 'none',
     async run({ context, params, body: { after = '', limit = 0 } }) {
       const prefix = params.prefix === undefined ? '' : `${params.prefix}/`
       const keys = await context.leases.list(prefix, after, limit > 0 ? limit : Number.POSITIVE_INFINITY)

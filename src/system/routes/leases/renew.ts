@@ -14,7 +14,6 @@ const renewAt = (path: string) =>
       lease_id: leaseId,
       increment: duration({ about: 'Life asked for; 0 asks for the first one.' }),
     }),
-    danger: 'none',
     async run(call) {
       const { lease, warnings } = await call.context.leases.renew(leaseIdOf(call), call.body.increment ?? 0)
       for (const warning of warnings) call.warn(warning)

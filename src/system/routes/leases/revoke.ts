@@ -10,7 +10,6 @@ const revokeAt = (path: string) =>
     access: 'token',
     about: 'Revokes a lease; an unknown one is no error.',
     body: Type.Object({ lease_id: leaseId, sync }),
-    danger: 'destructive',
     async run(call) {
       const id = leaseIdOf(call)
       refuseTokens(id)

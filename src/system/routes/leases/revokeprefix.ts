@@ -9,7 +9,6 @@ const revokePrefixAt = (path: string) =>
     access: 'sudo',
     about: 'Revokes every lease below a prefix.',
     body: Type.Object({ sync }),
-    danger: 'destructive',
     async run(call) {
       const { leases } = call.context
       const prefix = prefixOf(call)
@@ -25,7 +24,6 @@ const revokeForceAt = (path: string) =>
     access: 'sudo',
     about: 'As revoke-prefix, and removes leases that an engine fails to revoke.',
     body: noFields,
-    danger: 'destructive',
     async run(call) {
       await call.context.leases.revokeForce(prefixOf(call))
       return undefined

@@ -7,6 +7,5 @@ export const tidyLeases = endpoint({
   access: 'token',
   about: 'Revokes leases whose token is gone, in the background.',
   body: noFields,
-  danger: 'none',
   run: async ({ context, warn }) => tidyAnswer(await context.start(context.leases.tidying), warn),
 })

@@ -38,6 +38,5 @@ export const configureKey = route<TransitContext, typeof body>({
   access: 'token',
   about: 'Changes what may be done with a key; all of it or nothing.',
   body,
-  danger: 'custody',
   run: config,
 })

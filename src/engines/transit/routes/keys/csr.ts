@@ -46,6 +46,5 @@ export const requestCertificate = route<TransitContext, typeof body>({
   access: 'token',
   about: 'A certification request for the key, signed by it.',
   body,
-  danger: 'none',
   run: certificationRequest,
 })

@@ -85,6 +85,5 @@ export const importKey = route<TransitContext, typeof body>({
   access: 'token',
   about: 'Makes a key of material that comes encrypted to the wrapping key.',
   body,
-  danger: 'custody',
   run: runImport,
 })

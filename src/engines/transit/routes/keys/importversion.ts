@@ -108,7 +108,6 @@ export const importKeyVersion = route<TransitContext, typeof body>({
   access: 'token',
   about: 'Adds material that comes encrypted to the wrapping key to an imported key.',
   body,
-  danger: 'custody',
   async run(call) {
     for (let done = false; !done; ) done = await tryImport(call)
     return undefined

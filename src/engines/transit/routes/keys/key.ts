@@ -77,7 +77,6 @@ export const createKey = route<TransitContext, typeof creation>({
   access: 'token',
   about: 'Makes a key in the token. An existing key of the name stays as it is.',
   body: creation,
-  danger: 'none',
   run: create,
 })
 
@@ -121,7 +120,6 @@ export const readKey = route<TransitContext, typeof reading>({
   access: 'token',
   about: 'What a key is, and for each version its public part, its residence and its history.',
   body: reading,
-  danger: 'none',
   run: read,
 })
 
@@ -131,7 +129,6 @@ export const deleteKey = route<TransitContext, typeof noFields>({
   access: 'token',
   about: 'Deletes a key and its wrapped material for ever; deletion_allowed must have been set.',
   body: noFields,
-  danger: 'destructive',
   async run({ context: { changes, keys }, mount, params }) {
     const { name = '' } = params
     const refused = `error deleting policy ${name}`

@@ -32,6 +32,5 @@ export const listKeys = route<TransitContext, typeof body>({
   access: 'token',
   about: 'The names of all keys.',
   body,
-  danger: 'none',
   run: list,
 })

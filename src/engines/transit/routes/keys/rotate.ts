@@ -32,6 +32,5 @@ export const rotateKey = route<TransitContext, typeof body>({
   access: 'token',
   about: 'Adds a version, which new data is encrypted and signed with.',
   body,
-  danger: 'none',
   run: rotate,
 })

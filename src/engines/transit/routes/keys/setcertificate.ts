@@ -32,6 +32,5 @@ export const setCertificate = route<TransitContext, typeof body>({
   access: 'token',
   about: 'Keeps the chain of certificates of a key version with it.',
   body,
-  danger: 'none',
   run: setChain,
 })

@@ -9,7 +9,6 @@ export const softDeleteKey = route<TransitContext, typeof noFields>({
   access: 'token',
   about: 'Puts a key away: nothing is done with it until it is restored, and nothing of it is lost.',
   body: noFields,
-  danger: 'destructive',
   async run({ context, mount, params, warn }): Promise<Data> {
     const { name = '' } = params
     const changed = await context.changes.setSoftDeleted(mount, name, true)

@@ -9,7 +9,6 @@ export const restoreSoftDeletedKey = route<TransitContext, typeof noFields>({
   access: 'token',
   about: 'Lets a soft-deleted key be used again.',
   body: noFields,
-  danger: 'none',
   async run({ context, mount, params, warn }): Promise<Data> {
     const { name = '' } = params
     const changed = await context.changes.setSoftDeleted(mount, name, false)

@@ -15,7 +15,6 @@ export const trimKey = route<TransitContext, typeof body>({
   access: 'token',
   about: 'Removes old versions of a key and their wrapped material for ever; both minimum versions must be above them.',
   body,
-  danger: 'destructive',
   async run({ context, mount, params, body }) {
     const { name = '' } = params
     const { min_available_version: version } = body
