@@ -74,7 +74,7 @@ test('a file that was moved is opened anew after SIGHUP, and every file is whole
   })
   const missing = await verify(device.file)
   expect(missing.code).toBe(1)
-  expect(missing.output).toContain('is not there')
+  expect(missing.output).toContain('is missing')
   await device.disable()
 })
 
