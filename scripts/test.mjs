@@ -1,5 +1,6 @@
 // Plain JavaScript: on a clean clone there is only the system's Node 20. `npm test [-- vitest arguments]`, `--wide`: the
 // second environments: hsm/ on NSS instead of SoftHSM, store/ on a Galera cluster instead of one MariaDB.
+// Under CI, and wherever STRONGROOM_TEST_SEED gives a number, files and the tests within each run in an order of chance.
 import { join } from 'node:path'
 import { launch, project } from './launch.mjs'
 import { setup } from './setup.mjs'
@@ -13,7 +14,11 @@ const runs = wide
     ]
   : [{ name: 'all', environment: {}, words: [] }]
 
+const { CI, STRONGROOM_TEST_SEED: seed = CI ? String(Date.now() % 1_000_000) : undefined } = process.env
+const order = ['--sequence.shuffle.files', '--sequence.shuffle.tests', `--sequence.seed=${seed}`]
+
 await setup({ tests: true, wide })
+if (seed !== undefined) console.log(`Tests run in the order of STRONGROOM_TEST_SEED=${seed}, which repeats it`)
 for (const { name, environment, words } of runs) {
   if (wide) console.log(`\n${words[0]} on ${name}`)
   const report = join(project, '.build', 'reports', `${name}.json`)
@@ -21,6 +26,7 @@ for (const { name, environment, words } of runs) {
     [
       join(project, 'node_modules', 'vitest', 'vitest.mjs'),
       ...['run', '--root', project, '--reporter=default', '--reporter=json', `--outputFile.json=${report}`],
+      ...(seed === undefined ? [] : order),
       ...words,
       ...rest,
     ],

@@ -9,9 +9,10 @@ import { startServer, type TestServer } from '../support/server.ts'
 let server: TestServer
 beforeAll(async () => {
   server = await startServer({ workers: 2 })
-  await done(
-    server.client().post('sys/policies/acl/hash', { policy: 'path "transit/hash" { capabilities = ["update"] }' }),
-  )
+  const hash = 'path "transit/hash" { capabilities = ["update"] }'
+  const create = 'path "auth/token/create" { capabilities = ["update"] }'
+  await done(server.client().post('sys/policies/acl/hash', { policy: hash }))
+  await done(server.client().post('sys/policies/acl/maker', { policy: `${create} ${hash}` }))
 }, 120_000)
 afterAll(() => server?.[Symbol.asyncDispose]())
 
@@ -80,12 +81,6 @@ test('uses are counted across a restart, and by kill -9 none comes back', async 
 })
 
 test('a revoked token and its children are refused by every worker from the answer on', async () => {
-  await done(
-    server.client().post('sys/policies/acl/maker', {
-      policy:
-        'path "auth/token/create" { capabilities = ["update"] } path "transit/hash" { capabilities = ["update"] }',
-    }),
-  )
   for (let round = 0; round < 5; round++) {
     const parent = await create({ policies: ['maker'] })
     const child = (await done(server.client(parent.token).post('auth/token/create'))).string('auth.client_token')
@@ -170,6 +165,7 @@ test.each([
   await server.stop()
   await server.start()
   expect((await use(token)).status).toBe(500)
+  await sql('DELETE FROM tokens WHERE accessor = ?', [accessor])
 })
 
 test('sys/leases answers on a node without leases', async () => {

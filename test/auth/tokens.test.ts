@@ -67,6 +67,7 @@ describe('tokens', () => {
 
   test('a revoked token is refused by every worker at once, with all below it and no orphan', async () => {
     const { tokens, revoked } = world.node
+    revoked.splice(0)
     for (let round = 0; round < 10; round++) {
       const top = await tokens.create(service(root))
       const middle = await tokens.create(service(top.row))
@@ -179,6 +180,7 @@ describe('tokens', () => {
     for (const node of world.nodes) expect(await node.tokens.lookup('chosen')).toBeUndefined()
     const again = await world.node.tokens.create(service(null, { custom: 'chosen' }))
     for (const node of world.nodes) expect((await node.tokens.lookup('chosen'))?.id).toBe(again.row.id)
+    await world.node.tokens.revoke(again.row.id)
   })
 
   test('no credential lies in any table', async () => {

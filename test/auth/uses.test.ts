@@ -66,8 +66,10 @@ test('a use counts when what follows it fails', async () => {
   const { credential, row } = await limited(2, { policies: ['nosuch'] })
   const { database, tokens } = world.node
   const policies = new Policies({ database, clock: world.clock })
+  const [kept] = await world.sql(`SELECT text FROM policies WHERE name = 'default'`)
   await world.sql(`UPDATE policies SET text = 'x' WHERE name = 'default'`)
   await expect(async () => policies.acl((await tokens.use(credential))?.policies ?? [])).rejects.toThrow(DamagedRow)
+  await world.sql(`UPDATE policies SET text = ? WHERE name = 'default'`, [kept?.text])
   expect(await count(row.id)).toBe(1)
   await expect(Promise.resolve(tokens.use(credential))).resolves.toMatchObject({ numUses: spentUses })
 })

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { type Clock, systemClock } from '../../src/clock.ts'
 import type { Engine } from '../../src/engine.ts'
 import { Mounts } from '../../src/request/mounts/mounts.ts'
@@ -46,9 +46,10 @@ beforeAll(async () => {
   await database.transaction((tx) => createMountSet(database, tx))
   mounts = new Mounts({ database, engines: new Map([['transit', engine]]), builtin: [], clock })
 })
-beforeEach(() => {
+afterEach(async () => {
   fail = undefined
   during = async () => undefined
+  await sweepLater()
 })
 afterAll(async () => {
   await database?.[Symbol.asyncDispose]()
@@ -157,4 +158,6 @@ test('a forged row is refused, and takes nothing', async () => {
   await sql.put('loose_mounts', { ...row, mount: mount?.uuid ?? '' })
   await expect(sweepLater()).rejects.toThrow()
   expect(kept).toEqual(new Set([mount?.uuid]))
+  await sql.rows('DELETE FROM loose_mounts')
+  await mounts.disable('victim')
 })

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'vitest'
+import { clientWith, decrypt, encrypt, expectRefused, expectServed } from '../nodes.ts'
+import { verifyWhole } from '../writers.ts'
 import { useDoomed } from './doomed.ts'
-import { clientWith, decrypt, encrypt, expectRefused, expectServed } from './nodes.ts'
-import { verifyWhole } from './writers.ts'
 
 /** kill -9 at the one moment that matters: the COMMIT of a write was sent, and nobody knows whether it was heard. */
 

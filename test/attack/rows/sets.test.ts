@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import type { Client } from '../support/client.ts'
-import { startServer, type TestServer } from '../support/server.ts'
-import { clientWith, decrypt, encrypt, expectRefused, expectServed } from './nodes.ts'
-import { openSql, type Row, type Sql, sealedTables } from './sql.ts'
+import type { Client } from '../../support/client.ts'
+import { startServer, type TestServer } from '../../support/server.ts'
+import { clientWith, decrypt, encrypt, expectRefused, expectServed } from '../nodes.ts'
+import { openSql, type Row, type Sql, sealedTables } from '../sql.ts'
 
 /** Sets whose shrinking would widen rights: what is done to one member must not go unseen by whoever reads the rest. */
 

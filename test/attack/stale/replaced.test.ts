@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { startServer, type TestServer } from '../support/server.ts'
-import { base64, encrypt, expectServed } from './nodes.ts'
-import { openPinned } from './pinned.ts'
-import { openSql } from './sql.ts'
-import { verifyWhole } from './writers.ts'
+import { startServer, type TestServer } from '../../support/server.ts'
+import { base64, encrypt, expectServed } from '../nodes.ts'
+import { openPinned } from '../pinned.ts'
+import { openSql } from '../sql.ts'
+import { verifyWhole } from '../writers.ts'
 
 /**
  * A key that is restored over again and again while it is rotated, trimmed and used. What is answered belongs to one whole key or

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { startServer } from '../support/server.ts'
-import { serving } from './nodes.ts'
-import { connectionsOf, openPinned } from './pinned.ts'
+import { startServer } from '../../support/server.ts'
+import { serving } from '../nodes.ts'
+import { connectionsOf, openPinned } from '../pinned.ts'
 import { rotateAll } from './rotating.ts'
 
 /** Once a rotation is acknowledged no worker of the node encrypts under the old version; cluster.test.ts: of no node. */

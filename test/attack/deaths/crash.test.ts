@@ -2,11 +2,11 @@ import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { type MariaDb, startMariaDb } from '../../scripts/embedded/mariadb.ts'
-import { startServer, type TestServer } from '../support/server.ts'
-import { alive, clientWith, serving, until } from './nodes.ts'
-import { openSql } from './sql.ts'
-import { startWriters, type Writers } from './writers.ts'
+import { type MariaDb, startMariaDb } from '../../../scripts/embedded/mariadb.ts'
+import { startServer, type TestServer } from '../../support/server.ts'
+import { alive, clientWith, serving, until } from '../nodes.ts'
+import { openSql } from '../sql.ts'
+import { startWriters, type Writers } from '../writers.ts'
 
 /** kill -9 of every process there is, while clients write. */
 

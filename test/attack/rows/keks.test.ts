@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Hsm } from '../../src/hsm/hsm.ts'
-import type { Custody } from '../../src/keys/custody.ts'
-import { makeKey, none, openCluster, openHsm, Place, reopen } from '../keys/support.ts'
-import { createToken } from '../support/token.ts'
-import { openSql, type Sql } from './sql.ts'
+import type { Hsm } from '../../../src/hsm/hsm.ts'
+import type { Custody } from '../../../src/keys/custody.ts'
+import { makeKey, none, openCluster, openHsm, Place, reopen } from '../../keys/support.ts'
+import { createToken } from '../../support/token.ts'
+import { openSql, type Sql } from '../sql.ts'
 
 /** KEKs: with one of them everything under it is lost, whatever dumps there are of the database. */
 

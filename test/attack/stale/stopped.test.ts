@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startServer, type TestServer } from '../support/server.ts'
-import { type Hold, openHold } from './hold.ts'
-import { alive, expectServed, serving } from './nodes.ts'
-import { openPinned, type Pinned } from './pinned.ts'
+import { startServer, type TestServer } from '../../support/server.ts'
+import { type Hold, openHold } from '../hold.ts'
+import { alive, expectServed, serving } from '../nodes.ts'
+import { openPinned, type Pinned } from '../pinned.ts'
 
 /** Workers that are held up between reading a key and using it, or stopped altogether, while somebody else rotates it. */
 

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { startServer, type TestServer } from '../support/server.ts'
-import { base64, serving, until } from './nodes.ts'
-import { connectionsOf, openPinned, type Pinned } from './pinned.ts'
-import { openSql } from './sql.ts'
-import { verifyWhole } from './writers.ts'
+import { startServer, type TestServer } from '../../support/server.ts'
+import { base64, serving, until } from '../nodes.ts'
+import { connectionsOf, openPinned, type Pinned } from '../pinned.ts'
+import { openSql } from '../sql.ts'
+import { verifyWhole } from '../writers.ts'
 
 /**
  * Once raising a floor or trimming is acknowledged, no worker of any node opens what was made below it, and once a rotation

@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
-import type { Client } from '../support/client.ts'
-import { expectServed } from './nodes.ts'
-import type { Pinned } from './pinned.ts'
+import type { Client } from '../../support/client.ts'
+import { expectServed } from '../nodes.ts'
+import type { Pinned } from '../pinned.ts'
 
 const keys = Array.from({ length: 20 }, (_, index) => `key-${index}`)
 

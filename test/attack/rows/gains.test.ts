@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Client, Reply } from '../support/client.ts'
-import { startServer, type TestServer } from '../support/server.ts'
-import { clientWith, decrypt, encrypt, expectRefused, expectServed } from './nodes.ts'
-import { openSql, type Row, type Sql } from './sql.ts'
+import type { Client, Reply } from '../../support/client.ts'
+import { startServer, type TestServer } from '../../support/server.ts'
+import { clientWith, decrypt, encrypt, expectRefused, expectServed } from '../nodes.ts'
+import { openSql, type Row, type Sql } from '../sql.ts'
 
 /** Edits of one row or two by which somebody would gain something: each is refused, and never answered from what is left. */
 

@@ -1,14 +1,14 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Clock } from '../../src/clock.ts'
-import type { Hsm } from '../../src/hsm/hsm.ts'
-import { envelopeOf, wrappingKeyOf } from '../api/transit/envelope.ts'
-import vault from '../api/transit/fixtures/vaultblobs.json' with { type: 'json' }
-import { clock, openHsm, Place, reopen } from '../keys/support.ts'
-import type { Client } from '../support/client.ts'
+import type { Clock } from '../../../src/clock.ts'
+import type { Hsm } from '../../../src/hsm/hsm.ts'
+import { envelopeOf, wrappingKeyOf } from '../../api/transit/envelope.ts'
+import { clock, openHsm, Place, reopen } from '../../keys/support.ts'
+import type { Client } from '../../support/client.ts'
+import vault from '../../api/transit/fixtures/vaultblobs.json' with { type: 'json' }
+import { expectServed } from '../nodes.ts'
+import { verifyWhole } from '../writers.ts'
 import { useDoomed } from './doomed.ts'
-import { expectServed } from './nodes.ts'
-import { verifyWhole } from './writers.ts'
 
 /**
  * Keys that stay in the token (Ed25519 in strict mode): kill -9 at the COMMIT that says that an object is meant, and at the one that

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Clock } from '../../src/clock.ts'
-import type { Hsm } from '../../src/hsm/hsm.ts'
-import type { Custody } from '../../src/keys/custody.ts'
-import { clock, openCluster, openHsm, Place, reopen } from '../keys/support.ts'
-import { createToken } from '../support/token.ts'
-import { openSql, type Sql } from './sql.ts'
+import type { Clock } from '../../../src/clock.ts'
+import type { Hsm } from '../../../src/hsm/hsm.ts'
+import type { Custody } from '../../../src/keys/custody.ts'
+import { clock, openCluster, openHsm, Place, reopen } from '../../keys/support.ts'
+import { createToken } from '../../support/token.ts'
+import { openSql, type Sql } from '../sql.ts'
 
 /** Keys that stay in the token: the one thing that a job of ours destroys, and that no dump of the database brings back. */
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Client, Reply } from '../support/client.ts'
-import { startServer, type TestServer } from '../support/server.ts'
-import { clientWith, decrypt, encrypt, expectRefused, expectServed } from './nodes.ts'
-import { openSql, others, type Row, type Sql, sealedTables } from './sql.ts'
+import type { Client, Reply } from '../../support/client.ts'
+import { startServer, type TestServer } from '../../support/server.ts'
+import { clientWith, decrypt, encrypt, expectRefused, expectServed } from '../nodes.ts'
+import { openSql, others, type Row, type Sql, sealedTables } from '../sql.ts'
 
 /** Edits that the schema itself offers: every column of every sealed table, in a row that is in use. */
 

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { Custody } from '../../src/keys/custody.ts'
-import { openHsm, options, Place } from '../keys/support.ts'
-import type { Client } from '../support/client.ts'
-import { startServer, type TestServer } from '../support/server.ts'
-import { clientWith, decrypt, encrypt, expectRefused, expectServed } from './nodes.ts'
-import { openSql, type Row, type Sql, type Value } from './sql.ts'
+import { Custody } from '../../../src/keys/custody.ts'
+import { openHsm, options, Place } from '../../keys/support.ts'
+import type { Client } from '../../support/client.ts'
+import { startServer, type TestServer } from '../../support/server.ts'
+import { clientWith, decrypt, encrypt, expectRefused, expectServed } from '../nodes.ts'
+import { openSql, type Row, type Sql, type Value } from '../sql.ts'
 
 /**
  * Rows that we sealed ourselves, at an earlier time. A seal says that a row was ours, not that it still is: what notices an

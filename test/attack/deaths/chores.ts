@@ -1,9 +1,9 @@
 import { mkdirSync, mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import type { Client, Reply } from '../support/client.ts'
-import { runDirectory } from '../support/directory.ts'
-import { base64, expectServed } from './nodes.ts'
+import type { Client, Reply } from '../../support/client.ts'
+import { runDirectory } from '../../support/directory.ts'
+import { base64, expectServed } from '../nodes.ts'
 
 /** What an administrator does all day, over a node that dies, and what must be true of it afterwards. */
 export interface Chores {

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll } from 'vitest'
-import type { Client } from '../support/client.ts'
-import { type ServerOptions, startServer, type TestServer } from '../support/server.ts'
-import { type Hold, openHold } from './hold.ts'
-import { alive, serving, until } from './nodes.ts'
-import { openSql, type Sql } from './sql.ts'
+import type { Client } from '../../support/client.ts'
+import { type ServerOptions, startServer, type TestServer } from '../../support/server.ts'
+import { type Hold, openHold } from '../hold.ts'
+import { alive, serving, until } from '../nodes.ts'
+import { openSql, type Sql } from '../sql.ts'
 
 /** A cluster of a node that lives, and of one that dies by kill -9 at a COMMIT. */
 export interface Doomed {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startServer, type TestServer } from '../support/server.ts'
-import { expectServed, serving } from './nodes.ts'
-import { type Answer, connectionsOf, openPinned, type Pinned } from './pinned.ts'
+import { startServer, type TestServer } from '../../support/server.ts'
+import { expectServed, serving } from '../nodes.ts'
+import { type Answer, connectionsOf, openPinned, type Pinned } from '../pinned.ts'
 
 /** What is taken away through one worker is honoured by no other from the moment of the answer. */
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { startServer } from '../support/server.ts'
-import { openPinned } from './pinned.ts'
+import { startServer } from '../../support/server.ts'
+import { openPinned } from '../pinned.ts'
 import { rotateAll } from './rotating.ts'
 
 /** Nodes tell each other nothing: all they share is the database, which each of them polls. */

@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { Custody } from '../../src/keys/custody.ts'
-import { leaseTable } from '../../src/leases/lease.ts'
-import { enable, type Line } from '../audit/device.ts'
-import { openHsm, options, Place } from '../keys/support.ts'
-import { startServer, type TestServer } from '../support/server.ts'
+import { Custody } from '../../../src/keys/custody.ts'
+import { leaseTable } from '../../../src/leases/lease.ts'
+import { enable, type Line } from '../../audit/device.ts'
+import { openHsm, options, Place } from '../../keys/support.ts'
+import { startServer, type TestServer } from '../../support/server.ts'
+import { alive, expectServed, serving, until } from '../nodes.ts'
+import { openSql } from '../sql.ts'
+import { verifyWhole } from '../writers.ts'
 import { startChores } from './chores.ts'
-import { alive, expectServed, serving, until } from './nodes.ts'
-import { openSql } from './sql.ts'
-import { verifyWhole } from './writers.ts'
 
 /**
  * A restart during everything: tokens are made, renewed, used up and revoked, leases renewed and taken back, policies written
