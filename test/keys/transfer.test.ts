@@ -1,9 +1,10 @@
-import { randomBytes, randomUUID } from 'node:crypto'
+import { Decipheriv, generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { hashes } from '../../src/crypto/hashes.ts'
 import type { Hsm } from '../../src/hsm/hsm.ts'
 import { algorithms } from '../../src/keys/algorithms.ts'
 import type { Custody } from '../../src/keys/custody.ts'
+import { keyWrap, oaep } from '../api/transit/envelope.ts'
 import { createToken } from '../support/token.ts'
 import { makeKey, openCluster, openHsm, Place } from './support.ts'
 
@@ -22,6 +23,9 @@ afterAll(async () => {
   await place[Symbol.asyncDispose]()
   await hsm[Symbol.asyncDispose]()
 })
+
+const sha256 = hashes.get('sha2-256')
+if (sha256 === undefined) throw new Error('no SHA-256')
 
 const sessionObjects = async () =>
   (await Promise.all((['secret', 'private'] as const).map((one) => hsm.find({ class: one, token: false })))).flat()
@@ -74,8 +78,53 @@ it('the wrapping key of a mount decrypts, and the token lets it do nothing else'
   const usages = ['decrypt', 'sign', 'unwrap', 'extractable', 'modifiable'] as const
   const shown = await custody.objects.handles.use(wrapping, (key) => hsm.attributes(key, usages))
   expect(shown).toEqual({ decrypt: true, sign: false, unwrap: false, extractable: false, modifiable: false })
-  const hash = hashes.get('sha2-256')
-  if (hash === undefined) throw new Error('no SHA-256')
-  const scheme = { hash, prehashed: false, padding: 'pkcs1v15', saltLength: 'auto', marshaling: 'asn1' } as const
+  const scheme = {
+    hash: sha256,
+    prehashed: false,
+    padding: 'pkcs1v15',
+    saltLength: 'auto',
+    marshaling: 'asn1',
+  } as const
   await expect((async () => custody.operations.signer.sign(wrapping, Buffer.from('x'), scheme))()).rejects.toThrow()
+})
+
+/** Whatever node:crypto decrypts while the work is done: the very buffers that it gives. */
+async function decrypted(work: () => Promise<unknown>): Promise<Buffer[]> {
+  const given: Buffer[] = []
+  const { update } = Decipheriv.prototype
+  Decipheriv.prototype.update = function (this: Decipheriv, ...words: Parameters<typeof update>) {
+    const bytes = update.apply(this, words) as unknown as Buffer
+    given.push(bytes)
+    return bytes
+  } as typeof update
+  try {
+    await work()
+  } finally {
+    Decipheriv.prototype.update = update
+  }
+  return given
+}
+
+const p384 = () =>
+  generateKeyPairSync('ec', { namedCurve: 'P-384' }).privateKey.export({ type: 'pkcs8', format: 'der' })
+
+it.each([
+  ['a secret longer than an HMAC key may be', 'hmac', () => randomBytes(600)],
+  ['a private key of another curve', 'ecdsa-p256', p384],
+  ['a text that is no private key', 'ed25519', () => randomBytes(80)],
+  ['a key that is accepted', 'hmac', () => randomBytes(48)],
+])('%s, in an envelope, is wiped on the host', async (what, algorithm, make) => {
+  const mount = randomUUID()
+  const { publicKey } = await custody.transfer.keyImport.wrappingKey(mount, 'me')
+  const [key, transport] = [make(), randomBytes(32)]
+  const pem = publicKey.export({ type: 'spki', format: 'pem' }).toString()
+  const ciphertext = Buffer.concat([oaep(pem, transport, 'sha256'), keyWrap(transport, key)])
+  const wanted = { algorithm, exportable: true, part: 'key', createdBy: 'me' } as const
+  const given = await decrypted(async () => {
+    const drafting = custody.transfer.keyImport.prepare(wanted, { mount, hash: sha256, ciphertext })
+    if (what.endsWith('accepted')) await drafting
+    else await expect(drafting).rejects.toMatchObject({ status: 400 })
+  })
+  const whole = given.filter(({ length }) => length === key.length)
+  expect(whole.map((bytes) => bytes.every((byte) => byte === 0))).toEqual([true])
 })

@@ -73,7 +73,8 @@ export class ManagedKeys {
     if (entry === undefined || row === undefined) throw badRequest(`managed key "${id || name}" does not exist`)
     if (name && name.toLowerCase() !== row.name) throw badRequest('managed_key_name and managed_key_id name two keys')
     await this.#allow(row, mount)
-    const key = await this.#open(entry, true)
+    // What the token holds now: the object may have been made anew since it was opened.
+    const key = await this.#load(entry, true)
     approval.checkNew(key.material.algorithm)
     await key.prove(schemeOf(key, 'sha2-256'))
     const { owner, version, rev, epoch, ...fields } = key.material.row
@@ -109,7 +110,7 @@ export class ManagedKeys {
   /** Signs random data and verifies it; makes the key where that is allowed. @throws ApiError 400 saying what is wrong */
   async test(entry: Entry, hashName: string): Promise<void> {
     mayUse(entry.row, 'sign')
-    const key = await this.#open(entry, true)
+    const key = await this.#load(entry, true)
     await key.prove(schemeOf(key, hashName))
   }
 
@@ -138,7 +139,7 @@ export class ManagedKeys {
 
   #use(use: Use, usage: ManagedUsage): MaybePromise<ManagedKey> {
     return after(this.#entry(use, usage), (entry) =>
-      after(this.#open(entry, false), (key) => {
+      after(this.#open(entry), (key) => {
         if (!key.is(use.pinned)) throw changed(entry.row.name)
         return key
       }),
@@ -158,11 +159,11 @@ export class ManagedKeys {
     })
   }
 
-  #open(entry: Entry, make: boolean): MaybePromise<ManagedKey> {
+  #open(entry: Entry): MaybePromise<ManagedKey> {
     const { row } = entry
     const known = this.#keys.get(row.id)
     if (known?.row.rev === row.rev && known.hsm === this.#options.hsms.peek(row)) return known
-    return this.#load(entry, make)
+    return this.#load(entry, false)
   }
 
   async #load(entry: Entry, make: boolean): Promise<ManagedKey> {

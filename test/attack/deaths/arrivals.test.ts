@@ -2,10 +2,10 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, expect, test } from 'vitest'
 import { envelopeOf, wrappingKeyOf } from '../../api/transit/envelope.ts'
+import vault from '../../api/transit/fixtures/vaultblobs.json' with { type: 'json' }
 import { makeEc, tool } from '../../managed/tool.ts'
 import { startServer } from '../../support/server.ts'
 import { createToken, type TestToken } from '../../support/token.ts'
-import vault from '../../api/transit/fixtures/vaultblobs.json' with { type: 'json' }
 import { alive, decrypt, encrypt, expectRefused, expectServed, serving, until } from '../nodes.ts'
 import { openSql } from '../sql.ts'
 import { verifyWhole } from '../writers.ts'

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Clock } from '../../../src/clock.ts'
 import type { Hsm } from '../../../src/hsm/hsm.ts'
 import { envelopeOf, wrappingKeyOf } from '../../api/transit/envelope.ts'
+import vault from '../../api/transit/fixtures/vaultblobs.json' with { type: 'json' }
 import { clock, openHsm, Place, reopen } from '../../keys/support.ts'
 import type { Client } from '../../support/client.ts'
-import vault from '../../api/transit/fixtures/vaultblobs.json' with { type: 'json' }
 import { expectServed } from '../nodes.ts'
 import { verifyWhole } from '../writers.ts'
 import { useDoomed } from './doomed.ts'
