@@ -3,11 +3,9 @@ import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { loadLibrary } from '../../src/hsm/binding.ts'
-import { CKF, CKU_USER } from '../../src/hsm/constants.ts'
-import { findToken } from '../../src/hsm/slots.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createShim, group, type Shim } from '../hsm/support/fault.ts'
+import { changePin } from '../support/pin.ts'
 import { startServer, type TestServer } from '../support/server.ts'
 import { childrenOf, commandLine, encrypt, environmentOf, expectServed, serving, until } from './nodes.ts'
 
@@ -37,102 +35,93 @@ const newPin = (): string => {
 }
 const givePin = (pin: string): void => writeFileSync(join(dirname(server.configFile), 'pin'), `${pin}\n`)
 
-/** The token's owner gives it another PIN. */
-function changePin(from: string, to: string): void {
-  const lib = loadLibrary(softhsm)
-  lib.C_Initialize({ flags: CKF.OS_LOCKING_OK })
-  const slot = findToken(lib, { label: server.token.label })?.slot
-  if (slot === undefined) throw new Error('no token')
-  const session = lib.C_OpenSession(slot, CKF.SERIAL_SESSION | CKF.RW_SESSION)
-  lib.C_Login(session, CKU_USER, from)
-  lib.C_SetPIN(session, from, to)
-  lib.C_Finalize()
-}
+/** Each test begins where the one before it has left the token. */
+describe('a token whose PIN changes', { shuffle: false }, () => {
+  test('no process of a node has the PIN in its arguments or its environment, and none writes it anywhere', async () => {
+    const [pin = ''] = pins
+    await encrypt(server.client(), 'before')
+    const processes = [server.pid, ...childrenOf(server.pid)]
+    expect(processes).toHaveLength(9)
+    for (const pid of processes) {
+      expect(commandLine(pid)).toContain('/src/')
+      expect(commandLine(pid)).not.toContain(pin)
+      expect(environmentOf(pid)).not.toContain(pin)
+    }
+    const main = join(import.meta.dirname, '../../src/main.ts')
+    const shown = await promisify(execFile)(process.execPath, [
+      main,
+      'config',
+      'check',
+      '--show',
+      '-c',
+      server.configFile,
+    ])
+    expect(shown.stdout).toContain(server.token.label)
+    expect(shown.stdout + shown.stderr).not.toContain(pin)
+  })
 
-test('no process of a node has the PIN in its arguments or its environment, and none writes it anywhere', async () => {
-  const [pin = ''] = pins
-  await encrypt(server.client(), 'before')
-  const processes = [server.pid, ...childrenOf(server.pid)]
-  expect(processes).toHaveLength(9)
-  for (const pid of processes) {
-    expect(commandLine(pid)).toContain('/src/')
-    expect(commandLine(pid)).not.toContain(pin)
-    expect(environmentOf(pid)).not.toContain(pin)
-  }
-  const main = join(import.meta.dirname, '../../src/main.ts')
-  const shown = await promisify(execFile)(process.execPath, [
-    main,
-    'config',
-    'check',
-    '--show',
-    '-c',
-    server.configFile,
-  ])
-  expect(shown.stdout).toContain(server.token.label)
-  expect(shown.stdout + shown.stderr).not.toContain(pin)
-})
+  test('a PIN that comes in a variable is handed on to no other process', async () => {
+    const [pin = ''] = pins
+    const { library, label } = { library: softhsm, label: server.token.label }
+    const pkcs11 = { library, token: { label }, pin: { environment: 'OUR_PIN' } }
+    await using node = await startServer({ joins: server, environment: { OUR_PIN: pin }, config: { pkcs11 } })
+    const children = childrenOf(node.pid)
+    expect(children.length).toBeGreaterThan(0)
+    for (const pid of children) expect(environmentOf(pid)).not.toMatch(new RegExp(`OUR_PIN|${pin}`))
+    // Its own was given to it from outside, and stays readable for its user: docs/threat-model.md.
+    expect(environmentOf(node.pid)).toContain(pin)
+  }, 60_000)
 
-test('a PIN that comes in a variable is handed on to no other process', async () => {
-  const [pin = ''] = pins
-  const { library, label } = { library: softhsm, label: server.token.label }
-  const pkcs11 = { library, token: { label }, pin: { environment: 'OUR_PIN' } }
-  await using node = await startServer({ joins: server, environment: { OUR_PIN: pin }, config: { pkcs11 } })
-  const children = childrenOf(node.pid)
-  expect(children.length).toBeGreaterThan(0)
-  for (const pid of children) expect(environmentOf(pid)).not.toMatch(new RegExp(`OUR_PIN|${pin}`))
-  // Its own was given to it from outside, and stays readable for its user: docs/threat-model.md.
-  expect(environmentOf(node.pid)).toContain(pin)
-}, 60_000)
+  test('eight workers that lose the token at once, and find its PIN changed when it returns, try the old one once', async () => {
+    const root = server.client()
+    shim.set({ groups: group.all, rv: deviceRemoved })
+    // As many requests as meet every worker, since connections go to each in turn.
+    const asked = Array.from({ length: 24 }, () => root.post('transit/encrypt/before', { plaintext: '' }))
+    for (const { status } of await Promise.all(asked)) expect(status).toBe(503)
+    const [old = ''] = pins
+    changePin(server.token, old, newPin())
+    const before = shim.read().logins
+    shim.clear()
+    await until(() => serving(server).length === 0)
+    expect(shim.read().logins - before).toBe(1)
+    // Nobody listens until the stand-in does.
+    await until(async () => (await root.get('sys/health').catch(() => undefined))?.status === 503)
+  }, 60_000)
 
-test('eight workers that lose the token at once, and find its PIN changed when it returns, try the old one once', async () => {
-  const root = server.client()
-  shim.set({ groups: group.all, rv: deviceRemoved })
-  // As many requests as meet every worker, since connections go to each in turn.
-  const asked = Array.from({ length: 24 }, () => root.post('transit/encrypt/before', { plaintext: '' }))
-  for (const { status } of await Promise.all(asked)) expect(status).toBe(503)
-  const [old = ''] = pins
-  changePin(old, newPin())
-  const before = shim.read().logins
-  shim.clear()
-  await until(() => serving(server).length === 0)
-  expect(shim.read().logins - before).toBe(1)
-  // Nobody listens until the stand-in does.
-  await until(async () => (await root.get('sys/health').catch(() => undefined))?.status === 503)
-}, 60_000)
+  test('nor do a reload, a stop and two starts try it again', async () => {
+    const before = shim.read().logins
+    process.kill(server.pid, 'SIGHUP')
+    await until(() => server.output().includes('the configuration was not taken over'))
+    await server.stop()
+    for (let start = 0; start < 2; start++) {
+      await expect(server.start()).rejects.toThrow('the token refused the PIN')
+    }
+    expect(shim.read().logins).toBe(before)
+  }, 60_000)
 
-test('nor do a reload, a stop and two starts try it again', async () => {
-  const before = shim.read().logins
-  process.kill(server.pid, 'SIGHUP')
-  await until(() => server.output().includes('the configuration was not taken over'))
-  await server.stop()
-  for (let start = 0; start < 2; start++) {
-    await expect(server.start()).rejects.toThrow('the token refused the PIN')
-  }
-  expect(shim.read().logins).toBe(before)
-}, 60_000)
+  test('another wrong PIN is tried once, and the right one serves with eight workers again', async () => {
+    const [, right = ''] = pins
+    givePin(newPin())
+    const before = shim.read().logins
+    for (let start = 0; start < 3; start++) {
+      await expect(server.start()).rejects.toThrow('the token refused the PIN')
+    }
+    expect(shim.read().logins - before).toBe(1)
+    givePin(right)
+    await server.start()
+    await until(() => serving(server).length === 8)
+    expectServed(await server.client().get('transit/keys/before'))
+    // The trial, and each worker.
+    expect(shim.read().logins - before).toBe(1 + 9)
+  }, 60_000)
 
-test('another wrong PIN is tried once, and the right one serves with eight workers again', async () => {
-  const [, right = ''] = pins
-  givePin(newPin())
-  const before = shim.read().logins
-  for (let start = 0; start < 3; start++) {
-    await expect(server.start()).rejects.toThrow('the token refused the PIN')
-  }
-  expect(shim.read().logins - before).toBe(1)
-  givePin(right)
-  await server.start()
-  await until(() => serving(server).length === 8)
-  expectServed(await server.client().get('transit/keys/before'))
-  // The trial, and each worker.
-  expect(shim.read().logins - before).toBe(1 + 9)
-}, 60_000)
-
-test('no PIN that was ever given is in the logs at level trace, or in the state directory', () => {
-  expect(server.output()).toContain('"level":30')
-  const files = readdirSync(server.stateDirectory).map((name) =>
-    readFileSync(join(server.stateDirectory, name), 'latin1'),
-  )
-  expect(files.length).toBeGreaterThan(0)
-  expect(pins).toHaveLength(3)
-  for (const pin of pins) for (const text of [server.output(), ...files]) expect(text).not.toContain(pin)
+  test('no PIN that was ever given is in the logs at level trace, or in the state directory', () => {
+    expect(server.output()).toContain('"level":30')
+    const files = readdirSync(server.stateDirectory).map((name) =>
+      readFileSync(join(server.stateDirectory, name), 'latin1'),
+    )
+    expect(files.length).toBeGreaterThan(0)
+    expect(pins).toHaveLength(3)
+    for (const pin of pins) for (const text of [server.output(), ...files]) expect(text).not.toContain(pin)
+  })
 })

@@ -4,7 +4,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { hashes } from '../../src/crypto/hashes.ts'
 import type { Hsm } from '../../src/hsm/hsm.ts'
 import type { Scheme } from '../../src/keys/algorithms/signature.ts'
@@ -13,24 +13,15 @@ import { Keks } from '../../src/keys/kek/keks.ts'
 import { withSecret } from '../../src/keys/making/secret.ts'
 import { describe as describeRow, type Material } from '../../src/keys/material.ts'
 import { verify } from '../../src/keys/use/verify.ts'
-import { createToken } from '../support/token.ts'
-import { makeKey, openCluster, openHsm, options, Place } from './support.ts'
+import { makeKey, options, type Place, useCluster } from './support.ts'
 
 let hsm: Hsm
 let place: Place
 let custody: Custody
 const made = new Map<string, Material>()
 
-beforeAll(async () => {
-  hsm = await openHsm(await createToken('operations'))
-  place = await Place.fresh()
-  custody = await openCluster(hsm, place)
-}, 60_000)
-
-afterAll(async () => {
-  custody.close()
-  await place[Symbol.asyncDispose]()
-  await hsm[Symbol.asyncDispose]()
+useCluster('operations', (cluster) => {
+  ;({ hsm, place, custody } = cluster)
 })
 
 const key = async (algorithm: string): Promise<Material> => {

@@ -1,29 +1,24 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { hashes } from '../../src/crypto/hashes.ts'
 import { CKK } from '../../src/hsm/constants.ts'
 import type { Hsm } from '../../src/hsm/hsm.ts'
 import type { Scheme } from '../../src/keys/algorithms/signature.ts'
 import { Custody } from '../../src/keys/custody.ts'
 import { verify } from '../../src/keys/use/verify.ts'
-import { createToken } from '../support/token.ts'
-import { makeKey, none, openCluster, openHsm, options, Place } from './support.ts'
+import { makeKey, none, openCluster, options, Place, useCluster } from './support.ts'
 
 let hsm: Hsm
 let place: Place
 let custody: Custody
 
-beforeAll(async () => {
-  hsm = await openHsm(await createToken('strict'))
-  place = await Place.fresh()
-  custody = await openCluster(hsm, place, { strict: true })
-}, 60_000)
-
-afterAll(async () => {
-  custody.close()
-  await place[Symbol.asyncDispose]()
-  await hsm[Symbol.asyncDispose]()
-})
+useCluster(
+  'strict',
+  (made) => {
+    ;({ hsm, place, custody } = made)
+  },
+  { strict: true },
+)
 
 const scheme: Scheme = {
   hash: hashes.get('sha2-256'),

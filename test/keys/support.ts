@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { createConnection, type RowDataPacket } from 'mysql2/promise'
 import { pino } from 'pino'
+import { afterAll, beforeAll } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { Hsm } from '../../src/hsm/hsm.ts'
 import type { CustodyOptions } from '../../src/keys/cluster/opening.ts'
@@ -16,7 +17,7 @@ import type { Owner, Specification } from '../../src/keys/materials/draft.ts'
 import type { Mount } from '../../src/route.ts'
 import { Database } from '../../src/store/database.ts'
 import { createDatabase } from '../support/database.ts'
-import type { TestToken } from '../support/token.ts'
+import { createToken, type TestToken } from '../support/token.ts'
 
 export const log = pino({ level: 'silent' })
 export const clock = systemClock
@@ -102,6 +103,33 @@ export async function reopen(hsm: Hsm, place: Place, overrides: Overrides = {}):
   const custody = await Custody.open(options(hsm, place.database, overrides))
   await place.database.start()
   return custody
+}
+
+/** A token, a schema, and the cluster that was opened on them. */
+export interface Cluster {
+  readonly hsm: Hsm
+  readonly place: Place
+  readonly custody: Custody
+}
+
+/** Opens a cluster before the tests of a file, hands it to `begun`, and ends it after them. */
+export function useCluster(
+  name: string,
+  begun: (cluster: Cluster) => void | Promise<void>,
+  overrides: Overrides = {},
+): void {
+  let cluster: Cluster | undefined
+  beforeAll(async () => {
+    const hsm = await openHsm(await createToken(name))
+    const place = await Place.fresh()
+    cluster = { hsm, place, custody: await openCluster(hsm, place, overrides) }
+    await begun(cluster)
+  }, 120_000)
+  afterAll(async () => {
+    cluster?.custody.close()
+    await cluster?.place[Symbol.asyncDispose]()
+    await cluster?.hsm[Symbol.asyncDispose]()
+  })
 }
 
 /** Makes and stores one key part. */

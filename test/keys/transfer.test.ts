@@ -1,28 +1,23 @@
 import { Decipheriv, generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { hashes } from '../../src/crypto/hashes.ts'
 import type { Hsm } from '../../src/hsm/hsm.ts'
 import { algorithms } from '../../src/keys/algorithms.ts'
 import type { Custody } from '../../src/keys/custody.ts'
 import { keyWrap, oaep } from '../api/transit/envelope.ts'
-import { createToken } from '../support/token.ts'
-import { makeKey, openCluster, openHsm, Place } from './support.ts'
+import { makeKey, type Place, useCluster } from './support.ts'
 
 /** Keys on their way out of the token and into it. */
 
 let hsm: Hsm
 let place: Place
 let custody: Custody
-beforeAll(async () => {
-  hsm = await openHsm(await createToken('transfer'))
-  place = await Place.fresh()
-  custody = await openCluster(hsm, place)
-}, 60_000)
-afterAll(async () => {
-  custody.close()
-  await place[Symbol.asyncDispose]()
-  await hsm[Symbol.asyncDispose]()
+useCluster('transfer', (cluster) => {
+  ;({ hsm, place, custody } = cluster)
 })
+
+/** One mount for all tests: making its wrapping key takes seconds. */
+const mount = randomUUID()
 
 const sha256 = hashes.get('sha2-256')
 if (sha256 === undefined) throw new Error('no SHA-256')
@@ -74,7 +69,7 @@ describe.each([...algorithms.keys()])('a key of type %s', (algorithm) => {
 })
 
 it('the wrapping key of a mount decrypts, and the token lets it do nothing else', async () => {
-  const wrapping = await custody.transfer.keyImport.wrappingKey(randomUUID(), 'me')
+  const wrapping = await custody.transfer.keyImport.wrappingKey(mount, 'me')
   const usages = ['decrypt', 'sign', 'unwrap', 'extractable', 'modifiable'] as const
   const shown = await custody.objects.handles.use(wrapping, (key) => hsm.attributes(key, usages))
   expect(shown).toEqual({ decrypt: true, sign: false, unwrap: false, extractable: false, modifiable: false })
@@ -114,7 +109,6 @@ it.each([
   ['a text that is no private key', 'ed25519', () => randomBytes(80)],
   ['a key that is accepted', 'hmac', () => randomBytes(48)],
 ])('%s, in an envelope, is wiped on the host', async (what, algorithm, make) => {
-  const mount = randomUUID()
   const { publicKey } = await custody.transfer.keyImport.wrappingKey(mount, 'me')
   const [key, transport] = [make(), randomBytes(32)]
   const pem = publicKey.export({ type: 'spki', format: 'pem' }).toString()

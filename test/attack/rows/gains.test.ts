@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Client, Reply } from '../../support/client.ts'
-import { startServer, type TestServer } from '../../support/server.ts'
+import type { TestServer } from '../../support/server.ts'
 import { clientWith, decrypt, encrypt, expectRefused, expectServed } from '../nodes.ts'
-import { openSql, type Row, type Sql } from '../sql.ts'
+import { useOwned } from '../owned.ts'
+import type { Row, Sql } from '../sql.ts'
 
 /** Edits of one row or two by which somebody would gain something: each is refused, and never answered from what is left. */
 
@@ -12,14 +13,8 @@ let sql: Sql
 let root: Client
 const undone: (() => Promise<void>)[] = []
 
-beforeAll(async () => {
-  server = await startServer()
-  sql = await openSql(server.database.url)
-  root = server.client()
-}, 60_000)
-afterAll(async () => {
-  await sql?.[Symbol.asyncDispose]()
-  await server?.[Symbol.asyncDispose]()
+useOwned((owned) => {
+  ;({ server, sql, root } = owned)
 })
 
 const edit = async (table: string, row: Row, changes: Row): Promise<void> =>
@@ -179,12 +174,11 @@ test('no edit gains anything, in a running node or across a restart', async () =
   await server.stop()
   await server.start()
   for (const [about, use] of refused) expectRefused(await use(), `restarted, ${about}`)
-}, 60_000)
 
-test('what was edited is served again once it is put back: the refusals came from the edits', async () => {
+  // Put back, all of it is served again: the refusals came from the edits.
   for (const undo of undone.toReversed()) await undo()
   await sql.invalidate()
   const { keys } = (expectServed(await root.list('transit/keys')).body as { data: { keys: string[] } }).data
   expect(keys.length).toBeGreaterThan(20)
   for (const key of keys) expectServed(await root.post(`transit/encrypt/${key}`, { plaintext: '' }), key)
-})
+}, 120_000)

@@ -1,8 +1,7 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import type { Hsm } from '../../../src/hsm/hsm.ts'
 import type { Custody } from '../../../src/keys/custody.ts'
-import { makeKey, none, openCluster, openHsm, Place, reopen } from '../../keys/support.ts'
-import { createToken } from '../../support/token.ts'
+import { makeKey, none, Place, reopen, useCluster } from '../../keys/support.ts'
 import { openSql, type Sql } from '../sql.ts'
 
 /** KEKs: with one of them everything under it is lost, whatever dumps there are of the database. */
@@ -12,18 +11,11 @@ let place: Place
 let sql: Sql
 let custody: Custody
 
-beforeAll(async () => {
-  hsm = await openHsm(await createToken('keks'))
-  place = await Place.fresh()
+useCluster('keks', async (cluster) => {
+  ;({ hsm, place, custody } = cluster)
   sql = await openSql(place.url)
-  custody = await openCluster(hsm, place)
 })
-afterAll(async () => {
-  custody?.close()
-  await sql?.[Symbol.asyncDispose]()
-  await place?.[Symbol.asyncDispose]()
-  await hsm?.[Symbol.asyncDispose]()
-})
+afterAll(() => sql?.[Symbol.asyncDispose]())
 
 /** One round of the job that rotates KEKs. */
 async function round(): Promise<void> {

@@ -1,10 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { Custody } from '../../../src/keys/custody.ts'
 import { openHsm, options, Place } from '../../keys/support.ts'
 import type { Client } from '../../support/client.ts'
-import { startServer, type TestServer } from '../../support/server.ts'
+import type { TestServer } from '../../support/server.ts'
 import { clientWith, decrypt, encrypt, expectRefused, expectServed } from '../nodes.ts'
-import { openSql, type Row, type Sql, type Value } from '../sql.ts'
+import { useOwned } from '../owned.ts'
+import type { Row, Sql, Value } from '../sql.ts'
 
 /**
  * Rows that we sealed ourselves, at an earlier time. A seal says that a row was ours, not that it still is: what notices an
@@ -16,14 +17,8 @@ let server: TestServer
 let sql: Sql
 let root: Client
 
-beforeAll(async () => {
-  server = await startServer()
-  sql = await openSql(server.database.url)
-  root = server.client()
-}, 60_000)
-afterAll(async () => {
-  await sql?.[Symbol.asyncDispose]()
-  await server?.[Symbol.asyncDispose]()
+useOwned((owned) => {
+  ;({ server, sql, root } = owned)
 })
 
 const policyText = (path: string): string => `path "${path}" { capabilities = ["create", "read", "update"] }`

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import type { Clock } from '../../../src/clock.ts'
 import type { Hsm } from '../../../src/hsm/hsm.ts'
 import type { Custody } from '../../../src/keys/custody.ts'
-import { clock, openCluster, openHsm, Place, reopen } from '../../keys/support.ts'
-import { createToken } from '../../support/token.ts'
+import { clock, Place, reopen, useCluster } from '../../keys/support.ts'
 import { openSql, type Sql } from '../sql.ts'
 
 /** Keys that stay in the token: the one thing that a job of ours destroys, and that no dump of the database brings back. */
@@ -14,18 +13,15 @@ let place: Place
 let sql: Sql
 let custody: Custody
 
-beforeAll(async () => {
-  hsm = await openHsm(await createToken('resident'))
-  place = await Place.fresh()
-  sql = await openSql(place.url)
-  custody = await openCluster(hsm, place, { strict: true })
-})
-afterAll(async () => {
-  custody?.close()
-  await sql?.[Symbol.asyncDispose]()
-  await place?.[Symbol.asyncDispose]()
-  await hsm?.[Symbol.asyncDispose]()
-})
+useCluster(
+  'resident',
+  async (made) => {
+    ;({ hsm, place, custody } = made)
+    sql = await openSql(place.url)
+  },
+  { strict: true },
+)
+afterAll(() => sql?.[Symbol.asyncDispose]())
 
 const specification = { algorithm: 'ed25519', exportable: false, part: 'key', createdBy: 'me' } as const
 const owner = () => ({ mount: '', key: randomUUID(), version: 1 })
