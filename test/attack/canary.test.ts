@@ -35,7 +35,7 @@ beforeAll(async () => {
   server = await startServer({ rootToken: canary(), config: { log: { level: 'trace' } }, database: named })
   root = server.client()
   given.push(server.token.pin, server.token.soPin, server.unsealSecret)
-}, 60_000)
+}, 120_000)
 afterAll(async () => {
   await server?.[Symbol.asyncDispose]()
   await sql?.[Symbol.asyncDispose]()

@@ -18,7 +18,7 @@ beforeAll(async () => {
   shim = await createShim(softhsm)
   server = await startServer({ workers: 2, library: shim.library })
   ciphertext = await encrypt(server.client(), 'k', 'kept')
-}, 60_000)
+}, 120_000)
 afterAll(async () => {
   await server?.[Symbol.asyncDispose]()
   shim?.[Symbol.dispose]()
@@ -188,7 +188,7 @@ test('sealing ends while requests are under way, and each of them is answered', 
     for (const { status } of replies) expect([200, 503]).toContain(status)
     await open()
   }
-})
+}, 120_000)
 
 test('a node that cannot reach its token stays sealed and says why', async () => {
   await begin('sealed')
