@@ -240,7 +240,10 @@ export class Hsm implements AsyncDisposable {
     return values instanceof Promise ? values.then((some) => answered(names, some)) : answered(names, values)
   }
 
-  /** Destroys the object, or has the last call that a thread makes with it do it. What went with its epoch or a lost token needs no call. */
+  /**
+   * Destroys the object, or has the last call that a thread makes with it do it. What went with its epoch or a lost token needs
+   * no call.
+   */
   destroy(key: Handle): MaybePromise<void> {
     if (key.state !== 'live') return
     const session = !key.persistent
