@@ -84,6 +84,9 @@ export class Threads implements AsyncDisposable {
     if (this.#options.foreign) this.#abandon(closed)
     else this.cancel(closed)
     await Promise.all([...this.#idle, ...this.#working.keys()].map((worker) => worker.terminate()))
+    // A thread that was inside a call ended without a reply.
+    for (const { job } of this.#working.values()) job.reject(closed)
+    this.#working.clear()
   }
 
   #dispatch(lane: Lane): void {
