@@ -77,6 +77,7 @@ export class Devices {
 
   async #change(work: (tx: Transaction, devices: readonly Device[]) => Promise<readonly Device[]>): Promise<void> {
     await this.#database.transaction(async (tx) => {
+      await this.#head.lock(tx)
       const devices = await this.#all(tx)
       const changed = await work(tx, devices)
       if (changed.length === devices.length) return

@@ -4,14 +4,16 @@ import { badRequest } from '../errors.ts'
 import type { MaybePromise } from '../route.ts'
 import type { CoherentCache } from '../store/coherence/cache.ts'
 import type { Database } from '../store/database.ts'
+import { DamagedRow } from '../store/faults.ts'
 import type { Reader, Transaction } from '../store/reader.ts'
-import type { SealedAccess } from '../store/sealed/access.ts'
+import type { Member, SealedAccess } from '../store/sealed/access.ts'
 import type { Head } from '../store/sealed/heads.ts'
 import { column, defineTable, type Row } from '../store/table.ts'
 import { type Acl, rootAcl } from './acl/compile.ts'
 import { defaultPolicyText } from './acl/default.ts'
 import { parsePolicy } from './acl/parse.ts'
-import { type PolicySet, policySet } from './policyset.ts'
+import { memo } from './memo.ts'
+import { type PolicySet, policySet, StoredPolicy } from './policyset.ts'
 
 export const policyTable = defineTable(
   'policies',
@@ -21,7 +23,11 @@ export const policyTable = defineTable(
 
 /** The cache holds one entry: all policies. They are one set with one head, since dropping one can widen rights. */
 const cacheEntry = 'set'
+/** More rows than this are read page by page. */
+const fewRows = 20
 const pageSize = 500
+/** Compiled combinations kept; an evicted one is compiled again. */
+const keptCombinations = 128
 const maxTextLength = 512 * 1024
 
 /**
@@ -42,7 +48,9 @@ export class Policies {
   readonly #table: SealedAccess<typeof policyTable>
   readonly #head: Head
   readonly #cache: CoherentCache<PolicySet>
-  #latest: { readonly revisions: string; readonly set: PolicySet } | undefined
+  /** The policies of the last load, by id: a change elsewhere in the set costs only the row that changed. */
+  #known: ReadonlyMap<string, KnownPolicy> = new Map()
+  readonly #compiled = memo<Acl>(keptCombinations)
 
   constructor({ database, clock }: { database: Database; clock: Clock }) {
     this.#database = database
@@ -52,7 +60,7 @@ export class Policies {
     this.#cache = database.cache({
       table: policyTable.name,
       limit: 1,
-      load: async (q) => this.#compiled(await this.#all(q)),
+      load: (q) => this.#load(q),
     })
   }
 
@@ -68,19 +76,19 @@ export class Policies {
   /** A policy's name and text; undefined when there is none. `root` has an empty text. */
   async read(name: string): Promise<{ name: string; text: string } | undefined> {
     const lower = policyName(name)
-    const text = lower === 'root' ? '' : (await this.#set()).texts.get(lower)
+    const text = lower === 'root' ? '' : (await this.#set()).byName.get(lower)?.text
     return text === undefined ? undefined : { name: lower, text }
   }
 
   /** All names, sorted, with `root`. */
   async names(): Promise<string[]> {
-    return [...(await this.#set()).texts.keys(), 'root'].sort()
+    return [...(await this.#set()).byName.keys(), 'root'].sort()
   }
 
   /** Those of these names that have no policy; tokens may carry such names. */
   async unknown(names: readonly string[]): Promise<string[]> {
-    const { texts } = await this.#set()
-    return names.filter((name) => name !== 'root' && !texts.has(name))
+    const { byName } = await this.#set()
+    return names.filter((name) => name !== 'root' && !byName.has(name))
   }
 
   /**
@@ -93,13 +101,11 @@ export class Policies {
     const lower = policyName(name)
     if (lower === 'root') throw badRequest('cannot update "root" policy')
     const text = policyText(source)
-    await this.#change(async (tx, rows) => {
-      const old = rows.find((row) => row.name === lower)
+    await this.#change(lower, (tx, old) => {
       const now = this.#clock.wall()
-      const row = old
-        ? await this.#table.update(tx, old, { text, updatedAt: now })
-        : await this.#table.insert(tx, { name: lower, text, createdAt: now, updatedAt: now })
-      return [...rows.filter((other) => other !== old), row]
+      return old
+        ? this.#table.update(tx, old, { text, updatedAt: now })
+        : this.#table.insert(tx, { name: lower, text, createdAt: now, updatedAt: now })
     })
     return lower
   }
@@ -112,32 +118,44 @@ export class Policies {
     const lower = policyName(name)
     if (lower === 'root') throw badRequest('cannot delete "root" policy')
     if (lower === 'default') throw badRequest('cannot delete default policy')
-    if (!(await this.#set()).texts.has(lower)) return
-    await this.#change(async (tx, rows) => {
-      const old = rows.find((row) => row.name === lower)
+    if (!(await this.#set()).byName.has(lower)) return
+    await this.#change(lower, async (tx, old) => {
       if (old) await this.#table.remove(tx, old)
-      return rows.filter((other) => other !== old)
+      return undefined
     })
   }
 
-  #set(): MaybePromise<PolicySet> {
-    return after(this.#cache.get(cacheEntry), required)
-  }
-
-  /** The set of these revisions. Other writes in the cache's bucket cause a reload, which must not cause a recompilation. */
-  #compiled(rows: readonly PolicyRow[]): PolicySet {
-    const revisions = rows.map(({ id, rev }) => `${id} ${rev}`).join()
-    if (this.#latest?.revisions === revisions) return this.#latest.set
-    const set = policySet(new Map(rows.map(({ name, text }) => [name, text])))
-    this.#latest = { revisions, set }
-    return set
-  }
-
-  async #change(work: (tx: Transaction, rows: readonly PolicyRow[]) => Promise<readonly PolicyRow[]>): Promise<void> {
-    await this.#database.transaction(async (tx) => {
-      await this.#head.advance(tx, await work(tx, await this.#all(tx)))
-      tx.touch(policyTable.name, cacheEntry)
+  async #load(q: Reader): Promise<PolicySet> {
+    const members = await this.#table.members(q)
+    await this.#head.verify(q, members)
+    const rows = new Map((await this.#verifyNew(q, members)).map((row) => [row.id, row]))
+    const known = members.map((member): KnownPolicy => {
+      const row = rows.get(member.id)
+      const policy = row ? new StoredPolicy(row) : this.#known.get(member.id)?.policy
+      if (policy === undefined) throw damaged(member.id)
+      return { ...member, policy }
     })
+    this.#known = new Map(known.map((one) => [one.id, one]))
+    return policySet(
+      known.map(({ policy }) => policy),
+      this.#compiled,
+    )
+  }
+
+  /** The rows of the members that the last load did not have, at least. */
+  async #verifyNew(q: Reader, members: readonly (Member & { contents: string })[]): Promise<PolicyRow[]> {
+    const news = members.filter(({ id, rev, contents }) => {
+      const known = this.#known.get(id)
+      return known?.rev !== rev || known.contents !== contents
+    })
+    if (news.length > fewRows) return this.#all(q)
+    const rows: PolicyRow[] = []
+    for (const { id, rev } of news) {
+      const row = await this.#table.get(q, id)
+      if (row?.rev !== rev) throw damaged(id)
+      rows.push(row)
+    }
+    return rows
   }
 
   async #all(q: Reader): Promise<PolicyRow[]> {
@@ -146,12 +164,42 @@ export class Policies {
       const after = page?.at(-1)?.id
       page = await this.#table.list(q, {}, { by: 'id', limit: pageSize, ...(after === undefined ? {} : { after }) })
     }
-    await this.#head.verify(q, rows)
     return rows
+  }
+
+  /**
+   * Changes the policy of a name and the head with it; other writers of the set wait meanwhile.
+   * @param work answers the new row, or undefined when the policy is gone
+   */
+  async #change(
+    name: string,
+    work: (tx: Transaction, old: PolicyRow | undefined) => Promise<PolicyRow | undefined>,
+  ): Promise<void> {
+    await this.#database.transaction(async (tx) => {
+      await this.#head.lock(tx)
+      const members = await this.#table.members(tx)
+      await this.#head.verify(tx, members)
+      await this.#verifyNew(tx, members)
+      const old = await this.#table.find(tx, { name })
+      const row = await work(tx, old)
+      await this.#head.advance(tx, [...members.filter(({ id }) => id !== old?.id), ...(row ? [row] : [])])
+      tx.touch(policyTable.name, cacheEntry)
+    })
+  }
+
+  #set(): MaybePromise<PolicySet> {
+    return after(this.#cache.get(cacheEntry), required)
   }
 }
 
 type PolicyRow = Row<typeof policyTable>
+
+interface KnownPolicy extends Member {
+  readonly contents: string
+  readonly policy: StoredPolicy
+}
+
+const damaged = (id: string) => new DamagedRow(policyTable.name, id, 'the row is not the one that its set lists')
 
 function required(set: PolicySet | undefined): PolicySet {
   if (set === undefined) throw new Error('the set of policies always exists')

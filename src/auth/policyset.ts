@@ -1,45 +1,59 @@
 import { type Acl, compile, rootAcl } from './acl/compile.ts'
 import { type Policy, parsePolicy } from './acl/parse.ts'
-import { memo } from './memo.ts'
+import type { memo } from './memo.ts'
 
-/** All policies at one moment, parsed and compiled on demand. */
+/** A policy as it is stored, parsed when it is first needed. */
+export class StoredPolicy {
+  readonly name: string
+  /** Accepted by `parsePolicy` when it was written. */
+  readonly text: string
+  /** No other policy, and no other text of this one, ever has the same. */
+  readonly revision: string
+  #parsed: Policy | undefined
+
+  constructor({ id, rev, name, text }: { id: string; rev: number; name: string; text: string }) {
+    this.name = name
+    this.text = text
+    this.revision = `${id} ${rev}`
+  }
+
+  /** A stored text that no longer parses is our fault, not the caller's: a 500, and no grant. */
+  get parsed(): Policy {
+    try {
+      this.#parsed ??= parsePolicy(this.text)
+      return this.#parsed
+    } catch (error) {
+      throw new Error(`stored policy "${this.name}" cannot be read by this version`, { cause: error })
+    }
+  }
+}
+
+/** All policies at one moment. */
 export interface PolicySet {
-  /** Policy texts by name. */
-  readonly texts: ReadonlyMap<string, string>
+  readonly byName: ReadonlyMap<string, StoredPolicy>
   /** The union of these policies; a name without a policy allows nothing. */
   acl(names: readonly string[]): Acl
 }
 
-/** Compiled combinations kept; an evicted one is compiled again. */
-const keptCombinations = 128
-
-/** @param texts policy texts by lower-case name, each accepted by `parsePolicy` when it was written */
-export function policySet(texts: ReadonlyMap<string, string>): PolicySet {
-  const parsed = new Map<string, Policy>()
-  const compiled = memo<Acl>(keptCombinations)
+/** @param compiled combinations by the revisions they are made of: those of earlier sets stay good */
+export function policySet(policies: Iterable<StoredPolicy>, compiled: ReturnType<typeof memo<Acl>>): PolicySet {
+  const byName = new Map([...policies].map((policy) => [policy.name, policy]))
   /** By identity of the list: a cached token presents the same one each time. */
   const byList = new WeakMap<readonly string[], Acl>()
 
-  const policy = (name: string): [string, Policy][] => {
-    const text = texts.get(name)
-    if (text === undefined) return []
-    const known = parsed.get(name) ?? reparse(name, text)
-    parsed.set(name, known)
-    return [[name, known]]
-  }
-
   const combined = (names: readonly string[]): Acl => {
     if (names.length === 1 && names[0] === 'root') return rootAcl
-    const key = names.join('\0')
+    const some = names.flatMap((name) => byName.get(name) ?? [])
+    const key = some.map(({ revision }) => revision).join()
     const known = compiled.get(key)
     if (known !== undefined) return known
-    const acl = compile(new Map(names.flatMap(policy)))
+    const acl = compile(new Map(some.map(({ name, parsed }) => [name, parsed])))
     compiled.set(key, acl)
     return acl
   }
 
   return {
-    texts,
+    byName,
     acl(names) {
       const known = byList.get(names)
       if (known !== undefined) return known
@@ -47,14 +61,5 @@ export function policySet(texts: ReadonlyMap<string, string>): PolicySet {
       byList.set(names, acl)
       return acl
     },
-  }
-}
-
-/** A stored text that no longer parses is our fault, not the caller's: a 500, and no grant. */
-function reparse(name: string, text: string): Policy {
-  try {
-    return parsePolicy(text)
-  } catch (error) {
-    throw new Error(`stored policy "${name}" cannot be read by this version`, { cause: error })
   }
 }

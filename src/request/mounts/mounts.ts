@@ -75,7 +75,7 @@ export class Mounts {
     const path = withSlash(name)
     if (this.#builtin.some((mount) => mount.path.startsWith(path))) throw badRequest(`cannot unmount "${path}"`)
     const removed = await this.#options.database.transaction(async (tx) => {
-      const rows = await this.#rows.list(tx)
+      const rows = await this.#rows.listToChange(tx)
       const row = rows.find((one) => one.path === path)
       if (row === undefined) return undefined
       const mount = recordOf(row)
@@ -151,7 +151,7 @@ export class Mounts {
     await engine.onMount?.(mount)
     try {
       await database.transaction(async (tx) => {
-        const rows = await this.#rows.list(tx)
+        const rows = await this.#rows.listToChange(tx)
         const taken = overlapping(rows, path)
         if (taken) throw inUse(taken.path)
         await this.#loose.settle(tx, mount)

@@ -46,6 +46,12 @@ export class MountRows {
     return rows
   }
 
+  /** All rows, for a change of them: other writers of the set wait until the transaction ends. Its first read. */
+  async listToChange(tx: Transaction): Promise<MountRow[]> {
+    await this.#head.lock(tx)
+    return this.list(tx)
+  }
+
   /** @param rows all there are before */
   async insert(tx: Transaction, rows: readonly MountRow[], row: New<typeof mountsTable>): Promise<void> {
     await this.#advance(tx, [...rows, await this.#table.insert(tx, row)])
@@ -66,7 +72,7 @@ export class MountRows {
    */
   change(decide: (rows: readonly MountRow[], tx: Transaction) => MaybePromise<MountChange>): Promise<void> {
     return this.#database.transaction(async (tx) => {
-      const rows = await this.list(tx)
+      const rows = await this.listToChange(tx)
       const { row, changes } = await decide(rows, tx)
       const changed = await this.#table.update(tx, row, changes)
       await this.#advance(

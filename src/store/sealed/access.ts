@@ -1,6 +1,12 @@
 import type { Reader, Transaction } from '../reader.ts'
 import type { Changes, New, Row, Table, Where } from '../table.ts'
 
+/** A row that belongs to a set. */
+export interface Member {
+  readonly id: string
+  readonly rev: number
+}
+
 /** One page of a listing in the order of `by`, which is unique within `where`: rows beyond `after`, at most `limit`. */
 export interface Page<T extends Table> {
   readonly by: keyof Row<T> & string
@@ -30,9 +36,24 @@ interface Inserting<T extends Table> extends Reading<T> {
   removeWhere(tx: Transaction, where: Where<T>, options?: { limit?: number }): Promise<number>
 }
 
+/** Reads that a transaction can begin with. */
+export interface LockingReading<T extends Table> extends Reading<T> {
+  /**
+   * As find, and others who lock or write the row wait until this transaction ends, instead of running into its compare-and-set.
+   * To be the transaction's first read: what it reads afterwards is then as new as the row. Across the nodes of a cluster
+   * nobody waits, and the compare-and-set decides as ever.
+   */
+  lock(tx: Transaction, where: Where<T>): Promise<Row<T> | undefined>
+}
+
 /** The one way to a sealed table. */
-export interface SealedAccess<T extends Table> extends Inserting<T> {
+export interface SealedAccess<T extends Table> extends Inserting<T>, LockingReading<T> {
   get(q: Reader, id: string): Promise<Row<T> | undefined>
+  /**
+   * Every row of the set without its contents, unverified: id and rev are for the head, which says whether they are right.
+   * `contents` is the database's own digest of the rest: a reader that holds verified rows reads again those that differ.
+   */
+  members(q: Reader): Promise<(Member & { readonly contents: string })[]>
   /**
    * Compare-and-set on `rev` of a row that this transaction read or wrote; on a conflict the transaction is repeated.
    */

@@ -1,14 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { Reader, Transaction } from '../reader.ts'
 import { column, defineTable, type Row } from '../table.ts'
+import type { Member } from './access.ts'
 import type { Seal } from './seal.ts'
 import { sealedAccess } from './sealed.ts'
-
-/** A row that belongs to a set. */
-export interface Member {
-  readonly id: string
-  readonly rev: number
-}
 
 /**
  * The sealed head of a set whose shrinking would widen rights: how many members, and which revisions of which rows.
@@ -17,6 +12,11 @@ export interface Member {
 export interface Head {
   /** Begins the set, without members. */
   create(tx: Transaction): Promise<void>
+  /**
+   * Lets others who change the set wait until this transaction ends. To be its first read: the members read afterwards are then
+   * as new as the head.
+   */
+  lock(tx: Transaction): Promise<void>
   /**
    * Throws DamagedRow unless the head lists exactly these members. `q` must be consistent and the one they were read
    * from.
@@ -65,6 +65,10 @@ export function headOf(set: string, seal: Seal): Head {
   return {
     async create(tx) {
       await rows.insert(tx, { set, count: 0, digest: digestOf([]), seq: 0 })
+    },
+
+    async lock(tx) {
+      await rows.lock(tx, { set })
     },
 
     async verify(q, members) {

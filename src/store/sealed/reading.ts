@@ -3,7 +3,7 @@ import type { MaybePromise } from '../../route.ts'
 import { Session, WriteSession } from '../pool/session.ts'
 import type { Reader } from '../reader.ts'
 import type { Row, Stored, Table } from '../table.ts'
-import type { Reading } from './access.ts'
+import type { LockingReading } from './access.ts'
 import { quoted, type Shape } from './shape.ts'
 import { limitClause, selectFrom, whereClause } from './statements.ts'
 
@@ -20,7 +20,7 @@ export function reading<T extends Table>(
   shape: Shape,
   more: readonly string[],
   open: (stored: readonly Stored[]) => MaybePromise<Values>,
-): Reading<T> {
+): LockingReading<T> {
   const select = selectFrom(shape.table, [...shape.fields.map(({ name }) => name), ...more])
 
   /**
@@ -40,14 +40,17 @@ export function reading<T extends Table>(
     return rows
   }
 
+  async function one(q: Reader, where: Values, more: string): Promise<Row<T> | undefined> {
+    const clause = whereClause(shape, where)
+    const rows = await query(q, where, select + clause.sql + limitClause(2) + more, clause.values)
+    if (rows.length > 1)
+      throw new Error(`${shape.table}: more than one row answers to ${Object.keys(where).join(', ')}`)
+    return rows[0]
+  }
+
   return {
-    async find(q, where) {
-      const clause = whereClause(shape, where)
-      const rows = await query(q, where, select + clause.sql + limitClause(2), clause.values)
-      if (rows.length > 1)
-        throw new Error(`${shape.table}: more than one row answers to ${Object.keys(where).join(', ')}`)
-      return rows[0]
-    },
+    find: (q, where) => one(q, where, ''),
+    lock: (tx, where) => one(WriteSession.of(tx), where, ' FOR UPDATE'),
 
     async list(q, where, { by, after, limit, descending = false }) {
       const { name, column } = shape.field(by)

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { Conflict } from '../faults.ts'
-import { WriteSession } from '../pool/session.ts'
+import { Session, WriteSession } from '../pool/session.ts'
 import type { Transaction } from '../reader.ts'
 import type { New, Row, Sealed, Stored, Table, Where } from '../table.ts'
 import type { SealedAccess } from './access.ts'
@@ -17,6 +17,7 @@ export function sealedAccess<T extends Table>(table: T, seal: Seal): SealedAcces
   const shape = new Shape(table)
   const names = [...shape.fields.map(({ name }) => name), ...sealNames]
   const reads = reading<T>(shape, sealNames, (stored) => seal.open(shape, stored))
+  const members = `SELECT id, rev, SHA2(CONCAT_WS(0, ${names.map(quoted).join(', ')}), 256) FROM ${quoted(table.name)}`
   const update = `${updateOf(table.name, names, () => '?')} WHERE id = ? AND rev = ?`
 
   function fresh(row: New<T>): Values & Sealed {
@@ -46,6 +47,11 @@ export function sealedAccess<T extends Table>(table: T, seal: Seal): SealedAcces
   return {
     ...reads,
     get: (q, id) => reads.find(q, { id } as unknown as Where<T>),
+
+    async members(q) {
+      const rows = await Session.of(q).rows(members)
+      return rows.map(([id, rev, contents]) => ({ id: String(id), rev: Number(rev), contents: String(contents) }))
+    },
 
     insert: async (tx, row) => only(await insertMany(tx, [row])),
     insertMany,
