@@ -5,13 +5,13 @@ import type { MakeExportable } from '../../../keys/transfer/makeexportable.ts'
 import type { Mount } from '../../../route.ts'
 import type { Database } from '../../../store/database.ts'
 import type { Transaction } from '../../../store/reader.ts'
-import type { Ring } from './readring.ts'
+import type { Inventory, Ring } from './readring.ts'
 import { touchRing } from './ringcaches.ts'
 import type { Rings } from './rings.ts'
 import { rotationDue, trimmed } from './rules.ts'
 import { type KeyRow, keysTable, versionsTable } from './tables.ts'
 
-/** Changes to existing keys, one transaction each. */
+/** Changes to existing keys, one transaction each. They answer the key as they left it, whatever others do afterwards. */
 export class KeyChanges {
   readonly #database: Database
   readonly #materials: Materials
@@ -34,7 +34,7 @@ export class KeyChanges {
   }
 
   /**
-   * Reads the ring inside a transaction and lets `work` write. When it resolves, no worker caches the old ring.
+   * Locks the ring inside a transaction and lets `work` write. When it resolves, no worker caches the old ring.
    * @throws ApiError 400 `missing` when there is no such key
    */
   change<T>(
@@ -44,7 +44,7 @@ export class KeyChanges {
     work: (tx: Transaction, ring: Ring) => Promise<T>,
   ): Promise<T> {
     return this.#database.transaction(async (tx) => {
-      const ring = await this.#rings.find(tx, mount, name)
+      const ring = await this.#rings.lock(tx, mount, name)
       if (ring === undefined) throw badRequest(missing)
       return work(tx, ring)
     })
@@ -62,6 +62,7 @@ export class KeyChanges {
 
   /**
    * Changes attributes as `decide` says of the current row. A key that becomes exportable is rewrapped first.
+   * @returns the key as this change left it
    * @throws ApiError 400 `missing` when there is no such key, and what `decide` throws
    */
   async configure(
@@ -69,34 +70,38 @@ export class KeyChanges {
     name: string,
     missing: string,
     decide: (key: KeyRow) => Partial<KeyRow>,
-  ): Promise<void> {
-    for (let done = false; !done; ) {
+  ): Promise<Inventory> {
+    for (;;) {
       const before = await this.#rings.get(mount, name)
       const leaving = before && startsToLeave(decide(before.key)) ? await this.#rings.inventory(mount, name) : undefined
       const rewrapped = await this.#makeExportable.prepare([...(leaving?.parts.values() ?? [])])
-      done = await this.change(mount, name, missing, async (tx, ring) => {
+      const configured = await this.change(mount, name, missing, async (tx, ring) => {
         const changes = decide(ring.key)
         if (startsToLeave(changes)) {
           const { id, latestVersion } = ring.key
           // Replaced by another key, or rotated meanwhile: the new version was not rewrapped.
-          if (leaving?.ring.key.id !== id || leaving.ring.key.latestVersion !== latestVersion) return false
+          if (leaving?.ring.key.id !== id || leaving.ring.key.latestVersion !== latestVersion) return undefined
           await this.#makeExportable.apply(tx, rewrapped)
         }
-        await this.update(tx, ring, changes)
-        return true
+        return this.#rings.inventoryOf(tx, await this.update(tx, ring, changes))
       })
+      if (configured) return configured
     }
   }
 
   /**
-   * Soft-deletes the key or restores it. @returns whether that changed anything
+   * Soft-deletes the key or restores it. @returns the key, and whether that changed anything
    * @throws ApiError 400 when there is no such key
    */
-  setSoftDeleted(mount: Mount, name: string, softDeleted: boolean): Promise<boolean> {
+  setSoftDeleted(
+    mount: Mount,
+    name: string,
+    softDeleted: boolean,
+  ): Promise<{ readonly changed: boolean; readonly key: Inventory }> {
     return this.change(mount, name, `no existing key named ${name} could be found`, async (tx, ring) => {
-      if (ring.key.softDeleted === softDeleted) return false
-      await this.update(tx, ring, { softDeleted })
-      return true
+      const changed = ring.key.softDeleted !== softDeleted
+      const current = changed ? await this.update(tx, ring, { softDeleted }) : ring
+      return { changed, key: await this.#rings.inventoryOf(tx, current) }
     })
   }
 
@@ -104,13 +109,18 @@ export class KeyChanges {
    * Removes the versions below `version` and their wrapped material, for ever.
    * @throws ApiError 400 when there is no such key, or a minimum version is lower
    */
-  async trim(mount: Mount, name: string, version: number): Promise<void> {
-    await this.change(mount, name, 'invalid key name', async (tx, ring) => {
-      const gone = [...ring.versions.keys()].filter((one) => one < version)
-      await this.update(tx, ring, trimmed(ring.key, version))
-      const { id: keyId } = ring.key
+  trim(mount: Mount, name: string, version: number): Promise<Inventory> {
+    return this.change(mount, name, 'invalid key name', async (tx, ring) => {
+      const { key } = await this.update(tx, ring, trimmed(ring.key, version))
+      const { id: keyId } = key
       await this.#materials.removeOwned(tx, { key: keyId, below: version })
-      for (const one of gone) await this.#database.table(versionsTable).removeWhere(tx, { keyId, version: one })
+      const versions = new Map(ring.versions)
+      for (const one of ring.versions.keys()) {
+        if (one >= version) continue
+        await this.#database.table(versionsTable).removeWhere(tx, { keyId, version: one })
+        versions.delete(one)
+      }
+      return this.#rings.inventoryOf(tx, { key, versions })
     })
   }
 }

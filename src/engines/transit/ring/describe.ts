@@ -20,19 +20,27 @@ import type { Rings } from './rings.ts'
  * @throws ApiError 404 when there is no such key
  */
 export function describeKey(
-  { rings, managed }: { readonly rings: Rings; readonly managed: ManagedKeys },
+  context: { readonly rings: Rings; readonly managed: ManagedKeys },
   mount: Mount,
   name: string,
 ): MaybePromise<Data> {
-  return after(rings.inventory(mount, name), (found) => {
+  return after(context.rings.inventory(mount, name), (found) => {
     if (found === undefined) throw absent()
-    const known = descriptions.get(found) ?? describe(found)
-    descriptions.set(found, known)
-    const { key, versions } = found.ring
-    const id = versions.get(key.latestVersion)?.managedKey
-    if (!id) return known
-    return after(managed.nameOf(id), (managed_key_name = '') => ({ ...known, managed_key_name, managed_key_id: id }))
+    return describeInventory(context, found)
   })
+}
+
+/** The key object of a key as one change left it. */
+export function describeInventory(
+  { managed }: { readonly managed: ManagedKeys },
+  inventory: Inventory,
+): MaybePromise<Data> {
+  const known = descriptions.get(inventory) ?? describe(inventory)
+  descriptions.set(inventory, known)
+  const { key, versions } = inventory.ring
+  const id = versions.get(key.latestVersion)?.managedKey
+  if (!id) return known
+  return after(managed.nameOf(id), (managed_key_name = '') => ({ ...known, managed_key_name, managed_key_id: id }))
 }
 
 /** An inventory never changes, and the description of a key of many versions is costly. */

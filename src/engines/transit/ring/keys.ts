@@ -6,7 +6,7 @@ import type { Database } from '../../../store/database.ts'
 import type { Transaction } from '../../../store/reader.ts'
 import type { New } from '../../../store/table.ts'
 import { type KeyTemplate, newKey } from './newkey.ts'
-import type { Ring } from './readring.ts'
+import { type Inventory, type Ring, withVersion } from './readring.ts'
 import { touchRing } from './ringcaches.ts'
 import type { Rings } from './rings.ts'
 import { rotationDue } from './rules.ts'
@@ -42,17 +42,19 @@ export class Keys {
   /**
    * Makes the key unless one of that name exists, which then stays as it is.
    * @param managed the first version of a key of type managed_key
+   * @returns the key as this call made or found it
    */
-  async create(mount: Mount, template: KeyTemplate, createdBy: string, managed?: ManagedDraft): Promise<Ring> {
-    const existing = await this.#rings.get(mount, template.name)
+  async create(mount: Mount, template: KeyTemplate, createdBy: string, managed?: ManagedDraft): Promise<Inventory> {
+    const existing = await this.#rings.inventory(mount, template.name)
     if (existing) return existing
     const row = newKey(mount, template, this.#clock.wall())
     const draft = await this.#versions.prepare(row, createdBy, managed && { key: async () => managed.draft })
     return this.#versions.commit([draft], async (tx) => {
       const found = await this.#rings.find(tx, mount, template.name)
-      if (found) return found
+      if (found) return this.#rings.inventoryOf(tx, found)
       const key = await this.#insert(tx, row)
-      return { key, versions: new Map([[1, await this.#versions.insert(tx, key, 1, draft, managedFields(managed))]]) }
+      const stored = await this.#versions.insert(tx, key, 1, draft, managedFields(managed))
+      return withVersion({ ring: { key, versions: new Map() }, parts: new Map() }, key, stored)
     })
   }
 
@@ -60,14 +62,17 @@ export class Keys {
    * Stores an imported or restored key with its versions, all or nothing.
    * @param replace throws unless an existing key of that name may be replaced
    */
-  add(
+  async add(
     row: New<typeof keysTable> & { readonly mount: string },
     versions: readonly ImportedVersion[],
     replace: (key: KeyRow) => void,
   ): Promise<void> {
     const drafts = versions.map(({ draft }) => draft)
+    const mount = { uuid: row.mount }
+    // A lock on a key that is not there would hold up every other new name.
+    const exists = (await this.#rings.read(mount, row.name)) !== undefined
     return this.#versions.commit(drafts, async (tx) => {
-      const found = await this.#rings.find(tx, { uuid: row.mount }, row.name)
+      const found = await (exists ? this.#rings.lock(tx, mount, row.name) : this.#rings.find(tx, mount, row.name))
       if (found) {
         replace(found.key)
         await this.remove(tx, found)
@@ -77,17 +82,20 @@ export class Keys {
     })
   }
 
-  #insert(tx: Transaction, row: New<typeof keysTable>): Promise<KeyRow> {
+  async #insert(tx: Transaction, row: New<typeof keysTable>): Promise<KeyRow> {
     if (row.name.length > longestName) throw badRequest(`a key name has at most ${longestName} characters`)
     const rotateAt = row.rotateAt ?? rotationDue(row, this.#clock.wall())
-    return this.#database.table(keysTable).insert(tx, { ...row, rotateAt })
+    const key = await this.#database.table(keysTable).insert(tx, { ...row, rotateAt })
+    // The name may have belonged to a key that was deleted, which some worker may still use.
+    touchRing(tx, key)
+    return key
   }
 
-  /** Removes the key, its versions and their wrapped material. */
+  /** Removes the key, its versions and their wrapped material: the key's row first, as in every change of a key. */
   async remove(tx: Transaction, { key }: Ring): Promise<void> {
+    await this.#database.table(keysTable).remove(tx, key)
     await this.#materials.removeOwned(tx, { key: key.id })
     await this.#database.table(versionsTable).removeWhere(tx, { keyId: key.id })
-    await this.#database.table(keysTable).remove(tx, key)
     touchRing(tx, key)
   }
 

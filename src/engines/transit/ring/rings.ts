@@ -3,9 +3,9 @@ import type { Materials } from '../../../keys/materials/materials.ts'
 import type { MaybePromise, Mount } from '../../../route.ts'
 import type { CoherentCache } from '../../../store/coherence/cache.ts'
 import type { Database } from '../../../store/database.ts'
-import type { Reader } from '../../../store/reader.ts'
+import type { Reader, Transaction } from '../../../store/reader.ts'
 import type { Reading } from '../../../store/sealed/access.ts'
-import { type Inventory, type Ring, readInventory, readRing } from './readring.ts'
+import { type Inventory, inventoryOf, lockRing, type Ring, readRing } from './readring.ts'
 import { RingCaches, ringCacheId, ringCacheTable } from './ringcaches.ts'
 import type { Settings } from './settings.ts'
 import { keyNames } from './tables.ts'
@@ -15,6 +15,7 @@ const inventoriesHeld = 100
 /** The key rings of every transit mount, read through coherent caches. */
 export class Rings {
   readonly #database: Database
+  readonly #materials: Materials
   readonly #names: Reading<typeof keyNames>
   readonly #caches: RingCaches
   readonly #inventories: CoherentCache<Inventory>
@@ -23,6 +24,7 @@ export class Rings {
   constructor(options: { database: Database; materials: Materials; settings: Settings; limit: number }) {
     const { database, materials, settings, limit } = options
     this.#database = database
+    this.#materials = materials
     this.#names = database.unverified(keyNames)
     const byName = <T>(read: (q: Reader, mount: string, name: string) => T) => {
       return (q: Reader, id: string): T => {
@@ -35,7 +37,10 @@ export class Rings {
     this.#inventories = database.cache({
       table: ringCacheTable,
       limit: inventoriesHeld,
-      load: byName((q, mount, name) => readInventory(database, materials, q, mount, name)),
+      load: byName(async (q, mount, name) => {
+        const ring = await readRing(database, q, mount, name)
+        return ring && inventoryOf(materials, q, ring)
+      }),
     })
   }
 
@@ -55,6 +60,16 @@ export class Rings {
   /** The ring as a transaction sees it. */
   find(q: Reader, mount: Pick<Mount, 'uuid'>, name: string): Promise<Ring | undefined> {
     return readRing(this.#database, q, mount.uuid, name)
+  }
+
+  /** The ring in a transaction that changes it: its first read, and others wait. */
+  lock(tx: Transaction, mount: Pick<Mount, 'uuid'>, name: string): Promise<Ring | undefined> {
+    return lockRing(this.#database, tx, mount.uuid, name)
+  }
+
+  /** The ring with its key parts, both from the same consistent reader. */
+  inventoryOf(q: Reader, ring: Ring): Promise<Inventory> {
+    return inventoryOf(this.#materials, q, ring)
   }
 
   /** The current ring and all its key parts by id, as of one moment. */

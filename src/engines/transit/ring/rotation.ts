@@ -4,6 +4,7 @@ import type { Transaction } from '../../../store/reader.ts'
 import type { KeyChanges } from './changes.ts'
 import { managedType } from './managedtype.ts'
 import { mayLeave } from './newkey.ts'
+import { type Inventory, withVersion } from './readring.ts'
 import type { Rings } from './rings.ts'
 import { rotated } from './rules.ts'
 import type { KeyRow } from './tables.ts'
@@ -26,6 +27,7 @@ export class KeyRotation {
    * Adds a version and makes it the latest.
    * @param isDue asked about the current key inside the transaction; false leaves the key as it is
    * @param managed the new version, for keys of type managed_key and for them alone
+   * @returns the key as this rotation left it
    * @throws ApiError 400 when there is no such key, or it must not rotate
    */
   async rotate(
@@ -34,8 +36,8 @@ export class KeyRotation {
     createdBy: string,
     isDue: (tx: Transaction, key: KeyRow) => MaybePromise<boolean> = () => true,
     managed?: ManagedDraft,
-  ): Promise<void> {
-    for (let done = false; !done; ) {
+  ): Promise<Inventory> {
+    for (;;) {
       const before = await this.#rings.read(mount, name)
       if (before === undefined) throw badRequest('key not found')
       // Refused before the token works for nothing.
@@ -44,16 +46,21 @@ export class KeyRotation {
         throw badRequest('the key was replaced by one of another type')
       }
       const draft = await this.#versions.prepare(before.key, createdBy, managed && { key: async () => managed.draft })
-      done = await this.#versions.commit([draft], async (tx) => {
-        const ring = await this.#rings.find(tx, mount, name)
+      const rotatedKey = await this.#versions.commit([draft], async (tx) => {
+        const ring = await this.#rings.lock(tx, mount, name)
         if (ring === undefined) throw badRequest('key not found')
         // Replaced by another key, or made exportable meanwhile: the draft was made for the former one.
-        if (ring.key.id !== before.key.id || mayLeave(ring.key) !== mayLeave(before.key)) return false
-        if (!(await isDue(tx, ring.key))) return true
+        if (ring.key.id !== before.key.id || mayLeave(ring.key) !== mayLeave(before.key)) return undefined
+        const found = await this.#rings.inventoryOf(tx, ring)
+        if (!(await isDue(tx, ring.key))) return found
         const { key } = await this.#changes.update(tx, ring, rotated(name, ring.key))
-        await this.#versions.insert(tx, key, key.latestVersion, draft, managedFields(managed))
-        return true
+        return withVersion(
+          found,
+          key,
+          await this.#versions.insert(tx, key, key.latestVersion, draft, managedFields(managed)),
+        )
       })
+      if (rotatedKey) return rotatedKey
     }
   }
 }

@@ -5,7 +5,7 @@ import type { Kdf } from '../../../keys/use/derivation.ts'
 import type { Database } from '../../../store/database.ts'
 import type { Transaction } from '../../../store/reader.ts'
 import { convergenceOfNew, hmacSecretBytes, mayLeave } from './newkey.ts'
-import type { Ring } from './readring.ts'
+import type { Ring, StoredVersion } from './readring.ts'
 import { touchRing } from './ringcaches.ts'
 import { type KeyRow, type VersionRow, versionsTable } from './tables.ts'
 import type { KeySpecification, PreparePart, VersionDraft, VersionFields } from './versiondraft.ts'
@@ -69,12 +69,12 @@ export class VersionStore {
     version: number,
     draft: VersionDraft,
     fields: VersionFields = {},
-  ): Promise<VersionRow> {
+  ): Promise<StoredVersion> {
     const owner = { mount: key.mount, key: key.id, version }
     const material = await this.#materials.insert(tx, draft.key, owner)
     const hmac = draft.hmac ? await this.#materials.insert(tx, draft.hmac, owner) : null
     const prk = draft.prk ? await this.#materials.insert(tx, draft.prk, owner) : null
-    return this.#database.table(versionsTable).insert(tx, {
+    const row = await this.#database.table(versionsTable).insert(tx, {
       mount: key.mount,
       keyId: key.id,
       version,
@@ -85,6 +85,7 @@ export class VersionStore {
       createdAt: this.#clock.wall(),
       ...fields,
     })
+    return { row, parts: [material, hmac, prk].filter((part) => part !== null) }
   }
 
   /** @throws Error when the ring has no such version */

@@ -61,7 +61,9 @@ function encryptInputs(call: EncryptCall): MaybePromise<Outcome> {
       const template = upsertOf(items)
       // A request of which nothing can be encrypted leaves no key behind.
       if (items.some((item) => refusalOf(item) === undefined)) {
-        return context.keys.create(mount, { ...template, name }, makerOf(caller)).then(encryptWith)
+        return context.keys
+          .create(mount, { ...template, name }, makerOf(caller))
+          .then(({ ring: made }) => encryptWith(made))
       }
       return runInputs(call, inputs, rules, (input) => {
         throw refusalOf(input)

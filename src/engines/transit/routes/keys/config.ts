@@ -3,7 +3,7 @@ import { boolean, duration, integer } from '../../../../field.ts'
 import { type Call, type Data, route } from '../../../../route.ts'
 import type { TransitContext } from '../../context.ts'
 import { checkManaged } from '../../input/managedkey.ts'
-import { describeKey } from '../../ring/describe.ts'
+import { describeInventory } from '../../ring/describe.ts'
 import { managedType } from '../../ring/managedtype.ts'
 import { configure } from '../../ring/rules.ts'
 
@@ -22,14 +22,14 @@ async function config({ context, mount, params, body, warn }: ConfigCall): Promi
   const { name = '' } = params
   const missing = `no existing key named ${name} could be found`
   let warnings: readonly string[] = []
-  await context.changes.configure(mount, name, missing, (key) => {
+  const configured = await context.changes.configure(mount, name, missing, (key) => {
     if (key.type === managedType) checkManaged(body)
     const wanted = configure(key, body)
     warnings = wanted.warnings
     return wanted.changes
   })
   for (const text of warnings) warn(text)
-  return describeKey(context, mount, name)
+  return describeInventory(context, configured)
 }
 
 export const configureKey = route<TransitContext, typeof body>({

@@ -10,7 +10,7 @@ import { makerOf, type TransitContext } from '../../context.ts'
 import { decodeOptional } from '../../input/base64.ts'
 import { keyFields, noFields } from '../../input/fields.ts'
 import { checkManaged, readReference } from '../../input/managedkey.ts'
-import { describeKey } from '../../ring/describe.ts'
+import { describeInventory, describeKey } from '../../ring/describe.ts'
 import { managedType } from '../../ring/managedtype.ts'
 import type { Ring } from '../../ring/readring.ts'
 import { checkAutoRotate } from '../../ring/rules.ts'
@@ -67,8 +67,7 @@ async function create({ context, mount, params, body, caller }: CreateCall): Pro
   const createdBy = makerOf(caller)
   const existing = reference && (await rings.get(mount, name))
   const draft = reference && !existing ? await managed.prepare(mount.uuid, reference, createdBy) : undefined
-  if (!existing) await keys.create(mount, template, createdBy, draft)
-  return describeKey(context, mount, name)
+  return describeInventory(context, await keys.create(mount, template, createdBy, draft))
 }
 
 export const createKey = route<TransitContext, typeof creation>({

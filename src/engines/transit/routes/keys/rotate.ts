@@ -4,7 +4,7 @@ import { text } from '../../../../field.ts'
 import { type Call, type Data, route } from '../../../../route.ts'
 import { makerOf, type TransitContext } from '../../context.ts'
 import { readReference } from '../../input/managedkey.ts'
-import { describeKey } from '../../ring/describe.ts'
+import { describeInventory } from '../../ring/describe.ts'
 import { managedType } from '../../ring/managedtype.ts'
 
 const body = Type.Object({
@@ -22,8 +22,7 @@ async function rotate({ context, mount, params, body, caller }: RotateCall): Pro
   if (ring === undefined) throw badRequest('key not found')
   const reference = readReference(body, ring.key.type === managedType)
   const draft = reference && (await managed.prepare(mount.uuid, reference, createdBy))
-  await rotation.rotate(mount, name, createdBy, undefined, draft)
-  return describeKey(context, mount, name)
+  return describeInventory(context, await rotation.rotate(mount, name, createdBy, undefined, draft))
 }
 
 export const rotateKey = route<TransitContext, typeof body>({

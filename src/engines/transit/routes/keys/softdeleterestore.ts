@@ -1,7 +1,7 @@
 import { type Data, route } from '../../../../route.ts'
 import type { TransitContext } from '../../context.ts'
 import { noFields } from '../../input/fields.ts'
-import { describeKey } from '../../ring/describe.ts'
+import { describeInventory } from '../../ring/describe.ts'
 
 export const restoreSoftDeletedKey = route<TransitContext, typeof noFields>({
   method: 'POST',
@@ -11,8 +11,8 @@ export const restoreSoftDeletedKey = route<TransitContext, typeof noFields>({
   body: noFields,
   async run({ context, mount, params, warn }): Promise<Data> {
     const { name = '' } = params
-    const changed = await context.changes.setSoftDeleted(mount, name, false)
+    const { changed, key } = await context.changes.setSoftDeleted(mount, name, false)
     if (!changed) warn('key was already restored')
-    return describeKey(context, mount, name)
+    return describeInventory(context, key)
   },
 })

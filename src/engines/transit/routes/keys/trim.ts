@@ -3,7 +3,7 @@ import { badRequest } from '../../../../errors.ts'
 import { integer } from '../../../../field.ts'
 import { route } from '../../../../route.ts'
 import type { TransitContext } from '../../context.ts'
-import { describeKey } from '../../ring/describe.ts'
+import { describeInventory } from '../../ring/describe.ts'
 
 const body = Type.Object({
   min_available_version: integer({ about: 'The lowest version that stays; what is below it is gone for ever.' }),
@@ -19,7 +19,6 @@ export const trimKey = route<TransitContext, typeof body>({
     const { name = '' } = params
     const { min_available_version: version } = body
     if (version === undefined) throw badRequest('missing min_available_version')
-    await context.changes.trim(mount, name, version)
-    return describeKey(context, mount, name)
+    return describeInventory(context, await context.changes.trim(mount, name, version))
   },
 })
