@@ -146,11 +146,12 @@ describe('a key that pkcs11-tool made', () => {
   })
 
   test('makes HMACs by a secret of each version, which no other key on the same object has', async () => {
-    const managed_key_name = await world.managed(world.settingsOf())
+    // A managed key of its own for each version, all of them on one object.
+    const onObject = async () => ({ managed_key_name: await world.managed(world.settingsOf()) })
     const macs: string[] = []
     for (const key of [fresh('k'), fresh('k')]) {
-      await done(world.root.post(`transit/keys/${key}`, { type: 'managed_key', managed_key_name }))
-      await done(world.root.post(`transit/keys/${key}/rotate`))
+      await done(world.root.post(`transit/keys/${key}`, { type: 'managed_key', ...(await onObject()) }))
+      await done(world.root.post(`transit/keys/${key}/rotate`, await onObject()))
       for (const key_version of [1, 2]) {
         const asked = { input: hello, key_version }
         const hmac = (await done(world.root.post(`transit/hmac/${key}`, asked))).string('data.hmac')

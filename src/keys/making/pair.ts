@@ -62,11 +62,16 @@ const edwardsCurves = ['2b6570', '2b06010401da470f01']
 function readPkcs8(pkcs8: Buffer): { family: Family; curve: string; inner: Buffer } {
   const [version, identifier, key] = readAll(readOne(pkcs8, asn1.sequence))
   if ((expect(version, asn1.integer)[0] ?? 2) > 1) throw malformed('its version is unknown')
-  const [name, parameters] = readAll(expect(identifier, asn1.sequence))
+  const [name, parameters, ...more] = readAll(expect(identifier, asn1.sequence))
   const inner = expect(key, asn1.octetString)
   const family = families.get(expect(name, asn1.oid).toString('hex'))
   if (family === undefined) throw malformed('its algorithm is unknown')
-  if (family !== 'ecdsa') return { family, curve: '', inner }
+  if (more.length > 0) throw malformed('its algorithm has unknown parameters')
+  if (family !== 'ecdsa') {
+    // NULL of RSA (RFC 8017 A.1); Ed25519 has none (RFC 8410 section 3).
+    if (parameters !== undefined && expect(parameters, asn1.null).length > 0) throw new NotDer('NULL has no contents')
+    return { family, curve: '', inner }
+  }
   const curve = expect(parameters, asn1.oid).toString('hex')
   return { family: edwardsCurves.includes(curve) ? 'ed25519' : family, curve, inner }
 }
