@@ -75,7 +75,7 @@ export function behind(anchor: Anchor, epoch: number, heads: Readonly<Record<str
   // Another node accepted a restore: what this token remembers is of the life before.
   if (epoch > anchor.epoch) return undefined
   for (const [set, seq] of Object.entries(anchor.heads)) {
-    // A set may end with its mount; whoever needs one that is missing finds it missing (store/heads.ts).
+    // A set may end with its mount; a reader that needs a missing one refuses (store/sealed/heads.ts).
     const now = heads[set] ?? seq
     if (now < seq) return `the set ${set} is at change ${now}, the token remembers ${seq}`
   }

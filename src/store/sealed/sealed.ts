@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { Conflict } from '../faults.ts'
 import { Session, WriteSession } from '../pool/session.ts'
-import type { Transaction } from '../reader.ts'
+import type { Reader, Transaction } from '../reader.ts'
 import type { New, Row, Sealed, Stored, Table, Where } from '../table.ts'
 import type { SealedAccess } from './access.ts'
 import { inserted, only } from './inserted.ts'
@@ -17,7 +17,6 @@ export function sealedAccess<T extends Table>(table: T, seal: Seal): SealedAcces
   const shape = new Shape(table)
   const names = [...shape.fields.map(({ name }) => name), ...sealNames]
   const reads = reading<T>(shape, sealNames, (stored) => seal.open(shape, stored))
-  const members = `SELECT id, rev, SHA2(CONCAT_WS(0, ${names.map(quoted).join(', ')}), 256) FROM ${quoted(table.name)}`
   const update = `${updateOf(table.name, names, () => '?')} WHERE id = ? AND rev = ?`
 
   function fresh(row: New<T>): Values & Sealed {
@@ -48,10 +47,7 @@ export function sealedAccess<T extends Table>(table: T, seal: Seal): SealedAcces
     ...reads,
     get: (q, id) => reads.find(q, { id } as unknown as Where<T>),
 
-    async members(q) {
-      const rows = await Session.of(q).rows(members)
-      return rows.map(([id, rev, contents]) => ({ id: String(id), rev: Number(rev), contents: String(contents) }))
-    },
+    members: (q) => listMembers(q, table.name, names),
 
     insert: async (tx, row) => only(await insertMany(tx, [row])),
     insertMany,
@@ -75,6 +71,12 @@ export function sealedAccess<T extends Table>(table: T, seal: Seal): SealedAcces
 
     removeWhere: (tx, where, options) => removeWhere(shape, tx, where, options?.limit),
   }
+}
+
+async function listMembers(q: Reader, table: string, columns: readonly string[]) {
+  const contents = `SHA2(CONCAT_WS(0, ${columns.map(quoted).join(', ')}), 256)`
+  const rows = await Session.of(q).rows(`SELECT id, rev, ${contents} FROM ${quoted(table)}`)
+  return rows.map(([id, rev, digest]) => ({ id: String(id), rev: Number(rev), contents: String(digest) }))
 }
 
 /** Deletes what matches, at most `limit` rows; answers how many. */
