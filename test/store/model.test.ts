@@ -1,18 +1,43 @@
 import { expect, test } from 'vitest'
-import { rules, simulate } from './model.ts'
+import { type Change, freedoms, rules } from './model/rules.ts'
+import { simulate } from './model/run.ts'
 
-test('the protocol as designed gives no stale read', () => {
+/** Where the search begins for rules whose absence shows only in rare histories. */
+const rare: Partial<Record<Change, number>> = {
+  ...{ lower: 190, leave: 175, number: 345, oldlook: 95, dry: 55, slotdelete: 60, lookcopy: 50 },
+  ...{ compose: 45, composeone: 45, bare: 50, slot: 20, kill: 20, condemned: 20 },
+}
+
+const failures = (seed: number, without?: Change): number => {
+  const { stale, overdue } = simulate(seed, without)
+  return stale + overdue
+}
+
+test('the protocol as designed gives no stale read, and no writer waits beyond its time', () => {
   let reads = 0
-  for (let seed = 0; seed < 1500; seed++) {
-    const result = simulate(seed)
-    expect(result.stale, `seed ${seed}`).toBe(0)
-    reads += result.reads
+  for (let seed = 0; seed < 100; seed++) {
+    const counts = simulate(seed)
+    expect([counts.stale, counts.overdue], `seed ${seed}`).toEqual([0, 0])
+    reads += counts.reads
   }
-  expect(reads).toBeGreaterThan(100_000)
-})
+  expect(reads).toBeGreaterThan(80_000)
+}, 120_000)
 
-test.each(rules)('without the rule "%s" stale reads appear', (rule) => {
-  let stale = 0
-  for (let seed = 0; seed < 5000 && stale === 0; seed++) stale += simulate(seed, rule).stale
-  expect(stale).toBeGreaterThan(0)
-})
+test.each(Object.keys(rules) as (keyof typeof rules)[])(
+  'without the rule "%s" a failure appears',
+  (rule) => {
+    const first = rare[rule] ?? 0
+    let found = 0
+    for (let seed = first; seed < first + 1000 && found === 0; seed++) found = failures(seed, rule)
+    expect(found, rules[rule]).toBeGreaterThan(0)
+  },
+  120_000,
+)
+
+test.each(Object.keys(freedoms) as (keyof typeof freedoms)[])(
+  'the freedom "%s" does no harm',
+  (freedom) => {
+    for (let seed = 0; seed < 15; seed++) expect(failures(seed, freedom), `seed ${seed}`).toBe(0)
+  },
+  120_000,
+)

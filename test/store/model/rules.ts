@@ -1,0 +1,50 @@
+/** The rules of docs/coherence.md, and how the simulation breaks each of them. */
+export const rules = {
+  split: 'rows and the version of their leaf are read in two snapshots',
+  stamp: 'an entry is used whatever its stamp',
+  began: 'a poll counts from its end, not from its beginning',
+  late: 'a worker caches before its registration is committed',
+  compose: 'an entry made of entries is stamped with the known version',
+  composeone: 'the same, with polls that read everything in one snapshot',
+  absent: 'absence is cached',
+  join: 'a caller shares the absence that a fill found which began before it',
+  unchecked: 'a read past the cache is believed wherever it was made',
+  lease: 'a read past the cache is believed after a fresh poll',
+  leaseone: 'the same, with all connections of a worker to one node',
+  once: 'a connection is asked whether its node takes writes at its last use, not at this one',
+  after: 'the node is asked after the rows were read',
+  dry: 'the node is asked by a statement that waits for nothing',
+  frozen: 'a poll counts on a node that takes no writes',
+  order: 'leaves are read before groups',
+  hop: 'groups and leaves are read from two nodes',
+  early: 'groups are noted before their leaves are learned',
+  unread: 'the first poll of a registration does not read the leaves',
+  lower: 'a poll lowers what is known',
+  slot: "a message names the worker's number instead of its registration",
+  number: "a message names the request's number instead of versions",
+  bare: 'a message says only that a poll has ended',
+  before: 'a worker says that it has learned before it has',
+  ipcfresh: 'to be told renews the lease',
+  self: "a writer's own process counts without having learned",
+  believe: 'facts are taken from the network',
+  noack: 'a writer answers at once',
+  condemned: 'a writer does not wait for condemned registrations',
+  oldlook: 'a look counts that began before the COMMIT had returned',
+  lookcopy: 'a look counts on a node that takes no writes',
+  patience: "a writer's timer waits for a look",
+  recreate: 'a create does not wait though the name was used before',
+  delete: 'a silent registration is deleted at once',
+  kill: 'a supervisor deletes the registration of a worker that may still live',
+  slotdelete: "a supervisor deletes by the worker's number",
+  leave: 'a worker that leaves goes on serving after it has deleted its registration',
+} as const
+
+/** What may be done otherwise without harm. */
+export const freedoms = {
+  gen: 'fills of an older registration are kept',
+  onesnap: 'groups and leaves are read in one snapshot',
+  incarnation: 'a message names the process instead of its registration',
+  skiprow: 'no row for a group of which the own node has announced any version',
+} as const
+
+export type Change = keyof typeof rules | keyof typeof freedoms

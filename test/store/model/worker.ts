@@ -1,0 +1,230 @@
+import { covers, groupOf, Line, type Registration, raise, type State, type Versions } from './database.ts'
+import type { Message, Node, Written } from './node.ts'
+import { reading } from './reader.ts'
+import { L, type Process, pollPause, type Run } from './run.ts'
+import { type Look, writing } from './writer.ts'
+
+/** Something cached: the numbers of its parts, and v of its leaf in the snapshot that gave them. */
+export interface Entry {
+  readonly seqs: readonly number[]
+  readonly stamp: number
+  readonly leaf: number
+}
+
+/** A fill on its way, for others to join. */
+export interface Fill {
+  readonly at: number
+  failed?: boolean
+  found?: { readonly live: boolean; readonly present: boolean; readonly entry: Entry }
+}
+
+/** A worker process: it polls, hears the other workers of its node, reads and writes. */
+export class Worker {
+  dead = false
+  leaving = false
+  stoppedUntil = 0
+  began = Number.NEGATIVE_INFINITY
+  registration: Registration | undefined
+  /** Counts registrations. */
+  life = 0
+  known = new Map<number, number>()
+  cache = new Map<string, Entry>()
+  readonly fills = new Map<string, Fill>()
+  readonly facts = new Map<unknown, Map<number, number>>()
+  readonly incarnation: number
+  readonly slot: number
+  readonly node: Node
+  readonly lines: readonly Line[]
+  readonly lookLine: Line
+  look: Look | undefined
+  looking = false
+  waiting = 0
+  requests = 0
+  readonly #run: Run
+  readonly #pollLine: Line
+  /** Learns from a message at once, or polls when it is told. */
+  readonly #direct: boolean
+  #groups = new Map<number, number>()
+  /** Groups that are acknowledged, or need no row. */
+  #rows = new Map<number, number>()
+  #asks: Written[] = []
+  #polling = false
+  #again = false
+
+  constructor(run: Run, node: Node, slot: number) {
+    this.#run = run
+    this.node = node
+    this.slot = slot
+    this.incarnation = run.id()
+    this.#pollLine = new Line(run)
+    this.lookLine = new Line(run)
+    this.lines = run.without === 'leaseone' ? [this.#pollLine, this.#pollLine] : [new Line(run), new Line(run)]
+    this.#direct = run.chance(0.5)
+    const all = [this.#polls(), reading(run, this), writing(run, this), reading(run, this), writing(run, this)]
+    for (const process of all) run.spawn(this, process)
+  }
+
+  end(): void {
+    this.dead = true
+    this.#run.later(this.#run.delay(), () => this.node.forget(this))
+  }
+
+  usable(entry: Entry): boolean {
+    const { without, now } = this.#run
+    if ((this.registration === undefined && without !== 'late') || now - this.began >= L) return false
+    const unknown = without === 'unread' ? -1 : Number.POSITIVE_INFINITY
+    return without === 'stamp' || entry.stamp >= (this.known.get(entry.leaf) ?? unknown)
+  }
+
+  #reset(): void {
+    this.registration = undefined
+    this.known = new Map()
+    this.#groups = new Map()
+    this.#rows = new Map()
+    this.cache = new Map()
+    this.began = Number.NEGATIVE_INFINITY
+    this.life++
+  }
+
+  /** One that leaves drops everything, then deletes its registration, then ends. */
+  *#polls(): Process {
+    while (!this.leaving) {
+      yield* this.poll()
+      yield this.#run.random(pollPause)
+    }
+    if (this.#run.without !== 'leave') this.#reset()
+    yield this.#run.delay()
+    this.node.forget(this)
+  }
+
+  /** One at a time; who asks meanwhile gets one more. */
+  *poll(): Process {
+    if (this.#polling) {
+      this.#again = true
+      return
+    }
+    this.#polling = true
+    yield* this.#pollOnce()
+    this.#polling = false
+    if (!this.#again) return
+    this.#again = false
+    this.#run.spawn(this, this.poll())
+  }
+
+  *#register(): Process {
+    const run = this.#run
+    const { node, slot, incarnation } = this
+    const registration: Registration = { node: node.number, slot, incarnation }
+    if (run.without === 'late') {
+      this.known = new Map(run.database.leaves)
+      this.#groups = new Map(run.database.groups)
+      this.began = run.now
+    }
+    yield run.delay() + (run.chance(0.3) ? run.random(4) : 0)
+    run.commit({ registrations: new Map(run.database.registrations).set(registration, false) })
+    yield run.delay()
+    this.registration = registration
+  }
+
+  *#pollOnce(): Process {
+    const run = this.#run
+    if (this.leaving) return
+    if (this.registration === undefined) yield* this.#register()
+    const mine = this.registration
+    if (mine === undefined) return
+    if (run.chance(0.03)) this.#pollLine.move()
+    const began = run.now
+    yield run.delay()
+    const { copy } = this.#pollLine
+    const { state, live } = copy.read()
+    if (live && run.chance(0.97)) this.#acknowledge(mine)
+    yield run.delay()
+    if (state === undefined || (!live && run.without !== 'frozen')) return this.#pollLine.move()
+    if (live && state.registrations.get(mine) !== false) {
+      if (run.chance(0.5)) run.later(run.delay(), () => run.remove((one) => one === mine))
+      return this.#reset()
+    }
+    const source = run.without === 'hop' ? run.choice(run.copies) : copy
+    if (!(yield* this.#learn(state, () => source.read().state))) return
+    this.began = run.without === 'began' ? run.now : began
+    for (const ask of this.#asks.splice(0)) this.#answer(ask)
+  }
+
+  /** By rows, for other nodes: what the poll before this one has learned. */
+  #acknowledge(mine: Registration): void {
+    const { database } = this.#run
+    const due = [...this.#groups].filter(([group, v]) => v > (this.#rows.get(group) ?? -1))
+    if (due.length === 0) return
+    const rows = new Map(database.acks.get(mine))
+    raise(rows, due)
+    raise(this.#rows, due)
+    this.#run.commit({ acks: new Map(database.acks).set(mine, rows) })
+  }
+
+  /** The leaves of changed groups, then the groups; answers whether the second statement was answered too. */
+  *#learn(first: State, second: () => State | undefined): Generator<number, boolean> {
+    const run = this.#run
+    const changed = [...first.groups].filter(([group, v]) => v !== this.#groups.get(group)).map(([group]) => group)
+    if (run.without === 'early') this.#groups = new Map(first.groups)
+    let { groups } = first
+    if (changed.length > 0) {
+      const later = run.without === 'onesnap' || run.without === 'composeone' ? first : second()
+      yield run.delay() + (run.chance(0.1) ? run.random(5) : 0)
+      if (later === undefined || run.chance(0.05)) return false
+      const leaves = run.without === 'order' ? first.leaves : later.leaves
+      if (run.without === 'order') groups = later.groups
+      const read = run.without !== 'unread' || this.#groups.size > 0
+      const news = [...leaves].filter(([leaf]) => read && changed.includes(groupOf(leaf)))
+      if (run.without === 'lower') for (const [leaf, v] of news) this.known.set(leaf, v)
+      else raise(this.known, news)
+    }
+    for (const [group, v] of groups) this.#groups.set(group, v)
+    return true
+  }
+
+  /** Over IPC. */
+  *hear(message: Message): Process {
+    const { without } = this.#run
+    if (message.kind === 'learned') return this.believe(message.name, message.leaves)
+    if (this.leaving && without !== 'leave') return
+    if (without === 'before') this.#tell(message)
+    if (this.#direct) raise(this.known, message.leaves)
+    if (this.#direct && without === 'ipcfresh') this.began = this.#run.now
+    if (without !== 'before') {
+      if (this.#direct) this.#answer(message)
+      else this.#asks.push(message)
+    }
+    yield* this.poll()
+  }
+
+  /** Says what it has learned; a row for what only its own node has written is not needed then. */
+  #answer(ask: Written): void {
+    const { without } = this.#run
+    if (this.registration === undefined) return
+    if (without !== 'bare' && !covers(this.known, ask.leaves)) {
+      this.#asks.push(ask)
+      return
+    }
+    this.#tell(ask)
+    const next = (group: number, v: number) => this.#rows.get(group) === v - 1
+    raise(
+      this.#rows,
+      [...ask.groups].filter(([group, v]) => without === 'skiprow' || next(group, v)),
+    )
+  }
+
+  #tell({ leaves, writer, request }: Written): void {
+    if (this.registration === undefined) return
+    const { without } = this.#run
+    const name = without === 'slot' ? this.slot : without === 'incarnation' ? this.incarnation : this.registration
+    const said = without === 'number' ? new Map([[request, Number.POSITIVE_INFINITY]]) : leaves
+    this.node.send(writer, { kind: 'learned', name, leaves: said })
+  }
+
+  /** True for ever, whoever waits for it. */
+  believe(name: unknown, leaves: Versions): void {
+    const facts = this.facts.get(name) ?? new Map<number, number>()
+    this.facts.set(name, facts)
+    raise(facts, leaves)
+  }
+}
