@@ -83,7 +83,7 @@ export async function createApp(processOptions: WorkloadOptions): Promise<Worklo
       listeners = await openListeners(config, core, log)
       return { addresses: listeners.map(({ address }) => address) }
     },
-    poll: () => core.unsealed?.poll(),
+    hear: (message) => core.unsealed?.hear(message),
     async drain() {
       await Promise.all(listeners.map((listener) => listener.close(config.limits.drainSeconds * 1000)))
       await core[Symbol.asyncDispose]()
@@ -106,7 +106,7 @@ async function openCore(options: Options, seal: () => Promise<boolean>, secret?:
   const { clock, log, metrics } = options
   await using stores = new AsyncDisposableStack()
   await using keys = new AsyncDisposableStack()
-  const database = stores.use(await openDatabase(options, options.nudge))
+  const database = stores.use(await openDatabase(options, options.send))
   const hsm = keys.use(await openHsm(options, options.onFatal))
   const custody = keys.use(await openCustody(options, database, hsm))
   if (secret !== undefined && !unseals(custody.cluster.unsealHash, secret)) throw wrongUnsealSecret()
@@ -125,7 +125,7 @@ async function openCore(options: Options, seal: () => Promise<boolean>, secret?:
   const [openStores, openKeys] = [stores.move(), keys.move()]
   return {
     pipeline,
-    poll: () => database.nudged(),
+    hear: (message) => database.hear(message),
     forget: (incarnations) => database.forget(incarnations),
     dropKeys: () => openKeys.disposeAsync(),
     async [Symbol.asyncDispose]() {
@@ -236,8 +236,8 @@ function buildPipeline(
 }
 
 /** The worker's own jobs, and those of its keys. */
-function scheduleUpkeep({ custody, hsm, audit, runner }: Foundation, metrics: Metrics): void {
-  for (const job of custody.jobs) runner.schedule(job)
+function scheduleUpkeep({ database, custody, hsm, audit, runner }: Foundation, metrics: Metrics): void {
+  for (const job of [...database.jobs, ...custody.jobs]) runner.schedule(job)
   runner.scheduleLocal('forget old quantiles', rollMetricsEverySeconds, async () => metrics.roll())
   runner.scheduleLocal('seal heads of audit chains', sealHeadsEverySeconds, () => audit.sealHeads())
   runner.scheduleLocal('prove KEKs', proveEverySeconds, () => custody.rotation.prove())

@@ -1,12 +1,13 @@
 import type { Clock } from './clock.ts'
 import type { Pipeline, RawReply, RawRequest } from './request/exchange.ts'
 import type { MaybePromise } from './route.ts'
+import type { VersionMessage } from './store/coherence/message.ts'
 
 /** The part of a worker that needs keys. Disposing it ends the rest, after `dropKeys`. */
 export interface UnsealedCore extends AsyncDisposable {
   readonly pipeline: Pipeline
   /** Another worker wrote: poll now. */
-  poll(): void
+  hear(message: VersionMessage): void
   /** Deletes the coherence registrations of processes that have ended. */
   forget(incarnations: readonly string[]): Promise<void>
   /** Drops every key and the login of the token. */

@@ -4,6 +4,7 @@ import { Hsm } from './hsm/hsm.ts'
 import type { Cluster } from './keys/cluster/cluster.ts'
 import { Custody } from './keys/custody.ts'
 import { ManagedHsms } from './keys/managed/hsms.ts'
+import type { VersionMessage } from './store/coherence/message.ts'
 import { Database } from './store/database.ts'
 import type { ProcessContext } from './workload.ts'
 
@@ -14,7 +15,10 @@ export const residentLimit = 500
  * Opens the database.
  * @throws Error when it cannot be reached or refuses
  */
-export async function openDatabase(context: ProcessContext, nudge?: () => void): Promise<Database> {
+export async function openDatabase(
+  context: ProcessContext,
+  send?: (message: VersionMessage) => void,
+): Promise<Database> {
   const { config, secrets, log, clock, metrics } = context
   return Database.open({
     url: databaseUrl(config, secrets),
@@ -22,7 +26,7 @@ export async function openDatabase(context: ProcessContext, nudge?: () => void):
     log,
     clock,
     ...(metrics ? { metrics } : {}),
-    ...(nudge ? { nudge } : {}),
+    ...(send ? { send } : {}),
     ...(await tlsOf(config)),
   })
 }

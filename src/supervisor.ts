@@ -69,7 +69,10 @@ export class Supervisor {
       onMessage: (child, message) => this.#receive(child, message),
       onEnd: (child, ending) => this.#onEnd(child, ending),
     })
-    this.#relay = new Relay(() => this.#fleet.serving)
+    this.#relay = new Relay(
+      () => this.#fleet.serving,
+      () => this.#fleet.measuring,
+    )
     this.#ticker = setInterval(() => this.#tick(), this.#timing.tickMilliseconds)
     this.#act()
   }
@@ -156,8 +159,8 @@ export class Supervisor {
       case 'failed':
         child.failure = message
         break
-      case 'nudge':
-        this.#relay.nudge(child)
+      case 'versions':
+        this.#relay.carry(child, message.message)
         break
       case 'incarnation':
         child.incarnations.push(message.id)

@@ -23,7 +23,7 @@ runWorker(async ({ config, log }) => {
     async drain() {
       await Promise.all(listeners.map((listener) => listener.close(closeMilliseconds)))
     },
-    poll() {},
+    hear() {},
     seal() {},
     forget() {},
     snapshot: () => [],

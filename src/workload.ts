@@ -5,6 +5,7 @@ import type { Logger } from './log.ts'
 import type { Snapshot, WorkerSnapshots } from './metrics/snapshot.ts'
 import type { Metrics } from './metrics.ts'
 import type { MaybePromise } from './route.ts'
+import type { VersionMessage } from './store/coherence/message.ts'
 
 /** The needs of any process that opens token or database. */
 export interface ProcessContext {
@@ -20,8 +21,8 @@ export interface ProcessContext {
 export interface WorkloadOptions extends ProcessContext {
   /** Whether the node was sealed when this process started: then the module is not initialised. */
   readonly sealed: boolean
-  /** Tells the other workers of the node to poll. */
-  nudge(): void
+  /** Sends a message about versions to other workers of the node. */
+  send(message: VersionMessage): void
   /** The process must exit. */
   onFatal(reason: Error): void
   /** Names an incarnation under which this process registers for coherence, so that it can be deleted after the process. */
@@ -35,8 +36,8 @@ export interface WorkloadOptions extends ProcessContext {
 /** The server that a worker process runs: the worker itself, or the stand-in. */
 export interface Workload {
   listen(): Promise<{ addresses: readonly string[] }>
-  /** Another worker wrote: poll now. */
-  poll(): void
+  /** Takes what another worker of the node has sent. */
+  hear(message: VersionMessage): void
   /** Stops accepting, finishes requests, disposes everything. */
   drain(): Promise<void>
   /** Drops every key and the login of the token, or takes them up again. */

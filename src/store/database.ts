@@ -1,13 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../clock.ts'
+import type { Job } from '../engine.ts'
 import type { Logger } from '../log.ts'
 import type { Timing } from '../metrics/timing.ts'
 import { Metrics } from '../metrics.ts'
 import { type CacheOptions, type CoherentCache, StampedCache } from './coherence/cache.ts'
 import { Coherence, type LeaseTimes } from './coherence/coherence.ts'
+import type { VersionMessage } from './coherence/message.ts'
+import { Peers } from './coherence/peers.ts'
+import { Reaper } from './coherence/reaper.ts'
 import { Registry } from './coherence/registry.ts'
-import { settle } from './coherence/settle.ts'
-import { Undertaker } from './coherence/undertaker.ts'
+import { Settlement } from './coherence/settlement.ts'
 import { Batch, type GroupInsert } from './group.ts'
 import { type JobLease, takeLease } from './lease.ts'
 import { type Measured, measuredIn } from './measured.ts'
@@ -15,7 +18,7 @@ import { Migrator, type SchemaStatus } from './migrations/migrate.ts'
 import type { Migration } from './migrations/migration.ts'
 import type { Tls } from './pool/connection.ts'
 import { Outcomes } from './pool/outcomes.ts'
-import { Pool } from './pool/pool.ts'
+import { Pools } from './pool/pools.ts'
 import { persist } from './pool/retry.ts'
 import { parseTargets } from './pool/target.ts'
 import { Transactions } from './pool/transactions.ts'
@@ -32,24 +35,27 @@ import type { New, Row, Table } from './table.ts'
 export interface DatabaseOptions {
   /** `mysql://user:password@host:port/name`, `?socketPath=`; several, separated by commas, are nodes of one cluster. */
   readonly url: string
-  /** Connections at most; two more are kept for polling. */
+  /** Connections of requests at most; a few more are kept for polls, waits and counters. */
   readonly poolSize: number
   readonly tls?: Tls
   readonly log: Logger
   readonly clock: Clock
   readonly metrics?: Metrics
-  /** Called after a commit that touched something: the other workers of this node should poll now. */
-  readonly nudge?: () => void
+  /** Sends a message to the other workers of this node, which `hear` it. */
+  readonly send?: (message: VersionMessage) => void
   readonly lease?: LeaseTimes
   /** The schema this program knows; its own unless a test says otherwise. */
   readonly migrations?: readonly Migration[]
 }
 
-const connectMilliseconds = 3000
-const statementMilliseconds = 8000
-/** A poll that takes longer is worth nothing: another connection, perhaps another node, is tried. */
-const pollMilliseconds = 2000
+export interface TransactionOptions {
+  readonly deadlineMilliseconds?: number
+  /** `counters`: small transactions that a request cannot go on without have a lane of their own. */
+  readonly lane?: 'requests' | 'counters'
+}
+
 const openMilliseconds = 10_000
+const tidyEverySeconds = 60
 const defaultTimes: LeaseTimes = { leaseMilliseconds: 1000, marginMilliseconds: 250, pollMilliseconds: 100 }
 
 /**
@@ -59,20 +65,22 @@ const defaultTimes: LeaseTimes = { leaseMilliseconds: 1000, marginMilliseconds: 
 export class Database {
   /** Names this process among the registrations, for `forget`. */
   readonly incarnation = randomUUID()
-  readonly #pool: Pool
-  /** Polls and waits never queue behind requests. */
-  readonly #control: Pool
+  /** For whoever leads jobs. */
+  readonly jobs: readonly Job[]
+  readonly #pools: Pools
   readonly #seal: Seal
   readonly #registry: Registry
-  readonly #outcomes: Outcomes
   readonly #transactions: Transactions
+  readonly #counters: Transactions
   readonly #migrator: Migrator
   readonly #coherence: Coherence
+  readonly #settlement: Settlement
+  readonly #peers: Peers
   readonly #caches: StampedCache<unknown>[] = []
   readonly #measured: Measured
   readonly #options: DatabaseOptions
   readonly #times: LeaseTimes
-  #undertaker: Undertaker | undefined
+  #reaper: Reaper | undefined
 
   private constructor(options: DatabaseOptions) {
     const { clock, log, tls, migrations } = options
@@ -81,17 +89,16 @@ export class Database {
     this.#measured = measuredIn(metrics)
     this.#options = options
     this.#times = options.lease ?? defaultTimes
-    const pool = (limit: number, statementMilliseconds: number): Pool =>
-      new Pool({ targets, limit, tls, timeouts: { connectMilliseconds, statementMilliseconds }, clock })
-    this.#pool = pool(options.poolSize, statementMilliseconds)
-    this.#control = pool(2, pollMilliseconds)
+    this.#pools = new Pools({ targets, size: options.poolSize, tls, clock })
     this.#seal = new Seal(log)
-    this.#registry = new Registry(this.#control, clock)
-    this.#outcomes = new Outcomes(this.#pool, clock)
-    this.#transactions = new Transactions(this.#pool, clock, this.#outcomes)
+    this.#registry = new Registry(this.#pools.control, clock)
+    const outcomes = new Outcomes(this.#pools.control, clock)
+    this.#transactions = new Transactions(this.#pools.requests, clock, outcomes)
+    this.#counters = new Transactions(this.#pools.counters, clock, outcomes)
+    this.jobs = [this.#tidying(outcomes)]
     const { incarnation } = this
     this.#migrator = new Migrator({
-      pool: this.#pool,
+      pool: this.#pools.requests,
       transactions: this.#transactions,
       holder: incarnation,
       log,
@@ -103,7 +110,11 @@ export class Database {
     }
     const { polls, failedPolls } = this.#measured
     const [registry, times] = [this.#registry, this.#times]
-    this.#coherence = new Coherence({ registry, clock, log, incarnation, times, drop, polls, failedPolls })
+    const line = this.#pools.polls
+    this.#coherence = new Coherence({ line, registry, clock, log, incarnation, times, drop, polls, failedPolls })
+    const [coherence, send] = [this.#coherence, options.send ?? (() => undefined)]
+    this.#settlement = new Settlement({ registry, clock, log, times, own: () => coherence.registration })
+    this.#peers = new Peers({ coherence, settlement: this.#settlement, incarnation, send })
     const entries = () => this.#caches.reduce((sum, { size }) => sum + size, 0)
     metrics.gauge('strongroom.cache.entries', 'Entries of all coherent caches.', entries)
   }
@@ -112,7 +123,7 @@ export class Database {
   static async open(options: DatabaseOptions): Promise<Database> {
     const database = new Database(options)
     try {
-      await persist(options.clock, openMilliseconds, () => database.#pool.use(async () => undefined))
+      await persist(options.clock, openMilliseconds, () => database.#pools.requests.use(async () => undefined))
       return database
     } catch (error) {
       await database[Symbol.asyncDispose]()
@@ -141,29 +152,28 @@ export class Database {
 
   /** Single statements, each of its own moment, each after everything that was committed before it. */
   read<T>(work: (q: Reader) => Promise<T>): Promise<T> {
-    return this.#timed(this.#measured.get, this.#transactions.read(work))
+    return this.#timed(this.#measured.get, () => this.#transactions.read(work))
   }
 
   /** Statements that all see one moment. Read only. */
   snapshot<T>(work: (q: Reader) => Promise<T>): Promise<T> {
-    return this.#timed(this.#measured.get, this.#transactions.snapshot(work))
+    return this.#timed(this.#measured.get, () => this.#transactions.snapshot(work))
   }
 
   /**
    * Runs `work`, which may be run again from the start, and commits it once. Returns when what it touched is in no
-   * worker's cache. ApiError 503 when it was not committed by the deadline; UnknownOutcome when that could not be
-   * found out.
+   * worker's cache; nothing fails after the COMMIT. ApiError 503 when it was not committed: refused before it began, or
+   * by the deadline. UnknownOutcome when that could not be found out.
    */
-  async transaction<T>(
-    work: (tx: Transaction) => Promise<T>,
-    options: { deadlineMilliseconds?: number } = {},
-  ): Promise<T> {
-    const written = this.#transactions.write(work, options.deadlineMilliseconds)
-    const { result, buckets } = await this.#timed(this.#measured.put, written)
-    if (buckets.length === 0) return result
-    this.#coherence.nudged()
-    this.#options.nudge?.()
-    await this.#timed(this.#measured.settle, settle(this.#registry, this.#options.clock, this.#times, buckets))
+  async transaction<T>(work: (tx: Transaction) => Promise<T>, options: TransactionOptions = {}): Promise<T> {
+    const lane = options.lane === 'counters' ? this.#counters : this.#transactions
+    const write = () => lane.write(work, options.deadlineMilliseconds)
+    const { result, versions } = await this.#timed(this.#measured.put, write)
+    if (versions.leaves.length === 0) return result
+    this.#peers.announce(versions)
+    const began = this.#options.clock.monotonic()
+    await this.#settlement.settled(versions)
+    this.#measured.settle.observe(this.#options.clock.monotonic() - began)
     return result
   }
 
@@ -202,15 +212,14 @@ export class Database {
   async start(): Promise<void> {
     await this.#migrator.check()
     const { clock, log } = this.#options
-    const graceMilliseconds = this.#times.leaseMilliseconds + this.#times.marginMilliseconds
-    const [registry, outcomes] = [this.#registry, this.#outcomes]
-    this.#undertaker = new Undertaker({ registry, outcomes, clock, log, graceMilliseconds })
+    const { marginMilliseconds } = this.#times
+    this.#reaper = new Reaper({ registry: this.#registry, clock, log, marginMilliseconds })
     await this.#coherence.start()
   }
 
-  /** Another worker of this node has committed: poll now. */
-  nudged(): void {
-    if (this.#coherence.running) this.#coherence.nudged()
+  /** Takes what another worker of this node has sent. */
+  hear(message: VersionMessage): void {
+    this.#peers.hear(message)
   }
 
   /**
@@ -237,21 +246,31 @@ export class Database {
     return new Batch<New<T>, Row<T>>((rows) => this.transaction((tx) => access.insertMany(tx, rows)))
   }
 
-  async #timed<T>(timing: Timing, work: Promise<T>): Promise<T> {
+  /** Removes what nobody asks for any more; the rows may go twice, so that no fence is needed. */
+  #tidying(outcomes: Outcomes): Job {
+    const run = async () => {
+      await this.#registry.sweep()
+      await outcomes.purge()
+    }
+    return { name: 'tidy outcomes and acknowledgements', everySeconds: tidyEverySeconds, run }
+  }
+
+  /** While polls are slower than L, work is refused before it begins. */
+  async #timed<T>(timing: Timing, work: () => Promise<T>): Promise<T> {
     const { clock } = this.#options
     const began = clock.monotonic()
-    const result = await work
+    if (this.#coherence.running) await this.#coherence.refresh()
+    const result = await work()
     timing.observe(clock.monotonic() - began)
     return result
   }
 
   /** Ends polling, deletes the registration and closes all connections. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#undertaker?.[Symbol.asyncDispose]()
+    await this.#reaper?.[Symbol.asyncDispose]()
     await this.#coherence.stop().catch((error: unknown) => {
       this.#options.log.warn({ err: error }, 'the registration was left behind: writers wait for it once')
     })
-    await this.#pool[Symbol.asyncDispose]()
-    await this.#control[Symbol.asyncDispose]()
+    await this.#pools[Symbol.asyncDispose]()
   }
 }

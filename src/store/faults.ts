@@ -72,6 +72,10 @@ export class Failure extends Error {
   }
 }
 
+/** The node answers, but from a state that may be old: a copy, a demoted primary, a member that left its cluster. */
+export const notWriting = (): Failure =>
+  new Failure(Object.assign(new Error('the database node takes no writes'), { errno: 1290 }))
+
 const numberOf = (error: unknown): number => (error instanceof Failure ? error.number : -1)
 
 /** Whether the connection itself is of no more use. */

@@ -1,6 +1,7 @@
 import type { SecretValues } from '../config/secrets.ts'
 import type { Config } from '../config.ts'
 import type { Snapshot, WorkerSnapshots } from '../metrics/snapshot.ts'
+import type { VersionMessage } from '../store/coherence/message.ts'
 
 /** A receiver of the supervisor's messages: a worker. */
 export interface Recipient {
@@ -11,8 +12,8 @@ export interface Recipient {
 export type ToWorker =
   | { readonly type: 'start'; readonly config: Config; readonly secrets: SecretValues; readonly sealed: boolean }
   | { readonly type: 'drain' }
-  /** Another worker of this node wrote: poll the versions now. */
-  | { readonly type: 'nudge' }
+  /** From another worker of this node. */
+  | { readonly type: 'versions'; readonly message: VersionMessage }
   | { readonly type: 'seal'; readonly sealed: boolean; readonly sequence: number }
   /** Every worker of the node has followed the seal message that the receiver asked for. */
   | { readonly type: 'sealDone'; readonly sealed: boolean }
@@ -28,7 +29,8 @@ export type FromWorker =
   | { readonly type: 'beat'; readonly rssBytes: number }
   | { readonly type: 'ready'; readonly addresses: readonly string[] }
   | { readonly type: 'failed'; readonly reason: string; readonly kind: FailureKind }
-  | { readonly type: 'nudge' }
+  /** For other workers of this node. */
+  | { readonly type: 'versions'; readonly message: VersionMessage }
   | { readonly type: 'incarnation'; readonly id: string }
   /** The registrations of these ended incarnations are deleted. */
   | { readonly type: 'forgotten'; readonly ids: readonly string[] }

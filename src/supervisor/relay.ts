@@ -1,21 +1,33 @@
+import type { VersionMessage } from '../store/coherence/message.ts'
 import type { Recipient } from './messages.ts'
 
+interface Peer extends Recipient {
+  /** Under which it registered for coherence. */
+  readonly incarnations: readonly string[]
+}
+
 /** Relays messages about coherence between workers. */
-export class Relay<P extends Recipient> {
-  readonly #workers: () => readonly P[]
-  readonly #nudging = new Set<P>()
+export class Relay<P extends Peer> {
+  readonly #serving: () => readonly P[]
+  readonly #peers: () => readonly P[]
   /** Incarnations of ended processes, kept until a worker says that their registrations are gone. */
   readonly #departed = new Set<string>()
 
-  /** @param workers those that can receive messages now */
-  constructor(workers: () => readonly P[]) {
-    this.#workers = workers
+  /**
+   * @param serving the workers that take requests
+   * @param peers all that may still answer from a cache, those that are being drained among them
+   */
+  constructor(serving: () => readonly P[], peers: () => readonly P[]) {
+    this.#serving = serving
+    this.#peers = peers
   }
 
-  /** A worker wrote: the others poll. Nudges of one turn of the event loop become one message to each worker. */
-  nudge(writer: P): void {
-    if (this.#nudging.size === 0) setImmediate(() => this.#spread())
-    this.#nudging.add(writer)
+  /** What was written is for every other worker, what was learned is for the writer. */
+  carry(sender: P, message: VersionMessage): void {
+    for (const worker of this.#peers()) {
+      const meant = message.kind === 'written' ? worker !== sender : worker.incarnations.includes(message.writer)
+      if (meant) worker.send({ type: 'versions', message })
+    }
   }
 
   /** A process has ended that registered under these incarnations. */
@@ -31,14 +43,6 @@ export class Relay<P extends Recipient> {
 
   /** Tells one worker of all that are still registered. */
   remind(): void {
-    if (this.#departed.size > 0) this.#workers()[0]?.send({ type: 'ended', ids: [...this.#departed] })
-  }
-
-  #spread(): void {
-    const [only, another] = this.#nudging
-    this.#nudging.clear()
-    for (const worker of this.#workers()) {
-      if (another !== undefined || worker !== only) worker.send({ type: 'nudge' })
-    }
+    if (this.#departed.size > 0) this.#serving()[0]?.send({ type: 'ended', ids: [...this.#departed] })
   }
 }

@@ -54,7 +54,7 @@ class WorkerProcess {
   }
 
   receive(message: ToWorker): void {
-    if (message.type === 'nudge') this.#workload?.poll()
+    if (message.type === 'versions') this.#workload?.hear(message.message)
     else if (message.type === 'measure') this.#measure(message.sequence)
     else if (message.type === 'gathered') this.#gathered(message.gathered)
     else if (message.type === 'drain') this.#drain().catch((error) => this.fail(error))
@@ -95,7 +95,7 @@ class WorkerProcess {
       log: this.#log,
       clock: systemClock,
       sealed,
-      nudge: () => tell({ type: 'nudge' }),
+      send: (message) => tell({ type: 'versions', message }),
       onFatal: (reason) => this.fail(reason),
       announce: (id) => tell({ type: 'incarnation', id }),
       requestSeal: (wanted) => {

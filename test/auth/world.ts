@@ -11,6 +11,7 @@ import { Hsm } from '../../src/hsm/hsm.ts'
 import { Custody } from '../../src/keys/custody.ts'
 import { initialise } from '../../src/keys/initialise.ts'
 import { createLog } from '../../src/log.ts'
+import type { VersionMessage } from '../../src/store/coherence/message.ts'
 import { Database } from '../../src/store/database.ts'
 import { createDatabase } from '../support/database.ts'
 import { createToken } from '../support/token.ts'
@@ -45,11 +46,11 @@ export async function createWorld(nodes = 1, custom?: string) {
       },
     }),
   )
-  const members: { nudged(): void }[] = []
-  const nudge = () => {
-    for (const member of members) member.nudged()
+  const members: Database[] = []
+  const send = (message: VersionMessage) => {
+    for (const member of members) member.hear(message)
   }
-  const open = (url = schema.url) => Database.open({ url, poolSize: 4, log, clock: systemClock, nudge })
+  const open = (url = schema.url) => Database.open({ url, poolSize: 4, log, clock: systemClock, send })
   const first = stack.use(await open())
   await first.migrate()
   const limits = { strict: false, fips: false, handleLimit: 100, residentLimit: 0 }

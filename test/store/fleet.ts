@@ -1,6 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
+import type { VersionMessage } from '../../src/store/coherence/message.ts'
 import type { Question, Reply, Seen } from './worker.ts'
 
 /** A worker in a process of its own, asked one question at a time. */
@@ -13,10 +14,10 @@ export class RemoteWorker implements AsyncDisposable {
     this.incarnation = incarnation
   }
 
-  static async start(url: string, onNudge: () => void = () => undefined): Promise<RemoteWorker> {
+  static async start(url: string, send: (message: VersionMessage) => void = () => undefined): Promise<RemoteWorker> {
     const child = fork(join(import.meta.dirname, 'worker.ts'), [url], { stdio: 'inherit' })
-    child.on('message', (message) => {
-      if (typeof message === 'object' && 'nudge' in message) onNudge()
+    child.on('message', (said: object) => {
+      if ('message' in said) send(said.message as VersionMessage)
     })
     const first = await RemoteWorker.#next(child)
     return new RemoteWorker(child, 'incarnation' in first ? first.incarnation : '')
@@ -25,7 +26,7 @@ export class RemoteWorker implements AsyncDisposable {
   static async #next(child: ChildProcess): Promise<Reply> {
     for (;;) {
       const [message] = await once(child, 'message')
-      if (!('nudge' in message)) return message
+      if (!('message' in message)) return message
     }
   }
 
@@ -54,8 +55,8 @@ export class RemoteWorker implements AsyncDisposable {
     return 'seen' in reply ? reply.seen : []
   }
 
-  nudge(): void {
-    this.#child.send({ ask: 'nudge' })
+  hear(message: VersionMessage): void {
+    if (this.#child.connected) this.#child.send({ ask: 'hear', message })
   }
 
   signal(signal: NodeJS.Signals): void {

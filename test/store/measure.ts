@@ -30,7 +30,7 @@ async function time(name: string, repeats: number, work: (n: number) => Promise<
 
 try {
   const workers: RemoteWorker[] = []
-  await using database = await open(url, { nudge: () => workers.forEach((worker) => void worker.nudge()) })
+  await using database = await open(url, { send: (message) => workers.forEach((worker) => void worker.hear(message)) })
   await database.migrate()
   const table = database.table(policies)
   const cache = database.cache({ table: 'policies', limit: 1000, load: (q, id) => table.get(q, id) })
@@ -70,8 +70,8 @@ try {
   console.log(`peek: ${(((performance.now() - start) * 1e6) / looks).toFixed(0)} ns, ${hits} hits of ${looks}`)
 
   for (const count of [1, 2, 4]) {
-    while (workers.length < count - 1) workers.push(await RemoteWorker.start(url))
-    await time(`transaction that touches, ${count} worker(s), nudged`, 200, () =>
+    while (workers.length < count - 1) workers.push(await RemoteWorker.start(url, (message) => database.hear(message)))
+    await time(`transaction that touches, ${count} worker(s)`, 200, () =>
       database.transaction(async (tx) => {
         await database.table(counters).add(tx, { material }, { used: 1 })
         tx.touch('policies', row.id)

@@ -2,6 +2,7 @@
  * A worker process of its own: caches policies by id, answers what it is asked over IPC, and looks into its cache all
  * the time. Run as `node worker.ts URL`.
  */
+import type { VersionMessage } from '../../src/store/coherence/message.ts'
 import { open, policies } from './support.ts'
 
 /** A cached text that was seen, and the wall clock before it was looked at. */
@@ -13,11 +14,12 @@ export type Question =
   | { readonly ask: 'get'; readonly id: string }
   | { readonly ask: 'watch'; readonly id: string }
   | { readonly ask: 'hold'; readonly id: string }
-  | { readonly ask: 'seen' | 'nudge' | 'stop' }
+  | { readonly ask: 'hear'; readonly message: VersionMessage }
+  | { readonly ask: 'seen' | 'stop' }
 export type Reply = { readonly text: string | undefined } | { readonly seen: Seen[] } | { readonly incarnation: string }
 
 const [, , url = ''] = process.argv
-const database = await open(url, { nudge: () => process.send?.({ nudge: true }) })
+const database = await open(url, { send: (message) => process.send?.({ message }) })
 const table = database.table(policies)
 const cache = database.cache({ table: 'policies', limit: 10, load: (q, id) => table.get(q, id) })
 await database.start()
@@ -52,8 +54,8 @@ async function answer(question: Question): Promise<void> {
       reply({ seen })
       seen = []
       return
-    case 'nudge':
-      return database.nudged()
+    case 'hear':
+      return database.hear(question.message)
     case 'stop':
       clearInterval(watch)
       await database[Symbol.asyncDispose]()

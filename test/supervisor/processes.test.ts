@@ -225,13 +225,14 @@ describe('a replacement', () => {
 })
 
 describe('messages', () => {
-  test('nudge every other worker of the node', async () => {
+  test('carry what one worker wrote to every other, and what those learned to the writer alone', async () => {
     await using node = new TestNode({ workers: 3 })
     await node.ready
-    const { pid } = await node.ask('/nudge')
-    await until('the others were nudged', async () => {
-      const counts = await node.askAll('/nudges', 3)
-      return [...counts].every(([worker, count]) => count === (worker === pid ? 0 : 1))
+    const { pid } = await node.ask('/write')
+    const kinds = (answer: unknown) => (answer as { kind: string }[]).map(({ kind }) => kind).join()
+    await until('the writer knows that both others have learned', async () => {
+      const heard = await node.askAll('/heard', 3)
+      return [...heard].every(([worker, all]) => kinds(all) === (worker === pid ? 'learned,learned' : 'written'))
     })
   })
 

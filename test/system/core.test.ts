@@ -24,7 +24,7 @@ function given() {
     events.push('build')
     return {
       pipeline: { handle: () => new Promise((resolve) => answers.push(() => resolve(reply('unsealed')))) },
-      poll() {},
+      hear() {},
       forget: async () => {},
       dropKeys: async () => void events.push('dropKeys'),
       [Symbol.asyncDispose]: async () => void events.push('dispose'),

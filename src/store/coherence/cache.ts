@@ -5,11 +5,12 @@ import type { MaybePromise } from '../../route.ts'
 import { Session } from '../pool/session.ts'
 import type { Transactions } from '../pool/transactions.ts'
 import type { Reader } from '../reader.ts'
-import { bucketOf } from './buckets.ts'
 import type { Coherence } from './coherence.ts'
+import { leafOf } from './leaves.ts'
+import { stampOf } from './versions.ts'
 
 export interface CacheOptions<V> {
-  /** With the key it names the bucket: what writers `touch`. */
+  /** With the key it names the leaf: what writers `touch`. */
   readonly table: string
   /** Entries at most; the least recently used one goes. */
   readonly limit: number
@@ -31,18 +32,18 @@ export interface CoherentCache<V> {
   readonly size: number
 }
 
-/** A value with v of its bucket as it was in the snapshot that gave the value. */
+/** A value with v of its leaf as it was in the snapshot that gave the value. */
 interface Entry<V> {
   readonly value: V
-  readonly bucket: number
+  readonly leaf: number
   readonly stamp: number
 }
 
-/** Fills are repeated while writes to the same bucket overtake them. */
+/** Fills are repeated while writes to the same leaf overtake them. */
 const fillAttempts = 20
 
 /** What all caches of a database share. */
-export interface CacheGround {
+interface CacheDeps {
   readonly coherence: Coherence
   readonly transactions: Transactions
   readonly hits: Counter
@@ -51,14 +52,14 @@ export interface CacheGround {
 
 export class StampedCache<V> implements CoherentCache<V> {
   readonly #options: CacheOptions<V>
-  readonly #ground: CacheGround
+  readonly #deps: CacheDeps
   #entries: LRUCache<string, Entry<V>>
   readonly #fills = new Map<string, Promise<Entry<V> | undefined>>()
   #generation = 0
 
-  constructor(options: CacheOptions<V>, ground: CacheGround) {
+  constructor(options: CacheOptions<V>, deps: CacheDeps) {
     this.#options = options
-    this.#ground = ground
+    this.#deps = deps
     this.#entries = this.#room(options.limit)
   }
 
@@ -74,13 +75,13 @@ export class StampedCache<V> implements CoherentCache<V> {
   peek(id: string): V | undefined {
     const entry = this.#entries.get(id)
     if (entry === undefined) return undefined
-    const { known } = this.#ground.coherence
-    if (!known.covers(entry.bucket, entry.stamp)) {
+    const { known } = this.#deps.coherence
+    if (!known.covers(entry.leaf, entry.stamp)) {
       this.#entries.delete(id)
       return undefined
     }
     if (!known.fresh()) return undefined
-    this.#ground.hits.value++
+    this.#deps.hits.value++
     return entry.value
   }
 
@@ -99,10 +100,10 @@ export class StampedCache<V> implements CoherentCache<V> {
   }
 
   async #find(id: string): Promise<V | undefined> {
-    this.#ground.misses.value++
-    if (!this.#ground.coherence.running) return this.#ground.transactions.snapshot((q) => this.#options.load(q, id))
+    this.#deps.misses.value++
+    if (!this.#deps.coherence.running) return this.#deps.transactions.snapshot((q) => this.#options.load(q, id))
     for (let attempt = 0; attempt < fillAttempts; attempt++) {
-      await this.#ground.coherence.refresh()
+      await this.#deps.coherence.refresh()
       const held = this.peek(id)
       if (held !== undefined) return held
       const joined = this.#fills.get(id)
@@ -114,9 +115,9 @@ export class StampedCache<V> implements CoherentCache<V> {
     throw unavailable('this is being changed too often to be read')
   }
 
-  #usable({ bucket, stamp }: Entry<V>): boolean {
-    const { known } = this.#ground.coherence
-    return known.covers(bucket, stamp) && known.fresh()
+  #usable({ leaf, stamp }: Entry<V>): boolean {
+    const { known } = this.#deps.coherence
+    return known.covers(leaf, stamp) && known.fresh()
   }
 
   #fill(id: string): Promise<Entry<V> | undefined> {
@@ -125,15 +126,14 @@ export class StampedCache<V> implements CoherentCache<V> {
     return fill
   }
 
-  /** The value and v of its bucket from one snapshot, put into the cache unless a writer has overtaken it. */
+  /** The value and v of its leaf from one snapshot, put into the cache unless a writer has overtaken it. */
   async #read(id: string): Promise<Entry<V> | undefined> {
-    const bucket = bucketOf(this.#options.table, id)
+    const leaf = leafOf(this.#options.table, id)
     const generation = this.#generation
-    const entry = await this.#ground.transactions.snapshot(async (q) => {
-      const [row] = await Session.of(q).rows('SELECT v FROM versions WHERE bucket = ?', [bucket])
-      const stamp = Number(row?.[0])
+    const entry = await this.#deps.transactions.snapshot(async (q) => {
+      const stamp = await stampOf(Session.of(q), leaf)
       const value = await this.#options.load(q, id)
-      return value === undefined ? undefined : { value, bucket, stamp }
+      return value === undefined ? undefined : { value, leaf, stamp }
     })
     if (generation !== this.#generation) return this.#read(id)
     if (entry === undefined) this.#entries.delete(id)

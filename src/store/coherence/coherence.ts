@@ -1,20 +1,26 @@
 import type { Clock } from '../../clock.ts'
+import { unavailable } from '../../errors.ts'
 import type { Logger } from '../../log.ts'
 import type { Counter } from '../../metrics.ts'
 import { Conflict } from '../faults.ts'
+import type { Connection } from '../pool/connection.ts'
+import type { Pool } from '../pool/pool.ts'
 import { persist } from '../pool/retry.ts'
-import { bucketCount } from './buckets.ts'
+import { acknowledge } from './acks.ts'
 import { Known } from './known.ts'
 import type { Registry } from './registry.ts'
+import { type Group, readGroups, readLeaves, type Versions } from './versions.ts'
 
-/** L, the margin that writers and undertakers add to it, and the pause between polls. */
+/** L, the margin that writers and reapers add to it, and the pause between polls. */
 export interface LeaseTimes {
   readonly leaseMilliseconds: number
   readonly marginMilliseconds: number
   readonly pollMilliseconds: number
 }
 
-export interface CoherenceOptions {
+interface CoherenceOptions {
+  /** One connection, which nothing but polls uses. */
+  readonly line: Pool
   readonly registry: Registry
   readonly clock: Clock
   readonly log: Logger
@@ -26,7 +32,8 @@ export interface CoherenceOptions {
   readonly failedPolls: Counter
 }
 
-const freshMilliseconds = 3000
+/** For so long callers wait when polls begin to fail; then they are refused at once. */
+const patienceMilliseconds = 3000
 
 /**
  * A worker's side of the protocol (docs/coherence.md): it registers before anything is cached, polls, acknowledges,
@@ -35,14 +42,18 @@ const freshMilliseconds = 3000
 export class Coherence {
   readonly known: Known
   readonly #options: CoherenceOptions
-  readonly #acknowledged = new Float64Array(bucketCount)
+  /** The groups whose leaves are learned. */
+  readonly #groups = new Map<number, Group>()
+  /** Up to which v of each group a row is written, or nobody waits for one. */
+  readonly #acknowledged = new Map<number, number>()
   #registration: string | undefined
-  #sum = ''
   #polling: Promise<void> | undefined
   #running = false
   #loop: Promise<void> | undefined
-  #failing = false
-  #nudged = false
+  /** Since when polls are slower than L, or fail. */
+  #lateSince: number | undefined
+  /** Whether the next poll follows at once. */
+  #again = false
   #wake: (() => void) | undefined
 
   constructor(options: CoherenceOptions) {
@@ -55,6 +66,11 @@ export class Coherence {
     return this.#running
   }
 
+  /** The registration that this process serves under. */
+  get registration(): string | undefined {
+    return this.#registration
+  }
+
   /** Registers, and polls from now on. */
   async start(): Promise<void> {
     await this.#register()
@@ -63,24 +79,32 @@ export class Coherence {
     await this.refresh()
   }
 
-  /** Polls at once: somebody has committed. */
-  nudged(): void {
-    this.#nudged = true
-    this.#wake?.()
+  /**
+   * Learns what a worker of this node has committed. Renews no lease.
+   * @returns the registration that may say so, if there is one
+   */
+  learn({ leaves, groups }: Versions): string | undefined {
+    this.known.learn(leaves)
+    if (this.#registration === undefined) return undefined
+    for (const [group, v] of groups) if (this.#acknowledged.get(group) === v - 1) this.#acknowledged.set(group, v)
+    return this.#registration
   }
 
-  /** Polls until the known versions may be relied on. ApiError 503 when the database does not answer. */
-  refresh(): Promise<void> {
-    return persist(this.#options.clock, freshMilliseconds, async () => {
-      if (this.known.fresh()) return
-      await this.#poll()
+  /** Polls until the known versions may be relied on. ApiError 503 while the database is slower than L. */
+  async refresh(): Promise<void> {
+    if (this.known.fresh()) return
+    const { clock } = this.#options
+    const late = this.#lateSince === undefined ? 0 : clock.monotonic() - this.#lateSince
+    if (late >= patienceMilliseconds) throw unavailable('the database answers too slowly')
+    await persist(clock, patienceMilliseconds - late, async () => {
+      if (!this.known.fresh()) await this.#poll()
       if (!this.known.fresh()) throw new Conflict()
     })
   }
 
   async #run(): Promise<void> {
     while (this.#running) {
-      this.#nudged = false
+      this.#again = false
       await this.#poll().then(
         () => this.#report(undefined),
         (error: unknown) => this.#report(error),
@@ -89,17 +113,18 @@ export class Coherence {
     }
   }
 
-  /** Says it once when polls begin to fail, and once when they succeed again. */
+  /** Says it once when polls begin to fail or to be too slow, and once when they succeed again. */
   #report(error: unknown): void {
-    const failing = error !== undefined
-    if (failing === this.#failing) return
-    this.#failing = failing
-    if (failing) this.#options.log.warn({ err: error }, 'the versions cannot be read: caches stop serving')
-    else this.#options.log.info('the versions are read again: caches serve')
+    const late = error !== undefined || (this.#registration !== undefined && !this.known.fresh())
+    if (late === (this.#lateSince !== undefined)) return
+    const { clock, log } = this.#options
+    this.#lateSince = late ? clock.monotonic() : undefined
+    if (late) log.warn({ err: error }, 'the versions cannot be read in time: caches stop serving')
+    else log.info('the versions are read in time again: caches serve')
   }
 
   async #pause(): Promise<void> {
-    if (this.#nudged || !this.#running) return
+    if (this.#again || !this.#running) return
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, this.#options.times.pollMilliseconds)
       this.#wake = () => {
@@ -120,44 +145,51 @@ export class Coherence {
   async #counted(): Promise<void> {
     this.#options.polls.value++
     try {
-      await this.#pollOnce()
+      const registered = await this.#options.line.use((connection) => this.#pollOnce(connection))
+      if (!registered) await this.#register()
     } catch (error) {
       this.#options.failedPolls.value++
       throw error
     }
   }
 
-  async #pollOnce(): Promise<void> {
-    const { registry } = this.#options
+  /** Groups first, their leaves later, both from one node; answers false when this worker has to register anew. */
+  async #pollOnce(connection: Connection): Promise<boolean> {
     const registration = this.#registration
+    if (registration === undefined) return false
     const began = this.known.now()
-    const sight = registration === undefined ? undefined : await registry.look(registration)
-    if (registration === undefined || !sight?.registered) return this.#register()
-    if (sight.sum !== this.#sum) {
-      if (!this.known.learn(await registry.versions())) return this.#register()
-      this.#sum = sight.sum
+    const { registered, groups } = await readGroups(connection, registration)
+    // Versions go backwards in a database that was restored, or that lost a node's last commits.
+    const backwards = groups.some(({ group, v }) => v < (this.#groups.get(group)?.v ?? 0))
+    if (!registered || backwards) return false
+    const changed = groups.filter(({ group, v }) => v !== this.#groups.get(group)?.v)
+    if (changed.length > 0) {
+      const leaves = changed.map(({ group }) => group)
+      this.known.learn(await readLeaves(connection, leaves))
+      this.known.learnBases(changed)
+      for (const one of changed) this.#groups.set(one.group, one)
     }
     this.known.confirm(began)
-    await this.#acknowledge(registration)
+    await this.#acknowledge(connection, registration)
+    return true
   }
 
-  async #acknowledge(registration: string): Promise<void> {
-    const news: [bucket: number, v: number][] = []
-    for (let bucket = 0; bucket < bucketCount; bucket++) {
-      const v = this.known.at(bucket)
-      if (v !== this.#acknowledged[bucket]) news.push([bucket, v])
-    }
+  /** By rows, for whoever is not told over IPC. */
+  async #acknowledge(connection: Connection, registration: string): Promise<void> {
+    const news = [...this.#groups.values()]
+      .filter(({ group, v }) => v > (this.#acknowledged.get(group) ?? -1))
+      .map(({ group, v }) => [group, v] as const)
     if (news.length === 0) return
-    await this.#options.registry.acknowledge(registration, news)
-    for (const [bucket, v] of news) this.#acknowledged[bucket] = v
+    await acknowledge(connection, registration, news)
+    for (const [group, v] of news) this.#acknowledged.set(group, v)
   }
 
   /** Nothing cached under an older registration is used again: the caches go first. */
   async #register(): Promise<void> {
-    const { registry, incarnation } = this.#options
+    const { registry, incarnation, times } = this.#options
     const old = this.#forget()
-    this.#registration = await registry.register(incarnation)
-    this.#nudged = true
+    this.#registration = await registry.register(incarnation, times.leaseMilliseconds)
+    this.#again = true
     if (old !== undefined) await registry.remove([old])
   }
 
@@ -166,8 +198,8 @@ export class Coherence {
     this.#registration = undefined
     this.known.forget()
     this.#options.drop()
-    this.#sum = ''
-    this.#acknowledged.fill(-1)
+    this.#groups.clear()
+    this.#acknowledged.clear()
     return old
   }
 

@@ -1,5 +1,6 @@
 import type { Clock } from '../../clock.ts'
-import { bucketCount } from './buckets.ts'
+import { groupOf } from './leaves.ts'
+import type { Group, Version } from './versions.ts'
 
 /** A moment by both clocks: the monotonic one does not step, the wall one counts a suspended machine's sleep. */
 export interface Moment {
@@ -7,11 +8,12 @@ export interface Moment {
   readonly wall: number
 }
 
-/** What this worker knows of `versions`, and since when: the two things a cache entry is checked against. */
+/** The versions this worker knows, and the time of the poll that gave them: a cache entry is checked against both. */
 export class Known {
   readonly #clock: Clock
   readonly #leaseMilliseconds: number
-  readonly #versions = new Float64Array(bucketCount)
+  readonly #leaves = new Map<number, number>()
+  readonly #bases = new Map<number, number>()
   #began: Moment | undefined
 
   constructor(clock: Clock, leaseMilliseconds: number) {
@@ -33,22 +35,19 @@ export class Known {
     )
   }
 
-  /** Whether an entry stamped with v of its bucket is not known to be replaced. */
-  covers(bucket: number, stamp: number): boolean {
-    return stamp >= this.at(bucket)
+  /** Whether an entry stamped with v of its leaf is not known to be replaced. */
+  covers(leaf: number, stamp: number): boolean {
+    return stamp >= Math.max(this.#bases.get(groupOf(leaf)) ?? Number.POSITIVE_INFINITY, this.#leaves.get(leaf) ?? 0)
   }
 
-  at(bucket: number): number {
-    return this.#versions[bucket] ?? Number.POSITIVE_INFINITY
+  /** Raises the versions of leaves. Lowers nothing: a poll may be older than what another worker has told. */
+  learn(leaves: readonly Version[]): void {
+    for (const [leaf, v] of leaves) this.#leaves.set(leaf, Math.max(v, this.#leaves.get(leaf) ?? 0))
   }
 
-  /** Takes over versions; answers false when one went backwards (a restored database). */
-  learn(versions: Iterable<readonly [bucket: number, v: number]>): boolean {
-    for (const [bucket, v] of versions) {
-      if (v < this.at(bucket)) return false
-      this.#versions[bucket] = v
-    }
-    return true
+  /** Raises what counts for every leaf of a group; its leaves are learned before. */
+  learnBases(groups: readonly Group[]): void {
+    for (const { group, base } of groups) this.#bases.set(group, Math.max(base, this.#bases.get(group) ?? 0))
   }
 
   /** The versions held now are those of a poll that began at `began`. */
@@ -59,6 +58,7 @@ export class Known {
   /** Nothing may be used until the next confirmation. */
   forget(): void {
     this.#began = undefined
-    this.#versions.fill(0)
+    this.#leaves.clear()
+    this.#bases.clear()
   }
 }

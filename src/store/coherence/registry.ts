@@ -4,26 +4,25 @@ import type { Pool } from '../pool/pool.ts'
 import { persist } from '../pool/retry.ts'
 import type { Stored } from '../table.ts'
 
-/** What a poll sees in one statement: the sum of all versions, and this worker's own registration. */
-export interface Sight {
-  readonly sum: string
-  readonly registered: boolean
+/** All registrations, condemned ones too, and what they have acknowledged by rows: for all writers that wait. */
+export interface Look {
+  readonly registrations: ReadonlySet<string>
+  readonly acknowledged: ReadonlyMap<string, ReadonlyMap<number, number>>
+  /** The longest time for which one of them uses its cache. */
+  readonly leaseMilliseconds: number
 }
 
-/** What a writer waits for. */
-export interface Pending {
+export interface Condemned {
   readonly registration: string
-  readonly bucket: number
-  readonly v: number
-  readonly acknowledged: number
+  readonly leaseMilliseconds: number
 }
 
 const deadlineMilliseconds = 5000
 const places = (values: readonly unknown[]): string => values.map(() => '?').join(', ')
 
 /**
- * The tables `versions`, `registrations` and `acks`. All reads are causal; every change is one statement, or harmless
- * when only its first half took place: a registration goes before its acknowledgements.
+ * The tables `registrations` and `acks`. All reads are causal; every change is one statement, or harmless when only its
+ * first half took place: a registration goes before its acknowledgements.
  */
 export class Registry {
   readonly #pool: Pool
@@ -34,47 +33,26 @@ export class Registry {
     this.#clock = clock
   }
 
-  async look(registration: string): Promise<Sight> {
-    const sql = `SELECT (SELECT SUM(v) FROM versions), (SELECT condemned FROM registrations WHERE id = ?)`
-    const [row] = await this.#rows(sql, [registration])
-    return { sum: String(row?.[0]), registered: row?.[1] === 0 }
-  }
-
-  async versions(): Promise<(readonly [bucket: number, v: number])[]> {
-    const rows = await this.#rows('SELECT bucket, v FROM versions')
-    return rows.map(([bucket, v]) => [Number(bucket), Number(v)] as const)
-  }
-
-  async acknowledge(registration: string, versions: readonly (readonly [bucket: number, v: number])[]): Promise<void> {
-    const rows = versions.map(() => '(?, ?, ?)').join(', ')
-    const values = versions.flatMap(([bucket, v]): Stored[] => [registration, bucket, v])
-    const sql = `INSERT INTO acks (registration, bucket, v) VALUES ${rows}
-      ON DUPLICATE KEY UPDATE v = GREATEST(v, VALUES(v))`
-    await this.#run(sql, values)
-  }
-
   /** Registers under a new name; returns after the commit. */
-  register(incarnation: string): Promise<string> {
+  register(incarnation: string, leaseMilliseconds: number): Promise<string> {
     return persist(this.#clock, deadlineMilliseconds, async () => {
       const registration = randomUUID()
-      await this.#run('INSERT INTO registrations (id, incarnation) VALUES (?, ?)', [registration, incarnation])
+      const sql = 'INSERT INTO registrations (id, incarnation, lease_milliseconds) VALUES (?, ?, ?)'
+      await this.#run(sql, [registration, incarnation, leaseMilliseconds])
       return registration
     })
   }
 
-  /** Every registration, condemned ones too, with what it has acknowledged of these buckets. */
-  async pending(buckets: readonly number[]): Promise<Pending[]> {
-    const rows = await this.#rows(
-      `SELECT r.id, b.bucket, b.v, a.v FROM registrations r CROSS JOIN versions b
-        LEFT JOIN acks a ON a.registration = r.id AND a.bucket = b.bucket WHERE b.bucket IN (${places(buckets)})`,
-      buckets,
-    )
-    return rows.map(([registration, bucket, v, acknowledged]) => ({
-      registration: String(registration),
-      bucket: Number(bucket),
-      v: Number(v),
-      acknowledged: Number(acknowledged ?? -1),
-    }))
+  /** What a writer waits for; counts only on a node that takes writes. */
+  look(groups: readonly number[]): Promise<Look> {
+    return this.#pool.use(async (connection) => {
+      const sql = `SELECT ${connection.nodeState}, r.id, r.lease_milliseconds, a.bucket, a.v
+        FROM \`schema\` s LEFT JOIN registrations r ON s.id = 1
+        LEFT JOIN acks a ON a.registration = r.id AND a.bucket IN (${places(groups)})`
+      const rows = await connection.rows(sql, groups)
+      connection.requireWrites(rows[0]?.[0])
+      return lookOf(rows.filter(([, id]) => id !== null))
+    })
   }
 
   async condemn(registrations: readonly string[]): Promise<void> {
@@ -84,9 +62,9 @@ export class Registry {
     )
   }
 
-  async condemned(): Promise<string[]> {
-    const rows = await this.#rows('SELECT id FROM registrations WHERE condemned = 1')
-    return rows.map(([id]) => String(id))
+  async condemned(): Promise<Condemned[]> {
+    const rows = await this.#rows('SELECT id, lease_milliseconds FROM registrations WHERE condemned = 1')
+    return rows.map(([id, lease]) => ({ registration: String(id), leaseMilliseconds: Number(lease) }))
   }
 
   /** Acknowledgements that a worker wrote after its registration had been removed. */
@@ -123,4 +101,16 @@ export class Registry {
   #run(sql: string, values: readonly Stored[]): Promise<number> {
     return this.#pool.use((connection) => connection.run(sql, values))
   }
+}
+
+function lookOf(rows: readonly (readonly Stored[])[]): Look {
+  const acknowledged = new Map<string, Map<number, number>>()
+  let leaseMilliseconds = 0
+  for (const [, id, lease, group, v] of rows) {
+    const acks = acknowledged.get(String(id)) ?? new Map<number, number>()
+    acknowledged.set(String(id), acks)
+    if (group !== null) acks.set(Number(group), Number(v))
+    leaseMilliseconds = Math.max(leaseMilliseconds, Number(lease))
+  }
+  return { registrations: new Set(acknowledged.keys()), acknowledged, leaseMilliseconds }
 }

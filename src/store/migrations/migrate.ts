@@ -130,7 +130,7 @@ export class Migrator {
       await migration.run({ statement: (sql) => this.#statement(lease, sql) })
       await this.#transactions.write(async (tx) => {
         await tx.fence('migrate', lease.fence)
-        const sql = 'UPDATE `schema` SET version = ?, min_reader = ? WHERE id = 1 AND version = ?'
+        const sql = 'UPDATE `schema` SET version = ?, min_reader = GREATEST(min_reader, ?) WHERE id = 1 AND version = ?'
         await WriteSession.of(tx).run(sql, [migration.number, migration.minReader, migration.number - 1])
       })
     }

@@ -14,7 +14,7 @@ export interface MigrationStep {
  */
 export interface Migration {
   readonly number: number
-  /** The oldest `number` a program must know to serve on the result. */
+  /** The oldest `number` a program must know to serve on the result; a later migration never lowers it. */
   readonly minReader: number
   run(step: MigrationStep): Promise<void>
 }

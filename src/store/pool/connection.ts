@@ -1,5 +1,5 @@
 import { createConnection, type Connection as Driver, type QueryOptions } from 'mysql2'
-import { Failure } from '../faults.ts'
+import { Failure, notWriting } from '../faults.ts'
 import type { Stored } from '../table.ts'
 import type { Target } from './target.ts'
 
@@ -17,6 +17,11 @@ export interface Timeouts {
 
 type Answer = readonly Stored[][] | { readonly affectedRows: number }
 
+/** What a node answers that takes writes: @@read_only, and its state as a member of a replication group. */
+const writingStates: readonly unknown[] = ['0', 'OFF', '0 ONLINE', 'OFF ONLINE']
+const memberState = `(SELECT MEMBER_STATE FROM performance_schema.replication_group_members
+  WHERE MEMBER_ID = @@server_uuid)`
+
 /**
  * One session of the database, one statement at a time. Repeatable read: what a transaction reads belongs to one
  * moment, so that a set can be verified against its head; writes compare what they replace. wait_timeout and
@@ -27,6 +32,7 @@ export class Connection {
   readonly #driver: Driver
   readonly #timeoutMilliseconds: number
   #broken = false
+  #nodeState = 'CONCAT(@@read_only)'
 
   private constructor(driver: Driver, target: Target, timeouts: Timeouts) {
     this.#driver = driver
@@ -48,6 +54,7 @@ export class Connection {
       supportBigNumbers: true,
       rowsAsArray: true,
       maxPreparedStatements: 500,
+      multipleStatements: true,
     })
     const connection = new Connection(driver, target, timeouts)
     try {
@@ -64,12 +71,14 @@ export class Connection {
       sql: "SHOW VARIABLES WHERE Variable_name IN ('wsrep_on', 'group_replication_group_name')",
     })
     const settings = new Map(clustered.map(([name, value]) => [name, value]))
+    const inGroup = Boolean(settings.get('group_replication_group_name'))
     const causal =
       settings.get('wsrep_on') === 'ON'
-        ? ', wsrep_sync_wait = 1'
-        : settings.get('group_replication_group_name')
+        ? ', wsrep_sync_wait = 1, wsrep_dirty_reads = OFF'
+        : inGroup
           ? ", group_replication_consistency = 'BEFORE'"
           : ''
+    if (inGroup) this.#nodeState = `CONCAT(@@read_only, ' ', ${memberState})`
     await this.command('SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ')
     await this.command(
       `SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO', time_zone = '+00:00',
@@ -82,6 +91,31 @@ export class Connection {
     return this.#broken
   }
 
+  /**
+   * SQL for the state of the node, to be selected together with what is read, for `requireWrites`. The statement has to
+   * read a table: a node that was cut off from its cluster answers one that reads none.
+   */
+  get nodeState(): string {
+    return this.#nodeState
+  }
+
+  /** Throws unless the node takes writes: what any other node answers may be old. */
+  requireWrites(nodeState: Stored | undefined): void {
+    if (!writingStates.includes(nodeState)) throw notWriting()
+  }
+
+  /** Asks whether the node takes writes; what is read from now on is as new as this question. */
+  async requireWriter(): Promise<void> {
+    const [row] = await this.rows(`SELECT ${this.#nodeState} FROM \`schema\``)
+    this.requireWrites(row?.[0])
+  }
+
+  /** Begins a transaction; the question whether the node takes writes opens its snapshot. */
+  async begin(access: 'READ ONLY' | 'READ WRITE'): Promise<void> {
+    const [row] = await this.script([`START TRANSACTION ${access}`, `SELECT ${this.#nodeState} FROM \`schema\``])
+    this.requireWrites(row?.[0])
+  }
+
   /** Runs a prepared SELECT; rows are arrays in the order of the select list. */
   async rows(sql: string, values: readonly Stored[] = []): Promise<Stored[][]> {
     return await this.#send<Stored[][]>(true, { sql, values: [...values] })
@@ -91,6 +125,16 @@ export class Connection {
   async run(sql: string, values: readonly Stored[] = []): Promise<number> {
     const answer = await this.#send<{ affectedRows: number }>(true, { sql, values: [...values] })
     return answer.affectedRows
+  }
+
+  /**
+   * Runs statements in one round trip; answers the rows of the last one. They are text: their only values are numbers
+   * and bytes of our own, never anything from a request.
+   */
+  async script(statements: readonly string[]): Promise<Stored[][]> {
+    const answers = await this.#send<Stored[][]>(false, { sql: statements.join('; ') })
+    const last: unknown = statements.length === 1 ? answers : answers.at(-1)
+    return Array.isArray(last) ? (last as Stored[][]) : []
   }
 
   /** Runs a statement without parameters as text: transaction control, SET, DDL. */

@@ -1,10 +1,8 @@
-import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../clock.ts'
 import { ApiError } from '../../errors.ts'
 import { isDuplicate, UnknownOutcome } from '../faults.ts'
 import type { Pool } from './pool.ts'
 import { persist } from './retry.ts'
-import type { WriteSession } from './session.ts'
 
 /** Longer than wait_timeout: a silent connection that still holds its transaction is closed by the server meanwhile. */
 const resolveMilliseconds = 20_000
@@ -12,6 +10,10 @@ const resolveMilliseconds = 20_000
 /** Seconds by the database's clock after which nobody asks about a transaction any more. */
 const keptSeconds = 3600
 const purgedAtOnce = 5000
+
+/** The statement by which a transaction records `id`, 16 random bytes, as committed. */
+export const recordOutcome = (id: Buffer): string =>
+  `INSERT INTO outcomes (id, committed, at) VALUES (x'${id.toString('hex')}', 1, UNIX_TIMESTAMP())`
 
 /**
  * Says whether a transaction whose COMMIT got no answer was committed. Each writes a random id as its last row. The
@@ -26,13 +28,6 @@ export class Outcomes {
   constructor(pool: Pool, clock: Clock) {
     this.#pool = pool
     this.#clock = clock
-  }
-
-  /** Writes the id into the transaction and returns it. */
-  async record(tx: WriteSession): Promise<Buffer> {
-    const id = randomBytes(16)
-    await tx.run('INSERT INTO outcomes (id, committed, at) VALUES (?, 1, UNIX_TIMESTAMP())', [id])
-    return id
   }
 
   /** Whether the transaction of `id` was committed; after `false` it never will be. Throws UnknownOutcome. */

@@ -6,6 +6,8 @@ import type { Target } from './target.ts'
 export interface PoolOptions {
   readonly targets: readonly Target[]
   readonly limit: number
+  /** Callers that may wait for a connection; one more is refused at once. */
+  readonly queueLimit: number
   readonly tls: Tls | undefined
   readonly timeouts: Timeouts
   readonly clock: Clock
@@ -16,6 +18,11 @@ interface Waiter {
   readonly timer: NodeJS.Timeout
 }
 
+interface Idle {
+  readonly connection: Connection
+  readonly since: number
+}
+
 /** Half of the session's wait_timeout, so that an idle connection is never one that the server has just closed. */
 const idleMilliseconds = 5000
 
@@ -24,7 +31,7 @@ const idleMilliseconds = 5000
  */
 export class Pool implements AsyncDisposable {
   readonly #options: PoolOptions
-  readonly #idle: { readonly connection: Connection; readonly since: number }[] = []
+  readonly #idle: Idle[] = []
   readonly #waiting: Waiter[] = []
   #open = 0
   #preferred = 0
@@ -67,7 +74,9 @@ export class Pool implements AsyncDisposable {
   }
 
   /** Resolves with a connection, or with undefined: a place is free and counted as ours. */
-  #wait(): Promise<Connection | undefined> {
+  async #wait(): Promise<Connection | undefined> {
+    const { queueLimit } = this.#options
+    if (this.#waiting.length >= queueLimit) throw busy(new Error(`${queueLimit} others wait for a connection already`))
     return new Promise((resolve, reject) => {
       const waiter: Waiter = {
         resolve,
@@ -102,9 +111,11 @@ export class Pool implements AsyncDisposable {
     if (this.#preferred === index) this.#preferred = (index + 1) % this.#options.targets.length
   }
 
+  /** The node it leads to is avoided, and what is idle there goes too. */
   #abandon(connection: Connection): void {
     connection.destroy()
     this.#avoid(this.#options.targets.indexOf(connection.target))
+    if (this.#options.targets.length > 1) this.#close((idle) => idle.connection.target === connection.target)
   }
 
   #release(connection: Connection): void {
@@ -134,9 +145,13 @@ export class Pool implements AsyncDisposable {
   /** Closes what has been idle too long, or was closed from the other side. */
   #sweep(): void {
     const before = this.#options.clock.monotonic() - idleMilliseconds
+    this.#close(({ connection, since }) => since <= before || connection.broken)
+  }
+
+  #close(unwanted: (idle: Idle) => boolean): void {
     for (let i = this.#idle.length - 1; i >= 0; i--) {
       const idle = this.#idle[i]
-      if (!idle || (idle.since > before && !idle.connection.broken)) continue
+      if (!idle || !unwanted(idle)) continue
       this.#idle.splice(i, 1)
       this.#open--
       void idle.connection.end()

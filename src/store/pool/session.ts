@@ -1,4 +1,4 @@
-import { bucketOf } from '../coherence/buckets.ts'
+import { leafOf } from '../coherence/leaves.ts'
 import { LeaseLost } from '../faults.ts'
 import type { Reader, Transaction } from '../reader.ts'
 import type { Stored } from '../table.ts'
@@ -35,7 +35,7 @@ export class Session implements Reader {
 
 /** What a `Transaction` is inside store/. */
 export class WriteSession extends Session implements Transaction {
-  readonly #buckets = new Set<number>()
+  readonly #leaves = new Set<number>()
   readonly #rows = new WeakSet<object>()
   #wrote = false
 
@@ -53,9 +53,9 @@ export class WriteSession extends Session implements Transaction {
     return this.#wrote
   }
 
-  /** What was touched, in the order in which every transaction locks `versions`. */
-  get buckets(): number[] {
-    return [...this.#buckets].sort((a, b) => a - b)
+  /** What was touched, in the order in which every transaction increments it. */
+  get leaves(): number[] {
+    return [...this.#leaves].sort((a, b) => a - b)
   }
 
   run(sql: string, values: readonly Stored[]): Promise<number> {
@@ -63,9 +63,14 @@ export class WriteSession extends Session implements Transaction {
     return this.connection.run(sql, values)
   }
 
+  /** As `script` of a connection. */
+  script(statements: readonly string[]): Promise<Stored[][]> {
+    return this.connection.script(statements)
+  }
+
   touch(table: string, id: string): void {
     void this.connection // throws when the work has ended
-    this.#buckets.add(bucketOf(table, id))
+    this.#leaves.add(leafOf(table, id))
     this.#wrote = true
   }
 

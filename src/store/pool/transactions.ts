@@ -1,8 +1,10 @@
+import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../clock.ts'
+import { increments, type Versions, versionsOf } from '../coherence/versions.ts'
 import { Conflict, isRefusedCommit } from '../faults.ts'
 import type { Reader, Transaction } from '../reader.ts'
 import type { Connection } from './connection.ts'
-import type { Outcomes } from './outcomes.ts'
+import { type Outcomes, recordOutcome } from './outcomes.ts'
 import type { Pool } from './pool.ts'
 import { persist } from './retry.ts'
 import { Session, WriteSession } from './session.ts'
@@ -25,6 +27,7 @@ export class Transactions {
   read<T>(work: (q: Reader) => Promise<T>): Promise<T> {
     return persist(this.#clock, deadlineMilliseconds, () =>
       this.#pool.use(async (connection) => {
+        await connection.requireWriter()
         const session = new Session(connection, false)
         return work(session).finally(() => session.end())
       }),
@@ -35,20 +38,22 @@ export class Transactions {
   snapshot<T>(work: (q: Reader) => Promise<T>): Promise<T> {
     return persist(this.#clock, deadlineMilliseconds, () =>
       this.#pool.use(async (connection) => {
-        await connection.command('START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY')
         const session = new Session(connection, true)
-        const result = await orRollBack(connection, () => work(session)).finally(() => session.end())
+        const result = await orRollBack(connection, async () => {
+          await connection.begin('READ ONLY')
+          return work(session)
+        }).finally(() => session.end())
         await connection.command('COMMIT')
         return result
       }),
     )
   }
 
-  /** Commits what `work` writes, once; answers its result and the buckets it touched. */
+  /** Commits what `work` writes, once; answers its result and the new versions of what it touched. */
   write<T>(
     work: (tx: Transaction) => Promise<T>,
     milliseconds = deadlineMilliseconds,
-  ): Promise<{ result: T; buckets: number[] }> {
+  ): Promise<{ result: T; versions: Versions }> {
     return persist(this.#clock, milliseconds, async () => {
       const written = await this.#pool.use((connection) => this.#attempt(connection, work))
       if (written.doubt && !(await this.#outcomes.committed(written.doubt.id))) throw new Conflict()
@@ -57,24 +62,17 @@ export class Transactions {
   }
 
   async #attempt<T>(connection: Connection, work: (tx: Transaction) => Promise<T>) {
-    await connection.command('START TRANSACTION')
     const tx = new WriteSession(connection)
     return orRollBack(connection, async () => {
+      await connection.begin('READ WRITE')
       const result = await work(tx)
-      const buckets = tx.buckets
-      await bump(tx, buckets)
-      const id = tx.wrote ? await this.#outcomes.record(tx) : undefined
+      const id = randomBytes(16)
+      // The versions are the last locks of every transaction.
+      const rows = tx.wrote ? await tx.script([recordOutcome(id), ...increments(tx.leaves)]) : []
       const sure = await commit(connection)
-      return { result, buckets, doubt: id && !sure ? { id } : undefined }
+      return { result, versions: versionsOf(rows), doubt: tx.wrote && !sure ? { id } : undefined }
     }).finally(() => tx.end())
   }
-}
-
-/** As the last lock of a transaction, and always in ascending order. */
-async function bump(tx: WriteSession, buckets: readonly number[]): Promise<void> {
-  if (buckets.length === 0) return
-  const places = buckets.map(() => '?').join(', ')
-  await tx.run(`UPDATE versions SET v = v + 1 WHERE bucket IN (${places}) ORDER BY bucket`, buckets)
 }
 
 /** Answers whether it is sure that the COMMIT took place; throws when it surely did not. */

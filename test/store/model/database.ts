@@ -1,5 +1,3 @@
-import type { Run } from './run.ts'
-
 /** A worker's registration; compared by identity. */
 export interface Registration {
   readonly node: number
@@ -62,55 +60,3 @@ export function raise(known: Map<number, number>, news: Iterable<readonly [numbe
 
 export const covers = (known: Versions | undefined, wanted: Versions): boolean =>
   [...wanted].every(([place, v]) => (known?.get(place) ?? -1) >= v)
-
-/** A node of the database. Cut off it answers nothing, frozen it answers from an old state. */
-export class Copy {
-  mode: 'live' | 'cut off' | 'frozen' = 'live'
-  state: State
-  readonly #run: Run
-
-  constructor(run: Run) {
-    this.#run = run
-    this.state = run.database
-  }
-
-  /** A causal statement, and whether the node says that it takes writes. */
-  read(): { state: State | undefined; live: boolean } {
-    if (this.mode === 'live') this.state = this.#run.database
-    return { state: this.mode === 'cut off' ? undefined : this.state, live: this.mode === 'live' }
-  }
-
-  *freezing(): Generator<number, void> {
-    const run = this.#run
-    for (;;) {
-      yield run.between(5, 80) * Math.sqrt(run.calm)
-      if (run.copies.filter(({ mode }) => mode === 'live').length < 2) continue
-      if (run.chance(0.5)) {
-        this.mode = 'cut off'
-        yield run.between(0, 4)
-      } else this.state = run.database
-      this.mode = 'frozen'
-      yield run.chance(0.4) ? run.between(0.5, 4) : run.between(1, 40)
-      this.mode = 'live'
-    }
-  }
-}
-
-/** A connection; a new one may lead to another node. */
-export class Line {
-  copy: Copy
-  /** Whether the node took writes at the connection's last use. */
-  tookWrites = false
-  readonly #run: Run
-
-  constructor(run: Run) {
-    this.#run = run
-    this.copy = run.choice(run.copies)
-  }
-
-  move(): void {
-    if (this.#run.without === 'leaseone') return
-    this.copy = this.#run.choice(this.#run.copies)
-    this.tookWrites = false
-  }
-}

@@ -1,49 +1,45 @@
-import type { Versions } from './database.ts'
-import type { Process, Run } from './run.ts'
+import { reading } from './reader.ts'
 import { Worker } from './worker.ts'
-
-/** A worker has committed these versions and asks who has learned them. */
-export interface Written {
-  readonly leaves: Versions
-  readonly groups: Versions
-  readonly writer: number
-  readonly request: number
-}
-
-/** What workers of one node send each other: a question, or a fact about `name` that stays true. */
-export type Message =
-  | ({ readonly kind: 'written' } & Written)
-  | { readonly kind: 'learned'; readonly name: unknown; readonly leaves: Versions }
+import type { Message, Process, Supervisor, World } from './world.ts'
+import { writing } from './writer.ts'
 
 /** A supervisor and its workers. */
-export class Node {
+export class Node implements Supervisor {
   readonly number: number
   readonly workers: Worker[]
-  readonly #run: Run
+  readonly #world: World
 
-  constructor(run: Run, number: number) {
+  constructor(world: World, number: number) {
     this.number = number
-    this.#run = run
-    this.workers = [0, 1].map((slot) => new Worker(run, this, slot))
-    for (const slot of [0, 1]) run.spawn(undefined, this.#lives(slot))
+    this.#world = world
+    this.workers = [0, 1].map((slot) => this.#start(slot))
+    for (const slot of [0, 1]) world.spawn(undefined, this.#lives(slot))
+  }
+
+  #start(slot: number): Worker {
+    const world = this.#world
+    const worker = new Worker(world, this, slot)
+    const all = [worker.polling(), reading(world, worker), writing(world, worker), reading(world, worker)]
+    for (const process of [...all, writing(world, worker)]) world.spawn(worker, process)
+    return worker
   }
 
   /** Over IPC, to whichever process has the slot when it arrives; sometimes lost, twice or late. */
   send(slot: number, message: Message): void {
-    const run = this.#run
-    const copies = run.chance(0.03) ? 0 : run.chance(0.03) ? 2 : 1
+    const world = this.#world
+    const copies = world.chance(0.03) ? 0 : world.chance(0.03) ? 2 : 1
     for (let n = 0; n < copies; n++) {
-      run.later(run.chance(0.9) ? run.delay() : run.random(30), () => {
+      world.later(world.chance(0.9) ? world.delay() : world.random(30), () => {
         const worker = this.workers[slot]
-        if (worker) run.spawn(worker, worker.hear(message))
+        if (worker) world.spawn(worker, worker.hear(message))
       })
     }
   }
 
   /** Deletes what an ended process had registered. */
-  forget({ slot, incarnation }: Worker): void {
-    this.#run.remove((one) =>
-      this.#run.without === 'slotdelete'
+  forget({ slot, incarnation }: Pick<Worker, 'slot' | 'incarnation'>): void {
+    this.#world.remove((one) =>
+      this.#world.without === 'slotdelete'
         ? one.node === this.number && one.slot === slot
         : one.incarnation === incarnation,
     )
@@ -51,29 +47,29 @@ export class Node {
 
   /** One process after the other. One that hangs is replaced at once, and may wake up and serve until the kill takes. */
   *#lives(slot: number): Process {
-    const run = this.#run
+    const world = this.#world
     for (;;) {
-      yield run.between(15, 90) * Math.sqrt(run.calm)
+      yield world.between(15, 90) * Math.sqrt(world.calm)
       const worker = this.workers[slot]
       if (!worker) return
-      const fate = run.choice(['stop', 'stop', 'kill', 'hang', 'leave'])
-      let end = run.now
+      const fate = world.choice(['stop', 'stop', 'kill', 'hang', 'leave'])
+      let end = world.now
       if (fate === 'stop') {
-        worker.stoppedUntil = run.now + run.between(1, run.chance(0.7) ? 12 : 30)
+        worker.stoppedUntil = world.now + world.between(1, world.chance(0.7) ? 12 : 30)
         continue
       }
       if (fate === 'hang') {
-        worker.stoppedUntil = run.now + run.between(1, 12)
-        end = worker.stoppedUntil + run.random(12)
-        if (run.without === 'kill') this.forget(worker)
+        worker.stoppedUntil = world.now + world.between(1, 12)
+        end = worker.stoppedUntil + world.random(12)
+        if (world.without === 'kill') this.forget(worker)
       }
       if (fate === 'leave') {
         worker.leaving = true
-        end = run.now + run.between(1, 5)
+        end = world.now + world.between(1, 5)
       }
-      run.later(end - run.now, () => worker.end())
-      yield run.random()
-      this.workers[slot] = new Worker(run, this, slot)
+      world.later(end - world.now, () => worker.end())
+      yield world.random()
+      this.workers[slot] = this.#start(slot)
     }
   }
 }

@@ -1,14 +1,18 @@
-import { covers, groupOf, Line, type Registration, raise, type State, type Versions } from './database.ts'
-import type { Message, Node, Written } from './node.ts'
-import { reading } from './reader.ts'
-import { L, type Process, pollPause, type Run } from './run.ts'
-import { type Look, writing } from './writer.ts'
+import { covers, groupOf, type Registration, raise, type State, type Versions } from './database.ts'
+import { L, Line, type Message, type Process, pollPause, type Supervisor, type World, type Written } from './world.ts'
 
 /** Something cached: the numbers of its parts, and v of its leaf in the snapshot that gave them. */
 export interface Entry {
   readonly seqs: readonly number[]
   readonly stamp: number
   readonly leaf: number
+}
+
+/** One read of all registrations and acknowledgements, shared by all waiting writers of a process. */
+export interface Look {
+  readonly began: number
+  readonly ended: number
+  readonly state: State
 }
 
 /** A fill on its way, for others to join. */
@@ -33,14 +37,14 @@ export class Worker {
   readonly facts = new Map<unknown, Map<number, number>>()
   readonly incarnation: number
   readonly slot: number
-  readonly node: Node
+  readonly node: Supervisor
   readonly lines: readonly Line[]
   readonly lookLine: Line
   look: Look | undefined
   looking = false
   waiting = 0
   requests = 0
-  readonly #run: Run
+  readonly #world: World
   readonly #pollLine: Line
   /** Learns from a message at once, or polls when it is told. */
   readonly #direct: boolean
@@ -48,29 +52,27 @@ export class Worker {
   /** Groups that are acknowledged, or need no row. */
   #rows = new Map<number, number>()
   #asks: Written[] = []
-  #polling = false
+  #busy = false
   #again = false
 
-  constructor(run: Run, node: Node, slot: number) {
-    this.#run = run
+  constructor(world: World, node: Supervisor, slot: number) {
+    this.#world = world
     this.node = node
     this.slot = slot
-    this.incarnation = run.id()
-    this.#pollLine = new Line(run)
-    this.lookLine = new Line(run)
-    this.lines = run.without === 'leaseone' ? [this.#pollLine, this.#pollLine] : [new Line(run), new Line(run)]
-    this.#direct = run.chance(0.5)
-    const all = [this.#polls(), reading(run, this), writing(run, this), reading(run, this), writing(run, this)]
-    for (const process of all) run.spawn(this, process)
+    this.incarnation = world.id()
+    this.#pollLine = new Line(world)
+    this.lookLine = new Line(world)
+    this.lines = world.without === 'leaseone' ? [this.#pollLine, this.#pollLine] : [new Line(world), new Line(world)]
+    this.#direct = world.chance(0.5)
   }
 
   end(): void {
     this.dead = true
-    this.#run.later(this.#run.delay(), () => this.node.forget(this))
+    this.#world.later(this.#world.delay(), () => this.node.forget(this))
   }
 
   usable(entry: Entry): boolean {
-    const { without, now } = this.#run
+    const { without, now } = this.#world
     if ((this.registration === undefined && without !== 'late') || now - this.began >= L) return false
     const unknown = without === 'unread' ? -1 : Number.POSITIVE_INFINITY
     return without === 'stamp' || entry.stamp >= (this.known.get(entry.leaf) ?? unknown)
@@ -87,95 +89,95 @@ export class Worker {
   }
 
   /** One that leaves drops everything, then deletes its registration, then ends. */
-  *#polls(): Process {
+  *polling(): Process {
     while (!this.leaving) {
       yield* this.poll()
-      yield this.#run.random(pollPause)
+      yield this.#world.random(pollPause)
     }
-    if (this.#run.without !== 'leave') this.#reset()
-    yield this.#run.delay()
+    if (this.#world.without !== 'leave') this.#reset()
+    yield this.#world.delay()
     this.node.forget(this)
   }
 
   /** One at a time; who asks meanwhile gets one more. */
   *poll(): Process {
-    if (this.#polling) {
+    if (this.#busy) {
       this.#again = true
       return
     }
-    this.#polling = true
+    this.#busy = true
     yield* this.#pollOnce()
-    this.#polling = false
+    this.#busy = false
     if (!this.#again) return
     this.#again = false
-    this.#run.spawn(this, this.poll())
+    this.#world.spawn(this, this.poll())
   }
 
   *#register(): Process {
-    const run = this.#run
+    const world = this.#world
     const { node, slot, incarnation } = this
     const registration: Registration = { node: node.number, slot, incarnation }
-    if (run.without === 'late') {
-      this.known = new Map(run.database.leaves)
-      this.#groups = new Map(run.database.groups)
-      this.began = run.now
+    if (world.without === 'late') {
+      this.known = new Map(world.database.leaves)
+      this.#groups = new Map(world.database.groups)
+      this.began = world.now
     }
-    yield run.delay() + (run.chance(0.3) ? run.random(4) : 0)
-    run.commit({ registrations: new Map(run.database.registrations).set(registration, false) })
-    yield run.delay()
+    yield world.delay() + (world.chance(0.3) ? world.random(4) : 0)
+    world.commit({ registrations: new Map(world.database.registrations).set(registration, false) })
+    yield world.delay()
     this.registration = registration
   }
 
   *#pollOnce(): Process {
-    const run = this.#run
+    const world = this.#world
     if (this.leaving) return
     if (this.registration === undefined) yield* this.#register()
     const mine = this.registration
     if (mine === undefined) return
-    if (run.chance(0.03)) this.#pollLine.move()
-    const began = run.now
-    yield run.delay()
+    if (world.chance(0.03)) this.#pollLine.move()
+    const began = world.now
+    yield world.delay()
     const { copy } = this.#pollLine
     const { state, live } = copy.read()
-    if (live && run.chance(0.97)) this.#acknowledge(mine)
-    yield run.delay()
-    if (state === undefined || (!live && run.without !== 'frozen')) return this.#pollLine.move()
+    if (live && world.chance(0.97)) this.#acknowledge(mine)
+    yield world.delay()
+    if (state === undefined || (!live && world.without !== 'frozen')) return this.#pollLine.move()
     if (live && state.registrations.get(mine) !== false) {
-      if (run.chance(0.5)) run.later(run.delay(), () => run.remove((one) => one === mine))
+      if (world.chance(0.5)) world.later(world.delay(), () => world.remove((one) => one === mine))
       return this.#reset()
     }
-    const source = run.without === 'hop' ? run.choice(run.copies) : copy
+    const source = world.without === 'hop' ? world.choice(world.copies) : copy
     if (!(yield* this.#learn(state, () => source.read().state))) return
-    this.began = run.without === 'began' ? run.now : began
+    this.began = world.without === 'began' ? world.now : began
     for (const ask of this.#asks.splice(0)) this.#answer(ask)
   }
 
   /** By rows, for other nodes: what the poll before this one has learned. */
   #acknowledge(mine: Registration): void {
-    const { database } = this.#run
+    const { database } = this.#world
     const due = [...this.#groups].filter(([group, v]) => v > (this.#rows.get(group) ?? -1))
     if (due.length === 0) return
     const rows = new Map(database.acks.get(mine))
     raise(rows, due)
     raise(this.#rows, due)
-    this.#run.commit({ acks: new Map(database.acks).set(mine, rows) })
+    this.#world.commit({ acks: new Map(database.acks).set(mine, rows) })
   }
 
   /** The leaves of changed groups, then the groups; answers whether the second statement was answered too. */
   *#learn(first: State, second: () => State | undefined): Generator<number, boolean> {
-    const run = this.#run
+    const world = this.#world
     const changed = [...first.groups].filter(([group, v]) => v !== this.#groups.get(group)).map(([group]) => group)
-    if (run.without === 'early') this.#groups = new Map(first.groups)
+    if (world.without === 'early') this.#groups = new Map(first.groups)
     let { groups } = first
     if (changed.length > 0) {
-      const later = run.without === 'onesnap' || run.without === 'composeone' ? first : second()
-      yield run.delay() + (run.chance(0.1) ? run.random(5) : 0)
-      if (later === undefined || run.chance(0.05)) return false
-      const leaves = run.without === 'order' ? first.leaves : later.leaves
-      if (run.without === 'order') groups = later.groups
-      const read = run.without !== 'unread' || this.#groups.size > 0
+      const later = world.without === 'onesnap' || world.without === 'composeone' ? first : second()
+      yield world.delay() + (world.chance(0.1) ? world.random(5) : 0)
+      if (later === undefined || world.chance(0.05)) return false
+      const leaves = world.without === 'order' ? first.leaves : later.leaves
+      if (world.without === 'order') groups = later.groups
+      const read = world.without !== 'unread' || this.#groups.size > 0
       const news = [...leaves].filter(([leaf]) => read && changed.includes(groupOf(leaf)))
-      if (run.without === 'lower') for (const [leaf, v] of news) this.known.set(leaf, v)
+      if (world.without === 'lower') for (const [leaf, v] of news) this.known.set(leaf, v)
       else raise(this.known, news)
     }
     for (const [group, v] of groups) this.#groups.set(group, v)
@@ -184,12 +186,12 @@ export class Worker {
 
   /** Over IPC. */
   *hear(message: Message): Process {
-    const { without } = this.#run
+    const { without } = this.#world
     if (message.kind === 'learned') return this.believe(message.name, message.leaves)
     if (this.leaving && without !== 'leave') return
     if (without === 'before') this.#tell(message)
     if (this.#direct) raise(this.known, message.leaves)
-    if (this.#direct && without === 'ipcfresh') this.began = this.#run.now
+    if (this.#direct && without === 'ipcfresh') this.began = this.#world.now
     if (without !== 'before') {
       if (this.#direct) this.#answer(message)
       else this.#asks.push(message)
@@ -199,7 +201,7 @@ export class Worker {
 
   /** Says what it has learned; a row for what only its own node has written is not needed then. */
   #answer(ask: Written): void {
-    const { without } = this.#run
+    const { without } = this.#world
     if (this.registration === undefined) return
     if (without !== 'bare' && !covers(this.known, ask.leaves)) {
       this.#asks.push(ask)
@@ -215,7 +217,7 @@ export class Worker {
 
   #tell({ leaves, writer, request }: Written): void {
     if (this.registration === undefined) return
-    const { without } = this.#run
+    const { without } = this.#world
     const name = without === 'slot' ? this.slot : without === 'incarnation' ? this.incarnation : this.registration
     const said = without === 'number' ? new Map([[request, Number.POSITIVE_INFINITY]]) : leaves
     this.node.send(writer, { kind: 'learned', name, leaves: said })

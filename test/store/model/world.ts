@@ -1,13 +1,39 @@
-import { Copy, emptyState, type Registration, type State } from './database.ts'
-import { Node } from './node.ts'
+import { emptyState, type Registration, type State, type Versions } from './database.ts'
 import type { Change } from './rules.ts'
-import type { Worker } from './worker.ts'
 
 /** L, the margin and the longest pause between polls. */
 export const [L, margin, pollPause] = [10, 2, 1]
 
 /** A step of a process: yields how long until it goes on. */
 export type Process = Generator<number, void>
+
+/** A worker has committed these versions and asks who has learned them. */
+export interface Written {
+  readonly leaves: Versions
+  readonly groups: Versions
+  readonly writer: number
+  readonly request: number
+}
+
+/** What workers of one node send each other: a question, or a fact about `name` that stays true. */
+export type Message =
+  | ({ readonly kind: 'written' } & Written)
+  | { readonly kind: 'learned'; readonly name: unknown; readonly leaves: Versions }
+
+/** A worker as the world sees it: its processes pause while it is stopped, and end with it. */
+export interface Mortal {
+  readonly dead: boolean
+  readonly stoppedUntil: number
+  poll(): Process
+}
+
+/** A supervisor as its workers see it. */
+export interface Supervisor {
+  readonly number: number
+  readonly workers: readonly Mortal[]
+  send(slot: number, message: Message): void
+  forget(worker: { readonly slot: number; readonly incarnation: number }): void
+}
 
 export interface Counts {
   /** Reads by way: from the cache, by a fill, past the cache. */
@@ -18,8 +44,8 @@ export interface Counts {
   overdue: number
 }
 
-/** One random history of two nodes of two workers over three database nodes. */
-export class Run {
+/** Time, chance and the database, in one random history. */
+export class World {
   now = 0
   database: State = emptyState()
   ids = 7
@@ -30,8 +56,8 @@ export class Run {
   /** How rare delays and failures are. */
   readonly calm: number
   readonly copies: readonly Copy[]
-  readonly nodes: readonly Node[]
-  readonly #queue: { at: number; worker: Worker | undefined; process: Process }[] = []
+  nodes: readonly Supervisor[] = []
+  readonly #queue: { at: number; worker: Mortal | undefined; process: Process }[] = []
   #random: number
   #next = 0
 
@@ -40,8 +66,6 @@ export class Run {
     this.without = without
     this.calm = this.choice([1, 3, 10])
     this.copies = [new Copy(this), new Copy(this), new Copy(this)]
-    this.nodes = [new Node(this, 0), new Node(this, 1)]
-    this.spawn(undefined, this.#forging())
     for (const copy of this.copies) this.spawn(undefined, copy.freezing())
   }
 
@@ -75,8 +99,7 @@ export class Run {
     return kind > 0.07 ? this.random(0.2) : kind > 0.015 ? this.random(6) : this.between(5, 30)
   }
 
-  /** A worker's process pauses while the worker is stopped, and ends with it. */
-  spawn(worker: Worker | undefined, process: Process, after = 0): void {
+  spawn(worker: Mortal | undefined, process: Process, after = 0): void {
     const at = this.now + after
     const index = this.#queue.findLastIndex((one) => one.at <= at)
     this.#queue.splice(index + 1, 0, { at, worker, process })
@@ -114,20 +137,6 @@ export class Run {
     this.counts.reads++
     if (found.some((seq, index) => seq < (floor[index] ?? 0))) this.counts.stale++
   }
-
-  /** A stranger who reaches the port of the nudges. */
-  *#forging(): Process {
-    for (;;) {
-      yield this.between(1, 15)
-      const worker = this.choice(this.choice(this.nodes).workers)
-      const registrations = [...this.database.registrations.keys()]
-      if (this.without === 'believe' && registrations.length > 0) {
-        const everything = [...this.database.leaves.keys()].map((leaf) => [leaf, Number.POSITIVE_INFINITY] as const)
-        worker.believe(this.choice(registrations), new Map(everything))
-      }
-      this.spawn(worker, worker.poll())
-    }
-  }
 }
 
 /** A process of one step. */
@@ -136,9 +145,54 @@ function* once(happen: () => void): Process {
   happen()
 }
 
-/** Runs one history of 200 units of time; L is 10. */
-export function simulate(seed: number, without?: Change): Counts {
-  const run = new Run(seed, without)
-  run.go(200)
-  return run.counts
+/** A node of the database. Cut off it answers nothing, frozen it answers from an old state. */
+export class Copy {
+  mode: 'live' | 'cut off' | 'frozen' = 'live'
+  state: State
+  readonly #world: World
+
+  constructor(world: World) {
+    this.#world = world
+    this.state = world.database
+  }
+
+  /** A causal statement, and whether the node says that it takes writes. */
+  read(): { state: State | undefined; live: boolean } {
+    if (this.mode === 'live') this.state = this.#world.database
+    return { state: this.mode === 'cut off' ? undefined : this.state, live: this.mode === 'live' }
+  }
+
+  *freezing(): Generator<number, void> {
+    const world = this.#world
+    for (;;) {
+      yield world.between(5, 80) * Math.sqrt(world.calm)
+      if (world.copies.filter(({ mode }) => mode === 'live').length < 2) continue
+      if (world.chance(0.5)) {
+        this.mode = 'cut off'
+        yield world.between(0, 4)
+      } else this.state = world.database
+      this.mode = 'frozen'
+      yield world.chance(0.4) ? world.between(0.5, 4) : world.between(1, 40)
+      this.mode = 'live'
+    }
+  }
+}
+
+/** A connection; a new one may lead to another node. */
+export class Line {
+  copy: Copy
+  /** Whether the node took writes at the connection's last use. */
+  tookWrites = false
+  readonly #world: World
+
+  constructor(world: World) {
+    this.#world = world
+    this.copy = world.choice(world.copies)
+  }
+
+  move(): void {
+    if (this.#world.without === 'leaseone') return
+    this.copy = this.#world.choice(this.#world.copies)
+    this.tookWrites = false
+  }
 }

@@ -2,9 +2,11 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Clock, systemClock } from '../../src/clock.ts'
+import { acknowledge } from '../../src/store/coherence/acks.ts'
 import { Known } from '../../src/store/coherence/known.ts'
+import { firstLeaf } from '../../src/store/coherence/leaves.ts'
+import { Reaper } from '../../src/store/coherence/reaper.ts'
 import { Registry } from '../../src/store/coherence/registry.ts'
-import { Undertaker } from '../../src/store/coherence/undertaker.ts'
 import { Outcomes } from '../../src/store/pool/outcomes.ts'
 import { Pool } from '../../src/store/pool/pool.ts'
 import { parseTargets } from '../../src/store/pool/target.ts'
@@ -15,12 +17,22 @@ let pool: Pool
 beforeAll(async () => {
   bench = await createBench()
   const timeouts = { connectMilliseconds: 3000, statementMilliseconds: 8000 }
-  pool = new Pool({ targets: parseTargets(bench.url), limit: 2, tls: undefined, timeouts, clock: systemClock })
+  pool = new Pool({
+    targets: parseTargets(bench.url),
+    limit: 2,
+    queueLimit: 10,
+    tls: undefined,
+    timeouts,
+    clock: systemClock,
+  })
 })
 afterAll(async () => {
   await pool[Symbol.asyncDispose]()
   await bench[Symbol.asyncDispose]()
 })
+
+const acknowledged = (registration: string, group: number, v: number): Promise<void> =>
+  pool.use((connection) => acknowledge(connection, registration, [[group, v]]))
 
 /** A clock that goes only when it is told to. */
 function stoppedClock(): { clock: Clock; monotonic: number; wall: number } {
@@ -34,14 +46,13 @@ function stoppedClock(): { clock: Clock; monotonic: number; wall: number } {
 
 test('a condemned registration is removed only when its time is over by the clock of whoever removes it', async () => {
   const registry = new Registry(pool, systemClock)
-  const [silent, alive] = [await registry.register('a'), await registry.register('b')]
-  await registry.acknowledge(silent, [[7, 1]])
+  const [silent, alive] = [await registry.register('a', 1000), await registry.register('b', 1000)]
+  await acknowledged(silent, 7, 1)
   await registry.condemn([silent])
   const hands = stoppedClock()
-  const outcomes = new Outcomes(pool, systemClock)
-  await using _ = new Undertaker({ registry, outcomes, clock: hands.clock, log: quiet, graceMilliseconds: 1250 })
+  await using _ = new Reaper({ registry, clock: hands.clock, log: quiet, marginMilliseconds: 250 })
   await delay(2500)
-  expect(await registry.condemned()).toEqual([silent])
+  expect((await registry.condemned()).map(({ registration }) => registration)).toEqual([silent])
   hands.monotonic += 1250
   while ((await registry.condemned()).length > 0) await delay(50)
   expect((await bench.sql('SELECT id FROM registrations')).map(({ id }) => id)).toEqual([alive])
@@ -50,20 +61,19 @@ test('a condemned registration is removed only when its time is over by the cloc
 
 test('acknowledgements without a registration are swept, others stay', async () => {
   const registry = new Registry(pool, systemClock)
-  const alive = await registry.register('c')
-  await registry.acknowledge(alive, [[1, 5]])
-  await registry.acknowledge(crypto.randomUUID(), [[1, 5]])
+  const alive = await registry.register('c', 1000)
+  await acknowledged(alive, 1, 5)
+  await acknowledged(crypto.randomUUID(), 1, 5)
   await registry.sweep()
   expect((await bench.sql('SELECT registration FROM acks')).map(({ registration }) => registration)).toEqual([alive])
 })
 
 test('an acknowledgement never goes backwards', async () => {
   const registry = new Registry(pool, systemClock)
-  const one = await registry.register('d')
-  await registry.acknowledge(one, [[2, 5]])
-  await registry.acknowledge(one, [[2, 4]])
-  const mine = (await registry.pending([2])).filter(({ registration }) => registration === one)
-  expect(mine.map(({ acknowledged }) => acknowledged)).toEqual([5])
+  const one = await registry.register('d', 1000)
+  await acknowledged(one, 2, 5)
+  await acknowledged(one, 2, 4)
+  expect((await registry.look([2])).acknowledged.get(one)?.get(2)).toBe(5)
 })
 
 test('old outcomes are purged, young ones answer', async () => {
@@ -90,9 +100,16 @@ test('what is known is fresh for less than L by both clocks, from the beginning 
   }
 })
 
-test('an entry is covered until its bucket is known to have moved, and versions only grow', () => {
+test('an entry is covered until its leaf is known to have moved, and versions only rise', () => {
   const known = new Known(systemClock, 1000)
-  expect(known.learn([[3, 8]])).toBe(true)
-  expect([known.covers(3, 7), known.covers(3, 8), known.covers(4, 0)]).toEqual([false, true, true])
-  expect(known.learn([[3, 7]])).toBe(false)
+  const [first, second, elsewhere] = [firstLeaf(0), firstLeaf(0) + 1, firstLeaf(1)]
+  known.learn([[first, 8]])
+  expect(known.covers(first, 8)).toBe(false)
+  known.learnBases([{ group: 0, v: 8, base: 2 }])
+  expect([known.covers(first, 7), known.covers(first, 8)]).toEqual([false, true])
+  expect([known.covers(second, 1), known.covers(second, 2), known.covers(elsewhere, 9)]).toEqual([false, true, false])
+  known.learn([[first, 7]])
+  expect(known.covers(first, 7)).toBe(false)
+  known.learnBases([{ group: 0, v: 12, base: 9 }])
+  expect(known.covers(first, 8)).toBe(false)
 })

@@ -1,0 +1,55 @@
+import type { Coherence } from './coherence.ts'
+import type { VersionMessage } from './message.ts'
+import type { Settlement } from './settlement.ts'
+import type { Version, Versions } from './versions.ts'
+
+/** This process among the workers of its node: what one commits the others learn and acknowledge without a poll. */
+export class Peers {
+  readonly #coherence: Coherence
+  readonly #settlement: Settlement
+  readonly #incarnation: string
+  readonly #send: (message: VersionMessage) => void
+  readonly #leaves = new Map<number, number>()
+  readonly #groups = new Map<number, number>()
+
+  constructor(options: {
+    coherence: Coherence
+    settlement: Settlement
+    incarnation: string
+    send: (message: VersionMessage) => void
+  }) {
+    this.#coherence = options.coherence
+    this.#settlement = options.settlement
+    this.#incarnation = options.incarnation
+    this.#send = options.send
+  }
+
+  /** This process has committed: it learns first, then the others are told. One turn's commits are one message. */
+  announce({ leaves, groups }: Versions): void {
+    this.#coherence.learn({ leaves, groups })
+    if (this.#leaves.size === 0) setImmediate(() => this.#tell())
+    raise(this.#leaves, leaves)
+    raise(this.#groups, groups)
+  }
+
+  hear(message: VersionMessage): void {
+    const { writer, leaves } = message
+    if (message.kind === 'learned') {
+      this.#settlement.heard(message.registration, leaves)
+      return
+    }
+    const registration = this.#coherence.learn(message)
+    if (registration !== undefined) this.#send({ kind: 'learned', writer, registration, leaves })
+  }
+
+  #tell(): void {
+    const [leaves, groups] = [[...this.#leaves], [...this.#groups]]
+    this.#leaves.clear()
+    this.#groups.clear()
+    this.#send({ kind: 'written', writer: this.#incarnation, leaves, groups })
+  }
+}
+
+function raise(known: Map<number, number>, versions: readonly Version[]): void {
+  for (const [place, v] of versions) known.set(place, Math.max(v, known.get(place) ?? 0))
+}

@@ -1,0 +1,157 @@
+import type { Clock } from '../../clock.ts'
+import type { Logger } from '../../log.ts'
+import { isPassing } from '../faults.ts'
+import type { LeaseTimes } from './coherence.ts'
+import type { Look, Registry } from './registry.ts'
+import type { Version, Versions } from './versions.ts'
+
+/** A writer between the return of its COMMIT and its answer. */
+interface Wait {
+  readonly began: number
+  readonly leaves: ReadonlyMap<number, number>
+  readonly groups: readonly Version[]
+  /** Leaves that registrations have said they learned. */
+  readonly heard: Map<string, Set<number>>
+  /** Registrations that may still use what was replaced; undefined before the first look. */
+  open: Set<string> | undefined
+  timer: NodeJS.Timeout
+  readonly end: () => void
+}
+
+const longestPauseMilliseconds = 20
+
+/**
+ * The waits of writers after their COMMITs: until every registration of a look that began later has acknowledged, or
+ * until what silent ones hold has died of age. All writers of a process share the looks, and nothing fails here: a look
+ * that gets no answer only leaves a writer to its timer, which waits for no look.
+ */
+export class Settlement {
+  readonly #registry: Registry
+  readonly #clock: Clock
+  readonly #log: Logger
+  readonly #times: LeaseTimes
+  /** The registration of this process, which has learned the versions before the wait begins. */
+  readonly #own: () => string | undefined
+  readonly #waits = new Set<Wait>()
+  #looking = false
+  #wake: (() => void) | undefined
+
+  constructor(options: {
+    registry: Registry
+    clock: Clock
+    log: Logger
+    times: LeaseTimes
+    own: () => string | undefined
+  }) {
+    this.#registry = options.registry
+    this.#clock = options.clock
+    this.#log = options.log
+    this.#times = options.times
+    this.#own = options.own
+  }
+
+  /** Resolves when no worker can use what these versions replaced; begin it when the COMMIT has returned. */
+  async settled({ leaves, groups }: Versions): Promise<void> {
+    const { promise, resolve: end } = Promise.withResolvers<void>()
+    const wait: Wait = {
+      began: this.#clock.monotonic(),
+      leaves: new Map(leaves),
+      groups,
+      heard: new Map(),
+      open: undefined,
+      timer: setTimeout(() => this.#giveUp(wait), this.#patience(0)),
+      end,
+    }
+    this.#waits.add(wait)
+    this.#wake?.()
+    void this.#look()
+    await promise
+  }
+
+  /** A worker of this node has said that it learned these versions. */
+  heard(registration: string, leaves: readonly Version[]): void {
+    for (const wait of this.#waits) {
+      const said = wait.heard.get(registration) ?? new Set()
+      for (const [leaf, v] of leaves) if (v >= (wait.leaves.get(leaf) ?? Number.POSITIVE_INFINITY)) said.add(leaf)
+      wait.heard.set(registration, said)
+      if (said.size === wait.leaves.size && wait.open?.delete(registration)) this.#check(wait)
+    }
+  }
+
+  #patience(leaseMilliseconds: number): number {
+    return Math.max(leaseMilliseconds, this.#times.leaseMilliseconds) + this.#times.marginMilliseconds
+  }
+
+  async #look(): Promise<void> {
+    if (this.#looking) return
+    this.#looking = true
+    for (let pause = 1; this.#waits.size > 0; pause = Math.min(2 * pause, longestPauseMilliseconds)) {
+      const began = this.#clock.monotonic()
+      const look = await this.#tryLook()
+      for (const wait of this.#waits) if (look && wait.began <= began) this.#compare(wait, look)
+      if (look && [...this.#waits].some(({ open }) => open === undefined)) continue
+      if (this.#waits.size > 0) await this.#pause(pause)
+    }
+    this.#looking = false
+  }
+
+  async #tryLook(): Promise<Look | undefined> {
+    const groups = new Set([...this.#waits].flatMap((wait) => wait.groups.map(([group]) => group)))
+    try {
+      return await this.#registry.look([...groups])
+    } catch (error) {
+      if (!isPassing(error)) this.#log.warn({ err: error }, 'registrations could not be read')
+      return undefined
+    }
+  }
+
+  /** The next writer need not wait for the end of the pause. */
+  async #pause(milliseconds: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, milliseconds)
+    this.#wake = resolve
+    await promise
+    clearTimeout(timer)
+    this.#wake = undefined
+  }
+
+  #compare(wait: Wait, look: Look): void {
+    const longer = wait.open === undefined && look.leaseMilliseconds > this.#times.leaseMilliseconds
+    wait.open ??= new Set(look.registrations)
+    for (const registration of wait.open) {
+      const rows = look.acknowledged.get(registration)
+      const said = wait.heard.get(registration)?.size === wait.leaves.size
+      const acknowledged =
+        said || registration === this.#own() || wait.groups.every(([group, v]) => (rows?.get(group) ?? -1) >= v)
+      if (acknowledged || !look.registrations.has(registration)) wait.open.delete(registration)
+    }
+    if (longer && wait.open.size > 0) this.#prolong(wait, look.leaseMilliseconds)
+    this.#check(wait)
+  }
+
+  /** Some worker uses its cache for longer than this one would. */
+  #prolong(wait: Wait, leaseMilliseconds: number): void {
+    clearTimeout(wait.timer)
+    const left = wait.began + this.#patience(leaseMilliseconds) - this.#clock.monotonic()
+    wait.timer = setTimeout(() => this.#giveUp(wait), Math.max(0, left))
+  }
+
+  #check(wait: Wait): void {
+    if (wait.open?.size !== 0) return
+    clearTimeout(wait.timer)
+    this.#waits.delete(wait)
+    wait.end()
+  }
+
+  /** Silent registrations are condemned, so that they are not waited for much longer. */
+  #giveUp(wait: Wait): void {
+    this.#waits.delete(wait)
+    wait.end()
+    const late = [...(wait.open ?? [])]
+    if (late.length === 0) return
+    this.#log.warn({ registrations: late }, 'workers did not acknowledge a change in time')
+    this.#registry.condemn(late).catch((error: unknown) => {
+      this.#log.warn({ err: error }, 'silent registrations could not be condemned')
+    })
+  }
+}

@@ -1,0 +1,80 @@
+import type { Connection } from '../pool/connection.ts'
+import type { Session } from '../pool/session.ts'
+import type { Stored } from '../table.ts'
+import { firstLeaf, groupOf, groupOfSql } from './leaves.ts'
+
+/** A leaf or a group, and what it has come to. */
+export type Version = readonly [place: number, v: number]
+
+/** What a transaction has made of the versions it incremented. */
+export interface Versions {
+  readonly leaves: readonly Version[]
+  readonly groups: readonly Version[]
+}
+
+/** A group: its v, and the part of it that counts for every one of its leaves. */
+export interface Group {
+  readonly group: number
+  readonly v: number
+  readonly base: number
+}
+
+/** What one statement tells a poll. */
+export interface Sight {
+  /** Whether the worker's own registration is there and not condemned. */
+  readonly registered: boolean
+  readonly groups: readonly Group[]
+}
+
+/** v of a leaf `l` (a row is made at its first change) of group `g`, whose base counts for it too. */
+const leafVersion = 'COALESCE(l.v, 0) + g.v - g.itemised'
+
+/** Statements that increment leaves, and each of their groups once, in ascending order; the last reads the new versions. */
+export function increments(leaves: readonly number[]): string[] {
+  if (leaves.length === 0) return []
+  const groups = [...new Set(leaves.map(groupOf))]
+  return [
+    `UPDATE versions SET v = v + 1, itemised = itemised + 1 WHERE bucket IN (${groups.join()}) ORDER BY bucket`,
+    `INSERT INTO version_leaves (leaf, v) VALUES ${leaves.map((leaf) => `(${leaf}, 1)`).join()}
+      ON DUPLICATE KEY UPDATE v = v + 1`,
+    `SELECT l.leaf, ${leafVersion}, g.bucket, g.v FROM version_leaves l JOIN versions g ON g.bucket = ${groupOfSql('l.leaf')}
+      WHERE l.leaf IN (${leaves.join()})`,
+  ]
+}
+
+/** The answer of `increments`. */
+export function versionsOf(rows: readonly (readonly Stored[])[]): Versions {
+  const groups = new Map(rows.map(([, , group, v]) => [Number(group), Number(v)]))
+  return { leaves: rows.map(([leaf, v]) => [Number(leaf), Number(v)] as const), groups: [...groups] }
+}
+
+/** v of a leaf in the snapshot of `q`. */
+export async function stampOf(q: Session, leaf: number): Promise<number> {
+  const sql = `SELECT ${leafVersion} FROM versions g LEFT JOIN version_leaves l ON l.leaf = ? WHERE g.bucket = ?`
+  const [row] = await q.rows(sql, [leaf, groupOf(leaf)])
+  if (row === undefined) throw new Error(`there is no version of group ${groupOf(leaf)}`)
+  return Number(row[0])
+}
+
+/** All groups and the own registration, from a node that takes writes. */
+export async function readGroups(connection: Connection, registration: string): Promise<Sight> {
+  const sql = `SELECT ${connection.nodeState}, (SELECT condemned FROM registrations WHERE id = ?),
+    bucket, v, v - itemised FROM versions`
+  const rows = await connection.rows(sql, [registration])
+  connection.requireWrites(rows[0]?.[0])
+  const groups = rows.map(([, , group, v, base]) => ({ group: Number(group), v: Number(v), base: Number(base) }))
+  return { registered: rows[0]?.[1] === 0, groups }
+}
+
+/** The leaves of these groups that have ever changed. */
+export async function readLeaves(connection: Connection, groups: readonly number[]): Promise<Version[]> {
+  const few = groups.length <= mostRanges
+  const ranges = groups.map((group) => `l.leaf >= ${firstLeaf(group)} AND l.leaf < ${firstLeaf(group + 1)}`)
+  const sql = `SELECT l.leaf, ${leafVersion} FROM version_leaves l JOIN versions g ON g.bucket = ${groupOfSql('l.leaf')}
+    ${few ? `WHERE ${ranges.join(' OR ')}` : ''}`
+  const rows = await connection.script([sql])
+  return rows.map(([leaf, v]) => [Number(leaf), Number(v)] as const)
+}
+
+/** Beyond so many changed groups all leaves are read. */
+const mostRanges = 32

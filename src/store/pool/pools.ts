@@ -1,0 +1,46 @@
+import type { Clock } from '../../clock.ts'
+import type { Tls } from './connection.ts'
+import { Pool } from './pool.ts'
+import type { Target } from './target.ts'
+
+const connectMilliseconds = 3000
+const statementMilliseconds = 8000
+/** A poll that takes longer is worth nothing: another connection, perhaps another node, is tried. */
+const pollMilliseconds = 2000
+
+/** Callers that wait for one connection of a pool when the next one is refused. */
+const queuePerConnection = 32
+const shortestQueue = 256
+
+/** The lanes to the database, so that none of these ever queues behind another. */
+export class Pools implements AsyncDisposable {
+  readonly requests: Pool
+  /** Counters that a request takes from as it runs. */
+  readonly counters: Pool
+  /** Registrations, the looks of waiting writers, and questions about unknown outcomes. */
+  readonly control: Pool
+  readonly polls: Pool
+
+  constructor(options: { targets: readonly Target[]; size: number; tls: Tls | undefined; clock: Clock }) {
+    const { targets, size, tls, clock } = options
+    const pool = (limit: number, statementMilliseconds: number): Pool => {
+      const queueLimit = Math.max(shortestQueue, queuePerConnection * limit)
+      return new Pool({
+        targets,
+        limit,
+        queueLimit,
+        tls,
+        timeouts: { connectMilliseconds, statementMilliseconds },
+        clock,
+      })
+    }
+    this.requests = pool(size, statementMilliseconds)
+    this.counters = pool(1, statementMilliseconds)
+    this.control = pool(2, pollMilliseconds)
+    this.polls = pool(1, pollMilliseconds)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const pool of [this.requests, this.counters, this.control, this.polls]) await pool[Symbol.asyncDispose]()
+  }
+}

@@ -1,0 +1,27 @@
+import { Node } from './node.ts'
+import type { Change } from './rules.ts'
+import { type Counts, type Process, World } from './world.ts'
+
+/** A stranger who reaches the port of the nudges. */
+function* forging(world: World, nodes: readonly Node[]): Process {
+  for (;;) {
+    yield world.between(1, 15)
+    const worker = world.choice(world.choice(nodes).workers)
+    const registrations = [...world.database.registrations.keys()]
+    if (world.without === 'believe' && registrations.length > 0) {
+      const everything = [...world.database.leaves.keys()].map((leaf) => [leaf, Number.POSITIVE_INFINITY] as const)
+      worker.believe(world.choice(registrations), new Map(everything))
+    }
+    world.spawn(worker, worker.poll())
+  }
+}
+
+/** Runs one random history of two nodes of two workers over three database nodes: 200 units of time, of which L is 10. */
+export function simulate(seed: number, without?: Change): Counts {
+  const world = new World(seed, without)
+  const nodes = [new Node(world, 0), new Node(world, 1)]
+  world.nodes = nodes
+  world.spawn(undefined, forging(world, nodes))
+  world.go(200)
+  return world.counts
+}
