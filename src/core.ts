@@ -1,7 +1,7 @@
 import type { Clock } from './clock.ts'
 import type { Pipeline, RawReply, RawRequest } from './request/exchange.ts'
 import type { MaybePromise } from './route.ts'
-import type { VersionMessage } from './store/coherence/message.ts'
+import type { VersionMessage } from './workload.ts'
 
 /** The part of a worker that needs keys. Disposing it ends the rest, after `dropKeys`. */
 export interface UnsealedCore extends AsyncDisposable {

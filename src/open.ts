@@ -4,9 +4,8 @@ import { Hsm } from './hsm/hsm.ts'
 import type { Cluster } from './keys/cluster/cluster.ts'
 import { Custody } from './keys/custody.ts'
 import { ManagedHsms } from './keys/managed/hsms.ts'
-import type { VersionMessage } from './store/coherence/message.ts'
 import { Database } from './store/database.ts'
-import type { ProcessContext } from './workload.ts'
+import type { ProcessContext, VersionMessage } from './workload.ts'
 
 /** Keys that strict mode may keep as token objects, where the token cannot wrap them. */
 export const residentLimit = 500

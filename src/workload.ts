@@ -5,7 +5,27 @@ import type { Logger } from './log.ts'
 import type { Snapshot, WorkerSnapshots } from './metrics/snapshot.ts'
 import type { Metrics } from './metrics.ts'
 import type { MaybePromise } from './route.ts'
-import type { VersionMessage } from './store/coherence/message.ts'
+
+/** A leaf or a group of cached things (docs/coherence.md), and the number of its last change. */
+export type Version = readonly [place: number, v: number]
+
+/**
+ * What the workers of one node tell each other over IPC. Each message is a fact that stays true, so that it may come
+ * late, twice or to a worker that did not ask. `writer` is the incarnation of the process that committed.
+ */
+export type VersionMessage =
+  | {
+      readonly kind: 'written'
+      readonly writer: string
+      readonly leaves: readonly Version[]
+      readonly groups: readonly Version[]
+    }
+  | {
+      readonly kind: 'learned'
+      readonly writer: string
+      readonly registration: string
+      readonly leaves: readonly Version[]
+    }
 
 /** The needs of any process that opens token or database. */
 export interface ProcessContext {

@@ -4,9 +4,9 @@ import type { Job } from '../engine.ts'
 import type { Logger } from '../log.ts'
 import type { Timing } from '../metrics/timing.ts'
 import { Metrics } from '../metrics.ts'
+import type { VersionMessage } from '../workload.ts'
 import { type CacheOptions, type CoherentCache, StampedCache } from './coherence/cache.ts'
 import { Coherence, type LeaseTimes } from './coherence/coherence.ts'
-import type { VersionMessage } from './coherence/message.ts'
 import { Peers } from './coherence/peers.ts'
 import { Reaper } from './coherence/reaper.ts'
 import { Registry } from './coherence/registry.ts'
@@ -43,7 +43,8 @@ export interface DatabaseOptions {
   readonly metrics?: Metrics
   /** Sends a message to the other workers of this node, which `hear` it. */
   readonly send?: (message: VersionMessage) => void
-  readonly lease?: LeaseTimes
+  /** L is the same on every node. */
+  readonly lease?: Partial<LeaseTimes>
   /** The schema this program knows; its own unless a test says otherwise. */
   readonly migrations?: readonly Migration[]
 }
@@ -88,7 +89,7 @@ export class Database {
     const metrics = options.metrics ?? new Metrics()
     this.#measured = measuredIn(metrics)
     this.#options = options
-    this.#times = options.lease ?? defaultTimes
+    this.#times = { ...defaultTimes, ...options.lease }
     this.#pools = new Pools({ targets, size: options.poolSize, tls, clock })
     this.#seal = new Seal(log)
     this.#registry = new Registry(this.#pools.control, clock)

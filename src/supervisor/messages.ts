@@ -1,7 +1,7 @@
 import type { SecretValues } from '../config/secrets.ts'
 import type { Config } from '../config.ts'
 import type { Snapshot, WorkerSnapshots } from '../metrics/snapshot.ts'
-import type { VersionMessage } from '../store/coherence/message.ts'
+import type { VersionMessage } from '../workload.ts'
 
 /** A receiver of the supervisor's messages: a worker. */
 export interface Recipient {

@@ -1,4 +1,4 @@
-import type { VersionMessage } from '../store/coherence/message.ts'
+import type { VersionMessage } from '../workload.ts'
 import type { Recipient } from './messages.ts'
 
 interface Peer extends Recipient {

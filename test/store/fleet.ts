@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import type { VersionMessage } from '../../src/store/coherence/message.ts'
+import type { VersionMessage } from '../../src/workload.ts'
 import type { Question, Reply, Seen } from './worker.ts'
 
 /** A worker in a process of its own, asked one question at a time. */

@@ -1,4 +1,5 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import { parseTargets } from '../../src/store/pool/target.ts'
 
 /**
@@ -13,6 +14,8 @@ const commit = Buffer.from('\x03COMMIT')
 export class Line implements AsyncDisposable {
   cut: Cut = 'none'
   silent = false
+  /** How long answers of the server are under way. */
+  lagMilliseconds = 0
   #held: { bytes: (() => void)[]; arrived: () => void } | undefined
   deliver: () => void = () => undefined
   readonly #server: Server
@@ -58,6 +61,7 @@ export class Line implements AsyncDisposable {
     if (!target) throw new Error('no target')
     const server = target.socketPath ? connect(target.socketPath) : connect(target.port, target.host)
     let cutAfterAnswer = false
+    let answers = Promise.resolve()
     for (const socket of [client, server]) {
       this.#sockets.add(socket)
       socket.on('error', () => undefined)
@@ -84,10 +88,14 @@ export class Line implements AsyncDisposable {
     server.on('data', (bytes) => {
       if (this.silent) return
       if (cutAfterAnswer) client.destroy()
-      else client.write(bytes)
+      else answers = answers.then(() => this.#lag()).then(() => void client.write(bytes))
     })
     client.on('close', () => server.destroy())
     server.on('close', () => client.destroy())
+  }
+
+  async #lag(): Promise<void> {
+    if (this.lagMilliseconds > 0) await delay(this.lagMilliseconds)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

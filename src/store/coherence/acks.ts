@@ -1,6 +1,6 @@
+import type { Version } from '../../workload.ts'
 import type { Connection } from '../pool/connection.ts'
 import type { Stored } from '../table.ts'
-import type { Version } from './versions.ts'
 
 /** Writes that a registration has learned these versions of groups. Never goes backwards. */
 export async function acknowledge(

@@ -1,6 +1,7 @@
 import type { Clock } from '../../clock.ts'
+import type { Version } from '../../workload.ts'
 import { groupOf } from './leaves.ts'
-import type { Group, Version } from './versions.ts'
+import type { Group } from './versions.ts'
 
 /** A moment by both clocks: the monotonic one does not step, the wall one counts a suspended machine's sleep. */
 export interface Moment {

@@ -1,7 +1,7 @@
+import type { Version, VersionMessage } from '../../workload.ts'
 import type { Coherence } from './coherence.ts'
-import type { VersionMessage } from './message.ts'
 import type { Settlement } from './settlement.ts'
-import type { Version, Versions } from './versions.ts'
+import type { Versions } from './versions.ts'
 
 /** This process among the workers of its node: what one commits the others learn and acknowledge without a poll. */
 export class Peers {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../clock.ts'
+import type { Connection } from '../pool/connection.ts'
 import type { Pool } from '../pool/pool.ts'
 import { persist } from '../pool/retry.ts'
 import type { Stored } from '../table.ts'
@@ -95,11 +96,19 @@ export class Registry {
   }
 
   #rows(sql: string, values: readonly Stored[] = []): Promise<Stored[][]> {
-    return this.#pool.use((connection) => connection.rows(sql, values))
+    return this.#onWriter((connection) => connection.rows(sql, values))
   }
 
   #run(sql: string, values: readonly Stored[]): Promise<number> {
-    return this.#pool.use((connection) => connection.run(sql, values))
+    return this.#onWriter((connection) => connection.run(sql, values))
+  }
+
+  /** A privileged account could change even a read-only copy, where no other worker would see it. */
+  #onWriter<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+    return this.#pool.use(async (connection) => {
+      await connection.requireWriter()
+      return work(connection)
+    })
   }
 }
 

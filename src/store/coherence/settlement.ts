@@ -1,9 +1,10 @@
 import type { Clock } from '../../clock.ts'
 import type { Logger } from '../../log.ts'
+import type { Version } from '../../workload.ts'
 import { isPassing } from '../faults.ts'
 import type { LeaseTimes } from './coherence.ts'
 import type { Look, Registry } from './registry.ts'
-import type { Version, Versions } from './versions.ts'
+import type { Versions } from './versions.ts'
 
 /** A writer between the return of its COMMIT and its answer. */
 interface Wait {

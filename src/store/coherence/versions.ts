@@ -1,10 +1,8 @@
+import type { Version } from '../../workload.ts'
 import type { Connection } from '../pool/connection.ts'
 import type { Session } from '../pool/session.ts'
 import type { Stored } from '../table.ts'
 import { firstLeaf, groupOf, groupOfSql } from './leaves.ts'
-
-/** A leaf or a group, and what it has come to. */
-export type Version = readonly [place: number, v: number]
 
 /** What a transaction has made of the versions it incremented. */
 export interface Versions {

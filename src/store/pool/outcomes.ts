@@ -41,6 +41,7 @@ export class Outcomes {
 
   async #claim(id: Buffer): Promise<boolean> {
     return this.#pool.use(async (connection) => {
+      await connection.requireWriter()
       try {
         await connection.run('INSERT INTO outcomes (id, committed, at) VALUES (?, 0, UNIX_TIMESTAMP())', [id])
         return false

@@ -1,0 +1,114 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { createConnection } from 'mysql2/promise'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type MariaDb, startMariaDb } from '../../scripts/embedded/mariadb.ts'
+import type { CoherentCache } from '../../src/store/coherence/cache.ts'
+import type { Database } from '../../src/store/database.ts'
+import { parseTargets } from '../../src/store/pool/target.ts'
+import { runDirectory } from '../support/directory.ts'
+import { Line } from './line.ts'
+import { type Bench, createBench, policies, policy, randomName } from './support.ts'
+
+// A second server whose replication has stopped: it answers, from the state that it was given.
+const directory = mkdtempSync(join(runDirectory(), 'copy-'))
+let server: MariaDb
+beforeAll(async () => {
+  server = await startMariaDb({ directory, schema: 'copy', durable: false })
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
+let bench: Bench
+let id: string
+beforeEach(async () => {
+  bench = await createBench()
+  id = (
+    await bench.database.transaction((tx) => bench.database.table(policies).insert(tx, policy(randomName(), 'old')))
+  ).id
+})
+afterEach(async () => {
+  for (const url of [bench.url, server.url]) await set(url, 'read_only = OFF')
+  await bench[Symbol.asyncDispose]()
+})
+
+async function set(url: string, assignment: string): Promise<void> {
+  const connection = await createConnection(url)
+  await connection.query(`SET GLOBAL ${assignment}`).finally(() => connection.end())
+}
+
+/** Gives the second server what the first holds now. */
+function replicate(): void {
+  const [source] = parseTargets(bench.url)
+  const dump = execFileSync('mariadb-dump', ['--no-defaults', '-uroot', `-S${source?.socketPath}`, `${source?.schema}`])
+  execFileSync('mariadb', ['--no-defaults', '-uroot', `-S${server.socket}`, 'copy'], { input: dump })
+}
+
+const write = (database: Database, text: string): Promise<void> =>
+  database.transaction(async (tx) => {
+    const row = await database.table(policies).get(tx, id)
+    if (row) await database.table(policies).update(tx, row, { text })
+    tx.touch('policies', id)
+  })
+
+/** Every way to read, each until it answers or is refused for good. */
+async function answers(database: Database, cache?: CoherentCache<{ text: string }>): Promise<unknown[]> {
+  const table = database.table(policies)
+  const textOf = (row: { text: string } | undefined) => row?.text
+  const ways = [
+    ...(cache ? [async () => textOf(await cache.get(id))] : []),
+    () => database.read(async (q) => textOf(await table.get(q, id))),
+    () => database.snapshot(async (q) => textOf(await table.get(q, id))),
+    () => database.transaction(async (tx) => textOf(await table.get(tx, id))),
+  ]
+  return Promise.all(ways.map((way) => way().catch((error) => error.status)))
+}
+
+async function worker(url: string) {
+  const database = await bench.another({ url })
+  const cache = database.cache({
+    table: 'policies',
+    limit: 10,
+    load: (q, wanted) => database.table(policies).get(q, wanted),
+  })
+  await database.start()
+  expect((await cache.get(id))?.text).toBe('old')
+  return { database, cache }
+}
+
+describe('a database node that takes no writes never gives a stale answer', () => {
+  test('a read-only copy in the URL, when the first node is cut off', async () => {
+    replicate()
+    await set(server.url, 'read_only = ON')
+    await using line = await Line.open(bench.url)
+    const { database, cache } = await worker(`${line.url},${server.url}`)
+    // One that never caches is refused by the copy alone.
+    const plain = await bench.another({ url: `${line.url},${server.url}` })
+    line.silent = true
+    await write(bench.database, 'new')
+    expect(await Promise.all([answers(database, cache), answers(plain)])).toEqual([
+      [503, 503, 503, 503],
+      [503, 503, 503],
+    ])
+    line.silent = false
+    const again = () => answers(database, cache)
+    while ((await again()).includes(503)) await delay(50)
+    expect(await again()).toEqual(['new', 'new', 'new', 'new'])
+  }, 120_000)
+
+  test('a demoted primary, when another has been promoted', async () => {
+    const nodes = `${bench.url},${server.url}`
+    const { database, cache } = await worker(nodes)
+    const plain = await bench.another({ url: nodes })
+    await set(bench.url, 'read_only = ON')
+    replicate()
+    await write(await bench.another({ url: server.url }), 'new')
+    expect(await answers(plain)).toEqual(['new', 'new', 'new'])
+    for (let seen = await answers(database, cache); ; seen = await answers(database, cache)) {
+      expect(seen).not.toContain('old')
+      if (!seen.includes(503)) break
+      await delay(50)
+    }
+  }, 120_000)
+})
