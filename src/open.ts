@@ -22,6 +22,7 @@ export async function openDatabase(
   return Database.open({
     url: databaseUrl(config, secrets),
     poolSize: config.database.poolSize,
+    lease: config.coherence,
     log,
     clock,
     ...(metrics ? { metrics } : {}),

@@ -145,6 +145,7 @@ export const schema = Type.Object(
       { handles: whole(16, 1_000_000, 5000), rings: whole(16, 10_000_000, 10_000) },
       { ...section, default: {} },
     ),
+    coherence: Type.Object({ leaseMilliseconds: whole(250, 60_000, 1000) }, { ...section, default: {} }),
     limits,
     log: Type.Object(
       { level: Type.Enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], { default: 'info' }) },

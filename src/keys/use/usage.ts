@@ -52,12 +52,15 @@ export class Usage {
     const block = Math.min(2 * (this.#tallies.get(material)?.block ?? smallestBlock / 2), largestBlock)
     const counters = this.#database.table(usageTable)
     const materials = this.#database.table(materialsTable)
-    const end = await this.#database.transaction(async (tx) => {
-      const found = await counters.add(tx, { material }, { used: block })
-      // A key that is being removed is used until every worker has heard of it: its row is gone already, and does not come back.
-      if (found === 0 && (await materials.get(tx, material))) await counters.insert(tx, { material, used: block })
-      return (await counters.find(tx, { material }))?.used ?? block
-    })
+    const end = await this.#database.transaction(
+      async (tx) => {
+        const found = await counters.add(tx, { material }, { used: block })
+        // A key that is being removed is used until every worker has heard of it: its row is gone already, and does not come back.
+        if (found === 0 && (await materials.get(tx, material))) await counters.insert(tx, { material, used: block })
+        return (await counters.find(tx, { material }))?.used ?? block
+      },
+      { lane: 'counters' },
+    )
     this.#tallies.set(material, { next: end - block, end, block })
   }
 }
