@@ -69,6 +69,41 @@ describe.runIf(process.env.STRONGROOM_TEST_GALERA)('on three Galera nodes', () =
     }
   })
 
+  test('a node that was cut off and serves dirty reads never gives a stale answer', async () => {
+    const far = bench.nodeUrl(2)
+    await bench.sql('SET GLOBAL wsrep_dirty_reads = ON', [], far)
+    const { id } = await node(0).transaction((tx) => node(0).table(policies).insert(tx, policy(randomName(), 'old')))
+    const database = await bench.another({ url: far })
+    const table = database.table(policies)
+    const cache = database.cache({ table: 'policies', limit: 10, load: (q, wanted) => table.get(q, wanted) })
+    await database.start()
+    expect((await cache.get(id))?.text).toBe('old')
+    const plain = await bench.another({ url: far })
+    await bench.sql("SET GLOBAL wsrep_provider_options = 'gmcast.isolate=1'", [], far)
+    const near = await bench.another({ url: bench.nodeUrl(0) })
+    await near.transaction(
+      async (tx) => {
+        const row = await near.table(policies).get(tx, id)
+        if (row) await near.table(policies).update(tx, row, { text: 'new' })
+        tx.touch('policies', id)
+      },
+      { deadlineMilliseconds: 60_000 },
+    )
+    const ways = [
+      async () => cache.get(id),
+      () => database.read((q) => table.get(q, id)),
+      () => plain.read((q) => plain.table(policies).get(q, id)),
+      () => plain.snapshot((q) => plain.table(policies).get(q, id)),
+      () => plain.transaction((tx) => plain.table(policies).get(tx, id)),
+    ]
+    for (const answer of await Promise.allSettled(ways.map((way) => way()))) {
+      expect(answer.status === 'rejected' || answer.value?.text).not.toBe('old')
+    }
+    await bench.sql("SET GLOBAL wsrep_provider_options = 'gmcast.isolate=0'", [], far)
+    await bench.sql('SET GLOBAL wsrep_dirty_reads = OFF', [], far)
+    while ((await Promise.resolve(cache.get(id)).catch(() => undefined))?.text !== 'new') await delay(100)
+  }, 180_000)
+
   test('a node that is killed takes no acknowledged write with it, and its clients go on', async () => {
     const material = crypto.randomUUID()
     await node(0).transaction((tx) => node(0).table(counters).insert(tx, { material, used: 0 }))

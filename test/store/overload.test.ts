@@ -22,7 +22,7 @@ function occupy(database = bench.database) {
 
 describe('under overload', () => {
   test('every refused change changed nothing, every acknowledged one is there, and cached reads go on', async () => {
-    const database = await bench.another({ lease: { leaseMilliseconds: 5000 } })
+    const database = await bench.another({ poolSize: 50, lease: { leaseMilliseconds: 5000 } })
     const table = database.table(policies)
     const cache = database.cache({ table: 'other', limit: 10, load: async (_, id) => id })
     await database.start()

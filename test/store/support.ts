@@ -66,8 +66,10 @@ export interface Bench extends AsyncDisposable {
   readonly database: Database
   /** All nodes, the next one first: so that instances lie on different nodes. */
   nodes(): string
-  /** Runs SQL on the first node, as the owner of the database could. */
-  sql(text: string, values?: readonly unknown[]): Promise<RowDataPacket[]>
+  /** One node, counted from 0. */
+  nodeUrl(n: number): string
+  /** Runs SQL on a node, the first one unless another is named, as the owner of the database could. */
+  sql(text: string, values?: readonly unknown[], url?: string): Promise<RowDataPacket[]>
   /** One more instance, on the next node; disposed with the bench. */
   another(options?: Partial<DatabaseOptions>): Promise<Database>
 }
@@ -86,10 +88,11 @@ export async function createBench(options: Partial<DatabaseOptions> = {}): Promi
     url: held.url,
     database,
     nodes,
-    async sql(text, values = []) {
-      const connection = await createConnection(held.url)
+    nodeUrl: (n) => held.urls[n] ?? held.url,
+    async sql(text, values = [], url = held.url) {
+      const connection = await createConnection(url)
       try {
-        await connection.query('SET SESSION wsrep_sync_wait = 1')
+        if (!text.startsWith('SET GLOBAL')) await connection.query('SET SESSION wsrep_sync_wait = 1')
         const [rows] = await connection.query<RowDataPacket[]>(text, [...values])
         return rows
       } finally {
