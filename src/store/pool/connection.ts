@@ -106,14 +106,27 @@ export class Connection {
 
   /** Asks whether the node takes writes; what is read from now on is as new as this question. */
   async requireWriter(): Promise<void> {
-    const [row] = await this.rows(`SELECT ${this.#nodeState} FROM \`schema\``)
+    const [row] = await this.rows(this.#question)
     this.requireWrites(row?.[0])
   }
 
-  /** Begins a transaction; the question whether the node takes writes opens its snapshot. */
-  async begin(access: 'READ ONLY' | 'READ WRITE'): Promise<void> {
-    const [row] = await this.script([`START TRANSACTION ${access}`, `SELECT ${this.#nodeState} FROM \`schema\``])
+  /** Begins a transaction that reads; the question whether the node takes writes opens its snapshot. */
+  async beginSnapshot(): Promise<void> {
+    const [row] = await this.script(['START TRANSACTION READ ONLY', this.#question])
     this.requireWrites(row?.[0])
+  }
+
+  /**
+   * Begins a transaction that writes. The question comes before it: its snapshot is opened by its first read without a lock,
+   * so that what follows the wait for a lock sees what the holder has committed.
+   */
+  async beginChange(): Promise<void> {
+    const [row] = await this.script([this.#question, 'START TRANSACTION READ WRITE'])
+    this.requireWrites(row?.[0])
+  }
+
+  get #question(): string {
+    return `SELECT ${this.#nodeState} FROM \`schema\``
   }
 
   /** Runs a prepared SELECT; rows are arrays in the order of the select list. */
@@ -128,12 +141,12 @@ export class Connection {
   }
 
   /**
-   * Runs statements in one round trip; answers the rows of the last one. They are text: their only values are numbers
+   * Runs statements in one round trip; answers the rows of the last one that has any. They are text: their only values are numbers
    * and bytes of our own, never anything from a request.
    */
   async script(statements: readonly string[]): Promise<Stored[][]> {
     const answers = await this.#send<Stored[][]>(false, { sql: statements.join('; ') })
-    const last: unknown = statements.length === 1 ? answers : answers.at(-1)
+    const last: unknown = statements.length === 1 ? answers : answers.findLast((one) => Array.isArray(one))
     return Array.isArray(last) ? (last as Stored[][]) : []
   }
 

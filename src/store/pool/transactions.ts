@@ -40,7 +40,7 @@ export class Transactions {
       this.#pool.use(async (connection) => {
         const session = new Session(connection, true)
         const result = await orRollBack(connection, async () => {
-          await connection.begin('READ ONLY')
+          await connection.beginSnapshot()
           return work(session)
         }).finally(() => session.end())
         await connection.command('COMMIT')
@@ -64,7 +64,7 @@ export class Transactions {
   async #attempt<T>(connection: Connection, work: (tx: Transaction) => Promise<T>) {
     const tx = new WriteSession(connection)
     return orRollBack(connection, async () => {
-      await connection.begin('READ WRITE')
+      await connection.beginChange()
       const result = await work(tx)
       const id = randomBytes(16)
       // The versions are the last locks of every transaction.
