@@ -202,7 +202,7 @@ function buildServices({ config, clock, log }: Options, { database, custody, man
 /** The routes of sys/, auth/token/ and every engine, behind sign-in, policies and audit. */
 function buildPipeline(
   { clock, log, metrics, gather }: Options,
-  { hsm, custody: { cluster }, audit, runner, seal }: Foundation,
+  { database, hsm, custody: { cluster }, audit, runner, seal }: Foundation,
   services: Services,
 ): Pipeline {
   const { policies, tokens, leases, engines, mounts } = services
@@ -215,6 +215,7 @@ function buildPipeline(
     clock,
     sealed: () => false,
     hsmHealthy: () => hsm.healthy,
+    databaseHealthy: () => database.healthy,
   }
   const token = tokenMethod({ tokens, policies, clock, start })
   const sections = () => [

@@ -134,7 +134,7 @@ export const schema = Type.Object(
     pkcs11Libraries: Type.Array(pkcs11Library, { default: [] }),
     strict: flag(),
     fips: flag(),
-    workers: Type.Union([Type.Integer({ minimum: 1, maximum: 256 }), Type.Literal('auto')], { default: 1 }),
+    workers: Type.Union([Type.Integer({ minimum: 1, maximum: 256 }), Type.Literal('auto')], { default: 'auto' }),
     clusterName: Type.String({ minLength: 1, maxLength: 64, default: 'strongroom' }),
     stateDirectory: Type.String({
       minLength: 1,

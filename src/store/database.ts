@@ -218,6 +218,11 @@ export class Database {
     await this.#coherence.start()
   }
 
+  /** False while polls are slower than L, or fail: what needs the database is refused with 503. */
+  get healthy(): boolean {
+    return !this.#coherence.late
+  }
+
   /** Takes what another worker of this node has sent. */
   hear(message: VersionMessage): void {
     this.#peers.hear(message)

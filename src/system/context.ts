@@ -22,6 +22,8 @@ export interface Status {
   sealed(): boolean
   /** False while the PKCS#11 token does not answer. */
   hsmHealthy(): boolean
+  /** False while the database answers slower than caches may be used without it. */
+  databaseHealthy(): boolean
 }
 
 /** The context of routes that also answer on a sealed node. */

@@ -46,7 +46,15 @@ const noIdentity = () => undefined
 /** The pipeline of a sealed worker: its state, and `Vault is sealed` for everything else. It has no keys and no callers. */
 export function createSealedPipeline(options: SealedOptions): Pipeline {
   const { clock, log } = options
-  const status = { clusterName: '', clusterId: '', clock, createdAt: 0, sealed: () => true, hsmHealthy: () => true }
+  const status = {
+    clusterName: '',
+    clusterId: '',
+    clock,
+    createdAt: 0,
+    sealed: () => true,
+    hsmHealthy: () => true,
+    databaseHealthy: () => true,
+  }
   const context: StatusContext = { status, unseal: limited(options) }
   const system: Engine<StatusContext> = { type: 'system', context, routes }
   const statusPipeline = createPipeline({

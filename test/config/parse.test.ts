@@ -32,7 +32,7 @@ describe('a configuration', () => {
       pkcs11: { executor: 'auto', threads: 4, callDeadlineSeconds: 10, environment: {} },
       strict: false,
       fips: false,
-      workers: 1,
+      workers: 'auto',
       clusterName: 'strongroom',
       limits: { drainSeconds: 30 },
     })

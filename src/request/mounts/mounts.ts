@@ -7,7 +7,16 @@ import type { MaybePromise, Mount } from '../../route.ts'
 import type { Database } from '../../store/database.ts'
 import { MountCache } from './cache.ts'
 import { LooseMounts } from './loose.ts'
-import { type Builtin, builtinRecord, lookUp, type MountRecord, mountPath, recordOf } from './mount.ts'
+import {
+  type Builtin,
+  builtinRecord,
+  compileSet,
+  lookUp,
+  type MountRecord,
+  type MountSet,
+  mountPath,
+  recordOf,
+} from './mount.ts'
 import { type Remount, remountsTable } from './remounts.ts'
 import { MountRows } from './rows.ts'
 import { type MountRequest, type MountSettings, settingsOf, type TuneRequest, tunedSettings } from './settings.ts'
@@ -25,6 +34,7 @@ export interface MountsOptions {
 export class Mounts {
   readonly #options: MountsOptions
   readonly #builtin: readonly MountRecord[]
+  readonly #builtinSet: MountSet
   readonly #rows: MountRows
   readonly #cache: MountCache
   readonly #loose: LooseMounts
@@ -33,6 +43,7 @@ export class Mounts {
     const { database, engines, builtin } = options
     this.#options = options
     this.#builtin = builtin.map(builtinRecord)
+    this.#builtinSet = compileSet(this.#builtin)
     this.#rows = new MountRows(database)
     this.#cache = new MountCache(database, { rows: this.#rows, engines, builtin: this.#builtin })
     this.#loose = new LooseMounts(options)
@@ -43,8 +54,10 @@ export class Mounts {
     return this.#loose.job
   }
 
-  /** The mount under which a canonical path lies. */
+  /** The mount under which a canonical path lies; a built-in one also while the database is away. */
   find(path: string): MaybePromise<Mount | undefined> {
+    const builtin = lookUp(this.#builtinSet, path)
+    if (builtin !== undefined) return builtin
     const set = this.#cache.current
     return set instanceof Promise ? set.then((loaded) => lookUp(loaded, path)) : lookUp(set, path)
   }

@@ -71,6 +71,11 @@ export class Coherence {
     return this.#registration
   }
 
+  /** Whether polls are slower than L, or fail. */
+  get late(): boolean {
+    return this.#lateSince !== undefined
+  }
+
   /** Registers, and polls from now on. */
   async start(): Promise<void> {
     await this.#register()

@@ -11,7 +11,7 @@ const ignored = 'Read, and of no effect: every node is active.'
 /** Codes are text here, since a bad one has an answer of its own. */
 const healthQuery = Type.Object({
   activecode: statusOf('is active; 200 when absent'),
-  sealedcode: statusOf('is sealed or has lost its token; 503 when absent'),
+  sealedcode: statusOf('is sealed, or has lost its token or its database; 503 when absent'),
   standbycode: statusOf('stands by; there is none'),
   uninitcode: statusOf('is not initialised; such a node does not start'),
   drsecondarycode: statusOf('is a disaster recovery secondary; there is none'),
@@ -36,7 +36,7 @@ function health({ context, body }: Call<StatusContext, typeof healthQuery>): Ans
   const active = statusCode(body.activecode, 200)
   const down = statusCode(body.sealedcode, 503)
   for (const unused of unusedCodes) statusCode(body[unused], 200)
-  const healthy = status.hsmHealthy()
+  const [hsm, database] = [status.hsmHealthy(), status.databaseHealthy()]
   const bare: Data = {
     initialized: true,
     sealed,
@@ -47,10 +47,11 @@ function health({ context, body }: Call<StatusContext, typeof healthQuery>): Ans
     server_time_utc: Math.floor(status.clock.wall() / 1000),
     version: apiVersion,
     ...(sealed ? {} : { cluster_name: status.clusterName, cluster_id: status.clusterId }),
-    hsm: sealed ? 'closed' : healthy ? 'ready' : 'lost',
+    hsm: sealed ? 'closed' : hsm ? 'ready' : 'lost',
+    database: sealed ? 'closed' : database ? 'ready' : 'late',
     ...product,
   }
-  return new Answer({ status: sealed || !healthy ? down : active, bare })
+  return new Answer({ status: sealed || !hsm || !database ? down : active, bare })
 }
 
 export const readHealth = statusEndpoint({

@@ -21,6 +21,7 @@ describe('sys/health', () => {
       cluster_name: 'strongroom',
       cluster_id: expect.stringMatching(uuid),
       hsm: 'ready',
+      database: 'ready',
       product: 'strongroom',
       product_version: '0.1.0',
     })
