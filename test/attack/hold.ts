@@ -23,7 +23,7 @@ interface Talk {
   frozen: boolean
 }
 
-const begin = '\x03START TRANSACTION'
+const begin = 'START TRANSACTION'
 const commit = '\x03COMMIT'
 
 export async function openHold(url: string): Promise<Hold> {
@@ -44,7 +44,7 @@ export async function openHold(url: string): Promise<Hold> {
     client.on('data', (bytes) => {
       const text = bytes.toString('latin1')
       talk.asked += text
-      if (text.includes(begin)) talk.writing = !text.includes(`${begin} WITH`)
+      if (text.includes(begin)) talk.writing = text.includes(`${begin} READ WRITE`)
       if (trap !== undefined && talk.writing && text.includes(commit) && --trap.nth === 0) {
         const { when, sprung } = trap
         trap = undefined
