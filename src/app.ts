@@ -84,6 +84,7 @@ export async function createApp(processOptions: WorkloadOptions): Promise<Worklo
       return { addresses: listeners.map(({ address }) => address) }
     },
     hear: (message) => core.unsealed?.hear(message),
+    poll: () => core.unsealed?.poll(),
     async drain() {
       await Promise.all(listeners.map((listener) => listener.close(config.limits.drainSeconds * 1000)))
       await core[Symbol.asyncDispose]()
@@ -126,6 +127,7 @@ async function openCore(options: Options, seal: () => Promise<boolean>, secret?:
   return {
     pipeline,
     hear: (message) => database.hear(message),
+    poll: () => database.poll(),
     forget: (incarnations) => database.forget(incarnations),
     dropKeys: () => openKeys.disposeAsync(),
     async [Symbol.asyncDispose]() {

@@ -8,6 +8,7 @@ export interface UnsealedCore extends AsyncDisposable {
   readonly pipeline: Pipeline
   /** Another worker wrote: poll now. */
   hear(message: VersionMessage): void
+  poll(): void
   /** Deletes the coherence registrations of processes that have ended. */
   forget(incarnations: readonly string[]): Promise<void>
   /** Drops every key and the login of the token. */

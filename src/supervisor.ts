@@ -6,6 +6,7 @@ import type { Child } from './supervisor/child.ts'
 import { Fleet, type Scripts } from './supervisor/fleet.ts'
 import { Gathering } from './supervisor/gathering.ts'
 import type { FromWorker } from './supervisor/messages.ts'
+import { Nudges } from './supervisor/nudges.ts'
 import { plan } from './supervisor/plan.ts'
 import { afterLoss, defaultTiming, noStarts, type Timing } from './supervisor/policy.ts'
 import { Relay } from './supervisor/relay.ts'
@@ -44,6 +45,7 @@ export class Supervisor {
   readonly #fleet: Fleet
   readonly #sealing: Sealing<Child>
   readonly #relay: Relay<Child>
+  readonly #nudges: Nudges
   readonly #gathering = new Gathering<Child>()
   readonly #ticker: NodeJS.Timeout
   #config: Config
@@ -73,6 +75,8 @@ export class Supervisor {
       () => this.#fleet.serving,
       () => this.#fleet.measuring,
     )
+    this.#nudges = new Nudges(() => this.#relay.poll(), options.log)
+    this.#nudges.configure(options.config.cluster.nudge)
     this.#ticker = setInterval(() => this.#tick(), this.#timing.tickMilliseconds)
     this.#act()
   }
@@ -92,6 +96,7 @@ export class Supervisor {
   /** Goes over to a new configuration: each worker is replaced by one that has it, the new one up first. */
   replace(config: Config, secrets: Secrets): void {
     this.#config = config
+    this.#nudges.configure(config.cluster.nudge)
     this.#secrets = secrets
     this.#generation++
     this.#starts = { ...this.#starts, pinRefused: false, notBefore: 0 }
@@ -138,6 +143,7 @@ export class Supervisor {
     }
     if (this.#stopping && this.#fleet.all.length === 0) {
       clearInterval(this.#ticker)
+      this.#nudges.close()
       this.#end(this.#starts.hopeless ? 1 : 0)
     }
   }
@@ -161,6 +167,7 @@ export class Supervisor {
         break
       case 'versions':
         this.#relay.carry(child, message.message)
+        if (message.message.kind === 'written') this.#nudges.send()
         break
       case 'incarnation':
         child.incarnations.push(message.id)

@@ -24,6 +24,7 @@ runWorker(async ({ config, log }) => {
       await Promise.all(listeners.map((listener) => listener.close(closeMilliseconds)))
     },
     hear() {},
+    poll() {},
     seal() {},
     forget() {},
     snapshot: () => [],

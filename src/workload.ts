@@ -58,6 +58,8 @@ export interface Workload {
   listen(): Promise<{ addresses: readonly string[] }>
   /** Takes what another worker of the node has sent. */
   hear(message: VersionMessage): void
+  /** Another node may have committed: looks at once. */
+  poll(): void
   /** Stops accepting, finishes requests, disposes everything. */
   drain(): Promise<void>
   /** Drops every key and the login of the token, or takes them up again. */

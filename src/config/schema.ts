@@ -35,6 +35,21 @@ const listener = Type.Object(
   section,
 )
 
+const datagramAddress = Type.String({
+  pattern: String.raw`^(\[[0-9a-fA-F:.]+\]:\d{1,5}|[^:\s/]+:\d{1,5})$`,
+  description: 'host:port or [IPv6]:port',
+})
+
+/** Where this node takes hints that another has committed (UDP), and the nodes it gives them to. */
+const cluster = Type.Object(
+  {
+    nudge: Type.Optional(
+      Type.Object({ address: datagramAddress, peers: Type.Array(datagramAddress, { default: [] }) }, section),
+    ),
+  },
+  { ...section, default: {} },
+)
+
 const database = Type.Object(
   {
     url: Type.String({
@@ -136,6 +151,7 @@ export const schema = Type.Object(
     fips: flag(),
     workers: Type.Union([Type.Integer({ minimum: 1, maximum: 256 }), Type.Literal('auto')], { default: 'auto' }),
     clusterName: Type.String({ minLength: 1, maxLength: 64, default: 'strongroom' }),
+    cluster,
     stateDirectory: Type.String({
       minLength: 1,
       default: '/var/lib/strongroom',

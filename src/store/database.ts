@@ -218,6 +218,11 @@ export class Database {
     await this.#coherence.start()
   }
 
+  /** Another node may have committed. */
+  poll(): void {
+    if (this.#coherence.running) this.#coherence.poll()
+  }
+
   /** False while polls are slower than L, or fail: what needs the database is refused with 503. */
   get healthy(): boolean {
     return !this.#coherence.late

@@ -12,6 +12,8 @@ export interface Recipient {
 export type ToWorker =
   | { readonly type: 'start'; readonly config: Config; readonly secrets: SecretValues; readonly sealed: boolean }
   | { readonly type: 'drain' }
+  /** Another node may have committed. */
+  | { readonly type: 'poll' }
   /** From another worker of this node. */
   | { readonly type: 'versions'; readonly message: VersionMessage }
   | { readonly type: 'seal'; readonly sealed: boolean; readonly sequence: number }

@@ -30,6 +30,11 @@ export class Relay<P extends Peer> {
     }
   }
 
+  /** Every worker polls, also one that is being drained. */
+  poll(): void {
+    for (const worker of this.#peers()) worker.send({ type: 'poll' })
+  }
+
   /** A process has ended that registered under these incarnations. */
   departed(incarnations: readonly string[]): void {
     for (const id of incarnations) this.#departed.add(id)

@@ -55,6 +55,7 @@ class WorkerProcess {
 
   receive(message: ToWorker): void {
     if (message.type === 'versions') this.#workload?.hear(message.message)
+    else if (message.type === 'poll') this.#workload?.poll()
     else if (message.type === 'measure') this.#measure(message.sequence)
     else if (message.type === 'gathered') this.#gathered(message.gathered)
     else if (message.type === 'drain') this.#drain().catch((error) => this.fail(error))

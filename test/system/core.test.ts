@@ -25,6 +25,7 @@ function given() {
     return {
       pipeline: { handle: () => new Promise((resolve) => answers.push(() => resolve(reply('unsealed')))) },
       hear() {},
+      poll() {},
       forget: async () => {},
       dropKeys: async () => void events.push('dropKeys'),
       [Symbol.asyncDispose]: async () => void events.push('dispose'),

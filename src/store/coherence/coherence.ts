@@ -95,6 +95,12 @@ export class Coherence {
     return this.#registration
   }
 
+  /** Polls at once, or once more after the poll under way. */
+  poll(): void {
+    this.#again = true
+    this.#wake?.()
+  }
+
   /** Polls until the known versions may be relied on. ApiError 503 while the database is slower than L. */
   async refresh(): Promise<void> {
     if (this.known.fresh()) return
