@@ -94,8 +94,11 @@ describe('sealing', () => {
   test('leaves no worker registered with the database, for which writers of other nodes would wait', async () => {
     await seal()
     await using sql = await createConnection(server.database.url)
-    const [rows] = await sql.query('SELECT COUNT(*) AS n FROM registrations')
-    expect(rows).toEqual([{ n: 0 }])
+    // The worker that answered the request lets go of the database after its answer.
+    await until(async () => {
+      const [rows] = await sql.query('SELECT id FROM registrations')
+      return (rows as unknown[]).length === 0
+    })
   })
 })
 

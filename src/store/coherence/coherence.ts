@@ -104,6 +104,7 @@ export class Coherence {
   /** Polls until the known versions may be relied on. ApiError 503 while the database is slower than L. */
   async refresh(): Promise<void> {
     if (this.known.fresh()) return
+    if (!this.#running) throw unavailable('the database is being closed')
     const { clock } = this.#options
     const late = this.#lateSince === undefined ? 0 : clock.monotonic() - this.#lateSince
     if (late >= patienceMilliseconds) throw unavailable('the database answers too slowly')
@@ -157,7 +158,8 @@ export class Coherence {
     this.#options.polls.value++
     try {
       const registered = await this.#options.line.use((connection) => this.#pollOnce(connection))
-      if (!registered) await this.#register()
+      // Nobody would delete the registration of a process that has stopped.
+      if (!registered && this.#running) await this.#register()
     } catch (error) {
       this.#options.failedPolls.value++
       throw error

@@ -4,12 +4,10 @@ import { fresh, hello, useNode } from '../node.ts'
 
 const node = useNode()
 let key: string
-let before: unknown
 const state = async () => ((await node.root.get(`transit/keys/${key}`)).body as { data: unknown }).data
 
 beforeAll(async () => {
   key = await node.key({ type: 'ecdsa-p256' })
-  before = await state()
 })
 
 /** What sign and verify both take. */
@@ -136,6 +134,7 @@ test('every field of every route that writes is here, but for batches', () => {
 })
 
 test.each(cases)('POST %s refuses a wrong %s by its name and changes nothing', async (path, field, good) => {
+  const before = await state()
   for (const value of wrong(good)) {
     const name = fresh('k')
     const url = path.replace('KEY', key).replace('NEW', name)
