@@ -15,6 +15,7 @@ const runs = wide
   : [{ name: 'all', environment: {}, words: [] }]
 
 const { CI, STRONGROOM_TEST_SEED: seed = CI ? String(Date.now() % 1_000_000) : undefined } = process.env
+// Files whose tests tell one story say so themselves ({ shuffle: false }).
 const order = ['--sequence.shuffle.files', '--sequence.shuffle.tests', `--sequence.seed=${seed}`]
 
 await setup({ tests: true, wide })

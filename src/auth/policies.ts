@@ -131,7 +131,7 @@ export class Policies {
     const rows = new Map((await this.#verifyNew(q, members)).map((row) => [row.id, row]))
     const known = members.map((member): KnownPolicy => {
       const row = rows.get(member.id)
-      const policy = row ? new StoredPolicy(row) : this.#known.get(member.id)?.policy
+      const policy = row ? new StoredPolicy(row, member.contents) : this.#known.get(member.id)?.policy
       if (policy === undefined) throw damaged(member.id)
       return { ...member, policy }
     })

@@ -11,10 +11,11 @@ export class StoredPolicy {
   readonly revision: string
   #parsed: Policy | undefined
 
-  constructor({ id, rev, name, text }: { id: string; rev: number; name: string; text: string }) {
+  /** @param contents digest of the row: after a restore another text may have the same id and rev */
+  constructor({ id, rev, name, text }: { id: string; rev: number; name: string; text: string }, contents: string) {
     this.name = name
     this.text = text
-    this.revision = `${id} ${rev}`
+    this.revision = `${id} ${rev} ${contents}`
   }
 
   /** A stored text that no longer parses is our fault, not the caller's: a 500, and no grant. */

@@ -36,7 +36,7 @@ const listener = Type.Object(
 )
 
 const datagramAddress = Type.String({
-  pattern: String.raw`^(\[[0-9a-fA-F:.]+\]:\d{1,5}|[^:\s/]+:\d{1,5})$`,
+  pattern: String.raw`^(\[[0-9a-fA-F:.]+\]|[^:\s/]+):(?!0+$)([0-5]?\d{1,4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5])$`,
   description: 'host:port or [IPv6]:port',
 })
 

@@ -28,7 +28,7 @@ export interface HsmOptions {
   readonly token: TokenSelector
   readonly pin: string
   /**
-   * `inline`: cheap operations synchronously, RSA private operations, key pairs and payloads over 1 MiB in threads.
+   * `inline`: cheap operations synchronously, RSA private operations, RSA key pairs and payloads over 1 MiB in threads.
    * `threads`: everything in threads. `auto` (default): `inline`, unless the token is measured to be slow.
    */
   readonly executor?: 'auto' | 'inline' | 'threads'

@@ -6,10 +6,11 @@ import { aesGcm, chacha20Poly1305, hmac } from './algorithms/secrets.ts'
 
 /**
  * THE table: every key type. What differs between them is data or a function of the row (algorithms/algorithm.ts), made by
- * the builder of its kind in algorithms/: nothing else tests which kind a key is of, but the reader of Vault's backups, whose
- * format has fields of its own for each (engines/transit/blob/vaultblob.ts).
+ * the builder of its kind in algorithms/. Two places know a kind all the same: the reader of Vault's backups, whose format has
+ * fields of its own for each (engines/transit/blob/vaultblob.ts), and Ed25519 where the token cannot wrap it: its seed is made,
+ * enveloped and derived as such (making/making.ts, use/derived.ts, materials/extraction.ts).
  *
- * A new type of a known kind is one row here; a new kind is one file in algorithms/. Both need test vectors.
+ * A new type of a known kind is one row here; a new kind that the token wraps is one file in algorithms/. Both need test vectors.
  */
 const rows: readonly Algorithm[] = [
   aesGcm(128),

@@ -53,10 +53,21 @@ describe('PKCS#8', () => {
     expect(await refused('ecdsa-p256', pkcs8(koblitz))).toBe('invalid curve: expected P-256, got an unknown one')
   })
 
-  test('with the PSS identifier is an RSA key', async () => {
-    const { privateKey } = generateKeyPairSync('rsa-pss', { modulusLength: 2048 })
+  const sha256 = { hashAlgorithm: 'sha256', mgf1HashAlgorithm: 'sha256', saltLength: 32 }
+  test.each([{}, sha256])('with the PSS identifier is an RSA key, with parameters %j', async (parameters) => {
+    const { privateKey } = generateKeyPairSync('rsa-pss', { modulusLength: 2048, ...parameters })
     const pair = await readPair(pairOf('rsa-2048'), pkcs8(privateKey))
     expect(createPrivateKey({ key: writePkcs8(pair), format: 'der', type: 'pkcs8' }).asymmetricKeyType).toBe('rsa')
+  })
+
+  test('with anything but NULL behind the RSA identifier is refused', async () => {
+    const der = pkcs8(rsa)
+    const at = der.indexOf(Buffer.from('06092a864886f70d0101010500', 'hex')) + 11
+    for (const tag of [0x04, 0x06, 0x30]) {
+      const forged = Buffer.from(der)
+      forged[at] = tag
+      await expect(readPair(pairOf('rsa-2048'), forged)).rejects.toMatchObject({ status: 400 })
+    }
   })
 
   test.each(['06032b6570', '06092b06010401da470f01'])(

@@ -48,10 +48,12 @@ export function writePkcs8({ algorithm: { privateKey }, inner }: Pick<Pair, 'alg
   return pkcs8
 }
 
+/** id-RSASSA-PSS (RFC 4055). */
+const rsaPss = '2a864886f70d01010a'
+
 const families: ReadonlyMap<string, Family> = new Map([
   ['2a864886f70d010101', 'rsa'],
-  // RSASSA-PSS (RFC 4055)
-  ['2a864886f70d01010a', 'rsa'],
+  [rsaPss, 'rsa'],
   ['2a8648ce3d0201', 'ecdsa'],
   ['2b6570', 'ed25519'],
 ])
@@ -68,8 +70,10 @@ function readPkcs8(pkcs8: Buffer): { family: Family; curve: string; inner: Buffe
   if (family === undefined) throw malformed('its algorithm is unknown')
   if (more.length > 0) throw malformed('its algorithm has unknown parameters')
   if (family !== 'ecdsa') {
-    // NULL of RSA (RFC 8017 A.1); Ed25519 has none (RFC 8410 section 3).
-    if (parameters !== undefined && expect(parameters, asn1.null).length > 0) throw new NotDer('NULL has no contents')
+    // NULL of RSA (RFC 8017 A.1), a SEQUENCE of RSA-PSS (RFC 4055 section 3.1); Ed25519 has none (RFC 8410 section 3).
+    const isNull = parameters?.tag === asn1.null && parameters.contents.length === 0
+    const isPss = parameters?.tag === asn1.sequence && name?.contents.toString('hex') === rsaPss
+    if (parameters !== undefined && !isNull && !isPss) throw malformed('its algorithm has unknown parameters')
     return { family, curve: '', inner }
   }
   const curve = expect(parameters, asn1.oid).toString('hex')

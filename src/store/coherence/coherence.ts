@@ -127,7 +127,7 @@ export class Coherence {
 
   /** Says it once when polls begin to fail or to be too slow, and once when they succeed again. */
   #report(error: unknown): void {
-    const late = error !== undefined || (this.#registration !== undefined && !this.known.fresh())
+    const late = !this.known.fresh() && (error !== undefined || this.#registration !== undefined)
     if (late === (this.#lateSince !== undefined)) return
     const { clock, log } = this.#options
     this.#lateSince = late ? clock.monotonic() : undefined

@@ -73,7 +73,9 @@ export class KeyChanges {
   ): Promise<Inventory> {
     for (;;) {
       const before = await this.#rings.get(mount, name)
-      const leaving = before && startsToLeave(decide(before.key)) ? await this.#rings.inventory(mount, name) : undefined
+      // Past the cache: a rotation of KEKs rewraps the parts and touches nothing.
+      const leaving =
+        before && startsToLeave(decide(before.key)) ? await this.#rings.readInventory(mount, name) : undefined
       const rewrapped = await this.#makeExportable.prepare([...(leaving?.parts.values() ?? [])])
       const configured = await this.change(mount, name, missing, async (tx, ring) => {
         const changes = decide(ring.key)

@@ -57,6 +57,14 @@ export class Rings {
     })
   }
 
+  /** The ring and its key parts as the database has them now. */
+  readInventory(mount: Pick<Mount, 'uuid'>, name: string): Promise<Inventory | undefined> {
+    return this.#database.snapshot(async (q) => {
+      const ring = await this.find(q, mount, name)
+      return ring && this.inventoryOf(q, ring)
+    })
+  }
+
   /** The ring as a transaction sees it. */
   find(q: Reader, mount: Pick<Mount, 'uuid'>, name: string): Promise<Ring | undefined> {
     return readRing(this.#database, q, mount.uuid, name)
