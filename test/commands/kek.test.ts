@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { createConnection } from 'mysql2/promise'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startServer, type TestServer } from '../support/server.ts'
 
 const run = promisify(execFile)
@@ -32,45 +32,47 @@ async function until(condition: () => Promise<boolean>): Promise<void> {
   while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 1000))
 }
 
-test('a KEK is replaced while the node serves: old ciphertexts open before, during and after', async () => {
-  const root = server.client()
-  await root.post('transit/keys/kept')
-  const { string } = await root.post('transit/encrypt/kept', { plaintext })
-  const opens = async () =>
-    (await root.post('transit/decrypt/kept', { ciphertext: string('data.ciphertext') })).string('data.plaintext')
-  expect(await strongroom('kek', 'rotate', '--purpose', 'use')).toContain('announced: use KEK')
-  await until(async () => {
-    expect(await opens()).toBe(plaintext)
+describe('a cluster, then restored', { shuffle: false }, () => {
+  test('a KEK is replaced while the node serves: old ciphertexts open before, during and after', async () => {
+    const root = server.client()
+    await root.post('transit/keys/kept')
+    const { string } = await root.post('transit/encrypt/kept', { plaintext })
+    const opens = async () =>
+      (await root.post('transit/decrypt/kept', { ciphertext: string('data.ciphertext') })).string('data.plaintext')
+    expect(await strongroom('kek', 'rotate', '--purpose', 'use')).toContain('announced: use KEK')
+    await until(async () => {
+      expect(await opens()).toBe(plaintext)
+      const use = (await keks()).filter(({ purpose }) => purpose === 'use')
+      return use.some(({ state, keys }) => state === 'retiring' && keys === 0)
+    })
     const use = (await keks()).filter(({ purpose }) => purpose === 'use')
-    return use.some(({ state, keys }) => state === 'retiring' && keys === 0)
-  })
-  const use = (await keks()).filter(({ purpose }) => purpose === 'use')
-  expect(use.map(({ state }) => state).sort()).toEqual(['active', 'retiring'])
-  expect(use.find(({ state }) => state === 'active')?.keys).toBe(1)
-  await server.stop()
-  await server.start()
-  expect(await opens()).toBe(plaintext)
-}, 120_000)
-
-test('a database older than the token remembers is refused, until an operator accepts it; then old tokens are void', async () => {
-  const root = server.client()
-  const connection = await createConnection(server.database.url)
-  try {
-    await connection.query('CREATE TABLE saved_policies AS SELECT * FROM policies')
-    await connection.query('CREATE TABLE saved_heads AS SELECT * FROM heads')
-    const policy = 'path "transit/*" { capabilities = ["deny"] }'
-    expect((await root.post('sys/policies/acl/stop', { policy })).status).toBe(204)
+    expect(use.map(({ state }) => state).sort()).toEqual(['active', 'retiring'])
+    expect(use.find(({ state }) => state === 'active')?.keys).toBe(1)
     await server.stop()
-    for (const table of ['policies', 'heads']) {
-      await connection.query(`DELETE FROM ${table}`)
-      await connection.query(`INSERT INTO ${table} SELECT * FROM saved_${table}`)
-      await connection.query(`DROP TABLE saved_${table}`)
+    await server.start()
+    expect(await opens()).toBe(plaintext)
+  }, 120_000)
+
+  test('a database older than the token remembers is refused, until an operator accepts it; then old tokens are void', async () => {
+    const root = server.client()
+    const connection = await createConnection(server.database.url)
+    try {
+      await connection.query('CREATE TABLE saved_policies AS SELECT * FROM policies')
+      await connection.query('CREATE TABLE saved_heads AS SELECT * FROM heads')
+      const policy = 'path "transit/*" { capabilities = ["deny"] }'
+      expect((await root.post('sys/policies/acl/stop', { policy })).status).toBe(204)
+      await server.stop()
+      for (const table of ['policies', 'heads']) {
+        await connection.query(`DELETE FROM ${table}`)
+        await connection.query(`INSERT INTO ${table} SELECT * FROM saved_${table}`)
+        await connection.query(`DROP TABLE saved_${table}`)
+      }
+    } finally {
+      await connection.end()
     }
-  } finally {
-    await connection.end()
-  }
-  await expect(server.start()).rejects.toThrow(/behind|gone back/)
-  expect(await strongroom('accept-restore')).toContain('epoch 2')
-  await server.start()
-  expect((await root.get('transit/keys/kept')).status).toBe(403)
-}, 120_000)
+    await expect(server.start()).rejects.toThrow(/behind|gone back/)
+    expect(await strongroom('accept-restore')).toContain('epoch 2')
+    await server.start()
+    expect((await root.get('transit/keys/kept')).status).toBe(403)
+  }, 120_000)
+})
