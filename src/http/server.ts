@@ -29,63 +29,53 @@ const broken: RawReply = {
   body: '{"errors":["1 error occurred:\\n\\t* internal error\\n\\n"]}\n',
 }
 
-/** What one middleware leaves for the next. */
-interface State {
-  body: Buffer
-}
-
 /**
- * Koa with its middlewares and errors but without its writer, whose hook on the end of every answer alone costs a
- * twentieth of a request (docs/performance.md). Headers set one by one cost more still, so those that every answer has
- * (HSTS, Content-Length, Connection) are no middleware: `write` sends them with the others, as one array.
+ * Koa without its own writer: the answer is written below, in one call. With the writer goes the hook on every answer's
+ * end that only the writer needs, and a twentieth of a request's cost. The body's limit and the answer are no middlewares
+ * of their own either: the promises between them showed in sys/health, pair by pair.
  */
-class Edge extends Koa<State> {
+class Edge extends Koa {
   handleRequest(context: Koa.Context, run: (context: Koa.Context) => Promise<void>): Promise<void> {
-    context.respond = false
     return run(context).catch((error: unknown) => context.onerror(error as Error))
   }
 }
 
 /**
- * One Koa application for a listener: reads the body, asks the pipeline, writes the answer once.
+ * One Koa application with one middleware: it reads the request, gives it to the pipeline and writes the answer once.
  * @returns the listener for a node:http server
  */
 export function createEdge(options: EdgeOptions): RequestListener {
   const app = new Edge()
   // Broken connections come here too: their client is gone.
   app.on('error', (error) => options.log.debug({ err: error }, 'a connection failed'))
-  app.use(limitBody(options))
-  app.use(answer(options))
+  app.use((context) => {
+    // The answer is written below, in one call, past Koa's own writer.
+    context.respond = false
+    serve(options, context.req, context.res)
+  })
   return app.callback()
 }
 
-/** Reads the body, or answers 413. */
-const limitBody =
-  (options: EdgeOptions): Koa.Middleware<State> =>
-  async ({ req, res, state }, next) => {
-    const body = await new Promise<Buffer | undefined>((resolve) => readBody(req, options.maxRequestBytes, resolve))
-    if (body === undefined) return refuseBody(options, req, res)
-    state.body = body
-    return next()
-  }
-
-/** Gives the request to the pipeline, and its answer to the connection. */
-const answer =
-  (options: EdgeOptions): Koa.Middleware<State> =>
-  ({ req, res, state }) => {
+function serve(options: EdgeOptions, request: IncomingMessage, response: ServerResponse): void {
+  readBody(request, options.maxRequestBytes, (body) => {
+    if (body === undefined) {
+      refuseBody(options, request, response)
+      return
+    }
     const reply = options.pipeline.handle({
       id: randomUUID(),
-      method: req.method ?? '',
-      ...splitTarget(req.url ?? ''),
-      headers: req.headers,
-      body: state.body,
-      remoteAddress: req.socket.remoteAddress ?? '',
-      remotePort: req.socket.remotePort ?? 0,
-      clientCertificate: options.clientCertificate(req),
+      method: request.method ?? '',
+      ...splitTarget(request.url ?? ''),
+      headers: request.headers,
+      body,
+      remoteAddress: request.socket.remoteAddress ?? '',
+      remotePort: request.socket.remotePort ?? 0,
+      clientCertificate: options.clientCertificate(request),
     })
-    if (reply instanceof Promise) reply.then((settled) => writeSoon(() => write(options, res, settled)))
-    else writeSoon(() => write(options, res, reply))
-  }
+    if (reply instanceof Promise) reply.then((done) => writeSoon(() => write(options, response, done)))
+    else writeSoon(() => write(options, response, reply))
+  })
+}
 
 let waiting: (() => void)[] = []
 
@@ -93,12 +83,12 @@ let waiting: (() => void)[] = []
  * Answers of one turn of the event loop go out together at its end: clients then ask again together, and each turn serves
  * more of them. With 16 busy connections that saves a tenth of a request's cost; one alone waits microseconds.
  */
-function writeSoon(writeOne: () => void): void {
-  if (waiting.push(writeOne) > 1) return
+function writeSoon(answer: () => void): void {
+  if (waiting.push(answer) > 1) return
   setImmediate(() => {
-    const writes = waiting
+    const answers = waiting
     waiting = []
-    for (const writeNext of writes) writeNext()
+    for (const one of answers) one()
   })
 }
 
