@@ -124,6 +124,8 @@ export class Supervisor {
   #tick(): void {
     for (const { child, reason } of this.#fleet.examine(this.#timing)) this.#discard(child, reason)
     for (const child of this.#sealing.late(this.#now)) this.#discard(child, 'holds its keys though the node is sealed')
+    // A sealed node has no database to tidy: what ended before the seal is said again when it is open.
+    if (!this.#options.sealState.sealed) this.#relay.remind()
     this.#act()
   }
 
