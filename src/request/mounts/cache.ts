@@ -33,9 +33,14 @@ export class MountCache {
     })
   }
 
-  get current(): MaybePromise<MountSet> {
+  /** The set, if it may be used at this very moment. */
+  get loaded(): MountSet | undefined {
     const cached = this.#cache.peek(wholeSet)
-    return cached !== undefined && cached === this.#announced ? cached : this.#load()
+    return cached === this.#announced ? cached : undefined
+  }
+
+  get current(): MaybePromise<MountSet> {
+    return this.loaded ?? this.#load()
   }
 
   async #load(): Promise<MountSet> {

@@ -56,10 +56,9 @@ export class Mounts {
 
   /** The mount under which a canonical path lies; a built-in one also while the database is away. */
   find(path: string): MaybePromise<Mount | undefined> {
-    const builtin = lookUp(this.#builtinSet, path)
-    if (builtin !== undefined) return builtin
-    const set = this.#cache.current
-    return set instanceof Promise ? set.then((loaded) => lookUp(loaded, path)) : lookUp(set, path)
+    const { loaded } = this.#cache
+    if (loaded !== undefined) return lookUp(loaded, path)
+    return lookUp(this.#builtinSet, path) ?? after(this.#cache.current, (set) => lookUp(set, path))
   }
 
   /** The mount of a uuid. */
