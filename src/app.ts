@@ -83,8 +83,8 @@ export async function createApp(processOptions: WorkloadOptions): Promise<Worklo
       listeners = await openListeners(config, core, log)
       return { addresses: listeners.map(({ address }) => address) }
     },
-    hear: (message) => core.unsealed?.hear(message),
-    poll: () => core.unsealed?.poll(),
+    hear: (message) => core.hear(message),
+    poll: () => core.poll(),
     async drain() {
       await Promise.all(listeners.map((listener) => listener.close(config.limits.drainSeconds * 1000)))
       await core[Symbol.asyncDispose]()

@@ -35,6 +35,8 @@ export class Core implements Pipeline {
   readonly #sealedPipeline: Pipeline
   readonly #clock: Clock
   #serving: Serving | undefined
+  /** Serves no more, while what it has begun still ends. */
+  #leaving: UnsealedCore | undefined
   #turn: Promise<unknown> = Promise.resolve()
   /** The last core's disposal, which waits until the request that sealed this worker is answered. */
   #disposal: Promise<void> = Promise.resolve()
@@ -47,6 +49,16 @@ export class Core implements Pipeline {
   /** Undefined while sealed. */
   get unsealed(): UnsealedCore | undefined {
     return this.#serving?.core
+  }
+
+  /** Takes what another worker has sent, also while the last work under way ends. */
+  hear(message: VersionMessage): void {
+    ;(this.unsealed ?? this.#leaving)?.hear(message)
+  }
+
+  /** Another node may have committed. */
+  poll(): void {
+    ;(this.unsealed ?? this.#leaving)?.poll()
   }
 
   handle(request: RawRequest): MaybePromise<RawReply> {
@@ -77,6 +89,7 @@ export class Core implements Pipeline {
       const serving = this.#serving
       this.#serving = undefined
       if (serving === undefined) return
+      this.#leaving = serving.core
       await this.#until(() => serving.requests <= serving.sealRequests)
       await serving.core.dropKeys()
       this.#disposal = this.#dispose(serving)
@@ -104,6 +117,7 @@ export class Core implements Pipeline {
   async #dispose(serving: Serving): Promise<void> {
     await this.#until(() => serving.requests === 0)
     await serving.core[Symbol.asyncDispose]()
+    this.#leaving = undefined
   }
 
   async #until(holds: () => boolean): Promise<void> {

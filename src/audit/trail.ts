@@ -75,7 +75,7 @@ export class Trail {
    */
   async recordRefusal(error: ApiError, text: string, reply: Reply): Promise<void> {
     const { verdict } = this.#entry
-    // Both lines go out together. The first gives the reason only where policies or sign-in refused.
+    // A request that was refused before its line was written gets both at once. The first gives the reason only where policies or sign-in refused.
     const request =
       this.#requestLine === 'none' ? this.recordRequest(() => undefined, verdict?.allowed ? '' : text) : undefined
     const results = error.data !== undefined

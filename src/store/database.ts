@@ -114,7 +114,7 @@ export class Database {
     const line = this.#pools.polls
     this.#coherence = new Coherence({ line, registry, clock, log, incarnation, times, drop, polls, failedPolls })
     const [coherence, send] = [this.#coherence, options.send ?? (() => undefined)]
-    this.#settlement = new Settlement({ registry, clock, log, times, own: () => coherence.registration })
+    this.#settlement = new Settlement({ registry, clock, log, times, own: coherence })
     this.#peers = new Peers({ coherence, settlement: this.#settlement, incarnation, send })
     const entries = () => this.#caches.reduce((sum, { size }) => sum + size, 0)
     metrics.gauge('strongroom.cache.entries', 'Entries of all coherent caches.', entries)

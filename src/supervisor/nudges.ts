@@ -6,6 +6,7 @@ type Settings = NonNullable<Config['cluster']['nudge']>
 
 /** Between two datagrams to the same nodes, and between two polls that datagrams ask for. */
 const pauseMilliseconds = 5
+const retryMilliseconds = 1000
 const content = Buffer.alloc(0)
 
 /**
@@ -34,9 +35,21 @@ export class Nudges {
     this.close()
     this.#settings = settings
     if (settings === undefined) return
+    this.#listen(settings)
+  }
+
+  /** Tries again until the address is free: the supervisor that an upgrade replaces may still have it. */
+  #listen(settings: Settings, reported = false): void {
+    if (this.#settings !== settings) return
     const { host, port } = split(settings.address)
     const socket = createSocket(host.includes(':') ? 'udp6' : 'udp4')
-    socket.on('error', (err) => this.#log.error({ err }, 'nudges of other nodes are not heard'))
+    socket.on('error', (err) => {
+      if (!reported) this.#log.error({ err }, 'nudges of other nodes are not heard')
+      if (this.#socket !== socket) return
+      socket.close()
+      this.#socket = undefined
+      setTimeout(() => this.#listen(settings, true), retryMilliseconds).unref()
+    })
     socket.on('message', () => this.#polling.ask())
     socket.bind(port, host)
     this.#socket = socket

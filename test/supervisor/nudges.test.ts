@@ -93,3 +93,19 @@ test('a new configuration closes the old address, and none ends the nudges', asy
   taker.close()
   socket.close()
 })
+
+test('a supervisor whose address is still taken, as in an upgrade, hears nudges once it is free', async () => {
+  const address = `127.0.0.1:${await freePort()}`
+  const before = node(address, [])
+  using after = node(address, [])
+  using writer = node(`127.0.0.1:${await freePort()}`, [address])
+  await until(() => {
+    writer.nudges.send()
+    return before.polls() > 0
+  })
+  before.nudges.close()
+  await until(() => {
+    writer.nudges.send()
+    return after.polls() > 0
+  })
+})

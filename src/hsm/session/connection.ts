@@ -44,7 +44,7 @@ export class Connection implements Port {
       } catch (error) {
         this.#discard(session)
         attempt++
-        const failure = this.#judge(error, name)
+        const failure = this.#failureOf(error, name)
         const again = failure.fate === 'session' || (failure.fate === 'retry' && attempt === 1 && !leavesObject(name))
         if (!again || attempt === attempts) throw failure
       }
@@ -75,7 +75,7 @@ export class Connection implements Port {
     }
   }
 
-  #judge(error: unknown, name: Operation): Failure {
+  #failureOf(error: unknown, name: Operation): Failure {
     const code = ckrOf(error)
     if (code === undefined) throw error
     const fate = fateOf(code)

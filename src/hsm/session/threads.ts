@@ -110,8 +110,8 @@ export class Threads implements AsyncDisposable {
   #start(): Worker {
     const worker = new Worker(new URL('./thread.ts', import.meta.url), { workerData: this.#options.library })
     worker.on('message', (reply: Reply) => this.#finished(worker, reply))
-    worker.on('error', (error) => this.#died(error))
-    worker.on('exit', () => this.#died(new Error('a thread of the HSM ended')))
+    worker.on('error', (error) => this.#died(worker, error))
+    worker.on('exit', () => this.#died(worker, new Error('a thread of the HSM ended')))
     return worker
   }
 
@@ -125,8 +125,10 @@ export class Threads implements AsyncDisposable {
     this.#dispatch(laneOf(job.name))
   }
 
-  #died(error: unknown): void {
+  #died(worker: Worker, error: unknown): void {
     if (this.#closed) return
+    this.#working.get(worker)?.job.reject(new Failure('lost', 0, 'a thread of the HSM failed'))
+    this.#working.delete(worker)
     this.#options.onFatal(new Error('a thread of the HSM failed', { cause: error }))
   }
 

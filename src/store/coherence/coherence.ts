@@ -47,6 +47,7 @@ export class Coherence {
   /** Up to which v of each group a row is written, or nobody waits for one. */
   readonly #acknowledged = new Map<number, number>()
   #registration: string | undefined
+  #longestLease = 0
   #polling: Promise<void> | undefined
   #running = false
   #loop: Promise<void> | undefined
@@ -69,6 +70,11 @@ export class Coherence {
   /** The registration that this process serves under. */
   get registration(): string | undefined {
     return this.#registration
+  }
+
+  /** The longest time, as of the last poll, for which a worker of the cluster uses its cache: L is the same for all in good order. */
+  get longestLeaseMilliseconds(): number {
+    return Math.max(this.#longestLease, this.#options.times.leaseMilliseconds)
   }
 
   /** Whether polls are slower than L, or fail. */
@@ -171,10 +177,11 @@ export class Coherence {
     const registration = this.#registration
     if (registration === undefined) return false
     const began = this.known.now()
-    const { registered, groups } = await readGroups(connection, registration)
+    const { registered, leaseMilliseconds, groups } = await readGroups(connection, registration)
     // Versions go backwards in a database that was restored, or that lost a node's last commits.
     const backwards = groups.some(({ group, v }) => v < (this.#groups.get(group)?.v ?? 0))
     if (!registered || backwards) return false
+    this.#longestLease = leaseMilliseconds
     const changed = groups.filter(({ group, v }) => v !== this.#groups.get(group)?.v)
     if (changed.length > 0) {
       const leaves = changed.map(({ group }) => group)

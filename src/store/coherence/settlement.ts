@@ -19,6 +19,13 @@ interface Wait {
   readonly end: () => void
 }
 
+/** The process that waits. */
+interface OwnWorker {
+  /** It has learned the versions before the wait begins. */
+  readonly registration: string | undefined
+  readonly longestLeaseMilliseconds: number
+}
+
 const longestPauseMilliseconds = 20
 
 /**
@@ -31,8 +38,7 @@ export class Settlement {
   readonly #clock: Clock
   readonly #log: Logger
   readonly #times: LeaseTimes
-  /** The registration of this process, which has learned the versions before the wait begins. */
-  readonly #own: () => string | undefined
+  readonly #own: OwnWorker
   readonly #waits = new Set<Wait>()
   #looking = false
   #wake: (() => void) | undefined
@@ -42,7 +48,7 @@ export class Settlement {
     clock: Clock
     log: Logger
     times: LeaseTimes
-    own: () => string | undefined
+    own: OwnWorker
   }) {
     this.#registry = options.registry
     this.#clock = options.clock
@@ -80,7 +86,7 @@ export class Settlement {
   }
 
   #patience(leaseMilliseconds: number): number {
-    return Math.max(leaseMilliseconds, this.#times.leaseMilliseconds) + this.#times.marginMilliseconds
+    return Math.max(leaseMilliseconds, this.#own.longestLeaseMilliseconds) + this.#times.marginMilliseconds
   }
 
   async #look(): Promise<void> {
@@ -117,13 +123,15 @@ export class Settlement {
   }
 
   #compare(wait: Wait, look: Look): void {
-    const longer = wait.open === undefined && look.leaseMilliseconds > this.#times.leaseMilliseconds
+    const longer = wait.open === undefined && look.leaseMilliseconds > this.#own.longestLeaseMilliseconds
     wait.open ??= new Set(look.registrations)
     for (const registration of wait.open) {
       const rows = look.acknowledged.get(registration)
       const said = wait.heard.get(registration)?.size === wait.leaves.size
       const acknowledged =
-        said || registration === this.#own() || wait.groups.every(([group, v]) => (rows?.get(group) ?? -1) >= v)
+        said ||
+        registration === this.#own.registration ||
+        wait.groups.every(([group, v]) => (rows?.get(group) ?? -1) >= v)
       if (acknowledged || !look.registrations.has(registration)) wait.open.delete(registration)
     }
     if (longer && wait.open.size > 0) this.#prolong(wait, look.leaseMilliseconds)
