@@ -42,7 +42,7 @@ export class MinimalChange implements AsyncDisposable {
   readonly step: Step = async (client) => {
     const { change, footprint, objects } = this.#options
     change.token(objects)
-    const ids = new Map<string, string>()
+    const ids = new Map(footprint.inserted.map(({ values }) => [String(values.id), randomUUID() as string]))
     const fresh = footprint.inserted.map((row) => renamed(row, ids))
     await this.#transaction(async (connection) => {
       for (const row of fresh) await insert(connection, row)
@@ -99,7 +99,8 @@ function renamed({ table, values }: StoredRow, ids: Map<string, string>): Stored
   const change = (name: string, value: Value): Value => {
     if (names.includes(name)) return `${String(value).slice(0, 40)}${randomUUID()}`
     if (name === 'hash') return randomBytes(32)
-    return references.includes(name) && typeof value === 'string' ? anew(value) : value
+    const named = typeof value === 'string' && (references.includes(name) || ids.has(value))
+    return named ? anew(value) : value
   }
   return {
     table,
