@@ -208,7 +208,7 @@ function buildPipeline(
   services: Services,
 ): Pipeline {
   const { policies, tokens, leases, engines, mounts } = services
-  shareGauges({ metrics, mounts, leases, clock })
+  shareGauges({ metrics, mounts, leases })
   const start = (job: Job) => runner.start(job)
   const status = {
     clusterName: cluster.name,

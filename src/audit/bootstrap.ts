@@ -11,6 +11,6 @@ export const deviceSet = devicesTable.name
  * remembers without one: elsewhere a missing set is damage, or an attack that would end the audit.
  */
 export async function createInitialDevices(database: Database, tx: Transaction): Promise<void> {
-  const existing = await database.table(headsTable).count(tx, { set: deviceSet })
-  if (existing === 0) await database.head(deviceSet).create(tx)
+  if (await database.table(headsTable).exists(tx, { set: deviceSet })) return
+  await database.head(deviceSet).create(tx)
 }

@@ -59,8 +59,7 @@ export function tidyJob(deps: RevokeDeps, epoch: number): Job {
         const gone = await markRevoked(
           deps,
           ids,
-          async (row, tx) =>
-            !isUsable(row) || (row.parent !== null && (await table.count(tx, { id: row.parent })) === 0),
+          async (row, tx) => !isUsable(row) || (row.parent !== null && !(await table.exists(tx, { id: row.parent }))),
           (tx) => tx.fence(name, fence),
         )
         await removeTrees(deps, gone)

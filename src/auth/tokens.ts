@@ -73,7 +73,7 @@ export class Tokens {
     this.#customs = database.cache({
       table,
       limit: 1,
-      load: async (q) => ({ exist: (await this.#table.count(q, { type: 'custom' })) > 0 }),
+      load: async (q) => ({ exist: await this.#table.exists(q, { type: 'custom' }) }),
     })
   }
 

@@ -89,7 +89,7 @@ async function takeLease(database: Database, clock: Clock): Promise<JobLease> {
 }
 
 const hasKeys = (database: Database): Promise<boolean> =>
-  database.read(async (q) => (await database.unverified(systemKeysTable).count(q, {})) > 0)
+  database.read((q) => database.unverified(systemKeysTable).exists(q, {}))
 
 async function createInitialKeys(options: InitialiseOptions, lease: JobLease): Promise<void> {
   const { hsm, database, clock, name } = options
@@ -129,7 +129,7 @@ async function writeIntent({ database, clock, name }: InitialiseOptions, lease: 
     const table = database.table(clusterTable)
     const [begun] = await table.list(tx, {}, { by: 'id', limit: 1 })
     if (begun !== undefined) return begun.id
-    if ((await database.table(keksTable).count(tx, {})) > 0) {
+    if (await database.table(keksTable).exists(tx, {})) {
       throw new Error('the settings row of the cluster is missing while its KEKs are there: the database is damaged')
     }
     const intent = await table.insert(tx, { name, state: 'initialising', createdAt: clock.wall() })

@@ -97,12 +97,28 @@ export const materialsTable = defineTable(
     createdAt: column.integer(),
     createdBy: column.text(),
     everPlaintext: column.boolean(),
-    /** active; intent and removed: a token object that a job destroys (materials of residence `token` only) */
+    /** active; intent and removed: markers of programs before migration 8, which has a table for them */
     state: column.text(),
   },
   { sealed: true },
 )
 export type MaterialRow = Row<typeof materialsTable>
+
+/** Token objects that are about to be made, and those that are to be destroyed: few, while `materials` grows. */
+export const intentsTable = defineTable(
+  'intents',
+  {
+    /** The uuid that the key's row will have, or had. */
+    material: column.text(),
+    ckaId: column.bytes(),
+    algorithm: column.text(),
+    /** intent | removed */
+    state: column.text(),
+    createdAt: column.integer(),
+  },
+  { sealed: true },
+)
+export type IntentRow = Row<typeof intentsTable>
 
 /** Encryptions counted per AEAD material, reserved in blocks ahead. */
 export const usageTable = defineTable(

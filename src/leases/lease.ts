@@ -43,6 +43,9 @@ export const leaseTraces = defineTable(
   { sealed: false },
 )
 
+/** The count of leases, kept by every transaction that stores or removes some. */
+export const leaseTally = 'leases'
+
 /** A row to insert in the transaction that stores the leased object. */
 export type NewLease = Omit<LeaseRow, 'namespace' | 'rev' | 'epoch'>
 

@@ -13,11 +13,12 @@ import {
   type LeaseRequest,
   type LeaseRow,
   leaseTable,
+  leaseTally,
   leaseTraces,
   type NewLease,
   prepareLease,
 } from './lease.ts'
-import { expireLease, type RevokeDeps, revokeAll, revokeLease } from './revoke.ts'
+import { expireLease, type RevokeDeps, removeLeases, revokeAll, revokeLease } from './revoke.ts'
 
 export interface LeasesOptions extends RevokeDeps {
   readonly tokens: Pick<Tokens, 'get'>
@@ -57,6 +58,7 @@ export class Leases {
   /** Stores leases, for the engine's own group insert. */
   async insert(tx: Transaction, rows: readonly NewLease[]): Promise<void> {
     await this.#table.insertMany(tx, rows)
+    tx.tally(leaseTally, rows.length)
   }
 
   /**
@@ -76,7 +78,7 @@ export class Leases {
 
   /** The number of leases in the cluster. */
   count(): Promise<number> {
-    return this.#options.database.read((q) => this.#table.count(q, {}))
+    return this.#options.database.tally(leaseTally)
   }
 
   /** A lease by its id. */
@@ -164,7 +166,7 @@ export class Leases {
     for await (const ids of this.#below(prefix)) {
       await revokeAll(this.#options, ids)
       await this.#options.database.transaction(async (tx) => {
-        for (const id of ids) await this.#table.removeWhere(tx, { id })
+        for (const id of ids) await removeLeases(this.#table, tx, { id })
       })
     }
   }
@@ -189,7 +191,7 @@ export class Leases {
   /** Removes the leases of a mount that is being removed together with the leased objects. */
   async removeOf({ uuid: mount }: Mount): Promise<void> {
     const { database } = this.#options
-    while ((await database.transaction((tx) => this.#table.removeWhere(tx, { mount }, { limit: pageSize }))) > 0);
+    while ((await database.transaction((tx) => removeLeases(this.#table, tx, { mount }, { limit: pageSize }))) > 0);
   }
 
   /** Row ids of the leases below a prefix, page by page. */

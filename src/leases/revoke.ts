@@ -4,7 +4,7 @@ import type { Database } from '../store/database.ts'
 import { DamagedRow, LeaseLost } from '../store/faults.ts'
 import type { Transaction } from '../store/reader.ts'
 import type { SealedAccess } from '../store/sealed/access.ts'
-import { type LeaseRow, leaseTable } from './lease.ts'
+import { type LeaseRow, leaseTable, leaseTally } from './lease.ts'
 
 /** Dependencies of the functions below. */
 export interface RevokeDeps {
@@ -45,7 +45,19 @@ export async function revokeLease(deps: RevokeDeps, id: string, { eligible, guar
   })
   if (ended === undefined) return
   await deps.revokeInEngine(ended.mount, ended.payload)
-  await database.transaction((tx) => table.removeWhere(tx, { id }))
+  await database.transaction((tx) => removeLeases(table, tx, { id }))
+}
+
+/** Removes lease rows unread, and counts them out. @returns how many */
+export async function removeLeases(
+  table: SealedAccess<typeof leaseTable>,
+  tx: Transaction,
+  where: Partial<Pick<LeaseRow, 'id' | 'mount'>>,
+  options?: { limit: number },
+): Promise<number> {
+  const removed = await table.removeWhere(tx, where, options)
+  tx.tally(leaseTally, -removed)
+  return removed
 }
 
 /**

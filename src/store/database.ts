@@ -20,6 +20,7 @@ import type { Tls } from './pool/connection.ts'
 import { Outcomes } from './pool/outcomes.ts'
 import { Pools } from './pool/pools.ts'
 import { persist } from './pool/retry.ts'
+import { Session } from './pool/session.ts'
 import { parseTargets } from './pool/target.ts'
 import { Transactions } from './pool/transactions.ts'
 import type { Reader, Transaction } from './reader.ts'
@@ -31,6 +32,7 @@ import { type Mac, Seal } from './sealed/seal.ts'
 import { sealedAccess } from './sealed/sealed.ts'
 import { Shape } from './sealed/shape.ts'
 import type { New, Row, Table } from './table.ts'
+import { totalOf } from './tally.ts'
 
 export interface DatabaseOptions {
   /** `mysql://user:password@host:port/name`, `?socketPath=`; several, separated by commas, are nodes of one cluster. */
@@ -194,6 +196,11 @@ export class Database {
   /** The sealed head of a set. */
   head(set: string): Head {
     return headOf(set, this.#seal)
+  }
+
+  /** The number that transactions have added up under a name (`tx.tally`). */
+  tally(name: string): Promise<number> {
+    return this.read((q) => totalOf(Session.of(q), name))
   }
 
   /** A cache; it holds something only in a process that was started. */

@@ -14,6 +14,11 @@ export interface Transaction extends Reader {
    */
   touch(table: string, id: string): void
   /**
+   * Adds to the count of a name: a number that is kept with the rows it counts, since counting reads them all.
+   * `Database.tally` reads it.
+   */
+  tally(name: string, delta: number): void
+  /**
    * Throws LeaseLost unless `fence` still holds the job's lease; nobody can take it over before this transaction ends.
    */
   fence(job: string, fence: bigint): Promise<void>

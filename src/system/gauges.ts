@@ -1,4 +1,3 @@
-import type { Clock } from '../clock.ts'
 import type { Leases } from '../leases/leases.ts'
 import { merge, type Snapshot, type WorkerSnapshots } from '../metrics/snapshot.ts'
 import type { Metrics } from '../metrics.ts'
@@ -8,14 +7,10 @@ interface Parts {
   readonly metrics: Metrics
   readonly mounts: Mounts
   readonly leases: Leases
-  readonly clock: Clock
 }
 
-/** Leases are counted in the database, which takes longer the more there are. */
-const countEveryMilliseconds = 60_000
-
 /** Declares the gauges of the node and the cluster. */
-export function shareGauges({ metrics, mounts, leases, clock }: Parts): void {
+export function shareGauges({ metrics, mounts, leases }: Parts): void {
   const one = (name: string, help: string) => metrics.shared(name, help, () => [{ labels: {}, value: 1 }])
   one('vault.core.unsealed', 'Whether this node is unsealed; a sealed one has no metrics.')
   one('vault.core.active', 'Whether this node serves; every one does.')
@@ -29,12 +24,9 @@ export function shareGauges({ metrics, mounts, leases, clock }: Parts): void {
       return { labels: { type, local }, value: found.length }
     })
   })
-  let counted: { at: number; count: Promise<number> } | undefined
-  metrics.shared('vault.expire.num_leases', 'Leases in the cluster; counted once a minute at most.', async () => {
-    const now = clock.monotonic()
-    if (counted === undefined || now - counted.at > countEveryMilliseconds) counted = { at: now, count: leases.count() }
-    return [{ labels: {}, value: await counted.count }]
-  })
+  metrics.shared('vault.expire.num_leases', 'Leases in the cluster.', async () => [
+    { labels: {}, value: await leases.count() },
+  ])
 }
 
 /** The metrics of the whole node, as answered by one worker. */

@@ -5,8 +5,9 @@ import { CKK } from '../../src/hsm/constants.ts'
 import type { Hsm } from '../../src/hsm/hsm.ts'
 import type { Scheme } from '../../src/keys/algorithms/signature.ts'
 import { Custody } from '../../src/keys/custody.ts'
+import { materialsTable } from '../../src/keys/tables.ts'
 import { verify } from '../../src/keys/use/verify.ts'
-import { makeKey, none, openCluster, options, Place, useCluster } from './support.ts'
+import { clock, makeKey, none, openCluster, options, Place, useCluster } from './support.ts'
 
 let hsm: Hsm
 let place: Place
@@ -19,6 +20,8 @@ useCluster(
   },
   { strict: true },
 )
+
+const ed25519 = { algorithm: 'ed25519', exportable: false } as const
 
 const scheme: Scheme = {
   hash: hashes.get('sha2-256'),
@@ -134,6 +137,28 @@ describe('strict mode', () => {
     )
     await expect(store).rejects.toThrow('took too long')
     worker.close()
+  })
+
+  it('markers of a program before migration 8, which lie among the materials, are swept as well', async () => {
+    const draft = await custody.materials.prepare({ ...ed25519, part: 'key', createdBy: 'me' })
+    const [meant] = await place.sql("SELECT material, cka_id FROM intents WHERE state = 'intent'")
+    await place.sql("DELETE FROM intents WHERE state = 'intent'")
+    await place.database.transaction((tx) =>
+      place.database.table(materialsTable).insert(tx, {
+        ...draft.fields,
+        ...{ id: randomUUID(), owner: meant?.material, version: 0, ckaId: meant?.cka_id, publicKey: null },
+        ...{ fingerprint: null, state: 'intent' },
+      }),
+    )
+    const found = () => hsm.find({ class: 'private', id: meant?.cka_id, token: true })
+    expect(await custody.objects.residents.sweep()).toBe(0)
+    expect(await found()).toHaveLength(1)
+    const later = { ...clock, wall: () => clock.wall() + 3_700_000 }
+    const worker = await Custody.open(options(hsm, place.database, { strict: true, clock: later }))
+    expect(await worker.objects.residents.sweep()).toBe(1)
+    worker.close()
+    expect(await found()).toEqual([])
+    expect(await place.sql("SELECT id FROM materials WHERE residence = 'token' AND state <> 'active'")).toEqual([])
   })
 
   it('rotation of the use KEK covers new versions only', async () => {

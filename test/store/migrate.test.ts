@@ -1,3 +1,4 @@
+import { createConnection, type RowDataPacket } from 'mysql2/promise'
 import { expect, test } from 'vitest'
 import { migrations } from '../../src/store/migrations/list.ts'
 import type { Migration } from '../../src/store/migrations/migration.ts'
@@ -51,6 +52,32 @@ test('a migration that broke off is finished by the next process', async () => {
   await using second = await open(held.url)
   await second.migrate()
   expect(await second.read((q) => second.table(policies).count(q, {}))).toBe(0)
+})
+
+test('what is there when tallies begin is counted, once, however often the migration breaks off', async () => {
+  await using held = await createDatabase()
+  {
+    await using before = await open(held.url, { migrations: migrations.slice(0, 7) })
+    await before.migrate()
+  }
+  await using connection = await createConnection(held.url)
+  await connection.query(`INSERT INTO leases SELECT UUID(), '', '', 1, 1, '', 1, REPEAT('x', 32), CONCAT('a', seq), '',
+    '{}', 0, 1, 1, 1, 1, NULL, 0, 1 FROM seq_1_to_1000`)
+  const broken = migrations.map((migration) =>
+    later(migration.number, migration.minReader, async (step) => {
+      await migration.run(step)
+      if (migration.number === 8) throw new Error('the power failed')
+    }),
+  )
+  {
+    await using first = await open(held.url, { migrations: broken })
+    await expect(first.migrate()).rejects.toThrow('power')
+  }
+  await using second = await open(held.url)
+  await second.migrate()
+  expect(await second.tally('leases')).toBe(1000)
+  const [keys] = await connection.query<RowDataPacket[]>("SHOW KEYS FROM materials WHERE Column_name = 'residence'")
+  expect(keys).toHaveLength(1)
 })
 
 test('a program serves on the next schema as long as that says it can be read, and not beyond', async () => {

@@ -112,7 +112,7 @@ export class Rotation {
     const proofs = database.table(kekProofsTable)
     for (const row of pending) {
       const proof = { kek: row.id, incarnation: database.incarnation }
-      if (row.checkValue.length === 0 || (await database.read((q) => proofs.count(q, proof))) > 0) continue
+      if (row.checkValue.length === 0 || (await database.read((q) => proofs.exists(q, proof)))) continue
       try {
         await keks.of(row).prove()
         await database.transaction((tx) => proofs.insert(tx, { ...proof, provenAt: clock.wall() }))

@@ -4,18 +4,21 @@ import { badRequest, unavailable } from '../../errors.ts'
 import type { Hsm } from '../../hsm/hsm.ts'
 import type { Database } from '../../store/database.ts'
 import type { Transaction } from '../../store/reader.ts'
+import type { SealedAccess } from '../../store/sealed/access.ts'
 import type { Algorithm } from '../algorithms/algorithm.ts'
 import { objectId } from '../kek/identity.ts'
-import { type MaterialRow, materialsTable } from '../tables.ts'
+import { type IntentRow, intentsTable, type MaterialRow, materialsTable } from '../tables.ts'
 import type { IncomingKey } from './incomingkey.ts'
 import { type Made, makeResident, residentTemplate } from './making.ts'
 
 /** How long a key may be between its making and its transaction before it counts as left behind. */
 const orphanMilliseconds = 3_600_000
+/** Objects of each kind that one sweep destroys at most. */
+const sweptAtOnce = 200
 
 /**
- * Keys that stay in the token as persistent objects. A row of state `intent` is committed before the object is made, and one of
- * state `removed` outlives the key's own row: a job destroys the objects of both, so that a crash leaves none behind.
+ * Keys that stay in the token as persistent objects. An intent is committed before the object is made, and one of state
+ * `removed` outlives the key's own row: a job destroys the objects of both, so that a crash leaves none behind.
  */
 export class Residents {
   /** To be run by whoever holds its lease. */
@@ -26,6 +29,8 @@ export class Residents {
   }
   readonly #hsm: Hsm
   readonly #database: Database
+  readonly #intents: SealedAccess<typeof intentsTable>
+  readonly #materials: SealedAccess<typeof materialsTable>
   readonly #clock: Clock
   readonly #cluster: string
   readonly #limit: number
@@ -33,6 +38,8 @@ export class Residents {
   constructor(options: { hsm: Hsm; database: Database; clock: Clock; cluster: string; limit: number }) {
     this.#hsm = options.hsm
     this.#database = options.database
+    this.#intents = options.database.table(intentsTable)
+    this.#materials = options.database.table(materialsTable)
     this.#clock = options.clock
     this.#cluster = options.cluster
     this.#limit = options.limit
@@ -49,14 +56,14 @@ export class Residents {
   ): Promise<{ made: Made; intent: { id: string; ckaId: Buffer } }> {
     if (algorithm.class === 'secret') throw new Error('secret keys are never token objects')
     const ckaId = objectId(this.#cluster, material)
-    const materials = this.#database.table(materialsTable)
     const intent = await this.#database.transaction(async (tx) => {
-      if ((await materials.count(tx, { residence: 'token' })) >= this.#limit) {
+      const stored = await this.#materials.count(tx, { residence: 'token' })
+      if (stored + (await this.#intents.count(tx, {})) >= this.#limit) {
         throw badRequest(
           `the HSM cannot wrap ${algorithm.name} keys, and holds ${this.#limit} of them, as many as configured`,
         )
       }
-      return materials.insert(tx, marker('intent', material, ckaId, algorithm.name, this.#clock.wall()))
+      return this.#insert(tx, 'intent', { material, ckaId, algorithm: algorithm.name })
     })
     try {
       const made = given
@@ -71,35 +78,48 @@ export class Residents {
 
   /** The key is being stored: its intent is fulfilled in the same transaction. */
   async settle(tx: Transaction, intent: string): Promise<void> {
-    const materials = this.#database.table(materialsTable)
-    const row = await materials.get(tx, intent)
+    const row = await this.#intents.get(tx, intent)
     if (row?.state !== 'intent') throw unavailable('the key took too long to be stored and was taken away')
-    await materials.remove(tx, row)
+    await this.#intents.remove(tx, row)
   }
 
   /** The key's row is being removed: what remains to be done in the token is written down in the same transaction. */
-  async condemn(tx: Transaction, row: MaterialRow): Promise<void> {
-    if (row.ckaId === null) throw new Error(`material ${row.id} has no token object`)
-    await this.#database
-      .table(materialsTable)
-      .insert(tx, marker('removed', row.id, row.ckaId, row.algorithm, this.#clock.wall()))
+  async condemn(tx: Transaction, { id, ckaId, algorithm }: MaterialRow): Promise<void> {
+    if (ckaId === null) throw new Error(`material ${id} has no token object`)
+    await this.#insert(tx, 'removed', { material: id, ckaId, algorithm })
   }
 
   /** Destroys the objects of removed keys and of keys that were never stored; a job's work. @returns how many */
   async sweep(fence?: bigint): Promise<number> {
-    const materials = this.#database.table(materialsTable)
-    const page = { by: 'id', limit: 200 } as const
-    const { removed, stale } = await this.#database.read(async (q) => ({
-      removed: await materials.list(q, { state: 'removed' }, page),
-      stale: await materials.list(q, { state: 'intent' }, page),
-    }))
     const before = this.#clock.wall() - orphanMilliseconds
-    const condemned = await Promise.all(
-      stale.filter((row) => row.createdAt < before).map((row) => this.#giveUp(row.id, fence)),
-    )
+    const page = { by: 'id', limit: sweptAtOnce } as const
+    await this.#adopt(before, fence)
+    const { removed, meant } = await this.#database.read(async (q) => ({
+      removed: await this.#intents.list(q, { state: 'removed' }, page),
+      meant: await this.#intents.list(q, { state: 'intent' }, page),
+    }))
+    const stale = meant.filter((row) => row.createdAt < before)
+    const condemned = await Promise.all(stale.map((row) => this.#giveUp(row.id, fence)))
     const rows = [...removed, ...condemned.filter((row) => row !== undefined)]
     for (const row of rows) await this.#finish(row, fence)
     return rows.length
+  }
+
+  /** Takes over the markers of programs before migration 8, which keep them among the materials and may serve beside this. */
+  async #adopt(before: number, fence: bigint | undefined): Promise<void> {
+    for (const state of ['removed', 'intent']) {
+      const where = { residence: 'token', state }
+      const markers = await this.#database.read((q) => this.#materials.list(q, where, { by: 'id', limit: sweptAtOnce }))
+      for (const { id } of markers.filter((row) => row.createdAt < before)) {
+        await this.#database.transaction(async (tx) => {
+          if (fence !== undefined) await tx.fence(this.job.name, fence)
+          const row = await this.#materials.get(tx, id)
+          if (row?.state !== state || row.ckaId === null) return
+          await this.#materials.remove(tx, row)
+          await this.#insert(tx, 'removed', { material: row.owner, ckaId: row.ckaId, algorithm: row.algorithm })
+        })
+      }
+    }
   }
 
   /**
@@ -116,54 +136,39 @@ export class Residents {
     }
   }
 
-  async #finish(row: MaterialRow, fence: bigint | undefined): Promise<void> {
-    if (!(await this.#stored(row.owner))) await this.#destroy(row.ckaId)
+  async #finish(row: IntentRow, fence: bigint | undefined): Promise<void> {
+    if (!(await this.#stored(row.material))) await this.#destroy(row.ckaId)
     await this.#database.transaction(async (tx) => {
       if (fence !== undefined) await tx.fence(this.job.name, fence)
-      await this.#database.table(materialsTable).removeWhere(tx, { id: row.id, state: 'removed' })
+      await this.#intents.removeWhere(tx, { id: row.id, state: 'removed' })
     })
   }
 
-  /** Then no word of ours has the key destroyed: the marker is an old one that somebody has put back. */
+  /** Then no word of ours has the key destroyed: the intent is an old one that somebody has put back. */
   async #stored(material: string): Promise<boolean> {
-    const row = await this.#database.read((q) => this.#database.table(materialsTable).get(q, material))
-    return row !== undefined
+    return (await this.#database.read((q) => this.#materials.get(q, material))) !== undefined
   }
 
-  async #destroy(ckaId: Buffer | null): Promise<void> {
-    if (ckaId === null) return
+  async #destroy(ckaId: Buffer): Promise<void> {
     for (const object of await this.#hsm.find({ class: 'private', id: ckaId, token: true })) {
       await this.#hsm.destroy(object)
     }
   }
 
   /** Undefined when the key was stored meanwhile. */
-  #giveUp(id: string, fence: bigint | undefined): Promise<MaterialRow | undefined> {
-    const materials = this.#database.table(materialsTable)
+  #giveUp(id: string, fence: bigint | undefined): Promise<IntentRow | undefined> {
     return this.#database.transaction(async (tx) => {
       if (fence !== undefined) await tx.fence(this.job.name, fence)
-      const row = await materials.get(tx, id)
-      return row?.state === 'intent' ? materials.update(tx, row, { state: 'removed' }) : undefined
+      const row = await this.#intents.get(tx, id)
+      return row?.state === 'intent' ? this.#intents.update(tx, row, { state: 'removed' }) : undefined
     })
   }
-}
 
-/** A row that only remembers the token object of a material that will be there, or was. */
-function marker(state: 'intent' | 'removed', material: string, ckaId: Buffer, algorithm: string, createdAt: number) {
-  const unknown = { local: false, neverExtractable: false, alwaysSensitive: false, everPlaintext: false }
-  return {
-    owner: material,
-    version: 0,
-    part: 'key',
-    algorithm,
-    sizeBytes: 0,
-    residence: 'token',
-    ckaId,
-    exportable: false,
-    ...unknown,
-    origin: 'generated',
-    createdAt,
-    createdBy: '',
-    state,
+  #insert(
+    tx: Transaction,
+    state: 'intent' | 'removed',
+    object: Pick<IntentRow, 'material' | 'ckaId' | 'algorithm'>,
+  ): Promise<IntentRow> {
+    return this.#intents.insert(tx, { ...object, state, createdAt: this.#clock.wall() })
   }
 }

@@ -12,7 +12,7 @@ import { readTuning } from './tuning.ts'
  */
 export async function createInitialMounts(database: Database, tx: Transaction, now: number): Promise<void> {
   const table = database.table(mountsTable)
-  if ((await table.count(tx, {})) > 0) return
+  if (await table.exists(tx, {})) return
   await createMountSet(database, tx)
   const rows = []
   for (const { type, config } of first) {

@@ -5,7 +5,8 @@ import { fourth } from './0004-audit.ts'
 import { fifth } from './0005-ring.ts'
 import { sixth } from './0006-managed.ts'
 import { seventh } from './0007-versions.ts'
+import { eighth } from './0008-growth.ts'
 import type { Migration } from './migration.ts'
 
 /** All changes of the schema, in order; number n is at index n - 1. */
-export const migrations: readonly Migration[] = [first, second, third, fourth, fifth, sixth, seventh]
+export const migrations: readonly Migration[] = [first, second, third, fourth, fifth, sixth, seventh, eighth]

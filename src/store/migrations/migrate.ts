@@ -143,13 +143,14 @@ export class Migrator {
       try {
         await this.#pool.use((connection) => connection.command(sql, statementMilliseconds))
       } catch (error) {
-        // MySQL has no ADD COLUMN IF NOT EXISTS: the run that broke off had come this far.
-        if (!(error instanceof Failure && error.number === duplicateColumn)) throw error
+        // MySQL has no ADD … IF NOT EXISTS: the run that broke off had come this far.
+        if (!(error instanceof Failure && duplicates.includes(error.number))) throw error
       }
     })
   }
 }
 
-/** ER_NO_SUCH_TABLE, ER_DUP_FIELDNAME */
+/** ER_NO_SUCH_TABLE */
 const noSuchTable = 1146
-const duplicateColumn = 1060
+/** ER_DUP_FIELDNAME, ER_DUP_KEYNAME */
+const duplicates = [1060, 1061]

@@ -2,8 +2,9 @@
 export interface MigrationStep {
   /**
    * Runs one statement (DDL commits by itself) after making sure that the lease is still ours. Statements are written
-   * so that a second run after a crash does no harm (IF NOT EXISTS, INSERT IGNORE; an ADD COLUMN of a column that is
-   * there counts as done, so that what belongs to the column is added by the same statement).
+   * so that a second run after a crash does no harm (IF NOT EXISTS, INSERT IGNORE; an ADD COLUMN of a column, and an
+   * ADD KEY of a named key, that is there counts as done, so that what belongs to the column is added by the same
+   * statement).
    */
   statement(sql: string): Promise<void>
 }

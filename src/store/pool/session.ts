@@ -36,6 +36,7 @@ export class Session implements Reader {
 /** What a `Transaction` is inside store/. */
 export class WriteSession extends Session implements Transaction {
   readonly #leaves = new Set<number>()
+  readonly #tallies = new Map<string, number>()
   readonly #rows = new WeakSet<object>()
   #wrote = false
 
@@ -58,6 +59,11 @@ export class WriteSession extends Session implements Transaction {
     return [...this.#leaves].sort((a, b) => a - b)
   }
 
+  /** What was counted. */
+  get tallies(): ReadonlyMap<string, number> {
+    return this.#tallies
+  }
+
   run(sql: string, values: readonly Stored[]): Promise<number> {
     this.#wrote = true
     return this.connection.run(sql, values)
@@ -72,6 +78,13 @@ export class WriteSession extends Session implements Transaction {
     void this.connection // throws when the work has ended
     this.#leaves.add(leafOf(table, id))
     this.#wrote = true
+  }
+
+  tally(name: string, delta: number): void {
+    void this.connection
+    if (!/^[a-z_]+$/.test(name) || !Number.isSafeInteger(delta)) throw new TypeError(`no tally: ${name} ${delta}`)
+    this.#tallies.set(name, (this.#tallies.get(name) ?? 0) + delta)
+    this.#wrote ||= delta !== 0
   }
 
   /** Written, not only read: so that a take-over elsewhere in the cluster conflicts with this transaction. */

@@ -3,6 +3,7 @@ import type { Clock } from '../../clock.ts'
 import { increments, type Versions, versionsOf } from '../coherence/versions.ts'
 import { Conflict, isRefusedCommit } from '../faults.ts'
 import type { Reader, Transaction } from '../reader.ts'
+import { additions } from '../tally.ts'
 import type { Connection } from './connection.ts'
 import { type Outcomes, recordOutcome } from './outcomes.ts'
 import type { Pool } from './pool.ts'
@@ -67,8 +68,9 @@ export class Transactions {
       await connection.beginChange()
       const result = await work(tx)
       const id = randomBytes(16)
-      // The versions are the last locks of every transaction.
-      const rows = tx.wrote ? await tx.script([recordOutcome(id), ...increments(tx.leaves)]) : []
+      // The versions are the last locks of every transaction, and tallies the last before them.
+      const last = [recordOutcome(id), ...additions(tx.tallies), ...increments(tx.leaves)]
+      const rows = tx.wrote ? await tx.script(last) : []
       const sure = await commit(connection)
       return { result, versions: versionsOf(rows), doubt: tx.wrote && !sure ? { id } : undefined }
     }).finally(() => tx.end())

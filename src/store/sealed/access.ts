@@ -21,7 +21,9 @@ export interface Reading<T extends Table> {
   find(q: Reader, where: Where<T>): Promise<Row<T> | undefined>
   /** At most `limit` rows beyond the cursor. NULLs of `by` come first, and never after a cursor. */
   list(q: Reader, where: Where<T>, page: Page<T>): Promise<Row<T>[]>
-  /** The number of rows; nothing is verified. */
+  /** Whether any row matches; nothing is verified. */
+  exists(q: Reader, where: Where<T>): Promise<boolean>
+  /** The number of rows, all of which are read: for few. Nothing is verified. */
   count(q: Reader, where: Where<T>): Promise<number>
 }
 

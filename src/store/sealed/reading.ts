@@ -61,6 +61,12 @@ export function reading<T extends Table>(
       return query(q, where, select + clause.sql + order, [...clause.values, ...cursor])
     },
 
+    async exists(q, where) {
+      const clause = whereClause(shape, where)
+      const rows = await Session.of(q).rows(`SELECT 1 FROM ${quoted(shape.table)}${clause.sql} LIMIT 1`, clause.values)
+      return rows.length > 0
+    },
+
     async count(q, where) {
       const clause = whereClause(shape, where)
       const sql = `SELECT COUNT(*) FROM ${quoted(shape.table)}${clause.sql}`

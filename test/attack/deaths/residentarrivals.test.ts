@@ -26,8 +26,8 @@ afterAll(() => hsm?.[Symbol.asyncDispose]())
 
 const later: Clock = { ...clock, wall: () => clock.wall() + 2 * 3_600_000 }
 const objects = async () => (await hsm.find({ class: 'private', token: true })).length
-const rows = async (state: string) =>
-  (await doomed.sql.rows("SELECT id FROM materials WHERE residence = 'token' AND state = ?", [state])).length
+const rows = async (state: string) => (await doomed.sql.rows('SELECT id FROM intents WHERE state = ?', [state])).length
+const residents = async () => (await doomed.sql.rows("SELECT id FROM materials WHERE residence = 'token'")).length
 
 /** What the job does an hour later. */
 async function sweep(): Promise<void> {
@@ -77,7 +77,7 @@ test.each(deaths)(
     expect(await rows('intent')).toBe(0)
     expect(await rows('removed')).toBe(0)
     expect(await objects()).toBe(before + (stored ? (commits[way] ?? 0) - 1 : 0))
-    expect(await objects()).toBe(await rows('active'))
+    expect(await objects()).toBe(await residents())
     await verifyWhole(doomed.root, doomed.sql)
     if (stored) expectServed(await doomed.root.post(`transit/sign/${name}`, { input: 'eA==' }))
   },

@@ -158,6 +158,7 @@ test('a sealed table that is not attacked, here or in forge.test.ts, has no row;
     'outcomes',
     'registrations',
     'schema',
+    'tallies',
     'usage_counters',
     'version_leaves',
     'versions',

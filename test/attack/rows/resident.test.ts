@@ -29,10 +29,10 @@ const later: Clock = { ...clock, wall: () => clock.wall() + 2 * 3_600_000 }
 
 test('a row that says that a key was only meant, put back after the key was stored, does not have it destroyed', async () => {
   const draft = await custody.materials.prepare(specification)
-  const meant = await sql.row("SELECT * FROM materials WHERE state = 'intent'")
+  const meant = await sql.row("SELECT * FROM intents WHERE state = 'intent'")
   const { ckaId } = await place.database.transaction((tx) => custody.materials.insert(tx, draft, owner()))
-  expect(await sql.rows("SELECT * FROM materials WHERE state = 'intent'")).toEqual([])
-  await sql.put('materials', meant)
+  expect(await sql.rows("SELECT * FROM intents WHERE state = 'intent'")).toEqual([])
+  await sql.put('intents', meant)
   await using elsewhere = await Place.at(place.url)
   using node = await reopen(hsm, elsewhere, { strict: true, clock: later })
   await node.objects.residents.sweep()
@@ -41,9 +41,9 @@ test('a row that says that a key was only meant, put back after the key was stor
 
 test('open: with the row of the key taken away as well, the job has no way to know, and the key is lost', async () => {
   const draft = await custody.materials.prepare(specification)
-  const meant = await sql.row("SELECT * FROM materials WHERE state = 'intent'")
+  const meant = await sql.row("SELECT * FROM intents WHERE state = 'intent'")
   const { id, ckaId } = await place.database.transaction((tx) => custody.materials.insert(tx, draft, owner()))
-  await sql.put('materials', meant)
+  await sql.put('intents', meant)
   await sql.rows('DELETE FROM materials WHERE id = ?', [id])
   await using elsewhere = await Place.at(place.url)
   using node = await reopen(hsm, elsewhere, { strict: true, clock: later })

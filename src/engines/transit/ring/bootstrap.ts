@@ -14,7 +14,7 @@ const mountsAtOnce = 10_000
  * for a cluster from before there were settings: anywhere else missing settings are damage.
  */
 export async function createInitialSettings(database: Database, tx: Transaction): Promise<void> {
-  if ((await database.table(headsTable).count(tx, { set: settingsSet })) > 0) return
+  if (await database.table(headsTable).exists(tx, { set: settingsSet })) return
   await database.head(settingsSet).create(tx)
   const page = { by: 'path', limit: mountsAtOnce } as const
   for (const { id } of await database.table(mountsTable).list(tx, { type: 'transit' }, page)) {

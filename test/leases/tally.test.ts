@@ -1,0 +1,57 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createLeaseWorld, type LeaseWorld } from './world.ts'
+
+/** Leases are counted as they come and go: counting the rows would read every one of them. */
+
+let world: LeaseWorld
+beforeAll(async () => {
+  world = await createLeaseWorld()
+})
+afterAll(() => world?.[Symbol.asyncDispose]())
+
+const stored = async () => Number((await world.world.sql('SELECT COUNT(*) AS n FROM leases'))[0]?.n)
+const stripes = async () => (await world.world.sql('SELECT stripe FROM tallies WHERE n <> 0')).length
+
+test('the count is that of the rows, however many come and go at once and by whichever way', async () => {
+  const { ledger, nodes, node, mount } = world
+  const { row: holder } = await node.token()
+  const made = await Promise.all(
+    Array.from({ length: 60 }, (_, n) => nodes[n % nodes.length]?.issue(holder, `${n}`, { path: `of/${n % 3}` })),
+  )
+  expect(await node.leases.count()).toBe(60)
+  expect(await stripes()).toBeGreaterThan(10)
+  await Promise.all(made.slice(0, 9).map(async (one) => node.leases.revoke(one?.leaseId ?? '')))
+  await Promise.all(made.slice(0, 9).map(async (one) => node.leases.revoke(one?.leaseId ?? '')))
+  expect(await node.leases.count()).toBe(51)
+  ledger.broken = () => true
+  await node.leases.revokeForce('shop/of/1/')
+  ledger.broken = undefined
+  expect(await node.leases.count()).toBe(await stored())
+  await node.leases.revokePrefix('shop/of/2/')
+  expect(await node.leases.count()).toBe(await stored())
+  await node.leases.removeOf(mount)
+  expect([await node.leases.count(), await stored()]).toEqual([0, 0])
+})
+
+test('a lease that was not committed is not counted', async () => {
+  const { database, leases, tokens } = world.node
+  const before = await leases.count()
+  const { row } = await world.node.token()
+  const doomed = database.transaction(async (tx) => {
+    tx.tally('leases', 1)
+    throw new Error('no')
+  })
+  await expect(doomed).rejects.toThrow('no')
+  expect(await leases.count()).toBe(before)
+  await tokens.revoke(row.id)
+})
+
+test('only names of ours are counted under', async () => {
+  const { database } = world.node
+  for (const [name, delta] of [
+    ["x'; DROP TABLE leases", 1],
+    ['leases', 0.5],
+  ] as const) {
+    await expect(database.transaction(async (tx) => tx.tally(name, delta))).rejects.toThrow('no tally')
+  }
+})
