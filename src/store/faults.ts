@@ -72,6 +72,19 @@ export class Failure extends Error {
   }
 }
 
+/**
+ * No answer in time. The connection is given up; the node is not, unless it was asked about itself: any other statement may
+ * have been too much work.
+ */
+export class TimedOut extends Failure {
+  readonly aboutNode: boolean
+
+  constructor(milliseconds: number, aboutNode: boolean) {
+    super(new Error(`no answer within ${milliseconds} ms`))
+    this.aboutNode = aboutNode
+  }
+}
+
 /** The node answers, but from a state that may be old: a copy, a demoted primary, a member that left its cluster. */
 export const notWriting = (): Failure =>
   new Failure(Object.assign(new Error('the database node takes no writes'), { errno: 1290 }))
@@ -80,6 +93,9 @@ const numberOf = (error: unknown): number => (error instanceof Failure ? error.n
 
 /** Whether the connection itself is of no more use. */
 export const isLost = (error: unknown): boolean => numberOf(error) === 0 || lost.has(numberOf(error))
+
+/** Whether the node that the connection leads to is to be avoided. */
+export const isNodeLost = (error: unknown): boolean => isLost(error) && !(error instanceof TimedOut && !error.aboutNode)
 
 /** Whether the same work may succeed when it is repeated whole, on this node or another. */
 export const isPassing = (error: unknown): boolean =>

@@ -47,12 +47,11 @@ export class Registry {
   /** What a writer waits for; counts only on a node that takes writes. */
   look(groups: readonly number[]): Promise<Look> {
     return this.#pool.use(async (connection) => {
-      const sql = `SELECT ${connection.nodeState}, r.id, r.lease_milliseconds, a.bucket, a.v
+      const select = `r.id, r.lease_milliseconds, a.bucket, a.v
         FROM \`schema\` s LEFT JOIN registrations r ON s.id = 1
         LEFT JOIN acks a ON a.registration = r.id AND a.bucket IN (${places(groups)})`
-      const rows = await connection.rows(sql, groups)
-      connection.requireWrites(rows[0]?.[0])
-      return lookOf(rows.filter(([, id]) => id !== null))
+      const rows = await connection.ask(select, groups)
+      return lookOf(rows.filter(([id]) => id !== null))
     })
   }
 
@@ -115,7 +114,7 @@ export class Registry {
 function lookOf(rows: readonly (readonly Stored[])[]): Look {
   const acknowledged = new Map<string, Map<number, number>>()
   let leaseMilliseconds = 0
-  for (const [, id, lease, group, v] of rows) {
+  for (const [id, lease, group, v] of rows) {
     const acks = acknowledged.get(String(id)) ?? new Map<number, number>()
     acknowledged.set(String(id), acks)
     if (group !== null) acks.set(Number(group), Number(v))

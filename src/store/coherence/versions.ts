@@ -58,12 +58,11 @@ export async function stampOf(q: Session, leaf: number): Promise<number> {
 
 /** All groups and the own registration, from a node that takes writes. */
 export async function readGroups(connection: Connection, registration: string): Promise<Sight> {
-  const sql = `SELECT ${connection.nodeState}, (SELECT condemned FROM registrations WHERE id = ?),
+  const select = `(SELECT condemned FROM registrations WHERE id = ?),
     (SELECT MAX(lease_milliseconds) FROM registrations), bucket, v, v - itemised FROM versions`
-  const rows = await connection.rows(sql, [registration])
-  connection.requireWrites(rows[0]?.[0])
-  const groups = rows.map(([, , , group, v, base]) => ({ group: Number(group), v: Number(v), base: Number(base) }))
-  return { registered: rows[0]?.[1] === 0, leaseMilliseconds: Number(rows[0]?.[2]), groups }
+  const rows = await connection.ask(select, [registration])
+  const groups = rows.map(([, , group, v, base]) => ({ group: Number(group), v: Number(v), base: Number(base) }))
+  return { registered: rows[0]?.[0] === 0, leaseMilliseconds: Number(rows[0]?.[1]), groups }
 }
 
 /** The leaves of these groups that have ever changed. */

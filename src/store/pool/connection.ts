@@ -1,5 +1,5 @@
 import { createConnection, type Connection as Driver, type QueryOptions } from 'mysql2'
-import { Failure, notWriting } from '../faults.ts'
+import { Failure, notWriting, TimedOut } from '../faults.ts'
 import type { Stored } from '../table.ts'
 import type { Target } from './target.ts'
 
@@ -17,10 +17,21 @@ export interface Timeouts {
 
 type Answer = readonly Stored[][] | { readonly affectedRows: number }
 
+interface How {
+  readonly prepared?: boolean
+  /** Whether the node is lost when it does not answer in time. */
+  readonly aboutNode?: boolean
+  readonly timeoutMilliseconds?: number
+}
+
 /** What a node answers that takes writes: @@read_only, and its state as a member of a replication group. */
 const writingStates: readonly unknown[] = ['0', 'OFF', '0 ONLINE', 'OFF ONLINE']
 const memberState = `(SELECT MEMBER_STATE FROM performance_schema.replication_group_members
   WHERE MEMBER_ID = @@server_uuid)`
+
+function requireWrites([row]: readonly Stored[][]): void {
+  if (!writingStates.includes(row?.[0])) throw notWriting()
+}
 
 /**
  * One session of the database, one statement at a time. Repeatable read: what a transaction reads belongs to one
@@ -67,7 +78,7 @@ export class Connection {
   }
 
   async #prepareSession(): Promise<void> {
-    const clustered = await this.#send<string[][]>(false, {
+    const clustered = await this.#send<string[][]>({
       sql: "SHOW VARIABLES WHERE Variable_name IN ('wsrep_on', 'group_replication_group_name')",
     })
     const settings = new Map(clustered.map(([name, value]) => [name, value]))
@@ -92,28 +103,26 @@ export class Connection {
   }
 
   /**
-   * SQL for the state of the node, to be selected together with what is read, for `requireWrites`. The statement has to
-   * read a table: a node that was cut off from its cluster answers one that reads none.
+   * Reads rows and, in the same statement, whether the node takes writes; throws unless it does: what any other node answers
+   * may be old. A node that leaves this unanswered is lost, so it must be little work. The statement has to read a table: a
+   * node that was cut off from its cluster answers one that reads none.
+   * @param select the select list and what follows
    */
-  get nodeState(): string {
-    return this.#nodeState
-  }
-
-  /** Throws unless the node takes writes: what any other node answers may be old. */
-  requireWrites(nodeState: Stored | undefined): void {
-    if (!writingStates.includes(nodeState)) throw notWriting()
+  async ask(select: string, values: readonly Stored[] = []): Promise<Stored[][]> {
+    const sql = `SELECT ${this.#nodeState}, ${select}`
+    const rows = await this.#send<Stored[][]>({ sql, values: [...values] }, { prepared: true, aboutNode: true })
+    requireWrites(rows)
+    return rows.map(([, ...row]) => row)
   }
 
   /** Asks whether the node takes writes; what is read from now on is as new as this question. */
   async requireWriter(): Promise<void> {
-    const [row] = await this.rows(this.#question)
-    this.requireWrites(row?.[0])
+    await this.ask('1 FROM `schema`')
   }
 
   /** Begins a transaction that reads; the question whether the node takes writes opens its snapshot. */
   async beginSnapshot(): Promise<void> {
-    const [row] = await this.script(['START TRANSACTION READ ONLY', this.#question])
-    this.requireWrites(row?.[0])
+    requireWrites(await this.#script(['START TRANSACTION READ ONLY', this.#question], { aboutNode: true }))
   }
 
   /**
@@ -121,8 +130,7 @@ export class Connection {
    * so that what follows the wait for a lock sees what the holder has committed.
    */
   async beginChange(): Promise<void> {
-    const [row] = await this.script([this.#question, 'START TRANSACTION READ WRITE'])
-    this.requireWrites(row?.[0])
+    requireWrites(await this.#script([this.#question, 'START TRANSACTION READ WRITE'], { aboutNode: true }))
   }
 
   get #question(): string {
@@ -131,12 +139,12 @@ export class Connection {
 
   /** Runs a prepared SELECT; rows are arrays in the order of the select list. */
   async rows(sql: string, values: readonly Stored[] = []): Promise<Stored[][]> {
-    return await this.#send<Stored[][]>(true, { sql, values: [...values] })
+    return await this.#send<Stored[][]>({ sql, values: [...values] }, { prepared: true })
   }
 
   /** Runs a prepared statement; answers how many rows matched. */
   async run(sql: string, values: readonly Stored[] = []): Promise<number> {
-    const answer = await this.#send<{ affectedRows: number }>(true, { sql, values: [...values] })
+    const answer = await this.#send<{ affectedRows: number }>({ sql, values: [...values] }, { prepared: true })
     return answer.affectedRows
   }
 
@@ -144,26 +152,29 @@ export class Connection {
    * Runs statements in one round trip; answers the rows of the last one that has any. They are text: their only values are numbers
    * and bytes of our own, never anything from a request.
    */
-  async script(statements: readonly string[]): Promise<Stored[][]> {
-    const answers = await this.#send<Stored[][]>(false, { sql: statements.join('; ') })
+  script(statements: readonly string[]): Promise<Stored[][]> {
+    return this.#script(statements)
+  }
+
+  async #script(statements: readonly string[], how: How = {}): Promise<Stored[][]> {
+    const answers = await this.#send<Stored[][]>({ sql: statements.join('; ') }, how)
     const last: unknown = statements.length === 1 ? answers : answers.findLast((one) => Array.isArray(one))
     return Array.isArray(last) ? (last as Stored[][]) : []
   }
 
   /** Runs a statement without parameters as text: transaction control, SET, DDL. */
   async command(sql: string, timeoutMilliseconds = this.#timeoutMilliseconds): Promise<void> {
-    await this.#send(false, { sql }, timeoutMilliseconds)
+    await this.#send({ sql }, { timeoutMilliseconds })
   }
 
   #send<A extends Answer>(
-    prepared: boolean,
     options: QueryOptions & { sql: string; values?: Stored[] },
-    timeoutMilliseconds = this.#timeoutMilliseconds,
+    { prepared = false, aboutNode = false, timeoutMilliseconds = this.#timeoutMilliseconds }: How = {},
   ): Promise<A> {
     return new Promise<A>((resolve, reject) => {
       const timer = setTimeout(() => {
         this.destroy()
-        reject(new Failure(`no answer within ${timeoutMilliseconds} ms`))
+        reject(new TimedOut(timeoutMilliseconds, aboutNode))
       }, timeoutMilliseconds)
       const done = (error: unknown, answer: unknown): void => {
         clearTimeout(timer)

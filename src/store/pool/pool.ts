@@ -1,5 +1,5 @@
 import type { Clock } from '../../clock.ts'
-import { busy, isLost, isPassing } from '../faults.ts'
+import { busy, isNodeLost, isPassing } from '../faults.ts'
 import { Connection, type Timeouts, type Tls } from './connection.ts'
 import type { Target } from './target.ts'
 
@@ -49,7 +49,7 @@ export class Pool implements AsyncDisposable {
     try {
       return await work(connection)
     } catch (error) {
-      if (isLost(error)) this.#abandon(connection)
+      if (isNodeLost(error)) this.#abandon(connection)
       throw error
     } finally {
       this.#release(connection)
