@@ -39,12 +39,12 @@ export type TokenRow = Row<typeof tokenTable>
 export const spentUses = -1
 
 /**
- * The columns of token rows that are read unverified: enough to find candidates for removal, never to decide by. All are
- * text, so that an edited value cannot fail to parse and hide the other rows.
+ * The columns of token rows that are read unverified: enough to find candidates for removal, never to decide by. An edited
+ * value cannot fail to parse and hide the other rows.
  */
 export const tokenTraces = defineTable(
   'tokens',
-  { id: column.text(), parent: column.text().nullable(), expiresAt: column.text().nullable() },
+  { id: column.text(), parent: column.text().nullable(), expiresAt: column.loose().nullable() },
   { sealed: false },
 )
 

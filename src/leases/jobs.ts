@@ -1,26 +1,32 @@
 import type { Job } from '../engine.ts'
 import { DamagedRow } from '../store/faults.ts'
 import { pages } from '../store/pages.ts'
+import { between } from '../store/table.ts'
 import { leaseTraces } from './lease.ts'
 import { type RevokeDeps, revokeAll } from './revoke.ts'
 
 const pageSize = 100
-const beginning = '0'
+const beginning = 1
 
 /** The job that revokes leases when they expire, and retries revocations that failed. */
 export function expiryJob(deps: RevokeDeps): Job {
   const { database, clock } = deps
   const name = 'expire leases'
-  const order = { by: 'dueAt', after: beginning, limit: pageSize } as const
+  const order = { by: ['dueAt', 'id'], limit: pageSize } as const
   return {
     name,
     everySeconds: 5,
     async run(signal, fence) {
-      for await (const page of pages(database, database.unverified(leaseTraces), {}, order)) {
-        const now = clock.wall()
-        const due = page.filter(({ dueAt }) => Number(dueAt) <= now).map(({ id }) => id)
+      const now = clock.wall()
+      for await (const page of pages(
+        database,
+        database.unverified(leaseTraces),
+        { dueAt: between(beginning, now) },
+        order,
+      )) {
+        const due = page.map(({ id }) => id)
         await revokeAll(deps, due, { eligible: (row) => row.dueAt <= now, guard: (tx) => tx.fence(name, fence) })
-        if (signal.aborted || due.length < page.length) return
+        if (signal.aborted) return
       }
     },
   }

@@ -34,12 +34,12 @@ export const leaseTable = defineTable(
 export type LeaseRow = Row<typeof leaseTable>
 
 /**
- * The columns of lease rows that are read unverified: enough to find candidates for revocation, never to decide by. All
- * are text, so that an edited value cannot fail to parse and hide the other rows.
+ * The columns of lease rows that are read unverified: enough to find candidates for revocation, never to decide by. An
+ * edited value cannot fail to parse and hide the other rows.
  */
 export const leaseTraces = defineTable(
   'leases',
-  { id: column.text(), leaseId: column.text(), mount: column.text(), token: column.text(), dueAt: column.text() },
+  { id: column.text(), leaseId: column.text(), mount: column.text(), token: column.text(), dueAt: column.loose() },
   { sealed: false },
 )
 

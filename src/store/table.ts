@@ -58,8 +58,28 @@ export type New<T extends Table> =
 /** Declared columns to change. */
 export type Changes<T extends Table> = T extends Table<infer C, boolean> ? Partial<Fields<C>> : never
 
-/** Equality on every named column; null means IS NULL. */
-export type Where<T extends Table> = Partial<Row<T>>
+/** Whole numbers within bounds, which are included; NULL never is. */
+export class Range {
+  readonly bounds: readonly (readonly ['>=' | '<=', number])[]
+
+  constructor(...bounds: Range['bounds']) {
+    this.bounds = bounds
+  }
+
+  includes(value: unknown): boolean {
+    if (typeof value !== 'number') return false
+    return this.bounds.every(([sign, bound]) => (sign === '<=' ? value <= bound : value >= bound))
+  }
+}
+
+export const atLeast = (bound: number): Range => new Range(['>=', bound])
+export const atMost = (bound: number): Range => new Range(['<=', bound])
+export const between = (from: number, to: number): Range => new Range(['>=', from], ['<=', to])
+
+type Asked<V> = V | (number extends V ? Range : never)
+
+/** On every named column equality, or for numbers a range; null means IS NULL. */
+export type Where<T extends Table> = { readonly [K in keyof Row<T>]?: Asked<Row<T>[K]> }
 
 /** Declares a table. The schema itself is in migrations/; camelCase properties are snake_case columns there. */
 export const defineTable = <const C extends Columns, const S extends boolean>(
@@ -102,6 +122,8 @@ const asText = (stored: Stored): string => (Buffer.isBuffer(stored) ? stored.toS
 export const column = {
   text: (): Definite<string> => definite('text', wellFormed, asText),
   integer: (): Definite<number> => definite('integer', wholeNumber, wholeNumber),
+  /** An integer of a column that is read unverified: what is none (it was edited) is NaN, and hides no other row. */
+  loose: (): Definite<number> => definite('integer', wholeNumber, Number),
   boolean: (): Definite<boolean> =>
     definite(
       'boolean',

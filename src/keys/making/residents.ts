@@ -5,6 +5,7 @@ import type { Hsm } from '../../hsm/hsm.ts'
 import type { Database } from '../../store/database.ts'
 import type { Transaction } from '../../store/reader.ts'
 import type { SealedAccess } from '../../store/sealed/access.ts'
+import { atMost } from '../../store/table.ts'
 import type { Algorithm } from '../algorithms/algorithm.ts'
 import { objectId } from '../kek/identity.ts'
 import { type IntentRow, intentsTable, type MaterialRow, materialsTable } from '../tables.ts'
@@ -92,13 +93,12 @@ export class Residents {
   /** Destroys the objects of removed keys and of keys that were never stored; a job's work. @returns how many */
   async sweep(fence?: bigint): Promise<number> {
     const before = this.#clock.wall() - orphanMilliseconds
-    const page = { by: 'id', limit: sweptAtOnce } as const
+    const page = { by: ['createdAt', 'id'], limit: sweptAtOnce } as const
     await this.#adopt(before, fence)
-    const { removed, meant } = await this.#database.read(async (q) => ({
+    const { removed, stale } = await this.#database.read(async (q) => ({
       removed: await this.#intents.list(q, { state: 'removed' }, page),
-      meant: await this.#intents.list(q, { state: 'intent' }, page),
+      stale: await this.#intents.list(q, { state: 'intent', createdAt: atMost(before) }, page),
     }))
-    const stale = meant.filter((row) => row.createdAt < before)
     const condemned = await Promise.all(stale.map((row) => this.#giveUp(row.id, fence)))
     const rows = [...removed, ...condemned.filter((row) => row !== undefined)]
     for (const row of rows) await this.#finish(row, fence)
@@ -108,9 +108,9 @@ export class Residents {
   /** Takes over the markers of programs before migration 8, which keep them among the materials and may serve beside this. */
   async #adopt(before: number, fence: bigint | undefined): Promise<void> {
     for (const state of ['removed', 'intent']) {
-      const where = { residence: 'token', state }
+      const where = { residence: 'token', state, createdAt: atMost(before) }
       const markers = await this.#database.read((q) => this.#materials.list(q, where, { by: 'id', limit: sweptAtOnce }))
-      for (const { id } of markers.filter((row) => row.createdAt < before)) {
+      for (const { id } of markers) {
         await this.#database.transaction(async (tx) => {
           if (fence !== undefined) await tx.fence(this.job.name, fence)
           const row = await this.#materials.get(tx, id)

@@ -7,10 +7,16 @@ export interface Member {
   readonly rev: number
 }
 
-/** One page of a listing in the order of `by`, which is unique within `where`: rows beyond `after`, at most `limit`. */
+type Name<T extends Table> = keyof Row<T> & string
+type Key = string | number
+
+/**
+ * One page of a listing: rows beyond `after` in the order of `by`, at most `limit`. `by` is unique within `where`: one
+ * column, or two where many rows may have the same value in the first, such as a time and the id.
+ */
 export interface Page<T extends Table> {
-  readonly by: keyof Row<T> & string
-  readonly after?: string | number
+  readonly by: Name<T> | readonly [Name<T>, Name<T>]
+  readonly after?: Key | readonly [Key, Key]
   readonly limit: number
   readonly descending?: boolean
 }
@@ -19,7 +25,7 @@ export interface Page<T extends Table> {
 export interface Reading<T extends Table> {
   /** The one row that matches; more than one is a bug of the caller. */
   find(q: Reader, where: Where<T>): Promise<Row<T> | undefined>
-  /** At most `limit` rows beyond the cursor. NULLs of `by` come first, and never after a cursor. */
+  /** At most `limit` rows beyond the cursor. NULLs come first, and never after a cursor. */
   list(q: Reader, where: Where<T>, page: Page<T>): Promise<Row<T>[]>
   /** Whether any row matches; nothing is verified. */
   exists(q: Reader, where: Where<T>): Promise<boolean>

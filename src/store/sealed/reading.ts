@@ -2,10 +2,10 @@ import { nextTurn } from '../../after.ts'
 import type { MaybePromise } from '../../route.ts'
 import { Session, WriteSession } from '../pool/session.ts'
 import type { Reader } from '../reader.ts'
-import type { Row, Stored, Table } from '../table.ts'
+import { Range, type Row, type Stored, type Table } from '../table.ts'
 import type { LockingReading } from './access.ts'
 import { quoted, type Shape } from './shape.ts'
-import { limitClause, selectFrom, whereClause } from './statements.ts'
+import { limitClause, pageClause, selectFrom, whereClause } from './statements.ts'
 
 type Values = Readonly<Record<string, unknown>>
 
@@ -52,13 +52,10 @@ export function reading<T extends Table>(
     find: (q, where) => one(q, where, ''),
     lock: (tx, where) => one(WriteSession.of(tx), where, ' FOR UPDATE'),
 
-    async list(q, where, { by, after, limit, descending = false }) {
-      const { name, column } = shape.field(by)
-      const beyond = after === undefined ? [] : [`${quoted(name)} ${descending ? '<' : '>'} ?`]
-      const clause = whereClause(shape, where, beyond)
-      const order = ` ORDER BY ${quoted(name)}${descending ? ' DESC' : ''}${limitClause(limit)}`
-      const cursor = after === undefined ? [] : [column.encode(after)]
-      return query(q, where, select + clause.sql + order, [...clause.values, ...cursor])
+    async list(q, where, page) {
+      const { beyond, order } = pageClause(shape, page)
+      const { sql, values } = whereClause(shape, where, beyond)
+      return query(q, where, select + sql + order + limitClause(page.limit), values)
     },
 
     async exists(q, where) {
@@ -79,6 +76,7 @@ export function reading<T extends Table>(
 function answers(row: Values, where: Values): boolean {
   return Object.entries(where).every(([property, asked]) => {
     const found = row[property]
+    if (asked instanceof Range) return asked.includes(found)
     return Buffer.isBuffer(asked) ? Buffer.isBuffer(found) && asked.equals(found) : asked === found
   })
 }

@@ -1,4 +1,4 @@
-import type { Stored } from '../table.ts'
+import { Range, type Stored } from '../table.ts'
 import { quoted, type Shape } from './shape.ts'
 
 /** SQL text with its values, in order. */
@@ -7,28 +7,58 @@ export interface Statement {
   readonly values: readonly Stored[]
 }
 
+const everything: Statement = { sql: '', values: [] }
+
 /** Rows of one INSERT at most. */
 export const largestInsert = 64
 
 const joined = (names: readonly string[], by: string): string => names.map(quoted).join(by)
 
-/** ` WHERE …` for equality on every given property; null is IS NULL; none is everything. */
+/** ` WHERE …` for equality or a range of every given property; null is IS NULL; none is everything. */
 export function whereClause(
   shape: Shape,
   where: Readonly<Record<string, unknown>>,
-  more: readonly string[] = [],
+  more: Statement = everything,
 ): Statement {
   const values: Stored[] = []
-  const terms = Object.entries(where).map(([property, value]) => {
+  const terms = Object.entries(where).flatMap(([property, value]) => {
     const { name, column } = shape.field(property)
     if (column.kind === 'json') throw new TypeError(`${shape.table}.${property} cannot be asked for`)
-    const stored = value === null ? null : column.encode(value)
-    if (stored === null) return `${quoted(name)} IS NULL`
-    values.push(stored)
-    return `${quoted(name)} = ?`
+    const compare = (sign: string, bound: unknown): string => {
+      values.push(column.encode(bound))
+      return `${quoted(name)} ${sign} ?`
+    }
+    if (value instanceof Range) return value.bounds.map(([sign, bound]) => compare(sign, bound))
+    return value === null ? `${quoted(name)} IS NULL` : compare('=', value)
   })
-  terms.push(...more)
-  return { sql: terms.length === 0 ? '' : ` WHERE ${terms.join(' AND ')}`, values }
+  if (more.sql !== '') terms.push(more.sql)
+  return { sql: terms.length === 0 ? '' : ` WHERE ${terms.join(' AND ')}`, values: [...values, ...more.values] }
+}
+
+/** The order of a page, by one column or more: the term for what is beyond the cursor, and ` ORDER BY …`. */
+export function pageClause(shape: Shape, { by, after, descending }: PageOrder): { beyond: Statement; order: string } {
+  const fields = [by].flat().map((property) => shape.field(property))
+  const names = fields.map(({ name }) => quoted(name))
+  const order = ` ORDER BY ${names.map((name) => (descending ? `${name} DESC` : name)).join(', ')}`
+  if (after === undefined) return { beyond: everything, order }
+  const cursor = [after].flat()
+  if (cursor.length !== fields.length) throw new TypeError(`${shape.table}: the cursor is not of the page's columns`)
+  const stored = fields.map(({ column }, index) => column.encode(cursor[index]))
+  // (a, b) > (?, ?) written out: servers do not use an index for a comparison of rows.
+  const terms = names.map((name, index) => {
+    const equal = names.slice(0, index).map((before) => `${before} = ?`)
+    return [...equal, `${name} ${descending ? '<' : '>'} ?`].join(' AND ')
+  })
+  const values = stored.flatMap((_, index) => stored.slice(0, index + 1))
+  return { beyond: { sql: `(${terms.join(' OR ')})`, values }, order }
+}
+
+type Key = string | number
+
+interface PageOrder {
+  readonly by: string | readonly [string, string]
+  readonly after?: Key | readonly [Key, Key]
+  readonly descending?: boolean
 }
 
 export const selectFrom = (table: string, names: readonly string[]): string =>

@@ -3,12 +3,13 @@ import type { Job } from '../../../engine.ts'
 import type { Database } from '../../../store/database.ts'
 import { LeaseLost } from '../../../store/faults.ts'
 import { pages } from '../../../store/pages.ts'
+import { between } from '../../../store/table.ts'
 import type { KeyRotation } from './rotation.ts'
 import { dueKeys } from './tables.ts'
 
 const everySeconds = 60
 const keysAtOnce = 100
-const beginning = '0'
+const beginning = 1
 /** Named in the history of a version as its maker. */
 const createdBy = 'auto-rotation'
 
@@ -24,7 +25,7 @@ interface AutoRotationDeps {
  */
 export function autoRotation({ database, rotation, clock }: AutoRotationDeps): Job {
   const job = 'rotate transit keys'
-  const order = { by: 'rotateAt', after: beginning, limit: keysAtOnce } as const
+  const order = { by: ['rotateAt', 'id'], limit: keysAtOnce } as const
 
   async function rotate(mount: string, name: string, fence: bigint): Promise<void> {
     await rotation.rotate({ uuid: mount }, name, createdBy, async (tx, { rotateAt }) => {
@@ -40,16 +41,16 @@ export function autoRotation({ database, rotation, clock }: AutoRotationDeps): J
       // The lease must not run out during a long list; the next run takes the rest.
       const end = clock.monotonic() + everySeconds * 1000
       const faults: unknown[] = []
-      for await (const page of pages(database, database.unverified(dueKeys), {}, order)) {
-        const due = page.filter(({ rotateAt }) => Number(rotateAt) <= clock.wall())
-        for (const { mount, name } of due) {
+      const due = { rotateAt: between(beginning, clock.wall()) }
+      for await (const page of pages(database, database.unverified(dueKeys), due, order)) {
+        for (const { mount, name } of page) {
           if (signal.aborted || clock.monotonic() > end) break
           await rotate(mount, name, fence).catch((error: unknown) => {
             if (error instanceof LeaseLost) throw error
             faults.push(error)
           })
         }
-        if (due.length < page.length || signal.aborted || clock.monotonic() > end) break
+        if (signal.aborted || clock.monotonic() > end) break
       }
       if (faults.length > 0) throw new AggregateError(faults, `${faults.length} keys did not rotate by themselves`)
     },

@@ -46,7 +46,7 @@ export const keyNames = defineTable('transit_keys', { mount: column.text(), name
 /** The columns that find keys due for rotation; unverified, so nothing is decided by them. */
 export const dueKeys = defineTable(
   'transit_keys',
-  { mount: column.text(), name: column.text(), rotateAt: column.text() },
+  { id: column.text(), mount: column.text(), name: column.text(), rotateAt: column.loose().nullable() },
   { sealed: false },
 )
 
