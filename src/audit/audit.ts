@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomUUID, randomUUIDv7 } from 'node:crypto'
 import { hostname } from 'node:os'
 import { after } from '../after.ts'
 import type { Clock } from '../clock.ts'
@@ -85,7 +85,7 @@ export class Audit implements Destination, AsyncDisposable {
    * @throws ApiError 400 for a path that is taken, a bad option, or a file that this worker cannot write
    */
   async enable(request: NewDevice): Promise<void> {
-    const device = { ...request, path: devicePath(request.path), id: randomUUID() }
+    const device = { ...request, path: devicePath(request.path), id: randomUUIDv7() }
     checkDirectory(readOptions(device.options), this.#options.directory)
     requireFreePath(await this.list(), device.path)
     await this.#probe(device)

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomUUIDv7 } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Clock } from '../clock.ts'
 import type { Hsm } from '../hsm/hsm.ts'
@@ -173,7 +173,7 @@ async function makeSystemKeys(hsm: Hsm, keks: readonly MadeKek[], createdAt: num
   const purposes = Object.keys(systemKeks) as SystemPurpose[]
   return Promise.all(
     purposes.map(async (purpose) => ({
-      id: randomUUID(),
+      id: randomUUIDv7(),
       purpose,
       state: 'active',
       createdAt,

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomUUIDv7 } from 'node:crypto'
 import { TokenCaller } from '../auth/caller.ts'
 import { randomText } from '../auth/credential.ts'
 import { secondsLeft } from '../auth/lifetime.ts'
@@ -81,7 +81,7 @@ export function prepareLease(
     throw badRequest(`the path is too long for a lease, whose id may have ${maxIdLength} characters`)
   const expiresAt = now + ttlSeconds * 1000
   return {
-    ...{ id: randomUUID(), mount: mount.uuid, leaseId, token: row.id, payload, renewable, ttlSeconds, maxTtlSeconds },
+    ...{ id: randomUUIDv7(), mount: mount.uuid, leaseId, token: row.id, payload, renewable, ttlSeconds, maxTtlSeconds },
     ...{ issuedAt: now, expiresAt, lastRenewalAt: null, attempts: 0, dueAt: expiresAt },
   }
 }

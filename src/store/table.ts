@@ -45,7 +45,7 @@ export type Row<T extends Table> =
   T extends Table<infer C, infer S> ? Fields<C> & (S extends true ? Sealed : unknown) : never
 
 /**
- * A row to insert: NULL-able columns may be left out; a sealed row gets a random id, namespace '' and mount '' unless
+ * A row to insert: NULL-able columns may be left out; a sealed row gets a new id (UUIDv7), namespace '' and mount '' unless
  * given.
  */
 export type New<T extends Table> =

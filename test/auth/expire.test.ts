@@ -52,11 +52,10 @@ test('a token that is renewed while the job is on its way to it stays', async ()
   expect(await works(renewed.credential)).toBe(true)
 })
 
-test('many that end in the same moment go, page by page', async () => {
+test('many that end in the same moment go in one run, page by page', async () => {
   const made = await Promise.all(Array.from({ length: 250 }, () => create(null, { ttlSeconds: 5 })))
   const ids = made.map(({ row }) => row.id)
   world.clock.ahead += 6000
-  await expire()
   await expire()
   expect(await there(...ids)).toBe(0)
 })

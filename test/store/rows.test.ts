@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { DamagedRow, DuplicateRow } from '../../src/store/faults.ts'
 import {
@@ -38,6 +39,18 @@ describe('rows', () => {
     )
     expect(await database.read((q) => table.get(q, row.id))).toEqual(row)
     expect(row).toMatchObject({ rev: 1, epoch: 0, namespace: '', mount: '', options: null, sealWrap: true })
+  })
+
+  test('ids grow with time, so that rows are inserted side by side', async () => {
+    const { database } = bench
+    const table = database.table(policies)
+    const ids: string[] = []
+    for (let n = 0; n < 5; n++) {
+      ids.push((await database.transaction((tx) => table.insert(tx, policy(randomName())))).id)
+      await delay(2)
+    }
+    expect(ids).toEqual(ids.toSorted())
+    for (const id of ids) expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
   })
 
   test('names differ by case and by trailing spaces', async () => {

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomUUIDv7 } from 'node:crypto'
 import { CKK, CKM } from '../../hsm/constants.ts'
 import { HsmRefusal } from '../../hsm/faults.ts'
 import type { Handle } from '../../hsm/handle.ts'
@@ -39,7 +39,7 @@ export interface KekPlan {
 }
 
 export const planKek = (cluster: string, purpose: KekPurpose): KekPlan => {
-  const id = randomUUID()
+  const id = randomUUIDv7()
   return { id, purpose, ckaId: objectId(cluster, id) }
 }
 

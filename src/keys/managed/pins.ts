@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomUUIDv7 } from 'node:crypto'
 import type { Clock } from '../../clock.ts'
 import { badRequest } from '../../errors.ts'
 import type { Hsm } from '../../hsm/hsm.ts'
@@ -34,7 +34,7 @@ export class Pins {
       return {
         intent: undefined,
         fields: {
-          id: randomUUID(),
+          id: randomUUIDv7(),
           part: 'pin',
           algorithm: 'hmac',
           // Tokens fill secrets up with zeros before they wrap them: only the true length says where the PIN ends.

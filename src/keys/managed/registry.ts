@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomUUIDv7 } from 'node:crypto'
 import type { Clock } from '../../clock.ts'
 import type { MaybePromise } from '../../route.ts'
 import type { CoherentCache } from '../../store/coherence/cache.ts'
@@ -79,7 +79,7 @@ export class Registry {
     return this.#database.transaction(async (tx) => {
       const row = await this.#table.find(tx, { name })
       if (row?.id !== before?.id || row?.rev !== before?.rev) return false
-      const id = row?.id ?? randomUUID()
+      const id = row?.id ?? randomUUIDv7()
       if (pin !== undefined) {
         if (row !== undefined) await this.#materials.removeOwned(tx, { key: id })
         await this.#materials.insert(tx, pin, { mount: '', key: id, version: 1 })

@@ -1,4 +1,4 @@
-import { createHash, createHmac, randomUUID } from 'node:crypto'
+import { createHash, createHmac, randomUUIDv7 } from 'node:crypto'
 import { wiping } from '../../crypto/wiping.ts'
 import { badRequest } from '../../errors.ts'
 import { CKK, CKM } from '../../hsm/constants.ts'
@@ -51,7 +51,7 @@ export async function extract(
     intent: undefined,
     fields: {
       ...fields,
-      id: randomUUID(),
+      id: randomUUIDv7(),
       part: 'prk',
       algorithm: 'hmac',
       sizeBytes: made.sizeBytes,

@@ -1,4 +1,4 @@
-import { KeyObject, randomUUID } from 'node:crypto'
+import { KeyObject, randomUUIDv7 } from 'node:crypto'
 import type { Clock } from '../../clock.ts'
 import { badRequest, unavailable } from '../../errors.ts'
 import type { Hsm } from '../../hsm/hsm.ts'
@@ -65,7 +65,7 @@ export class Materials {
     approval.checkNew(algorithm)
     const sizeBytes = sizeOf(algorithm, specification.sizeBytes)
     const exact = !needsExactLength(sizeBytes) || hsm.capabilities.supports('wrap-exact-length')
-    const id = randomUUID()
+    const id = randomUUIDv7()
     const { residence, kek, made, intent } =
       given instanceof KeyObject
         ? publicOnly(given)

@@ -1,4 +1,4 @@
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomBytes, randomUUIDv7 } from 'node:crypto'
 import type { Database } from '../../store/database.ts'
 import type { Transaction } from '../../store/reader.ts'
 import { mountPath, mountsTable } from './mount.ts'
@@ -18,7 +18,15 @@ export async function createInitialMounts(database: Database, tx: Transaction, n
   for (const { type, config } of first) {
     const accessor = `${type}_${randomBytes(4).toString('hex')}`
     const settings = { description: '', config: readTuning(config), options: null, local: false, sealWrap: false }
-    const row = { ...settings, id: randomUUID(), path: mountPath(type), type, accessor, touched: false, createdAt: now }
+    const row = {
+      ...settings,
+      id: randomUUIDv7(),
+      path: mountPath(type),
+      type,
+      accessor,
+      touched: false,
+      createdAt: now,
+    }
     rows.push(await table.insert(tx, row))
   }
   await database.head('mounts').advance(tx, rows)

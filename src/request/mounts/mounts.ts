@@ -1,4 +1,4 @@
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomBytes, randomUUIDv7 } from 'node:crypto'
 import { after } from '../../after.ts'
 import type { Clock } from '../../clock.ts'
 import type { Engine, Job } from '../../engine.ts'
@@ -157,7 +157,7 @@ export class Mounts {
     const { type, touched = true } = request
     const { database, clock } = this.#options
     const accessor = `${type}_${randomBytes(4).toString('hex')}`
-    const mount: Mount = { uuid: randomUUID(), path, type, config: settings.config }
+    const mount: Mount = { uuid: randomUUIDv7(), path, type, config: settings.config }
     await this.#loose.begin(mount)
     // What an engine keeps for every mount is there before any request can reach the mount.
     await engine.onMount?.(mount)

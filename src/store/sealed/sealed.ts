@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomUUIDv7 } from 'node:crypto'
 import { Conflict } from '../faults.ts'
 import { Session, WriteSession } from '../pool/session.ts'
 import type { Reader, Transaction } from '../reader.ts'
@@ -20,7 +20,7 @@ export function sealedAccess<T extends Table>(table: T, seal: Seal): SealedAcces
   const update = `${updateOf(table.name, names, () => '?')} WHERE id = ? AND rev = ?`
 
   function fresh(row: New<T>): Values & Sealed {
-    return { id: randomUUID(), namespace: '', mount: '', ...(row as Values), rev: 1, epoch: seal.epoch }
+    return { id: randomUUIDv7(), namespace: '', mount: '', ...(row as Values), rev: 1, epoch: seal.epoch }
   }
 
   async function insertMany(tx: Transaction, rows: readonly New<T>[]): Promise<Row<T>[]> {
