@@ -5,8 +5,9 @@ import type { MaybePromise } from '../route.ts'
 import type { CoherentCache } from '../store/coherence/cache.ts'
 import type { Database } from '../store/database.ts'
 import { DamagedRow } from '../store/faults.ts'
+import { pages } from '../store/pages.ts'
 import type { Reader, Transaction } from '../store/reader.ts'
-import type { Member, SealedAccess } from '../store/sealed/access.ts'
+import type { Member, Reading, SealedAccess } from '../store/sealed/access.ts'
 import type { Head } from '../store/sealed/heads.ts'
 import { column, defineTable, type Row } from '../store/table.ts'
 import { type Acl, rootAcl } from './acl/compile.ts'
@@ -20,6 +21,9 @@ export const policyTable = defineTable(
   { name: column.text(), text: column.text(), createdAt: column.integer(), updatedAt: column.integer() },
   { sealed: true },
 )
+
+/** Names for listings: unverified, from an index alone. A policy is verified when it is read or used. */
+const policyNames = defineTable('policies', { namespace: column.text(), name: column.text() }, { sealed: false })
 
 /** The cache holds one entry: all policies. They are one set with one head, since dropping one can widen rights. */
 const cacheEntry = 'set'
@@ -46,6 +50,7 @@ export class Policies {
   readonly #database: Database
   readonly #clock: Clock
   readonly #table: SealedAccess<typeof policyTable>
+  readonly #names: Reading<typeof policyNames>
   readonly #head: Head
   readonly #cache: CoherentCache<PolicySet>
   /** The policies of the last load, by id: a change elsewhere in the set costs only the row that changed. */
@@ -56,6 +61,7 @@ export class Policies {
     this.#database = database
     this.#clock = clock
     this.#table = database.table(policyTable)
+    this.#names = database.unverified(policyNames)
     this.#head = database.head('policies')
     this.#cache = database.cache({
       table: policyTable.name,
@@ -82,7 +88,12 @@ export class Policies {
 
   /** All names, sorted, with `root`. */
   async names(): Promise<string[]> {
-    return [...(await this.#set()).byName.keys(), 'root'].sort()
+    const names = new Set(['root'])
+    const order = { by: 'name', limit: pageSize } as const
+    for await (const page of pages(this.#database, this.#names, { namespace: '' }, order)) {
+      for (const { name } of page) names.add(name)
+    }
+    return [...names].sort()
   }
 
   /** Those of these names that have no policy; tokens may carry such names. */

@@ -48,12 +48,27 @@ export const tokenTraces = defineTable(
   { sealed: false },
 )
 
+/** What a listing of accessors reads of token rows, unverified. A token is verified when it is used or looked up. */
+export const accessorTraces = defineTable(
+  'tokens',
+  {
+    accessor: column.text(),
+    state: column.text(),
+    numUses: column.loose(),
+    epoch: column.loose(),
+    expiresAt: column.loose().nullable(),
+  },
+  { sealed: false },
+)
+
 /**
  * Whether a token works by its own row; its ancestors must work too.
  * @param epoch the database's current one: tokens of an earlier one are void
  */
-export const usable = ({ state, numUses, epoch: made, expiresAt }: TokenRow, now: number, epoch: number): boolean =>
+export const usable = ({ state, numUses, epoch: made, expiresAt }: Usability, now: number, epoch: number): boolean =>
   state === 'active' && numUses >= 0 && made >= epoch && (expiresAt === null || expiresAt > now)
+
+type Usability = Pick<TokenRow, 'state' | 'numUses' | 'epoch' | 'expiresAt'>
 
 /** The HMAC of credentials, computed in the HSM, and the key of the guess filter. */
 export type CredentialKeys = Pick<SystemMacs, 'tokenMac' | 'audit'>

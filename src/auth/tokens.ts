@@ -15,7 +15,15 @@ import { expiryJob, tidyJob } from './expire.ts'
 import { renewedUntil } from './lifetime.ts'
 import { memo } from './memo.ts'
 import { type OnRevoke, revokeOrphan, revokeTree } from './revoke.ts'
-import { type CredentialKeys, type NewToken, prepareToken, type TokenRow, tokenTable, usable } from './token.ts'
+import {
+  accessorTraces,
+  type CredentialKeys,
+  type NewToken,
+  prepareToken,
+  type TokenRow,
+  tokenTable,
+  usable,
+} from './token.ts'
 import { Uses } from './uses.ts'
 
 export interface TokensOptions {
@@ -130,13 +138,14 @@ export class Tokens {
   }
 
   /**
-   * Accessors, in order, of the tokens whose own rows are valid.
+   * Accessors, in order, of the tokens whose own rows say that they work.
    * @param after only those after this one
    */
   async accessors(after: string, limit: number): Promise<string[]> {
     const found: string[] = []
+    const { database } = this.#options
     const order = { by: 'accessor', after, limit: pageSize } as const
-    for await (const page of pages(this.#options.database, this.#table, {}, order)) {
+    for await (const page of pages(database, database.unverified(accessorTraces), {}, order)) {
       for (const row of page) if (this.#usable(row)) found.push(row.accessor)
       if (found.length >= limit) break
     }
@@ -199,7 +208,7 @@ export class Tokens {
     return row !== undefined && this.#usable(row) && (row.parent === null || (await this.#livingAbove(row.parent)))
   }
 
-  #usable(row: TokenRow): boolean {
+  #usable(row: Parameters<typeof usable>[0]): boolean {
     return usable(row, this.#options.clock.wall(), this.#options.epoch)
   }
 

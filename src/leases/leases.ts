@@ -5,13 +5,14 @@ import { ApiError, badRequest, unavailable } from '../errors.ts'
 import type { Call, Lease, Mount } from '../route.ts'
 import { pages } from '../store/pages.ts'
 import type { Transaction } from '../store/reader.ts'
-import type { SealedAccess } from '../store/sealed/access.ts'
+import type { Reading, SealedAccess } from '../store/sealed/access.ts'
 import { sound } from '../store/sealed/sound.ts'
 import { expiryJob, tidyJob } from './jobs.ts'
 import {
   describeLease,
   type LeaseRequest,
   type LeaseRow,
+  leaseNames,
   leaseTable,
   leaseTally,
   leaseTraces,
@@ -39,10 +40,12 @@ export class Leases {
   readonly tidying: Job
   readonly #options: LeasesOptions
   readonly #table: SealedAccess<typeof leaseTable>
+  readonly #names: Reading<typeof leaseNames>
 
   constructor(options: LeasesOptions) {
     this.#options = options
     this.#table = options.database.table(leaseTable)
+    this.#names = options.database.unverified(leaseNames)
     this.expiry = expiryJob(options)
     this.tidying = tidyJob(options, async (token) => (await options.tokens.get(token)) !== undefined)
   }
@@ -97,7 +100,7 @@ export class Leases {
       // After a folder means after everything in it.
       const cursor = last.endsWith('/') ? prefix + last + lastCharacter : prefix + last
       const page = { by: 'leaseId', after: cursor, limit: pageSize } as const
-      const rows = await this.#options.database.read((q) => this.#table.list(q, {}, page))
+      const rows = await this.#options.database.read((q) => this.#names.list(q, {}, page))
       for (const { leaseId } of rows) {
         if (!leaseId.startsWith(prefix)) return keys.slice(0, limit)
         const [name = '', ...deeper] = leaseId.slice(prefix.length).split('/')

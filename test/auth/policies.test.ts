@@ -130,6 +130,15 @@ describe('the owner of the database', () => {
     }
   }
 
+  test('cannot keep the names from being listed', async () => {
+    await world.sql("UPDATE policies SET updated_at = updated_at + 1 WHERE name = 'ops'")
+    await world.node.database.transaction(async (tx) => tx.touch('policies', 'set'))
+    expect(await world.node.policies.names()).toEqual(['app', 'default', 'ops', 'root', 'stop'])
+    await expect((async () => world.node.policies.acl(['ops']))()).rejects.toThrow(DamagedRow)
+    await world.sql("UPDATE policies SET updated_at = updated_at - 1 WHERE name = 'ops'")
+    await world.node.database.transaction(async (tx) => tx.touch('policies', 'set'))
+  })
+
   test('cannot edit a policy', () => attacked(`UPDATE policies SET text = REPLACE(text, 'deny', 'read')`))
   test('cannot delete a policy that denies', () => attacked(`DELETE FROM policies WHERE name = 'stop'`))
   test('cannot delete all policies with their head', () => attacked('DELETE FROM policies', 'DELETE FROM heads'))

@@ -170,6 +170,21 @@ describe('tokens', () => {
     expect(await world.node.tokens.withAccessor(credential)).toBeUndefined()
   })
 
+  test('accessors are listed in order, page by page, of tokens that work, edited rows or not', async () => {
+    const { tokens } = world.node
+    const made = await Promise.all(Array.from({ length: 6 }, () => tokens.create(service(root))))
+    const [edited, spoilt, gone] = made.map(({ row }) => row)
+    await world.sql("UPDATE tokens SET display_name = 'x' WHERE id = ?", [edited?.id])
+    await world.sql('UPDATE tokens SET expires_at = 9223372036854775807 WHERE id = ?', [spoilt?.id])
+    await world.sql("UPDATE tokens SET state = 'revoked' WHERE id = ?", [gone?.id])
+    const all = await tokens.accessors('', Number.POSITIVE_INFINITY)
+    expect(all).toEqual(all.toSorted())
+    for (const { row } of made) expect(all.includes(row.accessor), row.accessor).toBe(row.id !== gone?.id)
+    expect(await tokens.accessors(all[1] ?? '', 2)).toEqual(all.slice(2, 4))
+    for (const { id } of [edited, spoilt, gone].filter((row) => row !== undefined))
+      await world.sql('DELETE FROM tokens WHERE id = ?', [id])
+  })
+
   test('no credential lies in any table', async () => {
     const { credential } = await world.node.tokens.create(service(root, { meta: { of: 'canary' } }))
     const tables = await world.sql(

@@ -252,6 +252,7 @@ test.each([
   await world.sql(`UPDATE leases SET ${change} WHERE id = ?`, [id])
   const { leases } = world.node
   await expect(leases.find(leaseId)).rejects.toThrow(DamagedRow)
+  expect(await leases.list('shop/issue/a/', '', 100)).toContain(leaseId.replace('shop/issue/a/', ''))
   await expect(leases.renew(leaseId, 600)).rejects.toThrow(DamagedRow)
   await expect(leases.revoke(leaseId)).rejects.toThrow(DamagedRow)
   world.clock.ahead += 11_000

@@ -4,12 +4,13 @@ import type { MaybePromise } from '../../route.ts'
 import type { CoherentCache } from '../../store/coherence/cache.ts'
 import type { Database } from '../../store/database.ts'
 import { DamagedRow } from '../../store/faults.ts'
+import { pages } from '../../store/pages.ts'
 import type { SealedAccess } from '../../store/sealed/access.ts'
 import type { Material } from '../material.ts'
 import type { Draft } from '../materials/draft.ts'
 import type { Materials } from '../materials/materials.ts'
 import type { Settings } from './settings.ts'
-import { type ManagedRow, managedKeysTable } from './table.ts'
+import { type ManagedRow, managedKeysTable, managedNames } from './table.ts'
 
 /** A managed key with its PIN, which is wrapped. */
 export interface Entry {
@@ -60,12 +61,11 @@ export class Registry {
   /** All names, sorted. */
   async names(): Promise<string[]> {
     const names: string[] = []
-    for (;;) {
-      const after = names.at(-1) ?? ''
-      const page = await this.#database.read((q) => this.#table.list(q, {}, { by: 'name', after, limit: pageRows }))
-      names.push(...page.map((row) => row.name))
-      if (page.length < pageRows) return names
+    const rows = this.#database.unverified(managedNames)
+    for await (const page of pages(this.#database, rows, {}, { by: 'name', limit: pageRows })) {
+      names.push(...page.map(({ name }) => name))
     }
+    return names
   }
 
   /**

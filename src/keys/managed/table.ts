@@ -33,4 +33,7 @@ export const managedKeysTable = defineTable(
   },
   { sealed: true },
 )
+/** Names for listings: unverified, from an index alone. A key is verified when it is used. */
+export const managedNames = defineTable('managed_keys', { name: column.text() }, { sealed: false })
+
 export type ManagedRow = Row<typeof managedKeysTable>
