@@ -172,10 +172,10 @@ export class Database {
     const lane = options.lane === 'counters' ? this.#counters : this.#transactions
     const write = () => lane.write(work, options.deadlineMilliseconds)
     const { result, versions } = await this.#timed(this.#measured.put, write)
-    if (versions.leaves.length === 0) return result
-    this.#peers.announce(versions)
+    if (versions?.leaves.length === 0) return result
+    if (versions) this.#peers.announce(versions)
     const began = this.#options.clock.monotonic()
-    await this.#settlement.settled(versions)
+    await (versions ? this.#settlement.settled(versions) : this.#settlement.outlast())
     this.#measured.settle.observe(this.#options.clock.monotonic() - began)
     return result
   }

@@ -63,12 +63,15 @@ const refusedCommit = new Set([1213, 3101])
 /** What the driver reported: the server's error number, or 0 when the connection failed or stayed silent. */
 export class Failure extends Error {
   readonly number: number
+  /** Of a script: how many statements were answered before the one that failed. */
+  readonly done: number | undefined
 
-  constructor(error: unknown) {
+  constructor(error: unknown, done?: number) {
     super(error instanceof Error ? error.message : String(error), { cause: error })
     this.name = 'Failure'
     const errno = error instanceof Error && 'errno' in error && typeof error.errno === 'number' ? error.errno : 0
     this.number = Math.max(0, errno)
+    this.done = done
   }
 }
 

@@ -1,7 +1,6 @@
 import { Conflict } from './faults.ts'
 import { WriteSession } from './pool/session.ts'
 import type { Transactions } from './pool/transactions.ts'
-import { inserted } from './sealed/inserted.ts'
 
 /** The right to do a job alone. */
 export interface JobLease {
@@ -30,7 +29,7 @@ export async function takeLease(
     const expires = `${now} + ${Math.ceil(ttlSeconds * 1000)}`
     if (!row) {
       const insert = `INSERT INTO job_leases (name, fence, holder, expires_at, beats) VALUES (?, 1, ?, ${expires}, 0)`
-      await inserted('job_leases', session.run(insert, [name, holder]))
+      await session.write('job_leases', { sql: insert, values: [name, holder] })
       return 1n
     }
     const [fence, heldBy, held] = row

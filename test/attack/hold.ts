@@ -24,7 +24,8 @@ interface Talk {
 }
 
 const begin = 'START TRANSACTION'
-const commit = '\x03COMMIT'
+/** Alone, or after other statements. */
+const commit = 'COMMIT'
 
 export async function openHold(url: string): Promise<Hold> {
   const [target] = parseTargets(url)
@@ -45,7 +46,7 @@ export async function openHold(url: string): Promise<Hold> {
       const text = bytes.toString('latin1')
       talk.asked += text
       if (text.includes(begin)) talk.writing = text.includes(`${begin} READ WRITE`)
-      if (trap !== undefined && talk.writing && text.includes(commit) && --trap.nth === 0) {
+      if (trap !== undefined && talk.writing && text.endsWith(commit) && --trap.nth === 0) {
         const { when, sprung } = trap
         trap = undefined
         talk.frozen = true

@@ -176,6 +176,25 @@ describe('a change that was answered', () => {
     expect(acks).toHaveLength(1)
   })
 
+  test('whose answer was lost together with its versions is in no cache when it is found out', async () => {
+    const lease = { leaseMilliseconds: 1000, marginMilliseconds: 250, pollMilliseconds: 900 }
+    const far = await worker(bench.nodes(), { lease })
+    await using line = await Line.open(bench.url)
+    const writer = await bench.another({ url: line.url, lease })
+    await writer.start()
+    for (let n = 0; n < 3; n++) {
+      const id = await insert('old')
+      await far.cache.get(id)
+      line.cut = 'after'
+      await writer.transaction(async (tx) => {
+        await writer.table(policies).removeWhere(tx, { id })
+        tx.touch('policies', id)
+      })
+      expect(line.cut).toBe('none')
+      expect(far.cache.peek(id)).toBeUndefined()
+    }
+  })
+
   test('is seen by a worker that was cut off, which serves nothing from its cache meanwhile', async () => {
     await using line = await Line.open(bench.url)
     const far = await worker(line.url)

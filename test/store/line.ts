@@ -8,7 +8,8 @@ import { parseTargets } from '../../src/store/pool/target.ts'
  */
 export type Cut = 'none' | 'before' | 'after' | 'late'
 
-const commit = Buffer.from('\x03COMMIT')
+/** Alone, or after other statements. */
+const isCommit = (bytes: Buffer): boolean => bytes.subarray(-6).toString('latin1') === 'COMMIT'
 
 /** A line to the database that can be cut around a COMMIT, or go silent as a dead network does. */
 export class Line implements AsyncDisposable {
@@ -17,6 +18,7 @@ export class Line implements AsyncDisposable {
   /** How long answers of the server are under way. */
   lagMilliseconds = 0
   #held: { bytes: (() => void)[]; arrived: () => void } | undefined
+  /** What was late reaches the server, which then finds the line ended. */
   deliver: () => void = () => undefined
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
@@ -73,7 +75,7 @@ export class Line implements AsyncDisposable {
         this.#held.bytes.push(() => void server.write(bytes))
         return this.#held.arrived()
       }
-      const cut = bytes.includes(commit) ? this.cut : 'none'
+      const cut = isCommit(bytes) ? this.cut : 'none'
       if (cut === 'none') return void server.write(bytes)
       this.cut = 'none'
       if (cut === 'after') {
@@ -81,7 +83,7 @@ export class Line implements AsyncDisposable {
         server.write(bytes)
         return
       }
-      if (cut === 'late') this.deliver = () => void server.write(bytes)
+      if (cut === 'late') this.deliver = () => void server.end(bytes)
       else server.destroy()
       client.removeAllListeners('close').destroy()
     })

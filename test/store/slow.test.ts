@@ -50,13 +50,15 @@ test('a statement that timed out costs its own connection: node and idle connect
   expect(await pool.use(identity)).toBe(idle)
 })
 
-test.each(['requireWriter', 'beginSnapshot', 'beginChange'] as const)(
-  'a node that is silent to %s is lost, with what is idle there',
-  async (question) => {
+test.each(['single', 'snapshot', 'change'] as const)(
+  'a node that is silent when a session begins (%s) is lost, with what is idle there',
+  async (opening) => {
     await using nodes = await twoNodes()
     expect(await nodes.node()).toBe(0)
     nodes.first.silent = true
-    await expect(nodes.pool.use((connection) => connection[question]())).rejects.toThrow('no answer within')
+    await expect(nodes.pool.use((connection) => connection.open(opening, ['SELECT 1']))).rejects.toThrow(
+      'no answer within',
+    )
     expect(await nodes.node()).toBe(1)
   },
 )

@@ -104,18 +104,40 @@ describe('a COMMIT without an answer', () => {
   test('is found out when it reaches the server only after the question', async () => {
     await using line = await Line.open(bench.url)
     await using database = await open(line.url)
+    const table = database.table(policies)
+    const { id } = await bench.database.transaction((tx) => table.insert(tx, policy(randomName(), '0')))
+    let runs = 0
+    line.cut = 'late'
+    const writing = database.transaction(async (tx) => {
+      runs++
+      const row = await table.get(tx, id)
+      if (row) await table.update(tx, row, { text: `${row.text}+` })
+    })
+    await delay(500)
+    line.deliver()
+    await writing
+    expect((await bench.database.read((q) => table.get(q, id)))?.text).toBe('0+')
+    expect(runs).toBe(1)
+  })
+
+  test('changes nothing when it reaches the server, with all that was written, only after the question', async () => {
+    await using line = await Line.open(bench.url)
+    await using database = await open(line.url)
     const material = await counter()
     let runs = 0
     line.cut = 'late'
-    const writing = database.transaction((tx) => {
+    const writing = database.transaction(async (tx) => {
       runs++
-      return database.table(counters).add(tx, { material }, { used: 1 })
+      await database.table(counters).add(tx, { material }, { used: 1 })
+      await database.table(policies).insert(tx, policy(`late-${material}`))
     })
     await delay(500)
     line.deliver()
     await writing
     expect(await used(material)).toBe(1)
-    expect(runs).toBe(1)
+    expect(runs).toBe(2)
+    const rows = await bench.sql('SELECT id FROM policies WHERE name = ?', [`late-${material}`])
+    expect(rows).toHaveLength(1)
   })
 
   test('never doubles and never loses a write, whenever the line is cut', async () => {

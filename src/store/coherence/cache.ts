@@ -131,9 +131,9 @@ export class StampedCache<V> implements CoherentCache<V> {
     const leaf = leafOf(this.#options.table, id)
     const generation = this.#generation
     const entry = await this.#deps.transactions.snapshot(async (q) => {
-      const stamp = await stampOf(Session.of(q), leaf)
+      const stamp = stampOf(Session.of(q), leaf)
       const value = await this.#options.load(q, id)
-      return value === undefined ? undefined : { value, leaf, stamp }
+      return value === undefined ? undefined : { value, leaf, stamp: await stamp() }
     })
     if (generation !== this.#generation) return this.#read(id)
     if (entry === undefined) this.#entries.delete(id)

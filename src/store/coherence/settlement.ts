@@ -75,6 +75,11 @@ export class Settlement {
     await promise
   }
 
+  /** Resolves when whatever any worker had cached before has died of age: for a writer that does not know its versions. */
+  outlast(): Promise<void> {
+    return this.#clock.sleep(this.#patience(0))
+  }
+
   /** A worker of this node has said that it learned these versions. */
   heard(registration: string, leaves: readonly Version[]): void {
     for (const wait of this.#waits) {

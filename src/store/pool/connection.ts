@@ -1,5 +1,5 @@
 import { createConnection, type Connection as Driver, type QueryOptions } from 'mysql2'
-import { Failure, notWriting, TimedOut } from '../faults.ts'
+import { Failure, isRefusedCommit, notWriting, TimedOut } from '../faults.ts'
 import type { Stored } from '../table.ts'
 import type { Target } from './target.ts'
 
@@ -15,14 +15,38 @@ export interface Timeouts {
   readonly statementMilliseconds: number
 }
 
-type Answer = readonly Stored[][] | { readonly affectedRows: number }
+/** What one statement of a script answered: rows, or how many matched. */
+export interface Answer {
+  readonly rows: Stored[][]
+  readonly matched: number
+}
+
+type AnswerOf = Stored[][] | { readonly affectedRows: number }
+
+const answerOf = (answer: AnswerOf): Answer =>
+  Array.isArray(answer) ? { rows: answer, matched: 0 } : { rows: [], matched: answer.affectedRows }
 
 interface How {
   readonly prepared?: boolean
   /** Whether the node is lost when it does not answer in time. */
-  readonly aboutNode?: boolean
+  readonly aboutNode?: () => boolean
   readonly timeoutMilliseconds?: number
+  readonly fault?: (error: unknown) => Failure
+  /** Called when a statement of a script has succeeded. */
+  readonly onStatement?: () => void
 }
+
+/**
+ * What a session begins with, together with its first statement; each asks whether the node takes writes. To read one
+ * moment, the question opens the snapshot. To change, it comes before the transaction, whose snapshot is opened by its first
+ * read without a lock: what follows the wait for a lock sees what the holder has committed.
+ */
+const openings = {
+  single: (question: string) => [question],
+  snapshot: (question: string) => ['START TRANSACTION READ ONLY', question],
+  change: (question: string) => [question, 'START TRANSACTION READ WRITE'],
+} as const
+export type Opening = keyof typeof openings
 
 /** What a node answers that takes writes: @@read_only, and its state as a member of a replication group. */
 const writingStates: readonly unknown[] = ['0', 'OFF', '0 ONLINE', 'OFF ONLINE']
@@ -110,7 +134,7 @@ export class Connection {
    */
   async ask(select: string, values: readonly Stored[] = []): Promise<Stored[][]> {
     const sql = `SELECT ${this.#nodeState}, ${select}`
-    const rows = await this.#send<Stored[][]>({ sql, values: [...values] }, { prepared: true, aboutNode: true })
+    const rows = await this.#send<Stored[][]>({ sql, values: [...values] }, { prepared: true, aboutNode: () => true })
     requireWrites(rows)
     return rows.map(([, ...row]) => row)
   }
@@ -118,23 +142,6 @@ export class Connection {
   /** Asks whether the node takes writes; what is read from now on is as new as this question. */
   async requireWriter(): Promise<void> {
     await this.ask('1 FROM `schema`')
-  }
-
-  /** Begins a transaction that reads; the question whether the node takes writes opens its snapshot. */
-  async beginSnapshot(): Promise<void> {
-    requireWrites(await this.#script(['START TRANSACTION READ ONLY', this.#question], { aboutNode: true }))
-  }
-
-  /**
-   * Begins a transaction that writes. The question comes before it: its snapshot is opened by its first read without a lock,
-   * so that what follows the wait for a lock sees what the holder has committed.
-   */
-  async beginChange(): Promise<void> {
-    requireWrites(await this.#script([this.#question, 'START TRANSACTION READ WRITE'], { aboutNode: true }))
-  }
-
-  get #question(): string {
-    return `SELECT ${this.#nodeState} FROM \`schema\``
   }
 
   /** Runs a prepared SELECT; rows are arrays in the order of the select list. */
@@ -148,18 +155,53 @@ export class Connection {
     return answer.affectedRows
   }
 
-  /**
-   * Runs statements in one round trip; answers the rows of the last one that has any. They are text: their only values are numbers
-   * and bytes of our own, never anything from a request.
-   */
-  script(statements: readonly string[]): Promise<Stored[][]> {
+  /** Runs statements as text in one round trip, each after the one before has succeeded. */
+  script(statements: readonly string[]): Promise<Answer[]> {
     return this.#script(statements)
   }
 
-  async #script(statements: readonly string[], how: How = {}): Promise<Stored[][]> {
-    const answers = await this.#send<Stored[][]>({ sql: statements.join('; ') }, how)
-    const last: unknown = statements.length === 1 ? answers : answers.findLast((one) => Array.isArray(one))
-    return Array.isArray(last) ? (last as Stored[][]) : []
+  /**
+   * As script, after what opens a session. A node that leaves the question open whether it takes writes is lost.
+   * @returns the answers of `statements`
+   */
+  async open(opening: Opening, statements: readonly string[]): Promise<Answer[]> {
+    const before = openings[opening](`SELECT ${this.#nodeState} FROM \`schema\``)
+    const answers = await this.#script([...before, ...statements], before.length)
+    requireWrites(answers.find(({ rows }) => rows.length > 0)?.rows ?? [])
+    return answers.slice(before.length)
+  }
+
+  /**
+   * Runs statements and then COMMIT, in one round trip. Not together with what opens a session: a node that takes no writes
+   * would have been asked too late.
+   * @returns the answers, and whether it is sure that the COMMIT took place
+   * @throws {Failure} when it surely did not
+   */
+  async commit(statements: readonly string[]): Promise<{ answers: Answer[]; sure: boolean }> {
+    try {
+      return { answers: await this.#script([...statements, 'COMMIT']), sure: true }
+    } catch (error) {
+      const before = error instanceof Failure && error.number > 0 && Number(error.done) < statements.length
+      if (before || isRefusedCommit(error)) throw error
+      this.destroy()
+      return { answers: [], sure: false }
+    }
+  }
+
+  /** @param opening how many of the statements open a session: their failure is not told from the connection's */
+  async #script(statements: readonly string[], opening = 0): Promise<Answer[]> {
+    let done = 0
+    const fault = (error: unknown) => new Failure(error, done - opening)
+    const answers = await this.#send<AnswerOf | AnswerOf[]>(
+      { sql: statements.join('; ') },
+      {
+        aboutNode: () => done < opening,
+        fault,
+        onStatement: () => done++,
+      },
+    )
+    const all = (statements.length === 1 ? [answers] : answers) as readonly AnswerOf[]
+    return all.map(answerOf)
   }
 
   /** Runs a statement without parameters as text: transaction control, SET, DDL. */
@@ -167,22 +209,23 @@ export class Connection {
     await this.#send({ sql }, { timeoutMilliseconds })
   }
 
-  #send<A extends Answer>(
+  #send<A>(
     options: QueryOptions & { sql: string; values?: Stored[] },
-    { prepared = false, aboutNode = false, timeoutMilliseconds = this.#timeoutMilliseconds }: How = {},
+    { prepared = false, timeoutMilliseconds = this.#timeoutMilliseconds, ...how }: How = {},
   ): Promise<A> {
+    const { aboutNode = () => false, fault = (error) => new Failure(error), onStatement } = how
     return new Promise<A>((resolve, reject) => {
       const timer = setTimeout(() => {
         this.destroy()
-        reject(new TimedOut(timeoutMilliseconds, aboutNode))
+        reject(new TimedOut(timeoutMilliseconds, aboutNode()))
       }, timeoutMilliseconds)
       const done = (error: unknown, answer: unknown): void => {
         clearTimeout(timer)
-        if (error) reject(error instanceof TypeError ? error : new Failure(error))
+        if (error) reject(error instanceof TypeError ? error : fault(error))
         else resolve(answer as A)
       }
-      if (prepared) this.#driver.execute(options, done)
-      else this.#driver.query(options, done)
+      const command = prepared ? this.#driver.execute(options, done) : this.#driver.query(options, done)
+      if (onStatement) command.on('fields', onStatement)
     })
   }
 

@@ -1,16 +1,24 @@
 import { leafOf } from '../coherence/leaves.ts'
-import { LeaseLost } from '../faults.ts'
+import { Conflict, DuplicateRow, Failure, isDuplicate, LeaseLost } from '../faults.ts'
 import type { Reader, Transaction } from '../reader.ts'
 import type { Stored } from '../table.ts'
-import type { Connection } from './connection.ts'
+import type { Answer, Connection, Opening } from './connection.ts'
+import { type Statement, withLiterals } from './literal.ts'
 
-/** What a `Reader` is inside store/: a lent connection, and nothing once the work it was lent for has ended. */
+/**
+ * What a `Reader` is inside store/: a lent connection, and nothing once the work it was lent for has ended. What opens it
+ * (a transaction, the question whether the node takes writes) goes out with its first statement.
+ */
 export class Session implements Reader {
   readonly consistent: boolean
   #connection: Connection | undefined
+  #opening: Opening | undefined
+  /** Questions that the next statement takes with it. */
+  #along: { readonly sql: string; readonly take: (rows: Stored[][]) => void }[] = []
 
-  constructor(connection: Connection, consistent: boolean) {
+  constructor(connection: Connection, opening: Opening, consistent: boolean) {
     this.#connection = connection
+    this.#opening = opening
     this.consistent = consistent
   }
 
@@ -24,8 +32,36 @@ export class Session implements Reader {
     return this.#connection
   }
 
-  rows(sql: string, values: readonly Stored[] = []): Promise<Stored[][]> {
-    return this.connection.rows(sql, values)
+  /** Whether anything was sent. */
+  get opened(): boolean {
+    return this.#opening === undefined
+  }
+
+  async rows(sql: string, values: readonly Stored[] = []): Promise<Stored[][]> {
+    if (this.opened && this.#along.length === 0) return this.connection.rows(sql, values)
+    const [answer] = await this.send([withLiterals({ sql, values })])
+    return answer?.rows ?? []
+  }
+
+  /** Reads with the next statement; without one `sendAlong` is needed. */
+  along(sql: string, take: (rows: Stored[][]) => void): void {
+    this.#along.push({ sql, take })
+  }
+
+  /** Reads now what was to go along with a statement that never came. */
+  async sendAlong(): Promise<void> {
+    await this.send([])
+  }
+
+  /** Sends statements in one round trip, after what opens the session and what goes along. */
+  protected async send(statements: readonly string[]): Promise<readonly Answer[]> {
+    const [opening, along] = [this.#opening, this.#along]
+    this.#opening = undefined
+    this.#along = []
+    const all = [...along.map(({ sql }) => sql), ...statements]
+    const answers = await (opening === undefined ? this.connection.script(all) : this.connection.open(opening, all))
+    for (const [index, { take }] of along.entries()) take(answers[index]?.rows ?? [])
+    return answers.slice(along.length)
   }
 
   end(): void {
@@ -33,16 +69,24 @@ export class Session implements Reader {
   }
 }
 
-/** What a `Transaction` is inside store/. */
+/** A write that waits for the next round trip. */
+interface Pending {
+  readonly table: string
+  readonly sql: string
+  /** Whether it replaces a row that was read: without a match that row has changed. */
+  readonly compared: boolean
+}
+
+/** A statement with more bytes of values waits for nothing, so that no packet grows beyond what a server takes. */
+const largestPending = 256 * 1024
+
+/** What a `Transaction` is inside store/. Its writes go out together: before it reads again, or at its end. */
 export class WriteSession extends Session implements Transaction {
   readonly #leaves = new Set<number>()
   readonly #tallies = new Map<string, number>()
   readonly #rows = new WeakSet<object>()
+  readonly #pending: Pending[] = []
   #wrote = false
-
-  constructor(connection: Connection) {
-    super(connection, true)
-  }
 
   static override of(tx: Transaction): WriteSession {
     if (tx instanceof WriteSession) return tx
@@ -64,14 +108,59 @@ export class WriteSession extends Session implements Transaction {
     return this.#tallies
   }
 
-  run(sql: string, values: readonly Stored[]): Promise<number> {
-    this.#wrote = true
-    return this.connection.run(sql, values)
+  override async rows(sql: string, values: readonly Stored[] = []): Promise<Stored[][]> {
+    if (this.#pending.length === 0) return super.rows(sql, values)
+    return (await this.#flush([withLiterals({ sql, values })]))[0]?.rows ?? []
   }
 
-  /** As `script` of a connection. */
-  script(statements: readonly string[]): Promise<Stored[][]> {
-    return this.connection.script(statements)
+  /** Runs a statement at once; answers how many rows matched. */
+  async run(sql: string, values: readonly Stored[]): Promise<number> {
+    this.#wrote = true
+    if (this.opened && this.#pending.length === 0) return this.connection.run(sql, values)
+    return (await this.#flush([withLiterals({ sql, values })]))[0]?.matched ?? 0
+  }
+
+  /**
+   * Runs a statement with the next ones. When it is `compared` and matches no row, or a unique key is taken, the transaction fails
+   * there.
+   */
+  async write(table: string, { sql, values }: Statement, { compared = false } = {}): Promise<void> {
+    void this.connection // throws when the work has ended
+    this.#wrote = true
+    const bytes = values.reduce<number>((sum, value) => sum + (typeof value === 'number' ? 8 : (value?.length ?? 0)), 0)
+    this.#pending.push({ table, sql: withLiterals({ sql, values }), compared })
+    if (bytes > largestPending) await this.#flush([])
+  }
+
+  /**
+   * Sends what is pending and then `last`, in as few round trips as tell whether the transaction may be committed, and commits.
+   * @returns the answers of `last`, and whether it is sure that the COMMIT took place
+   */
+  async commit(last: readonly string[]): Promise<{ answers: readonly Answer[]; sure: boolean }> {
+    // What is compared must be looked at before the COMMIT, and so must what opens the session.
+    if (!this.opened || this.#pending.some(({ compared }) => compared)) {
+      const answers = await this.#flush(last)
+      return { answers, sure: await this.connection.commit([]).then(({ sure }) => sure) }
+    }
+    const pending = this.#pending.splice(0)
+    try {
+      const { answers, sure } = await this.connection.commit([...pending.map(({ sql }) => sql), ...last])
+      return { answers: answers.slice(pending.length), sure }
+    } catch (error) {
+      throw explained(error, pending)
+    }
+  }
+
+  /** Sends what is pending, then `more`; answers those of `more`. */
+  async #flush(more: readonly string[]): Promise<readonly Answer[]> {
+    const pending = this.#pending.splice(0)
+    try {
+      const answers = await this.send([...pending.map(({ sql }) => sql), ...more])
+      if (pending.some(({ compared }, index) => compared && answers[index]?.matched === 0)) throw new Conflict()
+      return answers.slice(pending.length)
+    } catch (error) {
+      throw explained(error, pending)
+    }
   }
 
   touch(table: string, id: string): void {
@@ -103,4 +192,11 @@ export class WriteSession extends Session implements Transaction {
   owns(row: object): boolean {
     return this.#rows.has(row)
   }
+}
+
+/** Names the table when the unique key of a pending write is taken. */
+function explained(error: unknown, pending: readonly Pending[]): unknown {
+  if (!(error instanceof Failure && isDuplicate(error) && error.done !== undefined)) return error
+  const table = pending[error.done]?.table
+  return table === undefined ? error : new DuplicateRow(table, error)
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../clock.ts'
 import { increments, type Versions, versionsOf } from '../coherence/versions.ts'
-import { Conflict, isRefusedCommit } from '../faults.ts'
+import { Conflict } from '../faults.ts'
 import type { Reader, Transaction } from '../reader.ts'
 import { additions } from '../tally.ts'
 import type { Connection } from './connection.ts'
@@ -28,8 +28,7 @@ export class Transactions {
   read<T>(work: (q: Reader) => Promise<T>): Promise<T> {
     return persist(this.#clock, deadlineMilliseconds, () =>
       this.#pool.use(async (connection) => {
-        await connection.requireWriter()
-        const session = new Session(connection, false)
+        const session = new Session(connection, 'single', false)
         return work(session).finally(() => session.end())
       }),
     )
@@ -39,22 +38,23 @@ export class Transactions {
   snapshot<T>(work: (q: Reader) => Promise<T>): Promise<T> {
     return persist(this.#clock, deadlineMilliseconds, () =>
       this.#pool.use(async (connection) => {
-        const session = new Session(connection, true)
-        const result = await orRollBack(connection, async () => {
-          await connection.beginSnapshot()
-          return work(session)
-        }).finally(() => session.end())
-        await connection.command('COMMIT')
+        const session = new Session(connection, 'snapshot', true)
+        const result = await orRollBack(connection, session, () => work(session)).finally(() => session.end())
+        // Nothing depends on its answer; what comes next on this connection waits behind it.
+        if (session.opened) connection.command('COMMIT').catch(() => connection.destroy())
         return result
       }),
     )
   }
 
-  /** Commits what `work` writes, once; answers its result and the new versions of what it touched. */
+  /**
+   * Commits what `work` writes, once; answers its result and the new versions of what it touched. They are undefined when the
+   * answer to the COMMIT was lost with them.
+   */
   write<T>(
     work: (tx: Transaction) => Promise<T>,
     milliseconds = deadlineMilliseconds,
-  ): Promise<{ result: T; versions: Versions }> {
+  ): Promise<{ result: T; versions: Versions | undefined }> {
     return persist(this.#clock, milliseconds, async () => {
       const written = await this.#pool.use((connection) => this.#attempt(connection, work))
       if (written.doubt && !(await this.#outcomes.committed(written.doubt.id))) throw new Conflict()
@@ -63,38 +63,31 @@ export class Transactions {
   }
 
   async #attempt<T>(connection: Connection, work: (tx: Transaction) => Promise<T>) {
-    const tx = new WriteSession(connection)
-    return orRollBack(connection, async () => {
-      await connection.beginChange()
+    const tx = new WriteSession(connection, 'change', true)
+    return orRollBack(connection, tx, async () => {
       const result = await work(tx)
+      if (!tx.wrote) {
+        if (tx.opened) await connection.command('COMMIT')
+        return { result, versions: versionsOf([]), doubt: undefined }
+      }
       const id = randomBytes(16)
       // The versions are the last locks of every transaction, and tallies the last before them.
       const last = [recordOutcome(id), ...additions(tx.tallies), ...increments(tx.leaves)]
-      const rows = tx.wrote ? await tx.script(last) : []
-      const sure = await commit(connection)
-      return { result, versions: versionsOf(rows), doubt: tx.wrote && !sure ? { id } : undefined }
+      const { answers, sure } = await tx.commit(last)
+      const known = tx.leaves.length === 0 || answers.length > 0
+      const rows = answers.findLast((answer) => answer.rows.length > 0)?.rows ?? []
+      return { result, versions: known ? versionsOf(rows) : undefined, doubt: sure ? undefined : { id } }
     }).finally(() => tx.end())
   }
 }
 
-/** Answers whether it is sure that the COMMIT took place; throws when it surely did not. */
-async function commit(connection: Connection): Promise<boolean> {
-  try {
-    await connection.command('COMMIT')
-    return true
-  } catch (error) {
-    if (isRefusedCommit(error)) throw error
-    connection.destroy()
-    return false
-  }
-}
-
 /** A connection goes back to the pool without an open transaction, or broken. */
-async function orRollBack<T>(connection: Connection, work: () => Promise<T>): Promise<T> {
+async function orRollBack<T>(connection: Connection, session: Session, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    if (!connection.broken) await connection.command('ROLLBACK').catch(() => connection.destroy())
+    const open = session.opened && !connection.broken
+    if (open) await connection.command('ROLLBACK').catch(() => connection.destroy())
     throw error
   }
 }

@@ -2,7 +2,7 @@ import { WriteSession } from '../pool/session.ts'
 import type { Transaction } from '../reader.ts'
 import type { New, Row, Stored, Table } from '../table.ts'
 import type { PlainAccess } from './access.ts'
-import { inserted, only } from './inserted.ts'
+import { only } from './inserted.ts'
 import { reading } from './reading.ts'
 import { removeWhere } from './sealed.ts'
 import { Shape } from './shape.ts'
@@ -19,8 +19,7 @@ export function plainAccess<T extends Table>(table: T): PlainAccess<T> {
     const done: Row<T>[] = []
     for (const portion of portions(rows)) {
       const stored = portion.map((row) => shape.encode(row as Values))
-      const { sql, values } = insertInto(table.name, names, stored)
-      await inserted(table.name, WriteSession.of(tx).run(sql, values))
+      await WriteSession.of(tx).write(table.name, insertInto(table.name, names, stored))
       for (const values of stored) done.push(shape.decode(values) as Row<T>)
     }
     return done

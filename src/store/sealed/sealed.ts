@@ -1,10 +1,9 @@
 import { randomUUIDv7 } from 'node:crypto'
-import { Conflict } from '../faults.ts'
 import { Session, WriteSession } from '../pool/session.ts'
 import type { Reader, Transaction } from '../reader.ts'
 import type { New, Row, Sealed, Stored, Table, Where } from '../table.ts'
 import type { SealedAccess } from './access.ts'
-import { inserted, only } from './inserted.ts'
+import { only } from './inserted.ts'
 import { reading } from './reading.ts'
 import { type Seal, sealNames } from './seal.ts'
 import { quoted, Shape } from './shape.ts'
@@ -30,8 +29,7 @@ export function sealedAccess<T extends Table>(table: T, seal: Seal): SealedAcces
       const whole = portion.map(fresh)
       const stored: Stored[][] = []
       for (const row of whole) stored.push(await seal.close(shape, shape.encode(row)))
-      const { sql, values } = insertInto(table.name, names, stored)
-      await inserted(table.name, session.run(sql, values))
+      await session.write(table.name, insertInto(table.name, names, stored))
       for (const values of stored) done.push(session.adopt(shape.decode(values)) as Row<T>)
     }
     return done
@@ -57,16 +55,15 @@ export function sealedAccess<T extends Table>(table: T, seal: Seal): SealedAcces
       const old = owned(session, row)
       const next = { ...old, ...(changes as Values), id: old.id, rev: old.rev + 1, epoch: seal.epoch }
       const stored = await seal.close(shape, shape.encode(next))
-      const matched = await inserted(table.name, session.run(update, [...stored, old.id, old.rev]))
-      if (matched === 0) throw new Conflict()
+      await session.write(table.name, { sql: update, values: [...stored, old.id, old.rev] }, { compared: true })
       return session.adopt(shape.decode(stored)) as Row<T>
     },
 
     async remove(tx, row) {
       const session = WriteSession.of(tx)
       const { id, rev } = owned(session, row)
-      const matched = await session.run(`DELETE FROM ${quoted(table.name)} WHERE id = ? AND rev = ?`, [id, rev])
-      if (matched === 0) throw new Conflict()
+      const sql = `DELETE FROM ${quoted(table.name)} WHERE id = ? AND rev = ?`
+      await session.write(table.name, { sql, values: [id, rev] }, { compared: true })
     },
 
     removeWhere: (tx, where, options) => removeWhere(shape, tx, where, options?.limit),

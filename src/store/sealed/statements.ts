@@ -1,11 +1,6 @@
+import type { Statement } from '../pool/literal.ts'
 import { Range, type Stored } from '../table.ts'
 import { quoted, type Shape } from './shape.ts'
-
-/** SQL text with its values, in order. */
-export interface Statement {
-  readonly sql: string
-  readonly values: readonly Stored[]
-}
 
 const everything: Statement = { sql: '', values: [] }
 

@@ -1,0 +1,68 @@
+import fc from 'fast-check'
+import type { RowDataPacket } from 'mysql2'
+import { createConnection } from 'mysql2/promise'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { withLiterals } from '../../src/store/pool/literal.ts'
+import type { Stored } from '../../src/store/table.ts'
+import { type Bench, createBench, policies, policy, randomName } from './support.ts'
+
+let bench: Bench
+let sql: Awaited<ReturnType<typeof createConnection>>
+beforeAll(async () => {
+  bench = await createBench()
+  sql = await createConnection({ uri: bench.url, multipleStatements: true, charset: 'utf8mb4' })
+})
+afterAll(async () => {
+  await sql?.end()
+  await bench?.[Symbol.asyncDispose]()
+})
+
+const hostile = [
+  "'; DROP TABLE policies; -- ",
+  '\\',
+  "\\'",
+  '?',
+  '_utf8mb4',
+  '\0',
+  'é😀\n',
+  ' a ',
+  '',
+  '%_',
+  '/*! 1 */',
+  '`',
+  '"',
+]
+
+async function echoed(values: Stored[]): Promise<unknown> {
+  const text = withLiterals({ sql: 'SELECT ?, ?, ?, ?', values })
+  const [rows] = await sql.query<RowDataPacket[][]>({ sql: text, rowsAsArray: true, supportBigNumbers: true })
+  return rows[0]
+}
+
+test('every text, bytes and number comes back from the database as it was, whatever is in it', async () => {
+  const text = fc.oneof(fc.string({ unit: 'grapheme' }), fc.string(), fc.mixedCase(fc.constantFrom(...hostile)))
+  const property = fc.asyncProperty(text, fc.uint8Array(), fc.maxSafeInteger(), async (text, bytes, number) => {
+    const values = [text, Buffer.from(bytes), number, null]
+    expect(await echoed(values)).toEqual(values)
+  })
+  await fc.assert(property, { numRuns: 300 })
+  for (const one of hostile) {
+    for (const two of hostile)
+      expect(await echoed([one + two, Buffer.from(two), 0, null])).toHaveProperty('0', one + two)
+  }
+})
+
+test('a text is compared by the index of its column', async () => {
+  const id = crypto.randomUUID()
+  const table = bench.database.table(policies)
+  const row = await bench.database.transaction((tx) => table.insert(tx, { ...policy(randomName()), id }))
+  const statement = { sql: 'EXPLAIN SELECT * FROM policies WHERE id = ? AND rev = ?', values: [row.id, row.rev] }
+  const [[plan]] = await sql.query<RowDataPacket[]>(withLiterals(statement))
+  expect(plan).toMatchObject({ key: 'PRIMARY', rows: '1' })
+})
+
+test('a statement with another number of values, or a number that is not whole, is refused', () => {
+  expect(() => withLiterals({ sql: 'SELECT ?', values: [] })).toThrow(TypeError)
+  expect(() => withLiterals({ sql: 'SELECT ?', values: [1, 2] })).toThrow(TypeError)
+  expect(() => withLiterals({ sql: 'SELECT ?', values: [1.5] })).toThrow(TypeError)
+})
