@@ -26,7 +26,7 @@ export async function prepareAccess(options: {
       const tokens = database.table(tokenTable)
       if (!(await database.table(policyTable).find(tx, { name: 'default' }))) await createPolicies(database, tx, now)
       // The root token of an unfinished initialisation was never printed.
-      await tokens.removeWhere(tx, { path: row.path })
+      await tokens.discard(tx, { path: row.path })
       await tokens.insert(tx, row)
     },
   }

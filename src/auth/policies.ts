@@ -55,6 +55,8 @@ export class Policies {
   readonly #cache: CoherentCache<PolicySet>
   /** The policies of the last load, by id: a change elsewhere in the set costs only the row that changed. */
   #known: ReadonlyMap<string, KnownPolicy> = new Map()
+  /** What changes of the set have verified since that load. */
+  readonly #verified = new Map<string, Contents>()
   readonly #compiled = memo<Acl>(keptCombinations)
 
   constructor({ database, clock }: { database: Database; clock: Clock }) {
@@ -139,7 +141,8 @@ export class Policies {
   async #load(q: Reader): Promise<PolicySet> {
     const members = await this.#table.members(q)
     await this.#head.verify(q, members)
-    const rows = new Map((await this.#verifyNew(q, members)).map((row) => [row.id, row]))
+    const news = members.filter((one) => !same(this.#known.get(one.id), one))
+    const rows = new Map((await this.#read(q, news)).map((row) => [row.id, row]))
     const known = members.map((member): KnownPolicy => {
       const row = rows.get(member.id)
       const policy = row ? new StoredPolicy(row, member.contents) : this.#known.get(member.id)?.policy
@@ -147,18 +150,24 @@ export class Policies {
       return { ...member, policy }
     })
     this.#known = new Map(known.map((one) => [one.id, one]))
+    this.#verified.clear()
     return policySet(
       known.map(({ policy }) => policy),
       this.#compiled,
     )
   }
 
-  /** The rows of the members that the last load did not have, at least. */
-  async #verifyNew(q: Reader, members: readonly (Member & { contents: string })[]): Promise<PolicyRow[]> {
-    const news = members.filter(({ id, rev, contents }) => {
-      const known = this.#known.get(id)
-      return known?.rev !== rev || known.contents !== contents
-    })
+  /** Verifies the members that this worker has not seen like that; their rows may be read again by what follows. */
+  async #verifyNew(q: Reader, members: readonly Contents[]): Promise<void> {
+    const unseen = members.filter(
+      (one) => !same(this.#verified.get(one.id), one) && !same(this.#known.get(one.id), one),
+    )
+    await this.#read(q, unseen)
+    for (const one of unseen) this.#verified.set(one.id, one)
+  }
+
+  /** The verified rows of these members, at least. */
+  async #read(q: Reader, news: readonly Contents[]): Promise<PolicyRow[]> {
     if (news.length > fewRows) return this.#all(q)
     const rows: PolicyRow[] = []
     for (const { id, rev } of news) {
@@ -205,8 +214,13 @@ export class Policies {
 
 type PolicyRow = Row<typeof policyTable>
 
-interface KnownPolicy extends Member {
-  readonly contents: string
+/** A row of the set, and a digest of what is in it. */
+type Contents = Member & { readonly contents: string }
+
+const same = (one: Contents | undefined, other: Contents): boolean =>
+  one?.rev === other.rev && one.contents === other.contents
+
+interface KnownPolicy extends Contents {
   readonly policy: StoredPolicy
 }
 

@@ -89,7 +89,7 @@ export async function removeTrees({ database, onRevoke }: RevokeDeps, roots: rea
     const leaves = ids.splice(-pageSize).reverse()
     left += await onRevoke(leaves)
     await database.transaction(async (tx) => {
-      for (const leaf of leaves) await table.removeWhere(tx, { id: leaf })
+      for (const leaf of leaves) await table.discard(tx, { id: leaf })
     })
   }
   return left
@@ -99,7 +99,7 @@ export async function removeTrees({ database, onRevoke }: RevokeDeps, roots: rea
 function revokeOne({ database, clock }: RevokeDeps, id: string): Promise<boolean> {
   const table = database.table(tokenTable)
   return database.transaction(async (tx) => {
-    const row = await table.get(tx, id)
+    const row = await table.lock(tx, { id })
     if (row === undefined) return false
     // An expiry in the past lets the expiry job find a tree that a crash left half removed.
     if (row.state === 'active') await table.update(tx, row, { state: 'revoked', expiresAt: clock.wall() })

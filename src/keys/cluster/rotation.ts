@@ -178,7 +178,7 @@ export class Rotation {
   }
 
   async #activate(row: KekRow, fence: bigint): Promise<void> {
-    const { database, log } = this.#options
+    const { database, keks, log } = this.#options
     await database.transaction(async (tx) => {
       await tx.fence(this.job.name, fence)
       const pending = await this.#keks.get(tx, row.id)
@@ -186,6 +186,7 @@ export class Rotation {
       if (pending?.state !== 'pending' || active === undefined) return
       await this.#keks.update(tx, active, { state: 'retiring' })
       await this.#keks.update(tx, pending, { state: 'active' })
+      keks.touchActive(tx, row.purpose)
     })
     log.info({ kek: row.id, purpose: row.purpose }, 'a new KEK is in use')
   }

@@ -3,9 +3,14 @@ import type { Hsm } from '../../hsm/hsm.ts'
 import { LiveHandle } from '../../hsm/livehandle.ts'
 import type { KeyTemplate } from '../../hsm/template.ts'
 import type { MaybePromise } from '../../route.ts'
+import type { CoherentCache } from '../../store/coherence/cache.ts'
 import type { Database } from '../../store/database.ts'
+import type { Transaction } from '../../store/reader.ts'
 import { type KekPurpose, type KekRow, keksTable } from '../tables.ts'
 import { findKek, kekCheckValue, proveKek, proveStrict } from './kek.ts'
+
+/** Of KEKs; each has one that is active. */
+const purposes = 4
 
 /** The token does not hold the KEK: it was destroyed, or this node's token never had it. */
 export class KekAbsent extends Error {}
@@ -56,17 +61,28 @@ async function locateKek(hsm: Hsm, row: KekFacts, strict: boolean): Promise<Hand
   return handle
 }
 
-/** The KEKs this process has met. A row is read once: only its state ever changes, and that is read where it matters. */
+/** The KEKs this process has met. A row is read once: only its state ever changes, and that is asked where it matters. */
 export class Keks {
   readonly #hsm: Hsm
   readonly #database: Database
   readonly #strict: boolean
   readonly #known = new Map<string, Kek>()
+  readonly #active: CoherentCache<Kek>
+  /** The states that transactions have read. */
+  readonly #states = new WeakMap<Transaction, Map<string, Promise<KekRow | undefined>>>()
 
   constructor(hsm: Hsm, database: Database, strict: boolean) {
     this.#hsm = hsm
     this.#database = database
     this.#strict = strict
+    this.#active = database.cache({
+      table: keksTable.name,
+      limit: purposes,
+      load: async (q, purpose) => {
+        const row = await database.table(keksTable).find(q, { purpose, state: 'active' })
+        return row && this.of(row)
+      },
+    })
   }
 
   /** The KEK a blob names. @throws Error when there is none of that id */
@@ -74,12 +90,26 @@ export class Keks {
     return this.#known.get(id) ?? this.#read(id)
   }
 
-  /** The KEK that wraps what is new, as the database says at this moment. */
+  /** The KEK that wraps what is new, never older than the last change of hands that was answered. */
   async active(purpose: KekPurpose): Promise<Kek> {
-    const keks = this.#database.table(keksTable)
-    const row = await this.#database.read((q) => keks.find(q, { purpose, state: 'active' }))
-    if (row === undefined) throw new Error(`there is no active ${purpose} KEK`)
-    return this.of(row)
+    const kek = await this.#active.get(purpose)
+    if (kek === undefined) throw new Error(`there is no active ${purpose} KEK`)
+    return kek
+  }
+
+  /** Another KEK of this purpose is active when the transaction commits. */
+  touchActive(tx: Transaction, purpose: string): void {
+    tx.touch(keksTable.name, purpose)
+  }
+
+  /** Whether blobs under a KEK may still be stored, as a transaction sees its row. */
+  async mayStore(tx: Transaction, id: string): Promise<boolean> {
+    const states = this.#states.get(tx) ?? new Map<string, Promise<KekRow | undefined>>()
+    this.#states.set(tx, states)
+    const reading = states.get(id) ?? this.#database.table(keksTable).get(tx, id)
+    states.set(id, reading)
+    const row = await reading
+    return row?.state === 'active' || row?.state === 'retiring'
   }
 
   /** The KEK of a verified row. */

@@ -140,7 +140,7 @@ export class Residents {
     if (!(await this.#stored(row.material))) await this.#destroy(row.ckaId)
     await this.#database.transaction(async (tx) => {
       if (fence !== undefined) await tx.fence(this.job.name, fence)
-      await this.#intents.removeWhere(tx, { id: row.id, state: 'removed' })
+      await this.#intents.discard(tx, { id: row.id, state: 'removed' })
     })
   }
 

@@ -16,7 +16,7 @@ import { type Circumstances, chooseResidence } from '../making/residence.ts'
 import type { Residents } from '../making/residents.ts'
 import { Material } from '../material.ts'
 import { encodePublicKey } from '../publickey.ts'
-import { keksTable, type MaterialRow, materialsTable, type Part, type Residence, usageTable } from '../tables.ts'
+import { type MaterialRow, materialsTable, type Part, type Residence, usageTable } from '../tables.ts'
 import type { Approval } from '../use/approval.ts'
 import type { Kdf } from '../use/derivation.ts'
 import type { Draft, Owner, Specification } from './draft.ts'
@@ -34,6 +34,8 @@ export interface MaterialsOptions {
   /** A material is gone: its live object in the token may go too. */
   forget(id: string): void
 }
+
+const pageRows = 1000
 
 /** The sealed table of all key parts, and the only way to make one. */
 export class Materials {
@@ -126,12 +128,10 @@ export class Materials {
    * @throws ApiError 503 when the draft's KEK was destroyed meanwhile: prepare anew
    */
   async insert(tx: Transaction, draft: Draft, owner: Owner): Promise<MaterialRow> {
-    const { database, residents } = this.#options
+    const { database, residents, keks } = this.#options
     const { fields, intent } = draft
-    if (fields.kek != null) {
-      const kek = await database.table(keksTable).get(tx, fields.kek)
-      if (kek?.state !== 'active' && kek?.state !== 'retiring')
-        throw unavailable('the key was made under a KEK that is gone')
+    if (fields.kek != null && !(await keks.mayStore(tx, fields.kek))) {
+      throw unavailable('the key was made under a KEK that is gone')
     }
     if (intent !== undefined) await residents.settle(tx, intent)
     const { mount, key, version } = owner
@@ -167,7 +167,7 @@ export class Materials {
         if (owner.below !== undefined && row.version >= owner.below) continue
         if (owner.part !== undefined && row.part !== owner.part) continue
         await materials.remove(tx, row)
-        await database.table(usageTable).removeWhere(tx, { material: row.id })
+        await database.table(usageTable).discard(tx, { material: row.id })
         // A managed key is a token object too, and not ours to destroy: its row has no CKA_ID.
         if (row.residence === 'token' && row.ckaId !== null) await residents.condemn(tx, row)
         tx.touch(materialsTable.name, row.id)
@@ -194,6 +194,20 @@ export class Materials {
   async read(q: Reader, id: string): Promise<Material | undefined> {
     const row = await this.#options.database.table(materialsTable).get(q, id)
     return row && new Material(row)
+  }
+
+  /** All parts of all versions of a key, verified. */
+  async listAll(q: Reader, key: string): Promise<MaterialRow[]> {
+    const materials = this.#options.database.table(materialsTable)
+    const rows: MaterialRow[] = []
+    for (let full = true; full; ) {
+      const last = rows.at(-1)
+      const after = last === undefined ? {} : { after: [last.version, last.part] as const }
+      const page = await materials.list(q, { owner: key }, { by: ['version', 'part'], limit: pageRows, ...after })
+      rows.push(...page)
+      full = page.length === pageRows
+    }
+    return rows
   }
 
   /** One part of each of a key's versions in their order, verified; the cursor is a version. For key read and export. */

@@ -73,7 +73,7 @@ export class LooseMounts {
       await engines.get(gone.type)?.onUnmount?.(gone)
       await database.transaction(async (tx) => {
         await guard(tx)
-        await rows.removeWhere(tx, { id })
+        await rows.discard(tx, { id })
       })
     }
   }

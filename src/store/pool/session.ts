@@ -85,6 +85,7 @@ export class WriteSession extends Session implements Transaction {
   readonly #leaves = new Set<number>()
   readonly #tallies = new Map<string, number>()
   readonly #rows = new WeakSet<object>()
+  readonly #held = new WeakSet<object>()
   readonly #pending: Pending[] = []
   #wrote = false
 
@@ -182,10 +183,16 @@ export class WriteSession extends Session implements Transaction {
     if ((await this.run(sql, [job, String(fence)])) === 0) throw new LeaseLost(job)
   }
 
-  /** Remembers a row as read or written here. */
-  adopt<R extends object>(row: R): R {
+  /** Remembers a row as read or written here; `held`: nobody else can change it before this transaction ends. */
+  adopt<R extends object>(row: R, held = false): R {
     this.#rows.add(row)
+    if (held) this.#held.add(row)
     return row
+  }
+
+  /** Whether the row is locked, or was written here. */
+  holds(row: object): boolean {
+    return this.#held.has(row)
   }
 
   /** A row from a cache or from another transaction would be merged with what nobody has read. */

@@ -40,6 +40,8 @@ interface Inserting<T extends Table> extends Reading<T> {
    */
   insert(tx: Transaction, row: New<T>): Promise<Row<T>>
   insertMany(tx: Transaction, rows: readonly New<T>[]): Promise<Row<T>[]>
+  /** Removes unread what matches. */
+  discard(tx: Transaction, where: Where<T>): Promise<void>
   /** Removes unread what matches, at most `limit` rows; answers how many. */
   removeWhere(tx: Transaction, where: Where<T>, options?: { limit?: number }): Promise<number>
 }

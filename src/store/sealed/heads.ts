@@ -57,9 +57,11 @@ function digestOf(members: readonly Member[]): Buffer {
 /** Heads of sets, by the set's name. */
 export function headOf(set: string, seal: Seal): Head {
   const rows = sealedAccess(headsTable, seal)
+  /** Heads that transactions have locked. */
+  const locked = new WeakMap<Reader, Row<typeof headsTable>>()
 
   async function current(q: Reader): Promise<Row<typeof headsTable>> {
-    return (await rows.find(q, { set })) ?? seal.refuse('heads', set, 'the head of the set is missing')
+    return locked.get(q) ?? (await rows.find(q, { set })) ?? seal.refuse('heads', set, 'the head of the set is missing')
   }
 
   return {
@@ -68,7 +70,8 @@ export function headOf(set: string, seal: Seal): Head {
     },
 
     async lock(tx) {
-      await rows.lock(tx, { set })
+      const head = await rows.lock(tx, { set })
+      if (head) locked.set(tx, head)
     },
 
     async verify(q, members) {
@@ -80,7 +83,9 @@ export function headOf(set: string, seal: Seal): Head {
 
     async advance(tx, members) {
       const head = await current(tx)
-      await rows.update(tx, head, { count: members.length, digest: digestOf(members), seq: head.seq + 1 })
+      const changes = { count: members.length, digest: digestOf(members), seq: head.seq + 1 }
+      const next = await rows.update(tx, head, changes)
+      if (locked.has(tx)) locked.set(tx, next)
     },
 
     async remove(tx) {

@@ -4,7 +4,7 @@ import type { New, Row, Stored, Table } from '../table.ts'
 import type { PlainAccess } from './access.ts'
 import { only } from './inserted.ts'
 import { reading } from './reading.ts'
-import { removeWhere } from './sealed.ts'
+import { discard, removeWhere } from './sealed.ts'
 import { Shape } from './shape.ts'
 import { insertInto, portions, updateOf, whereClause } from './statements.ts'
 
@@ -44,6 +44,7 @@ export function plainAccess<T extends Table>(table: T): PlainAccess<T> {
     insert: async (tx, row) => only(await insertMany(tx, [row])),
     change: (tx, where, changes) => assign(tx, where, changes as Values, () => '?'),
     add: (tx, where, deltas) => assign(tx, where, deltas as Values, (name) => `${name} + ?`),
+    discard: (tx, where) => discard(shape, tx, where),
     removeWhere: (tx, where, options) => removeWhere(shape, tx, where, options?.limit),
   }
 }

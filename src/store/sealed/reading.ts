@@ -1,5 +1,6 @@
 import { nextTurn } from '../../after.ts'
 import type { MaybePromise } from '../../route.ts'
+import type { Statement } from '../pool/literal.ts'
 import { Session, WriteSession } from '../pool/session.ts'
 import type { Reader } from '../reader.ts'
 import { Range, type Row, type Stored, type Table } from '../table.ts'
@@ -27,35 +28,36 @@ export function reading<T extends Table>(
    * Rows that do not answer the question are left out: binary collations still take 'a' and 'a ' as equal, and an
    * edited collation may take more.
    */
-  async function query(q: Reader, where: Values, sql: string, values: readonly Stored[]): Promise<Row<T>[]> {
+  async function query(q: Reader, where: Values, { sql, values }: Statement, held = false): Promise<Row<T>[]> {
     const session = Session.of(q)
     const rows: Row<T>[] = []
     for (const [index, stored] of (await session.rows(sql, values)).entries()) {
       if (index > 0 && index % rowsPerTurn === 0) await nextTurn()
       const row = await open(stored)
       if (!answers(row, where)) continue
-      if (session instanceof WriteSession) session.adopt(row)
+      if (session instanceof WriteSession) session.adopt(row, held)
       rows.push(row as Row<T>)
     }
     return rows
   }
 
-  async function one(q: Reader, where: Values, more: string): Promise<Row<T> | undefined> {
+  async function one(q: Reader, where: Values, held: boolean): Promise<Row<T> | undefined> {
     const clause = whereClause(shape, where)
-    const rows = await query(q, where, select + clause.sql + limitClause(2) + more, clause.values)
+    const sql = select + clause.sql + limitClause(2) + (held ? ' FOR UPDATE' : '')
+    const rows = await query(q, where, { sql, values: clause.values }, held)
     if (rows.length > 1)
       throw new Error(`${shape.table}: more than one row answers to ${Object.keys(where).join(', ')}`)
     return rows[0]
   }
 
   return {
-    find: (q, where) => one(q, where, ''),
-    lock: (tx, where) => one(WriteSession.of(tx), where, ' FOR UPDATE'),
+    find: (q, where) => one(q, where, false),
+    lock: (tx, where) => one(WriteSession.of(tx), where, true),
 
     async list(q, where, page) {
       const { beyond, order } = pageClause(shape, page)
       const { sql, values } = whereClause(shape, where, beyond)
-      return query(q, where, select + sql + order + limitClause(page.limit), values)
+      return query(q, where, { sql: select + sql + order + limitClause(page.limit), values })
     },
 
     async exists(q, where) {

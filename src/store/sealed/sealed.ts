@@ -30,7 +30,7 @@ export function sealedAccess<T extends Table>(table: T, seal: Seal): SealedAcces
       const stored: Stored[][] = []
       for (const row of whole) stored.push(await seal.close(shape, shape.encode(row)))
       await session.write(table.name, insertInto(table.name, names, stored))
-      for (const values of stored) done.push(session.adopt(shape.decode(values)) as Row<T>)
+      for (const values of stored) done.push(session.adopt(shape.decode(values), true) as Row<T>)
     }
     return done
   }
@@ -55,17 +55,19 @@ export function sealedAccess<T extends Table>(table: T, seal: Seal): SealedAcces
       const old = owned(session, row)
       const next = { ...old, ...(changes as Values), id: old.id, rev: old.rev + 1, epoch: seal.epoch }
       const stored = await seal.close(shape, shape.encode(next))
-      await session.write(table.name, { sql: update, values: [...stored, old.id, old.rev] }, { compared: true })
-      return session.adopt(shape.decode(stored)) as Row<T>
+      const compared = !session.holds(row as object)
+      await session.write(table.name, { sql: update, values: [...stored, old.id, old.rev] }, { compared })
+      return session.adopt(shape.decode(stored), true) as Row<T>
     },
 
     async remove(tx, row) {
       const session = WriteSession.of(tx)
       const { id, rev } = owned(session, row)
       const sql = `DELETE FROM ${quoted(table.name)} WHERE id = ? AND rev = ?`
-      await session.write(table.name, { sql, values: [id, rev] }, { compared: true })
+      await session.write(table.name, { sql, values: [id, rev] }, { compared: !session.holds(row as object) })
     },
 
+    discard: (tx, where) => discard(shape, tx, where),
     removeWhere: (tx, where, options) => removeWhere(shape, tx, where, options?.limit),
   }
 }
@@ -76,6 +78,13 @@ async function listMembers(q: Reader, table: string, columns: readonly string[])
   const contents = `SHA2(CONCAT_WS(',', ${texts.join(', ')}), 256)`
   const rows = await Session.of(q).rows(`SELECT id, rev, ${contents} FROM ${quoted(table)}`)
   return rows.map(([id, rev, digest]) => ({ id: String(id), rev: Number(rev), contents: String(digest) }))
+}
+
+/** Deletes what matches, together with the transaction's next writes. */
+export function discard(shape: Shape, tx: Transaction, where: Values): Promise<void> {
+  const clause = whereClause(shape, where)
+  const sql = `DELETE FROM ${quoted(shape.table)}${clause.sql}`
+  return WriteSession.of(tx).write(shape.table, { sql, values: clause.values })
 }
 
 /** Deletes what matches, at most `limit` rows; answers how many. */

@@ -71,17 +71,15 @@ export class KeyChanges {
     missing: string,
     decide: (key: KeyRow) => Partial<KeyRow>,
   ): Promise<Inventory> {
-    for (;;) {
-      const before = await this.#rings.get(mount, name)
+    for (let leaves = false; ; leaves = true) {
       // Past the cache: a rotation of KEKs rewraps the parts and touches nothing.
-      const leaving =
-        before && startsToLeave(decide(before.key)) ? await this.#rings.readInventory(mount, name) : undefined
+      const leaving = leaves ? await this.#rings.readInventory(mount, name) : undefined
       const rewrapped = await this.#makeExportable.prepare([...(leaving?.parts.values() ?? [])])
       const configured = await this.change(mount, name, missing, async (tx, ring) => {
         const changes = decide(ring.key)
         if (startsToLeave(changes)) {
           const { id, latestVersion } = ring.key
-          // Replaced by another key, or rotated meanwhile: the new version was not rewrapped.
+          // Not rewrapped yet; or replaced by another key, or rotated meanwhile: then the new version was not.
           if (leaving?.ring.key.id !== id || leaving.ring.key.latestVersion !== latestVersion) return undefined
           await this.#makeExportable.apply(tx, rewrapped)
         }
@@ -119,7 +117,7 @@ export class KeyChanges {
       const versions = new Map(ring.versions)
       for (const one of ring.versions.keys()) {
         if (one >= version) continue
-        await this.#database.table(versionsTable).removeWhere(tx, { keyId, version: one })
+        await this.#database.table(versionsTable).discard(tx, { keyId, version: one })
         versions.delete(one)
       }
       return this.#rings.inventoryOf(tx, { key, versions })

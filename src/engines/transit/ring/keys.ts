@@ -95,7 +95,7 @@ export class Keys {
   async remove(tx: Transaction, { key }: Ring): Promise<void> {
     await this.#database.table(keysTable).remove(tx, key)
     await this.#materials.removeOwned(tx, { key: key.id })
-    await this.#database.table(versionsTable).removeWhere(tx, { keyId: key.id })
+    await this.#database.table(versionsTable).discard(tx, { keyId: key.id })
     touchRing(tx, key)
   }
 

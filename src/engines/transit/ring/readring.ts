@@ -1,5 +1,5 @@
 import type { Materials } from '../../../keys/materials/materials.ts'
-import type { MaterialRow, Part } from '../../../keys/tables.ts'
+import type { MaterialRow } from '../../../keys/tables.ts'
 import type { Database } from '../../../store/database.ts'
 import { DamagedRow } from '../../../store/faults.ts'
 import type { Reader, Transaction } from '../../../store/reader.ts'
@@ -71,14 +71,9 @@ export function partOf({ ring, parts }: Inventory, id: string): MaterialRow {
   return part
 }
 
-const parts: readonly Part[] = ['key', 'hmac', 'prk']
-
 /** The ring with its key parts. @param q consistent, and the one that the ring was read from */
 export async function inventoryOf(materials: Materials, q: Reader, ring: Ring): Promise<Inventory> {
-  const found: MaterialRow[] = []
-  for (const part of parts) {
-    found.push(...(await allPages((after, limit) => materials.list(q, { key: ring.key.id, part }, { after, limit }))))
-  }
+  const found = await materials.listAll(q, ring.key.id)
   return { ring, parts: new Map(found.map((row) => [row.id, row])) }
 }
 

@@ -32,7 +32,7 @@ export class RingCaches {
     this.#shared = options.database.cache(options.shared)
   }
 
-  of(mount: Mount): MaybePromise<CoherentCache<Ring>> {
+  of(mount: Pick<Mount, 'uuid'>): MaybePromise<CoherentCache<Ring>> {
     return this.#chosen.get(mount.uuid) ?? this.#choose(mount)
   }
 
@@ -42,7 +42,7 @@ export class RingCaches {
     this.#chosen.delete(mount.uuid)
   }
 
-  #choose(mount: Mount): MaybePromise<CoherentCache<Ring>> {
+  #choose(mount: Pick<Mount, 'uuid'>): MaybePromise<CoherentCache<Ring>> {
     return after(this.#options.settings.of(mount), ({ cacheSize }) => {
       const cache = cacheSize === 0 ? this.#shared : this.#sized(mount, cacheSize)
       this.#chosen.set(mount.uuid, cache)
@@ -50,7 +50,7 @@ export class RingCaches {
     })
   }
 
-  #sized(mount: Mount, size: number): CoherentCache<Ring> {
+  #sized(mount: Pick<Mount, 'uuid'>, size: number): CoherentCache<Ring> {
     const { database, shared } = this.#options
     const limit = Math.min(size, shared.limit)
     const cache = this.#own.get(mount.uuid) ?? database.cache({ ...shared, limit })

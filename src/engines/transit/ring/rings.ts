@@ -45,7 +45,7 @@ export class Rings {
   }
 
   /** The current ring, never older than the last acknowledged write; synchronous when it is cached. */
-  get(mount: Mount, name: string): MaybePromise<Ring | undefined> {
+  get(mount: Pick<Mount, 'uuid'>, name: string): MaybePromise<Ring | undefined> {
     return after(this.#caches.of(mount), (cache) => cache.get(ringCacheId(mount.uuid, name)))
   }
 

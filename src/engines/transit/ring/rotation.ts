@@ -37,8 +37,7 @@ export class KeyRotation {
     isDue: (tx: Transaction, key: KeyRow) => MaybePromise<boolean> = () => true,
     managed?: ManagedDraft,
   ): Promise<Inventory> {
-    for (;;) {
-      const before = await this.#rings.read(mount, name)
+    for (let before = await this.#rings.get(mount, name); ; before = await this.#rings.read(mount, name)) {
       if (before === undefined) throw badRequest('key not found')
       // Refused before the token works for nothing.
       rotated(name, before.key)

@@ -28,7 +28,7 @@ export class Settings {
   }
 
   /** The current settings, never older than the last acknowledged write; synchronous when they are cached. */
-  of(mount: Mount): MaybePromise<SettingsRow> {
+  of(mount: Pick<Mount, 'uuid'>): MaybePromise<SettingsRow> {
     const found = this.#cache.get(mount.uuid)
     return found instanceof Promise ? found.then((row) => present(row, mount.uuid)) : present(found, mount.uuid)
   }
@@ -44,7 +44,7 @@ export class Settings {
 
   async remove(mount: Mount): Promise<void> {
     await this.#database.transaction(async (tx) => {
-      await this.#database.table(settingsTable).removeWhere(tx, { mount: mount.uuid })
+      await this.#database.table(settingsTable).discard(tx, { mount: mount.uuid })
       tx.touch(settingsTable.name, mount.uuid)
     })
   }
