@@ -45,7 +45,11 @@ export class Devices {
     this.#clock = clock
     this.#table = database.table(devicesTable)
     this.#head = database.head(devicesTable.name)
-    this.#cache = database.cache<readonly Device[]>({ table: devicesTable.name, limit: 1, load: (q) => this.#all(q) })
+    this.#cache = database.cache<readonly Device[]>({
+      table: devicesTable.name,
+      limit: 1,
+      load: (q) => this.#head.verify(q, this.#list(q)),
+    })
   }
 
   /** By path. */
@@ -77,8 +81,8 @@ export class Devices {
 
   async #change(work: (tx: Transaction, devices: readonly Device[]) => Promise<readonly Device[]>): Promise<void> {
     await this.#database.transaction(async (tx) => {
-      await this.#head.lock(tx)
-      const devices = await this.#all(tx)
+      const [, devices] = await Promise.all([this.#head.lock(tx), this.#list(tx)])
+      await this.#head.verify(tx, devices)
       const changed = await work(tx, devices)
       if (changed.length === devices.length) return
       await this.#head.advance(tx, changed)
@@ -86,10 +90,8 @@ export class Devices {
     })
   }
 
-  async #all(q: Reader): Promise<Device[]> {
-    const devices = await this.#table.list(q, {}, { by: 'path', limit })
-    await this.#head.verify(q, devices)
-    return devices
+  #list(q: Reader): Promise<Device[]> {
+    return this.#table.list(q, {}, { by: 'path', limit })
   }
 }
 

@@ -139,8 +139,7 @@ export class Policies {
   }
 
   async #load(q: Reader): Promise<PolicySet> {
-    const members = await this.#table.members(q)
-    await this.#head.verify(q, members)
+    const members = await this.#head.verify(q, this.#table.members(q))
     const news = members.filter((one) => !same(this.#known.get(one.id), one))
     const rows = new Map((await this.#read(q, news)).map((row) => [row.id, row]))
     const known = members.map((member): KnownPolicy => {
@@ -196,11 +195,13 @@ export class Policies {
     work: (tx: Transaction, old: PolicyRow | undefined) => Promise<PolicyRow | undefined>,
   ): Promise<void> {
     await this.#database.transaction(async (tx) => {
-      await this.#head.lock(tx)
-      const members = await this.#table.members(tx)
+      const [, members, old] = await Promise.all([
+        this.#head.lock(tx),
+        this.#table.members(tx),
+        this.#table.find(tx, { name }),
+      ])
       await this.#head.verify(tx, members)
       await this.#verifyNew(tx, members)
-      const old = await this.#table.find(tx, { name })
       const row = await work(tx, old)
       await this.#head.advance(tx, [...members.filter(({ id }) => id !== old?.id), ...(row ? [row] : [])])
       tx.touch(policyTable.name, cacheEntry)

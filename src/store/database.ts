@@ -80,6 +80,7 @@ export class Database {
   readonly #settlement: Settlement
   readonly #peers: Peers
   readonly #caches: StampedCache<unknown>[] = []
+  readonly #tables = new Map<Table, unknown>()
   readonly #measured: Measured
   readonly #options: DatabaseOptions
   readonly #times: LeaseTimes
@@ -180,9 +181,13 @@ export class Database {
     return result
   }
 
-  /** The only way to a table's rows; keep what it returns. */
+  /** The only way to a table's rows. */
   table<T extends Table>(table: T): Access<T> {
-    return (table.sealed ? sealedAccess(table, this.#seal) : plainAccess(table)) as Access<T>
+    const known = this.#tables.get(table)
+    if (known) return known as Access<T>
+    const access = (table.sealed ? sealedAccess(table, this.#seal) : plainAccess(table)) as Access<T>
+    this.#tables.set(table, access)
+    return access
   }
 
   /**

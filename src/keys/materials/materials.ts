@@ -123,6 +123,15 @@ export class Materials {
     return { residence, kek, made, intent: undefined }
   }
 
+  /** Asks at the beginning of a transaction what `insert` has to know of these drafts. */
+  expect(tx: Transaction, drafts: readonly (Draft | undefined)[]): void {
+    for (const draft of drafts) {
+      const kek = draft?.fields.kek
+      // `insert` meets the same failure.
+      if (kek != null) this.#options.keks.mayStore(tx, kek).catch(() => undefined)
+    }
+  }
+
   /**
    * Stores a draft, inside the transaction that stores the key it belongs to.
    * @throws ApiError 503 when the draft's KEK was destroyed meanwhile: prepare anew

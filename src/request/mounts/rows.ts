@@ -31,25 +31,25 @@ export class MountRows {
   }
 
   /** All rows, verified against the head: a mount that was deleted from the database is noticed. */
-  async list(q: Reader): Promise<MountRow[]> {
-    const rows: MountRow[] = []
-    for (;;) {
-      const page = await this.#table.list(
-        q,
-        { namespace: '' },
-        { by: 'path', limit: pageSize, ...pageAfter(rows.at(-1)) },
-      )
-      rows.push(...page)
-      if (page.length < pageSize) break
-    }
-    await this.#head.verify(q, rows)
-    return rows
+  async list(q: Reader): Promise<readonly MountRow[]> {
+    return this.#head.verify(q, this.#all(q))
   }
 
   /** All rows, for a change of them: other writers of the set wait until the transaction ends. Its first read. */
-  async listToChange(tx: Transaction): Promise<MountRow[]> {
-    await this.#head.lock(tx)
-    return this.list(tx)
+  async listToChange(tx: Transaction): Promise<readonly MountRow[]> {
+    const [, rows] = await Promise.all([this.#head.lock(tx), this.#all(tx)])
+    return this.#head.verify(tx, rows)
+  }
+
+  async #all(q: Reader): Promise<MountRow[]> {
+    const rows: MountRow[] = []
+    for (;;) {
+      const after = rows.at(-1)
+      const page = { by: 'path', limit: pageSize, ...(after === undefined ? {} : { after: after.path }) } as const
+      const found = await this.#table.list(q, { namespace: '' }, page)
+      rows.push(...found)
+      if (found.length < pageSize) return rows
+    }
   }
 
   /** @param rows all there are before */
@@ -87,5 +87,3 @@ export class MountRows {
     tx.touch('mounts', wholeSet)
   }
 }
-
-const pageAfter = (row: MountRow | undefined) => (row === undefined ? {} : { after: row.path })

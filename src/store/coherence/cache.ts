@@ -131,9 +131,8 @@ export class StampedCache<V> implements CoherentCache<V> {
     const leaf = leafOf(this.#options.table, id)
     const generation = this.#generation
     const entry = await this.#deps.transactions.snapshot(async (q) => {
-      const stamp = stampOf(Session.of(q), leaf)
-      const value = await this.#options.load(q, id)
-      return value === undefined ? undefined : { value, leaf, stamp: await stamp() }
+      const [stamp, value] = await Promise.all([stampOf(Session.of(q), leaf), this.#options.load(q, id)])
+      return value === undefined ? undefined : { value, leaf, stamp }
     })
     if (generation !== this.#generation) return this.#read(id)
     if (entry === undefined) this.#entries.delete(id)

@@ -48,19 +48,12 @@ export function versionsOf(rows: readonly (readonly Stored[])[]): Versions {
   return { leaves: rows.map(([leaf, v]) => [Number(leaf), Number(v)] as const), groups: [...groups] }
 }
 
-/** v of a leaf in the snapshot of a session; it comes with the session's next statement. */
-export function stampOf(session: Session, leaf: number): () => Promise<number> {
-  let stamp: number | undefined
-  const sql = `SELECT ${leafVersion} FROM versions g LEFT JOIN version_leaves l ON l.leaf = ${leaf}
-    WHERE g.bucket = ${groupOf(leaf)}`
-  session.along(sql, ([row]) => {
-    if (row !== undefined) stamp = Number(row[0])
-  })
-  return async () => {
-    if (stamp === undefined) await session.sendAlong()
-    if (stamp === undefined) throw new Error(`there is no version of group ${groupOf(leaf)}`)
-    return stamp
-  }
+/** v of a leaf in the snapshot of `q`. */
+export async function stampOf(q: Session, leaf: number): Promise<number> {
+  const sql = `SELECT ${leafVersion} FROM versions g LEFT JOIN version_leaves l ON l.leaf = ? WHERE g.bucket = ?`
+  const [row] = await q.rows(sql, [leaf, groupOf(leaf)])
+  if (row === undefined) throw new Error(`there is no version of group ${groupOf(leaf)}`)
+  return Number(row[0])
 }
 
 /** All groups and the own registration, from a node that takes writes. */

@@ -5,16 +5,27 @@ import type { Stored } from '../table.ts'
 import type { Answer, Connection, Opening } from './connection.ts'
 import { type Statement, withLiterals } from './literal.ts'
 
+/** A statement whose answer somebody waits for. */
+interface Asked {
+  readonly statement: Statement
+  /** Runs it alone, prepared. */
+  readonly alone: (connection: Connection) => Promise<Answer>
+  readonly resolve: (answer: Answer) => void
+  readonly reject: (error: unknown) => void
+}
+
+const noAnswer: Answer = { rows: [], matched: 0 }
+
 /**
- * What a `Reader` is inside store/: a lent connection, and nothing once the work it was lent for has ended. What opens it
- * (a transaction, the question whether the node takes writes) goes out with its first statement.
+ * What a `Reader` is inside store/: a lent connection, and nothing once the work it was lent for has ended. Statements that
+ * are asked for in one turn go out together, in their order, and with the first ones goes what opens the session (a
+ * transaction, the question whether the node takes writes).
  */
 export class Session implements Reader {
   readonly consistent: boolean
   #connection: Connection | undefined
   #opening: Opening | undefined
-  /** Questions that the next statement takes with it. */
-  #along: { readonly sql: string; readonly take: (rows: Stored[][]) => void }[] = []
+  #asked: Asked[] = []
 
   constructor(connection: Connection, opening: Opening, consistent: boolean) {
     this.#connection = connection
@@ -38,30 +49,42 @@ export class Session implements Reader {
   }
 
   async rows(sql: string, values: readonly Stored[] = []): Promise<Stored[][]> {
-    if (this.opened && this.#along.length === 0) return this.connection.rows(sql, values)
-    const [answer] = await this.send([withLiterals({ sql, values })])
-    return answer?.rows ?? []
+    const alone = async (connection: Connection) => ({ rows: await connection.rows(sql, values), matched: 0 })
+    return (await this.ask({ sql, values }, alone)).rows
   }
 
-  /** Reads with the next statement; without one `sendAlong` is needed. */
-  along(sql: string, take: (rows: Stored[][]) => void): void {
-    this.#along.push({ sql, take })
+  /** Sends a statement with all that are asked for in this turn. */
+  protected ask(statement: Statement, alone: Asked['alone']): Promise<Answer> {
+    void this.connection // throws when the work has ended
+    return new Promise((resolve, reject) => {
+      this.#asked.push({ statement, alone, resolve, reject })
+      if (this.#asked.length === 1) queueMicrotask(() => this.#sendAsked())
+    })
   }
 
-  /** Reads now what was to go along with a statement that never came. */
-  async sendAlong(): Promise<void> {
-    await this.send([])
+  async #sendAsked(): Promise<void> {
+    const asked = this.#asked
+    this.#asked = []
+    try {
+      const [first] = asked
+      if (first && asked.length === 1 && this.preparable) return first.resolve(await first.alone(this.connection))
+      const answers = await this.send(asked.map(({ statement }) => withLiterals(statement)))
+      for (const [index, { resolve }] of asked.entries()) resolve(answers[index] ?? noAnswer)
+    } catch (error) {
+      for (const { reject } of asked) reject(error)
+    }
   }
 
-  /** Sends statements in one round trip, after what opens the session and what goes along. */
-  protected async send(statements: readonly string[]): Promise<readonly Answer[]> {
-    const [opening, along] = [this.#opening, this.#along]
+  /** Whether a statement may go out alone. */
+  protected get preparable(): boolean {
+    return this.opened
+  }
+
+  /** Sends statements in one round trip, after what opens the session. */
+  protected send(statements: readonly string[]): Promise<readonly Answer[]> {
+    const opening = this.#opening
     this.#opening = undefined
-    this.#along = []
-    const all = [...along.map(({ sql }) => sql), ...statements]
-    const answers = await (opening === undefined ? this.connection.script(all) : this.connection.open(opening, all))
-    for (const [index, { take }] of along.entries()) take(answers[index]?.rows ?? [])
-    return answers.slice(along.length)
+    return opening === undefined ? this.connection.script(statements) : this.connection.open(opening, statements)
   }
 
   end(): void {
@@ -109,16 +132,15 @@ export class WriteSession extends Session implements Transaction {
     return this.#tallies
   }
 
-  override async rows(sql: string, values: readonly Stored[] = []): Promise<Stored[][]> {
-    if (this.#pending.length === 0) return super.rows(sql, values)
-    return (await this.#flush([withLiterals({ sql, values })]))[0]?.rows ?? []
-  }
-
   /** Runs a statement at once; answers how many rows matched. */
   async run(sql: string, values: readonly Stored[]): Promise<number> {
     this.#wrote = true
-    if (this.opened && this.#pending.length === 0) return this.connection.run(sql, values)
-    return (await this.#flush([withLiterals({ sql, values })]))[0]?.matched ?? 0
+    const alone = async (connection: Connection) => ({ rows: [], matched: await connection.run(sql, values) })
+    return (await this.ask({ sql, values }, alone)).matched
+  }
+
+  protected override get preparable(): boolean {
+    return super.preparable && this.#pending.length === 0
   }
 
   /**
@@ -130,7 +152,7 @@ export class WriteSession extends Session implements Transaction {
     this.#wrote = true
     const bytes = values.reduce<number>((sum, value) => sum + (typeof value === 'number' ? 8 : (value?.length ?? 0)), 0)
     this.#pending.push({ table, sql: withLiterals({ sql, values }), compared })
-    if (bytes > largestPending) await this.#flush([])
+    if (bytes > largestPending) await this.send([])
   }
 
   /**
@@ -140,7 +162,7 @@ export class WriteSession extends Session implements Transaction {
   async commit(last: readonly string[]): Promise<{ answers: readonly Answer[]; sure: boolean }> {
     // What is compared must be looked at before the COMMIT, and so must what opens the session.
     if (!this.opened || this.#pending.some(({ compared }) => compared)) {
-      const answers = await this.#flush(last)
+      const answers = await this.send(last)
       return { answers, sure: await this.connection.commit([]).then(({ sure }) => sure) }
     }
     const pending = this.#pending.splice(0)
@@ -152,11 +174,11 @@ export class WriteSession extends Session implements Transaction {
     }
   }
 
-  /** Sends what is pending, then `more`; answers those of `more`. */
-  async #flush(more: readonly string[]): Promise<readonly Answer[]> {
+  /** What is pending goes first. */
+  protected override async send(more: readonly string[]): Promise<readonly Answer[]> {
     const pending = this.#pending.splice(0)
     try {
-      const answers = await this.send([...pending.map(({ sql }) => sql), ...more])
+      const answers = await super.send([...pending.map(({ sql }) => sql), ...more])
       if (pending.some(({ compared }, index) => compared && answers[index]?.matched === 0)) throw new Conflict()
       return answers.slice(pending.length)
     } catch (error) {

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { MaybePromise } from '../../route.ts'
 import type { Reader, Transaction } from '../reader.ts'
 import { column, defineTable, type Row } from '../table.ts'
 import type { Member } from './access.ts'
@@ -13,15 +14,16 @@ export interface Head {
   /** Begins the set, without members. */
   create(tx: Transaction): Promise<void>
   /**
-   * Lets others who change the set wait until this transaction ends. To be its first read: the members read afterwards are then
-   * as new as the head.
+   * Lets others who change the set wait until this transaction ends. To be its first read: members that are asked for afterwards,
+   * without waiting for it, are then as new as the head.
    */
   lock(tx: Transaction): Promise<void>
   /**
    * Throws DamagedRow unless the head lists exactly these members. `q` must be consistent and the one they were read
-   * from.
+   * from; while they are still being read, the head is read together with them.
+   * @returns the members
    */
-  verify(q: Reader, members: readonly Member[]): Promise<void>
+  verify<M extends Member>(q: Reader, members: MaybePromise<readonly M[]>): Promise<readonly M[]>
   /**
    * Writes the set's new state: all members, not the difference. Verify the old members in the same transaction first.
    */
@@ -74,11 +76,15 @@ export function headOf(set: string, seal: Seal): Head {
       if (head) locked.set(tx, head)
     },
 
-    async verify(q, members) {
+    async verify(q, reading) {
       if (!q.consistent) throw new TypeError('a head is verified in the snapshot or transaction that read its members')
-      const head = await current(q)
-      if (head.count === members.length && head.digest.equals(digestOf(members))) return
-      seal.refuse('heads', set, 'the set is not what its head lists: a row is missing, added or of another revision')
+      const [head, members] = await Promise.all([current(q), reading])
+      if (head.count === members.length && head.digest.equals(digestOf(members))) return members
+      return seal.refuse(
+        'heads',
+        set,
+        'the set is not what its head lists: a row is missing, added or of another revision',
+      )
     },
 
     async advance(tx, members) {

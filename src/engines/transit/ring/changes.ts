@@ -5,7 +5,7 @@ import type { MakeExportable } from '../../../keys/transfer/makeexportable.ts'
 import type { Mount } from '../../../route.ts'
 import type { Database } from '../../../store/database.ts'
 import type { Transaction } from '../../../store/reader.ts'
-import type { Inventory, Ring } from './readring.ts'
+import { type Inventory, inventoryOf, type Ring } from './readring.ts'
 import { touchRing } from './ringcaches.ts'
 import type { Rings } from './rings.ts'
 import { rotationDue, trimmed } from './rules.ts'
@@ -50,6 +50,20 @@ export class KeyChanges {
     })
   }
 
+  /** As change, with the key's parts. */
+  #changeInventory<T>(
+    mount: Mount,
+    name: string,
+    missing: string,
+    work: (tx: Transaction, inventory: Inventory) => Promise<T>,
+  ): Promise<T> {
+    return this.#database.transaction(async (tx) => {
+      const inventory = await this.#rings.lockInventory(tx, mount, name)
+      if (inventory === undefined) throw badRequest(missing)
+      return work(tx, inventory)
+    })
+  }
+
   /** Writes changed attributes, and with them when the key is to rotate by itself; the versions stay. */
   async update(tx: Transaction, ring: Ring, changes: Partial<KeyRow>): Promise<Ring> {
     if (Object.keys(changes).length === 0) return ring
@@ -75,7 +89,7 @@ export class KeyChanges {
       // Past the cache: a rotation of KEKs rewraps the parts and touches nothing.
       const leaving = leaves ? await this.#rings.readInventory(mount, name) : undefined
       const rewrapped = await this.#makeExportable.prepare([...(leaving?.parts.values() ?? [])])
-      const configured = await this.change(mount, name, missing, async (tx, ring) => {
+      const configured = await this.#changeInventory(mount, name, missing, async (tx, { ring, parts }) => {
         const changes = decide(ring.key)
         if (startsToLeave(changes)) {
           const { id, latestVersion } = ring.key
@@ -83,7 +97,8 @@ export class KeyChanges {
           if (leaving?.ring.key.id !== id || leaving.ring.key.latestVersion !== latestVersion) return undefined
           await this.#makeExportable.apply(tx, rewrapped)
         }
-        return this.#rings.inventoryOf(tx, await this.update(tx, ring, changes))
+        const changed = await this.update(tx, ring, changes)
+        return leaving ? inventoryOf(changed, await this.#materials.listAll(tx, ring.key.id)) : { ring: changed, parts }
       })
       if (configured) return configured
     }
@@ -98,10 +113,11 @@ export class KeyChanges {
     name: string,
     softDeleted: boolean,
   ): Promise<{ readonly changed: boolean; readonly key: Inventory }> {
-    return this.change(mount, name, `no existing key named ${name} could be found`, async (tx, ring) => {
+    const missing = `no existing key named ${name} could be found`
+    return this.#changeInventory(mount, name, missing, async (tx, { ring, parts }) => {
       const changed = ring.key.softDeleted !== softDeleted
       const current = changed ? await this.update(tx, ring, { softDeleted }) : ring
-      return { changed, key: await this.#rings.inventoryOf(tx, current) }
+      return { changed, key: { ring: current, parts } }
     })
   }
 
@@ -120,7 +136,7 @@ export class KeyChanges {
         await this.#database.table(versionsTable).discard(tx, { keyId, version: one })
         versions.delete(one)
       }
-      return this.#rings.inventoryOf(tx, { key, versions })
+      return inventoryOf({ key, versions }, await this.#materials.listAll(tx, keyId))
     })
   }
 }

@@ -50,8 +50,8 @@ export class Keys {
     const row = newKey(mount, template, this.#clock.wall())
     const draft = await this.#versions.prepare(row, createdBy, managed && { key: async () => managed.draft })
     return this.#versions.commit([draft], async (tx) => {
-      const found = await this.#rings.find(tx, mount, template.name)
-      if (found) return this.#rings.inventoryOf(tx, found)
+      const found = await this.#rings.findInventory(tx, mount, template.name)
+      if (found) return found
       const key = await this.#insert(tx, row)
       const stored = await this.#versions.insert(tx, key, 1, draft, managedFields(managed))
       return withVersion({ ring: { key, versions: new Map() }, parts: new Map() }, key, stored)

@@ -2,7 +2,7 @@ import type { Materials } from '../../../keys/materials/materials.ts'
 import type { MaterialRow } from '../../../keys/tables.ts'
 import type { Database } from '../../../store/database.ts'
 import { DamagedRow } from '../../../store/faults.ts'
-import type { Reader, Transaction } from '../../../store/reader.ts'
+import type { Reader } from '../../../store/reader.ts'
 import type { Ring as PureRing, Version } from './ring.ts'
 import { type KeyRow, keysTable, type VersionRow, versionsTable } from './tables.ts'
 
@@ -10,38 +10,30 @@ import { type KeyRow, keysTable, type VersionRow, versionsTable } from './tables
 export type Ring = PureRing<KeyRow>
 
 /**
- * Reads a key and all its versions. The key row says which versions must exist, so a missing row is damage.
- * @param mount uuid
+ * Makes a ring of a key's row and its versions. The row says which versions must exist, so a missing one is damage.
+ * @param expected the id that the key probably has: what hangs on it is then read together with the row
  */
-export async function readRing(database: Database, q: Reader, mount: string, name: string): Promise<Ring | undefined> {
-  const key = await database.table(keysTable).find(q, { mount, name })
-  return key && { key, versions: await versionsOf(database, q, key) }
-}
-
-/**
- * The ring, which nobody else changes before the transaction ends: every change of a key locks its row first, so that no two
- * wait for each other. To be the transaction's first read.
- */
-export async function lockRing(
+export async function readRing(
   database: Database,
-  tx: Transaction,
-  mount: string,
-  name: string,
+  q: Reader,
+  reading: Promise<KeyRow | undefined>,
+  expected: string | undefined,
 ): Promise<Ring | undefined> {
-  const key = await database.table(keysTable).lock(tx, { mount, name })
-  return key && { key, versions: await versionsOf(database, tx, key) }
-}
-
-async function versionsOf(database: Database, q: Reader, key: KeyRow): Promise<ReadonlyMap<number, Version>> {
-  const table = database.table(versionsTable)
-  const rows = await allPages((after, limit) =>
-    table.list(q, { mount: key.mount, keyId: key.id }, { by: 'version', after, limit }),
+  const [key, guessed] = await Promise.all([reading, expected ? versionsOf(database, q, expected) : undefined])
+  if (key === undefined) return undefined
+  const rows = guessed && key.id === expected ? guessed : await versionsOf(database, q, key.id)
+  const versions = new Map<number, Version>(
+    rows.filter(({ mount }) => mount === key.mount).map((row) => [row.version, row]),
   )
-  const versions = new Map<number, Version>(rows.map((row) => [row.version, row]))
   for (let version = Math.max(1, key.minAvailableVersion); version <= key.latestVersion; version++) {
     if (!versions.has(version)) throw new DamagedRow(keysTable.name, key.id, `version ${version} is missing`)
   }
-  return versions
+  return { key, versions }
+}
+
+function versionsOf(database: Database, q: Reader, keyId: string): Promise<VersionRow[]> {
+  const table = database.table(versionsTable)
+  return allPages((after, limit) => table.list(q, { keyId }, { by: 'version', after, limit }))
 }
 
 /** A ring and all its key parts by id, as they were at one moment. */
@@ -71,11 +63,28 @@ export function partOf({ ring, parts }: Inventory, id: string): MaterialRow {
   return part
 }
 
-/** The ring with its key parts. @param q consistent, and the one that the ring was read from */
-export async function inventoryOf(materials: Materials, q: Reader, ring: Ring): Promise<Inventory> {
-  const found = await materials.listAll(q, ring.key.id)
-  return { ring, parts: new Map(found.map((row) => [row.id, row])) }
+/** As readRing, with the key's parts. @param q consistent */
+export async function readInventory(
+  database: Database,
+  materials: Materials,
+  q: Reader,
+  reading: Promise<KeyRow | undefined>,
+  expected: string | undefined,
+): Promise<Inventory | undefined> {
+  const [ring, guessed] = await Promise.all([
+    readRing(database, q, reading, expected),
+    expected ? materials.listAll(q, expected) : undefined,
+  ])
+  if (ring === undefined) return undefined
+  const { id } = ring.key
+  return inventoryOf(ring, guessed && id === expected ? guessed : await materials.listAll(q, id))
 }
+
+/** A ring and the parts that were read with it. */
+export const inventoryOf = (ring: Ring, parts: readonly MaterialRow[]): Inventory => ({
+  ring,
+  parts: new Map(parts.map((row) => [row.id, row])),
+})
 
 const pageRows = 1000
 

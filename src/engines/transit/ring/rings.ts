@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import { after } from '../../../after.ts'
 import type { Materials } from '../../../keys/materials/materials.ts'
 import type { MaybePromise, Mount } from '../../../route.ts'
@@ -5,12 +6,14 @@ import type { CoherentCache } from '../../../store/coherence/cache.ts'
 import type { Database } from '../../../store/database.ts'
 import type { Reader, Transaction } from '../../../store/reader.ts'
 import type { Reading } from '../../../store/sealed/access.ts'
-import { type Inventory, inventoryOf, lockRing, type Ring, readRing } from './readring.ts'
+import { type Inventory, type Ring, readInventory, readRing } from './readring.ts'
 import { RingCaches, ringCacheId, ringCacheTable } from './ringcaches.ts'
 import type { Settings } from './settings.ts'
-import { keyNames } from './tables.ts'
+import { type KeyRow, keyNames, keysTable } from './tables.ts'
 
 const inventoriesHeld = 100
+
+type MountId = Pick<Mount, 'uuid'>
 
 /** The key rings of every transit mount, read through coherent caches. */
 export class Rings {
@@ -19,6 +22,8 @@ export class Rings {
   readonly #names: Reading<typeof keyNames>
   readonly #caches: RingCaches
   readonly #inventories: CoherentCache<Inventory>
+  /** Ids that keys had when they were last read: what hangs on a key's id is asked for together with its row. */
+  readonly #ids: LRUCache<string, string>
 
   /** @param limit rings cached at most, over all mounts */
   constructor(options: { database: Database; materials: Materials; settings: Settings; limit: number }) {
@@ -26,31 +31,29 @@ export class Rings {
     this.#database = database
     this.#materials = materials
     this.#names = database.unverified(keyNames)
-    const byName = <T>(read: (q: Reader, mount: string, name: string) => T) => {
+    this.#ids = new LRUCache({ max: limit })
+    const byName = <T>(read: (q: Reader, mount: MountId, name: string) => T) => {
       return (q: Reader, id: string): T => {
-        const [mount = '', name = ''] = id.split('/')
-        return read(q, mount, name)
+        const [uuid = '', name = ''] = id.split('/')
+        return read(q, { uuid }, name)
       }
     }
-    const load = byName((q, mount, name) => readRing(database, q, mount, name))
+    const load = byName((q, mount, name) => this.find(q, mount, name))
     this.#caches = new RingCaches({ database, settings, shared: { table: ringCacheTable, limit, load } })
     this.#inventories = database.cache({
       table: ringCacheTable,
       limit: inventoriesHeld,
-      load: byName(async (q, mount, name) => {
-        const ring = await readRing(database, q, mount, name)
-        return ring && inventoryOf(materials, q, ring)
-      }),
+      load: byName((q, mount, name) => this.findInventory(q, mount, name)),
     })
   }
 
   /** The current ring, never older than the last acknowledged write; synchronous when it is cached. */
-  get(mount: Pick<Mount, 'uuid'>, name: string): MaybePromise<Ring | undefined> {
+  get(mount: MountId, name: string): MaybePromise<Ring | undefined> {
     return after(this.#caches.of(mount), (cache) => cache.get(ringCacheId(mount.uuid, name)))
   }
 
   /** The ring as the database has it now. */
-  read(mount: Pick<Mount, 'uuid'>, name: string): Promise<Ring | undefined> {
+  read(mount: MountId, name: string): Promise<Ring | undefined> {
     return this.#database.snapshot(async (q) => {
       const ring = await this.find(q, mount, name)
       return ring && { ...ring, current: true }
@@ -58,26 +61,50 @@ export class Rings {
   }
 
   /** The ring and its key parts as the database has them now. */
-  readInventory(mount: Pick<Mount, 'uuid'>, name: string): Promise<Inventory | undefined> {
-    return this.#database.snapshot(async (q) => {
-      const ring = await this.find(q, mount, name)
-      return ring && this.inventoryOf(q, ring)
-    })
+  readInventory(mount: MountId, name: string): Promise<Inventory | undefined> {
+    return this.#database.snapshot((q) => this.findInventory(q, mount, name))
   }
 
-  /** The ring as a transaction sees it. */
-  find(q: Reader, mount: Pick<Mount, 'uuid'>, name: string): Promise<Ring | undefined> {
-    return readRing(this.#database, q, mount.uuid, name)
+  /** The ring as a reader sees it. */
+  find(q: Reader, mount: MountId, name: string): Promise<Ring | undefined> {
+    return readRing(this.#database, q, this.#findKey(q, mount, name), this.#expected(mount, name))
   }
 
-  /** The ring in a transaction that changes it: its first read, and others wait. */
-  lock(tx: Transaction, mount: Pick<Mount, 'uuid'>, name: string): Promise<Ring | undefined> {
-    return lockRing(this.#database, tx, mount.uuid, name)
+  /** The ring with its key parts. @param q consistent */
+  findInventory(q: Reader, mount: MountId, name: string): Promise<Inventory | undefined> {
+    const key = this.#findKey(q, mount, name)
+    return readInventory(this.#database, this.#materials, q, key, this.#expected(mount, name))
   }
 
-  /** The ring with its key parts, both from the same consistent reader. */
-  inventoryOf(q: Reader, ring: Ring): Promise<Inventory> {
-    return inventoryOf(this.#materials, q, ring)
+  /**
+   * The ring in a transaction that changes it: its first read. Nobody else changes the key before the transaction ends: every
+   * change of a key locks its row first, so that no two wait for each other.
+   */
+  lock(tx: Transaction, mount: MountId, name: string): Promise<Ring | undefined> {
+    return readRing(this.#database, tx, this.#lockKey(tx, mount, name), this.#expected(mount, name))
+  }
+
+  /** As lock, with the key parts. */
+  lockInventory(tx: Transaction, mount: MountId, name: string): Promise<Inventory | undefined> {
+    const key = this.#lockKey(tx, mount, name)
+    return readInventory(this.#database, this.#materials, tx, key, this.#expected(mount, name))
+  }
+
+  async #findKey(q: Reader, { uuid: mount }: MountId, name: string): Promise<KeyRow | undefined> {
+    return this.#remembered(await this.#database.table(keysTable).find(q, { mount, name }))
+  }
+
+  async #lockKey(tx: Transaction, { uuid: mount }: MountId, name: string): Promise<KeyRow | undefined> {
+    return this.#remembered(await this.#database.table(keysTable).lock(tx, { mount, name }))
+  }
+
+  #expected(mount: MountId, name: string): string | undefined {
+    return this.#ids.get(ringCacheId(mount.uuid, name))
+  }
+
+  #remembered(key: KeyRow | undefined): KeyRow | undefined {
+    if (key) this.#ids.set(ringCacheId(key.mount, key.name), key.id)
+    return key
   }
 
   /** The current ring and all its key parts by id, as of one moment. */

@@ -46,11 +46,11 @@ export class KeyRotation {
       }
       const draft = await this.#versions.prepare(before.key, createdBy, managed && { key: async () => managed.draft })
       const rotatedKey = await this.#versions.commit([draft], async (tx) => {
-        const ring = await this.#rings.lock(tx, mount, name)
-        if (ring === undefined) throw badRequest('key not found')
+        const found = await this.#rings.lockInventory(tx, mount, name)
+        if (found === undefined) throw badRequest('key not found')
+        const { ring } = found
         // Replaced by another key, or made exportable meanwhile: the draft was made for the former one.
         if (ring.key.id !== before.key.id || mayLeave(ring.key) !== mayLeave(before.key)) return undefined
-        const found = await this.#rings.inventoryOf(tx, ring)
         if (!(await isDue(tx, ring.key))) return found
         const { key } = await this.#changes.update(tx, ring, rotated(name, ring.key))
         return withVersion(

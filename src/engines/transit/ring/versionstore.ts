@@ -56,7 +56,12 @@ export class VersionStore {
   /** Runs the transaction that stores the drafts, then discards those it did not store. */
   async commit<T>(drafts: readonly VersionDraft[], work: (tx: Transaction) => Promise<T>): Promise<T> {
     try {
-      return await this.#database.transaction(work)
+      return await this.#database.transaction((tx) => {
+        const result = work(tx)
+        // Together with the first reads of `work`, and after them: a lock comes first.
+        for (const { key, hmac, prk } of drafts) this.#materials.expect(tx, [key, hmac, prk])
+        return result
+      })
     } finally {
       for (const draft of drafts) await this.discard(draft)
     }
