@@ -1,0 +1,51 @@
+import { createConnection } from 'mysql2/promise'
+
+/** Rows of each large table: as many as two shared cores fill in half a minute. No statement here knows the difference to millions. */
+export const bulkRows = 200_000
+
+/** A time in milliseconds that no test reaches. */
+export const never = 32_503_680_000_000
+
+/** An id in the middle of a table's rows, by the number of `idOf`. */
+export const middle = (table: number): string => `01900000-0000-7000-800${table}-000000010000`
+
+const idOf = (table: number): string => `CONCAT('01900000-0000-7000-800${table}-', LPAD(HEX(seq), 12, '0'))`
+const sealedBy = (table: number, mount: string): string =>
+  `${idOf(table)}, '', '${mount}', 1, 1, '', 1, REPEAT('x', 32)`
+const named = `CONCAT('bulk', LPAD(seq, 9, '0'))`
+
+/**
+ * Rows as there would be many of them, beside those that a test works with. Nothing seals them, so none is ever used: whatever
+ * reads one fails. Every second token has a custom credential, every second key rotates by itself one day.
+ * @param mount uuid of the mount that has the keys
+ */
+const inserts = (mount: string): Readonly<Record<string, string>> => ({
+  tokens: `${sealedBy(0, '')}, UNHEX(LPAD(HEX(seq), 64, '0')), ${named}, NULL, 'auth/token/create', '["default"]', NULL,
+    'token', IF(seq % 2, 'service', 'custom'), 0, 1, 3600, 0, 0, 0, 1, ${never}, NULL, 'active'`,
+  leases: `${sealedBy(1, mount)}, CONCAT('transit/', ${named}), ${idOf(0)}, '{}', 1, 1, 1, 1, ${never}, NULL, 0, ${never}`,
+  transit_keys: `${sealedBy(2, mount)}, ${named}, 'aes256-gcm96', 0, 0, 0, '', 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, NULL,
+    NULL, 1, IF(seq % 2, NULL, ${never})`,
+  transit_versions: `${sealedBy(3, mount)}, ${idOf(2)}, 1, ${idOf(4)}, NULL, NULL, 0, 1, NULL, NULL`,
+  materials: `${sealedBy(4, mount)}, ${idOf(2)}, 1, 'key', 'aes256-gcm96', 32, 'wrapped', 'kek', 1, REPEAT('b', 40), NULL,
+    NULL, NULL, 0, 1, 1, 1, 'generated', 1, '', 0, 'active'`,
+  usage_counters: `${idOf(4)}, 0`,
+})
+
+/** The tables that have no bound. */
+export const largeTables = Object.keys(inserts(''))
+
+/** Fills the large tables, and all leaves of the versions as they are once everything has changed; some outcomes are old. */
+export async function fill(url: string, mount: string): Promise<void> {
+  const connection = await createConnection(url)
+  try {
+    await connection.query('SET unique_checks = 0')
+    for (const [table, row] of Object.entries(inserts(mount)))
+      await connection.query(`INSERT INTO ${table} SELECT ${row} FROM seq_1_to_${bulkRows}`)
+    await connection.query(`INSERT IGNORE INTO version_leaves SELECT g.seq * 512 + l.seq, 1
+      FROM seq_0_to_255 g, seq_0_to_258 l`)
+    await connection.query(`INSERT INTO outcomes SELECT UNHEX(LPAD(HEX(seq), 32, '0')), 1, 1 FROM seq_1_to_12000`)
+    await connection.query(`ANALYZE TABLE ${[...largeTables, 'version_leaves'].join()}`)
+  } finally {
+    await connection.end()
+  }
+}

@@ -1,0 +1,251 @@
+import { execFileSync } from 'node:child_process'
+import { createPublicKey } from 'node:crypto'
+import { mkdtempSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { base64 } from '../api/node.ts'
+import { envelopeOf } from '../api/transit/envelope.ts'
+import type { Client, Reply } from '../support/client.ts'
+import { runDirectory } from '../support/directory.ts'
+import type { TestServer } from '../support/server.ts'
+import type { TestToken } from '../support/token.ts'
+
+type Body = Readonly<Record<string, unknown>>
+
+/** No other auth method can be enabled or tuned yet. */
+const alwaysRefused = ['POST sys/auth/:path*', 'POST sys/auth/:path*/tune']
+
+/** A client that remembers which routes it has used. */
+export class Teller {
+  readonly told = new Set<string>()
+  readonly refusals: string[] = []
+  readonly #client: Client
+
+  constructor(client: Client) {
+    this.#client = client
+  }
+
+  /** Calls a route, `METHOD path` with its parameters filled in. */
+  async tell(route: string, values: Body = {}, body?: Body): Promise<Reply> {
+    this.told.add(route)
+    const [method = '', path = ''] = route.split(' ')
+    const filled = path.replace(/:(\w+)\*?/g, (_, name: string) => String(values[name]))
+    const query = new URLSearchParams(body as Record<string, string>)
+    const reply =
+      method === 'POST'
+        ? await this.#client.call(method, filled, body ?? {})
+        : await this.#client.call(method, query.size > 0 ? `${filled}?${query}` : filled)
+    if (reply.status >= 300 && !alwaysRefused.includes(route))
+      this.refusals.push(`${method} ${filled}: ${reply.status} ${reply.text}`)
+    return reply
+  }
+}
+
+const input = base64('hello')
+
+/** A key pair of somebody else, and a certificate over it. */
+function stranger(): { key: Buffer; publicKey: string; certificate: string } {
+  const directory = mkdtempSync(join(runDirectory(), 'stranger-'))
+  const [key, certificate] = [join(directory, 'key.der'), join(directory, 'cert.pem')]
+  const pem = join(directory, 'key.pem')
+  const quiet = { stdio: 'pipe' } as const
+  const made = [
+    'req',
+    '-x509',
+    '-newkey',
+    'rsa:2048',
+    '-nodes',
+    '-subj',
+    '/CN=x',
+    '-days',
+    '2',
+    '-addext',
+    'basicConstraints=CA:FALSE',
+  ]
+  execFileSync('openssl', [...made, '-keyout', pem, '-out', certificate], quiet)
+  execFileSync('openssl', ['pkcs8', '-topk8', '-nocrypt', '-in', pem, '-outform', 'DER', '-out', key], quiet)
+  const publicKey = createPublicKey(readFileSync(pem)).export({ type: 'spki', format: 'pem' }).toString()
+  return { key: readFileSync(key), publicKey, certificate: readFileSync(certificate, 'utf8') }
+}
+
+/** Every route of Transit. */
+export async function tellTransit(teller: Teller): Promise<void> {
+  const at = (route: string, values?: Body, body?: Body) => teller.tell(route.replace(' ', ' transit/'), values, body)
+  const settings = { exportable: true, allow_plaintext_backup: true }
+  await at('POST keys/:name', { name: 'aes' }, settings)
+  await at('POST keys/:name', { name: 'rsa' }, { ...settings, type: 'rsa-2048' })
+  await at('GET keys/:name', { name: 'aes' })
+  await at('POST keys/:name/rotate', { name: 'aes' })
+  await at('POST keys/:name/rotate', { name: 'aes' })
+  const floors = { min_decryption_version: 2, min_encryption_version: 2, deletion_allowed: true }
+  await at('POST keys/:name/config', { name: 'aes' }, floors)
+  await at('POST keys/:name/trim', { name: 'aes' }, { min_available_version: 2 })
+  await at('LIST keys', {}, { after: 'bulk', limit: 3 })
+  const pem = (await at('GET wrapping_key')).string('data.public_key')
+  const { key, publicKey, certificate } = stranger()
+  await at('POST keys/:name/import', { name: 'in' }, { type: 'rsa-2048', public_key: publicKey })
+  const ciphertext = envelopeOf(pem, key)
+  await at('POST keys/:name/import_version', { name: 'in' }, { ciphertext, version: 1 })
+  await at('POST keys/:name/csr', { name: 'in' })
+  await at('POST keys/:name/set-certificate', { name: 'in' }, { certificate_chain: certificate, version: 1 })
+  await at('GET export/:key_type/:name', { key_type: 'encryption-key', name: 'aes' })
+  await at('GET export/:key_type/:name/:version', { key_type: 'encryption-key', name: 'aes', version: 3 })
+  await at('GET byok-export/:dst/:src', { dst: 'in', src: 'aes' })
+  await at('GET byok-export/:dst/:src/:version', { dst: 'in', src: 'aes', version: 3 })
+  const backup = (await at('GET backup/:name', { name: 'aes' })).string('data.backup')
+  await at('POST restore', {}, { backup, name: 'again' })
+  await at('POST restore', {}, { backup, name: 'again', force: true })
+  await at('POST restore/:name', { name: 'once-more' }, { backup })
+  await tellUses(at)
+  await at('DELETE keys/:name/soft-delete', { name: 'aes' })
+  await at('POST keys/:name/soft-delete-restore', { name: 'aes' })
+  await at('DELETE keys/:name', { name: 'again' })
+  await at('POST config/keys', {}, { disable_upsert: false })
+  await at('GET config/keys')
+  await at('POST cache-config', {}, { size: 100 })
+  await at('GET cache-config')
+}
+
+async function tellUses(at: (route: string, values?: Body, body?: Body) => Promise<Reply>): Promise<void> {
+  const aes = { name: 'aes' }
+  const { ciphertext } = (await at('POST encrypt/:name', aes, { plaintext: input })).body as { ciphertext: string }
+  const text = ciphertext ?? (await at('POST encrypt/:name', aes, { plaintext: input })).string('data.ciphertext')
+  await at('POST encrypt/:name', { name: 'upserted' }, { plaintext: input })
+  await at('POST decrypt/:name', aes, { ciphertext: text })
+  await at('POST rewrap/:name', aes, { ciphertext: text })
+  await at('POST datakey/:type/:name', { ...aes, type: 'plaintext' })
+  const rsa = { name: 'rsa', hash_algorithm: 'sha2-256' }
+  const signature = (await at('POST sign/:name', rsa, { input })).string('data.signature')
+  await at('POST sign/:name/:hash_algorithm', rsa, { input })
+  await at('POST verify/:name', rsa, { input, signature })
+  await at('POST verify/:name/:hash_algorithm', rsa, { input, signature })
+  await at('POST hmac/:name', aes, { input })
+  await at('POST hmac/:name/:algorithm', { ...aes, algorithm: 'sha2-256' }, { input })
+  await at('POST hash', {}, { input })
+  await at('POST hash/:algorithm', { algorithm: 'sha2-256' }, { input })
+  await at('POST random', {}, { bytes: 8 })
+  await at('POST random/:first', { first: 8 })
+  await at('POST random/:source/:bytes', { source: 'platform', bytes: 8 })
+}
+
+/** Every route of auth/token. */
+export async function tellTokens(teller: Teller, server: TestServer, clientOf: (token: string) => Teller) {
+  const at = (route: string, values?: Body, body?: Body, by = teller) =>
+    by.tell(route.replace(' ', ' auth/token/'), values, body)
+  const create = async (body: Body = {}) => {
+    const { auth } = (await at('POST create', {}, body)).body as {
+      auth: { client_token: string; accessor: string }
+    }
+    return { token: auth.client_token, accessor: auth.accessor }
+  }
+  await at('POST create-orphan')
+  await create({ id: 'chosen-by-hand' })
+  clientOf('chosen-by-hand')
+  const policy = 'path "*" { capabilities = ["create", "read", "update", "delete", "list", "sudo"] }'
+  await teller.tell('POST sys/policies/acl/:name', { name: 'all' }, { policy })
+  const own = await create({ policies: ['all'], no_default_policy: true, ttl: '1h' })
+  const self = clientOf(own.token)
+  for (const route of ['GET lookup-self', 'POST lookup-self', 'POST renew-self', 'POST create', 'POST revoke-self'])
+    await at(route, {}, {}, self)
+  for (const route of self.told) teller.told.add(route)
+  const { token, accessor } = await create({ ttl: '1h', num_uses: 3 })
+  await at('POST lookup', {}, { token })
+  await at('GET lookup', {}, undefined, clientOf(server.rootToken))
+  teller.told.add('GET auth/token/lookup')
+  await at('POST lookup-accessor', {}, { accessor })
+  await at('LIST accessors', {}, { after: 'bulk', limit: 3 })
+  await at('POST renew', {}, { token })
+  await at('POST renew-accessor', {}, { accessor })
+  const limited = clientOf(token)
+  for (let uses = 0; uses < 3; uses++) await at('GET lookup-self', {}, undefined, limited)
+  await at('POST revoke', {}, { token: (await create()).token })
+  await at('POST revoke-orphan', {}, { token: (await create()).token })
+  await at('POST revoke-accessor', {}, { accessor: (await create()).accessor })
+}
+
+/** Every route of sys/ that leaves the node as it is. @param leaseIds of living leases, below shop/of/ */
+export async function tellSystem(teller: Teller, token: TestToken, leaseIds: readonly string[]): Promise<void> {
+  const at = (route: string, values?: Body, body?: Body) => teller.tell(route.replace(' ', ' sys/'), values, body)
+  for (const path of ['health', 'seal-status', 'leader', 'init', 'mounts', 'auth', 'host-info', 'ha-status', 'metrics'])
+    await at(`GET ${path}`)
+  for (const path of ['internal/specs/openapi', 'internal/ui/mounts', 'internal/ui/resultant-acl', 'policy', 'audit'])
+    await at(`GET ${path}`)
+  await at('HEAD health')
+  await at('LIST version-history')
+  await tellMounts(at)
+  for (const base of ['policies/acl', 'policy']) {
+    await at(`POST ${base}/:name`, { name: 'some' }, { policy: 'path "x" { capabilities = ["read"] }' })
+    await at(`GET ${base}/:name`, { name: 'some' })
+    await at(`LIST ${base}`)
+    await at(`DELETE ${base}/:name`, { name: 'some' })
+  }
+  const device = { path: 'file' }
+  await at('POST audit/:path*', device, { type: 'file', options: { file_path: join(runDirectory(), 'growth.log') } })
+  await at('POST audit-hash/:path*', device, { input: 'x' })
+  await at('GET audit')
+  await at('DELETE audit/:path*', device)
+  const { body } = await teller.tell('POST auth/token/create')
+  const { client_token, accessor } = (body as { auth: { client_token: string; accessor: string } }).auth
+  await at('POST capabilities-self', {}, { paths: ['x'] })
+  await at('POST capabilities', {}, { paths: ['x'], token: client_token })
+  await at('POST capabilities-accessor', {}, { paths: ['x'], accessor })
+  await tellLeases(at, leaseIds)
+  await tellManaged(at, token)
+}
+
+type At = (route: string, values?: Body, body?: Body) => Promise<Reply>
+
+async function tellMounts(at: At): Promise<void> {
+  const mount = { path: 'other' }
+  await at('POST mounts/:path*', mount, { type: 'transit' })
+  await at('GET mounts/:path*', mount)
+  await at('GET mounts/:path*/tune', mount)
+  await at('POST mounts/:path*/tune', mount, { description: 'x' })
+  await at('GET auth/:path*', { path: 'token' })
+  await at('GET auth/:path*/tune', { path: 'token' })
+  await at('POST auth/:path*/tune', { path: 'token' }, { description: 'x' })
+  await at('POST auth/:path*', { path: 'other' }, { type: 'token' })
+  await at('DELETE auth/:path*', { path: 'other' })
+  await at('GET internal/ui/mounts/:path*', mount)
+  const id = (await at('POST remount', {}, { from: 'other', to: 'moved' })).string('migration_id')
+  await at('GET remount/status/:id', { id })
+  await at('POST plugins/reload/backend', {}, { mounts: ['moved'] })
+  await at('POST plugins/reload/:type/:name', { type: 'secret', name: 'transit' })
+  await at('DELETE mounts/:path*', { path: 'moved' })
+}
+
+async function tellLeases(at: At, [first, ...more]: readonly string[]): Promise<void> {
+  const lease_id = first ?? ''
+  await at('POST leases/lookup', {}, { lease_id })
+  await at('LIST leases/lookup', {}, { limit: 3 })
+  await at('LIST leases/lookup/:prefix*', { prefix: 'shop' }, { limit: 3 })
+  for (const path of ['leases/renew', 'renew']) {
+    await at(`POST ${path}`, {}, { lease_id })
+    await at(`POST ${path}/:lease_id*`, { lease_id })
+  }
+  for (const [index, path] of ['leases/revoke', 'revoke'].entries()) {
+    await at(`POST ${path}`, {}, { lease_id: more[index] })
+    await at(`POST ${path}/:lease_id*`, { lease_id: more[index + 2] })
+  }
+  for (const [index, path] of [
+    'leases/revoke-prefix',
+    'revoke-prefix',
+    'leases/revoke-force',
+    'revoke-force',
+  ].entries())
+    await at(`POST ${path}/:prefix*`, { prefix: `shop/of/${index + 6}` }, { sync: index === 0 })
+}
+
+async function tellManaged(at: At, token: TestToken): Promise<void> {
+  const settings = { library: 'same', token_label: token.label, pin: token.pin, key_label: 'made', mechanism: '0x1041' }
+  const key = { type: 'pkcs11', name: 'managed' }
+  await at('POST managed-keys/:type/:name', key, {
+    ...settings,
+    curve: 'P256',
+    allow_generate_key: true,
+    any_mount: true,
+  })
+  await at('GET managed-keys/:type/:name', key)
+  await at('LIST managed-keys/:type', key)
+  await at('POST managed-keys/:type/:name/test/sign', key)
+  await at('DELETE managed-keys/:type/:name', key)
+}

@@ -1,0 +1,92 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { createApp } from '../../src/app.ts'
+import { TokenCaller } from '../../src/auth/caller.ts'
+import { tokenTraces } from '../../src/auth/token.ts'
+import { Tokens } from '../../src/auth/tokens.ts'
+import { type Clock, systemClock } from '../../src/clock.ts'
+import { loadConfig } from '../../src/config.ts'
+import { dueKeys } from '../../src/engines/transit/ring/tables.ts'
+import { leaseTraces } from '../../src/leases/lease.ts'
+import { Leases } from '../../src/leases/leases.ts'
+import { between } from '../../src/store/table.ts'
+import { service } from '../auth/world.ts'
+import { log, openHsm, Place, reopen } from '../keys/support.ts'
+import type { TestServer } from '../support/server.ts'
+import { middle, never } from './bulk.ts'
+
+const hour = 3_600_000
+
+/** Two hours later; a job's period passes in no time. */
+const fast: Clock = {
+  ...systemClock,
+  wall: () => systemClock.wall() + 2 * hour,
+  sleep: (milliseconds, signal) => systemClock.sleep(milliseconds >= 5000 ? 100 : milliseconds, signal),
+}
+
+/**
+ * Makes what jobs will find two hours later, with the keys of a stopped server: tokens and leases that have ended, a KEK that
+ * is to be rotated. Answers leases that live on, of a mount that is gone: no engine of ours has any.
+ */
+export async function prepare(server: TestServer): Promise<string[]> {
+  const mount = { uuid: randomUUID(), path: 'shop/', type: 'shop', config: {} }
+  await using hsm = await openHsm(server.token)
+  await using place = await Place.at(server.database.url)
+  using custody = await reopen(hsm, place)
+  const { database } = place
+  const deps = { database, clock: systemClock, log, revokeInEngine: async () => undefined }
+  const onRevoke = async () => 0
+  const tokens = new Tokens({ ...deps, keys: custody.macs, epoch: custody.cluster.epoch, onRevoke })
+  const leases = new Leases({ ...deps, tokens })
+  const { row } = await tokens.create(service(null, { ttlSeconds: 100_000 }))
+  const parent = await tokens.create(service(null, { ttlSeconds: 60 }))
+  await tokens.create(service(parent.row, { ttlSeconds: 30 }))
+  const prepared = (path: string, ttlSeconds: number) =>
+    leases.prepare(
+      { mount, path, caller: new TokenCaller(row, '') },
+      { payload: {}, ttlSeconds, maxTtlSeconds: 200_000, renewable: true },
+    )
+  const living = Array.from({ length: 12 }, (_, n) => prepared(`of/${n}`, 100_000))
+  await database.transaction((tx) => leases.insert(tx, [...living, prepared('ended', 60)]))
+  await custody.rotation.announce('use')
+  return living.map(({ leaseId }) => leaseId)
+}
+
+/** A worker in this process, on a clock on which every job runs several times a second. */
+export async function startApp(server: TestServer) {
+  const { config, secrets } = await loadConfig({ file: server.configFile, environment: {}, prompt: async () => '' })
+  const fatal: Error[] = []
+  const app = await createApp({
+    ...{ config, secrets, log, clock: fast, sealed: false },
+    send: () => undefined,
+    announce: () => undefined,
+    onFatal: (reason) => void fatal.push(reason),
+    requestSeal: async (sealed) => {
+      await app.seal(sealed)
+      return sealed
+    },
+    gather: async () => ({ snapshots: [app.snapshot()], missing: 0 }),
+  })
+  await app.listen()
+  return { fatal, [Symbol.asyncDispose]: () => app.drain() }
+}
+
+/** Reads a page from the middle of rows that all have one time, as a job does once very many things end together. */
+export async function readBacklog(url: string): Promise<void> {
+  await using place = await Place.at(url)
+  const { database } = place
+  const page = (table: number) => ({ after: [never, middle(table)], limit: 100 }) as const
+  const at = between(1, never)
+  const found = await database.read(async (q) => [
+    await database.unverified(tokenTraces).list(q, { expiresAt: at }, { by: ['expiresAt', 'id'], ...page(0) }),
+    await database.unverified(leaseTraces).list(q, { dueAt: at }, { by: ['dueAt', 'id'], ...page(1) }),
+    await database.unverified(dueKeys).list(q, { rotateAt: at }, { by: ['rotateAt', 'id'], ...page(2) }),
+  ])
+  if (found.some((rows) => rows.length !== 100)) throw new Error('the backlog is not there')
+}
+
+/** Waits until `met`, for a minute at most. */
+export async function until(met: () => Promise<boolean>): Promise<void> {
+  for (const end = performance.now() + 60_000; !(await met()); await delay(100))
+    if (performance.now() > end) throw new Error('nothing happened for a minute')
+}
