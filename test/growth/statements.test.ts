@@ -65,7 +65,8 @@ async function grow(): Promise<string[]> {
   return leaseIds
 }
 
-const asked = async (): Promise<readonly RegExp[]> => {
+/** What jobs have not asked yet. */
+const unasked = async (): Promise<readonly RegExp[]> => {
   const texts = (await journal.statements()).map(({ text }) => text)
   return ofJobs.filter((statement) => !texts.some((text) => statement.test(text)))
 }
@@ -82,7 +83,7 @@ beforeAll(async () => {
   await tellTransit(told)
   await tellTokens(told, server, (token) => new Teller(server.client(token)))
   await tellSystem(told, managed, leaseIds)
-  await until(async () => (await asked()).length === 0)
+  await until(unasked)
   await told.tell('POST auth/token/tidy')
   await told.tell('POST sys/leases/tidy')
   await told.tell('POST sys/seal')

@@ -85,8 +85,11 @@ export async function readBacklog(url: string): Promise<void> {
   if (found.some((rows) => rows.length !== 100)) throw new Error('the backlog is not there')
 }
 
-/** Waits until `met`, for a minute at most. */
-export async function until(met: () => Promise<boolean>): Promise<void> {
-  for (const end = performance.now() + 60_000; !(await met()); await delay(100))
-    if (performance.now() > end) throw new Error('nothing happened for a minute')
+/** Waits until nothing is missing, for a minute at most. */
+export async function until(missing: () => Promise<readonly unknown[]>): Promise<void> {
+  const end = performance.now() + 60_000
+  for (let left = await missing(); left.length > 0; left = await missing()) {
+    if (performance.now() > end) throw new Error(`missing after a minute: ${left.join(', ')}`)
+    await delay(100)
+  }
 }
