@@ -139,7 +139,7 @@ export async function tellTokens(teller: Teller, server: TestServer, clientOf: (
   }
   await at('POST create-orphan')
   await create({ id: 'chosen-by-hand' })
-  clientOf('chosen-by-hand')
+  await at('GET lookup-self', {}, undefined, clientOf('chosen-by-hand'))
   const policy = 'path "*" { capabilities = ["create", "read", "update", "delete", "list", "sudo"] }'
   await teller.tell('POST sys/policies/acl/:name', { name: 'all' }, { policy })
   const own = await create({ policies: ['all'], no_default_policy: true, ttl: '1h' })
@@ -238,14 +238,17 @@ async function tellLeases(at: At, [first, ...more]: readonly string[]): Promise<
 async function tellManaged(at: At, token: TestToken): Promise<void> {
   const settings = { library: 'same', token_label: token.label, pin: token.pin, key_label: 'made', mechanism: '0x1041' }
   const key = { type: 'pkcs11', name: 'managed' }
-  await at('POST managed-keys/:type/:name', key, {
-    ...settings,
-    curve: 'P256',
-    allow_generate_key: true,
-    any_mount: true,
-  })
+  const make = () =>
+    at('POST managed-keys/:type/:name', key, {
+      ...settings,
+      curve: 'P256',
+      allow_generate_key: true,
+      any_mount: true,
+    })
+  await make()
   await at('GET managed-keys/:type/:name', key)
   await at('LIST managed-keys/:type', key)
   await at('POST managed-keys/:type/:name/test/sign', key)
   await at('DELETE managed-keys/:type/:name', key)
+  await make()
 }
