@@ -78,6 +78,16 @@ beforeAll(async () => {
   await journal.begin()
   await journal.sql(scan)
   await readBacklog(server.database.url)
+  await serve(leaseIds)
+  statements = await journal.statements()
+}, 600_000)
+afterAll(async () => {
+  await server?.[Symbol.asyncDispose]()
+  await journal?.[Symbol.asyncDispose]()
+})
+
+/** A worker from its start to its end, asked everything meanwhile. */
+async function serve(leaseIds: readonly string[]): Promise<void> {
   await using app = await startApp(server)
   told = new Teller(server.client())
   await tellTransit(told)
@@ -89,19 +99,14 @@ beforeAll(async () => {
   await told.tell('POST sys/seal')
   await told.tell('POST sys/unseal', {}, { key: server.unsealSecret })
   if (app.fatal.length > 0) throw new AggregateError(app.fatal)
-}, 300_000)
-afterAll(async () => {
-  await server?.[Symbol.asyncDispose]()
-  await journal?.[Symbol.asyncDispose]()
-})
+}
 
 describe(`with ${bulkRows} keys, tokens and leases`, () => {
   test('every route was asked and has answered', () => {
     expect([...told.refusals, ...untold(told.told)]).toEqual([])
   })
 
-  test('every statement of start, routes and jobs reads a page or a set', async () => {
-    statements = await journal.statements()
+  test('every statement of start, routes and jobs reads a page or a set', () => {
     expect(statements.filter(({ text }) => text === scan)).toMatchObject([{ examined: expect.any(Number) }])
     expect(statements.find(({ text }) => text === scan)?.examined).toBeGreaterThanOrEqual(bulkRows)
     for (const table of largeTables)
