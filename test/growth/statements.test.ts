@@ -107,7 +107,6 @@ describe(`with ${bulkRows} keys, tokens and leases`, () => {
   })
 
   test('every statement of start, routes and jobs reads a page or a set', () => {
-    expect(statements.filter(({ text }) => text === scan)).toMatchObject([{ examined: expect.any(Number) }])
     expect(statements.find(({ text }) => text === scan)?.examined).toBeGreaterThanOrEqual(bulkRows)
     for (const table of largeTables)
       expect(
