@@ -70,7 +70,7 @@ export async function openJournal(): Promise<Journal> {
 /** One text for all runs of a statement: values and the length of lists do not count. */
 const withoutValues = (text: string): string =>
   text
-    .replace(/x?'(?:[^'\\]|\\.|'')*'/gs, '?')
+    .replace(/(?:_utf8mb4 )?x?'(?:[^'\\]|\\.|'')*'/gs, '?')
     .replace(/\b\d[\d.e+]*\b/g, '?')
     .replace(/\s+/g, ' ')
     .replace(/(\(\?(?:, ?\?)*\)|\?)(?:, ?\1)+/g, '$1, …')
