@@ -3,13 +3,13 @@ import { Settings } from 'typebox/system'
 import { Check, Default, Errors } from 'typebox/value'
 import { type Environment, override } from './config/environment.ts'
 import { explain } from './config/explain.ts'
-import { freeze } from './config/freeze.ts'
 import { isTree, type Node } from './config/node.ts'
 import { ConfigError } from './config/problems.ts'
 import { parseText, typed } from './config/read.ts'
 import { type Config, schema } from './config/schema.ts'
 import { readSecrets, type SecretSources, type Secrets } from './config/secrets.ts'
 import { isDatabaseUrl, passwordsOf, withPassword } from './config/url.ts'
+import { freeze } from './freeze.ts'
 
 export type { Config, Secrets }
 

@@ -1,7 +1,7 @@
 import cluster from 'node:cluster'
 import { systemClock } from '../clock.ts'
-import { freeze } from '../config/freeze.ts'
 import { Secrets } from '../config/secrets.ts'
+import { freeze } from '../freeze.ts'
 import { createLog, type Logger } from '../log.ts'
 import type { WorkerSnapshots } from '../metrics/snapshot.ts'
 import type { Workload, WorkloadOptions } from '../workload.ts'

@@ -25,6 +25,7 @@ const levels: readonly { readonly units: readonly string[]; readonly mixed?: boo
       'metrics',
       'after',
       'duration',
+      'freeze',
       'workload',
     ],
     mixed: true,

@@ -3,9 +3,10 @@ import type { Job } from '../../../engine.ts'
 import type { Database } from '../../../store/database.ts'
 import { LeaseLost } from '../../../store/faults.ts'
 import { pages } from '../../../store/pages.ts'
+import type { Transaction } from '../../../store/reader.ts'
 import { between } from '../../../store/table.ts'
 import type { KeyRotation } from './rotation.ts'
-import { dueKeys } from './tables.ts'
+import { dueKeys, type KeyRow } from './tables.ts'
 
 const everySeconds = 60
 const keysAtOnce = 100
@@ -28,10 +29,11 @@ export function autoRotation({ database, rotation, clock }: AutoRotationDeps): J
   const order = { by: ['rotateAt', 'id'], limit: keysAtOnce } as const
 
   async function rotate(mount: string, name: string, fence: bigint): Promise<void> {
-    await rotation.rotate({ uuid: mount }, name, createdBy, async (tx, { rotateAt }) => {
+    const isDue = async (tx: Transaction, { rotateAt }: KeyRow) => {
       await tx.fence(job, fence)
       return rotateAt !== null && rotateAt <= clock.wall()
-    })
+    }
+    await rotation.rotate({ uuid: mount }, name, createdBy, { isDue })
   }
 
   return {

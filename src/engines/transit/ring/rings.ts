@@ -60,6 +60,11 @@ export class Rings {
     })
   }
 
+  /** The key's row alone, as the database has it now. */
+  readKey(mount: MountId, name: string): Promise<KeyRow | undefined> {
+    return this.#database.read((q) => this.#findKey(q, mount, name))
+  }
+
   /** The ring and its key parts as the database has them now. */
   readInventory(mount: MountId, name: string): Promise<Inventory | undefined> {
     return this.#database.snapshot((q) => this.findInventory(q, mount, name))

@@ -11,6 +11,15 @@ import type { KeyRow } from './tables.ts'
 import { type ManagedDraft, managedFields } from './versiondraft.ts'
 import type { VersionStore } from './versionstore.ts'
 
+interface RotationOptions {
+  /** The key as it was read already. */
+  readonly before?: KeyRow
+  /** Asked about the current key inside the transaction; false leaves the key as it is. */
+  readonly isDue?: (tx: Transaction, key: KeyRow) => MaybePromise<boolean>
+  /** The new version, for keys of type managed_key and for them alone. */
+  readonly managed?: ManagedDraft | undefined
+}
+
 /** Rotates keys, for a caller or because their period is over. */
 export class KeyRotation {
   readonly #rings: Rings
@@ -25,8 +34,6 @@ export class KeyRotation {
 
   /**
    * Adds a version and makes it the latest.
-   * @param isDue asked about the current key inside the transaction; false leaves the key as it is
-   * @param managed the new version, for keys of type managed_key and for them alone
    * @returns the key as this rotation left it
    * @throws ApiError 400 when there is no such key, or it must not rotate
    */
@@ -34,23 +41,23 @@ export class KeyRotation {
     mount: Pick<Mount, 'uuid'>,
     name: string,
     createdBy: string,
-    isDue: (tx: Transaction, key: KeyRow) => MaybePromise<boolean> = () => true,
-    managed?: ManagedDraft,
+    { before: known, isDue = () => true, managed }: RotationOptions = {},
   ): Promise<Inventory> {
-    for (let before = await this.#rings.get(mount, name); ; before = await this.#rings.read(mount, name)) {
+    const read = () => this.#rings.readKey(mount, name)
+    for (let before = known ?? (await read()); ; before = await read()) {
       if (before === undefined) throw badRequest('key not found')
       // Refused before the token works for nothing.
-      rotated(name, before.key)
-      if ((before.key.type === managedType) !== (managed !== undefined)) {
+      rotated(name, before)
+      if ((before.type === managedType) !== (managed !== undefined)) {
         throw badRequest('the key was replaced by one of another type')
       }
-      const draft = await this.#versions.prepare(before.key, createdBy, managed && { key: async () => managed.draft })
+      const draft = await this.#versions.prepare(before, createdBy, managed && { key: async () => managed.draft })
       const rotatedKey = await this.#versions.commit([draft], async (tx) => {
         const found = await this.#rings.lockInventory(tx, mount, name)
         if (found === undefined) throw badRequest('key not found')
         const { ring } = found
         // Replaced by another key, or made exportable meanwhile: the draft was made for the former one.
-        if (ring.key.id !== before.key.id || mayLeave(ring.key) !== mayLeave(before.key)) return undefined
+        if (ring.key.id !== before.id || mayLeave(ring.key) !== mayLeave(before)) return undefined
         if (!(await isDue(tx, ring.key))) return found
         const { key } = await this.#changes.update(tx, ring, rotated(name, ring.key))
         return withVersion(

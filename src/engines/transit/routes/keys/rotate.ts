@@ -18,11 +18,11 @@ async function rotate({ context, mount, params, body, caller }: RotateCall): Pro
   const { rings, rotation, managed } = context
   const { name = '' } = params
   const createdBy = makerOf(caller)
-  const ring = await rings.get(mount, name)
-  if (ring === undefined) throw badRequest('key not found')
-  const reference = readReference(body, ring.key.type === managedType)
+  const before = await rings.readKey(mount, name)
+  if (before === undefined) throw badRequest('key not found')
+  const reference = readReference(body, before.type === managedType)
   const draft = reference && (await managed.prepare(mount.uuid, reference, createdBy))
-  return describeInventory(context, await rotation.rotate(mount, name, createdBy, undefined, draft))
+  return describeInventory(context, await rotation.rotate(mount, name, createdBy, { before, managed: draft }))
 }
 
 export const rotateKey = route<TransitContext, typeof body>({

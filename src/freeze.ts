@@ -1,0 +1,6 @@
+/** Freezes a value all the way down, but for bytes, which cannot be. @returns the same value */
+export function freeze<T>(value: T): T {
+  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return value
+  for (const part of Object.values(value)) freeze(part)
+  return Object.freeze(value)
+}
