@@ -1,4 +1,7 @@
+import type { Clock } from './clock.ts'
 import type { MaybePromise } from './route.ts'
+
+const longestRestMilliseconds = 1000
 
 /**
  * Goes on with a value at once when it is there, else when it comes: hot paths whose look-ups hit make no promise.
@@ -9,3 +12,11 @@ export function after<T, U>(value: MaybePromise<T>, next: (value: T) => MaybePro
 
 /** Lets whoever else waits for this thread go first: between the steps of what may be thousands. */
 export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+/** Does one step of background work, then rests for as long as it took: it takes half of what it could from requests. */
+export async function paced<T>(clock: Clock, step: () => Promise<T>): Promise<T> {
+  const began = clock.monotonic()
+  const result = await step()
+  await clock.sleep(Math.min(clock.monotonic() - began, longestRestMilliseconds))
+  return result
+}

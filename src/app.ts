@@ -182,7 +182,8 @@ function buildServices({ config, clock, log }: Options, { database, custody, man
   const tokens = new Tokens({ database, clock, keys: macs, epoch: cluster.epoch, onRevoke })
   const engines = new Map<string, Engine>()
   const revokeInEngine = engineRevoker(() => mounts.list(), engines)
-  const leases = new Leases({ database, clock, log, tokens, revokeInEngine })
+  const removed = (uuid: string) => mounts.removed(uuid)
+  const leases = new Leases({ database, clock, log, tokens, revokeInEngine, removed })
   const registry = new Registry({ database, materials, clock })
   const managed = new ManagedKeys({
     ...{ database, registry, hsms: managedHsms, pins, blobs, clock, strict: config.strict },

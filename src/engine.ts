@@ -7,6 +7,12 @@ export interface Job {
   run(signal: AbortSignal, fence: bigint): Promise<void>
 }
 
+/** The right to do a job's work: its name and the fence of its lease, compared in each transaction (`tx.fence`). */
+export interface Claim {
+  readonly job: string
+  readonly fence: bigint
+}
+
 /** A secrets engine as the rest of the server sees it. `context` is handed to every route's `run`. */
 export interface Engine<Context = unknown> {
   readonly type: string
@@ -16,8 +22,14 @@ export interface Engine<Context = unknown> {
   /** Whether nothing was ever written below this mount: a pristine default mount may be enabled once more. */
   pristine?(mount: Mount): MaybePromise<boolean>
   onMount?(mount: Mount): Promise<void>
-  /** Removes all data of the mount. */
-  onUnmount?(mount: Mount): Promise<void>
+  /**
+   * Removes a bounded portion of the data of a removed mount, which no request reaches any more; a job asks again until
+   * nothing is left.
+   * @returns whether there was anything
+   */
+  removeSome?(mount: Mount, claim: Claim): Promise<boolean>
+  /** Frees what this worker keeps in memory for mounts that are not among these. @param uuids of all mounts */
+  retain?(uuids: ReadonlySet<string>): void
   /**
    * Revokes what a lease was issued for. Called again when the outcome was unknown, so absence is not an error.
    * @param payload as the engine registered it

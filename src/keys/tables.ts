@@ -120,6 +120,13 @@ export const intentsTable = defineTable(
 )
 export type IntentRow = Row<typeof intentsTable>
 
+/** The columns that are read unverified, to find what is left of a removed mount. */
+export const materialTraces = defineTable(
+  'materials',
+  { id: column.text(), owner: column.text(), mount: column.text() },
+  { sealed: false },
+)
+
 /** Encryptions counted per AEAD material, reserved in blocks ahead. */
 export const usageTable = defineTable(
   'usage_counters',

@@ -21,11 +21,9 @@ export function engineRevoker(
   }
 }
 
-/** The engine with leases of a mount removed when the mount is. */
+/** The engine with leases of a mount removed when the mount is, before the leased objects. */
 export const withLeases = (engine: Engine, leases: Leases): Engine => ({
   ...engine,
-  async onUnmount(mount) {
-    await leases.removeOf(mount)
-    await engine.onUnmount?.(mount)
-  },
+  removeSome: async (mount, claim) =>
+    (await leases.removeSome(mount, claim)) || ((await engine.removeSome?.(mount, claim)) ?? false),
 })

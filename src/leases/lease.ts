@@ -43,8 +43,8 @@ export const leaseTraces = defineTable(
   { sealed: false },
 )
 
-/** Ids for listings: unverified, from an index alone. */
-export const leaseNames = defineTable('leases', { leaseId: column.text() }, { sealed: false })
+/** Ids for listings: unverified. */
+export const leaseNames = defineTable('leases', { leaseId: column.text(), mount: column.text() }, { sealed: false })
 
 /** The count of leases, kept by every transaction that stores or removes some. */
 export const leaseTally = 'leases'

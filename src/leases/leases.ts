@@ -1,8 +1,8 @@
 import { renewedUntil } from '../auth/lifetime.ts'
 import type { Tokens } from '../auth/tokens.ts'
-import type { Job } from '../engine.ts'
+import type { Claim, Job } from '../engine.ts'
 import { ApiError, badRequest, unavailable } from '../errors.ts'
-import type { Call, Lease, Mount } from '../route.ts'
+import type { Call, Lease, MaybePromise, Mount } from '../route.ts'
 import { pages } from '../store/pages.ts'
 import type { Transaction } from '../store/reader.ts'
 import type { Reading, SealedAccess } from '../store/sealed/access.ts'
@@ -23,9 +23,12 @@ import { expireLease, type RevokeDeps, removeLeases, revokeAll, revokeLease } fr
 
 export interface LeasesOptions extends RevokeDeps {
   readonly tokens: Pick<Tokens, 'get'>
+  /** Whether a mount was removed. Its leases are there until a job removes them, and nobody sees them. */
+  removed(mount: string): MaybePromise<boolean>
 }
 
 const pageSize = 100
+const removedAtOnce = 200
 /** Sorts after every continuation of the text before it. */
 const lastCharacter = '\u{10ffff}'
 
@@ -85,8 +88,9 @@ export class Leases {
   }
 
   /** A lease by its id. */
-  find(leaseId: string): Promise<LeaseRow | undefined> {
-    return this.#options.database.read((q) => this.#table.find(q, { leaseId }))
+  async find(leaseId: string): Promise<LeaseRow | undefined> {
+    const row = await this.#options.database.read((q) => this.#table.find(q, { leaseId }))
+    return row === undefined || (await this.#options.removed(row.mount)) ? undefined : row
   }
 
   /**
@@ -96,16 +100,25 @@ export class Leases {
    */
   async list(prefix: string, after: string, limit: number): Promise<string[]> {
     const keys: string[] = []
-    for (let last = after; keys.length < limit; last = keys.at(-1) ?? '') {
+    const known = new Map<string, MaybePromise<boolean>>()
+    const removed = (mount: string): MaybePromise<boolean> => {
+      const found = known.get(mount) ?? this.#options.removed(mount)
+      known.set(mount, found)
+      return found
+    }
+    let last = after
+    while (keys.length < limit) {
       // After a folder means after everything in it.
       const cursor = last.endsWith('/') ? prefix + last + lastCharacter : prefix + last
       const page = { by: 'leaseId', after: cursor, limit: pageSize } as const
       const rows = await this.#options.database.read((q) => this.#names.list(q, {}, page))
-      for (const { leaseId } of rows) {
+      for (const { leaseId, mount } of rows) {
         if (!leaseId.startsWith(prefix)) return keys.slice(0, limit)
-        const [name = '', ...deeper] = leaseId.slice(prefix.length).split('/')
-        const key = deeper.length > 0 ? `${name}/` : name
-        if (key !== keys.at(-1)) keys.push(key)
+        last = leaseId.slice(prefix.length)
+        if (await removed(mount)) continue
+        const [name = '', ...deeper] = last.split('/')
+        last = deeper.length > 0 ? `${name}/` : name
+        if (last !== keys.at(-1)) keys.push(last)
       }
       if (rows.length === 0) break
     }
@@ -122,7 +135,7 @@ export class Leases {
     return database.transaction(async (tx) => {
       const now = clock.wall()
       const old = await this.#table.find(tx, { leaseId })
-      if (old === undefined) throw badRequest('lease not found')
+      if (old === undefined || (await this.#options.removed(old.mount))) throw badRequest('lease not found')
       if (old.attempts > 0 || old.expiresAt <= now) throw badRequest('lease expired')
       if (!old.renewable) throw badRequest('lease is not renewable')
       const life = { ...old, createdAt: old.issuedAt, explicitMaxTtlSeconds: old.maxTtlSeconds, periodSeconds: 0 }
@@ -191,10 +204,20 @@ export class Leases {
     return left
   }
 
-  /** Removes the leases of a mount that is being removed together with the leased objects. */
-  async removeOf({ uuid: mount }: Mount): Promise<void> {
+  /**
+   * Removes a portion of the leases of a removed mount, whose leased objects are removed with it.
+   * @returns whether there were any
+   */
+  async removeSome({ uuid: mount }: Mount, { job, fence }: Claim): Promise<boolean> {
     const { database } = this.#options
-    while ((await database.transaction((tx) => removeLeases(this.#table, tx, { mount }, { limit: pageSize }))) > 0);
+    const traces = database.unverified(leaseTraces)
+    const found = await database.read((q) => traces.list(q, { mount }, { by: 'id', limit: removedAtOnce }))
+    if (found.length === 0) return false
+    await database.transaction(async (tx) => {
+      await tx.fence(job, fence)
+      for (const { id } of found) await removeLeases(this.#table, tx, { id })
+    })
+    return true
   }
 
   /** Row ids of the leases below a prefix, page by page. */

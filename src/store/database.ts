@@ -79,7 +79,7 @@ export class Database {
   readonly #coherence: Coherence
   readonly #settlement: Settlement
   readonly #peers: Peers
-  readonly #caches: StampedCache<unknown>[] = []
+  readonly #caches = new Set<StampedCache<unknown>>()
   readonly #tables = new Map<Table, unknown>()
   readonly #measured: Measured
   readonly #options: DatabaseOptions
@@ -119,7 +119,7 @@ export class Database {
     const [coherence, send] = [this.#coherence, options.send ?? (() => undefined)]
     this.#settlement = new Settlement({ registry, clock, log, times, own: coherence })
     this.#peers = new Peers({ coherence, settlement: this.#settlement, incarnation, send })
-    const entries = () => this.#caches.reduce((sum, { size }) => sum + size, 0)
+    const entries = () => [...this.#caches].reduce((sum, { size }) => sum + size, 0)
     metrics.gauge('strongroom.cache.entries', 'Entries of all coherent caches.', entries)
   }
 
@@ -216,8 +216,9 @@ export class Database {
       transactions: this.#transactions,
       hits,
       misses,
+      closed: () => this.#caches.delete(cache as StampedCache<unknown>),
     })
-    this.#caches.push(cache as StampedCache<unknown>)
+    this.#caches.add(cache as StampedCache<unknown>)
     return cache
   }
 

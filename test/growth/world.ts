@@ -34,7 +34,7 @@ export async function prepare(server: TestServer): Promise<string[]> {
   await using place = await Place.at(server.database.url)
   using custody = await reopen(hsm, place)
   const { database } = place
-  const deps = { database, clock: systemClock, log, revokeInEngine: async () => undefined }
+  const deps = { database, clock: systemClock, log, revokeInEngine: async () => undefined, removed: () => false }
   const onRevoke = async () => 0
   const tokens = new Tokens({ ...deps, keys: custody.macs, epoch: custody.cluster.epoch, onRevoke })
   const leases = new Leases({ ...deps, tokens })

@@ -205,11 +205,18 @@ test('a listing shows what stands directly below, however much lies deeper', asy
 
 test('a mount that goes takes its leases along, without asking the engine for each', async () => {
   const { row } = await world.node.token()
-  await Promise.all(Array.from({ length: 150 }, (_, n) => world.node.issue(row, `m${n}`)))
+  await Promise.all(Array.from({ length: 250 }, (_, n) => world.node.issue(row, `m${n}`)))
   const gone: string[] = []
-  const engine = { ...world.ledger, onUnmount: async () => void gone.push('data') }
-  await withLeases(engine, world.node.leases).onUnmount?.(world.mount)
-  expect(await world.sql('SELECT id FROM leases WHERE mount = ?', [world.mount.uuid])).toEqual([])
+  const engine = { ...world.ledger, removeSome: async () => gone.push('data') === 0 }
+  const { database } = world.node
+  const left = async () => (await world.sql('SELECT id FROM leases WHERE mount = ?', [world.mount.uuid])).length
+  const lease = await database.jobLease('removal', 60)
+  const claim = { job: 'removal', fence: lease?.fence ?? 0n }
+  const removeSome = async () => withLeases(engine, world.node.leases).removeSome?.(world.mount, claim)
+  expect(await removeSome()).toBe(true)
+  expect([await left(), gone]).toEqual([50, []])
+  while (await removeSome());
+  expect(await left()).toBe(0)
   expect(gone).toEqual(['data'])
   expect(world.ledger.taken).toEqual([])
 })
@@ -223,6 +230,26 @@ test('a lease whose mount is gone leaves quietly', async () => {
   world.mounts.push(...mounts)
   expect(await there(id)).toBe(false)
   expect(world.ledger.taken).toEqual([])
+})
+
+test('leases of a removed mount are shown and renewed no more, beside those of the mount in its place', async () => {
+  const { row } = await world.node.token(null, { ttlSeconds: 100_000 })
+  const old = await Promise.all(Array.from({ length: 120 }, () => world.node.issue(row, 'old', { path: 'anew/a' })))
+  await world.node.issue(row, 'old', { path: 'before/a' })
+  const mounts = world.mounts.splice(0, 1, { ...world.mount, uuid: '22222222-2222-4222-8222-222222222222' })
+  world.removed.add(world.mount.uuid)
+  const { leases } = world.node
+  expect(await leases.list('shop/', '', 100)).toEqual([])
+  const anew = await world.node.issue(row, 'new', { path: 'anew/a' })
+  const [{ leaseId = '' } = {}] = old
+  expect(await leases.list('shop/', '', 100)).toEqual(['anew/'])
+  expect(await leases.list('shop/anew/a/', '', 100)).toEqual([anew.leaseId.slice('shop/anew/a/'.length)])
+  expect(await leases.find(leaseId)).toBe(undefined)
+  await expect(leases.renew(leaseId, 60)).rejects.toThrow('lease not found')
+  expect((await leases.renew(anew.leaseId, 60)).lease.id).toBe(anew.leaseId)
+  await leases.revoke(anew.leaseId)
+  world.mounts.splice(0, 1, ...mounts)
+  world.removed.clear()
 })
 
 test('tidy takes back the leases of tokens that are gone', async () => {

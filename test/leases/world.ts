@@ -32,7 +32,8 @@ export async function createLeaseWorld(nodes = 2) {
   const ledger = new Ledger()
   const mount: Mount = { uuid: '11111111-1111-4111-8111-111111111111', path: 'shop/', type: 'ledger', config: {} }
   const mounts: Mount[] = [mount]
-  const made = world.nodes.map((node) => leaseNode(node, world, ledger, mounts))
+  const removed = new Set<string>()
+  const made = world.nodes.map((node) => leaseNode(node, world, ledger, { mounts, removed }))
   const [node] = made
   if (node === undefined) throw new Error('a world has at least one node')
   return {
@@ -41,6 +42,7 @@ export async function createLeaseWorld(nodes = 2) {
     ledger,
     mount,
     mounts,
+    removed,
     nodes: made,
     node,
     [Symbol.asyncDispose]: world[Symbol.asyncDispose],
@@ -51,12 +53,19 @@ function leaseNode(
   { database }: Node,
   { keys, clock }: Awaited<ReturnType<typeof createWorld>>,
   ledger: Ledger,
-  mounts: readonly Mount[],
+  { mounts, removed }: { mounts: readonly Mount[]; removed: ReadonlySet<string> },
 ) {
   const onRevoke = (ids: readonly string[]) => leases.revokeByToken(ids)
   const tokens = new Tokens({ database, keys, clock, epoch: 1, onRevoke })
   const revokeInEngine = engineRevoker(async () => mounts, new Map([[ledger.type, ledger]]))
-  const leases = new Leases({ database, clock, log: createLog('silent'), tokens, revokeInEngine })
+  const leases = new Leases({
+    database,
+    clock,
+    log: createLog('silent'),
+    tokens,
+    revokeInEngine,
+    removed: (uuid) => removed.has(uuid),
+  })
 
   /** As an engine does it. `what` is written in the ledger when it is taken back. */
   async function issue(token: TokenRow, what: string, more: Partial<LeaseRequest> & { path?: string } = {}) {

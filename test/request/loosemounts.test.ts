@@ -31,9 +31,9 @@ const engine: Engine = {
     await during()
     if (fail === 'mount') throw new Error('the process died')
   },
-  async onUnmount({ uuid }: Mount) {
+  async removeSome({ uuid }: Mount) {
     if (fail === 'unmount') throw new Error('the process died')
-    kept.delete(uuid)
+    return kept.delete(uuid)
   },
 }
 
@@ -76,22 +76,24 @@ test('a mount that was made leaves nothing for the job', async () => {
   await sweepLater()
   expect(kept.size).toBe(1)
   await mounts.disable('whole')
+  await sweep()
   expect(kept.size).toBe(0)
   await sweepLater()
   expect(await loose()).toBe(0)
 })
 
-test('a crash in the middle of disabling leaves rows that the job removes', async () => {
+test('a crash of the job leaves rows that its next run removes', async () => {
   await enable('a')
   await enable('b')
   fail = 'unmount'
-  await expect(mounts.disable('a')).rejects.toThrow('the process died')
-  expect(kept.size).toBe(2)
-  await sweep()
+  await mounts.disable('a')
+  await expect(sweep()).rejects.toThrow('1 mounts were not cleared')
   expect(kept.size).toBe(2)
   fail = undefined
-  await sweepLater()
+  await sweep()
   expect(kept.size).toBe(1)
+  expect(await loose()).toBe(1)
+  await sweepLater()
   expect(await loose()).toBe(0)
   expect((await mounts.list()).map(({ path }) => path)).toEqual(['b/'])
   await mounts.disable('b')
@@ -101,7 +103,10 @@ test('what a request that had begun before still wrote goes too', async () => {
   await enable('late')
   const [mount] = await mounts.list()
   await mounts.disable('late')
+  await sweep()
   kept.add(mount?.uuid ?? '')
+  await sweep()
+  expect(kept.size).toBe(1)
   await sweepLater()
   expect(kept.size).toBe(0)
 })
@@ -109,7 +114,7 @@ test('what a request that had begun before still wrote goes too', async () => {
 test('a job that fails tries again', async () => {
   await enable('again')
   fail = 'unmount'
-  await expect(mounts.disable('again')).rejects.toThrow()
+  await mounts.disable('again')
   await expect(sweepLater()).rejects.toThrow()
   expect(await loose()).toBe(1)
   fail = undefined
@@ -148,16 +153,35 @@ test('a row that says that a mount is gone, put back while the mount stands, tak
   await mounts.disable('standing')
 })
 
+test('a path is mounted anew at once, and the job takes nothing of the new mount', async () => {
+  await enable('anew')
+  const [old] = await mounts.list()
+  await mounts.disable('anew')
+  await enable('anew')
+  const [mount] = await mounts.list()
+  expect(mount?.uuid).not.toBe(old?.uuid)
+  expect(await Promise.all([old, mount].map(async (one) => mounts.removed(one?.uuid ?? '')))).toEqual([true, false])
+  expect(await mounts.removed('00000000-0000-4000-8000-000000000000')).toBe(false)
+  expect(kept).toEqual(new Set([old?.uuid, mount?.uuid]))
+  await sweep()
+  expect(kept).toEqual(new Set([mount?.uuid]))
+  await mounts.disable('anew')
+})
+
 test('a forged row is refused, and takes nothing', async () => {
   await enable('victim')
   const [mount] = await mounts.list()
   await mounts.disable('nothing')
   await enable('other')
   await mounts.disable('other')
+  await sweep()
   const row = await sql.row('SELECT * FROM loose_mounts ORDER BY since DESC LIMIT 1')
   await sql.put('loose_mounts', { ...row, mount: mount?.uuid ?? '' })
+  await enable('beside')
+  await mounts.disable('beside')
   await expect(sweepLater()).rejects.toThrow()
   expect(kept).toEqual(new Set([mount?.uuid]))
+  expect(await loose()).toBe(1)
   await sql.rows('DELETE FROM loose_mounts')
   await mounts.disable('victim')
 })

@@ -8,6 +8,7 @@ import { Mounts } from '../../src/request/mounts/mounts.ts'
 import { createMountSet } from '../../src/request/mounts/rows.ts'
 import type { Mount } from '../../src/route.ts'
 import type { Database } from '../../src/store/database.ts'
+import { runJob } from '../auth/world.ts'
 import { open } from '../store/support.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
 
@@ -15,6 +16,7 @@ let schema: TestDatabase
 let database: Database
 let mounts: Mounts
 const called: string[] = []
+let retained: readonly string[] = []
 let pristine = true
 const engine = (type: string): Engine => ({
   type,
@@ -22,7 +24,10 @@ const engine = (type: string): Engine => ({
   routes: [],
   pristine: () => pristine,
   onMount: async (mount: Mount) => void called.push(`mount ${mount.path}`),
-  onUnmount: async (mount: Mount) => void called.push(`unmount ${mount.path}`),
+  retain: (uuids) => {
+    retained = [...uuids].filter((uuid) => uuid !== '')
+  },
+  removeSome: async (mount: Mount) => called.push(`unmount ${mount.path}`) === 0,
 })
 const engines = new Map(['transit', 'pki'].map((type) => [type, engine(type)]))
 const builtin = [
@@ -41,6 +46,7 @@ beforeAll(async () => {
 })
 beforeEach(async () => {
   for (const { path } of await mounts.list()) if (!builtin.some((one) => one.path === path)) await mounts.disable(path)
+  await runJob(database, mounts.sweep)
   called.length = 0
   pristine = true
 })
@@ -172,19 +178,31 @@ test('of two that enable the same path at once one wins, and the other leaves no
   ])
   expect(outcomes.sort()).toEqual(['400 path is already in use at race/', 'done'])
   expect((await mounts.list()).filter(({ path }) => path === 'race/').length).toBe(1)
+  await runJob(database, mounts.sweep)
   const times = (call: string) => called.filter((one) => one === call).length
   expect(times('mount race/') - times('unmount race/')).toBe(1)
 })
 
-test('disable removes the mount, then its data; what is not there is no error; built-in mounts stay', async () => {
+test('disable removes the mount, a job its data; what is not there is no error; built-in mounts stay', async () => {
   await mounts.enable({ path: 'gone', type: 'transit' })
   await mounts.disable('gone/')
   expect(await pathOf('gone/x')).toBe(undefined)
+  expect(called).toEqual(['mount gone/'])
+  await runJob(database, mounts.sweep)
   expect(called).toEqual(['mount gone/', 'unmount gone/'])
   await mounts.disable('gone')
   expect(await refusal(mounts.disable('sys'))).toBe('400 cannot unmount "sys/"')
   expect(await refusal(mounts.disable('auth'))).toBe('400 cannot unmount "auth/"')
   expect(called.length).toBe(2)
+})
+
+test('the engines are told which mounts there still are, before a request finds the removed one gone', async () => {
+  for (const path of ['left', 'kept']) await mounts.enable({ path, type: 'transit' })
+  const [kept, left] = [await mounts.find('kept/x'), await mounts.find('left/x')]
+  expect(retained.toSorted()).toEqual([kept?.uuid, left?.uuid].toSorted())
+  await mounts.disable('left')
+  expect(await mounts.find('left/x')).toBe(undefined)
+  expect(retained).toEqual([kept?.uuid])
 })
 
 test('another worker sees every change as soon as it is acknowledged', async () => {

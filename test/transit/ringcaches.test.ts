@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { RingCaches } from '../../src/engines/transit/ring/ringcaches.ts'
 import { createSettings, Settings } from '../../src/engines/transit/ring/settings.ts'
 import { keysTable } from '../../src/engines/transit/ring/tables.ts'
+import { Metrics } from '../../src/metrics.ts'
 import type { Mount } from '../../src/route.ts'
 import type { Database } from '../../src/store/database.ts'
 import { open } from '../store/support.ts'
@@ -11,9 +12,15 @@ import { createDatabase, type TestDatabase } from '../support/database.ts'
 let schema: TestDatabase
 let database: Database
 let settings: Settings
+const metrics = new Metrics()
+/** Of all caches that the database knows. */
+const entries = (): number => {
+  const series = metrics.snapshot().find(({ name }) => name === 'strongroom.cache.entries')
+  return series?.kind === 'gauge' ? series.value : Number.NaN
+}
 beforeAll(async () => {
   schema = await createDatabase()
-  database = await open(schema.url)
+  database = await open(schema.url, { metrics })
   await database.migrate()
   await database.start()
   settings = new Settings(database)
@@ -87,5 +94,26 @@ describe('the cache of rings', () => {
     for (const name of names) await (await caches.of(mount)).get(`${mount.uuid}/${name}`)
     expect((await caches.of(mount)).size).toBe(10)
     expect((await caches.of(other)).size).toBe(0)
+  })
+
+  test('of a removed mount is freed, and a late request fills none for it', async () => {
+    const [gone, standing] = [await newMount(), await newMount()]
+    const { caches } = counted(100)
+    for (const mount of [gone, standing]) await settings.change(mount, { cacheSize: 10 })
+    const use = async (mount: Mount, name: string) => (await caches.of(mount)).get(`${mount.uuid}/${name}`)
+    const [late] = [await caches.of(gone), await caches.of(standing)]
+    const before = entries()
+    for (const name of names.slice(0, 5)) for (const mount of [gone, standing]) await use(mount, name)
+    expect(entries()).toBe(before + 10)
+    caches.retain(new Set([standing.uuid]))
+    expect(entries()).toBe(before + 5)
+    expect(await late.get(`${gone.uuid}/key-0`)).toBeDefined()
+    expect([late.size, entries()]).toEqual([0, before + 5])
+    expect(late.peek(`${gone.uuid}/key-0`)).toBe(undefined)
+    await use(gone, 'key-0')
+    expect(entries()).toBe(before + 6)
+    caches.retain(new Set([standing.uuid]))
+    expect(entries()).toBe(before + 5)
+    expect(await caches.of(standing)).toHaveProperty('size', 5)
   })
 })

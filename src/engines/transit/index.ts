@@ -10,6 +10,7 @@ import type { TransitContext } from './context.ts'
 import { autoRotation } from './ring/autorotate.ts'
 import { KeyChanges } from './ring/changes.ts'
 import { Keys } from './ring/keys.ts'
+import { Removal } from './ring/removal.ts'
 import { Rings } from './ring/rings.ts'
 import { KeyRotation } from './ring/rotation.ts'
 import { createSettings, Settings } from './ring/settings.ts'
@@ -106,7 +107,8 @@ interface TransitOptions {
 export function createTransit(options: TransitOptions): Engine<TransitContext> {
   const { database, clock } = options
   const context = createContext(options)
-  const { rings, keys, rotation, settings, keyImport } = context
+  const { rings, rotation } = context
+  const removal = new Removal(options)
   return {
     type: 'transit',
     routes,
@@ -115,11 +117,8 @@ export function createTransit(options: TransitOptions): Engine<TransitContext> {
     pristine: (mount) => rings.empty(mount),
     reload: async (mount) => rings.reload(mount),
     onMount: (mount) => database.transaction((tx) => createSettings(database, tx, mount.uuid)),
-    async onUnmount(mount) {
-      await keys.removeAll(mount)
-      await keyImport.removeWrappingKey(mount.uuid)
-      await settings.remove(mount)
-    },
+    removeSome: (mount, claim) => removal.removeSome(mount, claim),
+    retain: (uuids) => rings.retain(uuids),
   }
 }
 

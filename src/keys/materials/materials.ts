@@ -6,6 +6,7 @@ import type { MaybePromise } from '../../route.ts'
 import type { CoherentCache } from '../../store/coherence/cache.ts'
 import type { Database } from '../../store/database.ts'
 import type { Reader, Transaction } from '../../store/reader.ts'
+import { sound } from '../../store/sealed/sound.ts'
 import type { Algorithm } from '../algorithms/algorithm.ts'
 import { algorithms } from '../algorithms.ts'
 import type { Kek, Keks } from '../kek/keks.ts'
@@ -16,7 +17,7 @@ import { type Circumstances, chooseResidence } from '../making/residence.ts'
 import type { Residents } from '../making/residents.ts'
 import { Material } from '../material.ts'
 import { encodePublicKey } from '../publickey.ts'
-import { type MaterialRow, materialsTable, type Part, type Residence, usageTable } from '../tables.ts'
+import { type MaterialRow, materialsTable, materialTraces, type Part, type Residence, usageTable } from '../tables.ts'
 import type { Approval } from '../use/approval.ts'
 import type { Kdf } from '../use/derivation.ts'
 import type { Draft, Owner, Specification } from './draft.ts'
@@ -186,6 +187,26 @@ export class Materials {
       }
       if (page.length < 200) return gone
     }
+  }
+
+  /**
+   * Removes a portion of what a removed mount has in this table. No request reaches it any more, so nothing is touched.
+   * Edited rows go unread; the token objects of the others are destroyed by the next sweep.
+   * @param where one key of the mount, or all that is left of it
+   * @returns how many rows there were, at most `limit`
+   */
+  async removeSome(tx: Transaction, where: { owner: string } | { mount: string }, limit: number): Promise<number> {
+    const { database, residents, forget } = this.#options
+    const materials = database.table(materialsTable)
+    const found = await database.unverified(materialTraces).list(tx, where, { by: 'id', limit })
+    for (const { id } of found) {
+      const row = await sound(materials, tx, id)
+      if (row?.residence === 'token' && row.ckaId !== null) await residents.condemn(tx, row)
+      await materials.discard(tx, { id })
+      await database.table(usageTable).discard(tx, { material: id })
+      forget(id)
+    }
+    return found.length
   }
 
   /** The material if the cache may give it at this moment. */

@@ -99,12 +99,6 @@ export class KeyImport {
     return this.#options.materials.prepare({ ...wanted, given: publicKey })
   }
 
-  /** The mount is gone. @param mount uuid */
-  async removeWrappingKey(mount: string): Promise<void> {
-    const { database, materials } = this.#options
-    await database.transaction(async (tx) => void (await materials.removeOwned(tx, { key: mount })))
-  }
-
   /** A key that a backup holds. @throws ApiError 400 for one that is not of its type */
   async restore(wanted: Wanted, { kind, bytes }: KeyBytes): Promise<Draft> {
     const algorithm = algorithmOf(wanted.algorithm)

@@ -6,7 +6,7 @@ import { type MountRows, wholeSet } from './rows.ts'
 
 /**
  * The compiled set of mounts, never older than the last acknowledged change. A mount that has changed is reloaded by its
- * engine before any request sees the new set.
+ * engine before any request sees the new set, and what the engines keep of a removed one is freed.
  */
 export class MountCache {
   readonly #engines: ReadonlyMap<string, Engine>
@@ -50,6 +50,8 @@ export class MountCache {
       const changed = records.filter(({ uuid, rev }) => rev !== (this.#revisions.get(uuid) ?? rev))
       for (const mount of changed) await this.#engines.get(mount.type)?.reload?.(mount)
       for (const { uuid, rev } of records) this.#revisions.set(uuid, rev)
+      for (const uuid of this.#revisions.keys()) if (!set.byUuid.has(uuid)) this.#revisions.delete(uuid)
+      for (const engine of this.#engines.values()) engine.retain?.(new Set(set.byUuid.keys()))
       this.#announced = set
       // The reloads took time, in which the set may have changed once more.
       if (changed.length === 0) return set

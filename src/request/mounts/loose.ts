@@ -1,8 +1,11 @@
+import { paced } from '../../after.ts'
 import type { Clock } from '../../clock.ts'
-import type { Engine, Job } from '../../engine.ts'
+import type { Claim, Engine, Job } from '../../engine.ts'
 import { unavailable } from '../../errors.ts'
 import type { Mount } from '../../route.ts'
 import type { Database } from '../../store/database.ts'
+import { LeaseLost } from '../../store/faults.ts'
+import { pages } from '../../store/pages.ts'
 import type { Transaction } from '../../store/reader.ts'
 import { column, defineTable } from '../../store/table.ts'
 import { mountsTable } from './mount.ts'
@@ -13,30 +16,42 @@ export const looseMountsTable = defineTable(
   {
     path: column.text(),
     type: column.text(),
-    /** making: what an engine keeps for every mount may be there, its row is not yet; gone: its row is no more. */
+    /**
+     * making: what an engine keeps for every mount may be there, its row is not yet; gone: its row is no more; emptied:
+     * so is what lay below it, but for what a request that had begun before may still add.
+     */
     state: column.text(),
     since: column.integer(),
   },
   { sealed: true },
 )
 
+/** Finds the rows to work on, unverified; all text, so that an edited value cannot fail to parse and hide the others. */
+const looseTraces = defineTable(
+  'loose_mounts',
+  { id: column.text(), state: column.text(), since: column.text() },
+  { sealed: false },
+)
+
 /** Longer than any request takes: after it no old request still writes below the mount. */
 const restMilliseconds = 600_000
 const mountsAtOnce = 100
 
+interface LooseMountsOptions {
+  readonly database: Database
+  readonly clock: Clock
+  readonly engines: ReadonlyMap<string, Engine>
+}
+
 /**
  * Mounts below which there may be rows though they stand in no list: those that are being made, and those that are removed.
- * A crash in the middle of either leaves such rows, and so may a request that had begun before; a job removes them.
+ * A job removes what is below them in bounded portions, wherever an earlier run was interrupted.
  */
 export class LooseMounts {
-  readonly job: Job = {
-    name: 'sweep mounts',
-    everySeconds: 300,
-    run: (signal, fence) => this.sweep(signal, (tx) => tx.fence(this.job.name, fence)),
-  }
-  readonly #options: { database: Database; clock: Clock; engines: ReadonlyMap<string, Engine> }
+  readonly job: Job = { name: 'sweep mounts', everySeconds: 5, run: (signal, fence) => this.sweep(signal, fence) }
+  readonly #options: LooseMountsOptions
 
-  constructor(options: { database: Database; clock: Clock; engines: ReadonlyMap<string, Engine> }) {
+  constructor(options: LooseMountsOptions) {
     this.#options = options
   }
 
@@ -56,43 +71,91 @@ export class LooseMounts {
     await rows.remove(tx, row)
   }
 
+  /** Whether a mount is loose. */
+  holds(mount: string): Promise<boolean> {
+    const rows = this.#options.database.table(looseMountsTable)
+    return this.#options.database.read((q) => rows.exists(q, { mount }))
+  }
+
+  /** The mount is not going to be made after all. */
+  async giveUp({ uuid: mount }: Mount): Promise<void> {
+    const rows = this.#options.database.table(looseMountsTable)
+    await this.#options.database.transaction(async (tx) => {
+      const row = await rows.find(tx, { mount })
+      if (row?.state === 'making') await rows.update(tx, row, { state: 'gone' })
+    })
+  }
+
   /** The mount's own row is removed by the same transaction. */
   loosen(tx: Transaction, mount: Mount): Promise<void> {
     return this.#insert(tx, mount, 'gone')
   }
 
-  /** Removes what lies below mounts that have been loose for long. @param guard called in each transaction, to check the job's fence */
-  async sweep(signal: AbortSignal, guard: (tx: Transaction) => Promise<void>): Promise<void> {
-    const { database, clock, engines } = this.#options
-    const rows = database.table(looseMountsTable)
-    for (const { id, since } of await database.read((q) => rows.list(q, {}, { by: 'id', limit: mountsAtOnce }))) {
-      if (signal.aborted) return
-      if (since > clock.wall() - restMilliseconds) continue
-      const gone = await this.#abandon(id, guard)
-      if (gone === undefined) continue
-      await engines.get(gone.type)?.onUnmount?.(gone)
-      await database.transaction(async (tx) => {
-        await guard(tx)
-        await rows.discard(tx, { id })
-      })
+  /**
+   * Removes what lies below mounts that are gone, and once more when they have been loose for long. One that fails does
+   * not hold up the others.
+   */
+  async sweep(signal: AbortSignal, fence: bigint): Promise<void> {
+    const { database } = this.#options
+    const claim = { job: this.job.name, fence }
+    const faults: unknown[] = []
+    for await (const page of pages(database, database.unverified(looseTraces), {}, { by: 'id', limit: mountsAtOnce })) {
+      for (const { id, state, since } of page) {
+        if (signal.aborted) return
+        if (state !== 'gone' && !this.#rested(Number(since))) continue
+        await this.#clear(id, claim, signal).catch((error: unknown) => {
+          if (error instanceof LeaseLost) throw error
+          faults.push(error)
+        })
+      }
     }
+    if (faults.length > 0) throw new AggregateError(faults, `${faults.length} mounts were not cleared`)
+  }
+
+  async #clear(id: string, claim: Claim, signal: AbortSignal): Promise<void> {
+    const { clock, engines } = this.#options
+    const mount = await this.#abandon(id, claim)
+    if (mount === undefined) return
+    const engine = engines.get(mount.type)
+    const removeSome = async () => (await engine?.removeSome?.(mount, claim)) ?? false
+    // What is removed after the rest is removed for good.
+    const rested = this.#rested(mount.since)
+    while (await paced(clock, removeSome)) if (signal.aborted) return
+    await this.#finish(id, claim, rested)
   }
 
   /** The mount, which can no longer be completed; undefined when it exists after all, because an old row was put back. */
-  #abandon(id: string, guard: (tx: Transaction) => Promise<void>): Promise<Mount | undefined> {
+  #abandon(id: string, { job, fence }: Claim): Promise<(Mount & { readonly since: number }) | undefined> {
     const { database } = this.#options
     const rows = database.table(looseMountsTable)
     return database.transaction(async (tx) => {
-      await guard(tx)
+      await tx.fence(job, fence)
       const row = await rows.get(tx, id)
       if (row === undefined) return undefined
       if (await database.table(mountsTable).get(tx, row.mount)) {
         await rows.remove(tx, row)
         return undefined
       }
-      await rows.update(tx, row, { state: 'gone' })
-      return { uuid: row.mount, path: row.path, type: row.type, config: {} }
+      if (row.state === 'making' && !this.#rested(row.since)) return undefined
+      if (row.state === 'making') await rows.update(tx, row, { state: 'gone' })
+      return { uuid: row.mount, path: row.path, type: row.type, config: {}, since: row.since }
     })
+  }
+
+  #finish(id: string, { job, fence }: Claim, rested: boolean): Promise<void> {
+    const { database } = this.#options
+    const rows = database.table(looseMountsTable)
+    return database.transaction(async (tx) => {
+      await tx.fence(job, fence)
+      const row = await rows.get(tx, id)
+      if (row === undefined) return
+      if (rested) await rows.remove(tx, row)
+      else await rows.update(tx, row, { state: 'emptied' })
+    })
+  }
+
+  #rested(since: number): boolean {
+    return since <= this.#options.clock.wall() - restMilliseconds
   }
 
   async #insert(tx: Transaction, { uuid: mount, path, type }: Mount, state: string): Promise<void> {

@@ -49,7 +49,7 @@ export class Mounts {
     this.#loose = new LooseMounts(options)
   }
 
-  /** Removes what a crash has left below mounts that were never made, or are gone. */
+  /** Removes the data of removed mounts, and what a crash has left below mounts that were never made. */
   get sweep(): Job {
     return this.#loose.job
   }
@@ -64,6 +64,11 @@ export class Mounts {
   /** The mount of a uuid. */
   get(uuid: string): MaybePromise<Mount | undefined> {
     return after(this.#cache.current, ({ byUuid }) => byUuid.get(uuid))
+  }
+
+  /** Whether a mount was removed, and something of it may still be there. */
+  removed(uuid: string): MaybePromise<boolean> {
+    return after(this.#cache.current, ({ byUuid }) => !byUuid.has(uuid) && this.#loose.holds(uuid))
   }
 
   /** All, built-in ones included, by path. */
@@ -82,21 +87,20 @@ export class Mounts {
     await this.#adopt(standing, settings, engine)
   }
 
-  /** Removes the mount and everything in it; nothing there is no error. */
+  /**
+   * Removes the mount; nothing there is no error. No request reaches it when this resolves, on any node, and its path is
+   * free. A job removes everything in it.
+   */
   async disable(name: string): Promise<void> {
     const path = withSlash(name)
     if (this.#builtin.some((mount) => mount.path.startsWith(path))) throw badRequest(`cannot unmount "${path}"`)
-    const removed = await this.#options.database.transaction(async (tx) => {
+    await this.#options.database.transaction(async (tx) => {
       const rows = await this.#rows.listToChange(tx)
       const row = rows.find((one) => one.path === path)
-      if (row === undefined) return undefined
-      const mount = recordOf(row)
-      await this.#loose.loosen(tx, mount)
+      if (row === undefined) return
+      await this.#loose.loosen(tx, recordOf(row))
       await this.#rows.remove(tx, rows, row)
-      return mount
     })
-    // No new request reaches the mount now, on any node. What one that had begun still adds is swept later.
-    if (removed) await this.#options.engines.get(removed.type)?.onUnmount?.(removed)
   }
 
   /**
@@ -172,7 +176,7 @@ export class Mounts {
       })
     } catch (error) {
       // Only a refusal is certain to have mounted nothing; after a fault the outcome may be unknown.
-      if (error instanceof ApiError && error.status === 400) await engine.onUnmount?.(mount)
+      if (error instanceof ApiError && error.status === 400) await this.#loose.giveUp(mount)
       throw error
     }
   }

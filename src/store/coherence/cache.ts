@@ -21,12 +21,14 @@ export interface CacheOptions<V> {
 }
 
 /** A cache that never gives what an acknowledged write has replaced (docs/coherence.md). */
-export interface CoherentCache<V> {
+export interface CoherentCache<V> extends Disposable {
   /** The value if it may be used at this very moment; the caller uses it before its next await. */
   peek(id: string): V | undefined
   /** As peek, else read anew. ApiError 503 when the database cannot be asked. */
   get(id: string): MaybePromise<V | undefined>
   clear(): void
+  /** Empties it for good: from now on every `get` reads anew. */
+  [Symbol.dispose](): void
   /** Empties it; from now on it holds at most so many entries. */
   resize(limit: number): void
   readonly size: number
@@ -42,12 +44,14 @@ interface Entry<V> {
 /** Fills are repeated while writes to the same leaf overtake them. */
 const fillAttempts = 20
 
-/** What all caches of a database share. */
+/** What a cache needs of its database. */
 interface CacheDeps {
   readonly coherence: Coherence
   readonly transactions: Transactions
   readonly hits: Counter
   readonly misses: Counter
+  /** The cache holds nothing any more, and needs not be dropped. */
+  closed(): void
 }
 
 export class StampedCache<V> implements CoherentCache<V> {
@@ -56,6 +60,7 @@ export class StampedCache<V> implements CoherentCache<V> {
   #entries: LRUCache<string, Entry<V>>
   readonly #fills = new Map<string, Promise<Entry<V> | undefined>>()
   #generation = 0
+  #open = true
 
   constructor(options: CacheOptions<V>, deps: CacheDeps) {
     this.#options = options
@@ -99,6 +104,12 @@ export class StampedCache<V> implements CoherentCache<V> {
     this.#entries = this.#room(limit)
   }
 
+  [Symbol.dispose](): void {
+    this.#open = false
+    this.clear()
+    this.#deps.closed()
+  }
+
   async #find(id: string): Promise<V | undefined> {
     this.#deps.misses.value++
     if (!this.#deps.coherence.running) return this.#deps.transactions.snapshot((q) => this.#options.load(q, id))
@@ -136,7 +147,7 @@ export class StampedCache<V> implements CoherentCache<V> {
     })
     if (generation !== this.#generation) return this.#read(id)
     if (entry === undefined) this.#entries.delete(id)
-    else this.#entries.set(id, entry)
+    else if (this.#open) this.#entries.set(id, entry)
     return entry
   }
 }

@@ -14,7 +14,6 @@ import { type KeyRow, keysTable, versionsTable } from './tables.ts'
 import { type ImportedVersion, type ManagedDraft, managedFields } from './versiondraft.ts'
 import type { VersionStore } from './versionstore.ts'
 
-const keysPerRemoval = 50
 const longestName = 512
 
 /** Creates and removes keys with all their versions. */
@@ -97,20 +96,5 @@ export class Keys {
     await this.#materials.removeOwned(tx, { key: key.id })
     await this.#database.table(versionsTable).discard(tx, { keyId: key.id })
     touchRing(tx, key)
-  }
-
-  /**
-   * Removes every key of a deleted mount, some in each transaction, since each one ends with a wait for all workers.
-   */
-  async removeAll(mount: Mount): Promise<void> {
-    const some = () => this.#rings.names(mount, '', keysPerRemoval)
-    for (let names = await some(); names.length > 0; names = await some()) {
-      await this.#database.transaction(async (tx) => {
-        for (const name of names) {
-          const ring = await this.#rings.find(tx, mount, name)
-          if (ring) await this.remove(tx, ring)
-        }
-      })
-    }
   }
 }

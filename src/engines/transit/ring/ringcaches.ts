@@ -42,6 +42,16 @@ export class RingCaches {
     this.#chosen.delete(mount.uuid)
   }
 
+  /** Frees the caches of mounts that are not among these: a removed mount's, even if a late request has made it anew. */
+  retain(uuids: ReadonlySet<string>): void {
+    for (const uuid of this.#chosen.keys()) if (!uuids.has(uuid)) this.#chosen.delete(uuid)
+    for (const [uuid, cache] of this.#own) {
+      if (uuids.has(uuid)) continue
+      cache[Symbol.dispose]()
+      this.#own.delete(uuid)
+    }
+  }
+
   #choose(mount: Pick<Mount, 'uuid'>): MaybePromise<CoherentCache<Ring>> {
     return after(this.#options.settings.of(mount), ({ cacheSize }) => {
       const cache = cacheSize === 0 ? this.#shared : this.#sized(mount, cacheSize)

@@ -130,6 +130,11 @@ export class Rings {
     return (await this.names(mount, '', 1)).length === 0
   }
 
+  /** Frees the caches of mounts that are not among these. @param uuids of all mounts */
+  retain(uuids: ReadonlySet<string>): void {
+    this.#caches.retain(uuids)
+  }
+
   /** Empties this worker's caches of the mount and lets it read the mount's cache size anew. */
   reload(mount: Mount): void {
     this.#caches.reload(mount)

@@ -42,13 +42,6 @@ export class Settings {
     })
   }
 
-  async remove(mount: Mount): Promise<void> {
-    await this.#database.transaction(async (tx) => {
-      await this.#database.table(settingsTable).discard(tx, { mount: mount.uuid })
-      tx.touch(settingsTable.name, mount.uuid)
-    })
-  }
-
   #read(q: Reader, mount: string): Promise<SettingsRow | undefined> {
     return this.#database.table(settingsTable).find(q, { mount })
   }
