@@ -17,6 +17,10 @@ export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmedia
 export async function paced<T>(clock: Clock, step: () => Promise<T>): Promise<T> {
   const began = clock.monotonic()
   const result = await step()
-  await clock.sleep(Math.min(clock.monotonic() - began, longestRestMilliseconds))
+  await rest(clock, began)
   return result
 }
+
+/** Rests for as long as a step took that began then. */
+export const rest = (clock: Clock, began: number): Promise<void> =>
+  clock.sleep(Math.min(clock.monotonic() - began, longestRestMilliseconds))

@@ -198,6 +198,7 @@ function buildServices({ config, clock, log }: Options, { database, custody, man
   const mounts = new Mounts({ database, engines, builtin, clock })
   const engineJobs = [...engines.values()].flatMap((engine) => engine.jobs ?? [])
   for (const job of [tokens.expiry, leases.expiry, mounts.sweep, ...engineJobs]) runner.schedule(job)
+  for (const job of [tokens.tidying, leases.tidying]) runner.resume(job)
   const managedKeys = new ManagedAdministration({ registry, hsms: managedHsms, pins, keys: managed })
   return { policies, tokens, leases, engines, mounts, managedKeys }
 }

@@ -1,10 +1,12 @@
+import { paced } from '../after.ts'
 import type { Job } from '../engine.ts'
-import { pages } from '../store/pages.ts'
+import { pages, walk } from '../store/pages.ts'
 import { between } from '../store/table.ts'
+import { together } from '../store/together.ts'
 import { markRevoked, type RevokeDeps, removeTrees } from './revoke.ts'
 import { type TokenRow, tokenTable, tokenTraces, usable } from './token.ts'
 
-const pageSize = 100
+const pageSize = 64
 /** Nothing of ours ends before it: a time that was edited is left to whoever looks the row up. */
 const beginning = 1
 
@@ -23,21 +25,24 @@ export function expiryJob(deps: RevokeDeps, epoch: number): Job {
   const name = 'expire tokens'
   const isUsable = usableIn(deps, epoch)
   const order = { by: ['expiresAt', 'id'], limit: pageSize } as const
+  const eligible = (row: TokenRow): boolean => !isUsable(row)
   return {
     name,
     everySeconds: 5,
     async run(signal, fence) {
+      const faults: unknown[] = []
+      const failed = (_: string, error: unknown) => void faults.push(error)
+      const end = async (ids: readonly string[]): Promise<readonly never[]> => {
+        await removeTrees(deps, await markRevoked(deps, ids, eligible, (tx) => tx.fence(name, fence)))
+        return []
+      }
       const due = { expiresAt: between(beginning, clock.wall()) }
       for await (const page of pages(database, database.unverified(tokenTraces), due, order)) {
-        const gone = await markRevoked(
-          deps,
-          page.map(({ id }) => id),
-          (row) => !isUsable(row),
-          (tx) => tx.fence(name, fence),
-        )
-        await removeTrees(deps, gone)
-        if (signal.aborted) return
+        const ids = page.map(({ id }) => id)
+        await paced(clock, () => together(ids, end, failed))
+        if (signal.aborted) break
       }
+      if (faults.length > 0) throw new AggregateError(faults, `${faults.length} tokens could not be removed`)
     },
   }
 }
@@ -47,7 +52,7 @@ export function expiryJob(deps: RevokeDeps, epoch: number): Job {
  * they were made before the database was restored.
  */
 export function tidyJob(deps: RevokeDeps, epoch: number): Job {
-  const { database } = deps
+  const { database, clock } = deps
   const name = 'tidy tokens'
   const isUsable = usableIn(deps, epoch)
   const table = database.table(tokenTable)
@@ -55,7 +60,8 @@ export function tidyJob(deps: RevokeDeps, epoch: number): Job {
     name,
     everySeconds: 600,
     async run(signal, fence) {
-      for await (const page of pages(database, database.unverified(tokenTraces), {}, { by: 'id', limit: pageSize })) {
+      const ways = { claim: { job: name, fence }, limit: pageSize, signal, clock }
+      for await (const page of walk(database, database.unverified(tokenTraces), ways)) {
         const ids = page.map(({ id }) => id)
         const gone = await markRevoked(
           deps,
@@ -64,7 +70,6 @@ export function tidyJob(deps: RevokeDeps, epoch: number): Job {
           (tx) => tx.fence(name, fence),
         )
         await removeTrees(deps, gone)
-        if (signal.aborted) return
       }
     },
   }

@@ -4,21 +4,25 @@ import type { Logger } from '../log.ts'
 import type { Metrics } from '../metrics.ts'
 import type { Database } from '../store/database.ts'
 import type { JobLease } from '../store/lease.ts'
+import { whileRenewed } from './renewal.ts'
 
 export interface RunnerOptions {
   readonly database: Database
   readonly clock: Clock
   readonly log: Logger
   readonly metrics?: Metrics
+  /** Time that a job keeps its lease beyond its period; after it, another worker succeeds a dead holder. */
+  readonly graceSeconds?: number
 }
 
-/** Time that a job may keep its lease beyond its period: after it, another worker succeeds a dead holder. */
-const graceSeconds = 30
+const defaultGraceSeconds = 15
+/** How long an interrupted walk of a started job waits for another worker, at most. */
+const resumeEverySeconds = 60
 const atEndMilliseconds = 10_000
 
 /**
- * Background work. A leased job runs on one worker of the cluster at a time; a local task on every worker. A failure is
- * logged, and the job runs again in its next turn.
+ * Background work. A leased job runs on one worker of the cluster at a time, which renews the lease while the job runs; a
+ * local task on every worker. A failure is logged, and the job runs again in its next turn.
  */
 export class Runner implements AsyncDisposable {
   readonly #options: RunnerOptions
@@ -36,7 +40,7 @@ export class Runner implements AsyncDisposable {
 
   /** Runs a job on the worker that holds the lease of its name; with `atEnd` once more when this worker ends. */
   schedule(job: Job, { atEnd = false } = {}): void {
-    this.scheduleLocal(job.name, job.everySeconds, (signal) => this.#runLeased(job, signal))
+    this.scheduleLocal(job.name, job.everySeconds, () => this.#runLeased(job))
     if (atEnd) this.#atEnd.push(job)
   }
 
@@ -49,14 +53,21 @@ export class Runner implements AsyncDisposable {
     this.#started.add(job.name)
     let work: Promise<void> | undefined
     try {
-      const lease = await this.#options.database.jobLease(job.name, job.everySeconds + graceSeconds)
-      const run = async () => lease && job.run(this.#stop.signal, lease.fence).finally(() => lease.release())
+      const lease = await this.#options.database.jobLease(job.name, this.#graceSeconds)
+      const run = async () => lease && this.#run(job, lease, this.#graceSeconds).finally(() => lease.release())
       work = lease && this.#tryRun(job.name, run)
     } finally {
       const ended = Promise.resolve(work).then(() => void this.#started.delete(job.name))
       this.#track(ended)
     }
     return work !== undefined
+  }
+
+  /** Starts a job again that has stored a place when the worker that ran it ended. */
+  resume(job: Job): void {
+    this.scheduleLocal(`resume: ${job.name}`, Math.min(resumeEverySeconds, job.everySeconds), async () => {
+      if ((await this.#options.database.jobPlace(job.name)) !== '') await this.start(job)
+    })
   }
 
   /** Runs a task on this worker, whether or not others do. */
@@ -75,11 +86,21 @@ export class Runner implements AsyncDisposable {
     this.#running.add(kept)
   }
 
-  async #runLeased(job: Job, signal: AbortSignal): Promise<void> {
-    const lease = await this.#options.database.jobLease(job.name, job.everySeconds + graceSeconds)
+  get #graceSeconds(): number {
+    return this.#options.graceSeconds ?? defaultGraceSeconds
+  }
+
+  async #runLeased(job: Job): Promise<void> {
+    const ttlSeconds = job.everySeconds + this.#graceSeconds
+    const lease = await this.#options.database.jobLease(job.name, ttlSeconds)
     if (lease === undefined) return
     this.#held.set(job.name, lease)
-    await job.run(signal, lease.fence)
+    await this.#run(job, lease, ttlSeconds)
+  }
+
+  #run(job: Job, lease: JobLease, ttlSeconds: number): Promise<void> {
+    const held = { name: job.name, lease, ttlSeconds, clock: this.#options.clock }
+    return whileRenewed(held, this.#stop.signal, (signal) => job.run(signal, lease.fence))
   }
 
   /** Workers that end at the same time take turns: the last one's run is the one that counts. */
@@ -87,7 +108,7 @@ export class Runner implements AsyncDisposable {
     const { database, clock } = this.#options
     const signal = AbortSignal.timeout(atEndMilliseconds)
     while (!signal.aborted) {
-      const lease = await database.jobLease(`${job.name}, at the end`, graceSeconds)
+      const lease = await database.jobLease(`${job.name}, at the end`, this.#graceSeconds)
       if (lease) return job.run(signal, lease.fence).finally(() => lease.release())
       await clock.sleep(100)
     }

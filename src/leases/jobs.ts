@@ -1,11 +1,12 @@
+import { paced } from '../after.ts'
 import type { Job } from '../engine.ts'
 import { DamagedRow } from '../store/faults.ts'
-import { pages } from '../store/pages.ts'
+import { pages, walk } from '../store/pages.ts'
 import { between } from '../store/table.ts'
 import { leaseTraces } from './lease.ts'
-import { type RevokeDeps, revokeAll } from './revoke.ts'
+import { type Condition, type RevokeDeps, revokeAll } from './revoke.ts'
 
-const pageSize = 100
+const pageSize = 64
 const beginning = 1
 
 /** The job that revokes leases when they expire, and retries revocations that failed. */
@@ -25,7 +26,8 @@ export function expiryJob(deps: RevokeDeps): Job {
         order,
       )) {
         const due = page.map(({ id }) => id)
-        await revokeAll(deps, due, { eligible: (row) => row.dueAt <= now, guard: (tx) => tx.fence(name, fence) })
+        const condition: Condition = { eligible: (row) => row.dueAt <= now, guard: (tx) => tx.fence(name, fence) }
+        await paced(clock, () => revokeAll(deps, due, condition))
         if (signal.aborted) return
       }
     },
@@ -38,7 +40,7 @@ export function expiryJob(deps: RevokeDeps): Job {
  * @param alive whether a token works
  */
 export function tidyJob(deps: RevokeDeps, alive: (token: string) => Promise<boolean>): Job {
-  const { database } = deps
+  const { database, clock } = deps
   const name = 'tidy leases'
   const spared = (token: string): Promise<boolean> =>
     alive(token).catch((error: unknown) => {
@@ -49,12 +51,12 @@ export function tidyJob(deps: RevokeDeps, alive: (token: string) => Promise<bool
     name,
     everySeconds: 600,
     async run(signal, fence) {
-      for await (const page of pages(database, database.unverified(leaseTraces), {}, { by: 'id', limit: pageSize })) {
+      const ways = { claim: { job: name, fence }, limit: pageSize, signal, clock }
+      for await (const page of walk(database, database.unverified(leaseTraces), ways)) {
         const dead = new Set<string>()
         for (const token of new Set(page.map((row) => row.token))) if (!(await spared(token))) dead.add(token)
         const ids = page.filter(({ token }) => dead.has(token)).map(({ id }) => id)
         await revokeAll(deps, ids, { eligible: ({ token }) => dead.has(token), guard: (tx) => tx.fence(name, fence) })
-        if (signal.aborted) return
       }
     },
   }

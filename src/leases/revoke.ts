@@ -1,9 +1,10 @@
 import type { Clock } from '../clock.ts'
 import type { Logger } from '../log.ts'
 import type { Database } from '../store/database.ts'
-import { DamagedRow, LeaseLost } from '../store/faults.ts'
 import type { Transaction } from '../store/reader.ts'
 import type { SealedAccess } from '../store/sealed/access.ts'
+import { sound } from '../store/sealed/sound.ts'
+import { together } from '../store/together.ts'
 import { type LeaseRow, leaseTable, leaseTally } from './lease.ts'
 
 /** Dependencies of the functions below. */
@@ -24,8 +25,12 @@ export interface Condition {
   guard?(tx: Transaction): Promise<void>
 }
 
-/** Leases that are revoked at the same time. */
+/** Leases that are expired, and removed, by one transaction. */
+const leasesAtOnce = 64
+/** Leases that engines revoke at the same time. */
 const concurrency = 8
+/** Of a transaction for several leases; where it is refused, because of one of them perhaps, each gets its own. */
+const impatient = { deadlineMilliseconds: 3000 }
 const firstPauseMilliseconds = 30_000
 const longestPauseMilliseconds = 3_600_000
 
@@ -78,29 +83,78 @@ export const expireLease = (
   })
 
 /**
- * Revokes all of these, some at a time; a failure is logged and does not stop the others.
+ * Revokes all of these, so many in each transaction; a failure is logged and does not stop the others.
  * @returns the number that the expiry job will try again, without rows edited outside this server: those are never acted
  *   on, and stay
  * @throws LeaseLost when another worker has taken over the job
  */
 export async function revokeAll(deps: RevokeDeps, ids: readonly string[], condition?: Condition): Promise<number> {
   let failures = 0
-  const queue = [...ids]
+  for (let start = 0; start < ids.length; start += leasesAtOnce) {
+    failures += await revokeSome(deps, ids.slice(start, start + leasesAtOnce), condition)
+  }
+  return failures
+}
+
+/** As `revokeLease`, of several together: two transactions, and the engine between them. @returns how many failed */
+async function revokeSome(deps: RevokeDeps, ids: readonly string[], condition: Condition = {}): Promise<number> {
+  const { database, log } = deps
+  const table = database.table(leaseTable)
+  let failures = 0
+  const failed = (id: string, error: unknown): void => {
+    failures++
+    log.warn({ err: error, lease: id }, 'a lease could not be revoked; trying again later')
+  }
+  const ended = await together(ids, (some) => endLeases(deps, some, condition), failed)
+  const revoked = await revokeInEngine(deps, ended, failed)
+  const remove = (some: readonly string[]) =>
+    database.transaction(async (tx) => {
+      for (const id of some) await removeLeases(table, tx, { id })
+      return some
+    }, impatient)
+  await together(revoked, remove, failed)
+  return failures
+}
+
+/** Expires the eligible ones of these for good. @returns their rows */
+function endLeases(
+  { database, clock }: RevokeDeps,
+  ids: readonly string[],
+  { eligible, guard }: Condition,
+): Promise<LeaseRow[]> {
+  const table = database.table(leaseTable)
+  return database.transaction(async (tx) => {
+    await guard?.(tx)
+    const ended: LeaseRow[] = []
+    for (const id of ids) {
+      const row = await sound(table, tx, id)
+      if (row === undefined || eligible?.(row) === false) continue
+      ended.push(await expireLease(table, tx, row, clock.wall(), pause(row.attempts)))
+    }
+    return ended
+  }, impatient)
+}
+
+/** @returns the ids of those that the engine has revoked */
+async function revokeInEngine(
+  deps: RevokeDeps,
+  ended: readonly LeaseRow[],
+  failed: (id: string, error: unknown) => void,
+): Promise<string[]> {
+  const revoked: string[] = []
+  const queue = [...ended]
   async function worker(): Promise<void> {
-    for (let id = queue.pop(); id !== undefined; id = queue.pop()) {
+    for (let row = queue.pop(); row !== undefined; row = queue.pop()) {
       try {
-        await revokeLease(deps, id, condition)
+        await deps.revokeInEngine(row.mount, row.payload)
+        revoked.push(row.id)
       } catch (error) {
-        if (error instanceof LeaseLost) queue.length = 0
-        if (error instanceof LeaseLost) throw error
-        if (error instanceof DamagedRow) continue
-        failures++
-        deps.log.warn({ err: error, lease: id }, 'a lease could not be revoked; trying again later')
+        failed(row.id, error)
       }
     }
   }
-  await Promise.all(Array.from({ length: Math.min(concurrency, ids.length) }, worker))
-  return failures
+  await Promise.all(Array.from({ length: Math.min(concurrency, ended.length) }, worker))
+  return revoked
 }
 
 const pause = (attempts: number): number => Math.min(firstPauseMilliseconds * 2 ** attempts, longestPauseMilliseconds)

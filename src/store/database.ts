@@ -12,7 +12,7 @@ import { Reaper } from './coherence/reaper.ts'
 import { Registry } from './coherence/registry.ts'
 import { Settlement } from './coherence/settlement.ts'
 import { Batch, type GroupInsert } from './group.ts'
-import { type JobLease, takeLease } from './lease.ts'
+import { type JobLease, placeOf, releaseLeases, takeLease } from './lease.ts'
 import { type Measured, measuredIn } from './measured.ts'
 import { Migrator, type SchemaStatus } from './migrations/migrate.ts'
 import type { Migration } from './migrations/migration.ts'
@@ -247,11 +247,13 @@ export class Database {
   }
 
   /**
-   * Deletes the registrations of processes that have ended, by their `incarnation`; of a living one it would be
-   * unsound.
+   * Deletes the registrations of processes that have ended, by their `incarnation`, and gives up their leases; of a living
+   * one it would be unsound.
    */
-  forget(incarnations: readonly string[]): Promise<void> {
-    return this.#registry.forget(incarnations)
+  async forget(incarnations: readonly string[]): Promise<void> {
+    if (incarnations.length === 0) return
+    await this.#registry.forget(incarnations)
+    await releaseLeases(this.#transactions, incarnations)
   }
 
   /** The processes that are registered and not condemned. */
@@ -262,6 +264,11 @@ export class Database {
   /** Takes or prolongs the lease of a job; undefined while another process has it. */
   jobLease(name: string, ttlSeconds: number): Promise<JobLease | undefined> {
     return takeLease(this.#transactions, name, ttlSeconds, this.incarnation)
+  }
+
+  /** Where a job has come to that says so by `tx.fence`; '' at the beginning. */
+  jobPlace(name: string): Promise<string> {
+    return placeOf(this.#transactions, name)
   }
 
   /** Inserts that share their commits; keep what it returns. */

@@ -1,16 +1,19 @@
 import { Conflict } from './faults.ts'
-import { WriteSession } from './pool/session.ts'
+import { Session, WriteSession } from './pool/session.ts'
 import type { Transactions } from './pool/transactions.ts'
 
 /** The right to do a job alone. */
 export interface JobLease {
   /** Grows with every change of hands; compare it in each transaction of the job (`tx.fence`). */
   readonly fence: bigint
+  /** Begins its time anew; false when somebody else has taken it over. */
+  renew(): Promise<boolean>
   /** Gives the lease up before its time. */
   release(): Promise<void>
 }
 
 const now = 'CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)'
+const expiryAfter = (seconds: number): string => `${now} + ${Math.ceil(seconds * 1000)}`
 
 /**
  * Takes or prolongs the lease of a job for `holder`; undefined while somebody else has it. Time, by the database's
@@ -26,7 +29,7 @@ export async function takeLease(
     const session = WriteSession.of(tx)
     const sql = `SELECT fence, holder, expires_at > ${now} FROM job_leases WHERE name = ?`
     const [row] = await session.rows(sql, [name])
-    const expires = `${now} + ${Math.ceil(ttlSeconds * 1000)}`
+    const expires = expiryAfter(ttlSeconds)
     if (!row) {
       const insert = `INSERT INTO job_leases (name, fence, holder, expires_at, beats) VALUES (?, 1, ?, ${expires}, 0)`
       await session.write('job_leases', { sql: insert, values: [name, holder] })
@@ -40,16 +43,39 @@ export async function takeLease(
     if ((await session.run(update, [holder, name, String(fence)])) === 0) throw new Conflict()
     return BigInt(String(fence)) + BigInt(step)
   })
-  if (fence === undefined) return undefined
+  return fence === undefined ? undefined : leaseOf(transactions, name, ttlSeconds, fence)
+}
+
+function leaseOf(transactions: Transactions, name: string, ttlSeconds: number, fence: bigint): JobLease {
+  const set = async (expires: string): Promise<boolean> => {
+    const sql = `UPDATE job_leases SET expires_at = ${expires}, beats = beats + 1 WHERE name = ? AND fence = ?`
+    const { result } = await transactions.write((tx) => WriteSession.of(tx).run(sql, [name, String(fence)]))
+    return result > 0
+  }
   return {
     fence,
+    // Also when its time is over: as long as the fence is the same, nobody has taken it.
+    renew: () => set(expiryAfter(ttlSeconds)),
     async release() {
-      await transactions.write((tx) =>
-        WriteSession.of(tx).run('UPDATE job_leases SET expires_at = 0 WHERE name = ? AND fence = ?', [
-          name,
-          String(fence),
-        ]),
-      )
+      await set('0')
     },
   }
+}
+
+/** Gives up the leases of processes that have ended. */
+export async function releaseLeases(transactions: Transactions, holders: readonly string[]): Promise<void> {
+  const places = holders.map(() => '?').join(', ')
+  await transactions.write(async (tx) => {
+    const session = WriteSession.of(tx)
+    const sql = `SELECT name, fence FROM job_leases WHERE expires_at > 0 AND holder IN (${places})`
+    for (const [name = null, fence = null] of await session.rows(sql, holders))
+      await session.run('UPDATE job_leases SET expires_at = 0 WHERE name = ? AND fence = ?', [name, fence])
+  })
+}
+
+/** Where a job has come to, by `tx.fence`; '' at the beginning. */
+export async function placeOf(transactions: Transactions, name: string): Promise<string> {
+  const sql = 'SELECT place FROM job_leases WHERE name = ?'
+  const [row] = await transactions.read((q) => Session.of(q).rows(sql, [name]))
+  return String(row?.[0] ?? '')
 }

@@ -1,3 +1,6 @@
+import { rest } from '../after.ts'
+import type { Clock } from '../clock.ts'
+import type { Claim } from '../engine.ts'
 import type { Database } from './database.ts'
 import type { Page, Reading } from './sealed/access.ts'
 import type { Row, Table, Where } from './table.ts'
@@ -27,4 +30,34 @@ export async function* pages<T extends Table>(
 const cursorOf = <T extends Table>(row: Row<T>, by: Page<T>['by']): Cursor<T> => {
   const keys = [by].flat().map((property) => (row as Readonly<Record<string, unknown>>)[property])
   return (keys.length === 1 ? keys[0] : keys) as Cursor<T>
+}
+
+/** The walk of a job through a large table, of which it reads ids. */
+interface Walk {
+  readonly claim: Claim
+  readonly limit: number
+  readonly signal: AbortSignal
+  readonly clock: Clock
+}
+
+/**
+ * All rows in the order of their ids, page by page, paced, from where an earlier run of the job was interrupted. The job's
+ * place is stored after each page.
+ */
+export async function* walk<T extends Table>(
+  database: Database,
+  rows: Reading<T>,
+  { claim: { job, fence }, limit, signal, clock }: Walk,
+): AsyncGenerator<Row<T>[], void> {
+  const store = (place: string) => database.transaction((tx) => tx.fence(job, fence, place))
+  const by = 'id' as keyof Row<T> & string
+  const after = await database.jobPlace(job)
+  for await (const page of pages(database, rows, {}, { by, limit, ...(after === '' ? {} : { after }) })) {
+    const began = clock.monotonic()
+    yield page
+    await store(String(page.at(-1)?.[by]))
+    await rest(clock, began)
+    if (signal.aborted) return
+  }
+  await store('')
 }

@@ -20,6 +20,7 @@ export interface Transaction extends Reader {
   tally(name: string, delta: number): void
   /**
    * Throws LeaseLost unless `fence` still holds the job's lease; nobody can take it over before this transaction ends.
+   * @param place where the job has come to, once this transaction is committed
    */
-  fence(job: string, fence: bigint): Promise<void>
+  fence(job: string, fence: bigint, place?: string): Promise<void>
 }

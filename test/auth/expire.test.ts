@@ -1,4 +1,6 @@
+import { createConnection } from 'mysql2/promise'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { tokenTable } from '../../src/auth/token.ts'
 import { Tokens } from '../../src/auth/tokens.ts'
 import { createWorld, runJob, service, type World, whileJobWaits } from './world.ts'
 
@@ -59,6 +61,38 @@ test('many that end in the same moment go in one run, page by page', async () =>
   await expire()
   expect(await there(...ids)).toBe(0)
 })
+
+test('all that end in the same millisecond go in one run', async () => {
+  const made = await Promise.all(Array.from({ length: 150 }, () => create(null, { ttlSeconds: 5 })))
+  const { database } = world.node
+  const table = database.table(tokenTable)
+  const expiresAt = world.clock.wall() + 5000
+  await database.transaction(async (tx) => {
+    for (const { row } of made) {
+      const own = await table.get(tx, row.id)
+      if (own) await table.update(tx, own, { expiresAt })
+    }
+  })
+  world.clock.ahead += 6000
+  await expire()
+  expect(await there(...made.map(({ row }) => row.id))).toBe(0)
+})
+
+test('a token that somebody locks holds up no other', async () => {
+  const made = await Promise.all(Array.from({ length: 20 }, () => create(null, { ttlSeconds: 5 })))
+  const [locked = '', ...others] = made.map(({ row }) => row.id)
+  world.clock.ahead += 6000
+  await using other = await createConnection(world.url)
+  await other.query('START TRANSACTION')
+  await other.query('SELECT id FROM tokens WHERE id = ? FOR UPDATE', [locked])
+  const running = expire()
+  while ((await there(...others)) > 0) await new Promise((resolve) => setTimeout(resolve, 50))
+  expect(await there(locked)).toBe(1)
+  await other.query('ROLLBACK')
+  await running.catch((error: unknown) => expect(String(error)).toContain('could not be removed'))
+  await expire()
+  expect(await there(locked)).toBe(0)
+}, 60_000)
 
 test('the job finishes a revocation that a crash cut short', async () => {
   const { database } = world.node

@@ -40,6 +40,46 @@ describe("a job's lease", () => {
     expect(await bench.database.jobLease(job, 60)).toBeUndefined()
   })
 
+  test('is renewed after its time too, unless another has taken it', async () => {
+    const job = randomName()
+    const mine = await bench.database.jobLease(job, 0.05)
+    await delay(100)
+    expect(await mine?.renew()).toBe(true)
+    const next = await taken(other, job, 60)
+    expect(await mine?.renew()).toBe(false)
+    expect(await bench.database.jobLease(job, 60)).toBeUndefined()
+    expect(await next.renew()).toBe(true)
+  })
+
+  test('is free at once when its holder is known to have ended', async () => {
+    const job = randomName()
+    const ended = await bench.another()
+    await ended.jobLease(job, 60)
+    const kept = randomName()
+    await bench.database.jobLease(kept, 60)
+    expect(await other.jobLease(job, 60)).toBeUndefined()
+    await other.forget([ended.incarnation])
+    expect((await other.jobLease(job, 60))?.fence).toBe(2n)
+    expect(await other.jobLease(kept, 60)).toBeUndefined()
+  })
+
+  test('stores a place together with the work, and none for who has lost the lease', async () => {
+    const job = randomName()
+    expect(await other.jobPlace(job)).toBe('')
+    const mine = await taken(bench.database, job, 0.05)
+    await bench.database.transaction((tx) => tx.fence(job, mine.fence, 'k 64'))
+    await bench.database
+      .transaction(async (tx) => {
+        await tx.fence(job, mine.fence, 'k 128')
+        throw new Error('no')
+      })
+      .catch(() => undefined)
+    await count(bench.database, job, mine.fence, crypto.randomUUID())
+    const next = await taken(other, job, 60)
+    await expect(bench.database.transaction((tx) => tx.fence(job, mine.fence, 'k 192'))).rejects.toThrow('taken over')
+    expect([next.fence, await other.jobPlace(job)]).toEqual([2n, 'k 64'])
+  })
+
   test('goes to one of many that ask at once', async () => {
     const job = randomName()
     const crowd = await Promise.all(Array.from({ length: 6 }, () => bench.another()))

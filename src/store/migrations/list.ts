@@ -6,7 +6,8 @@ import { fifth } from './0005-ring.ts'
 import { sixth } from './0006-managed.ts'
 import { seventh } from './0007-versions.ts'
 import { eighth } from './0008-growth.ts'
+import { ninth } from './0009-jobs.ts'
 import type { Migration } from './migration.ts'
 
 /** All changes of the schema, in order; number n is at index n - 1. */
-export const migrations: readonly Migration[] = [first, second, third, fourth, fifth, sixth, seventh, eighth]
+export const migrations: readonly Migration[] = [first, second, third, fourth, fifth, sixth, seventh, eighth, ninth]

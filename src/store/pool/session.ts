@@ -200,9 +200,11 @@ export class WriteSession extends Session implements Transaction {
   }
 
   /** Written, not only read: so that a take-over elsewhere in the cluster conflicts with this transaction. */
-  async fence(job: string, fence: bigint): Promise<void> {
-    const sql = 'UPDATE job_leases SET beats = beats + 1 WHERE name = ? AND fence = ?'
-    if ((await this.run(sql, [job, String(fence)])) === 0) throw new LeaseLost(job)
+  async fence(job: string, fence: bigint, place?: string): Promise<void> {
+    const set = place === undefined ? '' : ', place = ?'
+    const sql = `UPDATE job_leases SET beats = beats + 1${set} WHERE name = ? AND fence = ?`
+    const values = [...(place === undefined ? [] : [place]), job, String(fence)]
+    if ((await this.run(sql, values)) === 0) throw new LeaseLost(job)
   }
 
   /** Remembers a row as read or written here; `held`: nobody else can change it before this transaction ends. */
