@@ -197,7 +197,7 @@ function buildServices({ config, clock, log }: Options, { database, custody, man
   for (const engine of [transit, createPki()]) engines.set(engine.type, withLeases(engine, leases))
   const mounts = new Mounts({ database, engines, builtin, clock })
   const engineJobs = [...engines.values()].flatMap((engine) => engine.jobs ?? [])
-  for (const job of [tokens.expiry, leases.expiry, mounts.sweep, ...engineJobs]) runner.schedule(job)
+  for (const job of [tokens.expiry, leases.expiry, mounts.sweep, mounts.retention, ...engineJobs]) runner.schedule(job)
   for (const job of [tokens.tidying, leases.tidying]) runner.resume(job)
   const managedKeys = new ManagedAdministration({ registry, hsms: managedHsms, pins, keys: managed })
   return { policies, tokens, leases, engines, mounts, managedKeys }
@@ -244,6 +244,7 @@ function buildPipeline(
 function scheduleUpkeep({ database, custody, hsm, audit, runner }: Foundation, metrics: Metrics): void {
   for (const job of [...database.jobs, ...custody.jobs]) runner.schedule(job)
   runner.scheduleLocal('forget old quantiles', rollMetricsEverySeconds, async () => metrics.roll())
+  runner.schedule(audit.retention)
   runner.scheduleLocal('seal heads of audit chains', sealHeadsEverySeconds, () => audit.sealHeads())
   runner.scheduleLocal('prove KEKs', proveEverySeconds, () => custody.rotation.prove())
   // Every node anchors in its own tokens, one of its workers at a time.

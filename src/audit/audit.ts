@@ -2,6 +2,7 @@ import { randomUUID, randomUUIDv7 } from 'node:crypto'
 import { hostname } from 'node:os'
 import { after } from '../after.ts'
 import type { Clock } from '../clock.ts'
+import type { Job } from '../engine.ts'
 import { badRequest } from '../errors.ts'
 import type { AuditKeys } from '../keys/cluster/system.ts'
 import type { Logger } from '../log.ts'
@@ -11,7 +12,7 @@ import { type Device, Devices, devicePath, type NewDevice, requireFreePath } fro
 import type { AuditedRequest } from './entry.ts'
 import { AppendFile } from './file.ts'
 import { Formatter } from './formatter.ts'
-import { ChainHeads } from './heads.ts'
+import { ChainHeads, headRetention } from './heads.ts'
 import { checkDirectory, readOptions } from './options.ts'
 import { Hasher } from './render.ts'
 import { type Destination, type OpenDevice, Trail } from './trail.ts'
@@ -27,10 +28,14 @@ export interface AuditOptions {
   readonly durability: Durability
   /** The only directory that may hold audit files; undefined allows any. */
   readonly directory?: string | undefined
+  /** After the end of a chain, its sealed head is kept so long. */
+  readonly headRetentionDays: number
 }
 
 /** The audit devices of one worker, and the lines that go to them. */
 export class Audit implements Destination, AsyncDisposable {
+  /** Removes the sealed heads of chains that ended long ago. */
+  readonly retention: Job
   readonly #options: AuditOptions
   readonly #devices: Devices
   readonly #heads: ChainHeads
@@ -44,6 +49,7 @@ export class Audit implements Destination, AsyncDisposable {
 
   constructor(options: AuditOptions) {
     this.#options = options
+    this.retention = headRetention(options, options.headRetentionDays)
     this.#devices = new Devices(options)
     this.#heads = new ChainHeads(options)
   }

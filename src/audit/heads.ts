@@ -1,11 +1,14 @@
 import type { Clock } from '../clock.ts'
+import type { Job } from '../engine.ts'
 import type { Database } from '../store/database.ts'
+import { retentionJob } from '../store/retention.ts'
 import type { SealedAccess } from '../store/sealed/access.ts'
 import { column, defineTable, type Row } from '../store/table.ts'
 import type { ChainHead, ChainNames } from './chain.ts'
 
 /**
- * The end of each chain when it was last sealed. Kept after the device is disabled: the file may be verified later.
+ * The end of each chain when it was last sealed. Kept after the device is disabled, for a configured time: the file may be
+ * verified later.
  */
 export const headsTable = defineTable(
   'audit_heads',
@@ -23,6 +26,20 @@ export const headsTable = defineTable(
 
 export type HeadRow = Row<typeof headsTable>
 
+/** Heads of living chains are sealed at least so often, however little happens: those that are older have ended. */
+const renewMilliseconds = 24 * 3_600_000
+const dayMilliseconds = 24 * 3_600_000
+
+/** The job that removes the heads of chains that ended so many days ago. */
+export const headRetention = (deps: { readonly database: Database; readonly clock: Clock }, days: number): Job =>
+  retentionJob(deps, {
+    name: 'forget ended audit chains',
+    table: headsTable,
+    rows: deps.database.table(headsTable),
+    since: 'updatedAt',
+    keptMilliseconds: days * dayMilliseconds + renewMilliseconds,
+  })
+
 /** A chain whose head is sealed periodically. */
 export interface SealedChain {
   readonly names: ChainNames
@@ -34,7 +51,7 @@ export class ChainHeads {
   readonly #database: Database
   readonly #clock: Clock
   readonly #table: SealedAccess<typeof headsTable>
-  readonly #sealed = new WeakMap<SealedChain, ChainHead>()
+  readonly #sealed = new WeakMap<SealedChain, { readonly head: ChainHead; readonly at: number }>()
 
   constructor({ database, clock }: { database: Database; clock: Clock }) {
     this.#database = database
@@ -47,12 +64,13 @@ export class ChainHeads {
     return this.#write([chain])
   }
 
-  /** Whether a chain has grown since its head was sealed. */
+  /** Whether a chain has grown since its head was sealed, or that was long ago. */
   due(chain: SealedChain): boolean {
-    return this.#sealed.has(chain) && this.#sealed.get(chain) !== chain.head
+    const sealed = this.#sealed.get(chain)
+    return sealed !== undefined && (sealed.head !== chain.head || this.#clock.wall() - sealed.at >= renewMilliseconds)
   }
 
-  /** Seals the heads of chains that have grown. */
+  /** Seals the heads of the chains that are due. */
   async seal(chains: readonly SealedChain[]): Promise<void> {
     const due = chains.filter((chain) => this.due(chain))
     if (due.length > 0) await this.#write(due)
@@ -71,8 +89,8 @@ export class ChainHeads {
 
   async #write(chains: readonly SealedChain[]): Promise<void> {
     const due = chains.map((chain) => ({ chain, head: chain.head }))
+    const updatedAt = this.#clock.wall()
     await this.#database.transaction(async (tx) => {
-      const updatedAt = this.#clock.wall()
       for (const { chain, head } of due) {
         const { device, incarnation, node } = chain.names
         const row = await this.#table.find(tx, { device, incarnation })
@@ -80,7 +98,7 @@ export class ChainHeads {
         else await this.#table.insert(tx, { device, incarnation, node, ...head, startedAt: updatedAt, updatedAt })
       }
     })
-    for (const { chain, head } of due) this.#sealed.set(chain, head)
+    for (const { chain, head } of due) this.#sealed.set(chain, { head, at: updatedAt })
   }
 }
 

@@ -63,8 +63,9 @@ export class Verification {
    * The faults found, once every line was read. Nodes with lines in these files must have all their chains here; other
    * nodes have files of their own.
    * @param from chains that ended before this time (milliseconds) may lie in other files
+   * @param keptSince sealed heads of chains that ended before this time may be gone
    */
-  problems(from = 0): string[] {
+  problems(from = 0, keptSince = 0): string[] {
     const problems = [...this.#problems]
     const nodes = new Set([...this.chains.values()].map(({ names }) => names.node))
     for (const [device, heads] of this.#sealed) {
@@ -76,13 +77,23 @@ export class Verification {
       }
     }
     if (this.chains.size === 0) problems.push('there is no audit line')
-    for (const { names, lines } of this.chains.values()) {
-      if (this.#sealed.get(names.device)?.has(names.incarnation)) continue
+    for (const { names, lines, last } of this.#withoutHead()) {
+      if (endedBefore(keptSince, last)) continue
       problems.push(
         `chain ${names.incarnation} of ${names.node} has ${lines} lines and no sealed head: it may be forged`,
       )
     }
     return problems
+  }
+
+  /** Chains that ended so long ago that their sealed head is gone: neither a cut end of theirs would show nor a forged one. */
+  unsealed(keptSince: number): SeenChain[] {
+    return this.#withoutHead().filter(({ last }) => endedBefore(keptSince, last))
+  }
+
+  #withoutHead(): SeenChain[] {
+    const chains = [...this.chains.values()]
+    return chains.filter(({ names }) => !this.#sealed.get(names.device)?.has(names.incarnation))
   }
 
   async #loadHeads(device: string): Promise<void> {
@@ -122,6 +133,8 @@ export class Verification {
 
 const chainName = ({ device, incarnation }: Pick<ChainNames, 'device' | 'incarnation'>): string =>
   `${device} ${incarnation}`
+
+const endedBefore = (time: number, last: Linked): boolean => Date.parse(last.time) < time
 
 const day = ({ updatedAt }: SealedHead): string => new Date(updatedAt).toISOString()
 

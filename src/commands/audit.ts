@@ -6,6 +6,8 @@ import { withCustody } from './custody.ts'
 import { exitFailed } from './failure.ts'
 import { withConfig, withForce } from './settings.ts'
 
+const dayMilliseconds = 24 * 3_600_000
+
 interface Options {
   readonly config?: string
   readonly force?: boolean
@@ -23,7 +25,7 @@ const verify = (): Command =>
     .description('check that no line of these files was added, changed, moved or taken out; exit code 1 when one was')
     .option('--from <time>', 'chains that ended before it may lie in older files (RFC 3339)', moment)
     .action(async (files: readonly string[], options: Options) => {
-      await withCustody(options, async (_custody, database) => {
+      await withCustody(options, async (_custody, database, { audit }) => {
         const [{ ChainHeads }, { Verification }] = await Promise.all([
           import('../audit/heads.ts'),
           import('../audit/verify.ts'),
@@ -34,15 +36,22 @@ const verify = (): Command =>
           let number = 0
           for await (const line of linesOf(file)) await verification.line(line, `${file}:${++number}`)
         }
-        report(verification, options.from)
+        report(verification, options.from, systemClock.wall() - audit.headRetentionDays * dayMilliseconds)
       })
     })
 
-function report(verification: Verification, from: number | undefined): void {
+/** @param keptSince when the oldest chains ended whose sealed heads are surely there */
+function report(verification: Verification, from: number | undefined, keptSince: number): void {
   for (const chain of verification.chains.values()) console.log(described(chain))
   const { torn } = verification
   if (torn > 0) console.log(`${torn} fragments of lines cut off by a full disk; their requests were refused`)
-  const problems = verification.problems(from)
+  const unsealed = verification.unsealed(keptSince).length
+  if (unsealed > 0)
+    console.log(
+      `${unsealed} chains ended before ${new Date(keptSince).toISOString()}, and their sealed heads are gone:`,
+    )
+  if (unsealed > 0) console.log('neither a cut end of these would show nor a forged one')
+  const problems = verification.problems(from, keptSince)
   for (const problem of problems) console.error(problem)
   console.log(problems.length === 0 ? 'unbroken' : `${problems.length} problems`)
   if (problems.length > 0) process.exitCode = exitFailed

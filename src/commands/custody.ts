@@ -1,3 +1,4 @@
+import type { Config } from '../config.ts'
 import type { Custody } from '../keys/custody.ts'
 import type { Database } from '../store/database.ts'
 import { openSettings } from './settings.ts'
@@ -8,7 +9,7 @@ import { openSettings } from './settings.ts'
  */
 export async function withCustody(
   options: { readonly config?: string; readonly force?: boolean; readonly acceptRestore?: boolean },
-  work: (custody: Custody, database: Database) => Promise<void>,
+  work: (custody: Custody, database: Database, config: Config) => Promise<void>,
 ): Promise<void> {
   const settings = await openSettings(options)
   // Imported here, so that the supervisor, which shares the entry, does not load it.
@@ -18,5 +19,5 @@ export async function withCustody(
     throw reason
   })
   using custody = await openCustody(settings, database, hsm, options.acceptRestore)
-  await work(custody, database)
+  await work(custody, database, settings.config)
 }

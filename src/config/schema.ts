@@ -171,6 +171,7 @@ export const schema = Type.Object(
       {
         durability: Type.Enum(['write', 'fdatasync'], { default: 'write' }),
         directory: Type.Optional(path('the only directory that may hold audit files')),
+        headRetentionDays: whole(1, 36_500, 90),
       },
       { ...section, default: {} },
     ),

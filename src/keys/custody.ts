@@ -2,6 +2,7 @@ import type { Job } from '../engine.ts'
 import { Metrics } from '../metrics.ts'
 import { Cluster } from './cluster/cluster.ts'
 import { type CustodyOptions, newEpoch, type OpenedRows, openRows, openSystem, readRecords } from './cluster/opening.ts'
+import { proofTidying } from './cluster/proofs.ts'
 import { Rotation } from './cluster/rotation.ts'
 import type { AuditKeys, SystemMac, SystemMacs } from './cluster/system.ts'
 import { Keks } from './kek/keks.ts'
@@ -82,7 +83,7 @@ export class Custody implements Disposable {
       makeExportable: new MakeExportable({ hsm, database, keks, strict }),
     }
     this.rotation = new Rotation({ hsm, database, keks, clock, log, strict, cluster })
-    this.jobs = [this.rotation.job, residents.job]
+    this.jobs = [this.rotation.job, residents.job, proofTidying({ database, clock })]
   }
 
   /**

@@ -279,9 +279,9 @@ export class Database {
 
   /** Removes what nobody asks for any more; the rows may go twice, so that no fence is needed. */
   #tidying(outcomes: Outcomes): Job {
-    const run = async () => {
+    const run = async (signal: AbortSignal) => {
       await this.#registry.sweep()
-      await outcomes.purge()
+      await outcomes.purge(signal)
     }
     return { name: 'tidy outcomes and acknowledgements', everySeconds: tidyEverySeconds, run }
   }

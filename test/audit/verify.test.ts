@@ -34,11 +34,14 @@ function written(...lengths: readonly number[]): { lines: string[]; heads: Seale
   return { lines: lines.flat(), heads: chains.map(({ head }) => head) }
 }
 
-async function verify(lines: readonly string[], heads: readonly SealedHead[], from?: number): Promise<string[]> {
+async function read(lines: readonly string[], heads: readonly SealedHead[]): Promise<Verification> {
   const verification = new Verification(async () => heads)
   for (const [index, line] of lines.entries()) await verification.line(line, `f:${index + 1}`)
-  return verification.problems(from)
+  return verification
 }
+
+const verify = async (lines: readonly string[], heads: readonly SealedHead[], from?: number): Promise<string[]> =>
+  (await read(lines, heads)).problems(from)
 
 test('chains of several workers in one file are unbroken', async () => {
   const { lines, heads } = written(5, 3, 1)
@@ -135,4 +138,18 @@ test('what a device could not take is told and is no damage; a torn piece neithe
   expect(verification.problems()).toEqual([])
   expect(verification.torn).toBe(1)
   expect([...verification.chains.values()]).toMatchObject([{ lines: 2, dropped: 2 }])
+})
+
+test('a chain without a sealed head is no problem, and named, once heads of its time are gone', async () => {
+  const { lines, heads } = written(3, 2)
+  const verification = await read(lines, heads.slice(1))
+  const [at, later] = [Date.parse('2026-11-21T10:00:00.000Z'), Date.parse('2026-11-21T10:00:00.001Z')]
+  expect(verification.problems(0, at)).toEqual([expect.stringContaining('no sealed head')])
+  expect(verification.unsealed(at)).toEqual([])
+  expect(verification.problems(0, later)).toEqual([])
+  expect(verification.unsealed(later)).toMatchObject([{ names: { incarnation: 'i0' }, lines: 3 }])
+  const cut = await read(lines.slice(0, -1), heads)
+  expect(cut.problems(0, later)).toEqual([expect.stringContaining('lacks its line 3')])
+  const broken = await read(lines.toSpliced(2, 1), heads.slice(1))
+  expect(broken.problems(0, later)).toEqual([expect.stringContaining('does not follow')])
 })

@@ -126,7 +126,7 @@ listen: x
 
   test('an audit device is no setting: it is enabled by the API, and the configuration says how it writes', () => {
     expect(problems(`${smallest}\naudit: { file: /var/log/audit }`)).toEqual([
-      'audit.file: unknown field; known here: durability, directory',
+      'audit.file: unknown field; known here: durability, directory, headRetentionDays',
     ])
     expect(problems(`${smallest}\naudit: { durability: fsync }`)).toEqual([
       'audit.durability: "fsync" is not allowed; it is one of write, fdatasync',

@@ -20,11 +20,6 @@ const exceptions: readonly { readonly statement: RegExp; readonly most: number; 
     most: 2 * 256 * 259,
     reason: 'a poll reads the leaves of what has changed, the first one all that there ever are: 256 groups of 259',
   },
-  {
-    statement: /^DELETE FROM outcomes WHERE at < /,
-    most: 5000,
-    reason: 'a batch of a job, found by its index',
-  },
 ]
 
 /** A scan of our own, which shows that the journal notices one. */
@@ -40,7 +35,10 @@ const ofJobs = [
   /FROM `materials` WHERE `kek` = \? AND \(`id` > /,
   /FROM `loose_mounts` ORDER BY /,
   /^DELETE FROM outcomes /,
-  /^DELETE a FROM acks /,
+  /FROM \(SELECT DISTINCT registration FROM acks\) /,
+  /FROM `audit_heads` WHERE `updated_at` >= /,
+  /FROM `remounts` WHERE `moved_at` >= /,
+  /FROM `kek_proofs` WHERE `kek` = /,
 ]
 
 let journal: Journal

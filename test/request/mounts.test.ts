@@ -1,4 +1,4 @@
-import { createConnection } from 'mysql2/promise'
+import { createConnection, type RowDataPacket } from 'mysql2/promise'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import type { Engine } from '../../src/engine.ts'
@@ -322,4 +322,29 @@ test('a reload reaches the engine of every worker before its next request finds 
   expect(heard).toEqual(['r1/'])
   for (let round = 0; round < 3; round++) await elsewhere.find('r1/x')
   expect(heard).toEqual(['r1/'])
+})
+
+test('a move is forgotten after 30 days, and one that somebody made look old is not', async () => {
+  let ahead = 0
+  const clock = { ...systemClock, wall: () => systemClock.wall() + ahead }
+  const later = new Mounts({ database, engines, builtin, clock })
+  const move = async (from: string, to: string) => {
+    await later.enable({ path: from, type: 'transit' })
+    return later.move(from, to)
+  }
+  const old = await move('m1', 'n1')
+  ahead += 29 * 86_400_000
+  const [young, edited] = [await move('m2', 'n2'), await move('m3', 'n3')]
+  const sql = await createConnection(schema.url)
+  await sql.query('UPDATE remounts SET moved_at = 1 WHERE id = ?', [edited])
+  const there = async () => (await sql.query<RowDataPacket[]>('SELECT id FROM remounts'))[0].map(({ id }) => id)
+  await runJob(database, later.retention)
+  expect(await later.findRemount(old)).toBeDefined()
+  ahead += 2 * 86_400_000
+  await runJob(database, later.retention)
+  expect(await later.findRemount(old)).toBe(undefined)
+  expect(await later.findRemount(young)).toBeDefined()
+  expect(await there()).toContain(edited)
+  await sql.query('DELETE FROM remounts WHERE id = ?', [edited])
+  await sql.end()
 })

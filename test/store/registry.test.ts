@@ -71,6 +71,14 @@ test('acknowledgements without a registration are swept, others stay', async () 
   expect(left.map(({ registration }) => registration)).toEqual([alive])
 })
 
+test('however many registrations left acknowledgements behind, all of them are swept', async () => {
+  const registry = new Registry(pool, systemClock)
+  const strays = Array.from({ length: 130 }, () => crypto.randomUUID())
+  for (const stray of strays) await bench.sql('INSERT INTO acks VALUES (?, 1, 1), (?, 2, 1)', [stray, stray])
+  await registry.sweep()
+  expect(await bench.sql('SELECT bucket FROM acks WHERE registration IN (?)', [strays])).toEqual([])
+})
+
 test('an acknowledgement never goes backwards', async () => {
   const registry = new Registry(pool, systemClock)
   const one = await registry.register('d', 1000)
@@ -87,6 +95,18 @@ test('old outcomes are purged, young ones answer', async () => {
   expect(await outcomes.committed(young)).toBe(true)
   expect(await outcomes.committed(old)).toBe(false)
   expect(await outcomes.committed(old)).toBe(false)
+})
+
+test('many old outcomes are purged in portions, and the purge ends between two of them when it is told to', async () => {
+  const outcomes = new Outcomes(pool, systemClock)
+  await bench.sql('DELETE FROM outcomes')
+  const rows = Array.from({ length: 2500 }, () => [randomBytes(16), 1, 1000])
+  await bench.sql('INSERT INTO outcomes VALUES ?', [rows])
+  const left = async () => Number((await bench.sql('SELECT COUNT(*) AS n FROM outcomes'))[0]?.n)
+  await outcomes.purge(AbortSignal.abort())
+  expect(await left()).toBe(1500)
+  await outcomes.purge()
+  expect(await left()).toBe(0)
 })
 
 test('what is known is fresh for less than L by both clocks, from the beginning of the poll', () => {

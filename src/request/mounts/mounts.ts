@@ -17,7 +17,7 @@ import {
   mountPath,
   recordOf,
 } from './mount.ts'
-import { type Remount, remountsTable } from './remounts.ts'
+import { type Remount, remountRetention, remountsTable } from './remounts.ts'
 import { MountRows } from './rows.ts'
 import { type MountRequest, type MountSettings, settingsOf, type TuneRequest, tunedSettings } from './settings.ts'
 
@@ -32,6 +32,8 @@ export interface MountsOptions {
 
 /** The mounts of a cluster: every read sees one verified set, never older than the last acknowledged change. */
 export class Mounts {
+  /** Forgets moves of long ago. */
+  readonly retention: Job
   readonly #options: MountsOptions
   readonly #builtin: readonly MountRecord[]
   readonly #builtinSet: MountSet
@@ -42,6 +44,7 @@ export class Mounts {
   constructor(options: MountsOptions) {
     const { database, engines, builtin } = options
     this.#options = options
+    this.retention = remountRetention(options)
     this.#builtin = builtin.map(builtinRecord)
     this.#builtinSet = compileSet(this.#builtin)
     this.#rows = new MountRows(database)

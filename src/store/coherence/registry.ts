@@ -19,6 +19,8 @@ export interface Condemned {
 }
 
 const deadlineMilliseconds = 5000
+/** Registrations whose acknowledgements are found by one statement. */
+const sweptAtOnce = 64
 const places = (values: readonly unknown[]): string => values.map(() => '?').join(', ')
 
 /**
@@ -69,13 +71,24 @@ export class Registry {
 
   /** Acknowledgements that a worker wrote after its registration had been removed. */
   async sweep(): Promise<void> {
-    await this.#run('DELETE a FROM acks a LEFT JOIN registrations r ON r.id = a.registration WHERE r.id IS NULL', [])
+    const sql = `SELECT a.registration FROM (SELECT DISTINCT registration FROM acks) a
+      LEFT JOIN registrations r ON r.id = a.registration WHERE r.id IS NULL LIMIT ${sweptAtOnce}`
+    for (;;) {
+      const stray = (await this.#rows(sql)).map(([registration]) => String(registration))
+      if (stray.length > 0) await this.#removeAcks(stray)
+      if (stray.length < sweptAtOnce) return
+    }
   }
 
   async remove(registrations: readonly string[]): Promise<void> {
     if (registrations.length === 0) return
     await this.#run(`DELETE FROM registrations WHERE id IN (${places(registrations)})`, registrations)
-    await this.#run(`DELETE FROM acks WHERE registration IN (${places(registrations)})`, registrations)
+    await this.#removeAcks(registrations)
+  }
+
+  /** One after the other: each has one row for every group. */
+  async #removeAcks(registrations: readonly string[]): Promise<void> {
+    for (const registration of registrations) await this.#run('DELETE FROM acks WHERE registration = ?', [registration])
   }
 
   /** Registrations of processes that have ended: they hold no cache, so nothing needs to be waited for. */

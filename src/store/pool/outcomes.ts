@@ -1,3 +1,4 @@
+import { paced } from '../../after.ts'
 import type { Clock } from '../../clock.ts'
 import { ApiError } from '../../errors.ts'
 import { isDuplicate, UnknownOutcome } from '../faults.ts'
@@ -9,7 +10,7 @@ const resolveMilliseconds = 20_000
 
 /** Seconds by the database's clock after which nobody asks about a transaction any more. */
 const keptSeconds = 3600
-const purgedAtOnce = 5000
+const purgedAtOnce = 1000
 
 /** The statement by which a transaction records `id`, 16 random bytes, as committed. */
 export const recordOutcome = (id: Buffer): string =>
@@ -53,11 +54,10 @@ export class Outcomes {
     })
   }
 
-  /** Removes a portion of the ids that are old. */
-  async purge(): Promise<void> {
+  /** Removes the ids that are old, in portions. @param signal ends it after a portion */
+  async purge(signal?: AbortSignal): Promise<void> {
     const sql = `DELETE FROM outcomes WHERE at < UNIX_TIMESTAMP() - ${keptSeconds} LIMIT ${purgedAtOnce}`
-    await this.#pool.use(async (connection) => {
-      while ((await connection.run(sql)) === purgedAtOnce);
-    })
+    const removeSome = () => this.#pool.use((connection) => connection.run(sql))
+    while ((await paced(this.#clock, removeSome)) === purgedAtOnce) if (signal?.aborted) return
   }
 }
