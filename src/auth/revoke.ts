@@ -62,12 +62,11 @@ export async function markRevoked(
   return database.transaction(async (tx) => {
     await guard(tx)
     const revoked: string[] = []
-    for (const id of ids) {
-      const row = await sound(table, tx, id)
-      if (row === undefined || !(await eligible(row, tx))) continue
+    for (const row of await table.sound(tx, ids)) {
+      if (!(await eligible(row, tx))) continue
       // The mark makes a concurrent renewal, on a node whose clock is behind, fail instead of passing unnoticed.
       if (row.state === 'active') await table.update(tx, row, { state: 'revoked', expiresAt: clock.wall() })
-      revoked.push(id)
+      revoked.push(row.id)
     }
     return revoked
   })
@@ -88,9 +87,7 @@ export async function removeTrees({ database, onRevoke }: RevokeDeps, roots: rea
   while (ids.length > 0) {
     const leaves = ids.splice(-pageSize).reverse()
     left += await onRevoke(leaves)
-    await database.transaction(async (tx) => {
-      for (const leaf of leaves) await table.discard(tx, { id: leaf })
-    })
+    await database.transaction((tx) => table.removeAll(tx, leaves))
   }
   return left
 }

@@ -182,7 +182,7 @@ export class Leases {
     for await (const ids of this.#below(prefix)) {
       await revokeAll(this.#options, ids)
       await this.#options.database.transaction(async (tx) => {
-        for (const id of ids) await removeLeases(this.#table, tx, { id })
+        await removeLeases(this.#table, tx, ids)
       })
     }
   }
@@ -215,7 +215,8 @@ export class Leases {
     if (found.length === 0) return false
     await database.transaction(async (tx) => {
       await tx.fence(job, fence)
-      for (const { id } of found) await removeLeases(this.#table, tx, { id })
+      const ids = found.map(({ id }) => id)
+      await removeLeases(this.#table, tx, ids)
     })
     return true
   }

@@ -3,7 +3,6 @@ import type { Logger } from '../log.ts'
 import type { Database } from '../store/database.ts'
 import type { Transaction } from '../store/reader.ts'
 import type { SealedAccess } from '../store/sealed/access.ts'
-import { sound } from '../store/sealed/sound.ts'
 import { together } from '../store/together.ts'
 import { type LeaseRow, leaseTable, leaseTally } from './lease.ts'
 
@@ -50,19 +49,16 @@ export async function revokeLease(deps: RevokeDeps, id: string, { eligible, guar
   })
   if (ended === undefined) return
   await deps.revokeInEngine(ended.mount, ended.payload)
-  await database.transaction((tx) => removeLeases(table, tx, { id }))
+  await database.transaction((tx) => removeLeases(table, tx, [id]))
 }
 
-/** Removes lease rows unread, and counts them out. @returns how many */
+/** Removes lease rows unread, and counts them out. */
 export async function removeLeases(
   table: SealedAccess<typeof leaseTable>,
   tx: Transaction,
-  where: Partial<Pick<LeaseRow, 'id' | 'mount'>>,
-  options?: { limit: number },
-): Promise<number> {
-  const removed = await table.removeWhere(tx, where, options)
-  tx.tally(leaseTally, -removed)
-  return removed
+  ids: readonly string[],
+): Promise<void> {
+  tx.tally(leaseTally, -(await table.removeAll(tx, ids)))
 }
 
 /**
@@ -109,7 +105,7 @@ async function revokeSome(deps: RevokeDeps, ids: readonly string[], condition: C
   const revoked = await revokeInEngine(deps, ended, failed)
   const remove = (some: readonly string[]) =>
     database.transaction(async (tx) => {
-      for (const id of some) await removeLeases(table, tx, { id })
+      await removeLeases(table, tx, some)
       return some
     }, impatient)
   await together(revoked, remove, failed)
@@ -126,9 +122,8 @@ function endLeases(
   return database.transaction(async (tx) => {
     await guard?.(tx)
     const ended: LeaseRow[] = []
-    for (const id of ids) {
-      const row = await sound(table, tx, id)
-      if (row === undefined || eligible?.(row) === false) continue
+    for (const row of await table.sound(tx, ids)) {
+      if (eligible?.(row) === false) continue
       ended.push(await expireLease(table, tx, row, clock.wall(), pause(row.attempts)))
     }
     return ended

@@ -4,7 +4,6 @@ import type { Job } from '../engine.ts'
 import type { Database } from './database.ts'
 import { pages } from './pages.ts'
 import type { SealedAccess } from './sealed/access.ts'
-import { sound } from './sealed/sound.ts'
 import { between, type Column, column, defineTable, type Row, type Table, type Where } from './table.ts'
 
 interface Retention<T extends Table> {
@@ -38,10 +37,7 @@ export function retentionJob<T extends Table>(
   const remove = (ids: readonly string[], fence: bigint): Promise<void> =>
     database.transaction(async (tx) => {
       await tx.fence(name, fence)
-      for (const id of ids) {
-        const row = await sound(rows, tx, id)
-        if (row !== undefined && isOld(row[since])) await rows.remove(tx, row)
-      }
+      for (const row of await rows.sound(tx, ids)) if (isOld(row[since])) await rows.remove(tx, row)
     })
 
   return {

@@ -6,7 +6,6 @@ import type { MaybePromise } from '../../route.ts'
 import type { CoherentCache } from '../../store/coherence/cache.ts'
 import type { Database } from '../../store/database.ts'
 import type { Reader, Transaction } from '../../store/reader.ts'
-import { sound } from '../../store/sealed/sound.ts'
 import type { Algorithm } from '../algorithms/algorithm.ts'
 import { algorithms } from '../algorithms.ts'
 import type { Kek, Keks } from '../kek/keks.ts'
@@ -199,14 +198,16 @@ export class Materials {
     const { database, residents, forget } = this.#options
     const materials = database.table(materialsTable)
     const found = await database.unverified(materialTraces).list(tx, where, { by: 'id', limit })
-    for (const { id } of found) {
-      const row = await sound(materials, tx, id)
-      if (row?.residence === 'token' && row.ckaId !== null) await residents.condemn(tx, row)
-      await materials.discard(tx, { id })
+    const ids = found.map(({ id }) => id)
+    for (const row of await materials.sound(tx, ids)) {
+      if (row.residence === 'token' && row.ckaId !== null) await residents.condemn(tx, row)
+    }
+    await materials.removeAll(tx, ids)
+    for (const id of ids) {
       await database.table(usageTable).discard(tx, { material: id })
       forget(id)
     }
-    return found.length
+    return ids.length
   }
 
   /** The material if the cache may give it at this moment. */

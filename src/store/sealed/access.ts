@@ -59,6 +59,10 @@ export interface LockingReading<T extends Table> extends Reading<T> {
 /** The one way to a sealed table. */
 export interface SealedAccess<T extends Table> extends Inserting<T>, LockingReading<T> {
   get(q: Reader, id: string): Promise<Row<T> | undefined>
+  /** The rows of these ids that are there, without those that were edited behind our back: they were logged. */
+  sound(q: Reader, ids: readonly string[]): Promise<Row<T>[]>
+  /** Removes unread the rows of these ids; answers how many there were. */
+  removeAll(tx: Transaction, ids: readonly string[]): Promise<number>
   /**
    * Every row of the set without its contents, unverified: id and rev are for the head, which says whether they are right.
    * `contents` is the database's own digest of the rest: a reader that holds verified rows reads again those that differ.

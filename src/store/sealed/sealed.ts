@@ -6,6 +6,7 @@ import type { SealedAccess } from './access.ts'
 import { only } from './inserted.ts'
 import { reading } from './reading.ts'
 import { type Seal, sealNames } from './seal.ts'
+import { several } from './several.ts'
 import { quoted, Shape } from './shape.ts'
 import { insertInto, limitClause, portions, updateOf, whereClause } from './statements.ts'
 
@@ -43,6 +44,7 @@ export function sealedAccess<T extends Table>(table: T, seal: Seal): SealedAcces
 
   return {
     ...reads,
+    ...several<T>(shape, seal),
     get: (q, id) => reads.find(q, { id } as unknown as Where<T>),
 
     members: (q) => listMembers(q, table.name, names),

@@ -6,13 +6,13 @@ import type { SealedAccess } from './access.ts'
 /**
  * The row, unless it was edited behind our back: that was logged, and must not keep a job from the rows beside it.
  */
-export async function sound<T extends Table>(
-  table: SealedAccess<T>,
-  q: Reader,
-  id: string,
-): Promise<Row<T> | undefined> {
+export const sound = <T extends Table>(table: SealedAccess<T>, q: Reader, id: string): Promise<Row<T> | undefined> =>
+  unlessDamaged(() => table.get(q, id))
+
+/** What `read` answers; undefined for a damaged row. */
+export async function unlessDamaged<R>(read: () => Promise<R>): Promise<R | undefined> {
   try {
-    return await table.get(q, id)
+    return await read()
   } catch (error) {
     if (error instanceof DamagedRow) return undefined
     throw error

@@ -86,3 +86,12 @@ export function* portions<R>(rows: readonly R[]): Generator<R[]> {
     start += size
   }
 }
+
+/** ` WHERE id IN (…)` for 64 ids at a time, the last one repeated to fill its place: one statement to prepare. */
+export function* idClauses(ids: readonly string[]): Generator<Statement> {
+  const sql = ` WHERE ${quoted('id')} IN (${Array.from({ length: largestInsert }, () => '?').join(', ')})`
+  for (let start = 0; start < ids.length; start += largestInsert) {
+    const some = ids.slice(start, start + largestInsert)
+    yield { sql, values: Array.from({ length: largestInsert }, (_, index) => some[index] ?? some.at(-1) ?? '') }
+  }
+}

@@ -1,0 +1,34 @@
+import { Session, WriteSession } from '../pool/session.ts'
+import type { Row, Table } from '../table.ts'
+import type { SealedAccess } from './access.ts'
+import { type Seal, sealNames } from './seal.ts'
+import { quoted, type Shape } from './shape.ts'
+import { unlessDamaged } from './sound.ts'
+import { idClauses, selectFrom } from './statements.ts'
+
+/** Rows of a sealed table by their ids, 64 by each statement: what jobs that work through many need. */
+export function several<T extends Table>(shape: Shape, seal: Seal): Pick<SealedAccess<T>, 'sound' | 'removeAll'> {
+  const select = selectFrom(shape.table, [...shape.fields.map(({ name }) => name), ...sealNames])
+  return {
+    async sound(q, ids) {
+      const session = Session.of(q)
+      const found: Row<T>[] = []
+      for (const { sql, values } of idClauses(ids)) {
+        for (const stored of await session.rows(select + sql, values)) {
+          const row = await unlessDamaged(() => seal.open(shape, stored))
+          // Binary collations still take 'a' and 'a ' as equal.
+          if (row === undefined || !ids.includes(String(row.id))) continue
+          found.push((session instanceof WriteSession ? session.adopt(row) : row) as Row<T>)
+        }
+      }
+      return found
+    },
+
+    async removeAll(tx, ids) {
+      const from = `DELETE FROM ${quoted(shape.table)}`
+      let removed = 0
+      for (const { sql, values } of idClauses(ids)) removed += await WriteSession.of(tx).run(from + sql, values)
+      return removed
+    },
+  }
+}
