@@ -15,7 +15,7 @@ export function several<T extends Table>(shape: Shape, seal: Seal): Pick<SealedA
       const found: Row<T>[] = []
       for (const { sql, values } of idClauses(ids)) {
         for (const stored of await session.rows(select + sql, values)) {
-          const row = await unlessDamaged(() => seal.open(shape, stored))
+          const row = await unlessDamaged(async () => seal.open(shape, stored))
           // Binary collations still take 'a' and 'a ' as equal.
           if (row === undefined || !ids.includes(String(row.id))) continue
           found.push((session instanceof WriteSession ? session.adopt(row) : row) as Row<T>)
