@@ -1,5 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
+import { Agent, request } from 'node:http'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
@@ -26,6 +27,7 @@ export class StrongroomNode implements AsyncDisposable {
   readonly url: string
   readonly database: MariaDb
   readonly #rootToken: string
+  readonly #agent = new Agent({ keepAlive: true })
   readonly #supervisor: ChildProcess
 
   private constructor(parts: { url: string; rootToken: string; database: MariaDb; supervisor: ChildProcess }) {
@@ -64,16 +66,29 @@ export class StrongroomNode implements AsyncDisposable {
     }
   }
 
-  /** Calls the API as root. @throws Error unless the answer is a success */
+  /** Calls the API as root, over connections that are kept. @throws Error unless the answer is a success */
   async call(method: string, path: string, body?: object): Promise<Record<string, unknown>> {
-    const response = await fetch(`${this.url}/v1/${path}`, {
-      method,
-      headers: { 'X-Vault-Token': this.#rootToken },
-      ...(body ? { body: JSON.stringify(body) } : {}),
-    })
-    const text = await response.text()
-    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)
+    const { status, text } = await this.#send(method, path, body === undefined ? '' : JSON.stringify(body))
+    if (status >= 300) throw new Error(`${method} ${path}: ${status} ${text}`)
     return text === '' ? {} : (JSON.parse(text) as Record<string, unknown>)
+  }
+
+  /** By node:http: fetch would cost more than what is measured. */
+  #send(method: string, path: string, body: string): Promise<{ status: number; text: string }> {
+    const headers = { 'X-Vault-Token': this.#rootToken, 'Content-Length': Buffer.byteLength(body) }
+    const { promise, resolve, reject } = Promise.withResolvers<{ status: number; text: string }>()
+    const sent = request(`${this.url}/v1/${path}`, { method, headers, agent: this.#agent }, (response) => {
+      let text = ''
+      response.setEncoding('utf8')
+      response.on('data', (piece: string) => {
+        text += piece
+      })
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, text }))
+      response.on('error', reject)
+    })
+    sent.on('error', reject)
+    sent.end(body)
+    return promise
   }
 
   /** This node under one request. Its cost is that of supervisor, worker and database together. */
@@ -93,6 +108,7 @@ export class StrongroomNode implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#agent.destroy()
     await stop(this.#supervisor, 60)
     await this.database[Symbol.asyncDispose]()
   }
