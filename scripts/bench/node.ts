@@ -20,48 +20,62 @@ export interface NodeOptions {
   readonly profiles: string | undefined
   /** A checkout of the project, set up, whose program is served. */
   readonly checkout: string
+  /** 1 unless given. */
+  readonly workers?: number
+  /** Where it hears nudges, and the nodes that it nudges: HOST:PORT. */
+  readonly nudge?: { readonly address: string; readonly peers: readonly string[] }
+  /** A node whose database and token it shares, and which outlives it. */
+  readonly joins?: StrongroomNode
 }
+
+type EmbeddedToken = ReturnType<typeof embeddedToken>
 
 /** Strongroom as it is served: supervisor, one worker, a durable MariaDB, a SoftHSM token. */
 export class StrongroomNode implements AsyncDisposable {
   readonly url: string
   readonly database: MariaDb
-  readonly #rootToken: string
+  readonly token: EmbeddedToken
+  readonly rootToken: string
+  readonly #joined: boolean
   readonly #agent = new Agent({ keepAlive: true })
   readonly #supervisor: ChildProcess
 
-  private constructor(parts: { url: string; rootToken: string; database: MariaDb; supervisor: ChildProcess }) {
+  private constructor(parts: {
+    url: string
+    rootToken: string
+    database: MariaDb
+    token: EmbeddedToken
+    supervisor: ChildProcess
+    joined: boolean
+  }) {
+    this.token = parts.token
+    this.#joined = parts.joined
     this.url = parts.url
-    this.#rootToken = parts.rootToken
+    this.rootToken = parts.rootToken
     this.database = parts.database
     this.#supervisor = parts.supervisor
   }
 
-  static async start({ directory, profiles, checkout }: NodeOptions): Promise<StrongroomNode> {
-    const main = join(checkout, 'src', 'main.ts')
+  static async start(options: NodeOptions): Promise<StrongroomNode> {
+    const { directory, checkout, joins } = options
     mkdirSync(directory)
-    const { library, label, pinFile, environment } = embeddedToken(join(directory, 'token'))
-    const database = await startMariaDb({ directory: join(directory, 'mariadb'), schema: 'bench', durable: true })
+    const token = joins?.token ?? embeddedToken(join(directory, 'token'))
+    const database =
+      joins?.database ?? (await startMariaDb({ directory: join(directory, 'mariadb'), schema: 'bench', durable: true }))
     try {
       const file = join(directory, 'strongroom.yaml')
-      const config = {
-        listeners: [{ address: '127.0.0.1:0' }],
-        database: { url: database.url },
-        pkcs11: { library, environment, token: { label }, pin: { file: pinFile } },
-        stateDirectory: join(directory, 'state'),
-        workers: 1,
-      }
-      writeFileSync(file, JSON.stringify(config))
-      const { stdout: printed } = await promisify(execFile)(process.execPath, [main, 'init', '--config', file])
-      const rootToken = /^root_token:\s+(\S+)/m.exec(printed)?.[1]
-      if (rootToken === undefined) throw new Error(`init printed no root token:\n${printed}`)
+      writeFileSync(file, JSON.stringify(configuration(options, database, token)))
+      const main = join(checkout, 'src', 'main.ts')
+      const rootToken = joins?.rootToken ?? (await initialise(main, file))
+      const profile = options.profiles ? { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${options.profiles}` } : {}
       const supervisor = spawn(process.execPath, [main, 'server', '--config', file], {
-        env: { ...process.env, ...(profiles ? { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${profiles}` } : {}) },
+        env: { ...process.env, ...profile },
         stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
       })
-      return new StrongroomNode({ url: await ready(supervisor), rootToken, database, supervisor })
+      const url = await ready(supervisor)
+      return new StrongroomNode({ url, rootToken, database, token, supervisor, joined: joins !== undefined })
     } catch (error) {
-      await database[Symbol.asyncDispose]()
+      if (joins === undefined) await database[Symbol.asyncDispose]()
       throw error
     }
   }
@@ -75,7 +89,7 @@ export class StrongroomNode implements AsyncDisposable {
 
   /** By node:http: fetch would cost more than what is measured. */
   #send(method: string, path: string, body: string): Promise<{ status: number; text: string }> {
-    const headers = { 'X-Vault-Token': this.#rootToken, 'Content-Length': Buffer.byteLength(body) }
+    const headers = { 'X-Vault-Token': this.rootToken, 'Content-Length': Buffer.byteLength(body) }
     const { promise, resolve, reject } = Promise.withResolvers<{ status: number; text: string }>()
     const sent = request(`${this.url}/v1/${path}`, { method, headers, agent: this.#agent }, (response) => {
       let text = ''
@@ -110,8 +124,30 @@ export class StrongroomNode implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#agent.destroy()
     await stop(this.#supervisor, 60)
-    await this.database[Symbol.asyncDispose]()
+    if (!this.#joined) await this.database[Symbol.asyncDispose]()
   }
+}
+
+const configuration = (options: NodeOptions, database: MariaDb, token: EmbeddedToken) => ({
+  listeners: [{ address: '127.0.0.1:0' }],
+  database: { url: database.url },
+  pkcs11: {
+    library: token.library,
+    environment: token.environment,
+    token: { label: token.label },
+    pin: { file: token.pinFile },
+  },
+  stateDirectory: join(options.directory, 'state'),
+  workers: options.workers ?? 1,
+  ...(options.nudge ? { cluster: { nudge: options.nudge } } : {}),
+})
+
+/** @returns the root token */
+async function initialise(main: string, file: string): Promise<string> {
+  const { stdout } = await promisify(execFile)(process.execPath, [main, 'init', '--config', file])
+  const token = /^root_token:\s+(\S+)/m.exec(stdout)?.[1]
+  if (token === undefined) throw new Error(`init printed no root token:\n${stdout}`)
+  return token
 }
 
 function ready(server: ChildProcess): Promise<string> {

@@ -135,7 +135,8 @@ describe('a COMMIT without an answer', () => {
     line.deliver()
     await writing
     expect(await used(material)).toBe(1)
-    expect(runs).toBe(2)
+    // In a cluster, statements go one by one: then the COMMIT alone was late, and is found to have taken place.
+    expect(runs).toBe(process.env.STRONGROOM_TEST_GALERA ? 1 : 2)
     const rows = await bench.sql('SELECT id FROM policies WHERE name = ?', [`late-${material}`])
     expect(rows).toHaveLength(1)
   })

@@ -68,6 +68,11 @@ export class Connection {
   readonly #timeoutMilliseconds: number
   #broken = false
   #nodeState = 'CONCAT(@@read_only)'
+  /**
+   * Whether another node may take a transaction back between two statements. Within one text the server then goes on as if
+   * nothing had happened, each statement for itself (seen on MariaDB Galera 10.11), so there they are sent one by one.
+   */
+  #clustered = false
 
   private constructor(driver: Driver, target: Target, timeouts: Timeouts) {
     this.#driver = driver
@@ -107,12 +112,13 @@ export class Connection {
     })
     const settings = new Map(clustered.map(([name, value]) => [name, value]))
     const inGroup = Boolean(settings.get('group_replication_group_name'))
-    const causal =
-      settings.get('wsrep_on') === 'ON'
-        ? ', wsrep_sync_wait = 1, wsrep_dirty_reads = OFF'
-        : inGroup
-          ? ", group_replication_consistency = 'BEFORE'"
-          : ''
+    const inGalera = settings.get('wsrep_on') === 'ON'
+    this.#clustered = inGroup || inGalera
+    const causal = inGalera
+      ? ', wsrep_sync_wait = 1, wsrep_dirty_reads = OFF'
+      : inGroup
+        ? ", group_replication_consistency = 'BEFORE'"
+        : ''
     if (inGroup) this.#nodeState = `CONCAT(@@read_only, ' ', ${memberState})`
     await this.command('SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ')
     await this.command(
@@ -155,7 +161,7 @@ export class Connection {
     return answer.affectedRows
   }
 
-  /** Runs statements as text in one round trip, each after the one before has succeeded. */
+  /** Runs statements as text, in one round trip where that is safe, each after the one before has succeeded. */
   script(statements: readonly string[]): Promise<Answer[]> {
     return this.#script(statements)
   }
@@ -191,17 +197,19 @@ export class Connection {
   /** @param opening how many of the statements open a session: their failure is not told from the connection's */
   async #script(statements: readonly string[], opening = 0): Promise<Answer[]> {
     let done = 0
-    const fault = (error: unknown) => new Failure(error, done - opening)
-    const answers = await this.#send<AnswerOf | AnswerOf[]>(
-      { sql: statements.join('; ') },
-      {
-        aboutNode: () => done < opening,
-        fault,
-        onStatement: () => done++,
-      },
-    )
-    const all = (statements.length === 1 ? [answers] : answers) as readonly AnswerOf[]
-    return all.map(answerOf)
+    const how: How = {
+      aboutNode: () => done < opening,
+      fault: (error) => new Failure(error, done - opening),
+      onStatement: () => done++,
+    }
+    if (!this.#clustered) {
+      const answers = await this.#send<AnswerOf | AnswerOf[]>({ sql: statements.join('; ') }, how)
+      const all = (statements.length === 1 ? [answers] : answers) as readonly AnswerOf[]
+      return all.map(answerOf)
+    }
+    const answers: Answer[] = []
+    for (const sql of statements) answers.push(answerOf(await this.#send<AnswerOf>({ sql }, how)))
+    return answers
   }
 
   /** Runs a statement without parameters as text: transaction control, SET, DDL. */
