@@ -16,6 +16,7 @@ import { load } from './bench/load.ts'
 import { measure, type Pair } from './bench/measure.ts'
 import { ownCheckout, StrongroomNode } from './bench/node.ts'
 import { operations } from './bench/operations.ts'
+import { pressures } from './bench/pressure/list.ts'
 import { prepareRows, type Row } from './bench/rows.ts'
 import { table } from './bench/table.ts'
 
@@ -26,6 +27,8 @@ const usage = `npm run bench -- [options]
                   layer: src/hsm over pkcs11js
   --list          shows the titles of all rows, and measures nothing
   --changes       measures changes (keys, policies, tokens, mounts) beside the same rows in a plain transaction
+  --nodes N       with --changes: another node shares database and token, and both have two workers and nudge each other (1)
+  --pressure      measures what work of one kind costs work of another, a line each
   --against DIR   compares with another checkout of the project, set up, instead of with minimal servers
   --million       afterwards a million encrypts, with the worker's memory on the way
   --profile DIR   V8 CPU profiles of supervisor and worker are written there at the end`
@@ -37,6 +40,8 @@ const { values: options } = parseArgs({
     only: { type: 'string', multiple: true },
     list: { type: 'boolean', default: false },
     changes: { type: 'boolean', default: false },
+    nodes: { type: 'string', default: '1' },
+    pressure: { type: 'boolean', default: false },
     against: { type: 'string' },
     million: { type: 'boolean', default: false },
     profile: { type: 'string' },
@@ -54,7 +59,37 @@ const wanted = (title: string): boolean =>
 
 if (options.help) console.log(usage)
 else if (options.list) console.log(titles.join('\n'))
+else if (options.pressure) await pressure()
 else await bench()
+
+async function pressure(): Promise<void> {
+  const directory = mkdtempSync(join(tmpdir(), 'strongroom-bench-'))
+  try {
+    for (const [title, measurePressure] of Object.entries(pressures)) {
+      if (!(options.only?.some((words) => title.includes(words)) ?? true)) continue
+      console.log(`- ${title}: ${await measurePressure({ directory, pairs, seconds, progress })}`)
+    }
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+/** Two nodes of two workers, or one of one. */
+async function startNodes(directory: string, profiles: string | undefined) {
+  await using stack = new AsyncDisposableStack()
+  const several = options.nodes === '2'
+  const [first, second] = ['127.0.0.1:7801', '127.0.0.1:7802']
+  const workers = several ? 2 : 1
+  const nudge = several ? { nudge: { address: first, peers: [second] } } : {}
+  const common = { profiles, checkout: ownCheckout, workers }
+  const node = stack.use(await StrongroomNode.start({ ...common, directory: join(directory, 'node'), ...nudge }))
+  if (several) {
+    const peer = { directory: join(directory, 'second'), joins: node, nudge: { address: second, peers: [first] } }
+    stack.use(await StrongroomNode.start({ ...common, ...peer }))
+  }
+  const moved = stack.move()
+  return { node, [Symbol.asyncDispose]: () => moved.disposeAsync() }
+}
 
 async function bench(): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), 'strongroom-bench-'))
@@ -62,11 +97,8 @@ async function bench(): Promise<void> {
   if (profiles) mkdirSync(profiles, { recursive: true })
   try {
     progress('starting a node …')
-    await using node = await StrongroomNode.start({
-      directory: join(directory, 'node'),
-      profiles,
-      checkout: ownCheckout,
-    })
+    await using nodes = await startNodes(directory, profiles)
+    const { node } = nodes
     if (options.changes) {
       const some = Object.keys(changes).filter((title) => options.only?.some((words) => title.includes(words)) ?? true)
       console.log(await measureChanges({ node, titles: some, pairs, seconds, directory, progress }))

@@ -32,28 +32,27 @@ type EmbeddedToken = ReturnType<typeof embeddedToken>
 
 /** Strongroom as it is served: supervisor, one worker, a durable MariaDB, a SoftHSM token. */
 export class StrongroomNode implements AsyncDisposable {
-  readonly url: string
+  url = ''
   readonly database: MariaDb
   readonly token: EmbeddedToken
   readonly rootToken: string
   readonly #joined: boolean
   readonly #agent = new Agent({ keepAlive: true })
-  readonly #supervisor: ChildProcess
+  readonly #serve: () => ChildProcess
+  #supervisor: ChildProcess | undefined
 
   private constructor(parts: {
-    url: string
     rootToken: string
     database: MariaDb
     token: EmbeddedToken
-    supervisor: ChildProcess
+    serve: () => ChildProcess
     joined: boolean
   }) {
     this.token = parts.token
     this.#joined = parts.joined
-    this.url = parts.url
+    this.#serve = parts.serve
     this.rootToken = parts.rootToken
     this.database = parts.database
-    this.#supervisor = parts.supervisor
   }
 
   static async start(options: NodeOptions): Promise<StrongroomNode> {
@@ -68,16 +67,36 @@ export class StrongroomNode implements AsyncDisposable {
       const main = join(checkout, 'src', 'main.ts')
       const rootToken = joins?.rootToken ?? (await initialise(main, file))
       const profile = options.profiles ? { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${options.profiles}` } : {}
-      const supervisor = spawn(process.execPath, [main, 'server', '--config', file], {
-        env: { ...process.env, ...profile },
-        stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
-      })
-      const url = await ready(supervisor)
-      return new StrongroomNode({ url, rootToken, database, token, supervisor, joined: joins !== undefined })
+      const serve = () =>
+        spawn(process.execPath, [main, 'server', '--config', file], {
+          env: { ...process.env, ...profile },
+          stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+        })
+      const node = new StrongroomNode({ rootToken, database, token, serve, joined: joins !== undefined })
+      await node.#start()
+      return node
     } catch (error) {
       if (joins === undefined) await database[Symbol.asyncDispose]()
       throw error
     }
+  }
+
+  /** Stops and starts the program; database and token stay. @returns milliseconds of the start */
+  async restart(): Promise<number> {
+    await this.#stop()
+    const began = performance.now()
+    await this.#start()
+    return performance.now() - began
+  }
+
+  async #start(): Promise<void> {
+    this.#supervisor = this.#serve()
+    this.url = await ready(this.#supervisor)
+  }
+
+  async #stop(): Promise<void> {
+    this.#agent.destroy()
+    if (this.#supervisor) await stop(this.#supervisor, 60)
   }
 
   /** Calls the API as root, over connections that are kept. @throws Error unless the answer is a success */
@@ -107,7 +126,7 @@ export class StrongroomNode implements AsyncDisposable {
 
   /** This node under one request. Its cost is that of supervisor, worker and database together. */
   under(request: LoadRequest): Server {
-    const pids = [this.#supervisor.pid ?? 0, this.database.process.pid ?? 0]
+    const pids = [this.#supervisor?.pid ?? 0, this.database.process.pid ?? 0]
     return {
       url: this.url,
       request,
@@ -117,13 +136,12 @@ export class StrongroomNode implements AsyncDisposable {
 
   /** Resident memory of the one worker. */
   get workerBytes(): number {
-    const [worker = 0] = childrenOf(this.#supervisor.pid ?? 0)
+    const [worker = 0] = childrenOf(this.#supervisor?.pid ?? 0)
     return residentBytes(worker)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#agent.destroy()
-    await stop(this.#supervisor, 60)
+    await this.#stop()
     if (!this.#joined) await this.database[Symbol.asyncDispose]()
   }
 }

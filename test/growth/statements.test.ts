@@ -1,14 +1,20 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { fill, largeTables } from '../../scripts/bench/bulk.ts'
 import { table as tokenTable } from '../../src/auth/methods/token.ts'
 import { table as transitTable } from '../../src/engines/transit/index.ts'
 import { table as systemTable } from '../../src/system/index.ts'
 import { runDirectory } from '../support/directory.ts'
 import { startServer, type TestServer } from '../support/server.ts'
 import { createToken, type TestToken } from '../support/token.ts'
-import { bulkRows, fill, largeTables } from './bulk.ts'
 import { type Journal, openJournal, type Statement } from './journal.ts'
 import { Teller, tellSystem, tellTokens, tellTransit } from './story.ts'
 import { prepare, readBacklog, startApp, until } from './world.ts'
+
+/**
+ * Rows of each large table: as many as two shared cores fill in half a minute; STRONGROOM_TEST_ROWS=1000000 takes three. What
+ * a statement reads does not depend on it.
+ */
+const bulkRows = Number(process.env.STRONGROOM_TEST_ROWS ?? 200_000)
 
 /** Rows of the largest page. */
 const bound = 1000
@@ -59,7 +65,7 @@ async function grow(): Promise<string[]> {
   await server.stop()
   const [mount] = await journal.sql("SELECT id FROM mounts WHERE path = 'transit/'")
   const leaseIds = await prepare(server)
-  await fill(server.database.url, String(mount?.id))
+  await fill(server.database.url, String(mount?.id), bulkRows)
   return leaseIds
 }
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
+import { middle, never } from '../../scripts/bench/bulk.ts'
 import { createApp } from '../../src/app.ts'
 import { TokenCaller } from '../../src/auth/caller.ts'
 import { tokenTraces } from '../../src/auth/token.ts'
@@ -13,7 +14,6 @@ import { between } from '../../src/store/table.ts'
 import { service } from '../auth/world.ts'
 import { log, openHsm, Place, reopen } from '../keys/support.ts'
 import type { TestServer } from '../support/server.ts'
-import { middle, never } from './bulk.ts'
 
 const hour = 3_600_000
 

@@ -1,11 +1,5 @@
 import { createConnection } from 'mysql2/promise'
 
-/**
- * Rows of each large table: as many as two shared cores fill in half a minute; STRONGROOM_TEST_ROWS=1000000 takes three. What
- * a statement reads does not depend on it.
- */
-export const bulkRows = Number(process.env.STRONGROOM_TEST_ROWS ?? 200_000)
-
 /** A time in milliseconds that no test reaches. */
 export const never = 32_503_680_000_000
 
@@ -37,13 +31,17 @@ const inserts = (mount: string): Readonly<Record<string, string>> => ({
 /** The tables that have no bound. */
 export const largeTables = Object.keys(inserts(''))
 
-/** Fills the large tables, and all leaves of the versions as they are once everything has changed; some outcomes are old. */
-export async function fill(url: string, mount: string): Promise<void> {
+/**
+ * Puts so many rows into each large table, and makes all leaves of the versions as they are once everything has changed; some
+ * outcomes are old.
+ * @param mount uuid of the mount that has the keys
+ */
+export async function fill(url: string, mount: string, rows: number): Promise<void> {
   const connection = await createConnection(url)
   try {
     await connection.query('SET unique_checks = 0')
     for (const [table, row] of Object.entries(inserts(mount)))
-      await connection.query(`INSERT INTO ${table} SELECT ${row} FROM seq_1_to_${bulkRows}`)
+      await connection.query(`INSERT INTO ${table} SELECT ${row} FROM seq_1_to_${rows}`)
     await connection.query(`INSERT IGNORE INTO version_leaves SELECT g.seq * 512 + l.seq, 1
       FROM seq_0_to_255 g, seq_0_to_258 l`)
     await connection.query(`INSERT INTO outcomes SELECT UNHEX(LPAD(HEX(seq), 32, '0')), 1, 1 FROM seq_1_to_12000`)
