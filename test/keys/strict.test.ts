@@ -140,7 +140,8 @@ describe('strict mode', () => {
   })
 
   it('markers of a program before migration 8, which lie among the materials, are swept as well', async () => {
-    const draft = await custody.materials.prepare({ ...ed25519, part: 'key', createdBy: 'me' })
+    const roomy = await Custody.open(options(hsm, place.database, { strict: true, residentLimit: 100 }))
+    const draft = await roomy.materials.prepare({ ...ed25519, part: 'key', createdBy: 'me' })
     const [meant] = await place.sql("SELECT material, cka_id FROM intents WHERE state = 'intent'")
     await place.sql("DELETE FROM intents WHERE state = 'intent'")
     await place.database.transaction((tx) =>

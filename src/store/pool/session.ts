@@ -100,8 +100,8 @@ interface Pending {
   readonly compared: boolean
 }
 
-/** A statement with more bytes of values waits for nothing, so that no packet grows beyond what a server takes. */
-const largestPending = 256 * 1024
+/** Beyond so many characters nothing waits any longer: a server takes packets of 16 MiB. */
+const largestPending = 1024 * 1024
 
 /** What a `Transaction` is inside store/. Its writes go out together: before it reads again, or at its end. */
 export class WriteSession extends Session implements Transaction {
@@ -109,7 +109,8 @@ export class WriteSession extends Session implements Transaction {
   readonly #tallies = new Map<string, number>()
   readonly #rows = new WeakSet<object>()
   readonly #held = new WeakSet<object>()
-  readonly #pending: Pending[] = []
+  #pending: Pending[] = []
+  #pendingLength = 0
   #wrote = false
 
   static override of(tx: Transaction): WriteSession {
@@ -150,9 +151,10 @@ export class WriteSession extends Session implements Transaction {
   async write(table: string, { sql, values }: Statement, { compared = false } = {}): Promise<void> {
     void this.connection // throws when the work has ended
     this.#wrote = true
-    const bytes = values.reduce<number>((sum, value) => sum + (typeof value === 'number' ? 8 : (value?.length ?? 0)), 0)
-    this.#pending.push({ table, sql: withLiterals({ sql, values }), compared })
-    if (bytes > largestPending) await this.send([])
+    const text = withLiterals({ sql, values })
+    this.#pending.push({ table, sql: text, compared })
+    this.#pendingLength += text.length
+    if (this.#pendingLength > largestPending) await this.send([])
   }
 
   /**
@@ -165,7 +167,7 @@ export class WriteSession extends Session implements Transaction {
       const answers = await this.send(last)
       return { answers, sure: await this.connection.commit([]).then(({ sure }) => sure) }
     }
-    const pending = this.#pending.splice(0)
+    const pending = this.#takePending()
     try {
       const { answers, sure } = await this.connection.commit([...pending.map(({ sql }) => sql), ...last])
       return { answers: answers.slice(pending.length), sure }
@@ -176,7 +178,7 @@ export class WriteSession extends Session implements Transaction {
 
   /** What is pending goes first. */
   protected override async send(more: readonly string[]): Promise<readonly Answer[]> {
-    const pending = this.#pending.splice(0)
+    const pending = this.#takePending()
     try {
       const answers = await super.send([...pending.map(({ sql }) => sql), ...more])
       if (pending.some(({ compared }, index) => compared && answers[index]?.matched === 0)) throw new Conflict()
@@ -184,6 +186,13 @@ export class WriteSession extends Session implements Transaction {
     } catch (error) {
       throw explained(error, pending)
     }
+  }
+
+  #takePending(): readonly Pending[] {
+    const pending = this.#pending
+    this.#pending = []
+    this.#pendingLength = 0
+    return pending
   }
 
   touch(table: string, id: string): void {
