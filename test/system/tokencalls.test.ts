@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createShim, group, type Shim } from '../hsm/support/fault.ts'
+import { startServer, type TestServer } from '../support/server.ts'
+
+/** What making keys costs the token: nothing is wrapped, unwrapped or derived more often than it must be. */
+
+let shim: Shim
+let server: TestServer
+beforeAll(async () => {
+  shim = await createShim('/usr/lib/softhsm/libsofthsm2.so')
+  server = await startServer({ library: shim.library })
+}, 120_000)
+afterAll(async () => {
+  await server?.[Symbol.asyncDispose]()
+  shim?.[Symbol.dispose]()
+})
+
+/** Calls that generate, wrap, unwrap or derive keys, of which each object takes one by its nature. */
+async function keyCalls(work: () => Promise<unknown>): Promise<number> {
+  shim.set({ groups: group.key, rv: 0, times: 0 })
+  await work()
+  return shim.read().counted
+}
+
+test.each([
+  ['aes256-gcm96', {}, 2],
+  ['ecdsa-p256', {}, 2],
+  ['ed25519', {}, 2],
+  ['hmac', { key_size: 32 }, 1],
+  ['aes256-gcm96', { derived: true }, 3],
+])(
+  'a new key of type %s %j costs one wrap and one unwrap at most beyond the generation of its %i objects',
+  async (type, settings, objects) => {
+    const root = server.client()
+    const create = (name: string) => root.post(`transit/keys/${name}`, { type, ...settings })
+    // What is looked up once (KEKs, capabilities) is not the key's cost.
+    expect((await create(`first-${type}-${objects}`)).status).toBe(200)
+    let status = 0
+    const calls = await keyCalls(async () => {
+      status = (await create(`second-${type}-${objects}`)).status
+    })
+    expect(status).toBe(200)
+    expect(calls).toBeGreaterThanOrEqual(objects)
+    expect(calls).toBeLessThanOrEqual(3 * objects)
+  },
+)
