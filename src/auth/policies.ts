@@ -5,6 +5,7 @@ import type { MaybePromise } from '../route.ts'
 import type { CoherentCache } from '../store/coherence/cache.ts'
 import type { Database } from '../store/database.ts'
 import { DamagedRow } from '../store/faults.ts'
+import { Batch } from '../store/group.ts'
 import { pages } from '../store/pages.ts'
 import type { Reader, Transaction } from '../store/reader.ts'
 import type { Member, Reading, SealedAccess } from '../store/sealed/access.ts'
@@ -53,6 +54,8 @@ export class Policies {
   readonly #names: Reading<typeof policyNames>
   readonly #head: Head
   readonly #cache: CoherentCache<PolicySet>
+  /** Writers that come while others commit share the next transaction: each verifies the whole set. */
+  readonly #changes = new Batch<PolicyChange, undefined>((changes) => this.#commit(changes))
   /** The policies of the last load, by id: a change elsewhere in the set costs only the row that changed. */
   #known: ReadonlyMap<string, KnownPolicy> = new Map()
   /** What changes of the set have verified since that load. */
@@ -114,12 +117,7 @@ export class Policies {
     const lower = policyName(name)
     if (lower === 'root') throw badRequest('cannot update "root" policy')
     const text = policyText(source)
-    await this.#change(lower, (tx, old) => {
-      const now = this.#clock.wall()
-      return old
-        ? this.#table.update(tx, old, { text, updatedAt: now })
-        : this.#table.insert(tx, { name: lower, text, createdAt: now, updatedAt: now })
-    })
+    await this.#changes.add({ name: lower, text })
     return lower
   }
 
@@ -132,10 +130,7 @@ export class Policies {
     if (lower === 'root') throw badRequest('cannot delete "root" policy')
     if (lower === 'default') throw badRequest('cannot delete default policy')
     if (!(await this.#set()).byName.has(lower)) return
-    await this.#change(lower, async (tx, old) => {
-      if (old) await this.#table.remove(tx, old)
-      return undefined
-    })
+    await this.#changes.add({ name: lower, text: undefined })
   }
 
   async #load(q: Reader): Promise<PolicySet> {
@@ -186,26 +181,43 @@ export class Policies {
     return rows
   }
 
-  /**
-   * Changes the policy of a name and the head with it; other writers of the set wait meanwhile.
-   * @param work answers the new row, or undefined when the policy is gone
-   */
-  async #change(
-    name: string,
-    work: (tx: Transaction, old: PolicyRow | undefined) => Promise<PolicyRow | undefined>,
-  ): Promise<void> {
+  /** Makes changes in their order and moves the head with them; other writers of the set wait meanwhile. */
+  async #commit(changes: readonly PolicyChange[]): Promise<undefined[]> {
+    const names = [...new Set(changes.map(({ name }) => name))]
     await this.#database.transaction(async (tx) => {
-      const [, members, old] = await Promise.all([
+      const [, listed, ...found] = await Promise.all([
         this.#head.lock(tx),
         this.#table.members(tx),
-        this.#table.find(tx, { name }),
+        ...names.map((name) => this.#table.find(tx, { name })),
       ])
-      await this.#head.verify(tx, members)
-      await this.#verifyNew(tx, members)
-      const row = await work(tx, old)
-      await this.#head.advance(tx, [...members.filter(({ id }) => id !== old?.id), ...(row ? [row] : [])])
+      await this.#head.verify(tx, listed)
+      await this.#verifyNew(tx, listed)
+      const rows = new Map(found.flatMap((row) => (row ? [[row.name, row] as const] : [])))
+      const members = new Map<string, Member>(listed.map((member) => [member.id, member]))
+      for (const change of changes) {
+        const old = rows.get(change.name)
+        const row = await this.#replace(tx, old, change)
+        if (old) members.delete(old.id)
+        rows.delete(change.name)
+        if (row) {
+          members.set(row.id, row)
+          rows.set(row.name, row)
+        }
+      }
+      await this.#head.advance(tx, [...members.values()])
       tx.touch(policyTable.name, cacheEntry)
     })
+    return changes.map(() => undefined)
+  }
+
+  /** @returns the new row, or undefined when the policy is gone */
+  async #replace(tx: Transaction, old: PolicyRow | undefined, change: PolicyChange): Promise<PolicyRow | undefined> {
+    const { name, text } = change
+    const now = this.#clock.wall()
+    if (text !== undefined && old) return this.#table.update(tx, old, { text, updatedAt: now })
+    if (text !== undefined) return this.#table.insert(tx, { name, text, createdAt: now, updatedAt: now })
+    if (old) await this.#table.remove(tx, old)
+    return undefined
   }
 
   #set(): MaybePromise<PolicySet> {
@@ -214,6 +226,12 @@ export class Policies {
 }
 
 type PolicyRow = Row<typeof policyTable>
+
+interface PolicyChange {
+  readonly name: string
+  /** Undefined removes it. */
+  readonly text: string | undefined
+}
 
 /** A row of the set, and a digest of what is in it. */
 type Contents = Member & { readonly contents: string }

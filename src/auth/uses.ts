@@ -40,6 +40,6 @@ export class Uses {
    * @throws ApiError 503 when the database did not commit in time, or the outcome is unknown
    */
   take(id: string): Promise<TokenRow | undefined> {
-    return this.#batch.insert(id)
+    return this.#batch.add(id)
   }
 }

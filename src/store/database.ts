@@ -274,7 +274,8 @@ export class Database {
   /** Inserts that share their commits; keep what it returns. */
   group<T extends Table>(table: T): GroupInsert<T> {
     const access = table.sealed ? sealedAccess(table, this.#seal) : plainAccess(table)
-    return new Batch<New<T>, Row<T>>((rows) => this.transaction((tx) => access.insertMany(tx, rows)))
+    const batch = new Batch<New<T>, Row<T>>((rows) => this.transaction((tx) => access.insertMany(tx, rows)))
+    return { insert: (row) => batch.add(row) }
   }
 
   /** Removes what nobody asks for any more; the rows may go twice, so that no fence is needed. */

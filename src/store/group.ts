@@ -9,7 +9,7 @@ export interface GroupInsert<T extends Table> {
 }
 
 interface Waiting<In, Out> {
-  readonly row: In
+  readonly write: In
   readonly resolve: (out: Out) => void
   readonly reject: (error: unknown) => void
 }
@@ -18,22 +18,23 @@ interface Waiting<In, Out> {
 const groupsAtOnce = 2
 
 /**
- * Collects rows while earlier groups are on their way and commits up to 64 of them together. When a group fails its
- * rows are tried one by one, so that a bad one harms only its own caller.
- * @param commit inserts the rows in one transaction and answers one result for each
+ * Collects writes while earlier groups are on their way and commits up to 64 of them together, in their order. When a group
+ * fails they are tried one by one, so that a bad one harms only its own caller.
+ * @param commit makes the writes in one transaction and answers one result for each
  */
 export class Batch<In, Out> {
-  readonly #commit: (rows: In[]) => Promise<Out[]>
+  readonly #commit: (writes: In[]) => Promise<Out[]>
   readonly #queue: Waiting<In, Out>[] = []
   #busy = 0
 
-  constructor(commit: (rows: In[]) => Promise<Out[]>) {
+  constructor(commit: (writes: In[]) => Promise<Out[]>) {
     this.#commit = commit
   }
 
-  insert(row: In): Promise<Out> {
+  /** Answers when this write is committed. */
+  add(write: In): Promise<Out> {
     return new Promise((resolve, reject) => {
-      this.#queue.push({ row, resolve, reject })
+      this.#queue.push({ write, resolve, reject })
       if (this.#busy < groupsAtOnce) {
         this.#busy++
         setImmediate(() => void this.#work())
@@ -49,23 +50,23 @@ export class Batch<In, Out> {
     this.#busy--
   }
 
-  /** Answers false when the rows are to be tried one by one. */
+  /** Answers false when they are to be tried one by one. */
   async #together(group: readonly Waiting<In, Out>[]): Promise<boolean> {
     if (group.length === 1) return false
     try {
-      const results = await this.#commit(group.map(({ row }) => row))
+      const results = await this.#commit(group.map(({ write }) => write))
       for (const [index, { resolve }] of group.entries()) resolve(results[index] as Out)
     } catch (error) {
-      // Unreachable, or in doubt: repeating the rows would be wrong, or as vain for each.
+      // Unreachable, or in doubt: repeating them would be wrong, or as vain for each.
       if (!(error instanceof ApiError)) return false
       for (const { reject } of group) reject(error)
     }
     return true
   }
 
-  async #alone({ row, resolve, reject }: Waiting<In, Out>): Promise<void> {
+  async #alone({ write, resolve, reject }: Waiting<In, Out>): Promise<void> {
     try {
-      const [result] = await this.#commit([row])
+      const [result] = await this.#commit([write])
       resolve(result as Out)
     } catch (error) {
       reject(error)

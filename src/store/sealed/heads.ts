@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { MaybePromise } from '../../route.ts'
 import type { Reader, Transaction } from '../reader.ts'
 import { column, defineTable, type Row } from '../table.ts'
@@ -39,21 +39,18 @@ export const headsTable = defineTable(
   { sealed: true },
 )
 
-const lengthBytes = (text: string): Buffer => {
-  const bytes = Buffer.alloc(4)
-  bytes.writeUInt32BE(Buffer.byteLength(text))
-  return bytes
-}
-
 /** SHA-256 over the members in the order of their ids, each as length, id and eight bytes of rev. */
 function digestOf(members: readonly Member[]): Buffer {
-  const hash = createHash('sha256')
-  for (const { id, rev } of members.toSorted((a, b) => (a.id < b.id ? -1 : 1))) {
-    const revBytes = Buffer.alloc(8)
-    revBytes.writeBigUInt64BE(BigInt(rev))
-    hash.update(lengthBytes(id)).update(id).update(revBytes)
+  const sorted = members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+  // One buffer, hashed once: sets of a thousand are verified at every change.
+  const bytes = Buffer.allocUnsafe(sorted.reduce((sum, { id }) => sum + 12 + Buffer.byteLength(id), 0))
+  let at = 0
+  for (const { id, rev } of sorted) {
+    const length = bytes.write(id, at + 4)
+    bytes.writeUInt32BE(length, at)
+    at = bytes.writeBigUInt64BE(BigInt(rev), at + 4 + length)
   }
-  return hash.digest()
+  return hash('sha256', bytes, 'buffer')
 }
 
 /** Heads of sets, by the set's name. */

@@ -75,8 +75,10 @@ export function sealedAccess<T extends Table>(table: T, seal: Seal): SealedAcces
 }
 
 async function listMembers(q: Reader, table: string, columns: readonly string[]) {
-  // In hexadecimal, so that nothing can be moved from one column into the next.
-  const texts = columns.map((name) => `COALESCE(HEX(${quoted(name)}), '-')`)
+  // Each with its length, so that nothing can be moved from one column into the next.
+  const texts = columns.map(
+    (name) => `COALESCE(CONCAT(LENGTH(${quoted(name)}), ':', CAST(${quoted(name)} AS BINARY)), '-')`,
+  )
   const contents = `SHA2(CONCAT_WS(',', ${texts.join(', ')}), 256)`
   const rows = await Session.of(q).rows(`SELECT id, rev, ${contents} FROM ${quoted(table)}`)
   return rows.map(([id, rev, digest]) => ({ id: String(id), rev: Number(rev), contents: String(digest) }))
