@@ -61,6 +61,10 @@ export class Core implements Pipeline {
     ;(this.unsealed ?? this.#leaving)?.poll()
   }
 
+  bodyLimit(request: RawRequest): MaybePromise<number | undefined> {
+    return this.#serving?.core.pipeline.bodyLimit?.(request)
+  }
+
   handle(request: RawRequest): MaybePromise<RawReply> {
     const serving = this.#serving
     if (serving === undefined) return this.#sealedPipeline.handle(request)

@@ -1,4 +1,6 @@
 import type { Static, TObject } from 'typebox'
+import type { PemText } from './crypto/pemstream.ts'
+import type { Stream } from './stream.ts'
 
 /** Vault's policy capabilities. */
 export type Capability = 'create' | 'read' | 'update' | 'patch' | 'delete' | 'list' | 'sudo' | 'deny'
@@ -30,6 +32,8 @@ export interface Call<Context, Body extends TObject = TObject> {
   readonly mount: Mount
   readonly params: Readonly<Record<string, string>>
   readonly body: Static<Body>
+  /** The body of a route that takes bytes; empty on every other. */
+  readonly bytes: Buffer
   /** Canonical path below the mount. */
   readonly path: string
   readonly requestId: string
@@ -60,6 +64,16 @@ export interface Lease {
   readonly durationSeconds: number
 }
 
+/** What a client or a cache between may do with an answer that it keeps (RFC 9110 section 8.8, RFC 9111). */
+export interface Caching {
+  /** Not in the future; only whole seconds of it count. */
+  readonly lastModified?: Date | undefined
+  /** Opaque, of letters, digits and `-`, and another one whenever the answer is: mostly a digest. */
+  readonly etag?: string | undefined
+  /** How long it may be used without asking again; only answers of public routes are kept at all. */
+  readonly maxAgeSeconds?: number | undefined
+}
+
 export class Answer {
   readonly status: number
   readonly data: Data | null
@@ -68,7 +82,11 @@ export class Answer {
   /** Sent as the whole body, without the envelope (sys/health, sys/seal-status …). */
   readonly bare: Data | undefined
   /** Sent as they are (DER, PEM, text). */
-  readonly raw: { readonly type: string; readonly body: Uint8Array | string } | undefined
+  readonly raw: { readonly type: string; readonly body: Uint8Array | string | Stream } | undefined
+  /** A member of `data` that is too long to be held as a string. */
+  readonly pem: { readonly name: string; readonly text: PemText } | undefined
+  /** Of an answer with 200; a conditional request may then be answered 304 in its place. */
+  readonly caching: Caching | undefined
   readonly headers: Readonly<Record<string, string>>
 
   constructor(fields: {
@@ -77,7 +95,9 @@ export class Answer {
     auth?: Data | null
     lease?: Lease
     bare?: Data
-    raw?: { type: string; body: Uint8Array | string }
+    raw?: { type: string; body: Uint8Array | string | Stream }
+    pem?: { name: string; text: PemText }
+    caching?: Caching
     headers?: Record<string, string>
   }) {
     this.status = fields.status ?? 200
@@ -86,6 +106,8 @@ export class Answer {
     this.lease = fields.lease ?? null
     this.bare = fields.bare
     this.raw = fields.raw
+    this.pem = fields.pem
+    this.caching = fields.caching
     this.headers = fields.headers ?? {}
   }
 
@@ -95,6 +117,14 @@ export class Answer {
   }
 }
 
+/** A body of bytes. */
+export interface BytesBody {
+  /** The Content-Type it should have, for OpenAPI and help. */
+  readonly type: string
+  /** A longer one is refused with 413. A public route reads 64 KiB at most. */
+  readonly maxBytes: number
+}
+
 /**
  * One endpoint, declared once: routing, parsing, ACL, audit, OpenAPI and help come from it.
  */
@@ -102,7 +132,8 @@ export interface Route<Context, Body extends TObject = TObject> {
   readonly method: Method
   /**
    * Below the mount; `:name` captures one key name, `:path*` captures the rest, slashes included, but for one fixed
-   * segment that may follow.
+   * segment that may follow. `:path**` captures the rest raw: whatever was sent, decoded once, `//`, `..` and encoded
+   * slashes included. Policies and audit see a raw rest as one percent-encoded segment.
    */
   readonly path: string
   /** Patterns (anchored) of captures that are no key names, by the capture's name. */
@@ -112,11 +143,18 @@ export interface Route<Context, Body extends TObject = TObject> {
    * parameters see it there too.
    */
   readonly stands?: Readonly<Record<string, string | ((captured: string) => string)>>
-  /** `public` needs no token, though `caller` is there when a good one came; `sudo` needs the method's capability and sudo. */
+  /**
+   * `public` needs no token, though `caller` is there when a good one came, and a public GET answers HEAD too; `sudo`
+   * needs the method's capability and sudo.
+   */
   readonly access: 'public' | 'token' | 'sudo'
   /** One sentence for help and OpenAPI. */
   readonly about: string
   readonly body: Body
+  /** The route takes bytes instead of JSON, whatever their Content-Type says; `body` then has no fields. */
+  readonly bytes?: BytesBody
+  /** Content types of what it answers as it is; absent where every answer is an envelope. */
+  readonly rawTypes?: readonly string[]
   /** Says whether the object is there; absent makes a POST a `create`. Asked for callers who may create or update. */
   exists?(context: Context, mount: Mount, params: Readonly<Record<string, string>>): MaybePromise<boolean>
   /** The field in which batch items lie, for parameter rules of policies. */

@@ -2,6 +2,7 @@ import type { Verdict } from '../auth/acl/decide.ts'
 import { TokenCaller } from '../auth/caller.ts'
 import type { TokenRow } from '../auth/token.ts'
 import type { Caller, Mount, Outcome } from '../route.ts'
+import type { Stream } from '../stream.ts'
 
 /** Vault's names of operations. */
 export type Operation = 'create' | 'read' | 'update' | 'delete' | 'list' | 'patch' | 'header' | 'help'
@@ -35,7 +36,7 @@ export interface Reply {
   readonly status: number
   /** Name, value, name, value. */
   readonly headers: readonly string[]
-  readonly body: string | Uint8Array
+  readonly body: string | Uint8Array | Stream
 }
 
 /** A response when its line is written. */

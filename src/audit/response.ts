@@ -1,4 +1,5 @@
 import { Answer, type Data } from '../route.ts'
+import { type Content, Stream } from '../stream.ts'
 import type { Reply, ResponseEntry } from './entry.ts'
 import { joined, member, objectText, type Quote } from './render.ts'
 
@@ -35,13 +36,22 @@ function dataOf({ outcome, results, reply }: ResponseEntry): Data | undefined {
   if (results) return asBody(reply)
   if (!(outcome instanceof Answer)) return outcome
   if (outcome.raw ?? outcome.bare ?? outcome.status !== 200) return asBody(reply)
-  return outcome.data ?? undefined
+  const { data, pem } = outcome
+  if (pem !== undefined) return { ...data, [pem.name]: contentMembers(pem.text.content) }
+  return data ?? undefined
 }
+
+/** What stands for bytes that a line does not repeat: an auditor who has them looks for the HMAC of their digest. */
+export const contentMembers = ({ sha256, length }: Content): Data => ({
+  content_sha256: sha256,
+  content_length: length,
+})
 
 function asBody({ status, headers, body }: Reply): Data {
   const type = headers[headers.indexOf('Content-Type') + 1]
+  const whole = body instanceof Stream ? contentMembers(body.content) : { http_raw_body: body }
   return {
-    ...(body.length === 0 ? {} : { http_content_type: type, http_raw_body: body }),
+    ...(body.length === 0 ? {} : { http_content_type: type, ...whole }),
     http_status_code: status,
   }
 }

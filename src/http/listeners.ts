@@ -53,6 +53,7 @@ export async function openListener(
     pipeline,
     log,
     maxRequestBytes,
+    idleSeconds: limits.idleSeconds,
     secure: tls !== undefined,
     closing: () => closing,
     clientCertificate: tls?.clientCa === undefined ? () => undefined : presented,

@@ -2,14 +2,18 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import Koa from 'koa'
 import type { Logger } from '../log.ts'
-import type { Pipeline, RawReply } from '../request/exchange.ts'
+import type { Pipeline, RawReply, RawRequest } from '../request/exchange.ts'
 import { splitTarget } from '../request/path.ts'
+import { Stream } from '../stream.ts'
 import { readBody } from './body.ts'
+import { sendStream } from './streaming.ts'
 
 export interface EdgeOptions {
   readonly pipeline: Pipeline
   readonly log: Logger
   readonly maxRequestBytes: number
+  /** A client that takes nothing of a streamed answer for so long is cut off. */
+  readonly idleSeconds: number
   /** Whether this is TLS: answers then carry Strict-Transport-Security. */
   readonly secure: boolean
   /** Whether the listener is closing: answers then end their connection. */
@@ -18,6 +22,7 @@ export interface EdgeOptions {
   readonly clientCertificate: (request: IncomingMessage) => Uint8Array | undefined
 }
 
+const nothing = Buffer.alloc(0)
 const tooLarge: RawReply = {
   status: 413,
   headers: ['Cache-Control', 'no-store', 'Content-Type', 'application/json'],
@@ -57,25 +62,31 @@ export function createEdge(options: EdgeOptions): RequestListener {
 }
 
 function serve(options: EdgeOptions, request: IncomingMessage, response: ServerResponse): void {
-  readBody(request, options.maxRequestBytes, (body) => {
+  const limits = {
+    maxBytes: options.maxRequestBytes,
+    routeBytes: () => options.pipeline.bodyLimit?.(rawRequest(options, request, nothing)),
+  }
+  readBody(request, limits, (body) => {
     if (body === undefined) {
       refuseBody(options, request, response)
       return
     }
-    const reply = options.pipeline.handle({
-      id: randomUUID(),
-      method: request.method ?? '',
-      ...splitTarget(request.url ?? ''),
-      headers: request.headers,
-      body,
-      remoteAddress: request.socket.remoteAddress ?? '',
-      remotePort: request.socket.remotePort ?? 0,
-      clientCertificate: options.clientCertificate(request),
-    })
+    const reply = options.pipeline.handle(rawRequest(options, request, body))
     if (reply instanceof Promise) reply.then((done) => writeSoon(() => write(options, response, done)))
     else writeSoon(() => write(options, response, reply))
   })
 }
+
+const rawRequest = (options: EdgeOptions, request: IncomingMessage, body: Buffer): RawRequest => ({
+  id: randomUUID(),
+  method: request.method ?? '',
+  ...splitTarget(request.url ?? ''),
+  headers: request.headers,
+  body,
+  remoteAddress: request.socket.remoteAddress ?? '',
+  remotePort: request.socket.remotePort ?? 0,
+  clientCertificate: options.clientCertificate(request),
+})
 
 let waiting: (() => void)[] = []
 
@@ -95,7 +106,9 @@ function writeSoon(answer: () => void): void {
 function write(options: EdgeOptions, response: ServerResponse, reply: RawReply): void {
   try {
     response.writeHead(reply.status, headersOf(options, reply))
-    response.end(reply.body)
+    if (!(reply.body instanceof Stream)) response.end(reply.body)
+    else if (response.req.method === 'HEAD') response.end()
+    else void stream(options, response, reply.body)
   } catch (error) {
     // A header that HTTP does not allow: a fault of the route.
     options.log.error({ err: error }, 'an answer could not be written')
@@ -104,15 +117,27 @@ function write(options: EdgeOptions, response: ServerResponse, reply: RawReply):
   }
 }
 
+/** The answer has begun: a failure can only cut it off, and the client sees that bytes are missing. */
+async function stream(options: EdgeOptions, response: ServerResponse, body: Stream): Promise<void> {
+  try {
+    await sendStream(response, body, options.idleSeconds * 1000)
+  } catch (error) {
+    options.log.error({ err: error }, 'a streamed answer broke off')
+    response.req.socket.destroy()
+  }
+}
+
 function headersOf(options: EdgeOptions, reply: RawReply): string[] {
   const headers = [...reply.headers]
   if (reply.status !== 204 && reply.status !== 304) {
-    headers.push('Content-Length', String(Buffer.byteLength(reply.body)))
+    headers.push('Content-Length', String(lengthOf(reply.body)))
   }
   if (options.secure) headers.push('Strict-Transport-Security', 'max-age=31536000; includeSubDomains')
   if (options.closing()) headers.push('Connection', 'close')
   return headers
 }
+
+const lengthOf = (body: RawReply['body']): number => (body instanceof Stream ? body.length : Buffer.byteLength(body))
 
 /** How long a client that sends too much may go on before it is cut off. */
 const lingerMilliseconds = 1000

@@ -1,9 +1,22 @@
 import { ApiError, badRequest } from '../errors.ts'
-import type { Method } from '../route.ts'
+import type { BytesBody, Method } from '../route.ts'
 import type { RawRequest } from './exchange.ts'
 import { asksForHelp } from './help.ts'
 import { bodyInput, type Input, methodOf, queryInput } from './input.ts'
-import { canonicalPath } from './path.ts'
+import { canonicalPath, cleanHead } from './path.ts'
+
+/** What a request line and headers say: enough to find the route, which says how to read the rest. */
+export interface RequestHead {
+  readonly raw: RawRequest
+  readonly method: Method
+  /** Canonical; of a path with a fault what stands before the fault, enough to find the mount. */
+  readonly path: string
+  /** Why the path is refused, unless a raw rest begins before the fault. */
+  readonly fault: ApiError | undefined
+  readonly query: URLSearchParams | undefined
+  /** `?help=1`: describe the path, do nothing. */
+  readonly help: boolean
+}
 
 /** A request in the form that routes, policies and audit share. */
 export interface CanonicalRequest {
@@ -14,30 +27,65 @@ export interface CanonicalRequest {
   /** The same with a slash behind it for a list: what policies see. */
   readonly policyPath: string
   readonly input: Input
+  /** The body, where the route takes bytes. */
+  readonly bytes: Buffer | undefined
   /** Empty when none was sent. */
   readonly credential: string
-  /** `?help=1`: describe the path, do nothing. */
   readonly help: boolean
 }
 
 /**
- * Brings a request into its canonical form: path, method, JSON syntax.
+ * Brings the request line into its canonical form.
  * @throws {ApiError} 4xx for an unreadable request
  */
-export function canonicalise(raw: RawRequest): CanonicalRequest {
+export function canonicalise(raw: RawRequest): RequestHead {
   refuseUnsupported(raw.headers)
-  const { path, trailingSlash } = canonicalPath(raw.rawPath)
+  const { path, fault, trailingSlash } = pathOf(raw.rawPath)
   const query = raw.query === '' ? undefined : new URLSearchParams(raw.query)
   const method = methodOf(raw.method, query)
   if (path === '') throw new ApiError(404, [])
-  const writes = method === 'POST' || method === 'PATCH'
-  if (writes && trailingSlash) throw badRequest("cannot write to a path ending in '/'")
+  const help = asksForHelp(query)
+  if (!trailingSlash || !writes(method)) return { raw, method, path, fault, query, help }
+  return { raw, method, path, fault: badRequest("cannot write to a path ending in '/'"), query, help }
+}
+
+/**
+ * Reads the parameters, or the bytes.
+ * @param path canonical
+ * @param bytes what the route says of its body, where that is not JSON
+ * @throws {ApiError} 400 for JSON that cannot be read, 413 for more bytes than the route takes
+ */
+export function readRequest(head: RequestHead, path: string, bytes: BytesBody | undefined): CanonicalRequest {
+  const { raw, method, query, help } = head
+  const policyPath = method === 'LIST' ? `${path}/` : path
+  const credential = credentialOf(raw.headers)
+  if (bytes !== undefined) {
+    if (raw.body.length > bytes.maxBytes) throw new ApiError(413, 'http: request body too large')
+    return { raw, method, path, policyPath, input: noInput, bytes: raw.body, credential, help }
+  }
   const contentType = raw.headers['content-type']
-  const input = writes
+  const input = writes(method)
     ? bodyInput(method, typeof contentType === 'string' ? contentType : '', raw.body)
     : queryInput(query)
-  const policyPath = method === 'LIST' ? `${path}/` : path
-  return { raw, method, path, policyPath, input, credential: credentialOf(raw.headers), help: asksForHelp(query) }
+  return { raw, method, path, policyPath, input, bytes: undefined, credential, help }
+}
+
+const noInput: Input = {}
+const writes = (method: Method): boolean => method === 'POST' || method === 'PATCH'
+
+/** Lists of the specification that are written without their mount, which is the default one of its type. */
+const mountless = 'certs/'
+const defaultMount = 'pki/'
+
+function pathOf(rawPath: string): { path: string; trailingSlash: boolean; fault?: ApiError } {
+  try {
+    const clean = canonicalPath(rawPath)
+    return clean.path.startsWith(mountless) ? { ...clean, path: `${defaultMount}${clean.path}` } : clean
+  } catch (fault) {
+    const path = cleanHead(rawPath)
+    if (path === '' || !(fault instanceof ApiError)) throw fault
+    return { path, trailingSlash: false, fault }
+  }
 }
 
 /** A header that would change the meaning of the answer is refused where it is not supported, never ignored. */

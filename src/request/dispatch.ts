@@ -1,13 +1,16 @@
 import type { Method, Route, Routes } from '../route.ts'
 import { type Capture, type Endpoint, type Match, missingMethod, missingPath, missingPublicMethod } from './match.ts'
 import { compileFields } from './parse.ts'
+import { decodeRest } from './rawrest.ts'
 
 /** Finds the route of a path below a mount; the match of a path without one throws the 404 or 405 when it is run. */
 export type Dispatch = (method: Method, path: string) => Match
 
 /** Letters, digits and `_`; inside also `-` and `.`: the reference's rule for key names and most captures. */
 const keyName = /^\w(?:[\w.-]*\w)?$/
-const anything = /./
+const anything = /./s
+/** Nobody has signed in yet who sends a body to a public route. */
+const mostPublicBytes = 64 * 1024
 
 /** One segment further: by its text (a Map look-up), as a capture, or with everything that follows. */
 interface Node {
@@ -30,12 +33,13 @@ const newNode = (): Node => ({
 /**
  * Compiles the routes of an engine. A look-up costs a Map access per segment, however many routes there are; a static
  * segment wins over a capture, and a capture over `:path*`. A path that ends in the segment behind a `:path*` is that
- * route's alone, whatever its method.
+ * route's alone, whatever its method. A public GET answers HEAD too.
  * @throws {Error} at start, when two routes answer to the same method and path or a declaration is malformed
  */
 export function compileRoutes(routes: Routes<unknown>): Dispatch {
   const root = newNode()
   for (const route of routes) insert(root, route)
+  answerHead(root)
   return (method, path) => {
     const search: Search = { method, match: undefined, otherMethod: false, publicMethod: false }
     walk(root, path === '' ? [] : path.split('/'), 0, [], search)
@@ -60,20 +64,45 @@ function insert(root: Node, route: Route<unknown>): void {
       if (more !== undefined || tail?.startsWith(':')) {
         throw new Error(`${route.path}: one fixed segment at most may follow what takes the rest`)
       }
-      captures.push({ name: segment.slice(1, -1), pattern: route.captures?.[segment.slice(1, -1)] ?? anything })
+      const raw = segment.endsWith('**')
+      const name = segment.slice(1, raw ? -2 : -1)
+      if (raw && tail !== undefined) throw new Error(`${route.path}: nothing may follow a raw rest`)
+      captures.push({ name, pattern: route.captures?.[name] ?? anything, raw })
       ends = restOf(node, tail)
       break
     } else {
-      captures.push({ name: segment.slice(1), pattern: route.captures?.[segment.slice(1)] ?? keyName })
+      const name = segment.slice(1)
+      captures.push({ name, pattern: route.captures?.[name] ?? keyName, raw: false })
       node.capture ??= newNode()
       node = node.capture
     }
     ends = node.ends
   }
   if (ends.has(route.method)) throw new Error(`two routes answer ${route.method} ${route.path}`)
+  refuseBytes(route)
   const names = captures.map((capture) => capture.name)
   const fields = compileFields(route.body.properties, names)
   ends.set(route.method, { route, access: route.access, captures, fields })
+}
+
+/** @throws {Error} when a declaration of bytes contradicts the rest of it */
+function refuseBytes({ method, path, access, bytes, body }: Route<unknown>): void {
+  if (bytes === undefined) return
+  if (method !== 'POST') throw new Error(`${method} ${path} has no body to be bytes`)
+  if (Object.keys(body.properties).length > 0) throw new Error(`${path}: a body of bytes has no fields`)
+  if (access === 'public' && bytes.maxBytes > mostPublicBytes) {
+    throw new Error(`${path}: a public route takes ${mostPublicBytes} bytes at most`)
+  }
+}
+
+/** Lets every public GET answer HEAD, where no route of its own does. */
+function answerHead({ statics, capture, rest, tails, ends }: Node): void {
+  for (const methods of [ends, rest, ...tails.values()]) {
+    const get = methods?.get('GET')
+    if (get?.access === 'public' && !methods?.has('HEAD')) methods?.set('HEAD', get)
+  }
+  for (const next of statics.values()) answerHead(next)
+  if (capture !== undefined) answerHead(capture)
 }
 
 function restOf(node: Node, tail: string | undefined): Map<Method, Endpoint> {
@@ -128,7 +157,8 @@ function matchEnd(ends: Map<Method, Endpoint>, captured: string[], search: Searc
 function paramsOf(endpoint: Endpoint, captured: string[]): Record<string, string> | undefined {
   const params: Record<string, string> = {}
   for (const [index, capture] of endpoint.captures.entries()) {
-    const text = captured[index] ?? ''
+    const segment = captured[index] ?? ''
+    const text = capture.raw ? decodeRest(segment) : segment
     if (!capture.pattern.test(text)) return undefined
     params[capture.name] = text
   }

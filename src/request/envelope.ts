@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto'
 import { type ApiError, errorLines } from '../errors.ts'
 import { Answer, type Data, type Lease, type Outcome } from '../route.ts'
+import { enclosed, type Stream } from '../stream.ts'
 import type { RawReply } from './exchange.ts'
 
 const noStore = ['Cache-Control', 'no-store'] as const
@@ -30,14 +32,19 @@ export function envelope(requestId: string, outcome: Outcome, warnings: Warnings
   if (!(outcome instanceof Answer)) {
     return { status: 200, headers: json, body: wrapped(requestId, dataOnly(outcome), all, inject) }
   }
-  const { status, raw, bare } = outcome
-  if (raw !== undefined) {
-    return { status, headers: extended([...noStore, 'Content-Type', raw.type], outcome.headers), body: raw.body }
-  }
-  const headers = extended(json, outcome.headers)
+  const { status, raw, bare, pem } = outcome
+  if (raw !== undefined) return { status, headers: headersOf(outcome, raw.type), body: raw.body }
+  if (status === 204 || status === 304) return { status, headers: headersOf(outcome), body: '' }
+  const headers = headersOf(outcome, 'application/json')
   if (bare !== undefined) return { status, headers, body: `${JSON.stringify(bare)}\n` }
-  if (status === 204 || status === 304) return { status, headers: extended(noStore, outcome.headers), body: '' }
-  return { status, headers, body: wrapped(requestId, outcome, all, inject) }
+  if (pem === undefined) return { status, headers, body: wrapped(requestId, outcome, all, inject) }
+  return { status, headers, body: withPem(requestId, outcome, all, pem) }
+}
+
+/** Nothing is kept, unless the answer says so itself. */
+function headersOf({ headers }: Answer, type?: string): readonly string[] {
+  const store = headers['Cache-Control'] === undefined ? noStore : []
+  return extended(type === undefined ? store : [...store, 'Content-Type', type], headers)
 }
 
 type Content = Pick<Answer, 'data' | 'auth' | 'lease'>
@@ -50,6 +57,20 @@ function wrapped(id: string, { data, auth, lease }: Content, warnings: readonly 
   const head = `{"request_id":"${id}",${leaseText(lease)},"data":${dataText}`
   const tail = inject && data !== null ? injected(data) : ''
   return `${head},"wrap_info":null,"warnings":${warningsText},"auth":${authText}${tail}}\n`
+}
+
+/** An envelope with a PEM text among its data, which is read while it is sent. */
+function withPem(
+  id: string,
+  answer: Answer,
+  warnings: readonly string[],
+  { name, text }: NonNullable<Answer['pem']>,
+): Stream {
+  // Unguessable: the rest of the data may hold what callers have chosen.
+  const place = randomUUID()
+  const whole = wrapped(id, { ...answer, data: { ...answer.data, [name]: place } }, warnings, false)
+  const [before = '', after = ''] = whole.split(place)
+  return enclosed(Buffer.from(before), text.stream('\\n'), Buffer.from(after))
 }
 
 const leaseText = (lease: Lease | null): string =>

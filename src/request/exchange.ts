@@ -1,4 +1,5 @@
 import type { MaybePromise } from '../route.ts'
+import type { Stream } from '../stream.ts'
 
 /** A request as the edge hands it over: read completely, nothing of it interpreted. */
 export interface RawRequest {
@@ -24,10 +25,18 @@ export interface RawReply {
   readonly status: number
   /** Name, value, name, value … as node:http writes them fastest. */
   readonly headers: readonly string[]
-  readonly body: string | Uint8Array
+  readonly body: string | Uint8Array | Stream
 }
+
+/** Bytes of a body that are read before anybody asks whose they are. */
+export const usualBodyBytes = 64 * 1024
 
 /** The whole of request/ to the edge. It never throws and never rejects. */
 export interface Pipeline {
+  /**
+   * The most bytes that the body of a request may have, where its route has a limit of its own. Asked with an empty body,
+   * before more than `usualBodyBytes` of it are read; absent where no route has one.
+   */
+  bodyLimit?(request: RawRequest): MaybePromise<number | undefined>
   handle(request: RawRequest): MaybePromise<RawReply>
 }

@@ -5,7 +5,8 @@ const none: Readonly<Record<string, string>> = {}
 /** Whatever a mount is tuned to: the credential never goes further than the pipeline. */
 const credentials: ReadonlySet<string> = new Set(['x-vault-token', 'authorization'])
 
-function namesIn(mount: Mount, setting: string): readonly string[] {
+/** The header names in a setting of the mount, in lower case. */
+export function namesIn(mount: Mount, setting: string): readonly string[] {
   const names = mount.config[setting]
   return Array.isArray(names) ? names.map((name) => String(name).toLowerCase()) : []
 }

@@ -23,8 +23,8 @@ export function helpOf(mount: Mount, routes: Routes<unknown>, dispatch: Dispatch
 }
 
 function routesAt(dispatch: Dispatch, routes: Routes<unknown>, path: string): Route<unknown>[] {
-  const found = methods.map((method) => dispatch(method, path).endpoint.route)
-  return found.filter((route) => routes.includes(route))
+  const found = new Set(methods.map((method) => dispatch(method, path).endpoint.route))
+  return [...found].filter((route) => routes.includes(route))
 }
 
 function overview(mount: Mount, routes: Routes<unknown>): string {
@@ -38,12 +38,14 @@ const words: Readonly<Record<string, string>> = { raw: 'any', commaList: 'list' 
 const rights = { public: 'Needs no token.', token: '', sudo: 'Needs the capability "sudo" too.' } as const
 
 function full(route: Route<unknown>, mount: Mount): string {
-  const { about, access } = route
+  const { about, access, bytes, rawTypes } = route
   const fields = fieldsOf(route).map(([name, { lenient, description, aliases = [] }]) => {
     const others = aliases.length === 0 ? '' : `; also: ${aliases.join(', ')}`
     return `    ${name} (type: ${words[lenient] ?? lenient}${others})\n        ${description}`
   })
   const parts = [`Request: ${headline(route, mount)}`, `${about} ${rights[access]}`.trimEnd()]
+  if (bytes !== undefined) parts.push(`Takes at most ${bytes.maxBytes} bytes of ${bytes.type}.`)
+  if (rawTypes !== undefined) parts.push(`Answers ${rawTypes.join(' or ')}, without an envelope.`)
   if (fields.length > 0) parts.push('## PARAMETERS', fields.join('\n\n'))
   return parts.join('\n\n')
 }

@@ -15,6 +15,8 @@ export interface Endpoint {
 export interface Capture {
   readonly name: string
   readonly pattern: RegExp
+  /** Whether it is a raw rest, percent-encoded in the canonical path. */
+  readonly raw: boolean
 }
 
 /** The endpoint of a path, and what the path captured. */

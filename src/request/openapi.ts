@@ -60,7 +60,7 @@ const verbs: Readonly<Record<Method, string>> = {
 
 /** `keys/:name` as `keys/{name}`; a list is the path with a slash behind it, where the same path may be read too. */
 function templateOf(route: Route<unknown>): string {
-  const path = route.path.replace(/:(\w+)\*?/g, '{$1}')
+  const path = route.path.replace(/:(\w+)\*{0,2}/g, '{$1}')
   return route.method === 'LIST' ? `${path}/` : path
 }
 
@@ -69,6 +69,11 @@ const inPath = (name: string, more: Data = {}): Data => ({
   in: 'path',
   required: true,
   schema: { type: 'string', ...more },
+})
+
+const rawInPath = (name: string): Data => ({
+  ...inPath(name),
+  description: 'The rest of the path, in which slashes may stand as they are.',
 })
 
 /**
@@ -82,6 +87,10 @@ export function describeApi(sections: readonly ApiSection[], version: string): D
       const path = `/${section.prefix}/${templateOf(route)}`
       paths[path] ??= parametersOf(path, section, route)
       paths[path][verbs[route.method]] = operation(section, route)
+      // Unless it has a declaration of its own, which stands before or comes after this one.
+      if (route.method === 'GET' && route.access === 'public') {
+        paths[path].head ??= operation(section, { ...route, method: 'HEAD' })
+      }
     }
   }
   return {
@@ -99,12 +108,13 @@ export function describeApi(sections: readonly ApiSection[], version: string): D
   }
 }
 
-function parametersOf(path: string, section: ApiSection, { captures }: Route<unknown>): Record<string, unknown> {
+function parametersOf(path: string, section: ApiSection, route: Route<unknown>): Record<string, unknown> {
   const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
   if (names.length === 0) return {}
   const parameter = (name: string, index: number) => {
     if (index === 0 && section.mountDefault !== undefined) return inPath(name, { default: section.mountDefault })
-    const pattern = captures?.[name]?.source
+    if (route.path.endsWith(`:${name}**`)) return rawInPath(name)
+    const pattern = route.captures?.[name]?.source
     return inPath(name, pattern === undefined ? {} : { pattern })
   }
   return { parameters: names.map(parameter) }
@@ -121,13 +131,18 @@ function operation({ prefix, tag }: ApiSection, route: Route<unknown>): Data {
     ...(access === 'sudo' ? { 'x-vault-sudo': true } : {}),
     ...(route.exists === undefined ? {} : { 'x-vault-createSupported': true }),
     ...inputOf(route),
-    responses,
+    responses: route.rawTypes === undefined ? responses : { ...responses, '2XX': bytesDone(route.rawTypes) },
   }
 }
 
 /** Parameters of a write lie in its body, those of the others in the query. */
 function inputOf(route: Route<unknown>): Data {
   const fields = fieldsOf(route)
+  const { bytes } = route
+  if (bytes !== undefined) {
+    const description = `At most ${bytes.maxBytes} bytes, whatever their Content-Type.`
+    return { requestBody: { description, required: true, content: contentOf([bytes.type]) } }
+  }
   if (route.method === 'POST' || route.method === 'PATCH') {
     if (fields.length === 0) return {}
     const properties = Object.fromEntries(fields.map(([name, field]) => [name, schemaOf(field)]))
@@ -139,6 +154,14 @@ function inputOf(route: Route<unknown>): Data {
   }
   return parameters.length === 0 ? {} : { parameters }
 }
+
+/** Bytes have no schema. */
+const contentOf = (types: readonly string[]): Data => Object.fromEntries(types.map((type) => [type, {}]))
+
+const bytesDone = (types: readonly string[]): Data => ({
+  description: 'Done; sent as it is, without an envelope. 204 has no body.',
+  content: contentOf(types),
+})
 
 const responses = {
   '2XX': { $ref: '#/components/responses/Done' },

@@ -40,6 +40,25 @@ export function canonicalPath(rawPath: string): CanonicalPath {
   return { path: decoded.startsWith('v1/') ? decoded.slice(3) : decoded, trailingSlash }
 }
 
+/** Of a path that is refused, the segments before the first one at fault, decoded and without `v1/`. */
+export function cleanHead(rawPath: string): string {
+  if (!rawPath.startsWith('/') || !printableAscii.test(rawPath)) return ''
+  const clean: string[] = []
+  for (const segment of rawPath.slice(1).split('/')) {
+    if (!isClean(segment)) break
+    clean.push(decodeSegment(segment))
+  }
+  return (clean[0] === 'v1' ? clean.slice(1) : clean).join('/')
+}
+
+function isClean(segment: string): boolean {
+  try {
+    return !emptyOrDots.test(decodeSegment(segment))
+  } catch {
+    return false
+  }
+}
+
 function unclean(path: string): string {
   const segments = path.split('/')
   if (segments.includes('..')) return 'path cannot contain parent references'

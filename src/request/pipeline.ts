@@ -9,7 +9,7 @@ import type { Logger } from '../log.ts'
 import { Answer, type MaybePromise, type Mount } from '../route.ts'
 import { endingToken, notAuthenticated, recogniseCaller } from './authenticate.ts'
 import { capabilities, neededCapability, notAuthorised, verdictOn } from './authorise.ts'
-import { type CanonicalRequest, canonicalise } from './canonicalise.ts'
+import { type CanonicalRequest, canonicalise, type RequestHead, readRequest } from './canonicalise.ts'
 import { envelope, noWarnings } from './envelope.ts'
 import type { Pipeline, RawReply, RawRequest } from './exchange.ts'
 import { unsupportedOperation } from './match.ts'
@@ -33,7 +33,7 @@ export interface PipelineOptions {
 type Reply = MaybePromise<RawReply>
 
 /**
- * The steps of a request, each of which calls the next: canonicalise → find → begin (its audit trail) → authenticate →
+ * The steps of a request, each of which calls the next: canonicalise → find (and read the body) → begin (its audit trail) → authenticate →
  * authorise → record → run → respond. Policies decide before a caller learns whether a mount or a path exists. A step
  * answers at once if it can: a request whose look-ups and `run` are synchronous makes no promise.
  */
@@ -52,26 +52,46 @@ class RequestPipeline implements Pipeline {
     return watch.over(raw, (labels) => this.#serve(raw, labels))
   }
 
+  bodyLimit(raw: RawRequest): MaybePromise<number | undefined> {
+    const none = () => undefined
+    try {
+      const head = canonicalise(raw)
+      const limit = after(this.#options.mounts.find(head.path), (mount) => {
+        const path = this.#routes.canonicalPath(head, mount)
+        return this.#routes.find(head.method, path, mount).match.endpoint.route.bytes?.maxBytes
+      })
+      return limit instanceof Promise ? limit.catch(none) : limit
+    } catch {
+      return none()
+    }
+  }
+
   /** Whatever any step throws becomes a reply here. */
   #serve(raw: RawRequest, labels: Labels): Reply {
     const recorder = new Recorder(raw, labels, this.#options.log)
     try {
-      const request = canonicalise(raw)
-      recorder.setMethod(request.method)
-      const reply = this.#find(request, recorder)
+      const head = canonicalise(raw)
+      recorder.setMethod(head.method)
+      const reply = this.#find(head, recorder)
       return reply instanceof Promise ? reply.catch((error: unknown) => recorder.recordRefusal(error)) : reply
     } catch (error) {
       return recorder.recordRefusal(error)
     }
   }
 
-  #find(request: CanonicalRequest, recorder: Recorder): Reply {
-    return after(this.#options.mounts.find(request.path), (mount) => {
+  #find(head: RequestHead, recorder: Recorder): Reply {
+    return after(this.#options.mounts.find(head.path), (mount) => {
       recorder.setMount(mount)
-      if (request.help) return this.#begin(request, mount, recorder, () => this.#help(request, mount, recorder))
-      const target = this.#routes.find(request, mount)
+      const path = this.#routes.canonicalPath(head, mount)
+      if (head.help) {
+        const request = readRequest(head, path, undefined)
+        return this.#begin(request, mount, recorder, () => this.#help(request, mount, recorder))
+      }
+      const target = this.#routes.find(head.method, path, mount)
+      const { route } = target.match.endpoint
+      const request = readRequest(head, path, route.bytes)
       const next = () => this.#authenticate(request, target, recorder)
-      return target.match.endpoint.route.audited === false ? next() : this.#begin(request, mount, recorder, next)
+      return route.audited === false ? next() : this.#begin(request, mount, recorder, next)
     })
   }
 

@@ -1,11 +1,13 @@
 import { after } from '../after.ts'
 import type { Audit } from '../audit/audit.ts'
 import type { AuditedRequest, Operation } from '../audit/entry.ts'
+import { contentMembers } from '../audit/response.ts'
 import type { Trail } from '../audit/trail.ts'
 import type { Verdict } from '../auth/acl/decide.ts'
 import { ApiError, errorLines } from '../errors.ts'
 import type { Logger } from '../log.ts'
 import type { Caller, Capability, MaybePromise, Method, Mount, Outcome } from '../route.ts'
+import { contentOf } from '../stream.ts'
 import type { CanonicalRequest } from './canonicalise.ts'
 import { errorReply, type Warnings } from './envelope.ts'
 import type { RawReply, RawRequest } from './exchange.ts'
@@ -107,10 +109,11 @@ export class Recorder {
   }
 }
 
-/** The request as the audit lines show it. */
+/** The request as the audit lines show it: of bytes their digest and length. */
 function describe(request: CanonicalRequest, mount: Mount | undefined): AuditedRequest {
-  const { raw, method, policyPath: path, input, credential, help } = request
+  const { raw, method, policyPath: path, bytes, credential, help } = request
   const { id, remoteAddress, remotePort, clientCertificate } = raw
   const operation = help ? 'help' : operations[method]
+  const input = bytes === undefined ? request.input : contentMembers(contentOf(bytes))
   return { id, operation, path, input, credential, remoteAddress, remotePort, clientCertificate, mount }
 }

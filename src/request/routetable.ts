@@ -1,9 +1,10 @@
 import type { Engine } from '../engine.ts'
-import type { Data, Mount } from '../route.ts'
-import type { CanonicalRequest } from './canonicalise.ts'
+import type { Data, Method, Mount } from '../route.ts'
+import type { RequestHead } from './canonicalise.ts'
 import { compileRoutes, type Dispatch } from './dispatch.ts'
 import { helpOf } from './help.ts'
 import { type Match, missingMount, missingPath, unknownMount } from './match.ts'
+import { encodeRest, rawPrefixes, rawRest } from './rawrest.ts'
 
 /** Where a request goes: the mount its path lies in, the context of that mount's engine, and the endpoint. */
 export interface Target {
@@ -15,23 +16,54 @@ export interface Target {
 /** The mount of what lies in none. */
 const nowhere: Mount = { uuid: '', path: '', type: '', config: {} }
 
+interface CompiledEngine {
+  readonly engine: Engine
+  readonly dispatch: Dispatch
+  readonly rawPrefixes: readonly string[]
+}
+
 /** The routes of every engine, compiled at start. */
 export class RouteTable {
-  readonly #engines: ReadonlyMap<string, { readonly engine: Engine; readonly dispatch: Dispatch }>
+  readonly #engines: ReadonlyMap<string, CompiledEngine>
 
   /**
    * @param engines by mount type
    * @throws {Error} when an engine's routes contradict each other
    */
   constructor(engines: ReadonlyMap<string, Engine>) {
-    this.#engines = new Map(
-      [...engines].map(([type, engine]) => [type, { engine, dispatch: compileRoutes(engine.routes) }]),
-    )
+    const compile = (engine: Engine): CompiledEngine => {
+      const { routes } = engine
+      return { engine, dispatch: compileRoutes(routes), rawPrefixes: rawPrefixes(routes) }
+    }
+    this.#engines = new Map([...engines].map(([type, engine]) => [type, compile(engine)]))
   }
 
-  /** The target of a request; of a path that does not exist the `run` throws. */
-  find({ method, path, policyPath }: CanonicalRequest, mount: Mount | undefined): Target {
-    if (mount === undefined) return { mount: nowhere, context: undefined, match: missingMount(policyPath) }
+  /**
+   * The canonical path of a request, in which a raw rest is one percent-encoded segment.
+   * @throws {ApiError} 400 for a path with a fault that lies in no raw rest
+   */
+  canonicalPath({ raw, path, fault }: RequestHead, mount: Mount | undefined): string {
+    if (mount !== undefined) {
+      const { rawPrefixes = [] } = this.#engines.get(mount.type) ?? {}
+      for (const prefix of rawPrefixes) {
+        const before = `${mount.path}${prefix}`
+        if (!(fault === undefined ? path : `${path}/`).startsWith(before)) continue
+        const rest = rawRest(raw.rawPath, before.split('/').length - 1)
+        if (rest !== '') return `${before}${encodeRest(rest)}`
+      }
+    }
+    if (fault !== undefined) throw fault
+    return path
+  }
+
+  /**
+   * The target of a request; of a path that does not exist the `run` throws.
+   * @param path canonical
+   */
+  find(method: Method, path: string, mount: Mount | undefined): Target {
+    if (mount === undefined) {
+      return { mount: nowhere, context: undefined, match: missingMount(method === 'LIST' ? `${path}/` : path) }
+    }
     const compiled = this.#engines.get(mount.type)
     if (compiled === undefined) return { mount, context: undefined, match: missingPath }
     const { engine, dispatch } = compiled
@@ -42,7 +74,7 @@ export class RouteTable {
    * What `?help=1` answers.
    * @throws {ApiError} 404 for a path without a route
    */
-  help({ path, policyPath }: CanonicalRequest, mount: Mount | undefined): Data {
+  help({ path, policyPath }: { path: string; policyPath: string }, mount: Mount | undefined): Data {
     const compiled = mount && this.#engines.get(mount.type)
     if (mount === undefined || compiled === undefined) throw unknownMount(policyPath)
     return helpOf(mount, compiled.engine.routes, compiled.dispatch, path.slice(mount.path.length))

@@ -6,7 +6,10 @@ import type { RawReply } from './exchange.ts'
 import { passRequestHeaders, restrictResponseHeaders } from './headers.ts'
 import { convertFields, normaliseNames } from './parse.ts'
 import type { Recorder } from './recorder.ts'
+import { revalidate } from './revalidate.ts'
 import type { Target } from './routetable.ts'
+
+const noBytes = Buffer.alloc(0)
 
 /** What a request may do, and for whom. */
 export interface Grant {
@@ -36,6 +39,7 @@ export function run(
     mount,
     params: match.params,
     body: convertFields(fields, named.values),
+    bytes: request.bytes ?? noBytes,
     path: request.path.slice(mount.path.length),
     requestId: request.raw.id,
     caller: grant.caller,
@@ -52,13 +56,13 @@ export function run(
 
 /** The answer is on record before it goes out. */
 function respond(
-  { raw }: CanonicalRequest,
-  { mount, match }: Target,
+  request: CanonicalRequest,
+  target: Target,
   result: Outcome,
   warnings: Warnings,
   recorder: Recorder,
 ): MaybePromise<RawReply> {
-  const outcome = restrictResponseHeaders(mount, result)
-  const reply = envelope(raw.id, outcome, warnings, match.endpoint.route.inject === true)
+  const outcome = revalidate(restrictResponseHeaders(target.mount, result), request, target)
+  const reply = envelope(request.raw.id, outcome, warnings, target.match.endpoint.route.inject === true)
   return recorder.recordResponse(outcome, warnings, reply)
 }

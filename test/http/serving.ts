@@ -140,7 +140,7 @@ path "nowhere/*" { capabilities = ["read"] }
 path "shelf/keys/forbidden" { capabilities = ["deny"] }
 `
 
-const caller = (displayName: string) => ({ tokenId: displayName, accessor: 'a', displayName, policies: [] })
+export const caller = (displayName: string) => ({ tokenId: displayName, accessor: 'a', displayName, policies: [] })
 
 const authenticator: Authenticator = {
   authenticate(credential) {
@@ -171,6 +171,7 @@ export interface Question {
 export interface Reply {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly bytes: Buffer
   readonly text: string
   /** The body, parsed; undefined when it is empty. */
   readonly json: Record<string, unknown>
@@ -199,30 +200,39 @@ export async function serve(options: Partial<ListenerOptions> = {}): Promise<Ser
     listener,
     shelf,
     logged,
-    ask(method, path, { token = 'root', headers = {}, body } = {}) {
-      const credential: Record<string, string> = token === '' ? {} : { 'X-Vault-Token': token }
-      const length: Record<string, string> =
-        body === undefined ? {} : { 'Content-Length': String(Buffer.byteLength(body)) }
-      return new Promise((resolve, reject) => {
-        const asked = request({
-          port,
-          host: '127.0.0.1',
-          method,
-          path,
-          headers: { ...credential, ...length, ...headers },
-        })
-        asked.on('error', reject).on('response', (response) => {
-          const chunks: Buffer[] = []
-          response.on('data', (chunk: Buffer) => chunks.push(chunk)).on('error', reject)
-          response.on('end', () => {
-            const all = Buffer.concat(chunks).toString('utf8')
-            const { statusCode = 0, headers: answered } = response
-            const isJson = answered['content-type'] === 'application/json' && all !== ''
-            resolve({ status: statusCode, headers: answered, text: all, json: isJson ? JSON.parse(all) : {} })
-          })
-        })
-        asked.end(body)
-      })
-    },
+    ask: (method, path, question) => ask(port, method, path, question),
   }
+}
+
+/** Asks a server on loopback, as root unless a token is named. */
+export function ask(port: number, method: string, path: string, question: Question = {}): Promise<Reply> {
+  const { token = 'root', headers = {}, body } = question
+  const credential: Record<string, string> = token === '' ? {} : { 'X-Vault-Token': token }
+  const whole = body !== undefined && headers['Transfer-Encoding'] === undefined
+  const length: Record<string, string> = whole ? { 'Content-Length': String(Buffer.byteLength(body)) } : {}
+  return send(port, method, path, { ...credential, ...length, ...headers }, body)
+}
+
+function send(
+  port: number,
+  method: string,
+  path: string,
+  headers: Record<string, string>,
+  body: string | Buffer | undefined,
+): Promise<Reply> {
+  return new Promise((resolve, reject) => {
+    const asked = request({ port, host: '127.0.0.1', method, path, headers })
+    asked.on('error', reject).on('response', (response) => {
+      const chunks: Buffer[] = []
+      response.on('data', (chunk: Buffer) => chunks.push(chunk)).on('error', reject)
+      response.on('end', () => {
+        const bytes = Buffer.concat(chunks)
+        const all = bytes.toString('utf8')
+        const { statusCode = 0, headers: answered } = response
+        const isJson = answered['content-type'] === 'application/json' && all !== ''
+        resolve({ status: statusCode, headers: answered, bytes, text: all, json: isJson ? JSON.parse(all) : {} })
+      })
+    })
+    asked.end(body)
+  })
 }

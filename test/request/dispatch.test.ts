@@ -41,6 +41,7 @@ const found = (method: Method, path: string) => {
 }
 const mount: Mount = { uuid: '', path: '', type: '', config: {} }
 const caller = {
+  bytes: Buffer.alloc(0),
   caller: undefined,
   accept: '',
   headers: {},

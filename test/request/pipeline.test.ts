@@ -181,7 +181,7 @@ test('wrapping is refused, other namespaces do not exist, harmless headers chang
   expect(await as(harmless)).toMatchObject({ status: 200 })
 })
 
-test('methods: PATCH by its content type, OPTIONS 400, unknown ones 405, HEAD only where it is declared', async () => {
+test('methods: PATCH by its content type, OPTIONS 400, unknown ones 405, HEAD only where it is declared or a GET is public', async () => {
   const body = '{"size":3}'
   expect((await ask('PATCH', '/v1/shelf/keys/a', { body })).json.data).toEqual({ size: 3 })
   const headers = { 'Content-Type': 'text/plain' }
@@ -194,6 +194,7 @@ test('methods: PATCH by its content type, OPTIONS 400, unknown ones 405, HEAD on
     expect(await brief(method, '/v1/shelf/keys/a')).toEqual({ status: 405, errors: [] })
   }
   expect((await ask('HEAD', '/v1/shelf/keys/a')).status).toBe(405)
+  expect((await ask('HEAD', '/v1/shelf/der')).status).toBe(200)
 })
 
 test('writes to a path with a slash at the end are refused; the root is nothing', async () => {

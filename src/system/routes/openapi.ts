@@ -18,5 +18,6 @@ export const readOpenApi = endpoint({
   access: 'public',
   about: 'Every path of this server as an OpenAPI 3.1 document; engines stand under a parameter for their mount.',
   body: noFields,
+  rawTypes: ['application/json'],
   run: ({ context }) => new Answer({ raw: { type: 'application/json', body: specification(context) } }),
 })

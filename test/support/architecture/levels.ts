@@ -17,6 +17,7 @@ const levels: readonly { readonly units: readonly string[]; readonly mixed?: boo
       'crypto',
       'errors',
       'route',
+      'stream',
       'engine',
       'log',
       'field',
@@ -44,7 +45,7 @@ const forbidden: Readonly<Record<string, readonly string[]>> = {
 
 /** Units without I/O: the only other units and modules that they may import. */
 const closed: Readonly<Record<string, readonly string[]>> = {
-  crypto: ['errors', 'route', 'after', 'node:crypto', 'node:buffer'],
+  crypto: ['errors', 'route', 'stream', 'after', 'node:crypto', 'node:buffer'],
 }
 
 /** Package → the only units that may import it. */

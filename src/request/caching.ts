@@ -1,0 +1,48 @@
+import type { Caching } from '../route.ts'
+import { readHttpDate } from './httpdate.ts'
+
+/** What a client says of the answer that it has kept. */
+export interface Conditions {
+  readonly ifNoneMatch: string | undefined
+  readonly ifModifiedSince: string | undefined
+}
+
+/**
+ * Whether the answer that the client has kept is still the one. If-Modified-Since counts only without If-None-Match, and
+ * only if it is a date (RFC 9110 sections 13.1.2, 13.1.3 and 13.2.2).
+ */
+export function isUnchanged({ etag, lastModified }: Caching, { ifNoneMatch, ifModifiedSince }: Conditions): boolean {
+  if (ifNoneMatch !== undefined) return names(ifNoneMatch, etag)
+  if (ifModifiedSince === undefined || lastModified === undefined) return false
+  const since = readHttpDate(ifModifiedSince)
+  return since !== undefined && wholeSeconds(lastModified) <= since
+}
+
+/** Whether an If-None-Match names the tag, by the weak comparison (RFC 9110 section 8.8.3.2); `*` is any answer. */
+function names(ifNoneMatch: string, etag: string | undefined): boolean {
+  if (ifNoneMatch.trim() === '*') return true
+  if (etag === undefined) return false
+  for (const [, tag] of ifNoneMatch.matchAll(/[ \t,]*(?:W\/)?"([\x21\x23-\x7e]*)"[ \t]*(?=,|$)/gy)) {
+    if (tag === etag) return true
+  }
+  return false
+}
+
+/**
+ * The headers of the answer, with 200 and with 304 alike (RFC 9110 section 15.4.5).
+ * @param weak whether answers of the same tag differ in bytes, as envelopes do by their request's id
+ * @throws {Error} for a tag that a header cannot carry
+ */
+export function cachingHeaders({ etag, lastModified, maxAgeSeconds }: Caching, weak: boolean): Record<string, string> {
+  if (etag !== undefined && !/^[\w.:-]+$/.test(etag))
+    throw new Error('an entity tag has a character that it must not have')
+  return {
+    ...(maxAgeSeconds === undefined
+      ? {}
+      : { 'Cache-Control': `public, max-age=${Math.max(0, Math.floor(maxAgeSeconds))}` }),
+    ...(etag === undefined ? {} : { ETag: weak ? `W/"${etag}"` : `"${etag}"` }),
+    ...(lastModified === undefined ? {} : { 'Last-Modified': new Date(wholeSeconds(lastModified)).toUTCString() }),
+  }
+}
+
+const wholeSeconds = (date: Date): number => Math.floor(date.getTime() / 1000) * 1000

@@ -1,0 +1,74 @@
+import { hash } from 'node:crypto'
+
+/** What the audit log knows of bytes that it does not repeat. */
+export interface Content {
+  /** SHA-256, in lower-case hexadecimal. */
+  readonly sha256: string
+  /** In bytes. */
+  readonly length: number
+}
+
+/** Of bytes that are all there. */
+export const contentOf = (bytes: Uint8Array): Content => ({ sha256: hash('sha256', bytes), length: bytes.length })
+
+/** Whole lines of PEM, and well below what a socket buffers. */
+const pieceBytes = 48 * 1024
+
+/** A long body, never whole in memory: a revocation list of a million entries. Nothing is read before it is sent. */
+export class Stream {
+  /** Of everything that is sent, in bytes. */
+  readonly length: number
+  /** Of what is sent, or of what that holds: a list in PEM has the content of its DER. */
+  readonly content: Content
+  readonly #open: () => AsyncIterable<Uint8Array>
+
+  /** @param fields `content` is absent where what is sent is the content itself */
+  constructor(
+    fields: { length: number; open: () => AsyncIterable<Uint8Array> } & ({ sha256: string } | { content: Content }),
+  ) {
+    this.length = fields.length
+    this.content = 'content' in fields ? fields.content : { sha256: fields.sha256, length: fields.length }
+    this.#open = fields.open
+  }
+
+  /**
+   * The bytes, in pieces of at most 48 KiB; small ones of the source are gathered, because each piece is a system call.
+   * @throws {Error} before any byte beyond `length`, or at the end when bytes are missing
+   */
+  async *pieces(): AsyncGenerator<Uint8Array, void, undefined> {
+    let missing = this.length
+    let held: Uint8Array[] = []
+    let heldBytes = 0
+    for await (const bytes of this.#open()) {
+      missing -= bytes.length
+      if (missing < 0) throw new Error(`a stream is longer than its ${this.length} bytes`)
+      held.push(bytes)
+      heldBytes += bytes.length
+      if (heldBytes < pieceBytes) continue
+      yield* slices(held)
+      held = []
+      heldBytes = 0
+    }
+    if (missing > 0) throw new Error(`${missing} of a stream's ${this.length} bytes are missing`)
+    yield* slices(held)
+  }
+}
+
+function* slices(parts: readonly Uint8Array[]): Generator<Uint8Array, void, undefined> {
+  const [only] = parts
+  const bytes = parts.length === 1 && only !== undefined ? only : Buffer.concat(parts)
+  for (let at = 0; at < bytes.length; at += pieceBytes) yield bytes.subarray(at, at + pieceBytes)
+}
+
+/** The same content with bytes before and after it. */
+export function enclosed(before: Uint8Array, stream: Stream, after: Uint8Array): Stream {
+  return new Stream({
+    length: before.length + stream.length + after.length,
+    content: stream.content,
+    async *open() {
+      yield before
+      yield* stream.pieces()
+      yield after
+    },
+  })
+}
