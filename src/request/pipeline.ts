@@ -83,13 +83,10 @@ class RequestPipeline implements Pipeline {
     return after(this.#options.mounts.find(head.path), (mount) => {
       recorder.setMount(mount)
       const path = this.#routes.canonicalPath(head, mount)
-      if (head.help) {
-        const request = readRequest(head, path, undefined)
-        return this.#begin(request, mount, recorder, () => this.#help(request, mount, recorder))
-      }
       const target = this.#routes.find(head.method, path, mount)
       const { route } = target.match.endpoint
       const request = readRequest(head, path, route.bytes)
+      if (head.help) return this.#begin(request, mount, recorder, () => this.#help(request, mount, recorder))
       const next = () => this.#authenticate(request, target, recorder)
       return route.audited === false ? next() : this.#begin(request, mount, recorder, next)
     })

@@ -73,6 +73,12 @@ test('other routes keep the limit of the listener, and a path that is refused sa
   }
 })
 
+test('?help=1 tells what the route takes, whatever is sent along', async () => {
+  const { json } = await served.ask('POST', '/v1/pki/ocsp?help=1', { body: Buffer.of(0, 255) })
+  expect(json.help).toContain('Takes at most 2048 bytes of application/ocsp-request.')
+  expect(json.help).toContain('Answers application/ocsp-response, without an envelope.')
+})
+
 test('declarations that contradict themselves fail at start', () => {
   const declare = (more: Partial<Route<unknown>>): Route<unknown> => ({
     ...{ method: 'POST', path: 'a', access: 'public', about: 'a', body: Type.Object({}), run: () => undefined },

@@ -49,6 +49,13 @@ describe('a sealed core', () => {
     await Promise.all([core.unseal(build), core.unseal(build)])
     expect(events).toEqual(['build'])
   })
+
+  test('knows no limit of a body; unsealed it asks the routes', async () => {
+    const { core, build } = given()
+    expect(core.bodyLimit(request)).toBe(undefined)
+    await core.unseal(async () => ({ ...(await build()), pipeline: { handle: () => reply(''), bodyLimit: () => 7 } }))
+    expect(core.bodyLimit(request)).toBe(7)
+  })
 })
 
 describe('sealing', () => {
