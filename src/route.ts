@@ -121,7 +121,7 @@ export class Answer {
 export interface BytesBody {
   /** The Content-Type it should have, for OpenAPI and help. */
   readonly type: string
-  /** A longer one is refused with 413. A public route reads 64 KiB at most. */
+  /** A longer one is refused with 413, and so is one above 64 KiB without a good token. Public: 64 KiB at most. */
   readonly maxBytes: number
 }
 

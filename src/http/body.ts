@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { after } from '../after.ts'
-import { usualBodyBytes } from '../request/exchange.ts'
+import { strangerBodyBytes } from '../request/exchange.ts'
 import type { MaybePromise } from '../route.ts'
 
 const nothing = Buffer.alloc(0)
@@ -12,7 +12,7 @@ export const declaresMore = (request: IncomingMessage, maxBytes: number): boolea
 /** How much of a body is read. */
 export interface BodyLimits {
   readonly maxBytes: number
-  /** Asked once, before more than `usualBodyBytes` are read: a lower limit of the request's route. */
+  /** Asked once, before more than `strangerBodyBytes` are read: a lower limit of the request's route. */
   routeBytes(): MaybePromise<number | undefined>
 }
 
@@ -32,7 +32,7 @@ export function readBody(request: IncomingMessage, limits: BodyLimits, done: (bo
     done(undefined)
     return
   }
-  if (!declaresMore(request, usualBodyBytes)) {
+  if (!declaresMore(request, strangerBodyBytes)) {
     collect(request, limits, done)
     return
   }
@@ -51,7 +51,7 @@ function collect(
 ): void {
   const chunks: Buffer[] = []
   let total = 0
-  let limit = known ?? Math.min(usualBodyBytes, maxBytes)
+  let limit = known ?? Math.min(strangerBodyBytes, maxBytes)
   let final = known !== undefined || limit === maxBytes
   const take = (chunk: Buffer): void => {
     total += chunk.length

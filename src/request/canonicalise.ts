@@ -14,6 +14,8 @@ export interface RequestHead {
   /** Why the path is refused, unless a raw rest begins before the fault. */
   readonly fault: ApiError | undefined
   readonly query: URLSearchParams | undefined
+  /** Empty when none was sent. */
+  readonly credential: string
   /** `?help=1`: describe the path, do nothing. */
   readonly help: boolean
 }
@@ -31,6 +33,7 @@ export interface CanonicalRequest {
   readonly bytes: Buffer | undefined
   /** Empty when none was sent. */
   readonly credential: string
+  /** `?help=1`. */
   readonly help: boolean
 }
 
@@ -44,9 +47,9 @@ export function canonicalise(raw: RawRequest): RequestHead {
   const query = raw.query === '' ? undefined : new URLSearchParams(raw.query)
   const method = methodOf(raw.method, query)
   if (path === '') throw new ApiError(404, [])
-  const help = asksForHelp(query)
-  if (!trailingSlash || !writes(method)) return { raw, method, path, fault, query, help }
-  return { raw, method, path, fault: badRequest("cannot write to a path ending in '/'"), query, help }
+  const head = { raw, method, path, fault, query, credential: credentialOf(raw.headers), help: asksForHelp(query) }
+  if (!trailingSlash || !writes(method)) return head
+  return { ...head, fault: badRequest("cannot write to a path ending in '/'") }
 }
 
 /**
@@ -56,9 +59,8 @@ export function canonicalise(raw: RawRequest): RequestHead {
  * @throws {ApiError} 400 for JSON that cannot be read, 413 for more bytes than the route takes
  */
 export function readRequest(head: RequestHead, path: string, bytes: BytesBody | undefined): CanonicalRequest {
-  const { raw, method, query, help } = head
+  const { raw, method, query, credential, help } = head
   const policyPath = method === 'LIST' ? `${path}/` : path
-  const credential = credentialOf(raw.headers)
   if (bytes !== undefined) {
     if (raw.body.length > bytes.maxBytes) throw new ApiError(413, 'http: request body too large')
     return { raw, method, path, policyPath, input: noInput, bytes: raw.body, credential, help }

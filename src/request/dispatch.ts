@@ -1,4 +1,5 @@
 import type { Method, Route, Routes } from '../route.ts'
+import { strangerBodyBytes } from './exchange.ts'
 import { type Capture, type Endpoint, type Match, missingMethod, missingPath, missingPublicMethod } from './match.ts'
 import { compileFields } from './parse.ts'
 import { decodeRest } from './rawrest.ts'
@@ -9,8 +10,6 @@ export type Dispatch = (method: Method, path: string) => Match
 /** Letters, digits and `_`; inside also `-` and `.`: the reference's rule for key names and most captures. */
 const keyName = /^\w(?:[\w.-]*\w)?$/
 const anything = /./s
-/** Nobody has signed in yet who sends a body to a public route. */
-const mostPublicBytes = 64 * 1024
 
 /** One segment further: by its text (a Map look-up), as a capture, or with everything that follows. */
 interface Node {
@@ -79,19 +78,19 @@ function insert(root: Node, route: Route<unknown>): void {
     ends = node.ends
   }
   if (ends.has(route.method)) throw new Error(`two routes answer ${route.method} ${route.path}`)
-  refuseBytes(route)
+  checkBytes(route)
   const names = captures.map((capture) => capture.name)
   const fields = compileFields(route.body.properties, names)
   ends.set(route.method, { route, access: route.access, captures, fields })
 }
 
 /** @throws {Error} when a declaration of bytes contradicts the rest of it */
-function refuseBytes({ method, path, access, bytes, body }: Route<unknown>): void {
+function checkBytes({ method, path, access, bytes, body }: Route<unknown>): void {
   if (bytes === undefined) return
   if (method !== 'POST') throw new Error(`${method} ${path} has no body to be bytes`)
   if (Object.keys(body.properties).length > 0) throw new Error(`${path}: a body of bytes has no fields`)
-  if (access === 'public' && bytes.maxBytes > mostPublicBytes) {
-    throw new Error(`${path}: a public route takes ${mostPublicBytes} bytes at most`)
+  if (access === 'public' && bytes.maxBytes > strangerBodyBytes) {
+    throw new Error(`${path}: a public route takes ${strangerBodyBytes} bytes at most`)
   }
 }
 

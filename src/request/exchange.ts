@@ -28,14 +28,14 @@ export interface RawReply {
   readonly body: string | Uint8Array | Stream
 }
 
-/** Bytes of a body that are read before anybody asks whose they are. */
-export const usualBodyBytes = 64 * 1024
+/** Bytes that anybody may send to a route that takes bytes; no more of any body is read before its route is asked. */
+export const strangerBodyBytes = 64 * 1024
 
 /** The whole of request/ to the edge. It never throws and never rejects. */
 export interface Pipeline {
   /**
    * The most bytes that the body of a request may have, where its route has a limit of its own. Asked with an empty body,
-   * before more than `usualBodyBytes` of it are read; absent where no route has one.
+   * before more than `strangerBodyBytes` of it are read; absent where no route has one.
    */
   bodyLimit?(request: RawRequest): MaybePromise<number | undefined>
   handle(request: RawRequest): MaybePromise<RawReply>

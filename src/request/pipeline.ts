@@ -11,7 +11,7 @@ import { endingToken, notAuthenticated, recogniseCaller } from './authenticate.t
 import { capabilities, neededCapability, notAuthorised, verdictOn } from './authorise.ts'
 import { type CanonicalRequest, canonicalise, type RequestHead, readRequest } from './canonicalise.ts'
 import { envelope, noWarnings } from './envelope.ts'
-import type { Pipeline, RawReply, RawRequest } from './exchange.ts'
+import { type Pipeline, type RawReply, type RawRequest, strangerBodyBytes } from './exchange.ts'
 import { unsupportedOperation } from './match.ts'
 import { Recorder } from './recorder.ts'
 import { RouteTable, type Target } from './routetable.ts'
@@ -56,14 +56,21 @@ class RequestPipeline implements Pipeline {
     const none = () => undefined
     try {
       const head = canonicalise(raw)
-      const limit = after(this.#options.mounts.find(head.path), (mount) => {
-        const path = this.#routes.canonicalPath(head, mount)
-        return this.#routes.find(head.method, path, mount).match.endpoint.route.bytes?.maxBytes
-      })
+      const limit = after(this.#options.mounts.find(head.path), (mount) => this.#bodyLimit(head, mount))
       return limit instanceof Promise ? limit.catch(none) : limit
     } catch {
       return none()
     }
+  }
+
+  /** What nobody has signed for is no longer than the body of any stranger. */
+  #bodyLimit(head: RequestHead, mount: Mount | undefined): MaybePromise<number | undefined> {
+    const { match } = this.#routes.find(head.method, this.#routes.canonicalPath(head, mount), mount)
+    const { bytes } = match.endpoint.route
+    if (bytes === undefined || bytes.maxBytes <= strangerBodyBytes) return bytes?.maxBytes
+    return after(recogniseCaller(this.#options.authenticator, head.credential), (identity) =>
+      identity === undefined ? strangerBodyBytes : bytes.maxBytes,
+    )
   }
 
   /** Whatever any step throws becomes a reply here. */

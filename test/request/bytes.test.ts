@@ -66,6 +66,16 @@ test('a body far beyond the limit of the route is refused before it is read', as
   expect(statuses(await hear(chunked))).toEqual(['413'])
 })
 
+test('a stranger sends 64 KiB at most, whatever the route takes', async () => {
+  for (const token of ['', 'guess']) {
+    expect((await served.ask('POST', '/v1/pki/import', { token, body: Buffer.alloc(65_536) })).status).toBe(403)
+    const client = await dial(served.port)
+    client.write('POST /v1/pki/import HTTP/1.1\r\nHost: x\r\n')
+    client.write(`X-Vault-Token: ${token}\r\nContent-Length: 65537\r\n\r\n`)
+    expect(statuses(await hear(client))).toEqual(['413'])
+  }
+})
+
 test('other routes keep the limit of the listener, and a path that is refused says so', async () => {
   const body = Buffer.from(`{${' '.repeat(900_000)}`)
   for (const path of ['/v1/pki/crl', '/v1/nowhere/ocsp', '/v1/pki//ocsp']) {
