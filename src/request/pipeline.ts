@@ -33,9 +33,9 @@ export interface PipelineOptions {
 type Reply = MaybePromise<RawReply>
 
 /**
- * The steps of a request, each of which calls the next: canonicalise → find (and read the body) → begin (its audit trail) → authenticate →
- * authorise → record → run → respond. Policies decide before a caller learns whether a mount or a path exists. A step
- * answers at once if it can: a request whose look-ups and `run` are synchronous makes no promise.
+ * The steps of a request, each of which calls the next: canonicalise → find (and read the body) → begin (its audit
+ * trail) → authenticate → authorise → record → run → respond. Policies decide before a caller learns whether a mount or a
+ * path exists. A step answers at once if it can: a request whose look-ups and `run` are synchronous makes no promise.
  */
 class RequestPipeline implements Pipeline {
   readonly #options: PipelineOptions
