@@ -187,7 +187,7 @@ function buildServices({ config, clock, log }: Options, { database, custody, man
   const registry = new Registry({ database, materials, clock })
   const managed = new ManagedKeys({
     ...{ database, registry, hsms: managedHsms, pins, blobs, clock, strict: config.strict },
-    approval: operations.approval,
+    ...{ approval: operations.approval, certification: operations.certification },
     mount: (uuid) => mounts.get(uuid),
   })
   const transit = createTransit({

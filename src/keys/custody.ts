@@ -75,7 +75,7 @@ export class Custody implements Disposable {
     const metrics = options.metrics ?? new Metrics()
     metrics.gauge('strongroom.handles.live', 'Keys that are open in the token.', () => handles.size)
     const overused = metrics.counter('strongroom.gcm.warnings', 'Encryptions under a key version used over 2^31 times.')
-    const parts = { hsm, database, blobs, handles, materials, approval, strict }
+    const parts = { hsm, database, blobs, handles, materials, approval, strict, log }
     this.operations = createOperations({ ...parts, cacheLimit, overused })
     this.transfer = {
       keyImport: new KeyImport({ hsm, database, handles, materials }),

@@ -155,7 +155,7 @@ export function manage(
 ): { managed: ManagedKeys; administration: ManagedAdministration; hsms: ManagedHsms } {
   const { materials } = custody
   const { pins, blobs } = custody.managed
-  const { approval } = custody.operations
+  const { approval, certification } = custody.operations
   const onFatal = (reason: Error): void => {
     throw reason
   }
@@ -164,6 +164,17 @@ export function manage(
   const hsms = new ManagedHsms({ ...ground, ...more })
   const registry = new Registry({ database, materials, clock })
   const { strict = false, mount = () => undefined } = more
-  const managed = new ManagedKeys({ database, registry, hsms, pins, blobs, approval, clock, strict, mount })
+  const managed = new ManagedKeys({
+    database,
+    registry,
+    hsms,
+    pins,
+    blobs,
+    approval,
+    certification,
+    clock,
+    strict,
+    mount,
+  })
   return { managed, hsms, administration: new ManagedAdministration({ registry, hsms, pins, keys: managed }) }
 }

@@ -12,6 +12,7 @@ import type { Blobs } from '../live/blobs.ts'
 import type { Material } from '../material.ts'
 import type { Draft } from '../materials/draft.ts'
 import type { Approval } from '../use/approval.ts'
+import type { Certification, CertificationSigner } from '../use/certification.ts'
 import { verify } from '../use/verify.ts'
 import type { Message } from './cipher.ts'
 import { generate } from './generate.ts'
@@ -30,6 +31,7 @@ export interface ManagedKeysOptions {
   readonly pins: Pins
   readonly blobs: Blobs
   readonly approval: Approval
+  readonly certification: Certification
   readonly clock: Clock
   readonly strict: boolean
   /** The mount of a uuid: what it is tuned to says which managed keys it may use. */
@@ -89,6 +91,18 @@ export class ManagedKeys {
   /** @param chosen whether the caller named the padding: else it is the mechanism's @throws ApiError 400 */
   sign(use: Use, input: Uint8Array, scheme: Scheme, chosen: boolean): MaybePromise<Buffer> {
     return after(this.#use(use, 'sign'), (key) => key.sign(input, fitted(key.row, scheme, chosen)))
+  }
+
+  /** The key as what signs certificates; every signature is checked as `sign` checks it. @throws ApiError 400 */
+  certifier(use: Use): MaybePromise<CertificationSigner> {
+    const { certification } = this.#options
+    return after(this.#entry(use, 'sign'), ({ row }) =>
+      certification.over({
+        material: use.pinned,
+        padding: mechanismOf(row.mechanism).padding,
+        sign: (input, scheme) => this.sign(use, input, scheme, true),
+      }),
+    )
   }
 
   /** Public work on the host, by the public key that the version pins: it needs no token. */

@@ -1,4 +1,5 @@
 import type { Hsm } from '../../hsm/hsm.ts'
+import type { Logger } from '../../log.ts'
 import type { Counter } from '../../metrics.ts'
 import type { MaybePromise } from '../../route.ts'
 import type { Database } from '../../store/database.ts'
@@ -7,6 +8,7 @@ import type { Handles } from '../live/handles.ts'
 import type { Material } from '../material.ts'
 import type { Materials } from '../materials/materials.ts'
 import type { Approval } from './approval.ts'
+import { Certification } from './certification.ts'
 import { Cipher } from './cipher.ts'
 import { Derivation } from './derivation.ts'
 import { Derived } from './derived.ts'
@@ -23,6 +25,7 @@ export interface Operations {
   readonly derived: Derived
   readonly rsaCipher: RsaCipher
   readonly signer: Signer
+  readonly certification: Certification
   readonly hmacs: Hmacs
   /** The key part of that id; synchronous when cached. */
   material(id: string): MaybePromise<Material>
@@ -41,17 +44,20 @@ export interface OperationsOptions {
   readonly cacheLimit: number
   /** Encryptions that were answered with a warning. */
   readonly overused: Counter
+  readonly log: Logger
 }
 
 export function createOperations(options: OperationsOptions): Operations {
-  const { hsm, database, blobs, handles, materials, approval, strict, cacheLimit, overused } = options
+  const { hsm, database, blobs, handles, materials, approval, strict, cacheLimit, overused, log } = options
   const cipher = new Cipher({ hsm, blobs, handles, strict, usage: new Usage(database, cacheLimit), overused })
+  const signer = new Signer({ hsm, blobs, handles, approval })
   return {
     approval,
     cipher,
     derived: new Derived(new Derivation({ hsm, handles, strict }), cipher),
     rsaCipher: new RsaCipher({ hsm, handles }),
-    signer: new Signer({ hsm, blobs, handles, approval }),
+    signer,
+    certification: new Certification({ signer, handles, log }),
     hmacs: new Hmacs({ hsm, blobs, handles, strict }),
     material: (id) => materials.fetch(id),
     random: (source, bytes) => random(hsm, source, bytes),
