@@ -65,7 +65,7 @@ export function write(tag: number, ...contents: readonly Uint8Array[]): Buffer {
 
 /** An INTEGER out of its magnitude; empty is zero. */
 export const writeNumber = (magnitude: Uint8Array): Buffer =>
-  write(asn1.integer, (magnitude[0] ?? 0x80) > 0x7f ? Buffer.concat([Buffer.alloc(1), magnitude]) : magnitude)
+  (magnitude[0] ?? 0x80) > 0x7f ? write(asn1.integer, Buffer.alloc(1), magnitude) : write(asn1.integer, magnitude)
 
 function first(bytes: Buffer): { element: Element; length: number } {
   const [tag, short] = bytes

@@ -24,6 +24,12 @@ export interface AttributeValues {
   value: Buffer
   modulus: Buffer
   publicExponent: Buffer
+  privateExponent: Buffer
+  prime1: Buffer
+  prime2: Buffer
+  exponent1: Buffer
+  exponent2: Buffer
+  coefficient: Buffer
   ecParameters: Buffer
   /** The bare point: 04 ‖ X ‖ Y, or the 32 bytes of Ed25519. */
   ecPoint: Buffer
@@ -60,6 +66,12 @@ const table: Record<AttributeName, readonly [number, (bytes: Buffer) => Attribut
   value: [CKA.VALUE, readers.bytes],
   modulus: [CKA.MODULUS, readers.bytes],
   publicExponent: [CKA.PUBLIC_EXPONENT, readers.bytes],
+  privateExponent: [CKA.PRIVATE_EXPONENT, readers.bytes],
+  prime1: [CKA.PRIME_1, readers.bytes],
+  prime2: [CKA.PRIME_2, readers.bytes],
+  exponent1: [CKA.EXPONENT_1, readers.bytes],
+  exponent2: [CKA.EXPONENT_2, readers.bytes],
+  coefficient: [CKA.COEFFICIENT, readers.bytes],
   ecParameters: [CKA.EC_PARAMS, readers.bytes],
   ecPoint: [CKA.EC_POINT, readers.point],
 }

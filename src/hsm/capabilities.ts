@@ -4,7 +4,8 @@ import type { Dialect } from './template.ts'
 
 /**
  * What a token may or may not be able to do, with the mechanism's name for refusals. `wrap-x`: a key made as sensitive goes
- * out through RFC 5649 and comes back as sensitive and usable. `create-x`: it can be made from its bytes.
+ * out through RFC 5649 and comes back as sensitive and usable. `create-x`: it can be made from its bytes. `read-x`: a pair that is made
+ * as not sensitive shows its private key.
  */
 const abilities = {
   'aes-gcm': 'CKM_AES_GCM',
@@ -30,6 +31,9 @@ const abilities = {
   'wrap-ed25519': 'CKM_AES_KEY_WRAP_KWP of Ed25519 keys',
   'wrap-rsa': 'CKM_AES_KEY_WRAP_KWP of RSA keys',
   'data-object': 'private CKO_DATA token objects',
+  'read-rsa': 'RSA private keys that it shows',
+  'read-ec': 'EC private keys that it shows',
+  'read-ed25519': 'Ed25519 private keys that it shows',
   // pkcs11js 2.1.7 has no parameter structure for these two, so that no token can be asked.
   hkdf: 'CKM_HKDF_DERIVE with info',
   'chacha20-poly1305': 'CKM_CHACHA20_POLY1305',

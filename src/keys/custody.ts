@@ -9,6 +9,7 @@ import { Keks } from './kek/keks.ts'
 import { Blobs } from './live/blobs.ts'
 import { Handles } from './live/handles.ts'
 import { Residents } from './making/residents.ts'
+import { TransientPairs } from './making/transient.ts'
 import { Pins } from './managed/pins.ts'
 import { Materials } from './materials/materials.ts'
 import type { ClusterRow } from './tables.ts'
@@ -45,6 +46,8 @@ export class Custody implements Disposable {
   readonly operations: Operations
   /** Making, storing, finding and removing keys. */
   readonly materials: Materials
+  /** Key pairs that are made to be handed out. */
+  readonly transients: TransientPairs
   /** Import and export. */
   readonly transfer: Transfer
   readonly managed: ManagedSecrets
@@ -71,6 +74,7 @@ export class Custody implements Disposable {
     const handles = new Handles({ hsm, limit: handleLimit, load: (material) => blobs.load(material) })
     this.materials = materials
     this.objects = { handles, residents }
+    this.transients = new TransientPairs({ hsm, capabilities: hsm.capabilities, approval, strict })
     this.managed = { pins: new Pins({ hsm, keks, blobs, clock }), blobs }
     const metrics = options.metrics ?? new Metrics()
     metrics.gauge('strongroom.handles.live', 'Keys that are open in the token.', () => handles.size)

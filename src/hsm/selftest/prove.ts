@@ -1,12 +1,13 @@
 import type { Ability, Findings } from '../capabilities.ts'
 import { answer, createBench, type Run } from './bench.ts'
 import { curveProbes } from './curves.ts'
+import { probeReadable } from './readable.ts'
 import { probeRsa } from './rsa.ts'
 import { findKwp, findMaxSecretBytes, learnTokenObjects, secretProbes } from './secrets.ts'
 
 /**
  * Finds out what a token can do by having it done: mechanism lists promise too much (SoftHSM lists OAEP and refuses
- * SHA-256, NSS lists HKDF and refuses its parameters). Takes one RSA-2048 key generation; leaves nothing behind.
+ * SHA-256, NSS lists HKDF and refuses its parameters). Takes one RSA-2048 and one RSA-1024 key generation; leaves nothing behind.
  * @throws Error when the token lacks what every key here depends on (RFC 5649, persistent AES keys)
  */
 export async function prove(run: Run): Promise<Findings> {
@@ -23,7 +24,7 @@ export async function prove(run: Run): Promise<Findings> {
   }
   const maxSecretBytes = await findMaxSecretBytes(bench, kwp)
   if (maxSecretBytes > 0) proven.push('wrap-generic')
-  for (const probe of [...curveProbes, probeRsa]) {
+  for (const probe of [...curveProbes, probeRsa, probeReadable]) {
     proven.push(...(await probe(bench, kwp)))
     await bench.clear()
   }

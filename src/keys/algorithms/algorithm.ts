@@ -128,6 +128,8 @@ export interface PublicKeyForm {
   readonly attributes: readonly (keyof PublicAttributes)[]
   /** Whether the private object shows them too. */
   readonly onPrivate: boolean
+  /** The contents of subjectPublicKey (RFC 5280 4.1.2.7); undefined when the attributes make no such key. */
+  bits(attributes: PublicAttributes): Buffer | undefined
   /** Undefined when the attributes make no such key. */
   toJwk(attributes: PublicAttributes): JsonWebKey | undefined
   /** @throws ApiError 400 saying in what way the key is not of the type */
@@ -140,6 +142,26 @@ export interface PublicAttributes {
   readonly ecPoint?: Buffer | undefined
 }
 
+export interface PrivateAttributes {
+  readonly value?: Buffer | undefined
+  readonly modulus?: Buffer | undefined
+  readonly publicExponent?: Buffer | undefined
+  readonly privateExponent?: Buffer | undefined
+  readonly prime1?: Buffer | undefined
+  readonly prime2?: Buffer | undefined
+  readonly exponent1?: Buffer | undefined
+  readonly exponent2?: Buffer | undefined
+  readonly coefficient?: Buffer | undefined
+}
+
+/** How a private key is read that its token made readable. */
+export interface ReadableForm {
+  readonly ability: Ability
+  readonly attributes: readonly (keyof PrivateAttributes)[]
+  /** @param bits of the public key @returns what the caller owns and wipes; undefined when the attributes make no such key */
+  inner(shown: PrivateAttributes, bits: Buffer): Buffer | undefined
+}
+
 /** Private keys in PKCS#8 (RFC 5208). */
 export interface PrivateKeyForm {
   readonly family: Family
@@ -149,6 +171,7 @@ export interface PrivateKeyForm {
   read(inner: Buffer, curve: string): Pair
   /** The checks that take time, for keys from outside. @throws ApiError 400 */
   check?(inner: Buffer): Promise<void>
+  readonly readable: ReadableForm
   /** The contents of the OCTET STRING: `inner` itself, or a buffer of its own. */
   write(inner: Buffer): Buffer
   /** What some tokens must be told when they unwrap one. */

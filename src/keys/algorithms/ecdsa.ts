@@ -50,7 +50,7 @@ export function ecdsa(bits: 256 | 384 | 521, { openssl, oid, prime, order, certi
     exports: { 'signing-key': 'sec1', 'public-key': 'spki' },
     fips: true,
     publicKey: publicKeyOf({ curve, ecParameters, jwk }),
-    privateKey: privateKeyOf(ecParameters, (inner, curveOid) => readEc(row, inner, curveOid)),
+    privateKey: privateKeyOf(curve, ecParameters, (inner, curveOid) => readEc(row, inner, curveOid)),
     signature: signatureOf(curve, certification),
     matches: (shown) => shown.ecParameters?.equals(ecParameters) === true,
   }
@@ -64,6 +64,7 @@ function publicKeyOf({ curve, ecParameters, jwk }: Pick<Ec, 'curve' | 'ecParamet
     parameters: { ecParameters },
     attributes: ['ecPoint'],
     onPrivate: false,
+    bits: ({ ecPoint }) => (ecPoint?.length === 1 + 2 * coordinateBytes ? ecPoint : undefined),
     toJwk({ ecPoint }) {
       if (ecPoint?.length !== 1 + 2 * coordinateBytes) return undefined
       const x = ecPoint.toString('base64url', 1, 1 + coordinateBytes)
@@ -76,10 +77,15 @@ function publicKeyOf({ curve, ecParameters, jwk }: Pick<Ec, 'curve' | 'ecParamet
   }
 }
 
-const privateKeyOf = (ecParameters: Buffer, read: PrivateKeyForm['read']): PrivateKeyForm => ({
+const privateKeyOf = (curve: Curve, ecParameters: Buffer, read: PrivateKeyForm['read']): PrivateKeyForm => ({
   family: 'ecdsa',
   identifier: Buffer.concat([ecPublicKey, ecParameters]),
   read,
+  readable: {
+    ability: 'read-ec',
+    attributes: ['value'],
+    inner: ({ value }, bits) => value && writeEc({ curve, ecParameters }, value, bits),
+  },
   write: (inner) => inner,
   unwrapping: (key) => ({ ecPoint: encodePoint(key) }),
 })
@@ -103,7 +109,7 @@ function readEc(algorithm: Ec, inner: Buffer, curveOid: string): Pair {
 
 /** @param scalar big-endian, of any length @throws ApiError 400 unless it is between 0 and the curve's order */
 export function ecPair(algorithm: Ec, scalar: Buffer): Pair {
-  const { curve, ecParameters, jwk: crv } = algorithm
+  const { curve, jwk: crv } = algorithm
   const { coordinateBytes } = curve
   const agreement = createECDH(curve.openssl)
   try {
@@ -112,6 +118,15 @@ export function ecPair(algorithm: Ec, scalar: Buffer): Pair {
     throw malformed('its private key is out of range', error)
   }
   const point = agreement.getPublicKey()
+  const inner = writeEc(algorithm, scalar, point)
+  const x = point.toString('base64url', 1, 1 + coordinateBytes)
+  const y = point.toString('base64url', 1 + coordinateBytes)
+  return { algorithm, inner, publicKey: createPublicKey({ format: 'jwk', key: { kty: 'EC', crv, x, y } }) }
+}
+
+/** ECPrivateKey with curve and public key. @param scalar big-endian, of any length */
+function writeEc({ curve, ecParameters }: Pick<Ec, 'curve' | 'ecParameters'>, scalar: Buffer, point: Buffer): Buffer {
+  const { coordinateBytes } = curve
   const d = Buffer.alloc(coordinateBytes)
   scalar.subarray(-coordinateBytes).copy(d, coordinateBytes - Math.min(coordinateBytes, scalar.length))
   const secret = write(asn1.octetString, d)
@@ -123,9 +138,7 @@ export function ecPair(algorithm: Ec, scalar: Buffer): Pair {
     write(0xa1, write(asn1.bitString, Buffer.alloc(1), point)),
   )
   for (const part of [d, secret]) part.fill(0)
-  const x = point.toString('base64url', 1, 1 + coordinateBytes)
-  const y = point.toString('base64url', 1 + coordinateBytes)
-  return { algorithm, inner, publicKey: createPublicKey({ format: 'jwk', key: { kty: 'EC', crv, x, y } }) }
+  return inner
 }
 
 /** Whether the encoded point, in whatever form, is the key's; one that is not on the curve is nobody's. */

@@ -46,6 +46,7 @@ const publicKey: PublicKeyForm = {
   parameters: { ecParameters: oid },
   attributes: ['ecPoint'],
   onPrivate: false,
+  bits: ({ ecPoint }) => (ecPoint?.length === 32 ? ecPoint : undefined),
   toJwk: ({ ecPoint }) =>
     ecPoint?.length === 32 ? { kty: 'OKP', crv: jwk, x: ecPoint.toString('base64url') } : undefined,
   check(key) {
@@ -58,6 +59,11 @@ const privateKey: PrivateKeyForm = {
   family: 'ed25519',
   identifier: oid,
   read: (inner) => ed25519Pair(Buffer.from(readSeed(inner))),
+  readable: {
+    ability: 'read-ed25519',
+    attributes: ['value'],
+    inner: ({ value }) => (value?.length === seedBytes ? Buffer.from(value) : undefined),
+  },
   // CurvePrivateKey of RFC 8410 is an OCTET STRING of its own.
   write: (inner) => write(asn1.octetString, inner),
   creation: { ability: 'create-ed25519', attributes: { ecParameters: oid } },

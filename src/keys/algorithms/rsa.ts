@@ -1,10 +1,10 @@
 import { checkPrime, createPublicKey, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
-import { asn1, expect, NotDer, readAll, readNumber, readOne, write } from '../../crypto/der.ts'
+import { asn1, expect, NotDer, readAll, readNumber, readOne, write, writeNumber } from '../../crypto/der.ts'
 import { toNumber } from '../../crypto/number.ts'
 import { badRequest } from '../../errors.ts'
 import { CKK, CKM } from '../../hsm/constants.ts'
-import type { PrivateKeyForm, PublicKeyForm, Rsa } from './algorithm.ts'
+import type { PrivateAttributes, PrivateKeyForm, PublicKeyForm, Rsa } from './algorithm.ts'
 import { malformed } from './malformed.ts'
 import { rsaSignature } from './rsasignature.ts'
 
@@ -49,6 +49,8 @@ const publicKeyOf = (modulusBits: number): PublicKeyForm => ({
   parameters: { modulusBits, publicExponent },
   attributes: ['modulus', 'publicExponent'],
   onPrivate: true,
+  bits: ({ modulus, publicExponent: exponent }) =>
+    modulus && exponent && write(asn1.sequence, writeNumber(bare(modulus)), writeNumber(bare(exponent))),
   toJwk: ({ modulus, publicExponent: exponent }) =>
     modulus && exponent && { kty: 'RSA', n: modulus.toString('base64url'), e: exponent.toString('base64url') },
   check(key) {
@@ -65,8 +67,31 @@ const privateKeyOf = (modulusBits: number, read: PrivateKeyForm['read']): Privat
   identifier: rsaEncryption,
   read,
   check: (inner) => checkNumbers(modulusBits, inner),
+  readable: { ability: 'read-rsa', attributes: numberNames, inner: (shown) => writeRsa(shown) },
   write: (inner) => inner,
 })
+
+/** An RSAPrivateKey's numbers in their order, as a token names them. */
+const numberNames = [
+  ...(['modulus', 'publicExponent', 'privateExponent', 'prime1', 'prime2'] as const),
+  ...(['exponent1', 'exponent2', 'coefficient'] as const),
+] as const
+
+/** RSAPrivateKey (RFC 8017 A.1.2); undefined where a number is missing. */
+function writeRsa(shown: PrivateAttributes): Buffer | undefined {
+  const numbers = numberNames.map((name) => shown[name])
+  if (!numbers.every((number) => number !== undefined)) return undefined
+  const written = numbers.map((number) => writeNumber(bare(number)))
+  const inner = write(asn1.sequence, writeNumber(Buffer.alloc(0)), ...written)
+  for (const number of written) number.fill(0)
+  return inner
+}
+
+/** Without zeros in front, of which tokens give some. */
+function bare(number: Buffer): Buffer {
+  const first = number.findIndex((byte) => byte !== 0)
+  return first < 0 ? number.subarray(number.length) : number.subarray(first)
+}
 
 /** The RSAPublicKey in the SPKI of an RSA key, which an RSA-PSS key has too (RFC 4055). */
 export function pkcs1Of(key: KeyObject): Buffer {

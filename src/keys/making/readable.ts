@@ -1,0 +1,100 @@
+import { randomBytes } from 'node:crypto'
+import { asn1, readFirst, write } from '../../crypto/der.ts'
+import { unwrapKey } from '../../crypto/keywrap.ts'
+import type { Capabilities } from '../../hsm/capabilities.ts'
+import type { Handle } from '../../hsm/handle.ts'
+import type { Hsm } from '../../hsm/hsm.ts'
+import type { PairAlgorithm } from '../algorithms/algorithm.ts'
+import { privateTemplate, publicTemplate } from './making.ts'
+import { parsePair } from './pair.ts'
+import { transportBytes, withTransport } from './transport.ts'
+
+/** The token that pairs are read from, and what it has proven. */
+export interface ReadableSource {
+  readonly hsm: Hsm
+  readonly capabilities: Pick<Capabilities, 'supports' | 'require'>
+}
+
+/** A pair in the token, as two session objects. */
+export interface TokenPair {
+  readonly privateKey: Handle
+  readonly publicKey: Handle
+}
+
+/** A key pair outside the token. */
+export interface ReadPair {
+  /** As `Pair` has it; the caller wipes it. */
+  readonly inner: Buffer
+  /** SubjectPublicKeyInfo, DER. */
+  readonly spki: Buffer
+}
+
+const isShown = ({ capabilities }: ReadableSource, { privateKey }: PairAlgorithm): boolean =>
+  capabilities.supports(privateKey.readable.ability)
+
+/**
+ * Makes a pair whose private key can be read once: not sensitive where the token shows such keys, else extractable only.
+ * @throws ApiError 400 where the HSM neither shows keys of the type nor wraps them
+ */
+export async function generateReadable(source: ReadableSource, algorithm: PairAlgorithm): Promise<TokenPair> {
+  const { hsm, capabilities } = source
+  capabilities.require(algorithm.using)
+  const shown = isShown(source, algorithm)
+  if (!shown) capabilities.require(algorithm.wrapping)
+  const template = { ...privateTemplate(algorithm), sensitive: !shown, extractable: true }
+  return hsm.generateKeyPair(algorithm.generation, publicTemplate(algorithm), template)
+}
+
+/** Reads the pair; by its attributes, or wrapped (RFC 5649) under a key that lives for this passage. */
+export async function readTokenPair(
+  source: ReadableSource,
+  algorithm: PairAlgorithm,
+  { privateKey, publicKey }: TokenPair,
+): Promise<ReadPair> {
+  const { hsm } = source
+  const form = algorithm.publicKey
+  const bits = form.bits(await hsm.attributes(publicKey, form.attributes))
+  if (bits === undefined) throw new Error(`the token shows no usable public key of a ${algorithm.name} pair`)
+  const identifier = write(asn1.sequence, algorithm.privateKey.identifier)
+  const spki = write(asn1.sequence, identifier, write(asn1.bitString, Buffer.alloc(1), bits))
+  const inner = isShown(source, algorithm)
+    ? await readAttributes(hsm, algorithm, privateKey, bits)
+    : await readWrapped(hsm, algorithm, privateKey)
+  return { inner, spki }
+}
+
+export async function destroyPair(hsm: Hsm, { privateKey, publicKey }: TokenPair): Promise<void> {
+  try {
+    await hsm.destroy(privateKey)
+  } finally {
+    await hsm.destroy(publicKey)
+  }
+}
+
+async function readAttributes(hsm: Hsm, algorithm: PairAlgorithm, key: Handle, bits: Buffer): Promise<Buffer> {
+  const { attributes, inner } = algorithm.privateKey.readable
+  const shown = await hsm.attributes(key, attributes)
+  try {
+    const read = inner(shown, bits)
+    if (read === undefined) throw new Error(`the token does not show a ${algorithm.name} key that was made readable`)
+    return read
+  } finally {
+    for (const value of Object.values(shown)) value?.fill(0)
+  }
+}
+
+async function readWrapped(hsm: Hsm, algorithm: PairAlgorithm, key: Handle): Promise<Buffer> {
+  const value = randomBytes(transportBytes)
+  try {
+    const blob = await withTransport(hsm, value, async (transport) => hsm.wrap(transport, hsm.capabilities.kwp, key))
+    const pkcs8 = unwrapKey(value, blob)
+    if (pkcs8 === undefined) throw new Error(`the token does not wrap ${algorithm.name} keys as RFC 5649 says`)
+    try {
+      return parsePair(algorithm, readFirst(pkcs8)).inner
+    } finally {
+      pkcs8.fill(0)
+    }
+  } finally {
+    value.fill(0)
+  }
+}

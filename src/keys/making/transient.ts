@@ -1,0 +1,77 @@
+import type { KeyObject } from 'node:crypto'
+import { badRequest } from '../../errors.ts'
+import type { PairAlgorithm } from '../algorithms/algorithm.ts'
+import { ed25519Pair } from '../algorithms/ed25519.ts'
+import { algorithms } from '../algorithms.ts'
+import { decodePublicKey, encodePublicKey } from '../publickey.ts'
+import type { Approval } from '../use/approval.ts'
+import { writePkcs8 } from './pair.ts'
+import { destroyPair, generateReadable, type ReadableSource, readTokenPair } from './readable.ts'
+
+/** A key pair that was made to be handed out: it is nowhere else. */
+export interface TransientPair {
+  /** The key type. */
+  readonly algorithm: string
+  /** PrivateKeyInfo (RFC 5208), DER; the caller wipes it. */
+  readonly pkcs8: Buffer
+  /** SubjectPublicKeyInfo, DER. */
+  readonly spki: Buffer
+  /** Decoded when it is first asked for. */
+  readonly publicKey: KeyObject
+}
+
+export interface TransientPairsOptions extends ReadableSource {
+  readonly approval: Approval
+  readonly strict: boolean
+}
+
+/** Pairs for leaf certificates: made in the token, read once, destroyed there. No row names them. */
+export class TransientPairs {
+  readonly #options: TransientPairsOptions
+
+  constructor(options: TransientPairsOptions) {
+    this.#options = options
+  }
+
+  /**
+   * @param type of the table of algorithms, a pair's
+   * @throws ApiError 400 for another type, or naming what the HSM lacks; 503 while it is away
+   */
+  async make(type: string): Promise<TransientPair> {
+    const { approval, strict, capabilities } = this.#options
+    const algorithm = algorithms.get(type)
+    if (algorithm?.class !== 'private') throw badRequest(`unknown key type ${type}`)
+    approval.checkNew(algorithm)
+    if (!strict && algorithm.hostable && !capabilities.supports(algorithm.using)) return this.#onHost(algorithm)
+    const { hsm } = this.#options
+    const pair = await generateReadable(this.#options, algorithm)
+    try {
+      const { inner, spki } = await readTokenPair(this.#options, algorithm, pair)
+      return transient(algorithm, inner, spki)
+    } finally {
+      await destroyPair(hsm, pair)
+    }
+  }
+
+  /** A seed of the token's randomness, where it lacks the algorithm. */
+  async #onHost(algorithm: PairAlgorithm): Promise<TransientPair> {
+    const pair = ed25519Pair(await this.#options.hsm.random(algorithm.sizeBytes))
+    return transient(algorithm, pair.inner, encodePublicKey(pair.publicKey).spki)
+  }
+}
+
+/** Owns and wipes `inner`. */
+function transient(algorithm: PairAlgorithm, inner: Buffer, spki: Buffer): TransientPair {
+  const pkcs8 = writePkcs8({ algorithm, inner })
+  inner.fill(0)
+  let publicKey: KeyObject | undefined
+  return {
+    algorithm: algorithm.name,
+    pkcs8,
+    spki,
+    get publicKey() {
+      publicKey ??= decodePublicKey(spki)
+      return publicKey
+    },
+  }
+}

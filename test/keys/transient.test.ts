@@ -1,0 +1,131 @@
+import { createPrivateKey, createPublicKey, sign, verify } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { traditionalForm } from '../../src/crypto/privatekey.ts'
+import { ApiError } from '../../src/errors.ts'
+import type { Ability } from '../../src/hsm/capabilities.ts'
+import type { Hsm } from '../../src/hsm/hsm.ts'
+import { TransientPairs, type TransientPairsOptions } from '../../src/keys/making/transient.ts'
+import { Approval } from '../../src/keys/use/approval.ts'
+import { createShim, group, type Shim } from '../hsm/support/fault.ts'
+import { createToken } from '../support/token.ts'
+import { openHsm } from './support.ts'
+
+let hsm: Hsm
+let shim: Shim
+
+beforeAll(async () => {
+  const token = await createToken('transient')
+  shim = await createShim(token.library)
+  hsm = await openHsm({ ...token, library: shim.library })
+}, 60_000)
+afterAll(async () => {
+  await hsm[Symbol.asyncDispose]()
+  shim[Symbol.dispose]()
+})
+
+const pairsWith = (more: Partial<TransientPairsOptions> = {}): TransientPairs =>
+  new TransientPairs({ hsm, capabilities: hsm.capabilities, approval: new Approval(false), strict: false, ...more })
+/** As if the token lacked these. */
+const lacking = (...abilities: readonly Ability[]): TransientPairs => {
+  const supports = (ability: Ability) => !abilities.includes(ability) && hsm.capabilities.supports(ability)
+  const require = (ability: Ability) => {
+    if (!supports(ability)) throw new ApiError(400, `the HSM lacks ${hsm.capabilities.missing(ability)}`)
+  }
+  return pairsWith({ capabilities: { supports, require } })
+}
+const reading = ['read-rsa', 'read-ec', 'read-ed25519'] as const
+const objects = async (): Promise<number> => (await hsm.find({ token: false })).length
+const message = Buffer.from('message')
+const hashOf = (type: string) => (type === 'ed25519' ? null : 'sha256')
+
+/** Makes one, and has OpenSSL sign and verify by its two halves. */
+async function expectPair(pairs: TransientPairs, type: string) {
+  const before = await objects()
+  const pair = await pairs.make(type)
+  expect(await objects()).toBe(before)
+  expect(pair.algorithm).toBe(type)
+  const key = createPrivateKey({ key: pair.pkcs8, format: 'der', type: 'pkcs8' })
+  expect(createPublicKey(key).equals(pair.publicKey)).toBe(true)
+  expect(pair.publicKey.export({ format: 'der', type: 'spki' })).toEqual(pair.spki)
+  expect(verify(hashOf(type), message, pair.publicKey, sign(hashOf(type), message, key))).toBe(true)
+  return pair
+}
+
+const wrappable = ['rsa-2048', 'ecdsa-p256', 'ecdsa-p384', 'ecdsa-p521'] as const
+
+describe('a transient pair', () => {
+  test.each([...wrappable, 'ed25519'])(
+    'of %s is read from its attributes, and is gone from the token',
+    async (type) => {
+      await expectPair(pairsWith(), type)
+      const [one, other] = [await pairsWith().make(type), await pairsWith().make(type)]
+      expect(one.spki.equals(other.spki)).toBe(false)
+    },
+  )
+
+  test.each(wrappable)('of %s is wrapped and opened where the token shows no private keys', async (type) => {
+    await expectPair(lacking(...reading), type)
+  })
+
+  test('of Ed25519 is made of the token’s randomness where it lacks the algorithm, but not in strict mode', async () => {
+    await expectPair(lacking('eddsa'), 'ed25519')
+    const strict = pairsWith({
+      strict: true,
+      capabilities: { supports: () => false, require: hsm.capabilities.require },
+    })
+    await expect(strict.make('ed25519')).rejects.toThrow()
+  })
+
+  test('that the token neither shows nor wraps is refused by the mechanism’s name', async () => {
+    await expect(lacking(...reading, 'wrap-rsa').make('rsa-2048')).rejects.toMatchObject({
+      status: 400,
+      message: 'the HSM lacks CKM_AES_KEY_WRAP_KWP of RSA keys',
+    })
+    const before = await objects()
+    await expect(lacking(...reading).make('ed25519')).rejects.toMatchObject({ status: 400 })
+    expect(await objects()).toBe(before)
+  })
+
+  test('is none of a secret, of an unknown type, or in FIPS mode of Ed25519', async () => {
+    await expect(pairsWith().make('aes256-gcm96')).rejects.toMatchObject({ status: 400 })
+    await expect(pairsWith().make('dsa')).rejects.toMatchObject({ status: 400, message: 'unknown key type dsa' })
+    const fips = pairsWith({ approval: new Approval(true) })
+    await expect(fips.make('ed25519')).rejects.toMatchObject({ status: 400 })
+  })
+
+  const generalError = 0x05
+  test.each([
+    // The public key and the private one, each asked for its length and its value.
+    ['read from its attributes', pairsWith, group.object, 4],
+    // C_GenerateKeyPair, C_CreateObject of the key to wrap it under, C_WrapKey.
+    ['made or wrapped', () => lacking(...reading), group.key, 3],
+  ])('that cannot be %s leaves nothing in the token', async (_, pairs, groups, calls) => {
+    const before = await objects()
+    for (let nth = 1; nth <= calls; nth++) {
+      shim.set({ groups, rv: generalError, every: nth, times: 1 })
+      await expect(pairs().make('ecdsa-p256'), `call ${nth}`).rejects.toThrow()
+      shim.clear()
+      expect(await objects(), `call ${nth}`).toBe(before)
+    }
+  })
+})
+
+describe('the file of a private key', () => {
+  test.each([
+    ['rsa-2048', 'RSA PRIVATE KEY', 'pkcs1'],
+    ['ecdsa-p384', 'EC PRIVATE KEY', 'sec1'],
+  ] as const)('of %s has the form %s', async (type, label, form) => {
+    const { pkcs8 } = await pairsWith().make(type)
+    const file = traditionalForm(pkcs8)
+    expect(file.label).toBe(label)
+    const key = createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' })
+    expect(createPrivateKey({ key: file.der, format: 'der', type: form }).equals(key)).toBe(true)
+    pkcs8.fill(0)
+    expect(file.der.every((byte) => byte === 0)).toBe(true)
+  })
+
+  test('of Ed25519 is PKCS#8', async () => {
+    const { pkcs8 } = await pairsWith().make('ed25519')
+    expect(traditionalForm(pkcs8)).toEqual({ label: 'PRIVATE KEY', der: pkcs8 })
+  })
+})
