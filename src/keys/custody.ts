@@ -74,7 +74,7 @@ export class Custody implements Disposable {
     const handles = new Handles({ hsm, limit: handleLimit, load: (material) => blobs.load(material) })
     this.materials = materials
     this.objects = { handles, residents }
-    this.transients = new TransientPairs({ hsm, capabilities: hsm.capabilities, approval, strict })
+    this.transients = new TransientPairs({ hsm, capabilities: hsm.capabilities, approval, strict, clock })
     this.managed = { pins: new Pins({ hsm, keks, blobs, clock }), blobs }
     const metrics = options.metrics ?? new Metrics()
     metrics.gauge('strongroom.handles.live', 'Keys that are open in the token.', () => handles.size)
@@ -111,6 +111,7 @@ export class Custody implements Disposable {
   /** Ends the session objects; the token objects stay. */
   close(): void {
     this.objects.handles.close()
+    this.transients[Symbol.dispose]()
     for (const mac of this.#systemKeys) mac.close()
   }
 

@@ -1,14 +1,17 @@
 import { createPrivateKey, createPublicKey, sign, verify } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { traditionalForm } from '../../src/crypto/privatekey.ts'
 import { ApiError } from '../../src/errors.ts'
 import type { Ability } from '../../src/hsm/capabilities.ts'
 import type { Hsm } from '../../src/hsm/hsm.ts'
-import { TransientPairs, type TransientPairsOptions } from '../../src/keys/making/transient.ts'
+import type { PairAlgorithm } from '../../src/keys/algorithms/algorithm.ts'
+import { algorithmOf } from '../../src/keys/algorithms.ts'
+import { type TransientPair, TransientPairs, type TransientPairsOptions } from '../../src/keys/making/transient.ts'
 import { Approval } from '../../src/keys/use/approval.ts'
 import { createShim, group, type Shim } from '../hsm/support/fault.ts'
+import { until } from '../hsm/support/faulty.ts'
 import { createToken } from '../support/token.ts'
-import { openHsm } from './support.ts'
+import { clock, openHsm } from './support.ts'
 
 let hsm: Hsm
 let shim: Shim
@@ -23,8 +26,19 @@ afterAll(async () => {
   shim[Symbol.dispose]()
 })
 
-const pairsWith = (more: Partial<TransientPairsOptions> = {}): TransientPairs =>
-  new TransientPairs({ hsm, capabilities: hsm.capabilities, approval: new Approval(false), strict: false, ...more })
+const made: TransientPairs[] = []
+const pairsWith = (more: Partial<TransientPairsOptions> = {}): TransientPairs => {
+  const ground = { hsm, clock, capabilities: hsm.capabilities, approval: new Approval(false), strict: false }
+  const pairs = new TransientPairs({ ...ground, ...more })
+  made.push(pairs)
+  return pairs
+}
+afterEach(async () => {
+  for (const pairs of made.splice(0)) pairs[Symbol.dispose]()
+  // What is being made ahead goes when it is there.
+  await waitFor(async () => expect(await objects()).toBe(0))
+})
+
 /** As if the token lacked these. */
 const lacking = (...abilities: readonly Ability[]): TransientPairs => {
   const supports = (ability: Ability) => !abilities.includes(ability) && hsm.capabilities.supports(ability)
@@ -37,6 +51,25 @@ const reading = ['read-rsa', 'read-ec', 'read-ed25519'] as const
 const objects = async (): Promise<number> => (await hsm.find({ token: false })).length
 const message = Buffer.from('message')
 const hashOf = (type: string) => (type === 'ed25519' ? null : 'sha256')
+
+const turns = async (count: number): Promise<void> => {
+  for (let turn = 0; turn < count; turn++) await clock.sleep(20)
+}
+const waitFor = async (check: () => Promise<void>): Promise<void> => {
+  for (let turn = 0; turn < 100; turn++) {
+    try {
+      return await check()
+    } catch {
+      await clock.sleep(20)
+    }
+  }
+  await check()
+}
+
+function expectKey({ pkcs8, publicKey }: TransientPair): void {
+  const key = createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' })
+  expect(createPublicKey(key).equals(publicKey)).toBe(true)
+}
 
 /** Makes one, and has OpenSSL sign and verify by its two halves. */
 async function expectPair(pairs: TransientPairs, type: string) {
@@ -108,6 +141,55 @@ describe('a transient pair', () => {
       expect(await objects(), `call ${nth}`).toBe(before)
     }
   })
+})
+
+describe('RSA pairs are kept ready', () => {
+  const rsa = algorithmOf('rsa-2048') as PairAlgorithm
+  const most = 8
+
+  test('as objects of the token, so many and no more, and go with their end', async () => {
+    const before = await objects()
+    const pairs = pairsWith()
+    const first = await pairs.make('rsa-2048')
+    await until(() => pairs.stock.count(rsa) === most)
+    expect(await objects()).toBe(before + 2 * most)
+    const more = await Promise.all(Array.from({ length: most + 2 }, () => pairs.make('rsa-2048')))
+    expect(new Set([first, ...more].map(({ spki }) => spki.toString('hex'))).size).toBe(most + 3)
+    await until(() => pairs.stock.count(rsa) === most)
+    pairs[Symbol.dispose]()
+    await waitFor(async () => expect(await objects()).toBe(before))
+    expect(pairs.stock.count(rsa)).toBe(0)
+  }, 60_000)
+
+  test('of no type that nobody asked for, and none of those that are quick to make', async () => {
+    const pairs = pairsWith()
+    await pairs.make('ecdsa-p256')
+    await turns(20)
+    expect(['rsa-2048', 'ecdsa-p256'].map((type) => pairs.stock.count(algorithmOf(type) as PairAlgorithm))).toEqual([
+      0, 0,
+    ])
+  })
+
+  test('and are made anew when the token has forgotten them', async () => {
+    const pairs = pairsWith()
+    await pairs.make('rsa-2048')
+    await until(() => pairs.stock.count(rsa) > 0)
+    const { epoch } = hsm
+    shim.set({ groups: group.all, rv: 0x32 })
+    await expect((async () => hsm.random(8))()).rejects.toMatchObject({ status: 503 })
+    shim.clear()
+    await until(() => hsm.healthy && hsm.epoch !== epoch)
+    expect(pairs.stock.count(rsa)).toBe(0)
+    expectKey(await pairs.make('rsa-2048'))
+  }, 60_000)
+})
+
+test('an EC pair does not wait for RSA pairs in the making', async () => {
+  const pairs = pairsWith()
+  const ended: string[] = []
+  const note = (type: string) => pairs.make(type).then(() => void ended.push(type))
+  await Promise.all([note('rsa-2048'), note('rsa-2048'), note('rsa-2048'), note('ecdsa-p256'), note('ed25519')])
+  expect(ended.slice(0, 2).toSorted()).toEqual(['ecdsa-p256', 'ed25519'])
 })
 
 describe('the file of a private key', () => {

@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import type { Clock } from '../../clock.ts'
 import { unavailable } from '../../errors.ts'
+import { CKM } from '../constants.ts'
 import { Failure } from '../faults.ts'
 import type { Arguments, Operation, Result } from './operations.ts'
 import { type Parcel, pack, unpack } from './parcel.ts'
@@ -19,6 +20,7 @@ export interface ThreadsOptions {
 
 interface Job {
   readonly name: Operation
+  readonly lane: Lane
   readonly parcel: Parcel
   resolve(result: unknown): void
   reject(error: Error): void
@@ -26,11 +28,12 @@ interface Job {
 
 const keyPairFactor = 12
 
-/** Which queue a call waits in: the generation of a key pair may take seconds, and nothing else waits behind it. */
+/** Which queue a call waits in: the generation of an RSA pair may take seconds, and nothing else waits behind it. */
 type Lane = 'keyPairs' | 'calls'
 /** Waiting calls at most: more are refused before any work begins. */
 const mostWaiting: Readonly<Record<Lane, number>> = { calls: 5000, keyPairs: 100 }
-const laneOf = (name: Operation): Lane => (name === 'generateKeyPair' ? 'keyPairs' : 'calls')
+const laneOf = (name: Operation, [mechanism]: readonly unknown[]): Lane =>
+  name === 'generateKeyPair' && mechanism === CKM.RSA_PKCS_KEY_PAIR_GEN ? 'keyPairs' : 'calls'
 
 /**
  * The threads' executor: worker threads that make synchronous calls, one at a time each. Key pairs have a lane of their own.
@@ -60,13 +63,13 @@ export class Threads implements AsyncDisposable {
    * @throws Failure as Connection.run does; ApiError 503 when too many calls wait already
    */
   run<N extends Operation>(slot: Uint8Array, epoch: number, name: N, args: Arguments<N>): Promise<Result<N>> {
-    const lane = laneOf(name)
+    const lane = laneOf(name, args)
     if (this.#waiting[lane].length >= mostWaiting[lane])
       return Promise.reject(unavailable('the HSM has too much to do'))
     // Copied now, not when its turn comes: the caller may change its buffers meanwhile.
     const parcel = pack({ slot, epoch, name, args } satisfies Order)
     return new Promise((resolve, reject) => {
-      this.#waiting[lane].push({ name, parcel, resolve: resolve as (result: unknown) => void, reject })
+      this.#waiting[lane].push({ name, lane, parcel, resolve: resolve as (result: unknown) => void, reject })
       this.#dispatch(lane)
     })
   }
@@ -103,7 +106,7 @@ export class Threads implements AsyncDisposable {
 
   #busyIn(lane: Lane): number {
     let count = 0
-    for (const { job } of this.#working.values()) if (laneOf(job.name) === lane) count++
+    for (const { job } of this.#working.values()) if (job.lane === lane) count++
     return count
   }
 
@@ -122,7 +125,7 @@ export class Threads implements AsyncDisposable {
     this.#idle.push(worker)
     if (job === undefined) return
     settle(job, reply)
-    this.#dispatch(laneOf(job.name))
+    this.#dispatch(job.lane)
   }
 
   #died(worker: Worker, error: unknown): void {

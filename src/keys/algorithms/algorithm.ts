@@ -93,6 +93,8 @@ export interface HmacSecret extends Common {
 
 interface PairCommon extends Common {
   readonly class: 'private'
+  /** A pair takes long to make, so that some are made ahead (making/stock.ts). */
+  readonly slow: boolean
   readonly publicKey: PublicKeyForm
   readonly privateKey: PrivateKeyForm
   readonly signature: Signature

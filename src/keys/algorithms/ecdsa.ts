@@ -34,6 +34,7 @@ export function ecdsa(bits: 256 | 384 | 521, { openssl, oid, prime, order, certi
     name: `ecdsa-p${bits}`,
     kind: 'ec',
     class: 'private',
+    slow: false,
     curve,
     ecParameters,
     jwk,

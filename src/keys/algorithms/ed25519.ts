@@ -82,6 +82,7 @@ export const ed25519: Ed25519 = {
   name: 'ed25519',
   kind: 'ed25519',
   class: 'private',
+  slow: false,
   ecParameters: oid,
   jwk,
   sizeBytes: seedBytes,

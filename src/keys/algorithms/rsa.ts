@@ -18,6 +18,7 @@ export function rsa(modulusBits: 2048 | 3072 | 4096): Rsa {
     name: `rsa-${modulusBits}`,
     kind: 'rsa',
     class: 'private',
+    slow: true,
     modulusBits,
     oaep: { modulusBytes },
     sizeBytes: modulusBytes,

@@ -6,7 +6,8 @@ import { algorithms } from '../algorithms.ts'
 import { decodePublicKey, encodePublicKey } from '../publickey.ts'
 import type { Approval } from '../use/approval.ts'
 import { writePkcs8 } from './pair.ts'
-import { destroyPair, generateReadable, type ReadableSource, readTokenPair } from './readable.ts'
+import { destroyPair, generateReadable, readTokenPair } from './readable.ts'
+import { PairStock, type PairStockOptions } from './stock.ts'
 
 /** A key pair that was made to be handed out: it is nowhere else. */
 export interface TransientPair {
@@ -20,17 +21,20 @@ export interface TransientPair {
   readonly publicKey: KeyObject
 }
 
-export interface TransientPairsOptions extends ReadableSource {
+export interface TransientPairsOptions extends PairStockOptions {
   readonly approval: Approval
   readonly strict: boolean
 }
 
 /** Pairs for leaf certificates: made in the token, read once, destroyed there. No row names them. */
-export class TransientPairs {
+export class TransientPairs implements Disposable {
+  /** Of types that take long to make. */
+  readonly stock: PairStock
   readonly #options: TransientPairsOptions
 
   constructor(options: TransientPairsOptions) {
     this.#options = options
+    this.stock = new PairStock(options)
   }
 
   /**
@@ -44,13 +48,18 @@ export class TransientPairs {
     approval.checkNew(algorithm)
     if (!strict && algorithm.hostable && !capabilities.supports(algorithm.using)) return this.#onHost(algorithm)
     const { hsm } = this.#options
-    const pair = await generateReadable(this.#options, algorithm)
+    const pair = await (algorithm.slow ? this.stock.take(algorithm) : generateReadable(this.#options, algorithm))
     try {
       const { inner, spki } = await readTokenPair(this.#options, algorithm, pair)
       return transient(algorithm, inner, spki)
     } finally {
       await destroyPair(hsm, pair)
     }
+  }
+
+  /** Ends what is kept ready. */
+  [Symbol.dispose](): void {
+    this.stock[Symbol.dispose]()
   }
 
   /** A seed of the token's randomness, where it lacks the algorithm. */
