@@ -50,6 +50,9 @@ function toScalar(digest: Uint8Array, order: bigint): bigint {
 
 /** 04 ‖ X ‖ Y (SEC 1, 2.3.3): the point of an EC key. */
 export function encodePoint(key: KeyObject): Buffer {
+  // JWK has no name for P-224; the point ends the SPKI.
+  if (key.asymmetricKeyDetails?.namedCurve === 'secp224r1')
+    return key.export({ format: 'der', type: 'spki' }).subarray(-57)
   const { x = '', y = '' } = key.export({ format: 'jwk' })
   return Buffer.concat([Buffer.from([4]), Buffer.from(x, 'base64url'), Buffer.from(y, 'base64url')])
 }

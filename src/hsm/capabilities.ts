@@ -12,6 +12,7 @@ const abilities = {
   'hmac-sha256': 'CKM_SHA256_HMAC',
   sha3: 'CKM_SHA3_256_HMAC',
   'digest-key': 'C_DigestKey',
+  'ecdsa-p224': 'CKM_ECDSA on P-224',
   'ecdsa-p256': 'CKM_ECDSA on P-256',
   'ecdsa-p384': 'CKM_ECDSA on P-384',
   'ecdsa-p521': 'CKM_ECDSA on P-521',
@@ -25,6 +26,7 @@ const abilities = {
   'wrap-generic': 'CKM_AES_KEY_WRAP_KWP of generic secrets',
   // SoftHSM 2.6.1 fills up with zeros to a multiple of 8 before it wraps; a MAC key longer than its block is then another.
   'wrap-exact-length': 'CKM_AES_KEY_WRAP_KWP of secrets over 64 bytes whose length is no multiple of 8',
+  'wrap-p224': 'CKM_AES_KEY_WRAP_KWP of P-224 keys',
   'wrap-p256': 'CKM_AES_KEY_WRAP_KWP of P-256 keys',
   'wrap-p384': 'CKM_AES_KEY_WRAP_KWP of P-384 keys',
   'wrap-p521': 'CKM_AES_KEY_WRAP_KWP of P-521 keys',

@@ -241,6 +241,20 @@ export class Hsm implements AsyncDisposable {
   }
 
   /**
+   * Attributes of a private key that was made to be read once; the caller wipes them.
+   * @param beside its public key, modifiable, of which nobody has any more use
+   */
+  reveal<K extends AttributeName>(
+    key: Handle,
+    names: readonly K[],
+    beside: Handle,
+  ): MaybePromise<{ [P in K]: AttributeValues[P] | undefined }> {
+    const args = [this.#use(key), asking(names), this.#use(beside)] as const
+    const values = this.#perform('reveal', [...args], false, key, beside)
+    return values instanceof Promise ? values.then((some) => answered(names, some)) : answered(names, values)
+  }
+
+  /**
    * Destroys the object, or has the last call that a thread makes with it do it. What went with its epoch or a lost token needs
    * no call.
    */

@@ -1,7 +1,7 @@
-import type { Algorithm } from './algorithms/algorithm.ts'
+import type { Algorithm, PairAlgorithm } from './algorithms/algorithm.ts'
 import { ecdsa } from './algorithms/ecdsa.ts'
 import { ed25519 } from './algorithms/ed25519.ts'
-import { rsa } from './algorithms/rsa.ts'
+import { importedRsa, rsa } from './algorithms/rsa.ts'
 import { aesGcm, chacha20Poly1305, hmac } from './algorithms/secrets.ts'
 
 /**
@@ -46,12 +46,37 @@ const rows: readonly Algorithm[] = [
   hmac,
 ]
 
-/** Every key type that keys/ makes, by its name on the wire. */
+/** The types that have no use but certificates: keys of authorities and leaves. */
+const certificateRows: readonly PairAlgorithm[] = [
+  ecdsa(224, {
+    openssl: 'secp224r1',
+    oid: '06052b81040021',
+    prime: 2n ** 224n - 2n ** 96n + 1n,
+    order: 0xffffffffffffffffffffffffffff16a2e0b8f03e13dd29455c5c2a3dn,
+    certification: ['06082a8648ce3d040302', 'sha2-256'],
+  }),
+]
+
+/** The key types for general use, by their name on the wire. */
 export const algorithms: ReadonlyMap<string, Algorithm> = new Map(rows.map((row) => [row.name, row]))
+const certificateTypes = new Map(certificateRows.map((row) => [row.name, row]))
+
+/** The row of a type that signs certificates or is certified: RSA of any size that is imported, too. */
+export function pairAlgorithm(name: string): PairAlgorithm | undefined {
+  const general = algorithms.get(name)
+  if (general !== undefined) return general.class === 'private' ? general : undefined
+  return certificateTypes.get(name) ?? importedRsa(name)
+}
+
+/** The pair type with that curve; undefined for one that is not served. @param oid contents, in hexadecimal */
+export const ofCurve = (oid: string): PairAlgorithm | undefined =>
+  [...algorithms.values(), ...certificateRows].find(
+    (row): row is PairAlgorithm => row.kind === 'ec' && row.ecParameters.toString('hex', 2) === oid,
+  )
 
 /** The row of a type that the database names: it is there, or the row is damaged. */
 export function algorithmOf(name: string): Algorithm {
-  const algorithm = algorithms.get(name)
+  const algorithm = algorithms.get(name) ?? pairAlgorithm(name)
   if (algorithm === undefined) throw new Error(`no algorithm ${name}`)
   return algorithm
 }

@@ -11,6 +11,7 @@ import { Handles } from './live/handles.ts'
 import { Residents } from './making/residents.ts'
 import { TransientPairs } from './making/transient.ts'
 import { Pins } from './managed/pins.ts'
+import { AuthorityKeys } from './materials/authoritykeys.ts'
 import { Materials } from './materials/materials.ts'
 import type { ClusterRow } from './tables.ts'
 import { KeyExport } from './transfer/keyexport.ts'
@@ -46,6 +47,8 @@ export class Custody implements Disposable {
   readonly operations: Operations
   /** Making, storing, finding and removing keys. */
   readonly materials: Materials
+  /** Making and importing keys of certificate authorities. */
+  readonly authorities: AuthorityKeys
   /** Key pairs that are made to be handed out. */
   readonly transients: TransientPairs
   /** Import and export. */
@@ -74,6 +77,7 @@ export class Custody implements Disposable {
     const handles = new Handles({ hsm, limit: handleLimit, load: (material) => blobs.load(material) })
     this.materials = materials
     this.objects = { handles, residents }
+    this.authorities = new AuthorityKeys({ hsm, materials })
     this.transients = new TransientPairs({ hsm, capabilities: hsm.capabilities, approval, strict, clock })
     this.managed = { pins: new Pins({ hsm, keks, blobs, clock }), blobs }
     const metrics = options.metrics ?? new Metrics()

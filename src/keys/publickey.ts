@@ -1,4 +1,5 @@
 import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
+import { asn1, write } from '../crypto/der.ts'
 import { badRequest } from '../errors.ts'
 import type { Handle } from '../hsm/handle.ts'
 import type { Hsm } from '../hsm/hsm.ts'
@@ -6,10 +7,21 @@ import type { PairAlgorithm } from './algorithms/algorithm.ts'
 import { pkcs1Of } from './algorithms/rsa.ts'
 
 /** The public half of a key pair as the token shows it. */
-export async function readPublicKey(hsm: Hsm, handle: Handle, { name, publicKey }: PairAlgorithm): Promise<KeyObject> {
-  const key = publicKey.toJwk(await hsm.attributes(handle, publicKey.attributes))
-  if (key === undefined) throw new Error(`the token shows no usable public key of a ${name} pair`)
-  return createPublicKey({ format: 'jwk', key })
+export async function readPublicKey(hsm: Hsm, handle: Handle, algorithm: PairAlgorithm): Promise<KeyObject> {
+  const { spki } = await readSpkiOf(hsm, handle, algorithm)
+  return decodePublicKey(spki)
+}
+
+/** The same as SubjectPublicKeyInfo, whose numbers nobody has looked at, and the bits in it. */
+export async function readSpkiOf(
+  hsm: Hsm,
+  handle: Handle,
+  { name, publicKey, privateKey }: PairAlgorithm,
+): Promise<{ bits: Buffer; spki: Buffer }> {
+  const bits = publicKey.bits(await hsm.attributes(handle, publicKey.attributes))
+  if (bits === undefined) throw new Error(`the token shows no usable public key of a ${name} pair`)
+  const identifier = write(asn1.sequence, privateKey.identifier)
+  return { bits, spki: write(asn1.sequence, identifier, write(asn1.bitString, Buffer.alloc(1), bits)) }
 }
 
 /** The DER that is stored, and the SHA-256 over it by which a public key is recognised. */

@@ -67,8 +67,11 @@ export type SystemKeyRow = Row<typeof systemKeysTable>
 
 /** public: the private key is not here, only its public half was imported. */
 export type Residence = 'wrapped' | 'token' | 'enveloped' | 'public'
-/** wrapping: what a mount's imports are encrypted to; its owner is the mount. */
-export type Part = 'key' | 'hmac' | 'prk' | 'wrapping'
+/**
+ * wrapping: what a mount's imports are encrypted to; its owner is the mount. authority: the key of a certificate authority. The part says
+ * what a key may do in the token (usagesOf), and is sealed.
+ */
+export type Part = 'key' | 'hmac' | 'prk' | 'wrapping' | 'authority'
 export type Origin = 'generated' | 'imported' | 'restored'
 
 export const materialsTable = defineTable(

@@ -1,24 +1,19 @@
-import {
-  createHash,
-  createPrivateKey,
-  createPublicKey,
-  generateKeyPairSync,
-  type JsonWebKey,
-  sign,
-  verify,
-} from 'node:crypto'
+import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, sign, verify } from 'node:crypto'
+import { asn1, write } from '../../crypto/der.ts'
 import { answered, asking } from '../attribute.ts'
 import { CKK, CKM } from '../constants.ts'
 import { answer, type Bench, firstOf } from './bench.ts'
 import { type FamilyProbe, makePair, message, type Pair, throughWrap } from './pairs.ts'
 
 const curves = [
-  { name: 'p256', oid: '06082a8648ce3d030107', crv: 'P-256', hash: 'sha256', bytes: 32 },
-  { name: 'p384', oid: '06052b81040022', crv: 'P-384', hash: 'sha384', bytes: 48 },
-  { name: 'p521', oid: '06052b81040023', crv: 'P-521', hash: 'sha512', bytes: 66 },
+  { name: 'p224', oid: '06052b81040021', hash: 'sha224', bytes: 28 },
+  { name: 'p256', oid: '06082a8648ce3d030107', hash: 'sha256', bytes: 32 },
+  { name: 'p384', oid: '06052b81040022', hash: 'sha384', bytes: 48 },
+  { name: 'p521', oid: '06052b81040023', hash: 'sha512', bytes: 66 },
 ] as const
 type Curve = (typeof curves)[number]
 
+const ecPublicKey = Buffer.from('06072a8648ce3d0201', 'hex')
 const ed25519 = Buffer.from('06032b6570', 'hex')
 
 async function readPoint(bench: Bench, open: Buffer): Promise<Buffer> {
@@ -27,11 +22,12 @@ async function readPoint(bench: Bench, open: Buffer): Promise<Buffer> {
 }
 
 /** Whether a key's ECDSA signature verifies under the public point. */
-async function signsEcdsa(bench: Bench, { crv, hash, bytes }: Curve, point: Buffer, key: Buffer): Promise<boolean> {
+async function signsEcdsa(bench: Bench, { oid, hash, bytes }: Curve, point: Buffer, key: Buffer): Promise<boolean> {
   const digest = createHash(hash).update(message).digest()
   const signature = await bench.run('sign', key, { type: CKM.ECDSA }, digest, 2 * bytes)
-  const [x, y] = [point.subarray(1, 1 + bytes), point.subarray(1 + bytes)].map((half) => half.toString('base64url'))
-  const publicKey = createPublicKey({ format: 'jwk', key: { kty: 'EC', crv, x, y } as JsonWebKey })
+  const identifier = write(asn1.sequence, ecPublicKey, Buffer.from(oid, 'hex'))
+  const spki = write(asn1.sequence, identifier, write(asn1.bitString, Buffer.alloc(1), point))
+  const publicKey = createPublicKey({ key: spki, format: 'der', type: 'spki' })
   return verify(hash, message, { key: publicKey, dsaEncoding: 'ieee-p1363' }, signature)
 }
 

@@ -1,5 +1,5 @@
 import type { Attribute, Cryptoki } from '../binding.ts'
-import { CKR } from '../constants.ts'
+import { CKA, CKR } from '../constants.ts'
 import { ckrOf } from '../faults.ts'
 import { type Mechanism, native, overheadBytes } from '../mechanism.ts'
 
@@ -15,6 +15,8 @@ export interface Port {
 const empty = Buffer.alloc(1).subarray(0, 0)
 const solid = (bytes: Uint8Array): Uint8Array => (bytes.length === 0 ? empty : bytes)
 const found = 100
+/** As long as the longest number of a private key (RSA-8192). */
+const zeros = Buffer.alloc(1024)
 
 /**
  * Every operation on the token, as one synchronous function each: the inline executor calls them where they stand, the
@@ -129,6 +131,28 @@ export const operations = {
       }
     }
     return read(list) ?? list.map((one) => read([one])?.[0])
+  },
+
+  /**
+   * Attributes of a private key that was made readable. pkcs11js frees its copies of them as they are: attributes as long, of the
+   * public key that is about to be destroyed, are set at once, so that the same memory is filled with zeros. Whether the token
+   * takes them is all the same.
+   */
+  reveal(
+    { lib }: Port,
+    session: Buffer,
+    key: Uint8Array,
+    list: readonly Attribute[],
+    beside: Uint8Array,
+  ): (Buffer | undefined)[] {
+    const values = lib.C_GetAttributeValue(session, key, list).map(({ value }) => value)
+    const cover = values.map((value) => ({ type: CKA.LABEL, value: zeros.subarray(0, value?.length ?? 0) }))
+    try {
+      lib.C_SetAttributeValue(session, beside, cover)
+    } catch (error) {
+      if (ckrOf(error) === undefined) throw error
+    }
+    return values
   },
 }
 

@@ -1,4 +1,4 @@
-import type { JsonWebKey, KeyObject } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
 import type { Curve } from '../../crypto/ecdsa.ts'
 import type { Ability } from '../../hsm/capabilities.ts'
 import type { KeyTemplate, Usage } from '../../hsm/template.ts'
@@ -95,6 +95,10 @@ interface PairCommon extends Common {
   readonly class: 'private'
   /** A pair takes long to make, so that some are made ahead (making/stock.ts). */
   readonly slow: boolean
+  /** Under 112 bits of strength (SP 800-131A): it may sign, with a warning. Such keys are imported and never made. */
+  readonly weak: boolean
+  /** Whether such keys are made here; the others are only imported. */
+  readonly made: boolean
   readonly publicKey: PublicKeyForm
   readonly privateKey: PrivateKeyForm
   readonly signature: Signature
@@ -132,8 +136,6 @@ export interface PublicKeyForm {
   readonly onPrivate: boolean
   /** The contents of subjectPublicKey (RFC 5280 4.1.2.7); undefined when the attributes make no such key. */
   bits(attributes: PublicAttributes): Buffer | undefined
-  /** Undefined when the attributes make no such key. */
-  toJwk(attributes: PublicAttributes): JsonWebKey | undefined
   /** @throws ApiError 400 saying in what way the key is not of the type */
   check(key: KeyObject): void
 }
@@ -162,6 +164,8 @@ export interface ReadableForm {
   readonly attributes: readonly (keyof PrivateAttributes)[]
   /** @param bits of the public key @returns what the caller owns and wipes; undefined when the attributes make no such key */
   inner(shown: PrivateAttributes, bits: Buffer): Buffer | undefined
+  /** The same out of the PKCS#8 in which the token wraps the key. @throws NotDer */
+  copy(inner: Buffer, bits: Buffer): Buffer
 }
 
 /** Private keys in PKCS#8 (RFC 5208). */

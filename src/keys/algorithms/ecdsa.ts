@@ -25,7 +25,7 @@ interface Parameters {
   readonly certification: readonly [oid: string, hash: 'sha2-256' | 'sha2-384' | 'sha2-512']
 }
 
-export function ecdsa(bits: 256 | 384 | 521, { openssl, oid, prime, order, certification }: Parameters): Ec {
+export function ecdsa(bits: 224 | 256 | 384 | 521, { openssl, oid, prime, order, certification }: Parameters): Ec {
   const curve: Curve = { openssl, coordinateBytes: Math.ceil(bits / 8), prime, order }
   const ecParameters = Buffer.from(oid, 'hex')
   const jwk = `P-${bits}`
@@ -35,6 +35,8 @@ export function ecdsa(bits: 256 | 384 | 521, { openssl, oid, prime, order, certi
     kind: 'ec',
     class: 'private',
     slow: false,
+    weak: false,
+    made: true,
     curve,
     ecParameters,
     jwk,
@@ -66,11 +68,6 @@ function publicKeyOf({ curve, ecParameters, jwk }: Pick<Ec, 'curve' | 'ecParamet
     attributes: ['ecPoint'],
     onPrivate: false,
     bits: ({ ecPoint }) => (ecPoint?.length === 1 + 2 * coordinateBytes ? ecPoint : undefined),
-    toJwk({ ecPoint }) {
-      if (ecPoint?.length !== 1 + 2 * coordinateBytes) return undefined
-      const x = ecPoint.toString('base64url', 1, 1 + coordinateBytes)
-      return { kty: 'EC', crv: jwk, x, y: ecPoint.toString('base64url', 1 + coordinateBytes) }
-    },
     check({ asymmetricKeyDetails: details }) {
       if (details?.namedCurve === curve.openssl) return
       throw badRequest(`invalid curve: expected ${jwk}, got ${details?.namedCurve ?? 'an unknown one'}`)
@@ -86,6 +83,10 @@ const privateKeyOf = (curve: Curve, ecParameters: Buffer, read: PrivateKeyForm['
     ability: 'read-ec',
     attributes: ['value'],
     inner: ({ value }, bits) => value && writeEc({ curve, ecParameters }, value, bits),
+    copy(inner, bits) {
+      const [, scalar] = readAll(readOne(inner, asn1.sequence))
+      return writeEc({ curve, ecParameters }, expect(scalar, asn1.octetString), bits)
+    },
   },
   write: (inner) => inner,
   unwrapping: (key) => ({ ecPoint: encodePoint(key) }),
@@ -110,8 +111,7 @@ function readEc(algorithm: Ec, inner: Buffer, curveOid: string): Pair {
 
 /** @param scalar big-endian, of any length @throws ApiError 400 unless it is between 0 and the curve's order */
 export function ecPair(algorithm: Ec, scalar: Buffer): Pair {
-  const { curve, jwk: crv } = algorithm
-  const { coordinateBytes } = curve
+  const { curve, ecParameters } = algorithm
   const agreement = createECDH(curve.openssl)
   try {
     agreement.setPrivateKey(scalar)
@@ -120,9 +120,9 @@ export function ecPair(algorithm: Ec, scalar: Buffer): Pair {
   }
   const point = agreement.getPublicKey()
   const inner = writeEc(algorithm, scalar, point)
-  const x = point.toString('base64url', 1, 1 + coordinateBytes)
-  const y = point.toString('base64url', 1 + coordinateBytes)
-  return { algorithm, inner, publicKey: createPublicKey({ format: 'jwk', key: { kty: 'EC', crv, x, y } }) }
+  const identifier = write(asn1.sequence, ecPublicKey, ecParameters)
+  const spki = write(asn1.sequence, identifier, write(asn1.bitString, Buffer.alloc(1), point))
+  return { algorithm, inner, publicKey: createPublicKey({ key: spki, format: 'der', type: 'spki' }) }
 }
 
 /** ECPrivateKey with curve and public key. @param scalar big-endian, of any length */

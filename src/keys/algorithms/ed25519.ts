@@ -47,8 +47,6 @@ const publicKey: PublicKeyForm = {
   attributes: ['ecPoint'],
   onPrivate: false,
   bits: ({ ecPoint }) => (ecPoint?.length === 32 ? ecPoint : undefined),
-  toJwk: ({ ecPoint }) =>
-    ecPoint?.length === 32 ? { kty: 'OKP', crv: jwk, x: ecPoint.toString('base64url') } : undefined,
   check(key) {
     if (isKeyPoint(pointOf(key))) return
     throw badRequest('error parsing asymmetric key: its point is not on the curve, or of small order')
@@ -63,6 +61,7 @@ const privateKey: PrivateKeyForm = {
     ability: 'read-ed25519',
     attributes: ['value'],
     inner: ({ value }) => (value?.length === seedBytes ? Buffer.from(value) : undefined),
+    copy: (inner) => Buffer.from(readSeed(inner)),
   },
   // CurvePrivateKey of RFC 8410 is an OCTET STRING of its own.
   write: (inner) => write(asn1.octetString, inner),
@@ -83,6 +82,8 @@ export const ed25519: Ed25519 = {
   kind: 'ed25519',
   class: 'private',
   slow: false,
+  weak: false,
+  made: true,
   ecParameters: oid,
   jwk,
   sizeBytes: seedBytes,

@@ -12,13 +12,29 @@ import { rsaSignature } from './rsasignature.ts'
 const publicExponent = Buffer.from([1, 0, 1])
 const rsaEncryption = Buffer.concat([Buffer.from('06092a864886f70d010101', 'hex'), write(asn1.null)])
 
-export function rsa(modulusBits: 2048 | 3072 | 4096): Rsa {
+/** Sizes of keys that are made, in bits. */
+const madeBits = [2048, 3072, 4096]
+const imported = new Map<string, Rsa>()
+
+/** The type of keys of another size, by its name: 1024 to 8192 bits, whole bytes. */
+export function importedRsa(name: string): Rsa | undefined {
+  const bits = Number(/^rsa-([1-9]\d{3})$/.exec(name)?.[1])
+  if (!(bits >= 1024 && bits <= 8192 && bits % 8 === 0)) return undefined
+  const row = imported.get(name) ?? rsa(bits)
+  imported.set(name, row)
+  return row
+}
+
+/** @param modulusBits whole bytes */
+export function rsa(modulusBits: number): Rsa {
   const modulusBytes = modulusBits / 8
   const row: Rsa = {
     name: `rsa-${modulusBits}`,
     kind: 'rsa',
     class: 'private',
     slow: true,
+    weak: modulusBits < 2048,
+    made: madeBits.includes(modulusBits),
     modulusBits,
     oaep: { modulusBytes },
     sizeBytes: modulusBytes,
@@ -32,7 +48,7 @@ export function rsa(modulusBits: 2048 | 3072 | 4096): Rsa {
     hostable: false,
     entry: `rsa-${modulusBits}`,
     exports: { 'encryption-key': 'pkcs1', 'signing-key': 'pkcs1', 'public-key': 'spki' },
-    fips: true,
+    fips: modulusBits >= 2048,
     publicKey: publicKeyOf(modulusBits),
     privateKey: privateKeyOf(modulusBits, (inner) => ({
       algorithm: row,
@@ -52,8 +68,6 @@ const publicKeyOf = (modulusBits: number): PublicKeyForm => ({
   onPrivate: true,
   bits: ({ modulus, publicExponent: exponent }) =>
     modulus && exponent && write(asn1.sequence, writeNumber(bare(modulus)), writeNumber(bare(exponent))),
-  toJwk: ({ modulus, publicExponent: exponent }) =>
-    modulus && exponent && { kty: 'RSA', n: modulus.toString('base64url'), e: exponent.toString('base64url') },
   check(key) {
     const { modulusLength = 0, publicExponent: exponent = 0n } = key.asymmetricKeyDetails ?? {}
     checkSize(modulusBits, modulusLength)
@@ -68,7 +82,12 @@ const privateKeyOf = (modulusBits: number, read: PrivateKeyForm['read']): Privat
   identifier: rsaEncryption,
   read,
   check: (inner) => checkNumbers(modulusBits, inner),
-  readable: { ability: 'read-rsa', attributes: numberNames, inner: (shown) => writeRsa(shown) },
+  readable: {
+    ability: 'read-rsa',
+    attributes: numberNames,
+    inner: (shown) => writeRsa(shown),
+    copy: (inner) => Buffer.from(inner),
+  },
   write: (inner) => inner,
 })
 

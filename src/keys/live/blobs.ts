@@ -93,9 +93,7 @@ export function blobTemplate(material: Material): KeyTemplate {
   if (algorithm.class === 'secret') {
     return { class: 'secret', keyType: algorithm.keyType, usages: algorithm.usages }
   }
-  // What imports are encrypted to signs nothing.
-  if (row.part === 'wrapping') return { ...privateTemplate(algorithm), usages: ['decrypt'] }
-  return { ...privateTemplate(algorithm), ...algorithm.privateKey.unwrapping?.(material.publicKey) }
+  return { ...privateTemplate(algorithm, row.part), ...algorithm.privateKey.unwrapping?.(material.publicKey) }
 }
 
 async function residentKey(hsm: Hsm, id: Buffer | null): Promise<Handle> {

@@ -8,9 +8,10 @@ import type { Hsm } from '../../hsm/hsm.ts'
 import type { KeyTemplate } from '../../hsm/template.ts'
 import type { Pair, Secret } from '../algorithms/algorithm.ts'
 import type { Kek } from '../kek/keks.ts'
+import { decodePublicKey } from '../publickey.ts'
 import type { Origin, Residence } from '../tables.ts'
 import type { Envelope } from '../transfer/envelope.ts'
-import { type Made, plaintextHistory, privateTemplate } from './making.ts'
+import { historyOf, type Made, plaintextHistory, privateTemplate } from './making.ts'
 import { pad } from './padding.ts'
 import { writePkcs8 } from './pair.ts'
 import { wrapSecret } from './secret.ts'
@@ -18,7 +19,7 @@ import { transportBytes, withTransport } from './transport.ts'
 
 /** A key that was made elsewhere, on its way into the token. */
 export interface IncomingKey {
-  readonly origin: Exclude<Origin, 'generated'>
+  readonly origin: Origin
   /** Puts it into the token and wraps it there by the KEK. */
   wrap(hsm: Hsm, kek: Kek, residence: Residence): Promise<Made>
   /** Makes a persistent object of it. @throws ApiError 400 where the HSM cannot */
@@ -62,6 +63,19 @@ export const incomingPair = (origin: IncomingKey['origin'], pair: Pair): Incomin
     hsm.capabilities.require(creation.ability)
     await hsm.create({ ...template, ...creation.attributes, value: pair.inner })
     return outside(undefined, pair.publicKey)
+  },
+})
+
+/** A pair that the token made and showed: it is wrapped where it lies. `inner` is the caller's to wipe. */
+export const incomingReadable = ({ key, inner, spki }: { key: Handle; inner: Buffer; spki: Buffer }): IncomingKey => ({
+  origin: 'generated',
+  async wrap(hsm, kek, residence) {
+    const blob = residence === 'enveloped' ? await wrapSecret(hsm, kek, inner) : await kek.wrap(key)
+    const history = { ...(await historyOf(hsm, key)), everPlaintext: true }
+    return { blob, publicKey: decodePublicKey(spki), history }
+  },
+  reside: async () => {
+    throw badRequest('a key that lives in the HSM alone cannot be handed out, and the HSM wraps no such key')
   },
 })
 

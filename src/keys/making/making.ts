@@ -3,11 +3,12 @@ import { badRequest } from '../../errors.ts'
 import { CKK } from '../../hsm/constants.ts'
 import type { Handle } from '../../hsm/handle.ts'
 import type { Hsm } from '../../hsm/hsm.ts'
-import type { KeyTemplate } from '../../hsm/template.ts'
+import type { KeyTemplate, Usage } from '../../hsm/template.ts'
 import type { Algorithm, PairAlgorithm, Secret } from '../algorithms/algorithm.ts'
 import { seedKey } from '../algorithms/ed25519.ts'
 import type { Kek } from '../kek/keks.ts'
 import { readPublicKey } from '../publickey.ts'
+import type { Part } from '../tables.ts'
 import { pad, paddedBytes } from './padding.ts'
 import { wrapSecret } from './secret.ts'
 
@@ -37,8 +38,14 @@ export const plaintextHistory: History = {
 }
 
 /** The private key's template, which is also what it is unwrapped as. */
-export function privateTemplate(algorithm: PairAlgorithm): KeyTemplate {
-  return { class: 'private', keyType: algorithm.keyType, usages: algorithm.usages }
+export function privateTemplate(algorithm: PairAlgorithm, part: string = 'key' satisfies Part): KeyTemplate {
+  return { class: 'private', keyType: algorithm.keyType, usages: usagesOf(algorithm, part) }
+}
+
+/** What imports are encrypted to signs nothing, and what signs certificates decrypts nothing. */
+function usagesOf({ usages }: PairAlgorithm, part: string): readonly Usage[] {
+  if (part === ('wrapping' satisfies Part)) return ['decrypt']
+  return part === ('authority' satisfies Part) ? ['sign'] : usages
 }
 
 export const publicTemplate = (algorithm: PairAlgorithm): KeyTemplate => ({
@@ -83,12 +90,17 @@ async function makePadded(hsm: Hsm, sizeBytes: number, kek: Kek): Promise<Made> 
 }
 
 /** A pair born in the token, its private key extractable only to be wrapped, wrapped there. */
-export async function makePair(hsm: Hsm, algorithm: PairAlgorithm, kek: Kek): Promise<Made> {
-  return withPair(hsm, algorithm, { ...privateTemplate(algorithm), extractable: true }, async (key, publicKey) => ({
-    blob: await kek.wrap(key),
-    publicKey,
-    history: await historyOf(hsm, key),
-  }))
+export async function makePair(hsm: Hsm, algorithm: PairAlgorithm, kek: Kek, part: Part): Promise<Made> {
+  return withPair(
+    hsm,
+    algorithm,
+    { ...privateTemplate(algorithm, part), extractable: true },
+    async (key, publicKey) => ({
+      blob: await kek.wrap(key),
+      publicKey,
+      history: await historyOf(hsm, key),
+    }),
+  )
 }
 
 /** A pair that the token makes and cannot wrap: its seed is read, put back as a generic secret, wrapped, wiped. */
@@ -118,16 +130,16 @@ async function makeSeedOnHost(hsm: Hsm, kek: Kek): Promise<Made> {
 }
 
 /** The private key of a pair that stays in the token. */
-export const residentTemplate = (algorithm: PairAlgorithm, id: Buffer): KeyTemplate => ({
-  ...privateTemplate(algorithm),
+export const residentTemplate = (algorithm: PairAlgorithm, id: Buffer, part: Part): KeyTemplate => ({
+  ...privateTemplate(algorithm, part),
   token: true,
   id,
   label: `strongroom ${algorithm.name}`,
 })
 
 /** A pair that stays in the token, found again by its CKA_ID. */
-export async function makeResident(hsm: Hsm, algorithm: PairAlgorithm, id: Buffer): Promise<Made> {
-  const template = residentTemplate(algorithm, id)
+export async function makeResident(hsm: Hsm, algorithm: PairAlgorithm, id: Buffer, part: Part): Promise<Made> {
+  const template = residentTemplate(algorithm, id, part)
   const { publicKey, privateKey } = await hsm.generateKeyPair(algorithm.generation, publicTemplate(algorithm), template)
   const made = {
     blob: undefined,
@@ -155,7 +167,7 @@ async function withPair<T>(
 }
 
 /** What the token does not show counts as the weaker claim. */
-async function historyOf(hsm: Hsm, key: Handle): Promise<History> {
+export async function historyOf(hsm: Hsm, key: Handle): Promise<History> {
   const shown = await hsm.attributes(key, ['local', 'neverExtractable', 'alwaysSensitive'])
   return {
     local: shown.local ?? false,
@@ -163,6 +175,12 @@ async function historyOf(hsm: Hsm, key: Handle): Promise<History> {
     alwaysSensitive: shown.alwaysSensitive ?? false,
     everPlaintext: false,
   }
+}
+
+/** @throws ApiError 400 for a type of which keys are only imported */
+export function checkMade(algorithm: Algorithm): void {
+  if (algorithm.class === 'secret' || algorithm.made) return
+  throw badRequest(`${algorithm.name} keys are imported and never made`)
 }
 
 /** The size that the row of a new key records. @throws ApiError 400 for an HMAC secret that is too short or too long */

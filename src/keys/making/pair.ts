@@ -1,7 +1,8 @@
-import { asn1, expect, NotDer, readAll, readOne, write } from '../../crypto/der.ts'
+import { asn1, expect, NotDer, readAll, readNumber, readOne, write } from '../../crypto/der.ts'
 import { badRequest } from '../../errors.ts'
 import type { Family, Pair, PairAlgorithm } from '../algorithms/algorithm.ts'
 import { malformed } from '../algorithms/malformed.ts'
+import { ofCurve, pairAlgorithm } from '../algorithms.ts'
 
 /**
  * Private keys as they come in and go out: read out of PKCS#8 (RFC 5208, 5915, 8017, 8410), checked number by number, and written
@@ -37,6 +38,33 @@ export function parsePair({ privateKey }: PairAlgorithm, pkcs8: Buffer): Pair {
   }
 }
 
+/**
+ * The type of a private key from outside.
+ * @throws ApiError 400 for keys that are not served: DSA, Ed448, other curves or explicit ones, RSA of other sizes
+ */
+export function identifyPair(pkcs8: Buffer): PairAlgorithm {
+  try {
+    const { family, curve, inner } = readPkcs8(pkcs8)
+    const name = family === 'rsa' ? `rsa-${modulusBits(inner)}` : family
+    const algorithm = family === 'ecdsa' ? ofCurve(curve) : pairAlgorithm(name)
+    if (algorithm !== undefined) return algorithm
+    throw badRequest(
+      family === 'rsa'
+        ? `unsupported bit length for RSA key: ${modulusBits(inner)} (1024 to 8192 bits, whole bytes, are taken)`
+        : 'unsupported curve: P-224, P-256, P-384 and P-521 are taken',
+    )
+  } catch (error) {
+    if (error instanceof NotDer) throw malformed('it is no PKCS#8 PrivateKeyInfo of a key that is served', error)
+    throw error
+  }
+}
+
+/** Of an RSAPrivateKey. @throws NotDer */
+function modulusBits(inner: Buffer): number {
+  const modulus = readNumber(readAll(readOne(inner, asn1.sequence))[1])
+  return 8 * modulus.length - (Math.clz32(modulus[0] ?? 0) - 24)
+}
+
 /** PKCS#8 without attributes, the form every token takes; the caller wipes it. */
 export function writePkcs8({ algorithm: { privateKey }, inner }: Pick<Pair, 'algorithm' | 'inner'>): Buffer {
   const contents = privateKey.write(inner)
@@ -60,8 +88,8 @@ const families: ReadonlyMap<string, Family> = new Map([
 /** What some tools name as the curve of an EC key that is one of Ed25519. */
 const edwardsCurves = ['2b6570', '2b06010401da470f01']
 
-/** `curve`: OID in hexadecimal. */
-function readPkcs8(pkcs8: Buffer): { family: Family; curve: string; inner: Buffer } {
+/** `curve`: OID in hexadecimal; `inner` is a view. @throws ApiError 400; NotDer */
+export function readPkcs8(pkcs8: Buffer): { family: Family; curve: string; inner: Buffer } {
   const [version, identifier, key] = readAll(readOne(pkcs8, asn1.sequence))
   if ((expect(version, asn1.integer)[0] ?? 2) > 1) throw malformed('its version is unknown')
   const [name, parameters, ...more] = readAll(expect(identifier, asn1.sequence))

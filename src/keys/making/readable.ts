@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto'
-import { asn1, readFirst, write } from '../../crypto/der.ts'
+import { readFirst } from '../../crypto/der.ts'
 import { unwrapKey } from '../../crypto/keywrap.ts'
 import type { Capabilities } from '../../hsm/capabilities.ts'
 import type { Handle } from '../../hsm/handle.ts'
 import type { Hsm } from '../../hsm/hsm.ts'
 import type { PairAlgorithm } from '../algorithms/algorithm.ts'
+import { readSpkiOf } from '../publickey.ts'
 import { privateTemplate, publicTemplate } from './making.ts'
-import { parsePair } from './pair.ts'
+import { readPkcs8 } from './pair.ts'
 import { transportBytes, withTransport } from './transport.ts'
 
 /** The token that pairs are read from, and what it has proven. */
@@ -42,7 +43,7 @@ export async function generateReadable(source: ReadableSource, algorithm: PairAl
   const shown = isShown(source, algorithm)
   if (!shown) capabilities.require(algorithm.wrapping)
   const template = { ...privateTemplate(algorithm), sensitive: !shown, extractable: true }
-  return hsm.generateKeyPair(algorithm.generation, publicTemplate(algorithm), template)
+  return hsm.generateKeyPair(algorithm.generation, { ...publicTemplate(algorithm), modifiable: true }, template)
 }
 
 /** Reads the pair; by its attributes, or wrapped (RFC 5649) under a key that lives for this passage. */
@@ -52,14 +53,10 @@ export async function readTokenPair(
   { privateKey, publicKey }: TokenPair,
 ): Promise<ReadPair> {
   const { hsm } = source
-  const form = algorithm.publicKey
-  const bits = form.bits(await hsm.attributes(publicKey, form.attributes))
-  if (bits === undefined) throw new Error(`the token shows no usable public key of a ${algorithm.name} pair`)
-  const identifier = write(asn1.sequence, algorithm.privateKey.identifier)
-  const spki = write(asn1.sequence, identifier, write(asn1.bitString, Buffer.alloc(1), bits))
+  const { bits, spki } = await readSpkiOf(hsm, publicKey, algorithm)
   const inner = isShown(source, algorithm)
-    ? await readAttributes(hsm, algorithm, privateKey, bits)
-    : await readWrapped(hsm, algorithm, privateKey)
+    ? await readAttributes(hsm, algorithm, { privateKey, publicKey }, bits)
+    : await readWrapped(hsm, algorithm, privateKey, bits)
   return { inner, spki }
 }
 
@@ -71,9 +68,9 @@ export async function destroyPair(hsm: Hsm, { privateKey, publicKey }: TokenPair
   }
 }
 
-async function readAttributes(hsm: Hsm, algorithm: PairAlgorithm, key: Handle, bits: Buffer): Promise<Buffer> {
+async function readAttributes(hsm: Hsm, algorithm: PairAlgorithm, pair: TokenPair, bits: Buffer): Promise<Buffer> {
   const { attributes, inner } = algorithm.privateKey.readable
-  const shown = await hsm.attributes(key, attributes)
+  const shown = await hsm.reveal(pair.privateKey, attributes, pair.publicKey)
   try {
     const read = inner(shown, bits)
     if (read === undefined) throw new Error(`the token does not show a ${algorithm.name} key that was made readable`)
@@ -83,14 +80,14 @@ async function readAttributes(hsm: Hsm, algorithm: PairAlgorithm, key: Handle, b
   }
 }
 
-async function readWrapped(hsm: Hsm, algorithm: PairAlgorithm, key: Handle): Promise<Buffer> {
+async function readWrapped(hsm: Hsm, algorithm: PairAlgorithm, key: Handle, bits: Buffer): Promise<Buffer> {
   const value = randomBytes(transportBytes)
   try {
     const blob = await withTransport(hsm, value, async (transport) => hsm.wrap(transport, hsm.capabilities.kwp, key))
     const pkcs8 = unwrapKey(value, blob)
     if (pkcs8 === undefined) throw new Error(`the token does not wrap ${algorithm.name} keys as RFC 5649 says`)
     try {
-      return parsePair(algorithm, readFirst(pkcs8)).inner
+      return algorithm.privateKey.readable.copy(readPkcs8(readFirst(pkcs8)).inner, bits)
     } finally {
       pkcs8.fill(0)
     }

@@ -19,11 +19,14 @@ export interface Circumstances {
   readonly exact: boolean
   /** Whether the key is a root, of which keys are derived. */
   readonly derived?: boolean | undefined
+  /** What the caller chose. */
+  readonly wanted?: 'wrapped' | 'token' | undefined
 }
 
 /** @throws ApiError 400 naming the mechanism that the token lacks, or the rule that refuses */
 export function chooseResidence(algorithm: Algorithm, circumstances: Circumstances): Placement {
   const { exportable, strict, capabilities, exact, derived } = circumstances
+  if (circumstances.wanted === 'token') return chooseToken(algorithm, circumstances)
   if (derived) refuseStrict(strict, capabilities)
   const wrapped: Placement = { residence: 'wrapped', kek: exportable ? 'export' : 'use' }
   const enveloped: Placement = { residence: 'enveloped', kek: exportable ? 'export' : 'open' }
@@ -46,4 +49,13 @@ export function chooseResidence(algorithm: Algorithm, circumstances: Circumstanc
   if (!strict && hostable) return enveloped
   if (!exportable) return { residence: 'token', kek: undefined }
   throw badRequest(`what stays in the HSM cannot be exported, and it lacks ${capabilities.missing(algorithm.wrapping)}`)
+}
+
+/** @throws ApiError 400 */
+function chooseToken(algorithm: Algorithm, { exportable, derived, capabilities }: Circumstances): Placement {
+  if (algorithm.class === 'secret') throw badRequest('only key pairs live in the HSM alone')
+  if (exportable || derived) throw badRequest('what lives in the HSM alone is neither exported nor derived from')
+  if (!capabilities.supports(algorithm.using))
+    throw badRequest(`the HSM lacks ${capabilities.missing(algorithm.using)}`)
+  return { residence: 'token', kek: undefined }
 }

@@ -8,7 +8,7 @@ import type { SealedAccess } from '../../store/sealed/access.ts'
 import { atMost } from '../../store/table.ts'
 import type { Algorithm } from '../algorithms/algorithm.ts'
 import { objectId } from '../kek/identity.ts'
-import { type IntentRow, intentsTable, type MaterialRow, materialsTable } from '../tables.ts'
+import { type IntentRow, intentsTable, type MaterialRow, materialsTable, type Part } from '../tables.ts'
 import type { IncomingKey } from './incomingkey.ts'
 import { type Made, makeResident, residentTemplate } from './making.ts'
 
@@ -47,29 +47,27 @@ export class Residents {
   }
 
   /**
-   * @param material the uuid that the key's row will have @param given the key, where it was made elsewhere
+   * @param material the uuid that the key's row will have @param part what it will be
+   * @param given the key, where it was made elsewhere
    * @throws ApiError 400 when the token already holds as many keys as configured
    */
   async make(
     algorithm: Algorithm,
-    material: string,
-    given?: IncomingKey,
+    { material, part, given }: { material: string; part: Part; given: IncomingKey | undefined },
   ): Promise<{ made: Made; intent: { id: string; ckaId: Buffer } }> {
     if (algorithm.class === 'secret') throw new Error('secret keys are never token objects')
     const ckaId = objectId(this.#cluster, material)
     const intent = await this.#database.transaction(async (tx) => {
       const stored = await this.#materials.count(tx, { residence: 'token' })
       if (stored + (await this.#intents.count(tx, {})) >= this.#limit) {
-        throw badRequest(
-          `the HSM cannot wrap ${algorithm.name} keys, and holds ${this.#limit} of them, as many as configured`,
-        )
+        throw badRequest(`the HSM already holds ${this.#limit} keys that live there alone, as many as configured`)
       }
       return this.#insert(tx, 'intent', { material, ckaId, algorithm: algorithm.name })
     })
     try {
       const made = given
-        ? await given.reside(this.#hsm, residentTemplate(algorithm, ckaId))
-        : await makeResident(this.#hsm, algorithm, ckaId)
+        ? await given.reside(this.#hsm, residentTemplate(algorithm, ckaId, part))
+        : await makeResident(this.#hsm, algorithm, ckaId, part)
       return { made, intent: { id: intent.id, ckaId } }
     } catch (error) {
       await this.abandon(intent.id)

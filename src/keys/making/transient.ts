@@ -2,9 +2,10 @@ import type { KeyObject } from 'node:crypto'
 import { badRequest } from '../../errors.ts'
 import type { PairAlgorithm } from '../algorithms/algorithm.ts'
 import { ed25519Pair } from '../algorithms/ed25519.ts'
-import { algorithms } from '../algorithms.ts'
+import { pairAlgorithm } from '../algorithms.ts'
 import { decodePublicKey, encodePublicKey } from '../publickey.ts'
 import type { Approval } from '../use/approval.ts'
+import { checkMade } from './making.ts'
 import { writePkcs8 } from './pair.ts'
 import { destroyPair, generateReadable, readTokenPair } from './readable.ts'
 import { PairStock, type PairStockOptions } from './stock.ts'
@@ -43,8 +44,9 @@ export class TransientPairs implements Disposable {
    */
   async make(type: string): Promise<TransientPair> {
     const { approval, strict, capabilities } = this.#options
-    const algorithm = algorithms.get(type)
-    if (algorithm?.class !== 'private') throw badRequest(`unknown key type ${type}`)
+    const algorithm = pairAlgorithm(type)
+    if (algorithm === undefined) throw badRequest(`unknown key type ${type}`)
+    checkMade(algorithm)
     approval.checkNew(algorithm)
     if (!strict && algorithm.hostable && !capabilities.supports(algorithm.using)) return this.#onHost(algorithm)
     const { hsm } = this.#options

@@ -11,6 +11,8 @@ export interface Specification {
   readonly sizeBytes?: number | undefined
   readonly exportable: boolean
   readonly part: Part
+  /** Where a pair is to live; absent: where residence.ts says. */
+  readonly residence?: 'wrapped' | 'token' | undefined
   /** Whether the key is a root, of which keys are derived (extraction.ts makes the part for that). */
   readonly derived?: boolean | undefined
   /** The key, where it was made elsewhere, or the public half of one that is not here; absent: the token makes one. */

@@ -7,7 +7,7 @@ import type { CoherentCache } from '../../store/coherence/cache.ts'
 import type { Database } from '../../store/database.ts'
 import type { Reader, Transaction } from '../../store/reader.ts'
 import type { Algorithm } from '../algorithms/algorithm.ts'
-import { algorithms } from '../algorithms.ts'
+import { algorithms, pairAlgorithm } from '../algorithms.ts'
 import type { Kek, Keks } from '../kek/keks.ts'
 import type { IncomingKey } from '../making/incomingkey.ts'
 import { type Made, makePair, makeSecret, makeSeed, plaintextHistory, sizeOf } from '../making/making.ts'
@@ -61,8 +61,9 @@ export class Materials {
    */
   async prepare(specification: Specification): Promise<Draft> {
     const { hsm, clock, strict, approval } = this.#options
-    const { exportable, part, derived, given, createdBy } = specification
-    const algorithm = algorithms.get(specification.algorithm)
+    const { exportable, part, derived, given, residence: wanted, createdBy } = specification
+    const find = part === 'authority' ? pairAlgorithm : (name: string) => algorithms.get(name)
+    const algorithm = find(specification.algorithm)
     if (algorithm === undefined) throw badRequest(`unknown key type ${specification.algorithm}`)
     approval.checkNew(algorithm)
     const sizeBytes = sizeOf(algorithm, specification.sizeBytes)
@@ -71,10 +72,14 @@ export class Materials {
     const { residence, kek, made, intent } =
       given instanceof KeyObject
         ? publicOnly(given)
-        : await this.#make(algorithm, { exportable, strict, exact, derived, capabilities: hsm.capabilities }, id, {
-            sizeBytes,
-            given,
-          })
+        : await this.#make(
+            algorithm,
+            { exportable, strict, exact, derived, wanted, capabilities: hsm.capabilities },
+            id,
+            {
+              ...{ sizeBytes, given, part },
+            },
+          )
     const { spki = null, fingerprint = null } = made.publicKey ? encodePublicKey(made.publicKey) : {}
     return {
       intent: intent?.id,
@@ -113,13 +118,17 @@ export class Materials {
     algorithm: Algorithm,
     circumstances: Circumstances,
     id: string,
-    { sizeBytes, given }: { sizeBytes: number; given: IncomingKey | undefined },
+    { sizeBytes, given, part }: { sizeBytes: number; given: IncomingKey | undefined; part: Part },
   ): Promise<MadeKey> {
     const { hsm, keks, residents } = this.#options
     const { residence, kek: purpose } = chooseResidence(algorithm, circumstances)
-    if (purpose === undefined) return { residence, kek: undefined, ...(await residents.make(algorithm, id, given)) }
+    if (purpose === undefined) {
+      return { residence, kek: undefined, ...(await residents.make(algorithm, { material: id, part, given })) }
+    }
     const kek = await keks.active(purpose)
-    const made = given ? await given.wrap(hsm, kek, residence) : await make(hsm, algorithm, residence, sizeBytes, kek)
+    const made = given
+      ? await given.wrap(hsm, kek, residence)
+      : await make(hsm, algorithm, { residence, sizeBytes, part }, kek)
     return { residence, kek, made, intent: undefined }
   }
 
@@ -272,7 +281,12 @@ const publicOnly = (publicKey: KeyObject): MadeKey => ({
   intent: undefined,
 })
 
-function make(hsm: Hsm, algorithm: Algorithm, residence: Residence, sizeBytes: number, kek: Kek): Promise<Made> {
+function make(
+  hsm: Hsm,
+  algorithm: Algorithm,
+  { residence, sizeBytes, part }: { residence: Residence; sizeBytes: number; part: Part },
+  kek: Kek,
+): Promise<Made> {
   if (algorithm.class === 'secret') return makeSecret(hsm, algorithm, sizeBytes, kek)
-  return residence === 'enveloped' ? makeSeed(hsm, algorithm, kek) : makePair(hsm, algorithm, kek)
+  return residence === 'enveloped' ? makeSeed(hsm, algorithm, kek) : makePair(hsm, algorithm, kek, part)
 }

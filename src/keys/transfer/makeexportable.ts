@@ -38,6 +38,7 @@ export class MakeExportable {
       // Keys are derived from a part that never leaves: wherever the root goes, it is made anew.
       if (row.exportable || row.part === ('prk' satisfies Part) || row.residence === ('public' satisfies Residence))
         continue
+      if (row.part === ('authority' satisfies Part)) throw badRequest('the key of an authority never leaves')
       if (strict) throw badRequest('strict mode: whether a key may be exported is decided when it is created')
       if (row.blob === null || row.kek === null) throw badRequest('what stays in the HSM cannot be exported')
       await nextTurn()

@@ -22,6 +22,8 @@ export interface CertificationSigner {
   readonly publicKey: KeyObject
   /** SubjectPublicKeyInfo, DER. */
   readonly spki: Buffer
+  /** Whether its type is weak: signatures by it deserve a warning. */
+  readonly weak: boolean
   /** What it can sign by; the first is the usual one of its type (by the curve for ECDSA, SHA-256 for RSA). */
   readonly algorithms: readonly SignatureName[]
   /**
@@ -83,6 +85,7 @@ export class Certification {
     return {
       publicKey,
       spki: row.publicKey,
+      weak: algorithm.weak,
       algorithms,
       sign: (name, message) => {
         if (!algorithms.includes(name)) {

@@ -1,0 +1,67 @@
+import { closeSync, openSync, readFileSync, readSync } from 'node:fs'
+
+const pieceBytes = 16
+const chunkBytes = 1 << 22
+
+/**
+ * Secrets to be looked for in this process's own memory. They are kept as their complements, and memory is complemented before it is
+ * searched, so that nothing that is kept here is found.
+ */
+export class Remembered {
+  readonly #pieces: { readonly name: string; readonly inverse: Buffer }[] = []
+
+  /** Remembers the first and the last 16 bytes of a secret, in both byte orders: some libraries keep numbers with the lowest byte first. */
+  add(name: string, secret: Uint8Array): void {
+    for (const at of [0, secret.length - pieceBytes]) {
+      const [there, back] = [Buffer.alloc(pieceBytes), Buffer.alloc(pieceBytes)]
+      for (let index = 0; index < pieceBytes; index++) {
+        there[index] = ~(secret[at + index] ?? 0)
+        back[pieceBytes - 1 - index] = ~(secret[at + index] ?? 0)
+      }
+      this.#pieces.push({ name, inverse: there }, { name, inverse: back })
+    }
+  }
+
+  /** The names of those of which a piece lies in memory that this process can write to. */
+  found(): string[] {
+    const hits = new Set<string>()
+    for (const chunk of memory()) {
+      for (const { name, inverse } of this.#pieces) if (!hits.has(name) && chunk.includes(inverse)) hits.add(name)
+    }
+    return [...hits]
+  }
+}
+
+/** Complements of all private writable memory, in one buffer that is used again. */
+function* memory(): Generator<Buffer> {
+  const chunk = Buffer.alloc(chunkBytes)
+  const words = new Uint32Array(chunk.buffer, chunk.byteOffset, chunkBytes / 4)
+  const file = openSync('/proc/self/mem', 'r')
+  try {
+    for (const line of readFileSync('/proc/self/maps', 'utf8').split('\n')) {
+      const [, start, end, rights = ''] = /^([0-9a-f]+)-([0-9a-f]+) (\S+)/.exec(line) ?? []
+      if (!rights.startsWith('rw')) continue
+      const last = BigInt(`0x${end}`)
+      // The chunks overlap, so that no piece lies across two.
+      for (let at = BigInt(`0x${start}`); at < last; at += BigInt(chunkBytes - pieceBytes)) {
+        const length = Math.min(chunkBytes, Number(last - at))
+        const read = readPart(file, chunk, length, at)
+        for (let index = 0; 4 * index < read; index++) words[index] = ~(words[index] ?? 0)
+        yield chunk.subarray(0, read)
+        // Where it met what is remembered it holds the secret itself, and is memory too.
+        chunk.fill(0)
+      }
+    }
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** What cannot be read (a device's pages) is nothing of ours. */
+function readPart(file: number, chunk: Buffer, length: number, position: bigint): number {
+  try {
+    return readSync(file, chunk, 0, length, position)
+  } catch {
+    return 0
+  }
+}
