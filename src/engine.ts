@@ -35,6 +35,12 @@ export interface Engine<Context = unknown> {
    * @param payload as the engine registered it
    */
   revokeLease?(mount: Mount, payload: Readonly<Record<string, unknown>>): Promise<void>
+  /**
+   * Where a managed key is in use, which is then not deleted.
+   * @param managedKey uuid @param mounts of this engine @param most how many are asked for
+   * @returns paths, with a version where there are several
+   */
+  managedKeyUses?(managedKey: string, mounts: readonly Mount[], most: number): Promise<readonly string[]>
   /** sys/plugins/reload/backend. */
   reload?(mount: Mount): Promise<void>
 }

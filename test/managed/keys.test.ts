@@ -148,23 +148,40 @@ describe('which mounts may use a managed key', () => {
     expect((await world.root.get(at(name))).status).toBe(404)
   })
 
-  test('a version whose managed key was deleted says so', async () => {
+  test('a managed key is not deleted while a version uses it, and is when the last one is gone', async () => {
     const name = await world.managed(world.settingsOf())
-    const key = fresh('k')
-    await done(world.root.post(`transit/keys/${key}`, { type: 'managed_key', managed_key_name: name }))
-    await done(world.root.delete(at(name)))
-    expect(dataOf(await done(world.root.get(`transit/keys/${key}`)))).toMatchObject({
-      managed_key_name: '',
-      managed_key_id: expect.stringMatching(uuid),
-    })
-    expectRefused(
-      await world.root.post(`transit/sign/${key}`, { input: hello }),
-      400,
-      'the managed key of this version was deleted',
-    )
-    await done(world.root.post(at(name), world.settingsOf()))
-    const again = await world.root.post(`transit/sign/${key}`, { input: hello })
-    expectRefused(again, 400, 'the managed key of this version was deleted')
+    const keys = [fresh('k'), fresh('k')]
+    for (const key of keys) {
+      await done(world.root.post(`transit/keys/${key}`, { type: 'managed_key', managed_key_name: name }))
+    }
+    const [one = '', other = ''] = keys
+    for (let version = 2; version <= 3; version++) {
+      await done(world.root.post(`transit/keys/${one}/rotate`, { managed_key_name: name }))
+    }
+    const refused = await world.root.delete(at(name))
+    expect(refused.status).toBe(400)
+    const uses = /is used by (?:transit\/keys\/\S+ version \d, ){2}transit\/keys\/\S+ version \d and others: /
+    expect(refused.text).toMatch(uses)
+    const end = async (key: string) => {
+      await done(world.root.post(`transit/keys/${key}/config`, { deletion_allowed: true }))
+      await done(world.root.delete(`transit/keys/${key}`))
+    }
+    await end(one)
+    const text = `managed key "${name}" is used by transit/keys/${other} version 1: delete or trim what uses it first`
+    expectRefused(await world.root.delete(at(name)), 400, text)
+    await done(world.root.post(`transit/sign/${other}`, { input: hello }))
+    await end(other)
+    expect((await world.root.delete(at(name))).status).toBe(204)
+  })
+
+  test('what a removed mount had keeps no managed key', async () => {
+    const name = await world.managed(world.settingsOf())
+    const mount = fresh('m')
+    await done(world.root.post(`sys/mounts/${mount}`, { type: 'transit' }))
+    await done(world.root.post(`${mount}/keys/k`, { type: 'managed_key', managed_key_name: name }))
+    expect((await world.root.delete(at(name))).text).toContain(`is used by ${mount}/keys/k version 1`)
+    await done(world.root.delete(`sys/mounts/${mount}`))
+    expect((await world.root.delete(at(name))).status).toBe(204)
   })
 })
 

@@ -10,6 +10,7 @@ import type { TransitContext } from './context.ts'
 import { autoRotation } from './ring/autorotate.ts'
 import { KeyChanges } from './ring/changes.ts'
 import { Keys } from './ring/keys.ts'
+import { managedKeyUses } from './ring/manageduses.ts'
 import { Removal } from './ring/removal.ts'
 import { Rings } from './ring/rings.ts'
 import { KeyRotation } from './ring/rotation.ts'
@@ -119,6 +120,7 @@ export function createTransit(options: TransitOptions): Engine<TransitContext> {
     onMount: (mount) => database.transaction((tx) => createSettings(database, tx, mount.uuid)),
     removeSome: (mount, claim) => removal.removeSome(mount, claim),
     retain: (uuids) => rings.retain(uuids),
+    managedKeyUses: (managedKey, mounts, most) => managedKeyUses(database, managedKey, mounts, most),
   }
 }
 

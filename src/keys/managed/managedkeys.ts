@@ -1,3 +1,4 @@
+import { randomUUIDv7 } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { after } from '../../after.ts'
 import type { Clock } from '../../clock.ts'
@@ -80,7 +81,11 @@ export class ManagedKeys {
     approval.checkNew(key.material.algorithm)
     await key.prove(schemeOf(key, 'sha2-256'))
     const { owner, version, rev, epoch, ...fields } = key.material.row
-    return { id: row.id, draft: { intent: undefined, fields: { ...fields, createdBy, createdAt: clock.wall() } } }
+    // Every use has a row of its own.
+    return {
+      id: row.id,
+      draft: { intent: undefined, fields: { ...fields, id: randomUUIDv7(), createdBy, createdAt: clock.wall() } },
+    }
   }
 
   /** Undefined once the managed key was deleted. */

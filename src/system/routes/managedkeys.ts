@@ -70,7 +70,25 @@ const describe = ({ row }: Entry): Data => ({
   max_parallel: row.maxParallel,
 })
 
-/** @throws ApiError 400 while a mount lists the key */
+/** How many uses of a managed key a refusal names. */
+const namedUses = 3
+
+/** @throws ApiError 400 while something that an engine keeps uses the key */
+async function refuseUsed({ mounts, engines, managedKeys }: SystemContext, name: string): Promise<void> {
+  const entry = await managedKeys.read(name)
+  if (entry === undefined) return
+  const all = await mounts.list()
+  for (const engine of engines.values()) {
+    const own = all.filter(({ type }) => type === engine.type)
+    const uses = (await engine.managedKeyUses?.(entry.row.id, own, namedUses + 1)) ?? []
+    if (uses.length === 0) continue
+    const more = uses.length > namedUses ? ' and others' : ''
+    const named = uses.slice(0, namedUses).join(', ')
+    throw badRequest(`managed key "${name}" is used by ${named}${more}: delete or trim what uses it first`)
+  }
+}
+
+/** @throws ApiError 400 while a mount lists the key, or something uses it */
 async function remove({ context, params }: Call<SystemContext, typeof noFields>): Promise<undefined> {
   const name = nameOf(params)
   for (const { path, config } of await context.mounts.list()) {
@@ -80,6 +98,7 @@ async function remove({ context, params }: Call<SystemContext, typeof noFields>)
       `managed key "${name}" is listed in allowed_managed_keys of the mount ${path}: take it out there first`,
     )
   }
+  await refuseUsed(context, name)
   await context.managedKeys.remove(name)
   return undefined
 }

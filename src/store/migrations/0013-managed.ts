@@ -1,0 +1,12 @@
+import type { Migration } from './migration.ts'
+
+/** By it the versions are found that use a managed key, which is then not deleted. */
+export const thirteenth: Migration = {
+  number: 13,
+  minReader: 5,
+  async run(step) {
+    await step.statement(
+      'ALTER TABLE transit_versions ADD KEY transit_versions_by_managed (managed_key, key_id, version)',
+    )
+  },
+}

@@ -1,0 +1,28 @@
+import { describe, expect, test } from 'vitest'
+import { done, fresh, hello } from '../api/node.ts'
+import { dataOf, useWorld } from './world.ts'
+
+const world = useWorld()
+const make = (path: string, name: string) => world.root.post(path, { type: 'managed_key', managed_key_name: name })
+
+describe('one managed key', () => {
+  test('serves several keys, versions and mounts, each of which verifies what another signed', async () => {
+    const name = await world.managed(world.settingsOf())
+    const mount = fresh('m')
+    await done(world.root.post(`sys/mounts/${mount}`, { type: 'transit' }))
+    const paths = [`transit/keys/${fresh('k')}`, `transit/keys/${fresh('k')}`, `${mount}/keys/${fresh('k')}`]
+    for (const path of paths) await done(make(path, name))
+    for (const path of paths) await done(world.root.post(`${path}/rotate`, { managed_key_name: name }))
+    const at = (path: string, verb: string) => path.replace('/keys/', `/${verb}/`)
+    for (const path of paths) {
+      for (const key_version of [1, 2]) {
+        const signed = await done(world.root.post(at(path, 'sign'), { input: hello, key_version }))
+        const signature = signed.string('data.signature')
+        for (const other of paths) {
+          const verified = await done(world.root.post(at(other, 'verify'), { input: hello, signature }))
+          expect(dataOf(verified)).toEqual({ valid: true })
+        }
+      }
+    }
+  })
+})
