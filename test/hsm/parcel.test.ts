@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { pack, unpack } from '../../src/hsm/session/parcel.ts'
+import { pack, unpack, wipe } from '../../src/hsm/session/parcel.ts'
 
 test('what is packed shares no memory with what was given', () => {
   const iv = Buffer.from('0123456789ab')
@@ -27,4 +27,15 @@ test('empty byte arrays and absent values survive', () => {
     '',
     false,
   ])
+})
+
+test('what has no more use is wiped, wherever it lies, and what was packed of it stays', () => {
+  const value = { key: Buffer.from('secret'), list: [Buffer.from('one'), undefined, { deep: new Uint8Array([1, 2]) }] }
+  const parcel = pack(value)
+  wipe(value)
+  expect(value).toEqual({ key: Buffer.alloc(6), list: [Buffer.alloc(3), undefined, { deep: new Uint8Array(2) }] })
+  expect(unpack(parcel.value)).toEqual({
+    key: Buffer.from('secret'),
+    list: [Buffer.from('one'), undefined, { deep: Buffer.from([1, 2]) }],
+  })
 })

@@ -28,6 +28,12 @@ export function unpack(value: unknown): unknown {
   return branch(value, unpack)
 }
 
+/** Fills with zeros every byte array in a value that was copied and has no more use. */
+export function wipe(value: unknown): void {
+  if (value instanceof Uint8Array) value.fill(0)
+  else if (typeof value === 'object' && value !== null) for (const inner of Object.values(value)) wipe(inner)
+}
+
 function branch(value: unknown, each: (inner: unknown) => unknown): unknown {
   if (Array.isArray(value)) return value.map(each)
   if (typeof value !== 'object' || value === null) return value

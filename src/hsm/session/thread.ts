@@ -3,7 +3,7 @@ import { loadLibrary } from '../binding.ts'
 import { Failure } from '../faults.ts'
 import { Connection } from './connection.ts'
 import type { Arguments, Operation } from './operations.ts'
-import { pack, unpack } from './parcel.ts'
+import { pack, unpack, wipe } from './parcel.ts'
 
 /** One call for a thread. The slot and the epoch say which connection it belongs to. */
 export interface Order {
@@ -29,16 +29,22 @@ if (parentPort !== null) {
   let connection: Connection | undefined
 
   port.on('message', (order: Order) => {
+    let args: unknown
     try {
       if (connection === undefined || epoch !== order.epoch) {
         connection = new Connection(lib, order.slot)
         epoch = order.epoch
       }
-      const args = unpack(order.args) as Arguments<Operation>
-      const { value, moved } = pack({ result: connection.run(order.name, args) })
+      args = unpack(order.args)
+      const result = connection.run(order.name, args as Arguments<Operation>)
+      const { value, moved } = pack({ result })
+      // What comes and goes may be a secret; what goes is a copy.
+      wipe(result)
       port.postMessage(value, moved)
     } catch (error) {
       port.postMessage(reply(error, order.name))
+    } finally {
+      wipe(args)
     }
   })
 }

@@ -54,6 +54,17 @@ describe('creating a key', () => {
     )
   })
 
+  test.each(['ecdsa-p224', 'rsa-1024', 'rsa-8192'])('refuses %s, a type of certificates alone', async (type) => {
+    expectRefused(await create(fresh('k'), { type }), 400, `unknown key type ${type}`)
+    const name = fresh('k')
+    const imported = await node.root.post(`transit/keys/${name}/import`, { type, ciphertext: 'AAAA' })
+    expect(imported.status).toBe(400)
+    expect(imported.text).toContain(type)
+    const upsert = await node.root.post(`transit/encrypt/${name}`, { type, plaintext: 'aGVsbG8=' })
+    expect(upsert.status).toBe(400)
+    expect((await node.root.get(`transit/keys/${name}`)).status).toBe(404)
+  })
+
   test('keeps an existing key as it is, whatever type is asked for', async () => {
     const name = fresh('k')
     const first = await create(name, { type: 'aes128-gcm96' })
