@@ -117,10 +117,14 @@ export function useCluster(
   name: string,
   begun: (cluster: Cluster) => void | Promise<void>,
   overrides: Overrides = {},
+  /** Before the module is loaded, which sees the tokens of that moment. */
+  before: () => Promise<void> = async () => {},
 ): void {
   let cluster: Cluster | undefined
   beforeAll(async () => {
-    const hsm = await openHsm(await createToken(name))
+    const token = await createToken(name)
+    await before()
+    const hsm = await openHsm(token)
     const place = await Place.fresh()
     cluster = { hsm, place, custody: await openCluster(hsm, place, overrides) }
     await begun(cluster)
