@@ -149,9 +149,17 @@ describe('RSA pairs are kept ready', () => {
 
   test('as objects of the token, so many and no more, and go with their end', async () => {
     const before = await objects()
-    const pairs = pairsWith()
+    let pausing = 0
+    const sleep = async (milliseconds: number) => {
+      pausing += 1
+      await clock.sleep(milliseconds)
+      pausing -= 1
+    }
+    const pairs = pairsWith({ clock: { ...clock, sleep } })
     const first = await pairs.make('rsa-2048')
     await until(() => pairs.stock.count(rsa) === most)
+    // It does not go on.
+    expect(pausing).toBe(0)
     expect(await objects()).toBe(before + 2 * most)
     const more = await Promise.all(Array.from({ length: most + 2 }, () => pairs.make('rsa-2048')))
     expect(new Set([first, ...more].map(({ spki }) => spki.toString('hex'))).size).toBe(most + 3)
