@@ -1,6 +1,6 @@
 /**
- * The little of DER (X.690) that private keys need: elements with one-byte tags and definite, minimal lengths. Reading answers views
- * and writing fresh buffers, so that whoever holds a private key can wipe what held it.
+ * The little of DER (X.690) that keys and certificates need: elements with one-byte tags and definite, minimal lengths. Reading
+ * answers views and writing fresh buffers, so that whoever holds a private key can wipe what held it.
  */
 export interface Element {
   readonly tag: number
@@ -8,13 +8,29 @@ export interface Element {
 }
 
 export const asn1 = {
+  boolean: 0x01,
   integer: 0x02,
   bitString: 0x03,
   octetString: 0x04,
   null: 0x05,
   oid: 0x06,
+  utf8String: 0x0c,
+  numericString: 0x12,
+  printableString: 0x13,
+  teletexString: 0x14,
+  ia5String: 0x16,
+  utcTime: 0x17,
+  generalizedTime: 0x18,
+  visibleString: 0x1a,
+  universalString: 0x1c,
+  bmpString: 0x1e,
   sequence: 0x30,
+  set: 0x31,
 } as const
+
+/** The tag of a context-specific element: of a value in its usual encoding, or around others. */
+export const context = (number: number): number => 0x80 + number
+export const contextAround = (number: number): number => 0xa0 + number
 
 /** The bytes are not DER, or not of the shape that was asked for. Never says what they are. */
 export class NotDer extends Error {}
@@ -56,11 +72,21 @@ export function readNumber(element: Element | undefined): Buffer {
   return contents.subarray(1)
 }
 
-/** One element around the given contents. */
+/** One element around the given contents. Certificates are made of these calls: hence no arrays in between. */
 export function write(tag: number, ...contents: readonly Uint8Array[]): Buffer {
-  const length = contents.reduce((sum, part) => sum + part.length, 0)
-  const head = length < 0x80 ? [length] : [0x80 + lengthBytes(length).length, ...lengthBytes(length)]
-  return Buffer.concat([Buffer.from([tag, ...head]), ...contents])
+  let length = 0
+  for (const part of contents) length += part.length
+  const lengthOctets = length < 0x80 ? 0 : length < 0x100 ? 1 : length < 0x10000 ? 2 : length < 0x1000000 ? 3 : 4
+  const der = Buffer.allocUnsafe(2 + lengthOctets + length)
+  der[0] = tag
+  der[1] = lengthOctets === 0 ? length : 0x80 + lengthOctets
+  for (let octet = 0; octet < lengthOctets; octet++) der[1 + lengthOctets - octet] = length >>> (8 * octet)
+  let at = 2 + lengthOctets
+  for (const part of contents) {
+    der.set(part, at)
+    at += part.length
+  }
+  return der
 }
 
 /** An INTEGER out of its magnitude; empty is zero. */
@@ -77,10 +103,4 @@ function first(bytes: Buffer): { element: Element; length: number } {
   if (more > 0 && (size < 0x80 || bytes[2] === 0)) throw new NotDer('a length is longer than it need be')
   if (bytes.length < start + size) throw new NotDer('an element is cut short')
   return { element: { tag, contents: bytes.subarray(start, start + size) }, length: start + size }
-}
-
-function lengthBytes(length: number): number[] {
-  const bytes: number[] = []
-  for (let rest = length; rest > 0; rest = Math.floor(rest / 256)) bytes.unshift(rest % 256)
-  return bytes
 }

@@ -1,38 +1,150 @@
-import { asn1, type Element, expect, NotDer, readAll, readOne, write } from '../crypto/der.ts'
+import type { KeyObject } from 'node:crypto'
+import { type Cursor, within } from '../crypto/cursor.ts'
+import { asn1, contextAround, NotDer, write } from '../crypto/der.ts'
+import { writeOid } from '../crypto/oid.ts'
+import { type Extension, readExtensions, writeExtension } from './extension.ts'
+import { Malformed, reading } from './malformed.ts'
+import { emptyName, readName } from './name.ts'
+import { importSubjectKey, readSubjectKey, type SubjectKey } from './publickey.ts'
+import { verifySignature } from './signature.ts'
 
 /** Certification requests (PKCS#10, RFC 2986). */
 
-const attributesTag = 0xa0
+const attributesTag = contextAround(0)
+/** RFC 2985 section 5.4.2, and what Microsoft's tools write instead. */
+const extensionRequests: readonly string[] = ['1.2.840.113549.1.9.14', '1.3.6.1.4.1.311.2.1.14']
+const [extensionRequest = ''] = extensionRequests
+const version1 = write(asn1.integer, Buffer.alloc(1))
+const noUnusedBits = Buffer.alloc(1)
+const mostAttributes = 100
 
-/** What a request of somebody else says besides its key: subject and attributes, as they are. */
+export interface Attribute {
+  /** Dotted OID. */
+  readonly type: string
+  /** The DER of each value. */
+  readonly values: readonly Buffer[]
+}
+
+/** A request as it was read. Its buffers are views of `der`. Whoever believes it has called verifyRequest. */
+export interface CertificationRequest {
+  readonly der: Buffer
+  /** CertificationRequestInfo, DER: the bytes that are signed. */
+  readonly info: Buffer
+  /** Name, DER. */
+  readonly subject: Buffer
+  /** SubjectPublicKeyInfo, DER. */
+  readonly spki: Buffer
+  readonly subjectKey: SubjectKey
+  /** @throws Malformed for numbers that make no key */
+  publicKey(): KeyObject
+  readonly attributes: readonly Attribute[]
+  /** The extensions that it asks for. */
+  readonly extensions: readonly Extension[]
+  /** AlgorithmIdentifier of the signature, DER. */
+  readonly algorithm: Buffer
+  readonly signature: Buffer
+}
+
+/** A strict reading. @throws Malformed */
+export const readRequest = (der: Buffer): CertificationRequest =>
+  reading('certification request', () =>
+    within(der, asn1.sequence, (outside) => {
+      const info = outside.element(asn1.sequence)
+      const algorithm = outside.element(asn1.sequence)
+      const signature = outside.bytes()
+      const { subject, spki, attributes } = within(info, asn1.sequence, readInfo)
+      readName(subject)
+      const subjectKey = readSubjectKey(spki)
+      const extensions = requestedExtensions(attributes)
+      let key: KeyObject | undefined
+      const publicKey = (): KeyObject => {
+        key ??= importSubjectKey(spki)
+        return key
+      }
+      return { der, info, subject, spki, subjectKey, publicKey, attributes, extensions, algorithm, signature }
+    }),
+  )
+
+/** Attributes may be absent, as many old tools leave them out. */
+function readInfo(info: Cursor) {
+  if (info.count() !== 0) throw new Malformed('its version is unknown')
+  const subject = info.element(asn1.sequence)
+  const spki = info.element(asn1.sequence)
+  const attributes = info.more ? readAttributes(info.enter(attributesTag)) : []
+  return { subject, spki, attributes }
+}
+
+function readAttributes(list: Cursor): readonly Attribute[] {
+  const attributes: Attribute[] = []
+  while (list.more) {
+    const attribute = list.enter(asn1.sequence)
+    const type = attribute.oid()
+    const set = attribute.enter(asn1.set)
+    attribute.end()
+    const values: Buffer[] = []
+    while (set.more) values.push(set.element())
+    if (attributes.some((other) => other.type === type)) throw new Malformed(`attribute ${type} comes twice`)
+    if (attributes.length === mostAttributes) throw new Malformed(`more than ${mostAttributes} attributes`)
+    attributes.push({ type, values })
+  }
+  return attributes
+}
+
+function requestedExtensions(attributes: readonly Attribute[]): readonly Extension[] {
+  const requests = attributes.filter(({ type }) => extensionRequests.includes(type))
+  const [request, ...more] = requests
+  if (request === undefined) return []
+  if (more.length > 0) throw new Malformed('it asks for extensions in two attributes')
+  const [value, ...others] = request.values
+  if (value === undefined || others.length > 0) throw new Malformed('an extension request has exactly one value')
+  return reading('extension request', () => within(value, asn1.sequence, readExtensions))
+}
+
+/** Whether the request is signed by its own key. @throws Malformed for numbers that make no key */
+export const verifyRequest = (request: CertificationRequest): boolean =>
+  verifySignature({
+    publicKey: request.publicKey(),
+    algorithm: request.algorithm,
+    data: request.info,
+    signature: request.signature,
+  })
+
+/** What a request says besides its key: subject and attributes, as their DER. */
 export interface Template {
   readonly subject: Buffer
   readonly attributes: Buffer
 }
 
-export const emptyTemplate: Template = { subject: write(asn1.sequence), attributes: write(attributesTag) }
+export const emptyTemplate: Template = { subject: emptyName, attributes: write(attributesTag) }
 
-/** Its signature is nobody's business: another is made. @throws NotDer */
-export function readTemplate(der: Buffer): Template {
-  const [info, algorithm, signature] = readAll(readOne(der, asn1.sequence))
-  expect(algorithm, asn1.sequence)
-  expect(signature, asn1.bitString)
-  const [version, subject, key, attributes, ...more] = readAll(expect(info, asn1.sequence))
-  if (!expect(version, asn1.integer).equals(Buffer.alloc(1)) || more.length > 0) throw new NotDer('no such version')
-  expect(key, asn1.sequence)
-  return {
-    subject: write(asn1.sequence, checked(expect(subject, asn1.sequence))),
-    attributes: write(attributesTag, attributes === undefined ? Buffer.alloc(0) : checked(contentsOf(attributes))),
-  }
+/** A subject, and the extensions to ask for. @param subject Name, DER */
+export function makeTemplate(subject: Buffer, extensions: readonly Extension[]): Template {
+  if (extensions.length === 0) return { subject, attributes: emptyTemplate.attributes }
+  const value = write(asn1.sequence, ...extensions.map(writeExtension))
+  const attribute = write(asn1.sequence, writeOid(extensionRequest), write(asn1.set, value))
+  return { subject, attributes: write(attributesTag, attribute) }
 }
 
-/** @throws NotDer */
-const contentsOf = (attributes: Element): Buffer => expect(attributes, attributesTag)
+/** The subject and attributes of a request of somebody else. Its signature does not matter: another is made. @throws NotDer */
+export const readTemplate = (der: Buffer): Template =>
+  within(der, asn1.sequence, (outside) => {
+    const info = outside.enter(asn1.sequence)
+    outside.skip(asn1.sequence)
+    outside.skip(asn1.bitString)
+    if (info.count() !== 0) throw new NotDer('no such version')
+    const subject = info.element(asn1.sequence)
+    info.skip(asn1.sequence)
+    const attributes = info.more ? info.element(attributesTag) : emptyTemplate.attributes
+    info.end()
+    checkElements(subject, asn1.sequence)
+    checkElements(attributes, attributesTag)
+    return { subject, attributes }
+  })
 
-function checked(contents: Buffer): Buffer {
-  readAll(contents)
-  return contents
-}
+const checkElements = (der: Buffer, tag: number): void =>
+  within(der, tag, (elements) => {
+    while (elements.more) elements.skip()
+  })
 
 /**
  * @param spki SubjectPublicKeyInfo, DER
@@ -45,6 +157,6 @@ export async function makeRequest(
   { subject, attributes }: Template,
   sign: (info: Buffer) => Promise<Buffer> | Buffer,
 ): Promise<Buffer> {
-  const info = write(asn1.sequence, write(asn1.integer, Buffer.alloc(1)), subject, spki, attributes)
-  return write(asn1.sequence, info, algorithm, write(asn1.bitString, Buffer.alloc(1), await sign(info)))
+  const info = write(asn1.sequence, version1, subject, spki, attributes)
+  return write(asn1.sequence, info, algorithm, write(asn1.bitString, noUnusedBits, await sign(info)))
 }

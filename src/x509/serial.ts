@@ -1,0 +1,35 @@
+import { randomBytes } from 'node:crypto'
+
+/** Serial numbers as the API writes them: hexadecimal bytes of the magnitude (RFC 5280 section 4.1.2.2). */
+
+/** Twenty bytes at most, as RFC 5280 allows. */
+const mostBytes = 20
+const written = /^[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2})*$/
+
+/** A new serial number of 159 random bits: its magnitude without leading zeros. */
+export function newSerial(): Buffer {
+  const bytes = randomBytes(mostBytes)
+  bytes[0] = (bytes[0] ?? 0) & 0x7f
+  const first = bytes.findIndex((byte) => byte !== 0)
+  return first < 0 ? newSerial() : bytes.subarray(first)
+}
+
+/** `1f:02:…`, as answers carry it. @param serial magnitude */
+export const withColons = (serial: Uint8Array): string => joined(serial, ':')
+
+/** `1f-02-…`, as paths and lists carry it. @param serial magnitude */
+export const withHyphens = (serial: Uint8Array): string => joined(serial, '-')
+
+/** Each byte followed by the separator, which then falls off the end. */
+const joined = (serial: Uint8Array, separator: string): string =>
+  Buffer.from(serial)
+    .toString('hex')
+    .replace(/..(?!$)/g, `$&${separator}`)
+
+/** The magnitude, without leading zeros, of either form in either case; undefined for any other text. */
+export function parseSerial(text: string): Buffer | undefined {
+  if (text.length > 3 * (mostBytes + 1) || !written.test(text)) return undefined
+  const bytes = Buffer.from(text.replace(/[:-]/g, ''), 'hex')
+  const first = bytes.findIndex((byte) => byte !== 0)
+  return first < 0 ? Buffer.alloc(1) : bytes.subarray(first)
+}
