@@ -6,6 +6,40 @@ export function readPem(text: string, labels: readonly string[]): readonly Buffe
   )
 }
 
+/** A block as it stands in a text. */
+export interface PemBlock {
+  readonly label: string
+  /** Whether it has header lines (RFC 1421), as OpenSSL's encrypted keys have. */
+  readonly headers: boolean
+  /** Undefined where the block does not end or is not base64. */
+  readonly der: Buffer | undefined
+}
+
+const beginning = /-----BEGIN ([^\r\n-]{1,64})-----/g
+const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
+
+/** Every block of a text, whatever its label; text between them is ignored. The last one may be a broken one. */
+export function readBlocks(text: string, most: number): readonly PemBlock[] {
+  const blocks: PemBlock[] = []
+  beginning.lastIndex = 0
+  for (let begin = beginning.exec(text); begin !== null && blocks.length < most; begin = beginning.exec(text)) {
+    const [, label = ''] = begin
+    const line = `-----END ${label}-----`
+    const end = text.indexOf(line, beginning.lastIndex)
+    if (end < 0) return [...blocks, { label, headers: false, der: undefined }]
+    blocks.push(readBlock(label, text.slice(beginning.lastIndex, end)))
+    beginning.lastIndex = end + line.length
+  }
+  return blocks
+}
+
+/** Headers end with an empty line; base64 has no colon. */
+function readBlock(label: string, text: string): PemBlock {
+  const headers = text.includes(':')
+  const body = (headers ? text.slice(text.search(/\n[ \t]*\r?\n/) + 1) : text).replaceAll(/\s+/g, '')
+  return { label, headers, der: base64.test(body) ? Buffer.from(body, 'base64') : undefined }
+}
+
 /** One block, without a newline at its end. */
 export const writePem = (label: string, der: Uint8Array): string =>
   [

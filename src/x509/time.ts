@@ -9,11 +9,15 @@ const firstGeneralizedTime = Date.UTC(2050, 0, 1)
 const firstTime = -62_167_219_200_000
 const lastTime = 253_402_300_799_999
 
+/** Whether a time is written as UTCTime. @param milliseconds since 1970 */
+export const isUtcTime = (milliseconds: number): boolean =>
+  milliseconds >= firstUtcTime && milliseconds < firstGeneralizedTime
+
 /** @param milliseconds since 1970; a part of a second is dropped. Years 0 to 9999 */
 export function writeTime(milliseconds: number): Buffer {
   if (!(milliseconds >= firstTime && milliseconds <= lastTime)) throw new RangeError('a time of no year of four digits')
   const digits = `${new Date(milliseconds).toISOString().slice(0, 19).replaceAll(/[-:T]/g, '')}Z`
-  return milliseconds >= firstUtcTime && milliseconds < firstGeneralizedTime
+  return isUtcTime(milliseconds)
     ? write(asn1.utcTime, Buffer.from(digits.slice(2), 'latin1'))
     : write(asn1.generalizedTime, Buffer.from(digits, 'latin1'))
 }

@@ -1,0 +1,120 @@
+import type { Certificate } from './certificate.ts'
+import { Malformed } from './malformed.ts'
+import { signatureAlgorithmOf, verifySignature } from './signature.ts'
+
+/** Chains over a set of CA certificates that may have signed one another in any way. */
+
+/** A CA certificate of the set. */
+export interface Authority {
+  readonly id: string
+  readonly certificate: Certificate
+  /** Ids to be used as they stand instead of a chain that is built. */
+  readonly manualChain?: readonly string[] | undefined
+}
+
+/** Whether the key of `parent` made the signature of `child`; its answer for two certificates never changes. */
+export type Verification = (child: Certificate, parent: Certificate) => boolean
+
+/** Names that meet and a signature that verifies; never a signature over SHA-1. */
+export const isSignedBy: Verification = (child, parent) =>
+  child.issuer.equals(parent.subject) &&
+  signatureAlgorithmOf(child.algorithm)?.weak === false &&
+  verifies(child, parent)
+
+/** Whether a certificate is a root: signed by itself. A weak signature serves, because nobody's trust rests on it. */
+export const isSelfSigned = (certificate: Certificate): boolean =>
+  certificate.isSelfIssued && verifies(certificate, certificate)
+
+function verifies({ algorithm, tbs, signature }: Certificate, parent: Certificate): boolean {
+  try {
+    return verifySignature({ publicKey: parent.publicKey(), algorithm, data: tbs, signature })
+  } catch (error) {
+    if (error instanceof Malformed) return false
+    throw error
+  }
+}
+
+/**
+ * The chain of every certificate as ids: itself, then its parents' chains, those of self-issued parents first, each id once. A
+ * chain ends where parents are missing. The order of the answer depends on nothing but the set.
+ * @param verified asked once for each certificate and each key under its issuer's name; callers may remember its answers
+ */
+export function buildChains(
+  authorities: readonly Authority[],
+  verified: Verification = isSignedBy,
+): ReadonlyMap<string, readonly string[]> {
+  const byId = new Map(authorities.map((authority) => [authority.id, authority]))
+  const parents = findParents(authorities, verified)
+  return new Map(
+    authorities.map((authority) => [
+      authority.id,
+      authority.manualChain?.filter((id) => byId.has(id)) ?? collect(authority, parents),
+    ]),
+  )
+}
+
+/** Certificates with the same subject and key: either all of them are parents of another or none is. */
+type Twins = readonly Authority[]
+
+function findParents(authorities: readonly Authority[], verified: Verification): ReadonlyMap<string, readonly Twins[]> {
+  const bySubject = Map.groupBy(authorities, ({ certificate }) => text(certificate.subject))
+  const twins = new Map(
+    [...bySubject].map(([subject, named]) => [
+      subject,
+      [...Map.groupBy(named, ({ certificate }) => text(certificate.spki)).values()],
+    ]),
+  )
+  return new Map(
+    authorities.map(({ id, certificate }) => [
+      id,
+      (twins.get(text(certificate.issuer)) ?? []).filter(
+        ([first]) => first !== undefined && verified(certificate, first.certificate),
+      ),
+    ]),
+  )
+}
+
+const text = (der: Buffer): string => der.toString('latin1')
+
+/** Depth first. Each set of twins is entered once, so that a chain costs no more than the whole set has certificates. */
+function collect(start: Authority, parents: ReadonlyMap<string, readonly Twins[]>): readonly string[] {
+  const chain = new Set<string>()
+  const entered = new Set<Twins>()
+  const waiting = [start]
+  const expanded = new Set<string>()
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    if (expanded.has(next.id)) continue
+    expanded.add(next.id)
+    chain.add(next.id)
+    for (const id of next.manualChain ?? []) if (parents.has(id)) chain.add(id)
+    if (next.manualChain !== undefined) continue
+    const fresh = (parents.get(next.id) ?? []).filter((twins) => !entered.has(twins))
+    for (const twins of fresh) entered.add(twins)
+    waiting.push(...fresh.flat().sort(lastFirst))
+  }
+  return [...chain]
+}
+
+/** The reverse of the order in which parents follow, because the last one waiting is taken next: self-issued, then by id from the end. */
+function lastFirst(a: Authority, b: Authority): number {
+  if (a.certificate.isSelfIssued !== b.certificate.isSelfIssued) return a.certificate.isSelfIssued ? 1 : -1
+  return a.id < b.id ? -1 : 1
+}
+
+/**
+ * Whether a chain given by hand may be used for an issuer: it begins with the issuer, each certificate signed the one before, and
+ * a root ends it.
+ * @returns why not, as a sentence; undefined when it may
+ */
+export function verifyManualChain(issuer: Certificate, chain: readonly Certificate[]): string | undefined {
+  const [first] = chain
+  const last = chain.at(-1)
+  if (first === undefined || last === undefined) return 'the chain is empty'
+  if (!first.der.equals(issuer.der)) return 'the chain does not begin with the issuer itself'
+  for (const [index, child] of chain.entries()) {
+    const parent = chain[index + 1]
+    if (parent && !isSignedBy(child, parent))
+      return `certificate ${index + 2} of the chain did not sign the one before it`
+  }
+  return isSelfSigned(last) ? undefined : 'the chain does not end in a self-signed certificate'
+}

@@ -1,0 +1,132 @@
+import type { Certificate } from './certificate.ts'
+import type { GeneralName, GeneralNameKind } from './extensions/generalname.ts'
+import { attributeTypes, commonNameOf, emptyName, valuesOf } from './name.ts'
+import { withColons } from './serial.ts'
+import { describeName, isWithin, type Purpose } from './subtree.ts'
+
+/** What the CA certificates above a new certificate allow it (RFC 5280 sections 4.2.1.9, 4.2.1.10 and 6.1). */
+
+/** The part of a certificate that constraints speak of. */
+export interface Constrained {
+  /** Name, DER. */
+  readonly subject: Buffer
+  readonly subjectAltName: readonly GeneralName[]
+  readonly isCa: boolean
+}
+
+interface Step {
+  readonly certificate: Certificate
+  /** How many CA certificates below it are not self-issued. */
+  readonly depth: number
+}
+
+/**
+ * Whether a certificate of this issuer would satisfy the constraints of at least one path through the chain.
+ * @param chain the issuer, then the CA certificates above it that are known, in any order and with any number of paths
+ * @param at milliseconds since 1970: every certificate of the path must be valid then; undefined does not ask
+ * @returns why not, as a sentence; undefined when it may be issued
+ */
+export function refusalOf(leaf: Constrained, chain: readonly Certificate[], at?: number): string | undefined {
+  const [issuer] = chain
+  if (issuer === undefined) return undefined
+  const names = chain.some(({ nameConstraints }) => nameConstraints !== undefined) ? namesOf(leaf) : []
+  let refusal: string | undefined
+  const seen = new Set<Certificate>()
+  const steps: Step[] = [{ certificate: issuer, depth: leaf.isCa && !leaf.subject.equals(issuer.subject) ? 1 : 0 }]
+  for (let step = steps.shift(); step !== undefined; step = steps.shift()) {
+    const { certificate, depth } = step
+    if (seen.has(certificate)) continue
+    seen.add(certificate)
+    const reason = refusalBy(step, names, at)
+    refusal ??= reason
+    if (reason !== undefined) continue
+    const parents = isAbove(certificate, certificate) ? [] : chain.filter((parent) => isAbove(parent, certificate))
+    if (parents.length === 0) return undefined
+    // The shortest way to a certificate is walked first: what is not self-issued waits behind what is.
+    if (certificate.isSelfIssued) steps.unshift(...parents.map((parent) => ({ certificate: parent, depth })))
+    else steps.push(...parents.map((parent) => ({ certificate: parent, depth: depth + 1 })))
+  }
+  return refusal
+}
+
+/** By name and key identifier; a root lies above itself. The chain's signatures were verified when it was built. */
+function isAbove(parent: Certificate, child: Certificate): boolean {
+  if (!parent.subject.equals(child.issuer)) return false
+  const [wanted, has] = [child.authorityKeyId, parent.subjectKeyId]
+  return wanted === undefined || has === undefined || wanted.equals(has)
+}
+
+function refusalBy({ certificate, depth }: Step, names: readonly GeneralName[], at: number | undefined) {
+  const refusal =
+    refusalOfAuthority(certificate) ??
+    (at === undefined ? undefined : refusalOfTime(certificate, at)) ??
+    refusalOfDepth(certificate, depth) ??
+    refusalOfNames(certificate, names)
+  return refusal && `${refusal} (CA certificate ${describe(certificate)})`
+}
+
+const describe = ({ subject, serial }: Certificate): string => commonNameOf(subject) ?? withColons(serial)
+
+function refusalOfAuthority({ isCa, keyUsage }: Certificate): string | undefined {
+  if (!isCa) return 'the signing certificate is not a CA certificate'
+  return keyUsage?.includes('CertSign') === false ? 'its key usage does not allow signing certificates' : undefined
+}
+
+function refusalOfTime({ notBefore, notAfter }: Certificate, at: number): string | undefined {
+  if (at < notBefore) return `the signing certificate is not valid before ${new Date(notBefore).toISOString()}`
+  return at > notAfter ? `the signing certificate expired at ${new Date(notAfter).toISOString()}` : undefined
+}
+
+function refusalOfDepth({ basicConstraints }: Certificate, depth: number): string | undefined {
+  const length = basicConstraints?.pathLength
+  if (length === undefined || depth <= length) return undefined
+  return `its path length of ${length} allows no further CA certificate below`
+}
+
+function refusalOfNames({ nameConstraints }: Certificate, names: readonly GeneralName[]): string | undefined {
+  if (nameConstraints === undefined) return undefined
+  const { permitted, excluded } = nameConstraints
+  for (const name of names) {
+    const allowed = permitted.filter(({ kind }) => kind === name.kind)
+    const denied = excluded.filter(({ kind }) => kind === name.kind)
+    const described = `the ${kinds[name.kind]} ${describeName(name)}`
+    const matches = (purpose: Purpose) => (base: GeneralName) => isWithin(name, base, purpose)
+    if ([...allowed, ...denied].some((base) => isWithin(name, base, 'excluded') === undefined)) {
+      return `${described} cannot be compared with the name constraints`
+    }
+    const culprit = denied.find(matches('excluded'))
+    if (culprit) return `${described} is excluded by the name constraint ${describeName(culprit)}`
+    if (allowed.length > 0 && !allowed.some(matches('permitted'))) {
+      return `${described} is outside the permitted name constraints ${allowed.map(describeName).join(', ')}`
+    }
+  }
+  return undefined
+}
+
+const kinds: Readonly<Record<GeneralNameKind, string>> = {
+  dns: 'DNS name',
+  email: 'email address',
+  uri: 'URI',
+  ip: 'IP address',
+  directory: 'subject',
+  other: 'other name',
+  registered: 'registered ID',
+  unsupported: 'name of another kind',
+}
+
+const hostName = /^(?=.*\.)(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?$/i
+
+/**
+ * Every name that constraints apply to: the alternative names, the subject, its e-mail addresses, and its common name where it is
+ * a host name and no alternative name is, as OpenSSL has it.
+ */
+function namesOf({ subject, subjectAltName }: Constrained): readonly GeneralName[] {
+  const email = valuesOf(subject, attributeTypes.emailAddress)
+  const common = subjectAltName.some(({ kind }) => kind === 'dns') ? [] : valuesOf(subject, attributeTypes.commonName)
+  return [
+    ...subjectAltName,
+    ...(subject.equals(emptyName) ? [] : [{ kind: 'directory', value: subject } as const]),
+    ...email.map((value) => ({ kind: 'email', value }) as const),
+    ...common.filter((value) => hostName.test(value)).map((value) => ({ kind: 'dns', value }) as const),
+  ]
+}

@@ -1,0 +1,40 @@
+import type { GeneralName } from '../extensions/generalname.ts'
+import { error, type Finding, warning } from './finding.ts'
+
+/** Alternative names (RFC 5280 section 4.2.1.6). What roles may allow on purpose is a warning. */
+
+const label = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?'
+const preferred = new RegExp(`^(?:\\*\\.)?${label}(?:\\.${label})*$`)
+const mailbox = /^[^\s@]+@[^\s@]+$/
+const absolute = /^[A-Za-z][A-Za-z0-9+.-]*:./
+const longestHostName = 253
+
+export function lintAltNames(names: readonly GeneralName[]): readonly Finding[] {
+  const findings = names.flatMap(lintAltName)
+  const texts = names.map((name) => (name.kind === 'dns' ? `dns:${name.value.toLowerCase()}` : ''))
+  const hosts = texts.filter((text) => text !== '')
+  if (new Set(hosts).size < hosts.length)
+    findings.push(warning('san_duplicate', 'subjectAltName: a DNS name comes twice'))
+  return findings
+}
+
+function lintAltName(name: GeneralName): readonly Finding[] {
+  switch (name.kind) {
+    case 'dns':
+      return lintHost(name.value)
+    case 'email':
+      return mailbox.test(name.value) ? [] : [error('san_email', 'subjectAltName: an rfc822Name is not a mailbox')]
+    case 'uri':
+      return absolute.test(name.value) ? [] : [error('san_uri', 'subjectAltName: a URI is not absolute')]
+    default:
+      return []
+  }
+}
+
+function lintHost(host: string): readonly Finding[] {
+  if (host.trim() === '') return [error('san_dns_empty', 'subjectAltName: a dNSName is empty')]
+  if (preferred.test(host) && host.length <= longestHostName) return []
+  return [
+    warning('san_dns_syntax', `subjectAltName: ${JSON.stringify(host.slice(0, 80))} is not in preferred name syntax`),
+  ]
+}
