@@ -1,6 +1,7 @@
-import { hash, type KeyObject } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
 import { within } from '../crypto/cursor.ts'
 import { asn1 } from '../crypto/der.ts'
+import { digest, hashOf } from '../crypto/hashes.ts'
 import { type Extension, extensionOids } from './extension.ts'
 import { type BasicConstraints, readBasicConstraints } from './extensions/basicconstraints.ts'
 import { readExtendedKeyUsage } from './extensions/extendedkeyusage.ts'
@@ -13,6 +14,9 @@ import { Malformed, reading } from './malformed.ts'
 import { readName } from './name.ts'
 import { importSubjectKey, readSubjectKey } from './publickey.ts'
 import { readTbs, type Tbs } from './tbs.ts'
+
+const sha1 = hashOf('sha1')
+const sha256 = hashOf('sha2-256')
 
 /** A certificate as it was read (RFC 5280 section 4.1). Its buffers are views of `der`. */
 export interface Certificate extends Tbs {
@@ -59,7 +63,7 @@ export const readCertificate = (der: Buffer): Certificate =>
         signature,
         isCa: known.basicConstraints?.ca === true,
         isSelfIssued: parts.subject.equals(parts.issuer),
-        fingerprint: () => hash('sha256', der, 'buffer'),
+        fingerprint: () => digest(sha256, der),
         publicKey: once(() => importSubjectKey(parts.spki)),
       }
     }),
@@ -97,4 +101,4 @@ export const extensionOf = (
 ): Extension | undefined => extensions.find((extension) => extension.oid === oid)
 
 /** SHA-1 over subjectPublicKey (RFC 5280 section 4.2.1.2, method 1). @param spki DER @throws Malformed */
-export const keyIdentifierOf = (spki: Buffer): Buffer => hash('sha1', readSubjectKey(spki).encoded, 'buffer')
+export const keyIdentifierOf = (spki: Buffer): Buffer => digest(sha1, readSubjectKey(spki).encoded)

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { randomFillSync } from 'node:crypto'
 
 /** Serial numbers as the API writes them: hexadecimal bytes of the magnitude (RFC 5280 section 4.1.2.2). */
 
@@ -6,9 +6,18 @@ import { randomBytes } from 'node:crypto'
 const mostBytes = 20
 const written = /^[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2})*$/
 
+/** Random bytes for the next serial numbers: a call for many costs hardly more than a call for one. */
+const drawn = Buffer.alloc(100 * mostBytes)
+let used = drawn.length
+
 /** A new serial number of 159 random bits: its magnitude without leading zeros. */
 export function newSerial(): Buffer {
-  const bytes = randomBytes(mostBytes)
+  if (used === drawn.length) {
+    randomFillSync(drawn)
+    used = 0
+  }
+  const bytes = Buffer.from(drawn.subarray(used, used + mostBytes))
+  used += mostBytes
   bytes[0] = (bytes[0] ?? 0) & 0x7f
   const first = bytes.findIndex((byte) => byte !== 0)
   return first < 0 ? newSerial() : bytes.subarray(first)

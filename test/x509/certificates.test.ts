@@ -11,7 +11,7 @@ import { writeSubjectAltName } from '../../src/x509/extensions/subjectaltname.ts
 import { Malformed } from '../../src/x509/malformed.ts'
 import { withColons } from '../../src/x509/serial.ts'
 import { verifySignature } from '../../src/x509/signature.ts'
-import { readTbs, writeCertificate, writeTbs } from '../../src/x509/tbs.ts'
+import { readTbs, type Tbs, writeCertificate, writeTbs } from '../../src/x509/tbs.ts'
 import { caExtensions, certify, ecPair, identifierOf, makeCa, named, pemOf, spkiOf, useOpenssl } from './authority.ts'
 import { extensions, name, serial, time } from './generators.ts'
 
@@ -166,8 +166,8 @@ test('openssl verifies a chain of three strictly, and shows the extensions that 
   expect(withColons(readCertificate(leaf).serial)).toBe('80:01')
 })
 
-test('a certificate of version 1 has no extensions and is no CA', () => {
-  const parts = {
+describe('by hand', () => {
+  const parts: Tbs = {
     serial: Buffer.from([1]),
     algorithm,
     issuer: named('a'),
@@ -175,14 +175,67 @@ test('a certificate of version 1 has no extensions and is no CA', () => {
     notAfter: 0,
     subject: named('a'),
     spki,
+    extensions: [],
   }
-  const tbs = new Cursor(writeTbs({ ...parts, extensions: [] })).enter(asn1.sequence)
-  tbs.skip(contextAround(0))
-  const elements: Buffer[] = []
-  while (tbs.more) elements.push(tbs.element())
-  const inner = write(asn1.sequence, ...elements)
-  const certificate = readCertificate(writeCertificate(inner, algorithm, sign('sha256', inner, key.privateKey)))
-  expect(certificate).toMatchObject({ isCa: false, extensions: [], basicConstraints: undefined, keyUsage: undefined })
+  /** The elements of a TBSCertificate without its version: serial number, algorithm, issuer, validity, subject, key. */
+  const elementsOf = (der: Buffer): Buffer[] => {
+    const tbs = new Cursor(der).enter(asn1.sequence)
+    tbs.skip(contextAround(0))
+    const elements: Buffer[] = []
+    while (tbs.more) elements.push(tbs.element())
+    return elements
+  }
+  const usual = elementsOf(writeTbs(parts))
+  const version = (number: number) => write(contextAround(0), write(asn1.integer, Buffer.from([number])))
+  const certificate = (inner: Buffer, outer = algorithm) =>
+    writeCertificate(inner, outer, sign('sha256', inner, key.privateKey))
+  const assemble = (...elements: readonly Buffer[]) => certificate(write(asn1.sequence, ...elements))
+  const withSerial = (hex: string) => assemble(version(2), Buffer.from(hex, 'hex'), ...usual.slice(1))
+
+  test('a certificate of version 1 has no extensions and is no CA', () => {
+    const read = readCertificate(assemble(...usual))
+    expect(read).toMatchObject({ isCa: false, extensions: [], basicConstraints: undefined, keyUsage: undefined })
+  })
+
+  test.each<[string, Buffer, string]>([
+    [
+      'two signature algorithms',
+      certificate(writeTbs(parts), identifierOf('ECDSAWithSHA384')),
+      'two signature algorithms',
+    ],
+    ['version 2', assemble(version(1), ...usual), 'only X.509 v1 and v3'],
+    ['version 1 that is written out', assemble(version(0), ...usual), 'only X.509 v1 and v3'],
+    ['a negative serial number', withSerial('0201ff'), 'negative'],
+    ['a serial number of 21 bytes', withSerial(`0215${'11'.repeat(21)}`), 'more than 20 bytes'],
+    ['a padded serial number', withSerial('02020001'), 'longer than it need be'],
+    ['extensions in version 1', assemble(...usual, write(contextAround(3), write(asn1.sequence))), 'too many'],
+    [
+      'an empty list of extensions',
+      assemble(version(2), ...usual, write(contextAround(3), write(asn1.sequence))),
+      'is empty',
+    ],
+    ['unique identifiers', assemble(version(2), ...usual, Buffer.from('8102000f', 'hex')), 'another kind'],
+    ['a subject with a null byte', certificate(writeTbs({ ...parts, subject: named('a\0b') })), 'null byte'],
+    ['an issuer with a null byte', certificate(writeTbs({ ...parts, issuer: named('a\0b') })), 'null byte'],
+    [
+      'a known extension that cannot be read',
+      certificate(
+        writeTbs({
+          ...parts,
+          extensions: [{ oid: extensionOids.basicConstraints, critical: true, value: Buffer.alloc(1) }],
+        }),
+      ),
+      'basicConstraints',
+    ],
+    [
+      'a signature of odd bits',
+      write(asn1.sequence, writeTbs(parts), algorithm, write(asn1.bitString, Buffer.from([1, 2]))),
+      'whole bytes',
+    ],
+  ])('%s is refused with a sentence', (_, der, why) => {
+    expect(() => readCertificate(der)).toThrow(Malformed)
+    expect(() => readCertificate(der)).toThrow(why)
+  })
 })
 
 test('an extension is found by its OID', () => {
