@@ -222,6 +222,21 @@ describe('paths', () => {
     expect(refusalOf(leaf, certificatesOf(rollover, middle, top))).toBeUndefined()
   })
 
+  test('of two ways to a certificate the one with fewer that are not self-issued counts, however long it is', () => {
+    const top = makeCa('Top', undefined, { pathLength: 2 })
+    const key = ecPair()
+    const short = makeCa('Issuer', makeCa('Side', top), { key })
+    const side = makeCa('Side', top, { key: ecPair() })
+    const detour = [makeCa('Issuer', top)]
+    for (let renewal = 0; renewal < 3; renewal++)
+      detour.unshift(makeCa('Issuer', detour[0], renewal === 2 ? { key } : {}))
+    const twin = makeCa('Issuer', side, { key })
+    const low = makeCa('Low', short)
+    expect(refusalOf(leaf, certificatesOf(low, twin, side, top))).toContain('path length of 2')
+    expect(refusalOf(leaf, certificatesOf(low, ...detour, top))).toBeUndefined()
+    expect(refusalOf(leaf, certificatesOf(low, twin, side, ...detour, top))).toBeUndefined()
+  })
+
   test('an issuer of path length zero issues leaves and no CA but its own renewal', () => {
     const issuer = makeCa('Issuer', undefined, { pathLength: 0 })
     expect(refusalOf(leaf, certificatesOf(issuer))).toBeUndefined()

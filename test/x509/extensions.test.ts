@@ -56,6 +56,16 @@ describe('what was written is read again', () => {
     )
   })
 
+  test.each([
+    ['03020780', ['DigitalSignature']],
+    ['03020106', ['CertSign', 'CRLSign']],
+    ['030205a0', ['DigitalSignature', 'KeyEncipherment']],
+    ['0303070880', ['KeyAgreement', 'DecipherOnly']],
+    ['030100', []],
+  ] as const)('keyUsage %s, without the bits behind the last one that is set', (der, usages) => {
+    expect(writeKeyUsage(usages).value.toString('hex')).toBe(der)
+  })
+
   test('extendedKeyUsage', () => {
     fc.assert(
       fc.property(fc.array(oid, { minLength: 1, maxLength: 5 }), (oids) => {
