@@ -194,7 +194,8 @@ function buildServices({ config, clock, log }: Options, { database, custody, man
     ...{ database, operations, materials, transfer, managed, clock },
     ringLimit: config.caches.rings,
   })
-  for (const engine of [transit, createPki()]) engines.set(engine.type, withLeases(engine, leases))
+  const pki = createPki({ database, clock, leases, site: config.site })
+  for (const engine of [transit, pki]) engines.set(engine.type, withLeases(engine, leases))
   const mounts = new Mounts({ database, engines, builtin, clock })
   const engineJobs = [...engines.values()].flatMap((engine) => engine.jobs ?? [])
   for (const job of [tokens.expiry, leases.expiry, mounts.sweep, mounts.retention, ...engineJobs]) runner.schedule(job)

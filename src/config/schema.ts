@@ -151,6 +151,11 @@ export const schema = Type.Object(
     fips: flag(),
     workers: Type.Union([Type.Integer({ minimum: 1, maximum: 256 }), Type.Literal('auto')], { default: 'auto' }),
     clusterName: Type.String({ minLength: 1, maxLength: 64, default: 'strongroom' }),
+    site: Type.String({
+      pattern: '^[A-Za-z0-9_-]{1,32}$',
+      default: 'default',
+      description: 'a name of 1 to 32 letters, digits, - or _',
+    }),
     cluster,
     stateDirectory: Type.String({
       minLength: 1,

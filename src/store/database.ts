@@ -18,7 +18,7 @@ import { Migrator, type SchemaStatus } from './migrations/migrate.ts'
 import type { Migration } from './migrations/migration.ts'
 import type { Tls } from './pool/connection.ts'
 import { Outcomes } from './pool/outcomes.ts'
-import { Pools } from './pool/pools.ts'
+import { Pools, type ReadLane } from './pool/pools.ts'
 import { persist } from './pool/retry.ts'
 import { Session } from './pool/session.ts'
 import { parseTargets } from './pool/target.ts'
@@ -75,6 +75,7 @@ export class Database {
   readonly #registry: Registry
   readonly #transactions: Transactions
   readonly #counters: Transactions
+  readonly #public: Transactions
   readonly #migrator: Migrator
   readonly #coherence: Coherence
   readonly #settlement: Settlement
@@ -99,6 +100,7 @@ export class Database {
     const outcomes = new Outcomes(this.#pools.control, clock)
     this.#transactions = new Transactions(this.#pools.requests, clock, outcomes)
     this.#counters = new Transactions(this.#pools.counters, clock, outcomes)
+    this.#public = new Transactions(this.#pools.public, clock, outcomes)
     this.jobs = [this.#tidying(outcomes)]
     const { incarnation } = this
     this.#migrator = new Migrator({
@@ -155,13 +157,17 @@ export class Database {
   }
 
   /** Single statements, each of its own moment, each after everything that was committed before it. */
-  read<T>(work: (q: Reader) => Promise<T>): Promise<T> {
-    return this.#timed(this.#measured.get, () => this.#transactions.read(work))
+  read<T>(work: (q: Reader) => Promise<T>, lane: ReadLane = 'requests'): Promise<T> {
+    return this.#timed(this.#measured.get, () => this.#reads(lane).read(work))
   }
 
   /** Statements that all see one moment. Read only. */
-  snapshot<T>(work: (q: Reader) => Promise<T>): Promise<T> {
-    return this.#timed(this.#measured.get, () => this.#transactions.snapshot(work))
+  snapshot<T>(work: (q: Reader) => Promise<T>, lane: ReadLane = 'requests'): Promise<T> {
+    return this.#timed(this.#measured.get, () => this.#reads(lane).snapshot(work))
+  }
+
+  #reads(lane: ReadLane): Transactions {
+    return lane === 'public' ? this.#public : this.#transactions
   }
 
   /**
@@ -213,7 +219,7 @@ export class Database {
     const { hits, misses } = this.#measured
     const cache = new StampedCache(options, {
       coherence: this.#coherence,
-      transactions: this.#transactions,
+      transactions: this.#reads(options.lane ?? 'requests'),
       hits,
       misses,
       closed: () => this.#caches.delete(cache as StampedCache<unknown>),

@@ -15,9 +15,11 @@ export interface Transaction extends Reader {
   touch(table: string, id: string): void
   /**
    * Adds to the count of a name: a number that is kept with the rows it counts, since counting reads them all.
-   * `Database.tally` reads it.
+   * `Database.tally` reads it. Names are of letters, digits, `_` and `-`.
    */
   tally(name: string, delta: number): void
+  /** Forgets the counts of all names that begin with this one. */
+  discardTallies(prefix: string): Promise<void>
   /**
    * Throws LeaseLost unless `fence` still holds the job's lease; nobody can take it over before this transaction ends.
    * @param place where the job has come to, once this transaction is committed

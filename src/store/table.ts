@@ -114,6 +114,11 @@ function wholeNumber(stored: Stored): number {
   return value
 }
 
+function bytesOfHex(digits: string): Buffer {
+  if (!/^(?:[0-9a-f]{2})*$/.test(digits)) throw new TypeError('not hexadecimal digits of lower case')
+  return Buffer.from(digits, 'hex')
+}
+
 const asText = (stored: Stored): string => (Buffer.isBuffer(stored) ? stored.toString('utf8') : String(stored))
 
 /**
@@ -136,6 +141,9 @@ export const column = {
       (value) => value,
       (stored) => (Buffer.isBuffer(stored) ? stored : Buffer.from(String(stored), 'utf8')),
     ),
+  /** Bytes that the code knows as hexadecimal digits of lower case. */
+  hex: (): Definite<string> =>
+    definite('bytes', bytesOfHex, (stored) => (Buffer.isBuffer(stored) ? stored.toString('hex') : '')),
   json: <T>(): Definite<T> =>
     definite<T>(
       'json',

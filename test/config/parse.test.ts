@@ -34,6 +34,7 @@ describe('a configuration', () => {
       fips: false,
       workers: 'auto',
       clusterName: 'strongroom',
+      site: 'default',
       cluster: {},
       limits: { drainSeconds: 30 },
     })
@@ -105,7 +106,7 @@ listen: x
     const lines = problems(text)
     expect(lines.toSorted()).toEqual(
       [
-        'listen: unknown field; known here: listeners, database, pkcs11, pkcs11Libraries, strict, fips, workers, clusterName, cluster, stateDirectory, caches, coherence, limits, log, audit',
+        'listen: unknown field; known here: listeners, database, pkcs11, pkcs11Libraries, strict, fips, workers, clusterName, site, cluster, stateDirectory, caches, coherence, limits, log, audit',
         'listeners.0.address: "8200" is not allowed; it is host:port, [IPv6]:port or unix:/PATH',
         'listeners.0.tls.key: is missing; it is the path of the PEM file of the private key',
         'listeners.0.tls.minimumVersion: "1.1" is not allowed; it is one of 1.2, 1.3',

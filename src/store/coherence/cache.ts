@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache'
 import { unavailable } from '../../errors.ts'
 import type { Counter } from '../../metrics.ts'
 import type { MaybePromise } from '../../route.ts'
+import type { ReadLane } from '../pool/pools.ts'
 import { Session } from '../pool/session.ts'
 import type { Transactions } from '../pool/transactions.ts'
 import type { Reader } from '../reader.ts'
@@ -14,6 +15,8 @@ export interface CacheOptions<V> {
   readonly table: string
   /** Entries at most; the least recently used one goes. */
   readonly limit: number
+  /** Where what is not cached is read; `requests` unless strangers may ask for it. */
+  readonly lane?: ReadLane
   /** Reads one thing from one consistent snapshot. Absence (undefined) is never cached. */
   load(q: Reader, id: string): Promise<V | undefined>
   /** Called for every value that was cached and is no longer. */

@@ -12,9 +12,20 @@ const pollMilliseconds = 2000
 const queuePerConnection = 32
 const shortestQueue = 256
 
+/**
+ * Lanes of reads. `public` is for what strangers may ask for, so that however many they are, requests of those who have signed
+ * in find connections.
+ */
+export type ReadLane = 'requests' | 'public'
+
+/** Of all connections of requests, the share that strangers have beside them. */
+const publicShare = 1 / 4
+
 /** The lanes to the database, so that none of these ever queues behind another. */
 export class Pools implements AsyncDisposable {
   readonly requests: Pool
+  /** Reads for callers without credentials. */
+  readonly public: Pool
   /** Counters that a request takes from as it runs. */
   readonly counters: Pool
   /** Registrations, the looks of waiting writers, and questions about unknown outcomes. */
@@ -35,12 +46,14 @@ export class Pools implements AsyncDisposable {
       })
     }
     this.requests = pool(size, statementMilliseconds)
+    this.public = pool(Math.ceil(size * publicShare), statementMilliseconds)
     this.counters = pool(1, statementMilliseconds)
     this.control = pool(2, pollMilliseconds)
     this.polls = pool(1, pollMilliseconds)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const pool of [this.requests, this.counters, this.control, this.polls]) await pool[Symbol.asyncDispose]()
+    const all = [this.requests, this.public, this.counters, this.control, this.polls]
+    for (const pool of all) await pool[Symbol.asyncDispose]()
   }
 }

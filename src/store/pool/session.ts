@@ -2,6 +2,7 @@ import { leafOf } from '../coherence/leaves.ts'
 import { Conflict, DuplicateRow, Failure, isDuplicate, LeaseLost } from '../faults.ts'
 import type { Reader, Transaction } from '../reader.ts'
 import type { Stored } from '../table.ts'
+import { discarding, isTallyName } from '../tally.ts'
 import type { Answer, Connection, Opening } from './connection.ts'
 import { type Statement, withLiterals } from './literal.ts'
 
@@ -203,9 +204,13 @@ export class WriteSession extends Session implements Transaction {
 
   tally(name: string, delta: number): void {
     void this.connection
-    if (!/^[a-z_]+$/.test(name) || !Number.isSafeInteger(delta)) throw new TypeError(`no tally: ${name} ${delta}`)
+    if (!isTallyName(name) || !Number.isSafeInteger(delta)) throw new TypeError(`no tally: ${name} ${delta}`)
     this.#tallies.set(name, (this.#tallies.get(name) ?? 0) + delta)
     this.#wrote ||= delta !== 0
+  }
+
+  discardTallies(prefix: string): Promise<void> {
+    return this.write('tallies', discarding(prefix))
   }
 
   /** Written, not only read: so that a take-over elsewhere in the cluster conflicts with this transaction. */

@@ -1,0 +1,176 @@
+import { randomUUIDv7 } from 'node:crypto'
+import type { Clock } from '../../../clock.ts'
+import type { Claim } from '../../../engine.ts'
+import { badRequest } from '../../../errors.ts'
+import type { LeaseRequest, NewLease } from '../../../leases/lease.ts'
+import type { Leases } from '../../../leases/leases.ts'
+import type { MaybePromise, Mount } from '../../../route.ts'
+import type { CoherentCache } from '../../../store/coherence/cache.ts'
+import type { Database } from '../../../store/database.ts'
+import { Batch } from '../../../store/group.ts'
+import type { Reader, Transaction } from '../../../store/reader.ts'
+import type { PlainAccess, SealedAccess } from '../../../store/sealed/access.ts'
+import { certificateLease } from './lease.ts'
+import {
+  type CertificateName,
+  type CertificateRow,
+  cacheKey,
+  certificateTable,
+  type RevocationRow,
+  revocationTable,
+} from './tables.ts'
+
+/** A certificate to store. `mount` is the mount's uuid, `issuer` the uuid of the issuer that signed it. */
+export type NewCertificate = Omit<CertificateRow, 'id' | 'site' | 'createdAt'>
+
+/** A certificate as it is cached: with its revocation, which is a change of it. */
+export interface StoredCertificate {
+  readonly certificate: CertificateRow
+  readonly revocation: RevocationRow | undefined
+}
+
+export interface CertificatesOptions {
+  readonly database: Database
+  readonly clock: Clock
+  readonly leases: Pick<Leases, 'insert'>
+  /** This node's. */
+  readonly site: string
+  /** Certificates cached at most, over all mounts. */
+  readonly cacheLimit?: number
+}
+
+interface Write {
+  readonly certificate: CertificateRow
+  readonly lease: NewLease | undefined
+}
+
+/**
+ * Longest certificate. A group of 64 then fits into one packet of the database, so that nobody's large certificate fails the
+ * small ones beside it.
+ */
+export const longestCertificate = 65_535
+
+const cachedAtMost = 10_000
+const removedAtOnce = 500
+
+/** The certificates that this server has issued and stored, of every mount. A site sees those of its own. */
+export class Certificates {
+  readonly #options: CertificatesOptions
+  readonly #table: PlainAccess<typeof certificateTable>
+  readonly #revocations: SealedAccess<typeof revocationTable>
+  readonly #cache: CoherentCache<StoredCertificate>
+  readonly #writes = new Batch<Write, CertificateRow>((writes) => this.#commit(writes))
+
+  constructor(options: CertificatesOptions) {
+    const { database, cacheLimit = cachedAtMost } = options
+    this.#options = options
+    this.#table = database.table(certificateTable)
+    this.#revocations = database.table(revocationTable)
+    this.#cache = database.cache({
+      table: certificateTable.name,
+      limit: cacheLimit,
+      lane: 'public',
+      load: (q, key) => this.#load(q, key),
+    })
+  }
+
+  /**
+   * Stores a certificate, with its lease if it has one (`Leases.prepare`; `confirm` it afterwards), in one commit with what
+   * others store at the same time. It is committed when this resolves.
+   * @throws DuplicateRow of `pki_certificates` when the mount has a certificate with this serial: another serial will do
+   * @throws ApiError 400 for a certificate above `longestCertificate`; 503, as UnknownOutcome too
+   */
+  async store(certificate: NewCertificate, lease?: NewLease): Promise<CertificateRow> {
+    if (certificate.der.length > longestCertificate) {
+      throw badRequest(
+        `the certificate would have ${certificate.der.length} bytes; at most ${longestCertificate} can be stored`,
+      )
+    }
+    const { site, clock } = this.#options
+    const row = { id: randomUUIDv7(), ...certificate, site, createdAt: clock.wall() }
+    return this.#writes.add({ certificate: row, lease })
+  }
+
+  /** What the lease of a certificate asks for, for `Leases.prepare`: it ends with the certificate. */
+  leaseRequest(certificate: NewCertificate): LeaseRequest {
+    const { site, clock } = this.#options
+    return certificateLease({ ...certificate, site }, clock.wall())
+  }
+
+  /** A serial never had a row before, so no cache holds one and nothing is touched. */
+  #commit(writes: readonly Write[]): Promise<CertificateRow[]> {
+    const { database, leases } = this.#options
+    return database.transaction(async (tx) => {
+      const rows = await this.#table.insertMany(
+        tx,
+        writes.map(({ certificate }) => certificate),
+      )
+      await leases.insert(
+        tx,
+        writes.flatMap(({ lease }) => lease ?? []),
+      )
+      for (const { mount, site } of rows) tx.tally(tallyOf(mount, site), 1)
+      return rows
+    })
+  }
+
+  /**
+   * A certificate of this site by its serial (`parseSerial`), from the cache, else past it on the lane of public reads.
+   * @throws ApiError 503 when that lane is full
+   */
+  async find(name: CertificateName): Promise<StoredCertificate | undefined> {
+    const found = await this.#cache.get(cacheKey(name))
+    return found?.certificate.site === this.#options.site ? found : undefined
+  }
+
+  /** As find, from the cache at this very moment or not at all. */
+  peek(name: CertificateName): StoredCertificate | undefined {
+    const found = this.#cache.peek(cacheKey(name))
+    return found?.certificate.site === this.#options.site ? found : undefined
+  }
+
+  /** As find, of whichever site. */
+  findAnywhere(name: CertificateName): MaybePromise<StoredCertificate | undefined> {
+    return this.#cache.get(cacheKey(name))
+  }
+
+  /** A certificate of whichever site as a transaction sees it, for work that changes it. */
+  async read(q: Reader, { mount, serial }: CertificateName): Promise<StoredCertificate | undefined> {
+    const [certificate, revocation] = await Promise.all([
+      this.#table.find(q, { mount, serial }),
+      this.#revocations.find(q, { mount, serial }),
+    ])
+    return certificate && { certificate, revocation }
+  }
+
+  #load(q: Reader, key: string): Promise<StoredCertificate | undefined> {
+    const [mount = '', serial = ''] = key.split(' ')
+    return this.read(q, { mount, serial })
+  }
+
+  /** The number of stored certificates of this site in a mount, by a count that is kept with the rows. */
+  count(mount: string): Promise<number> {
+    return this.#options.database.tally(tallyOf(mount, this.#options.site))
+  }
+
+  /** Whether nothing was stored in a mount, by any site. */
+  empty(mount: string): Promise<boolean> {
+    return this.#options.database.read(async (q) => !(await this.#table.exists(q, { mount })))
+  }
+
+  /**
+   * Removes a portion of what a removed mount has stored, revocations too.
+   * @returns whether there was anything
+   */
+  removeSome({ uuid: mount }: Mount, { job, fence }: Claim): Promise<boolean> {
+    return this.#options.database.transaction(async (tx: Transaction) => {
+      await tx.fence(job, fence)
+      if ((await this.#table.removeWhere(tx, { mount }, { limit: removedAtOnce })) > 0) return true
+      if ((await this.#revocations.removeWhere(tx, { mount }, { limit: removedAtOnce })) > 0) return true
+      await tx.discardTallies(tallyOf(mount, ''))
+      return false
+    })
+  }
+}
+
+const tallyOf = (mount: string, site: string): string => `certificates-${mount}-${site}`

@@ -1,0 +1,34 @@
+import { Type } from 'typebox'
+import { Check } from 'typebox/value'
+import type { LeaseRequest } from '../../../leases/lease.ts'
+import type { RevokedCertificate } from './tables.ts'
+
+/** What a certificate's lease holds. The lease is sealed and a certificate's row is not, so revocation goes by the lease. */
+const payloadSchema = Type.Object({
+  serial: Type.String(),
+  site: Type.String(),
+  issuer: Type.String(),
+  notAfter: Type.Integer(),
+})
+
+/**
+ * The lease of a certificate, for `Leases.prepare`: it lasts until the certificate expires and is never renewed.
+ * @param now milliseconds
+ */
+export function certificateLease(
+  { serial, site, issuer, notAfter }: Omit<RevokedCertificate, 'mount'>,
+  now: number,
+): LeaseRequest {
+  const ttlSeconds = Math.max(0, Math.floor((notAfter - now) / 1000))
+  return { payload: { serial, site, issuer, notAfter }, ttlSeconds, maxTtlSeconds: ttlSeconds, renewable: false }
+}
+
+/**
+ * The certificate that a lease was issued for.
+ * @throws Error for the payload of something else
+ */
+export function leasedCertificate(mount: string, payload: Readonly<Record<string, unknown>>): RevokedCertificate {
+  if (!Check(payloadSchema, payload)) throw new Error('the lease is not that of a certificate')
+  const { serial, site, issuer, notAfter } = payload
+  return { mount, serial, site, issuer, notAfter }
+}

@@ -1,0 +1,59 @@
+import { column, defineTable, type Row } from '../../../store/table.ts'
+
+/**
+ * Certificates that mounts have issued. Rows are not sealed: where one decides something, its DER is compared with the columns
+ * and verified under the issuer. `serial` is in hexadecimal (serial.ts), `issuer` the uuid of the issuer's row, `site` where
+ * it was issued.
+ */
+export const certificateTable = defineTable(
+  'pki_certificates',
+  {
+    id: column.text(),
+    mount: column.text(),
+    site: column.text(),
+    serial: column.hex(),
+    issuer: column.text(),
+    der: column.bytes(),
+    notAfter: column.integer(),
+    createdAt: column.integer(),
+  },
+  { sealed: false },
+)
+
+/** What an index holds of certificates. */
+export const serialTable = defineTable(
+  'pki_certificates',
+  { mount: column.text(), site: column.text(), serial: column.hex() },
+  { sealed: false },
+)
+
+/**
+ * Revocations, sealed: a certificate is revoked because its row is here, and when. `notAfter` is the certificate's, so that
+ * nobody moves its end by the certificate's own row; `site` is where it was issued.
+ */
+export const revocationTable = defineTable(
+  'pki_revocations',
+  {
+    site: column.text(),
+    serial: column.hex(),
+    issuer: column.text(),
+    notAfter: column.integer(),
+    revokedAt: column.integer(),
+  },
+  { sealed: true },
+)
+
+export type CertificateRow = Row<typeof certificateTable>
+export type RevocationRow = Row<typeof revocationTable>
+
+/** A certificate to revoke. */
+export type RevokedCertificate = Pick<RevocationRow, 'mount' | 'site' | 'serial' | 'issuer' | 'notAfter'>
+
+/** What names a certificate: `mount` is its uuid, `serial` in hexadecimal. */
+export interface CertificateName {
+  readonly mount: string
+  readonly serial: string
+}
+
+/** The key under which caches hold a certificate: whoever changes or revokes it touches (`certificateTable.name`, this). */
+export const cacheKey = ({ mount, serial }: CertificateName): string => `${mount} ${serial}`
