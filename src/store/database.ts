@@ -6,6 +6,7 @@ import type { Timing } from '../metrics/timing.ts'
 import { Metrics } from '../metrics.ts'
 import type { VersionMessage } from '../workload.ts'
 import { type CacheOptions, type CoherentCache, StampedCache } from './coherence/cache.ts'
+import type { Skew } from './coherence/clocks.ts'
 import { Coherence, type LeaseTimes } from './coherence/coherence.ts'
 import { Peers } from './coherence/peers.ts'
 import { Reaper } from './coherence/reaper.ts'
@@ -59,6 +60,7 @@ export interface TransactionOptions {
 
 const openMilliseconds = 10_000
 const tidyEverySeconds = 60
+const clockLimitMilliseconds = 30_000
 const defaultTimes: LeaseTimes = { leaseMilliseconds: 1000, marginMilliseconds: 250, pollMilliseconds: 100 }
 
 /**
@@ -123,6 +125,9 @@ export class Database {
     this.#peers = new Peers({ coherence, settlement: this.#settlement, incarnation, send })
     const entries = () => [...this.#caches].reduce((sum, { size }) => sum + size, 0)
     metrics.gauge('strongroom.cache.entries', 'Entries of all coherent caches.', entries)
+    const help = "Milliseconds by which the database's clock is ahead of this host's."
+    const worker = { worker: String(process.pid) }
+    metrics.gauge('strongroom.database.clock_skew', help, () => this.clockSkew?.milliseconds ?? 0, worker)
   }
 
   /** Connects. ApiError 503 when no node can be reached; an Error when one refuses (password, unknown schema). */
@@ -245,6 +250,19 @@ export class Database {
   /** False while polls are slower than L, or fail: what needs the database is refused with 503. */
   get healthy(): boolean {
     return !this.#coherence.late
+  }
+
+  /** How far the database's clock is ahead of this host's, as of the last poll; undefined before the first. */
+  get clockSkew(): Skew | undefined {
+    return this.#coherence.clocks.skew
+  }
+
+  /**
+   * For work whose times must be right, such as the validity of a certificate.
+   * @throws ApiError 503 naming the difference, when this host's clock and the database's differ by more
+   */
+  requireClock(limitMilliseconds = clockLimitMilliseconds): void {
+    this.#coherence.clocks.require(limitMilliseconds)
   }
 
   /** Takes what another worker of this node has sent. */

@@ -1,6 +1,7 @@
 import { Conflict } from './faults.ts'
 import { Session, WriteSession } from './pool/session.ts'
 import type { Transactions } from './pool/transactions.ts'
+import { databaseTime } from './time.ts'
 
 /** The right to do a job alone. */
 export interface JobLease {
@@ -12,8 +13,7 @@ export interface JobLease {
   release(): Promise<void>
 }
 
-const now = 'CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)'
-const expiryAfter = (seconds: number): string => `${now} + ${Math.ceil(seconds * 1000)}`
+const expiryAfter = (seconds: number): string => `${databaseTime} + ${Math.ceil(seconds * 1000)}`
 
 /**
  * Takes or prolongs the lease of a job for `holder`; undefined while somebody else has it. Time, by the database's
@@ -27,7 +27,7 @@ export async function takeLease(
 ): Promise<JobLease | undefined> {
   const { result: fence } = await transactions.write(async (tx) => {
     const session = WriteSession.of(tx)
-    const sql = `SELECT fence, holder, expires_at > ${now} FROM job_leases WHERE name = ?`
+    const sql = `SELECT fence, holder, expires_at > ${databaseTime} FROM job_leases WHERE name = ?`
     const [row] = await session.rows(sql, [name])
     const expires = expiryAfter(ttlSeconds)
     if (!row) {

@@ -66,6 +66,38 @@ describe('under overload', () => {
     expect(worked).toBe(256)
   })
 
+  test('public reads have a lane of their own: beyond it they are refused, and requests go on', async () => {
+    const database = await bench.another({ poolSize: 4 })
+    const table = database.table(policies)
+    const gate = Promise.withResolvers<void>()
+    let begun = 0
+    const load = async (_: unknown, id: string) => {
+      begun++
+      await gate.promise
+      return id
+    }
+    const cache = database.cache({ table: 'pki_certificates', limit: 10, lane: 'public', load })
+    await database.start()
+    const strangers = Array.from({ length: 600 }, async (_, n) => cache.get(`stranger ${n}`))
+    const refused = Promise.all(
+      strangers.slice(257).map((one) =>
+        one.then(
+          () => undefined,
+          (error) => error,
+        ),
+      ),
+    )
+    for (const error of await refused) expect(error).toMatchObject({ status: 503, retryAfterSeconds: 1 })
+    const plain = database.read((q) => table.count(q, {}), 'public')
+    await expect(plain).rejects.toMatchObject({ status: 503, retryAfterSeconds: 1 })
+    const names = Array.from({ length: 20 }, () => randomName())
+    const made = await Promise.all(names.map((name) => database.transaction((tx) => table.insert(tx, policy(name)))))
+    expect(await database.read((q) => table.count(q, {}))).toBe(made.length)
+    expect(begun).toBe(1)
+    gate.resolve()
+    expect(await Promise.all(strangers.slice(0, 257))).toEqual(Array.from({ length: 257 }, (_, n) => `stranger ${n}`))
+  })
+
   test('counters have a lane of their own', async () => {
     const database = await bench.another({ poolSize: 1 })
     const { begun, release, done } = occupy(database)

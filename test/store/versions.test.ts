@@ -49,6 +49,33 @@ test('policies, mounts and audit devices share their leaves with no other table'
   for (const table of ['policies', 'mounts', 'audit_devices']) expect(hashed.has(leafOf(table, 'set'))).toBe(false)
 })
 
+test('certificates have groups of their own, which every schema has a row of', async () => {
+  const groupsOf = (table: string): number[] => [
+    ...new Set(Array.from({ length: 20_000 }, (_, n) => groupOf(leafOf(table, `${n}`)))),
+  ]
+  const certificates = groupsOf('pki_certificates').toSorted((a, b) => a - b)
+  for (const table of ['transit_rings', 'tokens', 'policies', 'mounts', 'audit_devices'])
+    for (const group of groupsOf(table)) expect(certificates).not.toContain(group)
+  const rows = await bench.sql('SELECT bucket FROM versions WHERE bucket >= 256 ORDER BY bucket')
+  expect(rows.map(({ bucket }) => bucket)).toEqual(certificates)
+})
+
+test('a hundred revocations cost the caches of other tables nothing', async () => {
+  const { database } = await worker()
+  let fills = 0
+  const load = async (_: unknown, id: string) => {
+    fills++
+    return id
+  }
+  const cache = database.cache({ table: 'transit_rings', limit: 1000, load })
+  const keys = Array.from({ length: 500 }, (_, n) => `ring ${n}`)
+  for (const key of keys) await cache.get(key)
+  const revoke = (n: number) => bench.database.transaction(async (tx) => tx.touch('pki_certificates', `m ${n}`))
+  await Promise.all(Array.from({ length: 100 }, (_, n) => revoke(n)))
+  for (const key of keys) await cache.get(key)
+  expect(fills).toBe(keys.length)
+})
+
 test('a change by a program that knows groups alone replaces every leaf of its groups', async () => {
   const { cache, table, database } = await worker()
   const name = randomName()

@@ -7,6 +7,7 @@ import type { Connection } from '../pool/connection.ts'
 import type { Pool } from '../pool/pool.ts'
 import { persist } from '../pool/retry.ts'
 import { acknowledge } from './acks.ts'
+import { Clocks } from './clocks.ts'
 import { Known } from './known.ts'
 import type { Registry } from './registry.ts'
 import { type Group, readGroups, readLeaves, type Versions } from './versions.ts'
@@ -41,6 +42,7 @@ const patienceMilliseconds = 3000
  */
 export class Coherence {
   readonly known: Known
+  readonly clocks = new Clocks()
   readonly #options: CoherenceOptions
   /** The groups whose leaves are learned. */
   readonly #groups = new Map<number, Group>()
@@ -177,7 +179,8 @@ export class Coherence {
     const registration = this.#registration
     if (registration === undefined) return false
     const began = this.known.now()
-    const { registered, leaseMilliseconds, groups } = await readGroups(connection, registration)
+    const { registered, leaseMilliseconds, time, groups } = await readGroups(connection, registration)
+    this.clocks.compare(began, this.known.now(), time)
     // Versions go backwards in a database that was restored, or that lost a node's last commits.
     const backwards = groups.some(({ group, v }) => v < (this.#groups.get(group)?.v ?? 0))
     if (!registered || backwards) return false

@@ -2,6 +2,7 @@ import type { Version } from '../../workload.ts'
 import type { Connection } from '../pool/connection.ts'
 import type { Session } from '../pool/session.ts'
 import type { Stored } from '../table.ts'
+import { databaseTime } from '../time.ts'
 import { firstLeaf, groupOf, groupOfSql } from './leaves.ts'
 
 /** What a transaction has made of the versions it incremented. */
@@ -23,6 +24,8 @@ export interface Sight {
   readonly registered: boolean
   /** The longest time for which a registered worker uses its cache. */
   readonly leaseMilliseconds: number
+  /** By the database's clock, in milliseconds. */
+  readonly time: number
   readonly groups: readonly Group[]
 }
 
@@ -59,10 +62,11 @@ export async function stampOf(q: Session, leaf: number): Promise<number> {
 /** All groups and the own registration, from a node that takes writes. */
 export async function readGroups(connection: Connection, registration: string): Promise<Sight> {
   const select = `(SELECT condemned FROM registrations WHERE id = ?),
-    (SELECT MAX(lease_milliseconds) FROM registrations), bucket, v, v - itemised FROM versions`
+    (SELECT MAX(lease_milliseconds) FROM registrations), ${databaseTime}, bucket, v, v - itemised FROM versions`
   const rows = await connection.ask(select, [registration])
-  const groups = rows.map(([, , group, v, base]) => ({ group: Number(group), v: Number(v), base: Number(base) }))
-  return { registered: rows[0]?.[0] === 0, leaseMilliseconds: Number(rows[0]?.[1]), groups }
+  const groups = rows.map(([, , , group, v, base]) => ({ group: Number(group), v: Number(v), base: Number(base) }))
+  const [condemned, leaseMilliseconds, time] = rows[0] ?? []
+  return { registered: condemned === 0, leaseMilliseconds: Number(leaseMilliseconds), time: Number(time), groups }
 }
 
 /** The leaves of these groups that have ever changed. */

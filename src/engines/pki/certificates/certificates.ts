@@ -87,7 +87,7 @@ export class Certificates {
       )
     }
     const { site, clock } = this.#options
-    const row = { id: randomUUIDv7(), ...certificate, site, createdAt: clock.wall() }
+    const row = { ...certificate, id: randomUUIDv7(), site, createdAt: clock.wall() }
     return this.#writes.add({ certificate: row, lease })
   }
 

@@ -64,7 +64,9 @@ export class Revocations {
     for (const key of recorded.keys()) fresh.delete(key)
     return this.#table.insertMany(
       tx,
-      [...fresh.values()].map((one) => ({ ...one, revokedAt })),
+      [...fresh.values()].map(({ mount, site, serial, issuer, notAfter }) => {
+        return { mount, site, serial, issuer, notAfter, revokedAt }
+      }),
     )
   }
 }

@@ -1,0 +1,39 @@
+import { unavailable } from '../../errors.ts'
+import type { Moment } from './known.ts'
+
+/** How far the database's clock is ahead of this host's. */
+export interface Skew {
+  readonly milliseconds: number
+  /** The true difference is at most so much more or less. */
+  readonly toleranceMilliseconds: number
+}
+
+/** The database's clock beside this host's, as of the last poll. */
+export class Clocks {
+  #skew: Skew | undefined
+
+  get skew(): Skew | undefined {
+    return this.#skew
+  }
+
+  /** @param time of the database at some moment between these two */
+  compare(began: Moment, ended: Moment, time: number): void {
+    this.#skew = {
+      milliseconds: time - (began.wall + ended.wall) / 2,
+      toleranceMilliseconds: Math.abs(ended.wall - began.wall) / 2,
+    }
+  }
+
+  /** @throws ApiError 503 when the clocks differ by more than this for sure, or were never compared */
+  require(limitMilliseconds: number): void {
+    const skew = this.#skew
+    if (skew === undefined) throw unavailable("this host's clock has not been compared with the database's yet")
+    const { milliseconds, toleranceMilliseconds } = skew
+    if (Math.abs(milliseconds) - toleranceMilliseconds <= limitMilliseconds) return
+    const seconds = (Math.abs(milliseconds) / 1000).toFixed(1)
+    const side = milliseconds > 0 ? 'behind' : 'ahead of'
+    throw unavailable(
+      `this host's clock is ${seconds} s ${side} the database's; at most ${limitMilliseconds / 1000} s are allowed`,
+    )
+  }
+}

@@ -1,0 +1,81 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { TokenCaller } from '../../../src/auth/caller.ts'
+import type { TokenRow } from '../../../src/auth/token.ts'
+import { Tokens } from '../../../src/auth/tokens.ts'
+import type { Engine } from '../../../src/engine.ts'
+import { Certificates, type NewCertificate } from '../../../src/engines/pki/certificates/certificates.ts'
+import { CertificateLists } from '../../../src/engines/pki/certificates/listing.ts'
+import { Revocations } from '../../../src/engines/pki/certificates/revocations.ts'
+import { createPki } from '../../../src/engines/pki/index.ts'
+import { engineRevoker, withLeases } from '../../../src/leases/engines.ts'
+import { Leases } from '../../../src/leases/leases.ts'
+import { createLog } from '../../../src/log.ts'
+import type { Mount } from '../../../src/route.ts'
+import { createWorld, type Node, service, type World } from '../../auth/world.ts'
+
+export type CertificateWorld = Awaited<ReturnType<typeof createCertificateWorld>>
+export type CertificateNode = ReturnType<typeof nodeAt>
+
+export const minute = 60_000
+
+export const newMount = (): Mount => ({ uuid: randomUUID(), path: 'pki/', type: 'pki', config: {} })
+
+/** One token, one database, workers of the site `default`, and a PKI mount. */
+export async function createCertificateWorld(nodes = 1) {
+  const world = await createWorld(nodes)
+  const mount = newMount()
+  const made = world.nodes.map((node) => nodeAt(node, world, mount))
+  const [node] = made
+  if (node === undefined) throw new Error('a world has at least one node')
+  /** One more worker, perhaps of another site or over another line; it caches nothing until it is started. */
+  const join = async ({ site = 'default', url = world.url } = {}) => nodeAt(await world.join(url), world, mount, site)
+  const { sql, clock, url, rootToken } = world
+  return {
+    node,
+    nodes: made,
+    mount,
+    join,
+    sql,
+    clock,
+    url,
+    rootToken,
+    [Symbol.asyncDispose]: world[Symbol.asyncDispose],
+  }
+}
+
+function nodeAt({ database }: Node, { keys, clock }: World, mount: Mount, site = 'default') {
+  const onRevoke = (ids: readonly string[]) => leases.revokeByToken(ids)
+  const tokens = new Tokens({ database, keys, clock, epoch: 1, onRevoke })
+  const engines = new Map<string, Engine>()
+  const revokeInEngine = engineRevoker(async () => [mount], engines)
+  const log = createLog('silent')
+  const leases = new Leases({ database, clock, log, tokens, revokeInEngine, removed: () => false })
+  const options = { database, clock, leases, site }
+  const engine = withLeases(createPki(options), leases)
+  engines.set(engine.type, engine)
+  const certificates = new Certificates(options)
+  const lists = new CertificateLists(options)
+  const revocations = new Revocations(options)
+
+  const fresh = (more: Partial<NewCertificate> = {}): NewCertificate => ({
+    mount: mount.uuid,
+    serial: randomBytes(20).toString('hex'),
+    issuer: issuerId,
+    der: randomBytes(700),
+    notAfter: clock.wall() + 60 * minute,
+    ...more,
+  })
+
+  /** Stores a certificate with a lease of this token, as a route does. */
+  async function issue(row: TokenRow, more: Partial<NewCertificate> = {}) {
+    const certificate = fresh(more)
+    const caller = new TokenCaller(row, 'not looked at')
+    const lease = leases.prepare({ mount, path: 'issue/web', caller }, certificates.leaseRequest(certificate))
+    const stored = await certificates.store(certificate, lease)
+    return { certificate: stored, lease: await leases.confirm(lease) }
+  }
+  const token = async () => (await tokens.create(service(null, { ttlSeconds: 100_000 }))).row
+  return { database, tokens, leases, engine, certificates, lists, revocations, fresh, issue, token }
+}
+
+const issuerId = '33333333-3333-7333-8333-333333333333'
