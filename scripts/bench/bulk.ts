@@ -13,8 +13,9 @@ const named = `CONCAT('bulk', LPAD(seq, 9, '0'))`
 
 /**
  * Rows as there would be many of them, beside those that a test works with. Nothing seals them, so none is ever used: whatever
- * reads one fails. Every second token has a custom credential, every second key rotates by itself one day.
- * @param mount uuid of the mount that has the keys
+ * reads one fails. Every second token has a custom credential, every second key rotates by itself one day. Few certificates are
+ * of one site or of one issuer; those that are revoked are not stored.
+ * @param mount uuid of the mount that has the keys and the certificates
  */
 const inserts = (mount: string): Readonly<Record<string, string>> => ({
   tokens: `${sealedBy(0, '')}, UNHEX(LPAD(HEX(seq), 64, '0')), ${named}, NULL, 'auth/token/create', '["default"]', NULL,
@@ -26,6 +27,9 @@ const inserts = (mount: string): Readonly<Record<string, string>> => ({
   materials: `${sealedBy(4, mount)}, ${idOf(2)}, 1, 'key', 'aes256-gcm96', 32, 'wrapped', 'kek', 1, REPEAT('b', 40), NULL,
     NULL, NULL, 0, 1, 1, 1, 'generated', 1, '', 0, 'active'`,
   usage_counters: `${idOf(4)}, 0`,
+  pki_certificates: `${idOf(5)}, '${mount}', IF(seq % 1000, 'default', 'small'), UNHEX(LPAD(HEX(seq), 40, '0')),
+    IF(seq % 1000 = 1, 'rare', 'often'), REPEAT('c', 600), ${never} + seq, 1`,
+  pki_revocations: `${sealedBy(6, mount)}, 'default', UNHEX(CONCAT('ff', LPAD(HEX(seq), 38, '0'))), 'often', ${never}, 1`,
 })
 
 /** The tables that have no bound. */
@@ -44,6 +48,8 @@ export async function fill(url: string, mount: string, rows: number): Promise<vo
       await connection.query(`INSERT INTO ${table} SELECT ${row} FROM seq_1_to_${rows}`)
     await connection.query(`INSERT IGNORE INTO version_leaves SELECT g.seq * 512 + l.seq, 1
       FROM seq_0_to_255 g, seq_0_to_258 l`)
+    await connection.query(`INSERT IGNORE INTO version_leaves SELECT g.seq * 512 + l.seq, 1
+      FROM seq_256_to_383 g, seq_0_to_63 l`)
     await connection.query(`INSERT INTO outcomes SELECT UNHEX(LPAD(HEX(seq), 32, '0')), 1, 1 FROM seq_1_to_12000`)
     await connection.query(`ANALYZE TABLE ${[...largeTables, 'version_leaves'].join()}`)
   } finally {

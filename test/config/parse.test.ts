@@ -44,6 +44,15 @@ describe('a configuration', () => {
     expect(warnings).toEqual([])
   })
 
+  test('takes a short name of letters, digits, - and _ as the site', () => {
+    for (const site of ['a', 'north-2', 'Nord_3', 'x'.repeat(32)])
+      expect(parseConfig(`${smallest}\nsite: ${site}`, {}).config.site).toBe(site)
+    for (const site of ["''", "'a b'", 'a/b', 'nörd', 'x'.repeat(33)])
+      expect(problems(`${smallest}\nsite: ${site}`)).toEqual([
+        `site: "${site.replaceAll("'", '')}" is not allowed; it is a name of 1 to 32 letters, digits, - or _`,
+      ])
+  })
+
   test('is the same as YAML and as JSON, and scalars are read as the schema asks', () => {
     const yaml = `${smallest}\nworkers: auto\nstrict: true\nlisteners: [{address: '[::1]:8200', tls: {certificate: c, key: k, minimumVersion: 1.3}}]`
     const json = JSON.stringify({

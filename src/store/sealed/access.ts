@@ -19,6 +19,11 @@ export interface Page<T extends Table> {
   readonly after?: Key | readonly [Key, Key]
   readonly limit: number
   readonly descending?: boolean
+  /**
+   * The index to read. Where `where` gives the first columns of several indexes, servers may choose one by them alone and walk
+   * through all that comes before the cursor.
+   */
+  readonly index?: string
 }
 
 /** The reads every table has. Rows of sealed tables are verified; a bad one throws DamagedRow. */

@@ -57,7 +57,8 @@ export function reading<T extends Table>(
     async list(q, where, page) {
       const { beyond, order } = pageClause(shape, page)
       const { sql, values } = whereClause(shape, where, beyond)
-      return query(q, where, { sql: select + sql + order + limitClause(page.limit), values })
+      const index = page.index === undefined ? '' : ` FORCE INDEX (${quoted(page.index)})`
+      return query(q, where, { sql: select + index + sql + order + limitClause(page.limit), values })
     },
 
     async exists(q, where) {

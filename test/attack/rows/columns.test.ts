@@ -156,6 +156,7 @@ test('a sealed table that is not attacked, here or in forge.test.ts, has no row;
     'job_leases',
     'kek_proofs',
     'outcomes',
+    'pki_certificates',
     'registrations',
     'schema',
     'tallies',

@@ -21,6 +21,7 @@ export interface CertificateFilter {
 }
 
 const serialsAtOnce = 1000
+const bySite = { by: 'serial', index: 'by_site' } as const
 
 /** Lists of the certificates of a site. No statement reads more rows than it answers. */
 export class CertificateLists {
@@ -38,14 +39,14 @@ export class CertificateLists {
 
   /** Serials of a mount in their order, from an index alone. */
   async list(mount: string, { after, limit }: CertificatePage): Promise<string[]> {
-    const page = { by: 'serial', limit, ...(after === undefined ? {} : { after }) } as const
+    const page = { ...bySite, limit, ...(after === undefined ? {} : { after }) } as const
     const rows = await this.#database.read((q) => this.#serials.list(q, { mount, site: this.#site }, page))
     return rows.map(({ serial }) => serial)
   }
 
   /** All serials of a mount in their order, so many at once: for an answer that is streamed. */
   async *all(mount: string, after?: string): AsyncGenerator<string[], void> {
-    const page = { by: 'serial', limit: serialsAtOnce, ...(after === undefined ? {} : { after }) } as const
+    const page = { ...bySite, limit: serialsAtOnce, ...(after === undefined ? {} : { after }) } as const
     for await (const rows of pages(this.#database, this.#serials, { mount, site: this.#site }, page))
       yield rows.map(({ serial }) => serial)
   }
@@ -58,7 +59,7 @@ export class CertificateLists {
     const { issuer, expiresBefore } = filter
     if (issuer !== undefined || expiresBefore !== undefined) return this.#filtered(mount, page, filter)
     const { after, limit } = page
-    const order = { by: 'serial', limit, ...(after === undefined ? {} : { after }) } as const
+    const order = { ...bySite, limit, ...(after === undefined ? {} : { after }) } as const
     return this.#database.read((q) => this.#rows.list(q, { mount, site: this.#site }, order))
   }
 
@@ -77,7 +78,12 @@ export class CertificateLists {
       if (after !== undefined && last === undefined)
         throw badRequest('after: a filtered list goes on after the serial number of a stored certificate')
       const cursor = last === undefined ? {} : { after: [last.notAfter, last.serial] as const }
-      return this.#rows.list(q, where, { by: ['notAfter', 'serial'], limit, ...cursor })
+      return this.#rows.list(q, where, {
+        by: ['notAfter', 'serial'],
+        index: issuer === undefined ? 'by_expiry' : 'by_issuer',
+        limit,
+        ...cursor,
+      })
     })
   }
 }
