@@ -46,8 +46,6 @@ const ofJobs = [
   /FROM \(SELECT DISTINCT registration FROM acks\) /,
   /FROM `audit_heads` WHERE `updated_at` >= /,
   /FROM `remounts` WHERE `moved_at` >= /,
-  /FROM `pki_certificates` WHERE `mount` = \? AND `site` = \? AND `issuer` = \? AND `not_after` <= /,
-  /^DELETE FROM `pki_certificates` WHERE `mount` = /,
   /FROM `kek_proofs` WHERE `kek` = /,
 ]
 
