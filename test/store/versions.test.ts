@@ -60,7 +60,7 @@ test('certificates have groups of their own, which every schema has a row of', a
   expect(rows.map(({ bucket }) => bucket)).toEqual(certificates)
 })
 
-test('a hundred revocations cost the caches of other tables nothing', async () => {
+test('thousands of revocations cost the caches of other tables nothing', async () => {
   const { database } = await worker()
   let fills = 0
   const load = async (_: unknown, id: string) => {
@@ -70,8 +70,11 @@ test('a hundred revocations cost the caches of other tables nothing', async () =
   const cache = database.cache({ table: 'transit_rings', limit: 1000, load })
   const keys = Array.from({ length: 500 }, (_, n) => `ring ${n}`)
   for (const key of keys) await cache.get(key)
-  const revoke = (n: number) => bench.database.transaction(async (tx) => tx.touch('pki_certificates', `m ${n}`))
-  await Promise.all(Array.from({ length: 100 }, (_, n) => revoke(n)))
+  const revoke = (group: number) =>
+    bench.database.transaction(async (tx) => {
+      for (let n = 0; n < 500; n++) tx.touch('pki_certificates', `m ${group} ${n}`)
+    })
+  await Promise.all(Array.from({ length: 10 }, (_, group) => revoke(group)))
   for (const key of keys) await cache.get(key)
   expect(fills).toBe(keys.length)
 })
