@@ -42,3 +42,10 @@ function magnitudeOf(text: string): bigint | undefined {
   }
   return sum
 }
+
+/** A duration of whole seconds as Go prints it. */
+export function showSeconds(seconds: number): string {
+  const hours = Math.floor(seconds / 3600)
+  const minutes = Math.floor((seconds % 3600) / 60)
+  return `${hours > 0 ? `${hours}h` : ''}${hours > 0 || minutes > 0 ? `${minutes}m` : ''}${seconds % 60}s`
+}

@@ -24,6 +24,8 @@ export interface FieldOptions {
   readonly minimum?: number
   readonly maximum?: number
   readonly values?: readonly string[]
+  /** What a field has that was never set. An explicit null stands for it (RFC 7396); elsewhere null is as if absent. */
+  readonly initial?: unknown
 }
 
 const keywords = (lenient: Lenient, options: FieldOptions) => ({
@@ -33,6 +35,7 @@ const keywords = (lenient: Lenient, options: FieldOptions) => ({
   ...(options.minimum === undefined ? {} : { minimum: options.minimum }),
   ...(options.maximum === undefined ? {} : { maximum: options.maximum }),
   ...(options.values ? { enum: [...options.values] } : {}),
+  ...(options.initial === undefined ? {} : { default: options.initial }),
 })
 
 /** A string; numbers and booleans become their text. Absent stays absent. */

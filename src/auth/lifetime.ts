@@ -1,3 +1,5 @@
+import { showSeconds } from '../duration.ts'
+
 /** The life of a token by the rules of Vault's auth/token. Durations are whole seconds, points in time milliseconds. */
 export interface Lifetime {
   readonly ttlSeconds: number
@@ -52,19 +54,12 @@ function limited(
 }
 
 const capped = (what: string) => (seconds: number, limit: number) =>
-  `${what} of "${goDuration(seconds)}" exceeded the effective max_ttl of "${goDuration(limit)}"; ` +
+  `${what} of "${showSeconds(seconds)}" exceeded the effective max_ttl of "${showSeconds(limit)}"; ` +
   `${what} value is capped accordingly`
 
 const explicitMaxCapped = (seconds: number, limit: number): string =>
-  `Explicit max TTL of "${goDuration(seconds)}" is greater than system/mount allowed value; ` +
-  `value is being capped to "${goDuration(limit)}"`
+  `Explicit max TTL of "${showSeconds(seconds)}" is greater than system/mount allowed value; ` +
+  `value is being capped to "${showSeconds(limit)}"`
 
 /** Seconds until an expiry, 0 after it. Rounded up: a new token or lease shows its whole ttl. */
 export const secondsLeft = (expiresAt: number, now: number): number => Math.max(0, Math.ceil((expiresAt - now) / 1000))
-
-/** A duration of whole seconds as Go prints it. */
-function goDuration(seconds: number): string {
-  const hours = Math.floor(seconds / 3600)
-  const minutes = Math.floor((seconds % 3600) / 60)
-  return `${hours > 0 ? `${hours}h` : ''}${hours > 0 || minutes > 0 ? `${minutes}m` : ''}${seconds % 60}s`
-}

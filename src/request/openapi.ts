@@ -19,6 +19,7 @@ interface Field {
   readonly minimum?: number
   readonly maximum?: number
   readonly enum?: readonly unknown[]
+  readonly default?: unknown
 }
 
 /** How a value may be written. Durations and comma lists have a second form each, and a strict client must know it. */
@@ -34,13 +35,16 @@ const types: Readonly<Record<Lenient, Data>> = {
   raw: {},
 }
 
+/** The schema of a field that null sets back. */
+const orNull = (schema: Data): Data => ('type' in schema ? { ...schema, type: [schema.type, 'null'].flat() } : schema)
+
 /** The fields of a route by name; a body is made of the fields of field.ts. */
 export const fieldsOf = (route: Route<unknown>): readonly (readonly [string, Field])[] =>
   Object.entries(route.body.properties as unknown as Record<string, Field>)
 
-function schemaOf({ lenient, description, aliases, minimum, maximum, enum: values }: Field): Data {
+function schemaOf({ lenient, description, aliases, minimum, maximum, enum: values, default: initial }: Field): Data {
   return {
-    ...types[lenient],
+    ...(initial === undefined ? types[lenient] : { ...orNull(types[lenient]), default: initial }),
     description,
     ...(minimum === undefined ? {} : { minimum }),
     ...(maximum === undefined ? {} : { maximum }),

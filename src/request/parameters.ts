@@ -13,7 +13,7 @@ export function parametersOf(input: Input, match: Match): RequestParameters {
   const own = (name: string): unknown => (Object.hasOwn(input, name) ? input[name] : undefined)
   const spellings = (name: string): readonly string[] => known.get(name)?.spellings ?? [name]
   return {
-    has: (name) => spellings(name).some((spelling) => isPresent(own(spelling))),
+    has: (name) => spellings(name).some((spelling) => effective(own(spelling), known.get(spelling)) !== undefined),
     *all() {
       yield* parametersIn(input, 'request', known)
       yield* parametersInPath(match)
@@ -43,7 +43,8 @@ export function shorterPaths(path: string, { endpoint }: Match): string[] {
 
 type Known = ReadonlyMap<string, Field>
 
-const isPresent = (value: unknown): boolean => value !== undefined && value !== null
+/** What a parameter amounts to: an explicit null stands for the initial value of a field that has one. */
+const effective = (value: unknown, field: Field | undefined): unknown => (value === null ? field?.initial : value)
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -54,8 +55,8 @@ function* parametersIn(
   known: Known,
 ): Generator<Parameter> {
   for (const name of Object.keys(values)) {
-    const value = values[name]
-    if (isPresent(value)) yield parameter(name.toLowerCase(), value, source, known)
+    const value = effective(values[name], known.get(name.toLowerCase()))
+    if (value !== undefined) yield parameter(name.toLowerCase(), value, source, known)
   }
 }
 

@@ -13,6 +13,8 @@ export interface Field {
   readonly minimum: number | undefined
   readonly maximum: number | undefined
   readonly values: readonly unknown[] | undefined
+  /** What an explicit null stands for; undefined where it is as if absent. */
+  readonly initial: unknown
   readonly refuse: Refuse
 }
 
@@ -61,6 +63,7 @@ interface Schema {
   readonly minimum?: number
   readonly maximum?: number
   readonly enum?: readonly unknown[]
+  readonly default?: unknown
 }
 
 function compileField(name: string, schema: Schema): Field {
@@ -73,6 +76,7 @@ function compileField(name: string, schema: Schema): Field {
     minimum: schema.minimum,
     maximum: schema.maximum,
     values: schema.enum,
+    initial: schema.default,
     refuse: (reason) => {
       throw invalid(`error converting input for field "${name}": ${reason}`)
     },
@@ -82,8 +86,8 @@ function compileField(name: string, schema: Schema): Field {
 const invalid = (text: string): ApiError => badRequest(`Field validation failed: ${text}`)
 
 /**
- * Brings parameters under the names the route declares: aliases resolved, null taken as absent; undeclared parameters and
- * those that the URL replaces are left out with a warning. Nothing is converted yet.
+ * Brings parameters under the names the route declares: aliases resolved, null taken as absent or as the field's initial
+ * value; undeclared parameters and those that the URL replaces are left out with a warning. Nothing is converted yet.
  */
 export function normaliseNames(fields: Fields, input: Input): Named {
   const values: Record<string, unknown> = {}
@@ -97,6 +101,7 @@ export function normaliseNames(fields: Fields, input: Input): Named {
       const field = fields.known.get(name)
       if (field === undefined) ignored.push(name)
       else if (field.name === name && value !== null) values[name] = value
+      else if (field.name === name && field.initial !== undefined) values[name] = field.initial
     }
   }
   for (const field of fields.aliased) {

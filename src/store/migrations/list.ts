@@ -7,6 +7,7 @@ import { sixth } from './0006-managed.ts'
 import { seventh } from './0007-versions.ts'
 import { eighth } from './0008-growth.ts'
 import { ninth } from './0009-jobs.ts'
+import { tenth } from './0010-roles.ts'
 import { eleventh } from './0011-certificates.ts'
 import { thirteenth } from './0013-managed.ts'
 import type { Migration } from './migration.ts'
@@ -25,7 +26,7 @@ export const migrations: readonly Migration[] = [
   seventh,
   eighth,
   ninth,
-  pending(10),
+  tenth,
   eleventh,
   pending(12),
   thirteenth,

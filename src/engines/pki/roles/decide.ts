@@ -1,0 +1,67 @@
+import { type Asked, checksOf, readAsked } from './checks.ts'
+import type { Circumstances, Decision } from './decision.ts'
+import { policiesOf } from './policies.ts'
+import { type Check, refused } from './refusal.ts'
+import type { NameRequest } from './request.ts'
+import type { Role } from './role.ts'
+import { subjectOf } from './subject.ts'
+import { extendedKeyUsagesOfRole, keyUsagesOf } from './usages.ts'
+import { ttlOf } from './validity.ts'
+
+/** What a role says of a request: the check of every value, and the warnings. */
+export interface Explanation {
+  readonly allowed: boolean
+  readonly checks: readonly Check[]
+  readonly warnings: readonly string[]
+}
+
+/**
+ * What a certificate for the request says. Pure: the same role, request and circumstances give the same decision.
+ * @throws ApiError 400 for the first value that the role refuses
+ */
+export function decide(role: Role, request: NameRequest, circumstances: Circumstances): Decision {
+  const asked = readAsked(role, request, circumstances)
+  for (const { refusal } of checksOf(role, asked, circumstances)) {
+    if (refusal !== undefined) throw refused(refusal, role.name)
+  }
+  const { names, addresses, uris, validity } = asked
+  if ('rule' in validity) throw refused(validity, role.name)
+  return {
+    subject: subjectOf(role, names),
+    names: {
+      other: names.other.filter((other) => typeof other === 'object'),
+      dns: names.dns,
+      email: names.email,
+      ip: addresses.flatMap(({ bytes }) => bytes ?? []),
+      uri: uris,
+    },
+    validity,
+    keyUsages: keyUsagesOf(role.keyUsage),
+    extendedKeyUsages: extendedKeyUsagesOfRole(role),
+    policies: policiesOf(role.policyIdentifiers),
+    basicConstraints: role.basicConstraintsValidForNonCa,
+    noRevAvail: role.noRevAvail,
+    extensions: request.csr?.extensions.filter(({ oid }) => role.allowedExtensions.includes(oid)) ?? [],
+    warnings: warningsOf(role, asked, circumstances),
+  }
+}
+
+/** As `decide`, but says of every value whether it is allowed. */
+export function explain(role: Role, request: NameRequest, circumstances: Circumstances): Explanation {
+  const asked = readAsked(role, request, circumstances)
+  const checks = [...checksOf(role, asked, circumstances)]
+  const allowed = checks.every(({ refusal }) => refusal === undefined)
+  return { allowed, checks, warnings: warningsOf(role, asked, circumstances) }
+}
+
+const basicConstraints = '2.5.29.19'
+
+function warningsOf(role: Role, { request, names }: Asked, circumstances: Circumstances): readonly string[] {
+  const { warning } = request.notAfter || role.notAfter ? {} : ttlOf(role, request, circumstances)
+  const brought = request.csr?.extensions.some(({ oid }) => oid === basicConstraints)
+  return [
+    ...(warning === undefined ? [] : [warning]),
+    ...names.warnings,
+    ...(brought ? ['specified CSR contained a Basic Constraints extension that was ignored during issuance'] : []),
+  ]
+}

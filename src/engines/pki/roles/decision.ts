@@ -1,0 +1,47 @@
+import type { Policy } from './policies.ts'
+import type { CsrExtension } from './request.ts'
+import type { Attribute } from './subject.ts'
+import type { Identity } from './template.ts'
+import type { KeyUsage } from './usages.ts'
+import type { TimeLimits, Validity } from './validity.ts'
+
+/** Who asks, when, and within what limits of the mount. */
+export interface Circumstances extends TimeLimits {
+  readonly identity: Identity
+}
+
+/** Subject alternative names, in the order in which a certificate lists them. */
+export interface AlternativeNames {
+  readonly other: readonly OtherName[]
+  readonly dns: readonly string[]
+  readonly email: readonly string[]
+  /** 4 or 16 bytes each. */
+  readonly ip: readonly Buffer[]
+  readonly uri: readonly string[]
+}
+
+/** An otherName whose value is a UTF8String. */
+export interface OtherName {
+  readonly oid: string
+  readonly value: string
+}
+
+/** What a certificate is to say, as far as the role decides it. */
+export interface Decision {
+  /** RDNs in the order of the certificate. */
+  readonly subject: readonly (readonly Attribute[])[]
+  readonly names: AlternativeNames
+  /** What leaf_not_after_behavior of the issuer may still shorten. */
+  readonly validity: Validity
+  /** Empty for no such extension. */
+  readonly keyUsages: readonly KeyUsage[]
+  /** OIDs; empty for no such extension. */
+  readonly extendedKeyUsages: readonly string[]
+  readonly policies: readonly Policy[]
+  /** Whether there is a Basic Constraints extension, which says CA:FALSE. */
+  readonly basicConstraints: boolean
+  readonly noRevAvail: boolean
+  /** Extensions of the CSR that the role lets in, as they are. */
+  readonly extensions: readonly CsrExtension[]
+  readonly warnings: readonly string[]
+}

@@ -1,0 +1,57 @@
+import type { Refusal } from '../refusal.ts'
+import type { Role } from '../role.ts'
+import type { Domains } from './domains.ts'
+import { type Objection, objectionTo } from './name.ts'
+import { isPlainText, shorten } from './text.ts'
+import { isMailbox } from './wanted.ts'
+
+/** Whether names are not looked at, beyond what a certificate can hold. */
+export const isUnrestricted = ({ cnValidations }: Role): boolean =>
+  cnValidations.length === 1 && cnValidations[0] === 'disabled'
+
+const absent: Refusal = {
+  text: 'the common_name field is required, or must be provided in a CSR with "use_csr_common_name" set to true, unless "require_cn" is set to false',
+  rule: 'there is no common name',
+  setting: 'require_cn=false',
+}
+
+/** @param name '' when there is none */
+export function refusalOfCommonName(name: string, role: Role, domains: Domains): Refusal | undefined {
+  if (name === '') return role.requireCn ? absent : undefined
+  const objection = isPlainText(name) ? policyOn(name, role, domains) : unprintable
+  return objection && { text: `common name ${shorten(name)} not allowed by this role`, ...objection }
+}
+
+const unprintable: Objection = { rule: 'a name holds no control characters' }
+
+function policyOn(name: string, role: Role, domains: Domains): Objection | undefined {
+  if (isUnrestricted(role)) return undefined
+  const objection = objectionTo(name, role, domains)
+  if (objection !== undefined) return objection
+  const kind = name.includes('@') ? 'email' : 'hostname'
+  if (role.cnValidations.length === 0 || role.cnValidations.includes(kind)) return undefined
+  const both = [...role.cnValidations, kind].join(',')
+  return { rule: `a common name of kind ${kind} is not allowed`, setting: `cn_validations=${both}` }
+}
+
+/** @param name a DNS name in ASCII, or as a CSR has it */
+export function refusalOfDnsName(name: string, role: Role, domains: Domains): Refusal | undefined {
+  const objection = /^[\x21-\x7e]+$/.test(name) ? objectionUnlessOpen(name, role, domains) : unprintable
+  return objection && { text: `subject alternate name ${shorten(name)} not allowed by this role`, ...objection }
+}
+
+/** A name that cannot be a DNS name at all. */
+export const refusalOfMalformed = (name: string): Refusal => ({
+  text: `subject alternate name ${shorten(name)} not allowed by this role`,
+  rule: 'it has an empty or too long label, is too long, or cannot be converted by IDNA',
+})
+
+export function refusalOfEmail(address: string, role: Role, domains: Domains): Refusal | undefined {
+  const objection = isMailbox(address) ? objectionUnlessOpen(address, role, domains) : notMailbox(address)
+  return objection && { text: `email address ${shorten(address)} not allowed by this role`, ...objection }
+}
+
+const notMailbox = (address: string): Objection => ({ rule: `${shorten(address)} is no mailbox in ASCII` })
+
+const objectionUnlessOpen = (name: string, role: Role, domains: Domains): Objection | undefined =>
+  isUnrestricted(role) ? undefined : objectionTo(name, role, domains)

@@ -1,0 +1,27 @@
+import { matchesGlob } from '../glob.ts'
+import type { Refusal } from '../refusal.ts'
+import { foldCase } from './domains.ts'
+import { isPlainText, shorten } from './text.ts'
+
+const unprintable = 'an attribute of a subject holds no control characters'
+
+/** A serial number of the subject. @param allowed values and globs of the role; none allows none */
+export function refusalOfSerialNumber(serial: string, allowed: readonly string[]): Refusal | undefined {
+  const text = `serial_number ${shorten(serial)} not allowed by this role`
+  if (!isPlainText(serial)) return { text, rule: unprintable }
+  if (allowed.some((glob) => matchesGlob(glob, serial))) return undefined
+  return {
+    text,
+    rule: `${shorten(serial)} matches nothing in allowed_serial_numbers`,
+    setting: 'allowed_serial_numbers',
+  }
+}
+
+/** A user ID of the subject; whole values are compared whatever their case. @param allowed as for serial numbers */
+export function refusalOfUserId(userId: string, allowed: readonly string[]): Refusal | undefined {
+  const text = `user_id ${shorten(userId)} is not allowed by this role`
+  if (!isPlainText(userId)) return { text, rule: unprintable }
+  const folded = foldCase(userId)
+  if (allowed.some((glob) => foldCase(glob) === folded || matchesGlob(glob, userId))) return undefined
+  return { text, rule: `${shorten(userId)} matches nothing in allowed_user_ids`, setting: 'allowed_user_ids' }
+}

@@ -1,0 +1,112 @@
+import type { OtherName } from '../decision.ts'
+import type { NameRequest } from '../request.ts'
+import type { Role } from '../role.ts'
+import { subjectTypes } from '../subject.ts'
+import { dnsNameOf, toAscii } from './hostname.ts'
+import { onlyUtf8, readOtherName } from './othername.ts'
+
+/** The names that a certificate is to have, from the request and from the CSR as the role has it; nothing is decided yet. */
+export interface WantedNames {
+  readonly commonName: string
+  readonly serialNumbers: readonly string[]
+  readonly userIds: readonly string[]
+  readonly dns: readonly string[]
+  readonly email: readonly string[]
+  /** Texts that were to be DNS names and cannot be. */
+  readonly malformed: readonly string[]
+  /** Other names, or in words what is wrong with one. */
+  readonly other: readonly (OtherName | string)[]
+  readonly warnings: readonly string[]
+}
+
+/** Collects names as the reference does: a name with an @ is an e-mail address, the common name is an alternative name too. */
+export function wantedNames(role: Role, request: NameRequest): WantedNames {
+  const { csr } = request
+  const warnings: string[] = []
+  const ownName = csr !== undefined && role.useCsrCommonName ? csr.commonName : ''
+  if (ownName !== '' && request.commonName !== '') warnings.push(ignored('common_name', 'use_csr_common_name'))
+  const commonName = ownName || request.commonName
+  const sansOfCsr = csr !== undefined && role.useCsrSans
+  const { serials, names } = splitSerials(request.altNames)
+  if (sansOfCsr && names.length > 0) warnings.push(ignored('alt_names', 'use_csr_sans'))
+  const asked = sansOfCsr ? { dns: csr.dns, email: csr.email, malformed: [] } : sorted(names, warnings)
+  const own = request.excludeCnFromSans || commonName === '' ? { dns: [], email: [] } : alternativeOf(commonName)
+  const others = splitOthers(role, request)
+  const serialNumbers = [request.serialNumber, ...serials, ...others.serials].filter((serial) => serial !== '')
+  return {
+    commonName,
+    serialNumbers: serialNumbers.length > 0 ? serialNumbers : (csr?.serialNumbers ?? []),
+    userIds: request.userIds.length > 0 ? request.userIds : (csr?.userIds ?? []),
+    dns: [...new Set([...own.dns, ...asked.dns])],
+    email: [...new Set([...own.email, ...asked.email])].sort(),
+    malformed: asked.malformed,
+    other: others.other,
+    warnings,
+  }
+}
+
+const ignored = (field: string, setting: string): string =>
+  `the ${field} field was provided but the role is set with "${setting}" set to true`
+
+/** Entries of alt_names with the OID of serialNumber are no alternative names: they give the subject more than one. */
+function splitSerials(entries: readonly string[]): { serials: string[]; names: string[] } {
+  const serials: string[] = []
+  const names: string[] = []
+  for (const entry of entries) {
+    const serial = entry.startsWith(`${subjectTypes.serialNumber};`) ? readOtherName(entry) : undefined
+    if (typeof serial === 'object') serials.push(serial.value)
+    else names.push(entry)
+  }
+  return { serials, names }
+}
+
+interface Sorted {
+  readonly dns: readonly string[]
+  readonly email: readonly string[]
+}
+
+function sorted(names: readonly string[], warnings: string[]): Sorted & { readonly malformed: readonly string[] } {
+  const dns: string[] = []
+  const malformed: string[] = []
+  const left: string[] = []
+  for (const name of names.filter((entry) => !entry.includes('@'))) {
+    const converted = dnsNameOf(name)
+    if (converted !== undefined) dns.push(converted)
+    else if (toAscii(name) === undefined) malformed.push(name)
+    else left.push(name)
+  }
+  if (left.length > 0) {
+    warnings.push(`these alt_names are no host names, and are left out: ${left.slice(0, 10).join(', ')}`)
+  }
+  return { dns, malformed, email: names.filter((entry) => entry.includes('@')).map(emailOf) }
+}
+
+/** The common name as alternative name; one that is neither address nor host name is none. */
+function alternativeOf(commonName: string): Sorted {
+  if (commonName.includes('@')) return { dns: [], email: [emailOf(commonName)].filter(isMailbox) }
+  const dns = dnsNameOf(commonName)
+  return { dns: dns === undefined ? [] : [dns], email: [] }
+}
+
+/** Whether a text can be an rfc822Name (RFC 5280, 4.2.1.6). */
+export const isMailbox = (text: string): boolean => /^[\x21-\x3f\x41-\x7e]+@[\x21-\x3f\x41-\x7e]+$/.test(text)
+
+/** An e-mail address with its host in ASCII (RFC 5280, 7.5). */
+function emailOf(address: string): string {
+  const at = address.lastIndexOf('@')
+  const host = toAscii(address.slice(at + 1))
+  return host === undefined ? address : `${address.slice(0, at)}@${host}`
+}
+
+function splitOthers(role: Role, { otherSans, csr }: NameRequest) {
+  const asked = otherSans.map(readOtherName)
+  const fromCsr = csr !== undefined && role.useCsrSans ? csr.other : []
+  const isSerial = (other: OtherName | string) => typeof other === 'object' && other.oid === subjectTypes.serialNumber
+  return {
+    serials: asked.flatMap((other) => (isSerial(other) && typeof other === 'object' ? [other.value] : [])),
+    other: [
+      ...asked.filter((other) => !isSerial(other)),
+      ...fromCsr.map(({ oid, value }) => (value === undefined ? `${onlyUtf8} ${JSON.stringify(oid)}` : { oid, value })),
+    ],
+  }
+}

@@ -1,0 +1,122 @@
+import { type Static, Type } from 'typebox'
+import { badRequest } from '../../../errors.ts'
+import { boolean, commaList, duration, text } from '../../../field.ts'
+
+/** The fields by which issue, sign and explain ask for names and validity. */
+export const nameFields = {
+  common_name: text({ about: 'Common name of the subject.' }),
+  alt_names: text({
+    about: 'Host names and e-mail addresses, divided by commas; 2.5.4.5;UTF8:x adds a serial number.',
+  }),
+  ip_sans: commaList({ about: 'IP addresses.' }),
+  uri_sans: commaList({ about: 'URIs.' }),
+  other_sans: commaList({ about: 'Other names, as OID;UTF8:value.' }),
+  serial_number: text({ about: 'Serial number in the subject; not that of the certificate.' }),
+  user_ids: commaList({ about: 'User IDs in the subject.' }),
+  exclude_cn_from_sans: boolean({ about: 'Whether the common name is left out of the alternative names.' }),
+  ttl: duration({ about: 'How long the certificate is valid; absent is the role’s ttl.' }),
+  not_after: text({ about: 'NotAfter, as YYYY-MM-DDTHH:MM:SSZ, instead of a ttl.' }),
+}
+
+const nameBody = Type.Object(nameFields)
+
+/** What a caller asks for; empty texts and lists ask for nothing. */
+export interface NameRequest {
+  readonly commonName: string
+  /** Host names, e-mail addresses and `2.5.4.5;UTF8:…`, divided. */
+  readonly altNames: readonly string[]
+  readonly ipSans: readonly string[]
+  readonly uriSans: readonly string[]
+  readonly otherSans: readonly string[]
+  readonly serialNumber: string
+  readonly userIds: readonly string[]
+  readonly excludeCnFromSans: boolean
+  /** 0 when none was given. */
+  readonly ttlSeconds: number
+  readonly notAfter: string
+  /** Of the CSR that is to be signed; absent when the key is made here. */
+  readonly csr?: CsrContents | undefined
+}
+
+/** What a certification request says, as far as roles have rules on it. Its signature is verified elsewhere. */
+export interface CsrContents {
+  readonly key: CsrKey
+  /** '' when the subject has none. */
+  readonly commonName: string
+  readonly serialNumbers: readonly string[]
+  readonly userIds: readonly string[]
+  readonly dns: readonly string[]
+  readonly email: readonly string[]
+  /** 4 or 16 bytes each. */
+  readonly ip: readonly Buffer[]
+  readonly uri: readonly string[]
+  readonly other: readonly CsrOtherName[]
+  readonly extensions: readonly CsrExtension[]
+}
+
+/** `type` is rsa, ec, ed25519 or the name of what else it is; `bits` those of the modulus or the field, 0 for ed25519. */
+export interface CsrKey {
+  readonly type: string
+  readonly bits: number
+}
+
+/** `value` is undefined when it is no UTF8String. */
+export interface CsrOtherName {
+  readonly oid: string
+  readonly value: string | undefined
+}
+
+/** `value` is the contents of extnValue. */
+export interface CsrExtension {
+  readonly oid: string
+  readonly critical: boolean
+  readonly value: Buffer
+}
+
+/** Names of one certificate at most, and characters of one of them. */
+const maxNames = 10_000
+const maxCharacters = 4096
+
+/** @throws ApiError 400 for more, or longer, names than a certificate may have */
+export function readNameRequest(body: Static<typeof nameBody>, csr?: CsrContents): NameRequest {
+  const request: NameRequest = {
+    commonName: body.common_name ?? '',
+    altNames: divided(body.alt_names ?? ''),
+    ipSans: filled(body.ip_sans),
+    uriSans: filled(body.uri_sans),
+    otherSans: filled(body.other_sans),
+    serialNumber: body.serial_number ?? '',
+    userIds: filled(body.user_ids),
+    excludeCnFromSans: body.exclude_cn_from_sans ?? false,
+    ttlSeconds: body.ttl ?? 0,
+    notAfter: body.not_after ?? '',
+    csr,
+  }
+  const lists = {
+    common_name: [request.commonName],
+    alt_names: request.altNames,
+    ip_sans: request.ipSans,
+    uri_sans: request.uriSans,
+    other_sans: request.otherSans,
+    serial_number: [request.serialNumber],
+    user_ids: request.userIds,
+    csr: csr ? textsOf(csr) : [],
+  }
+  const count = Object.values(lists).reduce((sum, list) => sum + list.length, 0)
+  if (count > maxNames) throw badRequest(`a certificate may have at most ${maxNames} names`)
+  for (const [field, list] of Object.entries(lists)) {
+    if (list.some((name) => name.length > maxCharacters)) {
+      throw badRequest(`${field}: a name may have at most ${maxCharacters} characters`)
+    }
+  }
+  return request
+}
+
+const divided = (text: string): readonly string[] => filled(text.split(',').map((entry) => entry.trim()))
+const filled = (list: readonly string[] = []): readonly string[] => list.filter((entry) => entry !== '')
+
+const textsOf = (csr: CsrContents): readonly string[] => [
+  ...[csr.commonName, ...csr.serialNumbers, ...csr.userIds, ...csr.dns, ...csr.email, ...csr.uri],
+  ...csr.ip.map(() => ''),
+  ...csr.other.map(({ oid, value = '' }) => `${oid}${value}`),
+]

@@ -1,0 +1,33 @@
+/** What templates of a role know of the caller: all the identity there is. */
+export interface Identity {
+  readonly displayName: string
+  readonly metadata: Readonly<Record<string, string>>
+}
+
+const marker = /\{\{\s*([^{}]{1,512}?)\s*\}\}/g
+
+/**
+ * Entries of a list with `{{identity.entity.…}}` replaced: `name` is the token's display name, `metadata.x` its metadata.
+ * An entry that cannot be resolved is left out, and so is one whose values hold `*`, which would be a glob.
+ */
+export function resolve(entries: readonly string[], identity: Identity): readonly string[] {
+  if (!entries.some((entry) => entry.includes('{{'))) return entries
+  return entries.flatMap((entry) => {
+    let sound = true
+    const text = entry.replace(marker, (_, path: string) => {
+      const value = valueAt(path, identity)
+      sound &&= value !== undefined && value !== '' && !value.includes('*')
+      return value ?? ''
+    })
+    return sound && !text.includes('{{') ? [text] : []
+  })
+}
+
+/** Aliases of an entity are the token itself, whatever accessor is named. */
+function valueAt(path: string, { displayName, metadata }: Identity): string | undefined {
+  const place = /^identity\.entity\.(?:aliases\.[\w-]+\.)?(?:(name)|(?:custom_)?metadata\.(.+))$/.exec(path)
+  if (place === null) return undefined
+  const [, name, key = ''] = place
+  if (name !== undefined) return displayName
+  return Object.hasOwn(metadata, key) ? metadata[key] : undefined
+}

@@ -1,0 +1,77 @@
+import type { Role } from './role.ts'
+
+/** Names of key usages in the order of their bits (RFC 5280, 4.2.1.3). */
+export const keyUsages = [
+  'DigitalSignature',
+  'ContentCommitment',
+  'KeyEncipherment',
+  'DataEncipherment',
+  'KeyAgreement',
+  'CertSign',
+  'CRLSign',
+  'EncipherOnly',
+  'DecipherOnly',
+] as const
+
+export type KeyUsage = (typeof keyUsages)[number]
+
+/** OIDs of extended key usages by name, in the order in which a certificate lists them. */
+export const extendedKeyUsages = {
+  Any: '2.5.29.37.0',
+  ServerAuth: '1.3.6.1.5.5.7.3.1',
+  ClientAuth: '1.3.6.1.5.5.7.3.2',
+  CodeSigning: '1.3.6.1.5.5.7.3.3',
+  EmailProtection: '1.3.6.1.5.5.7.3.4',
+  IPSECEndSystem: '1.3.6.1.5.5.7.3.5',
+  IPSECTunnel: '1.3.6.1.5.5.7.3.6',
+  IPSECUser: '1.3.6.1.5.5.7.3.7',
+  TimeStamping: '1.3.6.1.5.5.7.3.8',
+  OCSPSigning: '1.3.6.1.5.5.7.3.9',
+  MicrosoftServerGatedCrypto: '1.3.6.1.4.1.311.10.3.3',
+  NetscapeServerGatedCrypto: '2.16.840.1.113730.4.1',
+} as const
+
+const fold = (name: string): string => name.trim().toLowerCase()
+const namedIn = (names: readonly string[]): ((name: string) => boolean) => {
+  const folded = new Set(names.map(fold))
+  return (name) => folded.has(fold(name))
+}
+
+/** The key usages that these names stand for, whatever their case; unknown ones count for nothing. */
+export const keyUsagesOf = (names: readonly string[]): readonly KeyUsage[] => keyUsages.filter(namedIn(names))
+
+/** Names among these that stand for no key usage. */
+export const unknownKeyUsages = (names: readonly string[]): readonly string[] => strangers(names, keyUsages)
+
+/** Names among these that stand for no extended key usage. */
+export const unknownExtendedKeyUsages = (names: readonly string[]): readonly string[] =>
+  strangers(names, Object.keys(extendedKeyUsages))
+
+function strangers(names: readonly string[], known: readonly string[]): readonly string[] {
+  const isKnown = namedIn(known)
+  return names.filter((name) => !isKnown(name))
+}
+
+/** OIDs of extended key usages by name, then further ones, each once. */
+export function extendedKeyUsagesOf(names: readonly string[], oids: readonly string[]): readonly string[] {
+  const isNamed = namedIn(names)
+  const known = Object.entries(extendedKeyUsages).flatMap(([name, oid]) => (isNamed(name) ? [oid] : []))
+  return [...new Set([...known, ...oids])]
+}
+
+type Purposes = Pick<
+  Role,
+  'extKeyUsage' | 'extKeyUsageOids' | 'serverFlag' | 'clientFlag' | 'codeSigningFlag' | 'emailProtectionFlag'
+>
+
+/** OIDs of the extended key usages that a role gives: the flags add to the named ones. */
+export function extendedKeyUsagesOfRole(role: Purposes): readonly string[] {
+  const flags = {
+    ServerAuth: role.serverFlag,
+    ClientAuth: role.clientFlag,
+    CodeSigning: role.codeSigningFlag,
+    EmailProtection: role.emailProtectionFlag,
+  }
+  const flagged = Object.entries(flags).flatMap(([name, set]) => (set ? [name] : []))
+  return extendedKeyUsagesOf([...role.extKeyUsage, ...flagged], role.extKeyUsageOids)
+}

@@ -1,0 +1,96 @@
+import { showSeconds } from '../../../duration.ts'
+import type { Refusal } from './refusal.ts'
+import type { Role } from './role.ts'
+
+/** Milliseconds since the Unix epoch, on whole seconds: a certificate knows no less. */
+export interface Validity {
+  readonly notBefore: number
+  readonly notAfter: number
+}
+
+/** The moment of issue, and what the mount allows. */
+export interface TimeLimits {
+  /** Milliseconds since the Unix epoch. */
+  readonly now: number
+  readonly defaultTtlSeconds: number
+  readonly maxTtlSeconds: number
+}
+
+/** What a caller asks for; 0 and '' ask for nothing. */
+interface Wish {
+  readonly ttlSeconds: number
+  readonly notAfter: string
+}
+
+type Limits = Pick<Role, 'ttl' | 'maxTtl' | 'notBeforeDuration' | 'notAfter'>
+
+/** 9999-12-31T23:59:59Z, the last second that a certificate can name (RFC 5280, 4.1.2.5.2). */
+const latest = Date.UTC(9999, 11, 31, 23, 59, 59)
+
+/**
+ * The validity of a certificate: a ttl is cut to the maximum with a warning, a moment is taken as it is. Backdating takes
+ * nothing from the ttl.
+ */
+export function validityOf(role: Limits, wish: Wish, limits: TimeLimits): Validity | Refusal {
+  const notBefore = wholeSeconds(limits.now - role.notBeforeDuration * 1000)
+  const moment = role.notAfter || wish.notAfter
+  if (moment === '') return { notBefore, notAfter: wholeSeconds(limits.now) + ttlOf(role, wish, limits).seconds * 1000 }
+  if (wish.ttlSeconds > 0) return both
+  const notAfter = readMoment(moment)
+  if (notAfter === undefined) {
+    return { text: `not_after ${JSON.stringify(moment)} is no moment`, rule: 'not_after is YYYY-MM-DDTHH:MM:SSZ' }
+  }
+  const bound = role.notAfter === '' && role.maxTtl > 0 ? wholeSeconds(limits.now) + role.maxTtl * 1000 : latest
+  if (notAfter > bound) return beyond(notAfter, bound, role)
+  return notAfter <= limits.now ? past(notBefore, notAfter) : { notBefore, notAfter }
+}
+
+/** The ttl in force, and a warning when it was cut. */
+export function ttlOf(
+  role: Pick<Role, 'ttl' | 'maxTtl'>,
+  { ttlSeconds }: Pick<Wish, 'ttlSeconds'>,
+  { defaultTtlSeconds, maxTtlSeconds }: Omit<TimeLimits, 'now'>,
+): { readonly seconds: number; readonly warning?: string } {
+  const wanted = ttlSeconds || role.ttl || defaultTtlSeconds
+  const limit = role.maxTtl || maxTtlSeconds
+  if (wanted <= limit) return { seconds: wanted }
+  const [ttl, max] = [showSeconds(wanted), showSeconds(limit)]
+  return { seconds: limit, warning: `TTL "${ttl}" is longer than permitted maxTTL "${max}", so maxTTL is being used` }
+}
+
+const moment = /^\d{4}-(\d\d)-(\d\d)T\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/
+
+/** Milliseconds since the Unix epoch of an RFC 3339 text, on whole seconds; undefined when it is none. */
+export function readMoment(text: string): number | undefined {
+  const [, month, day] = moment.exec(text) ?? []
+  const time = Date.parse(text)
+  if (day === undefined || Number.isNaN(time)) return undefined
+  // Date.parse turns 30 February into 2 March.
+  const lastDay = new Date(Date.UTC(Number(text.slice(0, 4)), Number(month), 0)).getUTCDate()
+  return Number(day) > lastDay ? undefined : wholeSeconds(time)
+}
+
+const wholeSeconds = (milliseconds: number): number => Math.floor(milliseconds / 1000) * 1000
+
+/** A moment as RFC 3339 writes it, to the second. */
+export const showMoment = (milliseconds: number): string => new Date(milliseconds).toISOString().replace('.000Z', 'Z')
+
+const both: Refusal = {
+  text: 'Either ttl or not_after should be provided. Both should not be provided in the same request.',
+  rule: 'a ttl and a not_after exclude each other, also when the not_after is the role’s',
+}
+
+function beyond(notAfter: number, bound: number, { maxTtl }: Limits): Refusal {
+  const text = `cannot satisfy request, as not_after is beyond ${showMoment(bound)}`
+  if (bound === latest) return { text, rule: 'a certificate cannot name a later moment' }
+  const needed = showSeconds(Math.ceil((notAfter - bound) / 1000) + maxTtl)
+  return { text, rule: `max_ttl is ${showSeconds(maxTtl)}`, setting: `max_ttl=${needed}` }
+}
+
+const past = (notBefore: number, notAfter: number): Refusal => ({
+  text:
+    notAfter < notBefore
+      ? `The certificate's Not Before (${showMoment(notBefore)}) is later than the certificate's Not After (${showMoment(notAfter)})`
+      : `cannot satisfy request, as NotAfter date ${showMoment(notAfter)} is in the past`,
+  rule: 'a certificate is not issued expired',
+})

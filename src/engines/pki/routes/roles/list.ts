@@ -1,0 +1,36 @@
+import { Type } from 'typebox'
+import { absent } from '../../../../errors.ts'
+import { integer, text } from '../../../../field.ts'
+import { type Call, type Data, route } from '../../../../route.ts'
+import type { PkiContext } from '../../context.ts'
+
+const body = Type.Object({
+  after: text({ about: 'Names beyond this one only.' }),
+  limit: integer({ about: 'At most so many names; absent or 0 is all.' }),
+})
+
+type ListCall = Call<PkiContext, typeof body>
+
+const pageNames = 1000
+
+/** Names beyond `after`, a page of the database at a time. */
+async function list({ context, mount, body }: ListCall): Promise<Data> {
+  const limit = body.limit && body.limit > 0 ? body.limit : Number.POSITIVE_INFINITY
+  const keys: string[] = []
+  for (let cursor = body.after ?? ''; keys.length < limit; cursor = keys.at(-1) ?? '') {
+    const page = await context.roles.names(mount, cursor, Math.min(pageNames, limit - keys.length))
+    keys.push(...page)
+    if (page.length < pageNames) break
+  }
+  if (keys.length === 0) throw absent()
+  return { keys }
+}
+
+export const listRoles = route<PkiContext, typeof body>({
+  method: 'LIST',
+  path: 'roles',
+  access: 'token',
+  about: 'The names of all roles.',
+  body,
+  run: list,
+})
