@@ -36,14 +36,29 @@ export function decide(role: Role, request: NameRequest, circumstances: Circumst
       uri: uris,
     },
     validity,
+    ...fixedOf(role),
+    extensions: request.csr?.extensions.filter(({ oid }) => role.allowedExtensions.includes(oid)) ?? [],
+    warnings: warningsOf(role, asked, circumstances),
+  }
+}
+
+type Fixed = Pick<Decision, 'keyUsages' | 'extendedKeyUsages' | 'policies' | 'basicConstraints' | 'noRevAvail'>
+
+const fixed = new WeakMap<Role, Fixed>()
+
+/** What every certificate of a role says, worked out once. */
+function fixedOf(role: Role): Fixed {
+  const known = fixed.get(role)
+  if (known) return known
+  const made = {
     keyUsages: keyUsagesOf(role.keyUsage),
     extendedKeyUsages: extendedKeyUsagesOfRole(role),
     policies: policiesOf(role.policyIdentifiers),
     basicConstraints: role.basicConstraintsValidForNonCa,
     noRevAvail: role.noRevAvail,
-    extensions: request.csr?.extensions.filter(({ oid }) => role.allowedExtensions.includes(oid)) ?? [],
-    warnings: warningsOf(role, asked, circumstances),
   }
+  fixed.set(role, made)
+  return made
 }
 
 /** As `decide`, but says of every value whether it is allowed. */
@@ -61,6 +76,7 @@ function warningsOf(role: Role, { request, names }: Asked, circumstances: Circum
   const brought = request.csr?.extensions.some(({ oid }) => oid === basicConstraints)
   return [
     ...(warning === undefined ? [] : [warning]),
+    ...(role.notAfter && request.notAfter ? ['the not_after field was provided but the role has its own'] : []),
     ...names.warnings,
     ...(brought ? ['specified CSR contained a Basic Constraints extension that was ignored during issuance'] : []),
   ]

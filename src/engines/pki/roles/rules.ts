@@ -9,6 +9,7 @@ import { readMoment } from './validity.ts'
 
 const maxCharacters = 1_000_000
 const maxEntries = 10_000
+const maxEntryCharacters = 4096
 
 const sizes: Readonly<Record<string, readonly number[]>> = {
   rsa: [2048, 3072, 4096],
@@ -56,6 +57,9 @@ function checkSize(settings: RoleSettings): void {
       throw badRequest(`${name} may have at most ${maxEntries} entries`)
     }
     const texts = Array.isArray(value) ? value : [value]
+    if (texts.some((text) => typeof text === 'string' && text.length > maxEntryCharacters)) {
+      throw badRequest(`an entry of ${name} may have at most ${maxEntryCharacters} characters`)
+    }
     if (texts.some((text) => typeof text === 'string' && !isPlainText(text))) {
       throw badRequest(`${name} holds a control character`)
     }

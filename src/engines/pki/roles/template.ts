@@ -4,7 +4,7 @@ export interface Identity {
   readonly metadata: Readonly<Record<string, string>>
 }
 
-const marker = /\{\{\s*([^{}]{1,512}?)\s*\}\}/g
+const marker = /\{\{([^{}]*)\}\}/g
 
 /**
  * Entries of a list with `{{identity.entity.…}}` replaced: `name` is the token's display name, `metadata.x` its metadata.
@@ -15,7 +15,7 @@ export function resolve(entries: readonly string[], identity: Identity): readonl
   return entries.flatMap((entry) => {
     let sound = true
     const text = entry.replace(marker, (_, path: string) => {
-      const value = valueAt(path, identity)
+      const value = valueAt(path.trim(), identity)
       sound &&= value !== undefined && value !== '' && !value.includes('*')
       return value ?? ''
     })

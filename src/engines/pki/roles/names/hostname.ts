@@ -2,6 +2,8 @@ import punycode from 'punycode/punycode.js'
 
 const maxLabel = 63
 const maxName = 253
+/** A host name that needs no conversion: what nearly every name is. */
+const plain = /^(?!.*xn--)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/i
 /** One label in ASCII. */
 const label = /^[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?$/
 const wildcardLabel = /^(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)?\*(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)?$/
@@ -48,6 +50,7 @@ function isALabel(part: string): boolean {
 
 /** Whether a name is a host name once its labels are in ASCII: letters, digits, and hyphens inside (RFC 1123, 2.1). */
 export function isHostname(name: string): boolean {
+  if (name.length <= maxName && plain.test(name)) return true
   return toAscii(name)?.split('.').every(isLabel) ?? false
 }
 
@@ -59,6 +62,7 @@ export const isWildcardLabel = (text: string): boolean => text.length <= maxLabe
  * @returns undefined when it is neither a host name nor a wildcard of one
  */
 export function dnsNameOf(name: string): string | undefined {
+  if (name.length <= maxName && plain.test(name)) return name
   const converted = toAscii(name)
   const [first = '', ...rest] = converted?.split('.') ?? []
   return (isLabel(first) || isWildcardLabel(first)) && rest.every(isLabel) ? converted : undefined
