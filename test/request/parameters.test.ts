@@ -18,6 +18,7 @@ const body = Type.Object({
   policies: commaList({ about: '' }),
   meta: map({ about: '' }),
   batch_input: raw({ about: '' }),
+  limit: integer({ about: '', initial: 7 }),
 })
 const common = { method: 'POST', access: 'token', about: '', body, items: 'batch_input' } as const
 const declare = (path: string, stands?: Route<unknown>['stands']): Route<unknown> => ({
@@ -142,6 +143,23 @@ describe('limits on the path without the field', () => {
 
   test('do not bind other keys', () => {
     expect(refusal(rule('t/*', '') + rule('t/sign/k', limit), 'sign/other/sha1')).toBe(undefined)
+  })
+})
+
+describe('a null', () => {
+  test('counts as the initial value of a field that has one, and as nothing elsewhere', () => {
+    const limited = (limits: string, input: Record<string, unknown>) =>
+      refusal(rule('t/sign/*', limits), 'sign/k', input)
+    for (const name of ['limit', 'LIMIT']) {
+      expect(limited('denied_parameters = { "limit" = [] }', { [name]: null })).toContain(
+        'denies the parameter "limit"',
+      )
+      expect(limited('denied_parameters = { "limit" = [7] }', { [name]: null })).toContain('denies this value')
+    }
+    expect(limited('denied_parameters = { "limit" = [8] }', { limit: null })).toBe(undefined)
+    expect(limited('allowed_parameters = { "limit" = [8] }', { limit: null })).toContain('does not allow this value')
+    expect(limited('required_parameters = ["limit"]', { limit: null })).toBe(undefined)
+    expect(limited('denied_parameters = { "size" = [] }', { size: null })).toBe(undefined)
   })
 })
 

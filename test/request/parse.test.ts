@@ -13,6 +13,7 @@ const fields = compileFields(
     names: commaList({ about: 'a' }),
     metadata: map({ about: 'a' }),
     items: raw({ about: 'a' }),
+    limit: integer({ about: 'a', initial: 7 }),
   },
   ['name'],
 )
@@ -33,6 +34,11 @@ test('an explicit null is absent', () => {
     body: { hash: 'x' },
     warnings: [],
   })
+})
+
+test('an explicit null stands for the initial value of a field that has one', () => {
+  expect(read({ limit: null })).toEqual({ body: { limit: 7 }, warnings: [] })
+  expect(read({})).toEqual({ body: {}, warnings: [] })
 })
 
 test('of a name and its aliases the name counts, then the first declared alias', () => {

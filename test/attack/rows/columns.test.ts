@@ -134,12 +134,31 @@ test('no column of the settings of a mount can be edited: neither they nor what 
   expectRefused(await upsert())
 }, 60_000)
 
+test('no column of a role can be edited: it is neither read nor changed', async () => {
+  expectServed(await root.post('pki/roles/edited', { allow_any_name: false }))
+  const row = await sql.row("SELECT * FROM pki_roles WHERE name = 'edited'")
+  const settings = String(row.settings).replace('"allow_any_name":false', '"allow_any_name":true')
+  const edits = (await sql.columns('pki_roles')).flatMap(({ name, ...column }) =>
+    others({ name, ...column }, row[name] ?? null).map((value) => ({ [name]: value })),
+  )
+  for (const edit of [...edits, { settings }]) {
+    const undo = await sql.edit('pki_roles', row.id ?? null, edit)
+    await sql.invalidate()
+    expectRefused(await root.get('pki/roles/edited'), JSON.stringify(edit))
+    expectRefused(await root.call('PATCH', 'pki/roles/edited', { ou: 'x' }), JSON.stringify(edit))
+    await undo()
+  }
+  await sql.invalidate()
+  expectServed(await root.get('pki/roles/edited'))
+}, 60_000)
+
 test('a sealed table that is not attacked, here or in forge.test.ts, has no row; every other table is known to be open', async () => {
   const sealed = await sealedTables(sql)
   const here = [
     'heads',
     'materials',
     'mounts',
+    'pki_roles',
     'policies',
     'tokens',
     'transit_config',
