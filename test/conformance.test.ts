@@ -1,18 +1,24 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { routes } from '../src/engines/transit/index.ts'
+import { routes as pkiRoutes } from '../src/engines/pki/index.ts'
+import { routes as transitRoutes } from '../src/engines/transit/index.ts'
 import { pathsOf, readChecklist, titlesOf } from './support/conformance.ts'
 
-/** docs/conformance-transit.md says what Transit must do; here is what makes that list worth something. */
+/** docs/conformance-*.md say what each engine must do; here is what makes those lists worth something. */
 
 const root = join(import.meta.dirname, '..')
-const sections = readChecklist(readFileSync(join(root, 'docs/conformance-transit.md'), 'utf8'))
-const rows = sections.flatMap((section) => section.rows)
+const engines = [
+  { name: 'Transit', file: 'docs/conformance-transit.md', routes: transitRoutes, fewest: 30 },
+  { name: 'PKI', file: 'docs/conformance-pki.md', routes: pkiRoutes, fewest: 3 },
+]
 
-describe('the checklist of Transit', () => {
+describe.each(engines)('the checklist of $name', ({ file, routes, fewest }) => {
+  const sections = readChecklist(readFileSync(join(root, file), 'utf8'))
+  const rows = sections.flatMap((section) => section.rows)
+
   test('has as many rows in each section as its heading says, numbered without a gap', () => {
-    expect(sections.length).toBeGreaterThan(30)
+    expect(sections.length).toBeGreaterThan(fewest)
     for (const { title, count, rows } of sections) {
       const letters = rows[0]?.id.replace(/\d+$/, '') ?? ''
       const numbered = Array.from({ length: count }, (_, index) => `${letters}${index + 1}`)
