@@ -126,6 +126,15 @@ const sentAll = Object.fromEntries(Object.entries(others).map(([name, [sent]]) =
 const readAll = Object.fromEntries(Object.entries(others).map(([name, [, value]]) => [name, value]))
 
 describe('writing a role', () => {
+  test('takes names of 512 characters at most', async () => {
+    const name = fresh('r').padEnd(512, 'x')
+    await done(write(name, {}))
+    for (const longer of [write(`${name}x`, {}), patch(`${name}x`, {})]) {
+      expectRefused(await longer, 400, 'role names may have at most 512 characters')
+    }
+    expectRefused(await read(`${name}x`), 404)
+  })
+
   test('with nothing said gives it the defaults of the specification', async () => {
     const name = fresh('r')
     expectData(await write(name, {}), defaults, [noIssuer])

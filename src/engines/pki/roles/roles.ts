@@ -1,3 +1,4 @@
+import { badRequest } from '../../../errors.ts'
 import type { MaybePromise, Mount } from '../../../route.ts'
 import type { CoherentCache } from '../../../store/coherence/cache.ts'
 import type { Database } from '../../../store/database.ts'
@@ -8,6 +9,7 @@ import { roleNames, rolesTable } from './table.ts'
 
 const rolesHeld = 10_000
 const rolesAtOnce = 500
+const longestName = 512
 
 type MountId = Pick<Mount, 'uuid'>
 
@@ -40,12 +42,14 @@ export class Roles {
    * Creates or replaces a role; when it resolves, every worker uses the new one. A create waits like a change, since a
    * role of the name may have been deleted.
    * @param settings is given what is there, and may throw to change nothing
+   * @throws ApiError 400 for a name that is too long
    */
-  write(
+  async write(
     { uuid: mount }: MountId,
     name: string,
     settings: (before: RoleSettings | undefined) => RoleSettings,
   ): Promise<Role> {
+    if (name.length > longestName) throw badRequest(`role names may have at most ${longestName} characters`)
     const rows = this.#database.table(rolesTable)
     return this.#database.transaction(async (tx) => {
       const row = await rows.lock(tx, { mount, name })
