@@ -6,7 +6,7 @@ import { ask, circumstances, csr, now, refusal, request } from './asking.ts'
 
 /** Everything in a certificate that is no name, and what a CSR brings. */
 
-const any = { allow_any_name: true }
+const anyName = { allow_any_name: true }
 const cn = { commonName: 'a.example.com' }
 const hour = 3_600_000
 const second = Math.floor(now / 1000) * 1000
@@ -26,15 +26,15 @@ describe('validity', () => {
     [{ not_before_duration: 0 }, { ttlSeconds: 60 }, [0, 60]],
     [{ not_before_duration: 600 }, { ttlSeconds: 60 }, [600, 60]],
   ])('of role %j and request %j is %j seconds back and ahead', (settings, asked, expected) => {
-    expect(span({ ...any, ...settings }, { ...cn, ...asked })).toEqual(expected)
+    expect(span({ ...anyName, ...settings }, { ...cn, ...asked })).toEqual(expected)
   })
 
   test('is cut to the maximum of role or mount, with a warning', () => {
-    expect(ask({ ...any, max_ttl: 2_592_000 }, { ...cn, ttlSeconds: 2_764_800 })).toMatchObject({
+    expect(ask({ ...anyName, max_ttl: 2_592_000 }, { ...cn, ttlSeconds: 2_764_800 })).toMatchObject({
       validity: { notAfter: second + 2_592_000_000 },
       warnings: ['TTL "768h0m0s" is longer than permitted maxTTL "720h0m0s", so maxTTL is being used'],
     })
-    expect(ask(any, { ...cn, ttlSeconds: 100 }, { maxTtlSeconds: 61 }).warnings).toEqual([
+    expect(ask(anyName, { ...cn, ttlSeconds: 100 }, { maxTtlSeconds: 61 }).warnings).toEqual([
       'TTL "1m40s" is longer than permitted maxTTL "1m1s", so maxTTL is being used',
     ])
   })
@@ -42,13 +42,13 @@ describe('validity', () => {
   test('ends at not_after, of the role before that of the request', () => {
     const notAfter = '2027-01-02T03:04:05Z'
     const moment = Date.parse(notAfter)
-    expect(ask(any, { ...cn, notAfter }).validity.notAfter).toBe(moment)
-    expect(ask({ ...any, not_after: notAfter }, { ...cn, notAfter: '2030-01-01T00:00:00Z' })).toMatchObject({
+    expect(ask(anyName, { ...cn, notAfter }).validity.notAfter).toBe(moment)
+    expect(ask({ ...anyName, not_after: notAfter }, { ...cn, notAfter: '2030-01-01T00:00:00Z' })).toMatchObject({
       validity: { notAfter: moment },
       warnings: ['the not_after field was provided but the role has its own'],
     })
-    expect(ask(any, { ...cn, notAfter: '9999-12-31T23:59:59Z' }).validity.notAfter).toBe(253_402_300_799_000)
-    expect(ask(any, { ...cn, notAfter: '2027-01-02T03:04:05.999+01:00' }).validity.notAfter).toBe(moment - hour)
+    expect(ask(anyName, { ...cn, notAfter: '9999-12-31T23:59:59Z' }).validity.notAfter).toBe(253_402_300_799_000)
+    expect(ask(anyName, { ...cn, notAfter: '2027-01-02T03:04:05.999+01:00' }).validity.notAfter).toBe(moment - hour)
   })
 
   test.each([
@@ -68,11 +68,11 @@ describe('validity', () => {
     ],
     [{}, { notAfter: '2026-11-22T07:59:50Z' }, /is in the past$/],
   ])('of role %j and request %j is refused', (settings, asked, text) => {
-    expect(refusal({ ...any, ...settings }, { ...cn, ...asked })[0]).toMatch(text)
+    expect(refusal({ ...anyName, ...settings }, { ...cn, ...asked })[0]).toMatch(text)
   })
 
   test('a max_ttl that would allow the not_after is named', () => {
-    expect(refusal({ ...any, max_ttl: 3600 }, { ...cn, notAfter: '2026-11-22T10:00:00Z' })[1]).toBe(
+    expect(refusal({ ...anyName, max_ttl: 3600 }, { ...cn, notAfter: '2026-11-22T10:00:00Z' })[1]).toBe(
       'role web: max_ttl is 1h0m0s; nearest setting: max_ttl=2h0m0s',
     )
   })
@@ -83,7 +83,7 @@ describe('usages', () => {
     const key_usage = ['crlsign', 'DECIPHERONLY', ' KeyAgreement', 'digitalsignature', 'nonsense']
     const ext_key_usage = ['TIMESTAMPING', 'any', 'clientauth']
     const flags = { server_flag: true, client_flag: true, code_signing_flag: true, email_protection_flag: true }
-    const role = { ...any, key_usage, ext_key_usage, ...flags, ext_key_usage_oids: ['1.2.3', '1.3.6.1.5.5.7.3.1'] }
+    const role = { ...anyName, key_usage, ext_key_usage, ...flags, ext_key_usage_oids: ['1.2.3', '1.3.6.1.5.5.7.3.1'] }
     expect(ask(role, cn)).toMatchObject({
       keyUsages: ['DigitalSignature', 'KeyAgreement', 'CRLSign', 'DecipherOnly'],
       extendedKeyUsages: [
@@ -99,14 +99,14 @@ describe('usages', () => {
   })
 
   test('by default are signature, key agreement and encipherment, for servers and clients', () => {
-    expect(ask(any, cn)).toMatchObject({
+    expect(ask(anyName, cn)).toMatchObject({
       keyUsages: ['DigitalSignature', 'KeyEncipherment', 'KeyAgreement'],
       extendedKeyUsages: ['1.3.6.1.5.5.7.3.1', '1.3.6.1.5.5.7.3.2'],
     })
   })
 
   test('may be none', () => {
-    const none = { ...any, key_usage: [], server_flag: false, client_flag: false }
+    const none = { ...anyName, key_usage: [], server_flag: false, client_flag: false }
     expect(ask(none, cn)).toMatchObject({ keyUsages: [], extendedKeyUsages: [] })
   })
 
@@ -118,7 +118,7 @@ describe('usages', () => {
     ['MicrosoftServerGatedCrypto', '1.3.6.1.4.1.311.10.3.3'],
     ['NetscapeServerGatedCrypto', '2.16.840.1.113730.4.1'],
   ])('%s is %s', (name, oid) => {
-    const role = { ...any, ext_key_usage: [name], server_flag: false, client_flag: false }
+    const role = { ...anyName, ext_key_usage: [name], server_flag: false, client_flag: false }
     expect(ask(role, cn).extendedKeyUsages).toEqual([oid])
   })
 })
@@ -126,7 +126,7 @@ describe('usages', () => {
 describe('the subject', () => {
   test('has its attributes in the order of the reference, several values of one together, each once', () => {
     const role = {
-      ...any,
+      ...anyName,
       country: ['DE'],
       organization: ['Ada', 'Bob', 'Ada'],
       ou: ['x'],
@@ -155,7 +155,7 @@ describe('the subject', () => {
 
 describe('what a CSR says', () => {
   const names = { commonName: 'c.example.com', dns: ['d.example.com'], email: ['u@example.com'], uri: ['urn:a:b'] }
-  const role = { ...any, allowed_uri_sans: ['*'] }
+  const role = { ...anyName, allowed_uri_sans: ['*'] }
 
   test('takes the place of the names of the request, with warnings', () => {
     const asked = { commonName: 'r.example.com', altNames: ['s.example.com'], uriSans: ['urn:c'], ipSans: ['::1'] }
@@ -222,7 +222,7 @@ describe('the key', () => {
     [{ key_type: 'any' }, 'ec', 224],
     [{ key_type: 'any' }, 'ed25519', 0],
   ])('of a CSR may be for %j: %s %i', (settings, type, bits) => {
-    expect(refusal({ ...any, ...settings }, key(type, bits))).toEqual([])
+    expect(refusal({ ...anyName, ...settings }, key(type, bits))).toEqual([])
   })
 
   test.each([
@@ -252,13 +252,13 @@ describe('the key', () => {
     [{ key_type: 'any' }, 'ec', 192, 'EC keys < 224 bits are unsafe and not supported', undefined],
     [{ key_type: 'any' }, 'dsa', 2048, 'Unknown key type in CSR: dsa', undefined],
   ])('of a CSR may not be for %j: %s %i', (settings, type, bits, text, setting) => {
-    const [first, rule] = refusal({ ...any, ...settings }, key(type, bits))
+    const [first, rule] = refusal({ ...anyName, ...settings }, key(type, bits))
     expect(first).toBe(text)
     expect(rule).toMatch(setting === undefined ? /no setting of a role allows it$/ : new RegExp(`${setting}$`))
   })
 
   test('is not made by a role of key_type any', () => {
-    expect(refusal({ ...any, key_type: 'any' }, cn)[0]).toBe(
+    expect(refusal({ ...anyName, key_type: 'any' }, cn)[0]).toBe(
       'role key type "any" not allowed for issuing certificates, only signing',
     )
   })
@@ -280,13 +280,13 @@ describe('the key', () => {
 
 describe('other contents', () => {
   test('are those of the role', () => {
-    const role = { ...any, policy_identifiers: ['1.2.3', '{"oid":"1.2.4","cps":"http://x/","notice":"n"}'] }
+    const role = { ...anyName, policy_identifiers: ['1.2.3', '{"oid":"1.2.4","cps":"http://x/","notice":"n"}'] }
     expect(ask({ ...role, basic_constraints_valid_for_non_ca: true, no_rev_avail: true }, cn)).toMatchObject({
       policies: [{ oid: '1.2.3' }, { oid: '1.2.4', cps: 'http://x/', notice: 'n' }],
       basicConstraints: true,
       noRevAvail: true,
     })
-    expect(ask(any, cn)).toMatchObject({ policies: [], basicConstraints: false, noRevAvail: false, extensions: [] })
+    expect(ask(anyName, cn)).toMatchObject({ policies: [], basicConstraints: false, noRevAvail: false, extensions: [] })
   })
 })
 
@@ -331,7 +331,11 @@ describe('templates', () => {
   })
 
   test('stand in URIs too', () => {
-    const uris = { ...any, allowed_uri_sans: ['spiffe://x/{{identity.entity.name}}'], allowed_uri_sans_template: true }
+    const uris = {
+      ...anyName,
+      allowed_uri_sans: ['spiffe://x/{{identity.entity.name}}'],
+      allowed_uri_sans_template: true,
+    }
     expect(refusal(uris, { ...cn, uriSans: ['spiffe://x/ada'] })).toEqual([])
     expect(refusal(uris, { ...cn, uriSans: ['spiffe://x/bob'] })).toHaveLength(2)
   })

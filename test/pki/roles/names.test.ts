@@ -8,7 +8,7 @@ const example = ['example.com']
 const bare = { allowed_domains: example, allow_bare_domains: true }
 const subdomains = { allowed_domains: example, allow_subdomains: true }
 const globs = { allowed_domains: ['*.example.com', 'ftp*.x.org'], allow_glob_domains: true }
-const any = { allow_any_name: true }
+const anyName = { allow_any_name: true }
 const loose = { allow_any_name: true, enforce_hostnames: false }
 const related = { allowed_domains: example }
 const email = { ...bare, cn_validations: ['email'] }
@@ -19,7 +19,7 @@ const accepted: readonly (readonly [Partial<RoleSettings>, readonly string[]])[]
   [subdomains, ['*foo.example.com', 'f*o.example.com', 'u@a.example.com', 'bücher.example.com', 'x.localhost']],
   [subdomains, ['x.localdomain', '*.EXAMPLE.com', 'xn--bcher-kva.example.com']],
   [globs, ['a.example.com', 'a.b.example.com', '*.example.com', 'ftp1.x.org', 'ftp1.b.x.org', 'u@b.example.com']],
-  [any, ['anything', '*.a', '*', 'x@y', '1.2.3.4']],
+  [anyName, ['anything', '*.a', '*', 'x@y', '1.2.3.4']],
   [loose, ['a b', 'a_b.com', '-a', 'a.', 'a..b']],
   [email, ['u@example.com']],
   [related, ['localhost']],
@@ -31,9 +31,9 @@ const refused: readonly (readonly [Partial<RoleSettings>, readonly string[]])[] 
   [subdomains, ['**.example.com', '*', 'a.example.com.', 'a_b.example.com', '-a.example.com', 'a b.example.com']],
   [subdomains, ['a@b@a.example.com', 'u@*.example.com', 'xexample.com', 'xn--bcher-.example.com', '..example.com']],
   [globs, ['example.com', 'xftp.x.org']],
-  [any, ['a b', 'a_b.com', 'a.*.b', '*.*.a', 'u@a b']],
+  [anyName, ['a b', 'a_b.com', 'a.*.b', '*.*.a', 'u@a b']],
   [loose, ['*.*.a', 'a.*.b', 'a@b@c', 'x@*.y']],
-  [{ ...any, allow_wildcard_certificates: false }, ['*.a', '*', 'f*o.a']],
+  [{ ...anyName, allow_wildcard_certificates: false }, ['*.a', '*', 'f*o.a']],
   [email, ['example.com']],
   [{ ...bare, cn_validations: ['hostname'] }, ['u@example.com']],
   [related, ['example.com', 'a.example.com', '*.example.com']],
@@ -56,12 +56,12 @@ describe('a common name', () => {
   })
 
   test('is required, unless the role does not', () => {
-    const [text, rule] = refusal(any, {})
+    const [text, rule] = refusal(anyName, {})
     expect(text).toBe(
       'the common_name field is required, or must be provided in a CSR with "use_csr_common_name" set to true, unless "require_cn" is set to false',
     )
     expect(rule).toContain('nearest setting: require_cn=false')
-    expect(ask({ ...any, require_cn: false }, {}).subject).toEqual([])
+    expect(ask({ ...anyName, require_cn: false }, {}).subject).toEqual([])
   })
 })
 
@@ -98,19 +98,19 @@ describe('an alternative name', () => {
 describe('names of a certificate', () => {
   test('begin with the common name, each once, DNS names in their order and addresses sorted', () => {
     const altNames = ['z.a', 'u@b.a', 'c.a', 'x@a', 'z.a', 'u@b.a', 'C.a']
-    const { names } = ask(any, { commonName: 'c.a', altNames })
+    const { names } = ask(anyName, { commonName: 'c.a', altNames })
     expect(names.dns).toEqual(['c.a', 'z.a', 'C.a'])
     expect(names.email).toEqual(['u@b.a', 'x@a'])
   })
 
   test('are without the common name when the request says so', () => {
     const asked = { commonName: 'c.a', altNames: ['d.a'], excludeCnFromSans: true }
-    expect(ask(any, asked).names.dns).toEqual(['d.a'])
-    expect(ask(any, { ...asked, commonName: 'u@a' }).names.email).toEqual([])
+    expect(ask(anyName, asked).names.dns).toEqual(['d.a'])
+    expect(ask(anyName, { ...asked, commonName: 'u@a' }).names.email).toEqual([])
   })
 
   test('are in ASCII, without folding case; the common name stays as it is', () => {
-    const { names, subject } = ask(any, { commonName: 'Bücher.a', altNames: ['u@bücher.a', '*.bücher.a'] })
+    const { names, subject } = ask(anyName, { commonName: 'Bücher.a', altNames: ['u@bücher.a', '*.bücher.a'] })
     expect(names.dns).toEqual(['xn--Bcher-kva.a', '*.xn--bcher-kva.a'])
     expect(names.email).toEqual(['u@xn--bcher-kva.a'])
     expect(subject).toEqual([[{ type: '2.5.4.3', value: 'Bücher.a' }]])

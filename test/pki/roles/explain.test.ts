@@ -1,0 +1,90 @@
+import { describe, expect, test } from 'vitest'
+import { done, expectData, expectRefused, fresh, useNode } from '../../api/node.ts'
+
+const node = useNode()
+const write = (name: string, body: Record<string, unknown>) => node.root.post(`pki/roles/${name}`, body)
+const dataOf = (reply: { body: unknown }) => (reply.body as { data: Record<string, unknown> }).data
+
+describe('explaining a role', () => {
+  test('answers for every name whether it is allowed, and which setting would allow it', async () => {
+    const name = fresh('r')
+    await done(write(name, { allowed_domains: 'example.com', allow_subdomains: true }))
+    const asked = {
+      common_name: 'a.example.com',
+      alt_names: 'example.com,b.example.com',
+      uri_sans: 'urn:a:b',
+      ttl: '1h',
+    }
+    const reply = await done(node.root.post(`pki/roles/${name}/explain`, asked))
+    const allowed = (subject: string, value: string) => ({ subject, value, allowed: true })
+    expectData(reply, {
+      allowed: false,
+      checks: [
+        allowed('key', 'rsa'),
+        allowed('common_name', 'a.example.com'),
+        allowed('dns_san', 'a.example.com'),
+        {
+          subject: 'dns_san',
+          value: 'example.com',
+          allowed: false,
+          text: 'subject alternate name example.com not allowed by this role',
+          rule: 'example.com is an allowed domain itself',
+          setting: 'allow_bare_domains=true',
+        },
+        allowed('dns_san', 'b.example.com'),
+        {
+          subject: 'uri_san',
+          value: 'urn:a:b',
+          allowed: false,
+          text: 'URI Subject Alternative Names are not allowed in this role, but were provided via the API',
+          rule: 'no URI is allowed',
+          setting: 'allowed_uri_sans',
+        },
+        { subject: 'validity', value: expect.stringMatching(/^\d{4}-.*Z$/), allowed: true },
+      ],
+      warnings: [],
+    })
+  })
+
+  test('knows the limits of the mount and the identity of the token', async () => {
+    const [mount, name] = [fresh('m'), fresh('r')]
+    await done(node.root.post(`sys/mounts/${mount}`, { type: 'pki', config: { max_lease_ttl: '1h' } }))
+    const role = { allowed_domains: '{{identity.entity.metadata.team}}.com', allowed_domains_template: true }
+    await done(node.root.post(`${mount}/roles/${name}`, { ...role, allow_bare_domains: true }))
+    const token = await done(node.root.post('auth/token/create', { policies: ['root'], meta: { team: 'blue' } }))
+    const client = node.server.client(token.string('auth.client_token'))
+    const explain = (common_name: string) => client.post(`${mount}/roles/${name}/explain`, { common_name, ttl: '2h' })
+    expect((await done(explain('blue.com'))).body).toMatchObject({
+      data: {
+        allowed: true,
+        warnings: ['TTL "2h0m0s" is longer than permitted maxTTL "1h0m0s", so maxTTL is being used'],
+      },
+    })
+    expect((await done(explain('red.com'))).body).toMatchObject({ data: { allowed: false } })
+  })
+
+  test('takes the names of issue as they come: alt_names is one text, and a CSR cannot be read yet', async () => {
+    const name = fresh('r')
+    await done(write(name, { allow_any_name: true }))
+    const explain = (body: Record<string, unknown>) => node.root.post(`pki/roles/${name}/explain`, body)
+    const lists = { ip_sans: '::1,10.0.0.1', other_sans: ['1.2;UTF8:a,b'], user_ids: 'u', serial_number: 's' }
+    const data = dataOf(
+      await done(explain({ common_name: 'a', exclude_cn_from_sans: 'true', not_after: 'x', ...lists })),
+    )
+    const subjects = (data.checks as { subject: string; value: string }[]).map(
+      ({ subject, value }) => `${subject} ${value}`,
+    )
+    expect(subjects).toEqual([
+      'key rsa',
+      'common_name a',
+      'serial_number s',
+      'ip_san ::1',
+      'ip_san 10.0.0.1',
+      'other_san 1.2;UTF8:a,b',
+      'user_id u',
+      'validity x',
+    ])
+    expect((await explain({ common_name: 'a', alt_names: ['b'] })).status).toBe(400)
+    expectRefused(await explain({ csr: 'x' }), 400, 'csr: requests cannot be read yet')
+  })
+})
