@@ -20,13 +20,14 @@ const noAnswer: Answer = { rows: [], matched: 0 }
 /**
  * What a `Reader` is inside store/: a lent connection, and nothing once the work it was lent for has ended. Statements that
  * are asked for in one turn go out together, in their order, and with the first ones goes what opens the session (a
- * transaction, the question whether the node takes writes).
+ * transaction, the question whether the node takes writes). What is asked for meanwhile waits for the answers.
  */
 export class Session implements Reader {
   readonly consistent: boolean
   #connection: Connection | undefined
   #opening: Opening | undefined
   #asked: Asked[] = []
+  #round: Promise<unknown> = Promise.resolve()
 
   constructor(connection: Connection, opening: Opening, consistent: boolean) {
     this.#connection = connection
@@ -54,25 +55,38 @@ export class Session implements Reader {
     return (await this.ask({ sql, values }, alone)).rows
   }
 
-  /** Sends a statement with all that are asked for in this turn. */
+  /** Sends a statement with all that are asked for before its turn comes. */
   protected ask(statement: Statement, alone: Asked['alone']): Promise<Answer> {
     void this.connection // throws when the work has ended
     return new Promise((resolve, reject) => {
       this.#asked.push({ statement, alone, resolve, reject })
-      if (this.#asked.length === 1) queueMicrotask(() => this.#sendAsked())
+      if (this.#asked.length === 1) queueMicrotask(() => this.#answerAsked())
     })
   }
 
-  async #sendAsked(): Promise<void> {
-    const asked = this.#asked
-    this.#asked = []
+  /**
+   * One round trip at a time, and none after one that failed: the server may have ended the transaction, and would make
+   * whatever follows a transaction of its own.
+   */
+  protected inTurn<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+    const round = this.#round.then(() => work(this.connection))
+    round.catch(() => undefined)
+    this.#round = round
+    return round
+  }
+
+  async #answerAsked(): Promise<void> {
+    let asked: readonly Asked[] = []
     try {
-      const [first] = asked
-      if (first && asked.length === 1 && this.preparable) return first.resolve(await first.alone(this.connection))
-      const answers = await this.send(asked.map(({ statement }) => withLiterals(statement)))
-      for (const [index, { resolve }] of asked.entries()) resolve(answers[index] ?? noAnswer)
+      await this.inTurn(async (connection) => {
+        asked = this.#asked.splice(0)
+        const [first] = asked
+        if (first && asked.length === 1 && this.preparable) return first.resolve(await first.alone(connection))
+        const answers = await this.send(asked.map(({ statement }) => withLiterals(statement)))
+        for (const [index, { resolve }] of asked.entries()) resolve(answers[index] ?? noAnswer)
+      })
     } catch (error) {
-      for (const { reject } of asked) reject(error)
+      for (const { reject } of [...asked, ...this.#asked.splice(0)]) reject(error)
     }
   }
 
@@ -81,15 +95,17 @@ export class Session implements Reader {
     return this.opened
   }
 
-  /** Sends statements in one round trip, after what opens the session. */
+  /** Sends statements in one round trip, after what opens the session. In turn only. */
   protected send(statements: readonly string[]): Promise<readonly Answer[]> {
     const opening = this.#opening
     this.#opening = undefined
     return opening === undefined ? this.connection.script(statements) : this.connection.open(opening, statements)
   }
 
-  end(): void {
+  /** Nothing is sent any more. Resolves when nothing is under way. */
+  async end(): Promise<void> {
     this.#connection = undefined
+    await this.#round.catch(() => undefined)
   }
 }
 
@@ -155,26 +171,28 @@ export class WriteSession extends Session implements Transaction {
     const text = withLiterals({ sql, values })
     this.#pending.push({ table, sql: text, compared })
     this.#pendingLength += text.length
-    if (this.#pendingLength > largestPending) await this.send([])
+    if (this.#pendingLength > largestPending) await this.inTurn(() => this.send([]))
   }
 
   /**
    * Sends what is pending and then `last`, in as few round trips as tell whether the transaction may be committed, and commits.
    * @returns the answers of `last`, and whether it is sure that the COMMIT took place
    */
-  async commit(last: readonly string[]): Promise<{ answers: readonly Answer[]; sure: boolean }> {
-    // What is compared must be looked at before the COMMIT, and so must what opens the session.
-    if (!this.opened || this.#pending.some(({ compared }) => compared)) {
-      const answers = await this.send(last)
-      return { answers, sure: await this.connection.commit([]).then(({ sure }) => sure) }
-    }
-    const pending = this.#takePending()
-    try {
-      const { answers, sure } = await this.connection.commit([...pending.map(({ sql }) => sql), ...last])
-      return { answers: answers.slice(pending.length), sure }
-    } catch (error) {
-      throw explained(error, pending)
-    }
+  commit(last: readonly string[]): Promise<{ answers: readonly Answer[]; sure: boolean }> {
+    return this.inTurn(async (connection) => {
+      // What is compared must be looked at before the COMMIT, and so must what opens the session.
+      if (!this.opened || this.#pending.some(({ compared }) => compared)) {
+        const answers = await this.send(last)
+        return { answers, sure: await connection.commit([]).then(({ sure }) => sure) }
+      }
+      const pending = this.#takePending()
+      try {
+        const { answers, sure } = await connection.commit([...pending.map(({ sql }) => sql), ...last])
+        return { answers: answers.slice(pending.length), sure }
+      } catch (error) {
+        throw explained(error, pending)
+      }
+    })
   }
 
   /** What is pending goes first. */

@@ -39,7 +39,7 @@ export class Transactions {
     return persist(this.#clock, deadlineMilliseconds, () =>
       this.#pool.use(async (connection) => {
         const session = new Session(connection, 'snapshot', true)
-        const result = await orRollBack(connection, session, () => work(session)).finally(() => session.end())
+        const result = await orRollBack(connection, session, () => work(session))
         // Nothing depends on its answer; what comes next on this connection waits behind it.
         if (session.opened) connection.command('COMMIT').catch(() => connection.destroy())
         return result
@@ -77,17 +77,20 @@ export class Transactions {
       const known = tx.leaves.length === 0 || answers.length > 0
       const rows = answers.findLast((answer) => answer.rows.length > 0)?.rows ?? []
       return { result, versions: known ? versionsOf(rows) : undefined, doubt: sure ? undefined : { id } }
-    }).finally(() => tx.end())
+    })
   }
 }
 
-/** A connection goes back to the pool without an open transaction, or broken. */
+/** A connection goes back to the pool without an open transaction, or broken; nothing of the session is under way then. */
 async function orRollBack<T>(connection: Connection, session: Session, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
+    await session.end()
     const open = session.opened && !connection.broken
     if (open) await connection.command('ROLLBACK').catch(() => connection.destroy())
     throw error
+  } finally {
+    await session.end()
   }
 }

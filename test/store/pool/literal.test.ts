@@ -2,9 +2,9 @@ import fc from 'fast-check'
 import type { RowDataPacket } from 'mysql2'
 import { createConnection } from 'mysql2/promise'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { withLiterals } from '../../src/store/pool/literal.ts'
-import type { Stored } from '../../src/store/table.ts'
-import { type Bench, createBench, policies, policy, randomName } from './support.ts'
+import { withLiterals } from '../../../src/store/pool/literal.ts'
+import type { Stored } from '../../../src/store/table.ts'
+import { type Bench, createBench, policies, policy, randomName } from '../support.ts'
 
 let bench: Bench
 let sql: Awaited<ReturnType<typeof createConnection>>

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { systemClock } from '../../src/clock.ts'
-import type { Connection } from '../../src/store/pool/connection.ts'
-import { Pool } from '../../src/store/pool/pool.ts'
-import { parseTargets } from '../../src/store/pool/target.ts'
-import { Line } from './line.ts'
-import { type Bench, createBench } from './support.ts'
+import { systemClock } from '../../../src/clock.ts'
+import type { Connection } from '../../../src/store/pool/connection.ts'
+import { Pool } from '../../../src/store/pool/pool.ts'
+import { parseTargets } from '../../../src/store/pool/target.ts'
+import { Line } from '../line.ts'
+import { type Bench, createBench } from '../support.ts'
 
 /** A statement that takes too long says nothing of the node: with large tables it would, on every node. */
 
