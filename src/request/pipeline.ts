@@ -4,7 +4,7 @@ import { decide } from '../auth/acl/decide.ts'
 import { reaches } from '../auth/acl/reach.ts'
 import type { Authenticator, Identity } from '../auth/authenticate.ts'
 import type { Engine } from '../engine.ts'
-import { denied } from '../errors.ts'
+import { ApiError, denied } from '../errors.ts'
 import type { Logger } from '../log.ts'
 import { Answer, type MaybePromise, type Mount } from '../route.ts'
 import { endingToken, notAuthenticated, recogniseCaller } from './authenticate.ts'
@@ -12,7 +12,7 @@ import { capabilities, neededCapability, notAuthorised, verdictOn } from './auth
 import { type CanonicalRequest, canonicalise, type RequestHead, readRequest } from './canonicalise.ts'
 import { envelope, noWarnings } from './envelope.ts'
 import { type Pipeline, type RawReply, type RawRequest, strangerBodyBytes } from './exchange.ts'
-import { unsupportedOperation } from './match.ts'
+import { unknownMount, unsupportedOperation } from './match.ts'
 import { Recorder } from './recorder.ts'
 import { RouteTable, type Target } from './routetable.ts'
 import { type Grant, run } from './run.ts'
@@ -114,7 +114,7 @@ class RequestPipeline implements Pipeline {
         const caller = identity?.caller
         recorder.setCaller(caller)
         const grant = { caller, capability: capabilities[request.method], privileged: () => false }
-        return this.#record(request, target, grant, recorder)
+        return this.#unlessRemoved(request, target, () => this.#record(request, target, grant, recorder))
       })
     }
     if (request.credential === '') throw notAuthenticated()
@@ -126,13 +126,31 @@ class RequestPipeline implements Pipeline {
   }
 
   #authorise(request: CanonicalRequest, target: Target, { acl, caller }: Identity, recorder: Recorder): Reply {
-    return after(neededCapability(request, target, acl), (capability) => {
-      const verdict = verdictOn(request, target, acl, capability)
-      recorder.setVerdict(caller, verdict, capability)
-      if (!verdict.allowed) throw notAuthorised(verdict, request.policyPath)
-      const privileged = () => decide(acl, capability, request.policyPath, true).allowed
-      return this.#record(request, target, { caller, capability, privileged }, recorder)
-    })
+    return this.#unlessRemoved(request, target, () =>
+      after(neededCapability(request, target, acl), (capability) => {
+        const verdict = verdictOn(request, target, acl, capability)
+        recorder.setVerdict(caller, verdict, capability)
+        if (!verdict.allowed) throw notAuthorised(verdict, request.policyPath)
+        const privileged = () => decide(acl, capability, request.policyPath, true).allowed
+        return this.#record(request, target, { caller, capability, privileged }, recorder)
+      }),
+    )
+  }
+
+  /** What `next` fails by below a mount that was removed meanwhile is no fault: anything may be missing there. */
+  #unlessRemoved({ path, policyPath }: CanonicalRequest, { mount }: Target, next: () => Reply): Reply {
+    const refuse = (error: unknown): Reply => {
+      if (error instanceof ApiError) throw error
+      return after(this.#options.mounts.find(path), (standing) => {
+        throw standing?.uuid === mount.uuid ? error : unknownMount(policyPath)
+      })
+    }
+    try {
+      const reply = next()
+      return reply instanceof Promise ? reply.catch(refuse) : reply
+    } catch (error) {
+      return refuse(error)
+    }
   }
 
   /** The request is on record before it is carried out. */

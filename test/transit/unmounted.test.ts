@@ -1,0 +1,80 @@
+import { randomUUID } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { rootAcl } from '../../src/auth/acl/compile.ts'
+import type { Engine } from '../../src/engine.ts'
+import { createTransit } from '../../src/engines/transit/index.ts'
+import { Mounts } from '../../src/request/mounts/mounts.ts'
+import { createMountSet } from '../../src/request/mounts/rows.ts'
+import { createPipeline } from '../../src/request/pipeline.ts'
+import type { Database } from '../../src/store/database.ts'
+import { runJob } from '../auth/world.ts'
+import { clock, manage, useCluster } from '../keys/support.ts'
+import { quiet } from '../store/support.ts'
+
+/** A mount that is removed, and emptied, under a request that has found it already. */
+
+let database: Database
+let mounts: Mounts
+let engines: ReadonlyMap<string, Engine>
+useCluster('unmounted', async ({ hsm, custody, place }) => {
+  database = place.database
+  const { operations, materials, transfer } = custody
+  const { managed } = manage(custody, database, hsm)
+  const ground = { database, operations, materials, transfer, managed, clock }
+  engines = new Map([['transit', createTransit({ ...ground, ringLimit: 100 }) as Engine]])
+  mounts = new Mounts({ database, engines, builtin: [], clock })
+})
+
+const caller = { tokenId: 't', accessor: 'a', displayName: 'd', policies: [] }
+const request = (method: string, rawPath: string, body = '{}') => ({
+  id: randomUUID(),
+  method,
+  rawPath: `/v1/${rawPath}`,
+  query: '',
+  headers: { 'x-vault-token': 'root' },
+  body: Buffer.from(body),
+  remoteAddress: '127.0.0.1',
+  remotePort: 1,
+  clientCertificate: undefined,
+})
+
+test('a request under way is refused like one that comes too late, and never with 500', async () => {
+  await database.transaction((tx) => createMountSet(database, tx))
+  const signIns: (() => void)[] = []
+  let waits = false
+  const signIn = async () => {
+    if (waits) await new Promise<void>((resolve) => signIns.push(resolve))
+    return { caller, acl: rootAcl }
+  }
+  const pipeline = createPipeline({
+    mounts,
+    authenticator: { authenticate: signIn, recognise: signIn },
+    engines,
+    log: quiet,
+  })
+  await mounts.enable({ path: 'gone', type: 'transit' })
+  await mounts.enable({ path: 'stays', type: 'transit' })
+  expect((await pipeline.handle(request('POST', 'gone/keys/k'))).status).toBe(200)
+  expect((await pipeline.handle(request('POST', 'stays/keys/k'))).status).toBe(200)
+  waits = true
+  const plaintext = '{"plaintext":"AAAA"}'
+  const asked = [
+    request('POST', 'gone/encrypt/k', plaintext),
+    request('POST', 'gone/encrypt/new', plaintext),
+    request('POST', 'gone/keys/k/rotate'),
+    request('GET', 'gone/keys/k'),
+    request('GET', 'gone/cache-config'),
+    request('GET', 'gone/config/keys'),
+    request('POST', 'gone/config/keys', '{"disable_upsert":true}'),
+    request('POST', 'stays/encrypt/k', plaintext),
+  ].map((raw) => pipeline.handle(raw))
+  await expect.poll(() => signIns.length).toBe(asked.length)
+  await mounts.disable('gone')
+  await runJob(database, mounts.sweep)
+  waits = false
+  for (const resolve of signIns) resolve()
+  const replies = await Promise.all(asked)
+  // What changes a key says that there is none.
+  expect(replies.map(({ status }) => status)).toEqual([404, 404, 400, 404, 404, 404, 404, 200])
+  expect(String(replies[0]?.body)).toContain('no handler for route')
+})
