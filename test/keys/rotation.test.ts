@@ -186,6 +186,25 @@ describe('KEK rotation', () => {
     custody.close()
   })
 
+  it('a key that was made exportable under the old KEK stays as it was once that is destroyed', async () => {
+    await using place = await Place.fresh()
+    const custody = await openCluster(hsm, place)
+    const { makeExportable } = custody.transfer
+    const material = await makeKey(custody, place.database, 'aes256-gcm96')
+    const releases = await makeExportable.prepare([material.row])
+    await custody.rotation.announce('export')
+    await round(custody, place)
+    await custody.rotation.prove()
+    await round(custody, place)
+    const { retiring } = await byState(custody, 'export')
+    await custody.rotation.destroy(retiring?.id ?? '', 0)
+    const apply = place.database.transaction((tx) => makeExportable.apply(tx, releases))
+    await expect(apply).rejects.toMatchObject({ status: 503 })
+    custody.objects.handles.drop(material.id)
+    await use(custody, await custody.materials.fetch(material.id))
+    custody.close()
+  })
+
   it('by components waits for the custodians', async () => {
     await using place = await Place.fresh()
     const custody = await openCluster(hsm, place)

@@ -49,10 +49,12 @@ export class MakeExportable {
     return releases
   }
 
-  /** @throws ApiError 503 when a material changed meanwhile (a KEK rotation): prepare anew */
+  /** @throws ApiError 503 when a material changed meanwhile, or the KEK it would be under was destroyed: prepare anew */
   async apply(tx: Transaction, releases: readonly Release[]): Promise<void> {
-    const materials = this.#options.database.table(materialsTable)
+    const { database, keks } = this.#options
+    const materials = database.table(materialsTable)
     for (const { id, rev, changes } of releases) {
+      if (!(await keks.mayStore(tx, changes.kek))) throw unavailable('the key was rewrapped under a KEK that is gone')
       const row = await materials.get(tx, id)
       if (row?.rev !== rev) throw unavailable('the key changed while it was made exportable')
       await materials.update(tx, row, changes)
