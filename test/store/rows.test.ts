@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { DamagedRow, DuplicateRow } from '../../src/store/faults.ts'
+import { headsTable } from '../../src/store/sealed/heads.ts'
 import {
   type Bench,
   counters,
@@ -153,6 +154,21 @@ describe('rows', () => {
     await bench.database.transaction((tx) => bench.database.table(policies).insert(tx, policy(name)))
     await expect(database.read((q) => database.table(policies).find(q, { name }))).rejects.toThrow('no MAC')
     expect((await database.read((q) => database.unverified(policies).find(q, { name })))?.name).toBe(name)
+  })
+
+  test('a row that was remembered as sound is verified again by another MAC, and after its bytes were changed', async () => {
+    await using database = await open(bench.url)
+    const heads = database.table(headsTable)
+    const row = { set: randomName(), count: 0, digest: Buffer.alloc(32, 5), seq: 0 }
+    const { id } = await database.transaction((tx) => heads.insert(tx, row))
+    const read = () => database.read((q) => heads.get(q, id))
+    expect(await read()).toBe(await read())
+    ;(await read())?.digest.fill(0)
+    expect(await read()).toMatchObject(row)
+    database.useMac(testMac(testMac().keyId, Buffer.alloc(32, 9)))
+    await expect(read()).rejects.toBeInstanceOf(DamagedRow)
+    database.useMac({ ...testMac(), format: 2 })
+    await expect(read()).rejects.toBeInstanceOf(DamagedRow)
   })
 
   test('rows sealed with a key that is not known are refused, and read again when it is', async () => {

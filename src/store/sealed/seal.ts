@@ -46,8 +46,10 @@ export class Seal {
     this.#log = log
   }
 
+  /** What another MAC has found sound is verified again. */
   use(mac: Mac): void {
     this.#mac = mac
+    this.#sound.clear()
   }
 
   get #current(): Mac {
