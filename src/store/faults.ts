@@ -47,15 +47,16 @@ export class UnknownOutcome extends ApiError {
 
 /**
  * Server errors after which the same work may succeed: 1213 deadlock, or Galera's certification; 1205 lock wait; 1020
- * changed since the snapshot; 3100, 3101 Group Replication; 1615 statement to be prepared again; 1317 interrupted.
+ * changed since the snapshot; 3100, 3101 Group Replication; 1615 statement to be prepared again; 1317 interrupted; 1969,
+ * 3024 longer than the server lets a statement take (MariaDB, MySQL).
  */
-const passing = new Set([1213, 1205, 1020, 3100, 3101, 1615, 1317])
+const passing = new Set([1213, 1205, 1020, 3100, 3101, 1615, 1317, 1969, 3024])
 
 /**
  * Server errors after which the connection, or the node, is of no more use: 1047 not in the quorum; 1180 error during
- * COMMIT; 1053 shutting down; 1927, 4031 connection killed; 1040, 1203 too many connections; 1290, 1836 read only.
+ * COMMIT; 1053 shutting down; 1927, 4031 connection killed; 1040, 1203, 1226 too many connections; 1290, 1836 read only.
  */
-const lost = new Set([1047, 1180, 1053, 1927, 4031, 1040, 1203, 1290, 1836])
+const lost = new Set([1047, 1180, 1053, 1927, 4031, 1040, 1203, 1226, 1290, 1836])
 
 /** COMMIT answered that nothing was committed. Any other error of COMMIT leaves it open. */
 const refusedCommit = new Set([1213, 3101])

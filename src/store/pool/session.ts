@@ -246,6 +246,11 @@ export class WriteSession extends Session implements Transaction {
     return row
   }
 
+  /** Forgets a row that was replaced or removed: a second change of it would match nothing, and unnoticed if it was held. */
+  disown(row: object): void {
+    this.#rows.delete(row)
+  }
+
   /** Whether the row is locked, or was written here. */
   holds(row: object): boolean {
     return this.#held.has(row)

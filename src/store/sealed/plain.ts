@@ -16,13 +16,10 @@ export function plainAccess<T extends Table>(table: T): PlainAccess<T> {
   const names = shape.fields.map(({ name }) => name)
 
   async function insertMany(tx: Transaction, rows: readonly New<T>[]): Promise<Row<T>[]> {
-    const done: Row<T>[] = []
-    for (const portion of portions(rows)) {
-      const stored = portion.map((row) => shape.encode(row as Values))
-      await WriteSession.of(tx).write(table.name, insertInto(table.name, names, stored))
-      for (const values of stored) done.push(shape.decode(values) as Row<T>)
-    }
-    return done
+    const stored = rows.map((row) => shape.encode(row as Values))
+    for (const portion of portions(stored))
+      await WriteSession.of(tx).write(table.name, insertInto(table.name, names, portion))
+    return stored.map((values) => shape.decode(values) as Row<T>)
   }
 
   function assign(tx: Transaction, where: Values, changes: Values, how: (name: string) => string): Promise<number> {

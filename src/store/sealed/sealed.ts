@@ -25,20 +25,16 @@ export function sealedAccess<T extends Table>(table: T, seal: Seal): SealedAcces
 
   async function insertMany(tx: Transaction, rows: readonly New<T>[]): Promise<Row<T>[]> {
     const session = WriteSession.of(tx)
-    const done: Row<T>[] = []
-    for (const portion of portions(rows)) {
-      const whole = portion.map(fresh)
-      const stored: Stored[][] = []
-      for (const row of whole) stored.push(await seal.close(shape, shape.encode(row)))
-      await session.write(table.name, insertInto(table.name, names, stored))
-      for (const values of stored) done.push(session.adopt(shape.decode(values), true) as Row<T>)
-    }
-    return done
+    const stored: Stored[][] = []
+    for (const row of rows) stored.push(await seal.close(shape, shape.encode(fresh(row))))
+    for (const portion of portions(stored)) await session.write(table.name, insertInto(table.name, names, portion))
+    return stored.map((values) => session.adopt(shape.decode(values), true) as Row<T>)
   }
 
   /** The row's id and rev, when it was read or written in this transaction. */
   function owned(session: WriteSession, row: Row<T>): Values & Sealed {
-    if (!session.owns(row as object)) throw new Error(`${table.name}: a row is changed in the transaction that read it`)
+    if (!session.owns(row as object))
+      throw new Error(`${table.name}: a row is changed in the transaction that read it, and once`)
     return row as unknown as Values & Sealed
   }
 
@@ -58,6 +54,7 @@ export function sealedAccess<T extends Table>(table: T, seal: Seal): SealedAcces
       const next = { ...old, ...(changes as Values), id: old.id, rev: old.rev + 1, epoch: seal.epoch }
       const stored = await seal.close(shape, shape.encode(next))
       const compared = !session.holds(row as object)
+      session.disown(row as object)
       await session.write(table.name, { sql: update, values: [...stored, old.id, old.rev] }, { compared })
       return session.adopt(shape.decode(stored), true) as Row<T>
     },
@@ -66,6 +63,7 @@ export function sealedAccess<T extends Table>(table: T, seal: Seal): SealedAcces
       const session = WriteSession.of(tx)
       const { id, rev } = owned(session, row)
       const sql = `DELETE FROM ${quoted(table.name)} WHERE id = ? AND rev = ?`
+      session.disown(row as object)
       await session.write(table.name, { sql, values: [id, rev] }, { compared: !session.holds(row as object) })
     },
 

@@ -4,8 +4,9 @@ import { quoted, type Shape } from './shape.ts'
 
 const everything: Statement = { sql: '', values: [] }
 
-/** Rows of one INSERT at most. */
+/** Rows of one INSERT at most, and bytes of their texts if it has more than one. */
 export const largestInsert = 64
+const largestInsertBytes = 1024 * 1024
 
 const joined = (names: readonly string[], by: string): string => names.map(quoted).join(by)
 
@@ -78,14 +79,23 @@ export function limitClause(limit: number | undefined): string {
   return ` LIMIT ${limit}`
 }
 
-/** Splits rows into powers of two, so that a table has few INSERT statements to prepare. */
-export function* portions<R>(rows: readonly R[]): Generator<R[]> {
+/** Splits rows into powers of two, so that a table has few INSERT statements, each small beside the packets of a server. */
+export function* portions(rows: readonly Stored[][]): Generator<Stored[][]> {
   for (let start = 0; start < rows.length; ) {
-    const size = Math.min(largestInsert, 2 ** Math.floor(Math.log2(rows.length - start)))
+    let size = Math.min(largestInsert, 2 ** Math.floor(Math.log2(rows.length - start)))
+    while (size > 1 && bytesOf(rows.slice(start, start + size)) > largestInsertBytes) size /= 2
     yield rows.slice(start, start + size)
     start += size
   }
 }
+
+const bytesOf = (rows: readonly Stored[][]): number =>
+  rows
+    .flat()
+    .reduce<number>(
+      (sum, value) => sum + (typeof value === 'string' || Buffer.isBuffer(value) ? Buffer.byteLength(value) : 0),
+      0,
+    )
 
 /** ` WHERE id IN (…)` for 64 ids at a time, the last one repeated to fill its place: one statement to prepare. */
 export function* idClauses(ids: readonly string[]): Generator<Statement> {
