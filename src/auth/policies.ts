@@ -163,13 +163,13 @@ export class Policies {
   /** The verified rows of these members, at least. */
   async #read(q: Reader, news: readonly Contents[]): Promise<PolicyRow[]> {
     if (news.length > fewRows) return this.#all(q)
-    const rows: PolicyRow[] = []
-    for (const { id, rev } of news) {
-      const row = await this.#table.get(q, id)
-      if (row?.rev !== rev) throw damaged(id)
-      rows.push(row)
-    }
-    return rows
+    return Promise.all(
+      news.map(async ({ id, rev }) => {
+        const row = await this.#table.get(q, id)
+        if (row?.rev !== rev) throw damaged(id)
+        return row
+      }),
+    )
   }
 
   async #all(q: Reader): Promise<PolicyRow[]> {
@@ -188,7 +188,7 @@ export class Policies {
       const [, listed, ...found] = await Promise.all([
         this.#head.lock(tx),
         this.#table.members(tx),
-        ...names.map((name) => this.#table.find(tx, { name })),
+        ...names.map((name) => this.#table.lock(tx, { namespace: '', name })),
       ])
       await this.#head.verify(tx, listed)
       await this.#verifyNew(tx, listed)

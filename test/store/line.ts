@@ -17,6 +17,8 @@ export class Line implements AsyncDisposable {
   silent = false
   /** How long answers of the server are under way. */
   lagMilliseconds = 0
+  /** Commands that clients have sent: each is a round trip. */
+  commands = 0
   #held: { bytes: (() => void)[]; arrived: () => void } | undefined
   /** What was late reaches the server, which then finds the line ended. */
   deliver: () => void = () => undefined
@@ -70,6 +72,8 @@ export class Line implements AsyncDisposable {
       socket.on('close', () => this.#sockets.delete(socket))
     }
     client.on('data', (bytes) => {
+      // The first packet of a command has the number 0; clients here send the next one after the answer.
+      if (bytes[3] === 0) this.commands++
       if (this.silent) return
       if (this.#held) {
         this.#held.bytes.push(() => void server.write(bytes))

@@ -61,12 +61,12 @@ export class LooseMounts {
   }
 
   /**
-   * The mount's own row is written by the same transaction.
+   * The mount's own row is written by the same transaction, which begins with this and with the reads for that.
    * @throws ApiError 503 when the sweep has already abandoned the mount
    */
   async settle(tx: Transaction, { uuid: mount }: Mount): Promise<void> {
     const rows = this.#options.database.table(looseMountsTable)
-    const row = await rows.find(tx, { mount })
+    const row = await rows.lock(tx, { mount })
     if (row?.state !== 'making') throw unavailable('the mount took too long to be made')
     await rows.remove(tx, row)
   }

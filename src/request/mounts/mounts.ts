@@ -98,7 +98,7 @@ export class Mounts {
     const path = withSlash(name)
     if (this.#builtin.some((mount) => mount.path.startsWith(path))) throw badRequest(`cannot unmount "${path}"`)
     await this.#options.database.transaction(async (tx) => {
-      const rows = await this.#rows.listToChange(tx)
+      const rows = await this.#rows.listToChange(tx, { path })
       const row = rows.find((one) => one.path === path)
       if (row === undefined) return
       await this.#loose.loosen(tx, recordOf(row))
@@ -113,7 +113,7 @@ export class Mounts {
   async tune(name: string, request: TuneRequest): Promise<void> {
     const path = withSlash(name)
     this.#refuseBuiltin(path, 'tune')
-    await this.#rows.change((rows) => {
+    await this.#rows.change({ path }, (rows) => {
       const row = rows.find((one) => one.path === path)
       if (row === undefined) throw badRequest(`tune of path "${path}" failed: no mount entry found`)
       return { row, changes: { ...tunedSettings(row, request), touched: true } }
@@ -130,7 +130,7 @@ export class Mounts {
     const [source, target] = [withSlash(from), mountPath(to)]
     this.#refuseBuiltin(source, 'remount')
     let id = ''
-    await this.#rows.change(async (rows, tx) => {
+    await this.#rows.change({ path: source }, async (rows, tx) => {
       const row = rows.find((one) => one.path === source)
       if (row === undefined) throw badRequest(`no matching mount at "${source}"`)
       const others = source === target ? rows : rows.filter((one) => one !== row)
@@ -152,7 +152,7 @@ export class Mounts {
   /** Has every worker call the engine's `reload` for these mounts before the next request in any of them. */
   async reload(mounts: readonly MountRecord[]): Promise<void> {
     for (const { uuid } of mounts) {
-      await this.#rows.change((rows) => {
+      await this.#rows.change({ id: uuid }, (rows) => {
         const row = rows.find((one) => one.id === uuid)
         if (row === undefined) throw badRequest('a mount was removed while it was reloaded')
         return { row, changes: {} }
@@ -170,10 +170,9 @@ export class Mounts {
     await engine.onMount?.(mount)
     try {
       await database.transaction(async (tx) => {
-        const rows = await this.#rows.listToChange(tx)
+        const [rows] = await Promise.all([this.#rows.listToChange(tx), this.#loose.settle(tx, mount)])
         const taken = overlapping(rows, path)
         if (taken) throw inUse(taken.path)
-        await this.#loose.settle(tx, mount)
         const row = { ...settings, id: mount.uuid, path, type, touched, accessor, createdAt: clock.wall() }
         await this.#rows.insert(tx, rows, row)
       })
@@ -188,7 +187,7 @@ export class Mounts {
   async #adopt(standing: MountRecord, settings: MountSettings, engine: Engine): Promise<void> {
     const pristine = (await engine.pristine?.(standing)) ?? true
     if (!pristine) throw inUse(standing.path)
-    await this.#rows.change((rows) => {
+    await this.#rows.change({ id: standing.uuid }, (rows) => {
       const row = rows.find((one) => one.id === standing.uuid)
       if (row === undefined || row.touched) throw inUse(standing.path)
       return { row, changes: { ...settings, touched: true } }

@@ -18,6 +18,9 @@ export interface MountChange {
   readonly changes: Partial<MountRow>
 }
 
+/** What finds one mount. */
+type Key = { readonly id: string } | { readonly path: string }
+
 /** The rows of the mounts and their sealed head, which is moved with every write. */
 export class MountRows {
   readonly #database: Database
@@ -35,10 +38,18 @@ export class MountRows {
     return this.#head.verify(q, this.#all(q))
   }
 
-  /** All rows, for a change of them: other writers of the set wait until the transaction ends. Its first read. */
-  async listToChange(tx: Transaction): Promise<readonly MountRow[]> {
-    const [, rows] = await Promise.all([this.#head.lock(tx), this.#all(tx)])
-    return this.#head.verify(tx, rows)
+  /**
+   * All rows, for a change of them: other writers of the set wait until the transaction ends. Its first read.
+   * @param where the row that is to change, if there is one: it is locked, so that nothing compares it before the COMMIT
+   */
+  async listToChange(tx: Transaction, where?: Key): Promise<readonly MountRow[]> {
+    const [, rows, held] = await Promise.all([
+      this.#head.lock(tx),
+      this.#all(tx),
+      where && this.#table.lock(tx, { namespace: '', ...where }),
+    ])
+    await this.#head.verify(tx, rows)
+    return rows.map((row) => (held && row.id === held.id && row.rev === held.rev ? held : row))
   }
 
   async #all(q: Reader): Promise<MountRow[]> {
@@ -68,11 +79,12 @@ export class MountRows {
 
   /**
    * Changes one row in a transaction of its own.
+   * @param where finds it
    * @param decide the change to the rows as they are; may be called again
    */
-  change(decide: (rows: readonly MountRow[], tx: Transaction) => MaybePromise<MountChange>): Promise<void> {
+  change(where: Key, decide: (rows: readonly MountRow[], tx: Transaction) => MaybePromise<MountChange>): Promise<void> {
     return this.#database.transaction(async (tx) => {
-      const rows = await this.listToChange(tx)
+      const rows = await this.listToChange(tx, where)
       const { row, changes } = await decide(rows, tx)
       const changed = await this.#table.update(tx, row, changes)
       await this.#advance(

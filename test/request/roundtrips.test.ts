@@ -1,0 +1,68 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createPolicies, Policies } from '../../src/auth/policies.ts'
+import { systemClock } from '../../src/clock.ts'
+import type { Engine } from '../../src/engine.ts'
+import { Mounts } from '../../src/request/mounts/mounts.ts'
+import { createMountSet } from '../../src/request/mounts/rows.ts'
+import type { Database } from '../../src/store/database.ts'
+import { Line } from '../store/line.ts'
+import { open } from '../store/support.ts'
+import { createDatabase, type TestDatabase } from '../support/database.ts'
+
+/**
+ * Round trips to the database that a change takes, in a process that has no caches, so that no polls are among them: what
+ * opens the transaction with its reads, what is written with the COMMIT, and a look at the registrations.
+ */
+
+let schema: TestDatabase
+let line: Line
+let database: Database
+let mounts: Mounts
+let policies: Policies
+const engine: Engine = { type: 'transit', context: undefined, routes: [] }
+
+beforeAll(async () => {
+  schema = await createDatabase()
+  line = await Line.open(schema.url)
+  database = await open(line.url, { poolSize: 1 })
+  await database.migrate()
+  await database.transaction(async (tx) => {
+    await createMountSet(database, tx)
+    await createPolicies(database, tx, 1)
+  })
+  mounts = new Mounts({ database, engines: new Map([['transit', engine]]), builtin: [], clock: systemClock })
+  policies = new Policies({ database, clock: systemClock })
+  // Statements are prepared, and rows verified, once.
+  for (const name of ['before', 'later']) {
+    await mounts.enable({ path: name, type: 'transit' })
+    await mounts.tune(name, { config: {} })
+    await mounts.move(name, `${name}-moved`)
+    await mounts.disable(`${name}-moved`)
+    for (const text of ['path "a" {}', 'path "b" {}']) await policies.write(name, text)
+    await policies.write('kept', 'path "c" {}')
+  }
+})
+afterAll(async () => {
+  await database?.[Symbol.asyncDispose]()
+  await line?.[Symbol.asyncDispose]()
+  await schema?.[Symbol.asyncDispose]()
+})
+
+async function roundTrips(change: () => Promise<unknown>): Promise<number> {
+  const before = line.commands
+  await change()
+  return line.commands - before
+}
+
+test.each<[string, () => Promise<unknown>, number]>([
+  // One more verifies what the change before has written.
+  ['a policy is made', () => policies.write('new', 'path "d" {}'), 4],
+  ['a policy is replaced', () => policies.write('kept', 'path "e" {}'), 4],
+  // Two for the list, which is cached elsewhere, and two to say that the mount is being made.
+  ['a mount is made', () => mounts.enable({ path: 'made', type: 'transit' }), 7],
+  ['a mount is tuned', () => mounts.tune('made', { config: {} }), 3],
+  ['a mount is moved', () => mounts.move('made', 'moved'), 3],
+  ['a mount is disabled', () => mounts.disable('moved'), 3],
+])('%s', async (_, change, most) => {
+  expect(await roundTrips(change)).toBeLessThanOrEqual(most)
+})
