@@ -106,6 +106,7 @@ export class Connection {
     }
   }
 
+  /** Nothing is left to what the server's operator lets sessions begin with. */
   async #prepareSession(): Promise<void> {
     const clustered = await this.#send<string[][]>({
       sql: "SHOW VARIABLES WHERE Variable_name IN ('wsrep_on', 'group_replication_group_name')",
@@ -123,7 +124,8 @@ export class Connection {
     await this.command('SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ')
     await this.command(
       `SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO', time_zone = '+00:00',
-      autocommit = 1, wait_timeout = 10, innodb_lock_wait_timeout = 5${causal}`,
+      autocommit = 1, completion_type = 0, sql_select_limit = 18446744073709551615, sql_safe_updates = 0,
+      wait_timeout = 10, innodb_lock_wait_timeout = 5${causal}`,
     )
   }
 

@@ -1,0 +1,65 @@
+import { mkdtempSync } from 'node:fs'
+import { join } from 'node:path'
+import { createConnection } from 'mysql2/promise'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startMariaDb } from '../../../scripts/embedded/mariadb.ts'
+import type { Database } from '../../../src/store/database.ts'
+import { runDirectory } from '../../support/directory.ts'
+import { open, policies, policy, randomName } from '../support.ts'
+
+/** A server whose operator has changed what sessions begin with. */
+
+const stack = new AsyncDisposableStack()
+let writer: Database
+let reader: Database
+
+const changed = [
+  'completion_type = CHAIN',
+  'sql_select_limit = 2',
+  'sql_safe_updates = ON',
+  "sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT,IGNORE_SPACE'",
+  'autocommit = OFF',
+  "tx_isolation = 'READ-UNCOMMITTED'",
+  "time_zone = '+05:00'",
+  "collation_server = 'latin1_swedish_ci'",
+]
+
+beforeAll(async () => {
+  const directory = mkdtempSync(join(runDirectory(), 'defaults-'))
+  const { url } = stack.use(await startMariaDb({ directory, schema: 'defaults', durable: false }))
+  const owner = await createConnection(url)
+  for (const setting of changed) await owner.query(`SET GLOBAL ${setting}`)
+  await owner.end()
+  writer = stack.use(await open(url, { poolSize: 1 }))
+  await writer.migrate()
+  reader = stack.use(await open(url, { poolSize: 1 }))
+}, 60_000)
+afterAll(() => stack.disposeAsync())
+
+test('a reader sees every change, whatever its connection was used for before', async () => {
+  const table = writer.table(policies)
+  const { id } = await writer.transaction((tx) => table.insert(tx, policy(randomName(), '0')))
+  const text = async () => (await reader.read((q) => reader.table(policies).get(q, id)))?.text
+  for (const next of ['1', '2', '3']) {
+    expect(await text()).toBe(String(Number(next) - 1))
+    await writer.transaction(async (tx) => {
+      const row = await table.get(tx, id)
+      if (row) await table.update(tx, row, { text: next })
+    })
+    expect(await text()).toBe(next)
+    expect((await reader.snapshot((q) => reader.table(policies).get(q, id)))?.text).toBe(next)
+    expect((await reader.transaction((tx) => reader.table(policies).get(tx, id)))?.text).toBe(next)
+  }
+})
+
+test('a listing is whole, and what matches is removed', async () => {
+  const table = writer.table(policies)
+  const mount = randomName()
+  const rows = Array.from({ length: 5 }, (_, n) => ({ ...policy(`"${n}'\\${mount}`), mount }))
+  await writer.transaction((tx) => table.insertMany(tx, rows))
+  const list = () => reader.read((q) => reader.table(policies).list(q, { mount }, { by: 'name', limit: 9 }))
+  expect((await list()).map(({ name }) => name)).toEqual(rows.map(({ name }) => name))
+  expect((await reader.read((q) => reader.table(policies).members(q))).length).toBeGreaterThan(4)
+  expect(await writer.transaction((tx) => table.removeWhere(tx, { mount }))).toBe(5)
+  expect(await list()).toEqual([])
+})
