@@ -17,6 +17,8 @@ export class Line implements AsyncDisposable {
   silent = false
   /** How long answers of the server are under way. */
   lagMilliseconds = 0
+  /** Bytes that pass, to the server and to the client, before a line is cut for once. */
+  left = { up: Number.POSITIVE_INFINITY, down: Number.POSITIVE_INFINITY }
   /** Commands that clients have sent: each is a round trip. */
   commands = 0
   #held: { bytes: (() => void)[]; arrived: () => void } | undefined
@@ -74,6 +76,7 @@ export class Line implements AsyncDisposable {
     client.on('data', (bytes) => {
       // The first packet of a command has the number 0; clients here send the next one after the answer.
       if (bytes[3] === 0) this.commands++
+      if (this.#ends('up', bytes)) return void server.write(this.#last('up', bytes), () => server.destroy())
       if (this.silent) return
       if (this.#held) {
         this.#held.bytes.push(() => void server.write(bytes))
@@ -93,11 +96,24 @@ export class Line implements AsyncDisposable {
     })
     server.on('data', (bytes) => {
       if (this.silent) return
+      if (this.#ends('down', bytes)) return void client.write(this.#last('down', bytes), () => client.destroy())
       if (cutAfterAnswer) client.destroy()
       else answers = answers.then(() => this.#lag()).then(() => void client.write(bytes))
     })
     client.on('close', () => server.destroy())
     server.on('close', () => client.destroy())
+  }
+
+  #ends(way: 'up' | 'down', { length }: Buffer): boolean {
+    if (length > this.left[way]) return true
+    this.left[way] -= length
+    return false
+  }
+
+  #last(way: 'up' | 'down', bytes: Buffer): Buffer {
+    const last = bytes.subarray(0, this.left[way])
+    this.left[way] = Number.POSITIVE_INFINITY
+    return last
   }
 
   async #lag(): Promise<void> {

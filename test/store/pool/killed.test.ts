@@ -1,9 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { createConnection, type RowDataPacket } from 'mysql2/promise'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Bench, counters, createBench, policies, policy, randomName } from '../support.ts'
+import { Line } from '../line.ts'
+import { type Bench, counters, createBench, open, policies, policy, randomName } from '../support.ts'
 
-/** Statements and sessions that the server's operator kills, wherever in a text they are. */
+/** Sessions that end, by a KILL or with their line, wherever in a text they are. */
 
 let bench: Bench
 beforeAll(async () => {
@@ -72,4 +73,34 @@ test.each(['QUERY', 'CONNECTION'])(
     expect(await database.read((q) => locked.count(q, { mount }))).toBe(made)
   },
   120_000,
+)
+
+const bytesBetween = 89
+
+test.each(['up', 'down'] as const)(
+  'a line that is cut at any byte (%s) neither doubles nor loses a change',
+  async (way) => {
+    await using line = await Line.open(bench.url)
+    await using database = await open(line.url, { poolSize: 1 })
+    const table = database.table(policies)
+    const { id } = await database.transaction((tx) => table.insert(tx, policy(randomName(), '0')))
+    let runs = 0
+    const change = () =>
+      database.transaction(async (tx) => {
+        runs++
+        const row = await table.lock(tx, { id })
+        if (row === undefined) throw new Error('lost')
+        await database.table(counters).insert(tx, { material: crypto.randomUUID(), used: 1 })
+        await table.update(tx, row, { text: String(Number(row.text) + 1) })
+      })
+    let made = 0
+    for (let bytes = 0; line.left[way] === Number.POSITIVE_INFINITY; bytes += bytesBetween) {
+      line.left[way] = bytes
+      await change()
+      made++
+      expect((await bench.database.read((q) => bench.database.table(policies).get(q, id)))?.text).toBe(String(made))
+    }
+    expect([made > 10, runs > made]).toEqual([true, true])
+  },
+  60_000,
 )
