@@ -8,6 +8,7 @@ import { Tokens } from './auth/tokens.ts'
 import type { Config } from './config.ts'
 import { Core, type UnsealedCore } from './core.ts'
 import type { Engine, Job } from './engine.ts'
+import { authoritySet, createInitialAuthorities } from './engines/pki/authority/bootstrap.ts'
 import { createPki } from './engines/pki/index.ts'
 import { createTransit } from './engines/transit/index.ts'
 import { createInitialSettings, settingsSet } from './engines/transit/ring/bootstrap.ts'
@@ -34,6 +35,7 @@ import type { ApiSection } from './request/openapi.ts'
 import { createPipeline } from './request/pipeline.ts'
 import { Watch } from './request/watch.ts'
 import type { Database } from './store/database.ts'
+import type { Transaction } from './store/reader.ts'
 import { nodeMetrics, shareGauges } from './system/gauges.ts'
 import { createSystem } from './system/index.ts'
 import { createSealedPipeline } from './system/sealed.ts'
@@ -53,10 +55,14 @@ const builtin = [
 ]
 
 /** Sets of rows that a cluster of an earlier version lacks. */
-const initialSets = new Map([
-  [deviceSet, createInitialDevices],
-  [settingsSet, createInitialSettings],
+const initialSets = new Map<string, (stores: Stores, tx: Transaction) => Promise<void>>([
+  [deviceSet, ({ database }, tx) => createInitialDevices(database, tx)],
+  [settingsSet, ({ database }, tx) => createInitialSettings(database, tx)],
+  [authoritySet, createInitialAuthorities],
 ])
+
+/** What the first rows of a set are made with. */
+type Stores = Parameters<typeof createInitialAuthorities>[0]
 
 /**
  * The composition root of a worker: builds everything by hand, in the order of dependency. A sealed worker has only the
@@ -113,7 +119,7 @@ async function openCore(options: Options, seal: () => Promise<boolean>, secret?:
   if (secret !== undefined && !unseals(custody.cluster.unsealHash, secret)) throw wrongUnsealSecret()
   options.announce(database.incarnation)
   await database.start()
-  await createMissingSets(database, hsm, custody.cluster)
+  await createMissingSets({ database, clock }, hsm, custody.cluster)
   const { cluster, macs } = custody
   const auditOptions = { ...options.config.audit, database, keys: macs.audit, epoch: cluster.epoch, clock, log }
   const audit = stores.use(new Audit(auditOptions))
@@ -141,13 +147,14 @@ async function openCore(options: Options, seal: () => Promise<boolean>, secret?:
  * A cluster created before there were audit devices, or settings of transit mounts, gets their set, which the token then
  * records at once. A recorded set is never created again, or removing it would end the audit.
  */
-async function createMissingSets(database: Database, hsm: Hsm, cluster: Cluster): Promise<void> {
+async function createMissingSets(stores: Stores, hsm: Hsm, cluster: Cluster): Promise<void> {
+  const { database } = stores
   const anchor = await readAnchor(hsm, cluster.id)
   if (anchor === undefined) return
   const missing = [...initialSets].filter(([set]) => !(set in anchor.heads))
   if (missing.length === 0) return
   await database.transaction(async (tx) => {
-    for (const [, create] of missing) await create(database, tx)
+    for (const [, create] of missing) await create(stores, tx)
   })
   await cluster.anchor()
 }
@@ -194,7 +201,10 @@ function buildServices({ config, clock, log }: Options, { database, custody, man
     ...{ database, operations, materials, transfer, managed, clock },
     ringLimit: config.caches.rings,
   })
-  const pki = createPki({ database, clock, leases, site: config.site })
+  const pki = createPki({
+    ...{ database, operations, materials, managed, clock, leases },
+    ...{ site: config.site, transients: custody.transients, authorityKeys: custody.authorityKeys },
+  })
   for (const engine of [transit, pki]) engines.set(engine.type, withLeases(engine, leases))
   const mounts = new Mounts({ database, engines, builtin, clock })
   const engineJobs = [...engines.values()].flatMap((engine) => engine.jobs ?? [])
@@ -256,13 +266,8 @@ function scheduleUpkeep({ database, custody, hsm, audit, runner }: Foundation, m
   )
 }
 
-/** An engine can be mounted anywhere, so its section has a parameter for that. */
-const sectionOf = ({ type, routes }: Engine): ApiSection => ({
-  prefix: `{${type}_mount_path}`,
-  tag: type,
-  mountDefault: type,
-  routes,
-})
+/** An engine can be mounted anywhere; two of them have paths of the same form, so that each is shown at its default one. */
+const sectionOf = ({ type, routes }: Engine): ApiSection => ({ prefix: type, tag: type, routes })
 
 function openListeners(config: Config, pipeline: Pipeline, log: ProcessContext['log']): Promise<Listener[]> {
   return Promise.all(

@@ -1,5 +1,6 @@
 import { createInitialDevices } from './audit/bootstrap.ts'
 import { prepareAccess } from './auth/initialise.ts'
+import { createInitialAuthorities } from './engines/pki/authority/bootstrap.ts'
 import { createInitialSettings } from './engines/transit/ring/bootstrap.ts'
 import { makeUnsealSecret } from './keys/cluster/unsealing.ts'
 import { type Ceremony, clusterState, initialise as initialiseKeys } from './keys/initialise.ts'
@@ -55,6 +56,7 @@ export async function initialise(options: InitialiseOptions): Promise<Initialise
         await createInitialMounts(database, tx, clock.wall())
         await createInitialDevices(database, tx)
         await createInitialSettings(database, tx)
+        await createInitialAuthorities({ database, clock }, tx)
       })
       rootToken = access.rootToken
       return { unsealHash }

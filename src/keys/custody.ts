@@ -48,7 +48,7 @@ export class Custody implements Disposable {
   /** Making, storing, finding and removing keys. */
   readonly materials: Materials
   /** Making and importing keys of certificate authorities. */
-  readonly authorities: AuthorityKeys
+  readonly authorityKeys: AuthorityKeys
   /** Key pairs that are made to be handed out. */
   readonly transients: TransientPairs
   /** Import and export. */
@@ -77,7 +77,7 @@ export class Custody implements Disposable {
     const handles = new Handles({ hsm, limit: handleLimit, load: (material) => blobs.load(material) })
     this.materials = materials
     this.objects = { handles, residents }
-    this.authorities = new AuthorityKeys({ hsm, materials })
+    this.authorityKeys = new AuthorityKeys({ hsm, materials })
     this.transients = new TransientPairs({ hsm, capabilities: hsm.capabilities, approval, strict, clock })
     this.managed = { pins: new Pins({ hsm, keks, blobs, clock }), blobs }
     const metrics = options.metrics ?? new Metrics()

@@ -3,11 +3,9 @@ import type { Data, Method, Route, Routes } from '../route.ts'
 
 /** The routes of one engine, as the document shows them. */
 export interface ApiSection {
-  /** Without slashes at its ends: `sys`, or `{transit_mount_path}`. */
+  /** Without slashes at its ends: `sys`, or the path that an engine has by default. */
   readonly prefix: string
   readonly tag: string
-  /** The path under which an engine is mounted, where the prefix has a parameter for it. */
-  readonly mountDefault?: string
   readonly routes: Routes<unknown>
 }
 
@@ -89,7 +87,7 @@ export function describeApi(sections: readonly ApiSection[], version: string): D
   for (const section of sections) {
     for (const route of section.routes) {
       const path = `/${section.prefix}/${templateOf(route)}`
-      paths[path] ??= parametersOf(path, section, route)
+      paths[path] ??= parametersOf(path, route)
       paths[path][verbs[route.method]] = operation(section, route)
       // Unless it has a declaration of its own, which stands before or comes after this one.
       if (route.method === 'GET' && route.access === 'public') {
@@ -112,11 +110,10 @@ export function describeApi(sections: readonly ApiSection[], version: string): D
   }
 }
 
-function parametersOf(path: string, section: ApiSection, route: Route<unknown>): Record<string, unknown> {
+function parametersOf(path: string, route: Route<unknown>): Record<string, unknown> {
   const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
   if (names.length === 0) return {}
-  const parameter = (name: string, index: number) => {
-    if (index === 0 && section.mountDefault !== undefined) return inPath(name, { default: section.mountDefault })
+  const parameter = (name: string) => {
     if (route.path.endsWith(`:${name}**`)) return rawInPath(name)
     const pattern = route.captures?.[name]?.source
     return inPath(name, pattern === undefined ? {} : { pattern })

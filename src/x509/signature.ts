@@ -1,8 +1,9 @@
 import { constants, type KeyObject, verify } from 'node:crypto'
 import { type Cursor, within } from '../crypto/cursor.ts'
-import { asn1, contextAround, NotDer, write, writeNumber } from '../crypto/der.ts'
+import { asn1, contextAround, NotDer, write } from '../crypto/der.ts'
 import { type Hash, hashOf } from '../crypto/hashes.ts'
 import { writeOid } from '../crypto/oid.ts'
+import { signatureAlgorithms as ourAlgorithms } from '../crypto/signaturealgorithm.ts'
 
 /** Signatures of certificates, requests and lists (RFC 3279, 4055, 5758 and 8410): one table, and one verification. */
 export interface SignatureAlgorithm {
@@ -40,43 +41,21 @@ function row(name: string, family: SignatureAlgorithm['family'], oid: string, ha
   return { name, family, hash: hashOf(hashName), saltBytes: undefined, identifier, weak: hashName === 'sha1' }
 }
 
-/** PSS with one hash for everything and a salt of its length. */
-function pssRow(name: string, hashName: HashName): SignatureAlgorithm {
-  const hash = hashOf(hashName)
-  const hashIdentifier = write(asn1.sequence, writeOid(hashOids[hashName]), absent)
-  const parameters = write(
-    asn1.sequence,
-    write(contextAround(0), hashIdentifier),
-    write(contextAround(1), write(asn1.sequence, writeOid(mgf1), hashIdentifier)),
-    write(contextAround(2), writeNumber(Buffer.from([hash.bytes]))),
-  )
-  const identifier = write(asn1.sequence, writeOid(rsassaPss), parameters)
-  return { name, family: 'rsa', hash, saltBytes: hash.bytes, identifier, weak: false }
-}
+/** Signatures that are made here, as what verifies them. */
+const made = [...ourAlgorithms.values()].map(
+  ({ name, family, hash, pss, identifier }): SignatureAlgorithm => ({
+    ...{ name, hash, identifier, weak: false },
+    family: family === 'ecdsa' ? 'ec' : family,
+    saltBytes: pss ? hash?.bytes : undefined,
+  }),
+)
 
 const rows: readonly SignatureAlgorithm[] = [
+  ...made,
   row('SHA1WithRSA', 'rsa', '1.2.840.113549.1.1.5', 'sha1'),
   row('SHA224WithRSA', 'rsa', '1.2.840.113549.1.1.14', 'sha2-224'),
-  row('SHA256WithRSA', 'rsa', '1.2.840.113549.1.1.11', 'sha2-256'),
-  row('SHA384WithRSA', 'rsa', '1.2.840.113549.1.1.12', 'sha2-384'),
-  row('SHA512WithRSA', 'rsa', '1.2.840.113549.1.1.13', 'sha2-512'),
-  pssRow('SHA224WithRSAPSS', 'sha2-224'),
-  pssRow('SHA256WithRSAPSS', 'sha2-256'),
-  pssRow('SHA384WithRSAPSS', 'sha2-384'),
-  pssRow('SHA512WithRSAPSS', 'sha2-512'),
   row('ECDSAWithSHA1', 'ec', '1.2.840.10045.4.1', 'sha1'),
   row('ECDSAWithSHA224', 'ec', '1.2.840.10045.4.3.1', 'sha2-224'),
-  row('ECDSAWithSHA256', 'ec', '1.2.840.10045.4.3.2', 'sha2-256'),
-  row('ECDSAWithSHA384', 'ec', '1.2.840.10045.4.3.3', 'sha2-384'),
-  row('ECDSAWithSHA512', 'ec', '1.2.840.10045.4.3.4', 'sha2-512'),
-  {
-    name: 'Ed25519',
-    family: 'ed25519',
-    hash: undefined,
-    saltBytes: undefined,
-    identifier: write(asn1.sequence, writeOid('1.3.101.112')),
-    weak: false,
-  },
 ]
 
 /** Every algorithm by its name. */

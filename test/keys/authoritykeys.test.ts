@@ -25,7 +25,7 @@ useCluster(
   { residentLimit },
 )
 const createdBy = 'me'
-const keys = () => cluster.custody.authorities
+const keys = () => cluster.custody.authorityKeys
 
 async function store(draft: Draft): Promise<Material> {
   const { materials } = cluster.custody

@@ -3,10 +3,10 @@ import { expect, test } from 'vitest'
 import { describeApi } from '../../src/request/openapi.ts'
 import { routes } from './authority.ts'
 
-const document = describeApi([{ prefix: '{pki_mount_path}', tag: 'pki', mountDefault: 'pki', routes }], '1')
+const document = describeApi([{ prefix: 'pki', tag: 'pki', routes }], '1')
 type Operation = Readonly<Record<string, unknown>>
 const { paths } = document as { paths: Record<string, Record<string, Operation>> }
-const at = (path: string) => paths[`/{pki_mount_path}/${path}`] ?? {}
+const at = (path: string) => paths[`/pki/${path}`] ?? {}
 
 test('a document with raw paths, bytes and files is valid', async () => {
   const result = await new Validator().validate(structuredClone(document))
@@ -29,7 +29,6 @@ test('a body of bytes and an answer of bytes are shown by their types, without a
 
 test('a raw rest says that it may have slashes', () => {
   expect(at('ocsp/{request}').parameters).toEqual([
-    expect.objectContaining({ name: 'pki_mount_path' }),
     {
       name: 'request',
       in: 'path',

@@ -1,14 +1,40 @@
 import type { Clock } from '../../clock.ts'
-import type { MaybePromise, Mount } from '../../route.ts'
-import type { CsrContents } from './roles/request.ts'
+import type { TransientPairs } from '../../keys/making/transient.ts'
+import type { ManagedKeys } from '../../keys/managed/managedkeys.ts'
+import type { Material } from '../../keys/material.ts'
+import type { Leases } from '../../leases/leases.ts'
+import type { Caller, MaybePromise } from '../../route.ts'
+import type { Database } from '../../store/database.ts'
+import type { Authorities } from './authority/authorities.ts'
+import type { IssuerRows } from './authority/issuerrows.ts'
+import type { Certificates } from './certificates/certificates.ts'
+import type { CertificateLists } from './certificates/listing.ts'
+import type { Issuance } from './issuing/issuance.ts'
+import type { KeyRows } from './keys/keyrows.ts'
+import type { NewKeys } from './keys/newkeys.ts'
+import type { Signers } from './keys/signers.ts'
 import type { Roles } from './roles/roles.ts'
 
 /** What the routes of the certificate authority work with. */
 export interface PkiContext {
-  readonly roles: Roles
+  readonly database: Database
   readonly clock: Clock
-  /** Whether an issuer of the mount answers to a name, an id or `default`. */
-  issuerExists(mount: Mount, reference: string): MaybePromise<boolean>
-  /** Reads a CSR in PEM. @throws ApiError 400 */
-  readonly readCsr: ((pem: string) => CsrContents) | undefined
+  readonly leases: Leases
+  readonly roles: Roles
+  readonly authorities: Authorities
+  readonly issuerRows: IssuerRows
+  readonly keyRows: KeyRows
+  readonly newKeys: NewKeys
+  readonly signers: Signers
+  /** Pairs of leaves. */
+  readonly transients: TransientPairs
+  readonly managed: ManagedKeys
+  readonly issuance: Issuance
+  readonly certificates: Certificates
+  readonly lists: CertificateLists
+  /** The key part of that id; synchronous when cached. */
+  material(id: string): MaybePromise<Material>
 }
+
+/** The accessor by which a key's history names who made it. */
+export const makerOf = (caller: Caller | undefined): string => caller?.accessor ?? ''

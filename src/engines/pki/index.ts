@@ -1,24 +1,138 @@
 import type { Clock } from '../../clock.ts'
 import type { Engine } from '../../engine.ts'
+import type { TransientPairs } from '../../keys/making/transient.ts'
+import type { ManagedKeys } from '../../keys/managed/managedkeys.ts'
+import type { AuthorityKeys } from '../../keys/materials/authoritykeys.ts'
+import type { Materials } from '../../keys/materials/materials.ts'
+import type { Operations } from '../../keys/use/operations.ts'
 import type { Leases } from '../../leases/leases.ts'
 import type { Route, Routes } from '../../route.ts'
 import type { Database } from '../../store/database.ts'
+import { Authorities, createAuthority } from './authority/authorities.ts'
+import { IssuerRows } from './authority/issuerrows.ts'
 import { Certificates } from './certificates/certificates.ts'
+import { CertificateLists } from './certificates/listing.ts'
 import { Revocations } from './certificates/revocations.ts'
 import type { PkiContext } from './context.ts'
+import { Issuance } from './issuing/issuance.ts'
+import { KeyRows } from './keys/keyrows.ts'
+import { managedKeyUses } from './keys/manageduses.ts'
+import { NewKeys } from './keys/newkeys.ts'
+import { Signers } from './keys/signers.ts'
+import { Removal } from './removal.ts'
 import { Roles } from './roles/roles.ts'
+import { readCluster, writeCluster } from './routes/config/cluster.ts'
+import { readIssuersConfig, replaceRoot, writeIssuersConfig } from './routes/config/issuers.ts'
+import { readKeysConfig, writeKeysConfig } from './routes/config/keys.ts'
+import { readUrls, writeUrls } from './routes/config/urls.ts'
+import { issueByIssuer, issueCertificate } from './routes/issue/issue.ts'
+import { signByIssuer, signCertificate } from './routes/issue/sign.ts'
+import { signIntermediate, signIntermediateByIssuer } from './routes/issue/signintermediate.ts'
+import { signSelfIssued, signSelfIssuedByIssuer } from './routes/issue/signselfissued.ts'
+import {
+  signVerbatim,
+  signVerbatimByIssuer,
+  signVerbatimByIssuerAndRole,
+  signVerbatimByRole,
+} from './routes/issue/signverbatim.ts'
+import { crossSign, generateIntermediate, generateIntermediateIssuer } from './routes/issuers/generateintermediate.ts'
+import { generateRoot, generateRootIssuer, rotateRoot } from './routes/issuers/generateroot.ts'
+import { importCertificates, importIssuers, setSigned, writeCa } from './routes/issuers/import.ts'
+import { deleteIssuer, deleteRoot, patchIssuer, readIssuer, writeIssuer } from './routes/issuers/issuer.ts'
+import { listIssuers } from './routes/issuers/list.ts'
+import { generateKey } from './routes/keys/generate.ts'
+import { importKey } from './routes/keys/import.ts'
+import { deleteKey, readKey, renameKey } from './routes/keys/key.ts'
+import { listKeys } from './routes/keys/list.ts'
+import {
+  readCa,
+  readCaChain,
+  readCaChainData,
+  readCaData,
+  readCaPem,
+  readCaRaw,
+  readCaRawPem,
+  readIssuerData,
+  readIssuerDer,
+  readIssuerPem,
+} from './routes/read/authority.ts'
+import { readCertificateData, readCertificateDer, readCertificatePem } from './routes/read/certificate.ts'
+import { listCertificates, listDetailedCertificates } from './routes/read/list.ts'
 import { explainRole } from './routes/roles/explain.ts'
 import { listRoles } from './routes/roles/list.ts'
 import { deleteRole, patchRole, readRole, writeRole } from './routes/roles/role.ts'
 
 /** Every route below a PKI mount. */
 export const table = {
+  'POST issue/:role': issueCertificate,
+  'POST issuer/:issuer_ref/issue/:role': issueByIssuer,
+  'POST sign/:role': signCertificate,
+  'POST issuer/:issuer_ref/sign/:role': signByIssuer,
+  'POST sign-verbatim': signVerbatim,
+  'POST sign-verbatim/:role': signVerbatimByRole,
+  'POST issuer/:issuer_ref/sign-verbatim': signVerbatimByIssuer,
+  'POST issuer/:issuer_ref/sign-verbatim/:role': signVerbatimByIssuerAndRole,
+  'POST root/sign-intermediate': signIntermediate,
+  'POST issuer/:issuer_ref/sign-intermediate': signIntermediateByIssuer,
+  'POST root/sign-self-issued': signSelfIssued,
+  'POST issuer/:issuer_ref/sign-self-issued': signSelfIssuedByIssuer,
+
+  'GET ca': readCa,
+  'GET ca/pem': readCaPem,
+  'GET ca_chain': readCaChain,
+  'GET cert/ca': readCaData,
+  'GET cert/ca/raw': readCaRaw,
+  'GET cert/ca/raw/pem': readCaRawPem,
+  'GET cert/ca_chain': readCaChainData,
+  'GET cert/:serial': readCertificateData,
+  'GET cert/:serial/raw': readCertificateDer,
+  'GET cert/:serial/raw/pem': readCertificatePem,
+  'LIST certs': listCertificates,
+  'LIST certs/detailed': listDetailedCertificates,
+
+  'LIST issuers': listIssuers,
+  'GET issuer/:issuer_ref': readIssuer,
+  'POST issuer/:issuer_ref': writeIssuer,
+  'PATCH issuer/:issuer_ref': patchIssuer,
+  'DELETE issuer/:issuer_ref': deleteIssuer,
+  'GET issuer/:issuer_ref/json': readIssuerData,
+  'GET issuer/:issuer_ref/der': readIssuerDer,
+  'GET issuer/:issuer_ref/pem': readIssuerPem,
+  'POST root/generate/:type': generateRoot,
+  'POST issuers/generate/root/:type': generateRootIssuer,
+  'POST root/rotate/:type': rotateRoot,
+  'POST intermediate/generate/:type': generateIntermediate,
+  'POST issuers/generate/intermediate/:type': generateIntermediateIssuer,
+  'POST intermediate/cross-sign': crossSign,
+  'POST config/ca': writeCa,
+  'POST issuers/import/bundle': importIssuers,
+  'POST issuers/import/cert': importCertificates,
+  'POST intermediate/set-signed': setSigned,
+  'DELETE root': deleteRoot,
+
+  'LIST keys': listKeys,
+  'POST keys/generate/:type': generateKey,
+  'POST keys/import': importKey,
+  'GET key/:key_ref': readKey,
+  'POST key/:key_ref': renameKey,
+  'DELETE key/:key_ref': deleteKey,
+
   'LIST roles': listRoles,
   'GET roles/:name': readRole,
   'POST roles/:name': writeRole,
   'PATCH roles/:name': patchRole,
   'DELETE roles/:name': deleteRole,
   'POST roles/:name/explain': explainRole,
+
+  'GET config/urls': readUrls,
+  'POST config/urls': writeUrls,
+  'GET config/issuers': readIssuersConfig,
+  'POST config/issuers': writeIssuersConfig,
+  'POST root/replace': replaceRoot,
+  'GET config/keys': readKeysConfig,
+  'POST config/keys': writeKeysConfig,
+  'GET config/cluster': readCluster,
+  'POST config/cluster': writeCluster,
 } satisfies Readonly<Record<string, Route<PkiContext>>>
 
 export const routes: Routes<PkiContext> = Object.values(table)
@@ -27,29 +141,47 @@ interface PkiOptions {
   readonly database: Database
   readonly clock: Clock
   readonly leases: Leases
+  readonly operations: Operations
+  readonly materials: Materials
+  readonly managed: ManagedKeys
+  readonly transients: TransientPairs
+  readonly authorityKeys: AuthorityKeys
   /** This node's: certificates, revocation lists and URLs belong to a site. */
   readonly site: string
 }
 
-/** The certificate authority. Paths that are not built yet answer `unsupported path`. */
+/** The certificate authority. */
 export function createPki(options: PkiOptions): Engine<PkiContext> {
   const { database, clock } = options
-  const roles = new Roles(database)
-  const certificates = new Certificates(options)
+  const context = createContext(options)
+  const { roles, certificates } = context
   const revocations = new Revocations(options)
+  const removal = new Removal({ ...options, roles, certificates })
   return {
     type: 'pki',
     routes,
-    // There are no issuers and no CSRs to sign yet.
-    context: { roles, clock, issuerExists: () => false, readCsr: undefined },
-    pristine: (mount) => roles.empty(mount),
-    removeSome: async (mount, claim) => {
-      if (await certificates.removeSome(mount, claim)) return true
-      return database.transaction(async (tx) => {
-        await tx.fence(claim.job, claim.fence)
-        return (await roles.removeSome(tx, mount)) > 0
-      })
-    },
+    context,
+    pristine: async (mount) => (await context.authorities.of(mount)).settings.rev === 1 && (await roles.empty(mount)),
+    onMount: (mount) => database.transaction((tx) => createAuthority({ database, clock }, tx, mount.uuid)),
+    removeSome: (mount, claim) => removal.removeSome(mount, claim),
     revokeLease: (mount, payload) => revocations.revokeLease(mount, payload),
+    managedKeyUses: (managedKey, mounts, most) => managedKeyUses(database, managedKey, mounts, most),
+  }
+}
+
+function createContext(options: PkiOptions): PkiContext {
+  const { database, clock, leases, operations, materials, managed, transients, authorityKeys } = options
+  const { certification, material } = operations
+  const signers = new Signers({ certification, managed, material })
+  return {
+    ...{ database, clock, leases, managed, transients, signers, material },
+    roles: new Roles(database),
+    authorities: new Authorities(options),
+    issuerRows: new IssuerRows(options),
+    keyRows: new KeyRows(options),
+    newKeys: new NewKeys({ authorityKeys, materials, managed, signers }),
+    issuance: new Issuance(database),
+    certificates: new Certificates(options),
+    lists: new CertificateLists(options),
   }
 }

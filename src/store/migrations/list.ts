@@ -9,11 +9,9 @@ import { eighth } from './0008-growth.ts'
 import { ninth } from './0009-jobs.ts'
 import { tenth } from './0010-roles.ts'
 import { eleventh } from './0011-certificates.ts'
+import { twelfth } from './0012-authorities.ts'
 import { thirteenth } from './0013-managed.ts'
 import type { Migration } from './migration.ts'
-
-/** A number whose tables are on their way. */
-const pending = (number: number): Migration => ({ number, minReader: 5, run: async () => undefined })
 
 /** All changes of the schema, in order; number n is at index n - 1. */
 export const migrations: readonly Migration[] = [
@@ -28,6 +26,6 @@ export const migrations: readonly Migration[] = [
   ninth,
   tenth,
   eleventh,
-  pending(12),
+  twelfth,
   thirteenth,
 ]

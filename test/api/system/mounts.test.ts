@@ -138,5 +138,5 @@ describe('disabling', () => {
 })
 
 test('a path that no engine has is 404 in the words of the reference', async () => {
-  expectRefused(await node.root.get('pki/ca'), 404, '1 error occurred:\n\t* unsupported path\n\n')
+  expectRefused(await node.root.get('pki/nothing'), 404, '1 error occurred:\n\t* unsupported path\n\n')
 })

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { explain } from '../../../src/engines/pki/roles/decide.ts'
 import { createRole } from '../../../src/engines/pki/roles/role.ts'
-import { signatureAlgorithmOf } from '../../../src/engines/pki/roles/signature.ts'
 import { ask, circumstances, csr, now, refusal, request } from './asking.ts'
 
 /** Everything in a certificate that is no name, and what a CSR brings. */
@@ -261,20 +260,6 @@ describe('the key', () => {
     expect(refusal({ ...anyName, key_type: 'any' }, cn)[0]).toBe(
       'role key type "any" not allowed for issuing certificates, only signing',
     )
-  })
-
-  test.each([
-    ['rsa', 2048, 0, false, 'SHA256WithRSA'],
-    ['rsa', 2048, 384, false, 'SHA384WithRSA'],
-    ['rsa', 4096, 512, true, 'SHA512WithRSAPSS'],
-    ['rsa', 4096, 0, true, 'SHA256WithRSAPSS'],
-    ['ec', 224, 512, true, 'ECDSAWithSHA256'],
-    ['ec', 256, 0, false, 'ECDSAWithSHA256'],
-    ['ec', 384, 256, false, 'ECDSAWithSHA384'],
-    ['ec', 521, 0, false, 'ECDSAWithSHA512'],
-    ['ed25519', 0, 384, true, 'Ed25519'],
-  ])('of an issuer %s %i with signature_bits %i and use_pss %s signs %s', (type, bits, signatureBits, usePss, name) => {
-    expect(signatureAlgorithmOf({ type, bits }, { signatureBits, usePss })).toBe(name)
   })
 })
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { done, expectData, expectRefused, fresh, useNode } from '../../api/node.ts'
+import { csrOf } from '../api/csr.ts'
 
 const node = useNode()
 const write = (name: string, body: Record<string, unknown>) => node.root.post(`pki/roles/${name}`, body)
@@ -63,7 +64,7 @@ describe('explaining a role', () => {
     expect((await done(explain('red.com'))).body).toMatchObject({ data: { allowed: false } })
   })
 
-  test('takes the names of issue as they come: alt_names is one text, and a CSR cannot be read yet', async () => {
+  test('takes the names of issue as they come: alt_names is one text', async () => {
     const name = fresh('r')
     await done(write(name, { allow_any_name: true }))
     const explain = (body: Record<string, unknown>) => node.root.post(`pki/roles/${name}/explain`, body)
@@ -85,6 +86,17 @@ describe('explaining a role', () => {
       'validity x',
     ])
     expect((await explain({ common_name: 'a', alt_names: ['b'] })).status).toBe(400)
-    expectRefused(await explain({ csr: 'x' }), 400, 'csr: requests cannot be read yet')
+  })
+
+  test('says of a CSR what sign would say', async () => {
+    const name = fresh('r')
+    await done(write(name, { allowed_domains: 'example.com', allow_bare_domains: true, key_type: 'ec' }))
+    const explain = (body: Record<string, unknown>) => node.root.post(`pki/roles/${name}/explain`, body)
+    const csr = await csrOf('/CN=example.com', ['subjectAltName=DNS:example.org'])
+    const data = dataOf(await done(explain({ csr })))
+    expect(data.allowed).toBe(false)
+    const refused = (data.checks as { value: string; allowed: boolean }[]).filter(({ allowed }) => !allowed)
+    expect(refused.map(({ value }) => value)).toEqual(['example.org'])
+    expectRefused(await explain({ csr: 'x' }), 400, 'csr contains no data')
   })
 })

@@ -91,6 +91,13 @@ export class Certificates {
     return this.#writes.add({ certificate: row, lease })
   }
 
+  /** As store, in a transaction that stores more with it. */
+  async insert(tx: Transaction, certificate: NewCertificate): Promise<void> {
+    const { site, clock } = this.#options
+    await this.#table.insertMany(tx, [{ id: randomUUIDv7(), ...certificate, site, createdAt: clock.wall() }])
+    tx.tally(tallyOf(certificate.mount, site), 1)
+  }
+
   /** What the lease of a certificate asks for, for `Leases.prepare`: it ends with the certificate. */
   leaseRequest(certificate: NewCertificate): LeaseRequest {
     const { site, clock } = this.#options

@@ -1,6 +1,7 @@
+import { formatAddress } from '../../../x509/extensions/address.ts'
 import type { Circumstances } from './decision.ts'
 import { refusalOfKey, refusalToMakeKey } from './keys.ts'
-import { plainAddress, readAddress, showAddress } from './names/address.ts'
+import { plainAddress, readAddress } from './names/address.ts'
 import { refusalOfCommonName, refusalOfDnsName, refusalOfEmail, refusalOfMalformed } from './names/commonname.ts'
 import { domainsOf } from './names/domains.ts'
 import { refusalOfSerialNumber, refusalOfUserId } from './names/identifiers.ts'
@@ -34,7 +35,7 @@ interface Address {
 /** Reads a request as a role has it read: names come from the CSR where the role says so. */
 export function readAsked(role: Role, request: NameRequest, circumstances: Circumstances): Asked {
   const csr = role.useCsrSans ? request.csr : undefined
-  const fromCsr = csr?.ip.map(plainAddress).map((bytes) => ({ text: showAddress(bytes), bytes }))
+  const fromCsr = csr?.ip.map(plainAddress).map((bytes) => ({ text: formatAddress(bytes), bytes }))
   return {
     request,
     names: wantedNames(role, request),

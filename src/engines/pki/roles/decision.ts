@@ -1,8 +1,8 @@
+import type { KeyUsage } from '../../../x509/extensions/keyusage.ts'
+import type { AttributeValue } from '../../../x509/name.ts'
 import type { Policy } from './policies.ts'
 import type { CsrExtension } from './request.ts'
-import type { Attribute } from './subject.ts'
 import type { Identity } from './template.ts'
-import type { KeyUsage } from './usages.ts'
 import type { TimeLimits, Validity } from './validity.ts'
 
 /** Who asks, when, and within what limits of the mount. */
@@ -29,7 +29,7 @@ export interface OtherName {
 /** What a certificate is to say, as far as the role decides it. */
 export interface Decision {
   /** RDNs in the order of the certificate. */
-  readonly subject: readonly (readonly Attribute[])[]
+  readonly subject: readonly (readonly AttributeValue[])[]
   readonly names: AlternativeNames
   /** What leaf_not_after_behavior of the issuer may still shorten. */
   readonly validity: Validity

@@ -1,5 +1,5 @@
+import { isOid } from '../../../crypto/oid.ts'
 import { badRequest } from '../../../errors.ts'
-import { isOid } from './oid.ts'
 
 /** A certificate policy (RFC 5280, 4.2.1.4). */
 export interface Policy {

@@ -1,9 +1,9 @@
+import { isOid } from '../../../crypto/oid.ts'
 import { badRequest } from '../../../errors.ts'
 import type { RoleSettings } from './fields.ts'
 import { readNetwork } from './names/address.ts'
 import { readOtherName } from './names/othername.ts'
 import { isPlainText } from './names/text.ts'
-import { isOid } from './oid.ts'
 import { unknownExtendedKeyUsages, unknownKeyUsages } from './usages.ts'
 import { readMoment } from './validity.ts'
 

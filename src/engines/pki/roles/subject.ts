@@ -1,10 +1,5 @@
+import { type AttributeValue, attributeTypes } from '../../../x509/name.ts'
 import type { Role } from './role.ts'
-
-/** One attribute of a name (X.520); `type` is its OID. */
-export interface Attribute {
-  readonly type: string
-  readonly value: string
-}
 
 /** What a subject has besides what the role says. */
 interface SubjectNames {
@@ -15,24 +10,25 @@ interface SubjectNames {
 
 type Place = Pick<Role, 'country' | 'organization' | 'ou' | 'locality' | 'province' | 'streetAddress' | 'postalCode'>
 
+/** The attributes of a subject in the order of a certificate. */
 export const subjectTypes = {
-  country: '2.5.4.6',
-  organization: '2.5.4.10',
-  ou: '2.5.4.11',
-  locality: '2.5.4.7',
-  province: '2.5.4.8',
-  streetAddress: '2.5.4.9',
-  postalCode: '2.5.4.17',
-  commonName: '2.5.4.3',
-  serialNumber: '2.5.4.5',
-  userId: '0.9.2342.19200300.100.1.1',
+  country: attributeTypes.country,
+  organization: attributeTypes.organization,
+  ou: attributeTypes.organizationalUnit,
+  locality: attributeTypes.locality,
+  province: attributeTypes.province,
+  streetAddress: attributeTypes.streetAddress,
+  postalCode: attributeTypes.postalCode,
+  commonName: attributeTypes.commonName,
+  serialNumber: attributeTypes.serialNumber,
+  userId: attributeTypes.userId,
 } as const
 
 /**
  * The subject of a certificate: one RDN for each attribute that has values, several values of one in the same RDN, each
  * once.
  */
-export function subjectOf(role: Place, names: SubjectNames): readonly (readonly Attribute[])[] {
+export function subjectOf(role: Place, names: SubjectNames): readonly (readonly AttributeValue[])[] {
   const values: Readonly<Record<keyof typeof subjectTypes, readonly string[]>> = {
     country: role.country,
     organization: role.organization,

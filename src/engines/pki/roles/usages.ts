@@ -1,35 +1,6 @@
+import { extendedKeyUsages } from '../../../x509/extensions/extendedkeyusage.ts'
+import { type KeyUsage, keyUsages } from '../../../x509/extensions/keyusage.ts'
 import type { Role } from './role.ts'
-
-/** Names of key usages in the order of their bits (RFC 5280, 4.2.1.3). */
-export const keyUsages = [
-  'DigitalSignature',
-  'ContentCommitment',
-  'KeyEncipherment',
-  'DataEncipherment',
-  'KeyAgreement',
-  'CertSign',
-  'CRLSign',
-  'EncipherOnly',
-  'DecipherOnly',
-] as const
-
-export type KeyUsage = (typeof keyUsages)[number]
-
-/** OIDs of extended key usages by name, in the order in which a certificate lists them. */
-export const extendedKeyUsages = {
-  Any: '2.5.29.37.0',
-  ServerAuth: '1.3.6.1.5.5.7.3.1',
-  ClientAuth: '1.3.6.1.5.5.7.3.2',
-  CodeSigning: '1.3.6.1.5.5.7.3.3',
-  EmailProtection: '1.3.6.1.5.5.7.3.4',
-  IPSECEndSystem: '1.3.6.1.5.5.7.3.5',
-  IPSECTunnel: '1.3.6.1.5.5.7.3.6',
-  IPSECUser: '1.3.6.1.5.5.7.3.7',
-  TimeStamping: '1.3.6.1.5.5.7.3.8',
-  OCSPSigning: '1.3.6.1.5.5.7.3.9',
-  MicrosoftServerGatedCrypto: '1.3.6.1.4.1.311.10.3.3',
-  NetscapeServerGatedCrypto: '2.16.840.1.113730.4.1',
-} as const
 
 const fold = (name: string): string => name.trim().toLowerCase()
 const namedIn = (names: readonly string[]): ((name: string) => boolean) => {

@@ -1,4 +1,4 @@
-import { isIPv4, isIPv6 } from 'node:net'
+import { parseAddress } from '../../../../x509/extensions/address.ts'
 
 /** Addresses whose first bits are those of `address`. */
 export interface Network {
@@ -11,34 +11,14 @@ const mapped = Buffer.from('00000000000000000000ffff', 'hex')
 
 /** 4 or 16 bytes of an address in text; an IPv4 address in IPv6 form (RFC 4291, 2.5.5.2) is the IPv4 address. */
 export function readAddress(text: string): Buffer | undefined {
-  if (isIPv4(text)) return Buffer.from(text.split('.').map(Number))
-  return isIPv6(text) && !text.includes('%') ? plainAddress(bytesOf(text)) : undefined
+  const address = parseAddress(text)
+  return address && plainAddress(address)
 }
 
 /** An address of 16 bytes as 4 where it is an IPv4 address in IPv6 form. */
 export const plainAddress = (address: Buffer): Buffer => (isMapped(address) ? address.subarray(12) : address)
 
 const isMapped = (address: Buffer): boolean => address.length === 16 && address.subarray(0, 12).equals(mapped)
-
-/** @param text of an IPv6 address without zone */
-function bytesOf(text: string): Buffer {
-  const [head = '', tail] = text.split('::')
-  const [front, back] = [groupsOf(head), groupsOf(tail ?? '')]
-  return Buffer.concat([front, Buffer.alloc(16 - front.length - back.length), back])
-}
-
-function groupsOf(text: string): Buffer {
-  const groups = text === '' ? [] : text.split(':')
-  return Buffer.concat(
-    groups.map((group) =>
-      group.includes('.') ? Buffer.from(group.split('.').map(Number)) : Buffer.from(group.padStart(4, '0'), 'hex'),
-    ),
-  )
-}
-
-/** An address as it is read: dotted, or groups without zero compression. */
-export const showAddress = (address: Buffer): string =>
-  address.length === 4 ? address.join('.') : (address.toString('hex').match(/.{4}/g) ?? []).join(':')
 
 /** A network in CIDR notation (RFC 4632); bits behind the prefix do not count. */
 export function readNetwork(text: string): Network | undefined {

@@ -1,6 +1,6 @@
+import { isOid } from '../../../../crypto/oid.ts'
 import type { OtherName } from '../decision.ts'
 import { matchesGlob } from '../glob.ts'
-import { isOid } from '../oid.ts'
 import type { Refusal } from '../refusal.ts'
 import { shorten } from './text.ts'
 

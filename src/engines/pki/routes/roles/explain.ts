@@ -5,6 +5,7 @@ import { text } from '../../../../field.ts'
 import { type Call, type Data, type MaybePromise, route } from '../../../../route.ts'
 import type { PkiContext } from '../../context.ts'
 import { circumstancesOf } from '../../input/circumstances.ts'
+import { csrContents, readCsr } from '../../issuing/csr.ts'
 import { explain } from '../../roles/decide.ts'
 import { nameFields, readNameRequest } from '../../roles/request.ts'
 
@@ -20,8 +21,7 @@ function explainRequest(call: ExplainCall): MaybePromise<Data> {
   const name = params.name ?? ''
   return after(context.roles.get(mount, name), (role) => {
     if (role === undefined) throw badRequest(`unknown role: ${name}`)
-    if (body.csr && context.readCsr === undefined) throw badRequest('csr: requests cannot be read yet')
-    const csr = body.csr ? context.readCsr?.(body.csr) : undefined
+    const csr = body.csr ? csrContents(readCsr(body.csr)) : undefined
     const { allowed, checks, warnings } = explain(role, readNameRequest(body, csr), circumstancesOf(call))
     const shown = checks.map(({ subject, value, refusal }) => ({
       subject,

@@ -22,7 +22,8 @@ async function write(
   })
   for (const text of warnings) warn(text)
   const { issuerRef } = role
-  if (!(await context.issuerExists(mount, issuerRef))) warn(issuerMissing(issuerRef))
+  const authority = await context.authorities.of(mount)
+  if (authority.findIssuer(issuerRef) === undefined) warn(issuerMissing(issuerRef))
   return describeRole(role)
 }
 

@@ -1,0 +1,118 @@
+import type { Clock } from '../../../clock.ts'
+import type { MaybePromise, Mount } from '../../../route.ts'
+import type { CoherentCache } from '../../../store/coherence/cache.ts'
+import type { Database } from '../../../store/database.ts'
+import { DamagedRow } from '../../../store/faults.ts'
+import type { Reader, Transaction } from '../../../store/reader.ts'
+import type { Changes } from '../../../store/table.ts'
+import { readCertificate } from '../../../x509/certificate.ts'
+import { Authority } from './authority.ts'
+import { Chains } from './chains.ts'
+import { authoritiesTable, clustersTable, issuersTable, keysTable } from './tables.ts'
+
+type MountId = Pick<Mount, 'uuid'>
+
+const mountsHeld = 1000
+/** Issuers and keys of a mount are read whole: more of them than this are refused. */
+export const mostIssuers = 10_000
+
+export interface AuthoritiesOptions {
+  readonly database: Database
+  readonly clock: Clock
+  readonly site: string
+}
+
+/** What a change of an authority comes to: the new settings, and what the caller wants to know. */
+export interface Decided<T> {
+  readonly settings?: Changes<typeof authoritiesTable>
+  readonly result: T
+}
+
+/** The authorities of all mounts, read through a coherent cache. */
+export class Authorities {
+  readonly site: string
+  readonly #database: Database
+  readonly #clock: Clock
+  readonly #cache: CoherentCache<Authority>
+  readonly #chains = new Chains()
+
+  constructor({ database, clock, site }: AuthoritiesOptions) {
+    this.site = site
+    this.#database = database
+    this.#clock = clock
+    this.#cache = database.cache({
+      table: authoritiesTable.name,
+      limit: mountsHeld,
+      load: (q, mount) => this.#load(q, mount),
+    })
+  }
+
+  /** The current authority, never older than the last acknowledged change; synchronous when it is cached. */
+  of({ uuid }: MountId): MaybePromise<Authority> {
+    const found = this.#cache.get(uuid)
+    return found instanceof Promise ? found.then((authority) => present(authority, uuid)) : present(found, uuid)
+  }
+
+  /**
+   * Changes the authority of a mount: its settings, keys, issuers. Changes of one mount take turns. When it resolves, no worker
+   * uses what it replaced.
+   * @param work reads `before` and writes; it may be run again
+   * @returns the authority as this change left it
+   */
+  change<T>(
+    { uuid: mount }: MountId,
+    work: (tx: Transaction, before: Authority) => Promise<Decided<T>>,
+  ): Promise<{ readonly authority: Authority; readonly result: T }> {
+    const table = this.#database.table(authoritiesTable)
+    return this.#database.transaction(async (tx) => {
+      const locked = await table.lock(tx, { mount })
+      if (locked === undefined) throw missing(mount)
+      const { settings = {}, result } = await work(tx, present(await this.#load(tx, mount), mount))
+      const moved = settings.defaultIssuer !== undefined && settings.defaultIssuer !== locked.defaultIssuer
+      const changedAt = moved ? { changedAt: this.#clock.wall() } : {}
+      // Always: on a cluster, where locks do not reach, the row's rev is what changes of one mount meet at.
+      await table.update(tx, locked, { ...settings, ...changedAt })
+      tx.touch(authoritiesTable.name, mount)
+      return { authority: present(await this.#load(tx, mount), mount), result }
+    })
+  }
+
+  async #load(q: Reader, mount: string): Promise<Authority | undefined> {
+    const { site } = this
+    const page = { by: 'id', limit: mostIssuers } as const
+    const [settings, cluster, issuers, keys] = await Promise.all([
+      this.#database.table(authoritiesTable).find(q, { mount }),
+      this.#database.table(clustersTable).find(q, { mount, site }),
+      this.#database.table(issuersTable).list(q, { mount }, page),
+      this.#database.table(keysTable).list(q, { mount }, page),
+    ])
+    if (settings === undefined) return undefined
+    const { path = '', aiaPath = '' } = cluster ?? {}
+    const read = issuers.map((row) => ({ row, certificate: readCertificate(row.certificate) }))
+    return new Authority({ settings, cluster: { path, aiaPath }, issuers: this.#chains.link(read), keys })
+  }
+}
+
+/** Creates the settings of a new mount. @param mount uuid */
+export async function createAuthority(
+  { database, clock }: { readonly database: Database; readonly clock: Clock },
+  tx: Transaction,
+  mount: string,
+): Promise<void> {
+  await database.table(authoritiesTable).insert(tx, {
+    mount,
+    defaultIssuer: '',
+    defaultKey: '',
+    defaultFollowsLatest: false,
+    residence: 'wrapped',
+    changedAt: clock.wall(),
+  })
+}
+
+const missing = (mount: string) =>
+  new DamagedRow(authoritiesTable.name, mount, 'the settings of a certificate authority are missing')
+
+function present(authority: Authority | undefined, mount: string): Authority {
+  if (authority === undefined) throw missing(mount)
+  return authority
+}

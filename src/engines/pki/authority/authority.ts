@@ -1,0 +1,86 @@
+import type { Certificate } from '../../../x509/certificate.ts'
+import type { IssuerRow, IssuerUsage, KeyRow, SettingsRow } from './tables.ts'
+
+/** A CA certificate of the mount. */
+export interface Issuer {
+  readonly row: IssuerRow
+  readonly certificate: Certificate
+  /** Ids of the certificates that lead from it upwards, its own first. */
+  readonly chain: readonly string[]
+}
+
+/** By what URL this site's mount is reached; empty where nobody said. */
+export interface Cluster {
+  readonly path: string
+  readonly aiaPath: string
+}
+
+export interface AuthorityParts {
+  readonly settings: SettingsRow
+  readonly cluster: Cluster
+  readonly issuers: readonly Issuer[]
+  readonly keys: readonly KeyRow[]
+}
+
+/** What a mount is as a certificate authority, as of one moment. */
+export class Authority {
+  readonly settings: SettingsRow
+  readonly cluster: Cluster
+  /** By id, in the order of ids. */
+  readonly issuers: ReadonlyMap<string, Issuer>
+  readonly keys: ReadonlyMap<string, KeyRow>
+  readonly #issuerNames: ReadonlyMap<string, Issuer>
+  readonly #keyNames: ReadonlyMap<string, KeyRow>
+
+  constructor({ settings, cluster, issuers, keys }: AuthorityParts) {
+    this.settings = settings
+    this.cluster = cluster
+    this.issuers = new Map(issuers.map((issuer) => [issuer.row.id, issuer]))
+    this.keys = new Map(keys.map((key) => [key.id, key]))
+    this.#issuerNames = new Map(issuers.flatMap((issuer) => (issuer.row.name ? [[issuer.row.name, issuer]] : [])))
+    this.#keyNames = new Map(keys.flatMap((key) => (key.name ? [[key.name, key]] : [])))
+  }
+
+  get defaultIssuer(): Issuer | undefined {
+    return this.issuers.get(this.settings.defaultIssuer)
+  }
+
+  get defaultKey(): KeyRow | undefined {
+    return this.keys.get(this.settings.defaultKey)
+  }
+
+  /** @param reference `default`, an id or a name */
+  findIssuer(reference: string): Issuer | undefined {
+    if (isDefault(reference)) return this.defaultIssuer
+    return this.issuers.get(reference) ?? this.#issuerNames.get(reference)
+  }
+
+  /** @param reference `default`, an id or a name */
+  findKey(reference: string): KeyRow | undefined {
+    if (isDefault(reference)) return this.defaultKey
+    return this.keys.get(reference) ?? this.#keyNames.get(reference)
+  }
+
+  issuerNamed(name: string): Issuer | undefined {
+    return this.#issuerNames.get(name)
+  }
+
+  keyNamed(name: string): KeyRow | undefined {
+    return this.#keyNames.get(name)
+  }
+
+  /** The private key of an issuer, where it is here. */
+  keyOf({ row }: Issuer): KeyRow | undefined {
+    return this.keys.get(row.keyId)
+  }
+
+  /** The certificates of an issuer's chain, its own first. */
+  chainOf({ chain }: Issuer): readonly Issuer[] {
+    return chain.flatMap((id) => this.issuers.get(id) ?? [])
+  }
+}
+
+/** The reference that stands for whatever the mount's default is. */
+export const isDefault = (reference: string): boolean => reference.trim().toLowerCase() === 'default'
+
+export const mayBeUsed = ({ row }: Issuer, usage: IssuerUsage): boolean => row.usages.includes(usage)

@@ -1,0 +1,27 @@
+import { ApiError, badRequest } from '../../../errors.ts'
+import { type Authority, type Issuer, isDefault } from './authority.ts'
+import type { KeyRow } from './tables.ts'
+
+/** Clients match on these two beginnings. */
+const unknownIssuer = (reference: string): string => `unable to find PKI issuer for reference: ${reference}`
+const unknownKey = (reference: string): string => `unable to find PKI key for reference: ${reference}`
+
+/**
+ * The issuer of a reference.
+ * @param status of the refusal: 404 where it is read, 400 where something is to be done with it
+ * @throws ApiError
+ */
+export function issuerOf(authority: Authority, reference: string, status: 400 | 404 = 400): Issuer {
+  const issuer = authority.findIssuer(reference)
+  if (issuer !== undefined) return issuer
+  if (isDefault(reference)) throw badRequest('no default issuer currently configured')
+  throw new ApiError(status, unknownIssuer(reference))
+}
+
+/** The key of a reference. @throws ApiError as issuerOf */
+export function keyOf(authority: Authority, reference: string, status: 400 | 404 = 400): KeyRow {
+  const key = authority.findKey(reference)
+  if (key !== undefined) return key
+  if (isDefault(reference)) throw badRequest('no default key currently configured')
+  throw new ApiError(status, unknownKey(reference))
+}

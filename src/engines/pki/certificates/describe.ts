@@ -1,0 +1,34 @@
+import type { Data } from '../../../route.ts'
+import { readCertificate } from '../../../x509/certificate.ts'
+import { commonNameOf } from '../../../x509/name.ts'
+import { kindOf } from '../keys/keytype.ts'
+import type { StoredCertificate } from './certificates.ts'
+import type { CertificateRow } from './tables.ts'
+
+/** Whether and when a certificate was revoked, as its read shows it. */
+export function describeRevocation({ revocation }: StoredCertificate): Data {
+  if (revocation === undefined) return { revocation_time: 0, revocation_time_rfc3339: '' }
+  return {
+    revocation_time: Math.floor(revocation.revokedAt / 1000),
+    revocation_time_rfc3339: new Date(revocation.revokedAt).toISOString(),
+    issuer_id: revocation.issuer,
+  }
+}
+
+const namesShown = 5
+
+/** A stored certificate in a list, as its own bytes say it. */
+export function describeStored({ der, issuer }: CertificateRow): Data {
+  const certificate = readCertificate(der)
+  const { type, bits } = kindOf(certificate.publicKey())
+  const names = certificate.subjectAltName.flatMap((name) => (name.kind === 'dns' ? [name.value] : []))
+  return {
+    common_name: commonNameOf(certificate.subject) ?? '',
+    issuer,
+    key_type: type,
+    key_bits: bits,
+    not_before: new Date(certificate.notBefore).toISOString(),
+    not_after: new Date(certificate.notAfter).toISOString(),
+    dns_names: names.slice(0, namesShown),
+  }
+}

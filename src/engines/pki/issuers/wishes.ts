@@ -1,0 +1,114 @@
+import { type Static, Type } from 'typebox'
+import { badRequest } from '../../../errors.ts'
+import { boolean, commaList, duration, integer, text } from '../../../field.ts'
+import { parseRange } from '../../../x509/extensions/address.ts'
+import type { GeneralName } from '../../../x509/extensions/generalname.ts'
+import type { NameConstraints } from '../../../x509/extensions/nameconstraints.ts'
+import { decide } from '../roles/decide.ts'
+import type { Circumstances, Decision } from '../roles/decision.ts'
+import { type CsrContents, nameFields, readNameRequest } from '../roles/request.ts'
+import { createRole, type Role } from '../roles/role.ts'
+
+/** Parts of a subject, which for a leaf come from its role. */
+export const subjectFields = {
+  ou: commaList({ about: 'OU of the subject.' }),
+  organization: commaList({ about: 'O of the subject.' }),
+  country: commaList({ about: 'C of the subject.' }),
+  locality: commaList({ about: 'L of the subject.' }),
+  province: commaList({ about: 'ST of the subject.' }),
+  street_address: commaList({ about: 'Street of the subject.' }),
+  postal_code: commaList({ about: 'Postal code of the subject.' }),
+}
+
+export const constraintFields = {
+  permitted_dns_domains: commaList({ about: 'Domains that names below this CA must lie in.' }),
+  excluded_dns_domains: commaList({ about: 'Domains that they must not lie in.' }),
+  permitted_ip_ranges: commaList({ about: 'Networks that addresses must lie in.' }),
+  excluded_ip_ranges: commaList({ about: 'Networks that they must not lie in.' }),
+  permitted_email_addresses: commaList({ about: 'E-mail addresses, hosts or .domains that addresses must match.' }),
+  excluded_email_addresses: commaList({ about: 'E-mail addresses, hosts or .domains that they must not match.' }),
+  permitted_uri_domains: commaList({ about: 'Hosts or .domains that the hosts of URIs must match.' }),
+  excluded_uri_domains: commaList({ about: 'Hosts or .domains that they must not match.' }),
+}
+
+export const caFields = {
+  ...nameFields,
+  ...subjectFields,
+  ...constraintFields,
+  max_path_length: integer({ about: 'CA certificates that may follow; -1 is no limit but that of the signer.' }),
+  not_before_duration: duration({ about: 'How far NotBefore lies before the moment of issue; 30 s when absent.' }),
+  signature_bits: integer({ about: 'SHA-2 size for RSA keys: 256, 384 or 512; 0 is 256.' }),
+  use_pss: boolean({ about: 'Whether RSA keys sign with PSS.' }),
+  format: text({ about: 'pem, der or pem_bundle; pem when absent.' }),
+}
+const caBody = Type.Object(caFields)
+export type CaBody = Static<typeof caBody>
+
+/** No rule of names binds whoever may make authorities: the request itself says what its certificate is to say. */
+export function authorityRole(body: Partial<CaBody>, keyType: 'rsa' | 'any'): Role {
+  return createRole('', {
+    ...{ allow_any_name: true, enforce_hostnames: false, require_cn: false, cn_validations: ['disabled'] },
+    ...{ allowed_uri_sans: ['*'], allowed_other_sans: ['*'], allowed_serial_numbers: ['*'], allowed_user_ids: ['*'] },
+    ...{ key_type: keyType, server_flag: false, client_flag: false, key_usage: ['CertSign', 'CRLSign'] },
+    ...{ signature_bits: body.signature_bits ?? 0, use_pss: body.use_pss ?? false },
+    not_before_duration: body.not_before_duration ?? 30,
+    ou: body.ou ?? [],
+    organization: body.organization ?? [],
+    country: body.country ?? [],
+    locality: body.locality ?? [],
+    province: body.province ?? [],
+    street_address: body.street_address ?? [],
+    postal_code: body.postal_code ?? [],
+  })
+}
+
+/** What a CA certificate or a request for one is to say. @throws ApiError 400 */
+export function decideAuthority(body: CaBody, circumstances: Circumstances, csr?: CsrContents): Decision {
+  // A key that is made here was looked at before; that of a CSR is looked at now.
+  return decide(authorityRole(body, csr ? 'any' : 'rsa'), readNameRequest(body, csr), circumstances)
+}
+
+type ConstraintFields = { readonly [K in keyof typeof constraintFields]?: readonly string[] | undefined }
+
+/** The name constraints of a request; undefined where it names none. @throws ApiError 400 for a network that is none */
+export function constraintsOf(body: ConstraintFields): NameConstraints | undefined {
+  const bases = (way: 'permitted' | 'excluded'): GeneralName[] => [
+    ...named('dns', body[`${way}_dns_domains`]),
+    ...filled(body[`${way}_ip_ranges`]).map((range) => network(`${way}_ip_ranges`, range)),
+    ...named('email', body[`${way}_email_addresses`]),
+    ...named('uri', body[`${way}_uri_domains`]),
+  ]
+  const [permitted, excluded] = [bases('permitted'), bases('excluded')]
+  return permitted.length + excluded.length === 0 ? undefined : { permitted, excluded }
+}
+
+const filled = (list: readonly string[] = []): string[] =>
+  list.map((entry) => entry.trim()).filter((entry) => entry !== '')
+
+const ascii = /^[\x21-\x7e]+$/
+
+const named = (kind: 'dns' | 'email' | 'uri', list: readonly string[] | undefined): GeneralName[] =>
+  filled(list).map((value) => {
+    if (!ascii.test(value)) throw badRequest(`name constraint ${JSON.stringify(value)} must be ASCII (an IDN as xn--…)`)
+    return { kind, value }
+  })
+
+function network(field: string, text: string): GeneralName {
+  const value = parseRange(text)
+  if (value === undefined) throw badRequest(`${field}: ${JSON.stringify(text)} is no network in CIDR notation`)
+  return { kind: 'ip', value }
+}
+
+/**
+ * The path length of a CA certificate: what is asked for; -1 and nothing are the signer's less one.
+ * @param signer the path length of the signing certificate; undefined is no limit
+ * @throws ApiError 400
+ */
+export function pathLengthOf(wanted: number | undefined, signer: number | undefined): number | undefined {
+  if (signer === 0) {
+    throw badRequest('signing certificate has a max path length of zero, and cannot issue further CA certificates')
+  }
+  if (wanted !== undefined && wanted < -1) throw badRequest('max_path_length must be -1 or greater')
+  if (wanted !== undefined && wanted >= 0) return wanted
+  return signer === undefined ? undefined : signer - 1
+}

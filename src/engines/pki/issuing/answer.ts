@@ -1,0 +1,76 @@
+import { writePem } from '../../../crypto/pem.ts'
+import { badRequest } from '../../../errors.ts'
+import type { Data } from '../../../route.ts'
+import type { Certificate } from '../../../x509/certificate.ts'
+import { isSelfSigned } from '../../../x509/chain.ts'
+import { withColons } from '../../../x509/serial.ts'
+import { pemOf } from '../issuers/pem.ts'
+
+export type Format = 'pem' | 'der' | 'pem_bundle'
+const formats: readonly string[] = ['pem', 'der', 'pem_bundle']
+const isFormat = (format: string): format is Format => formats.includes(format)
+
+/** @param format pem when absent @throws ApiError 400 */
+export function readFormat(format = 'pem'): Format {
+  if (isFormat(format)) return format
+  throw badRequest('the "format" path parameter must be "pem", "der", or "pem_bundle"')
+}
+
+/** A private key in the form that was asked for. */
+export interface PrivateKey {
+  readonly type: string
+  readonly pem: string
+  readonly der: Buffer
+}
+
+/** A certificate that was just signed. */
+export interface SignedCertificate {
+  readonly der: Buffer
+  /** Magnitude. */
+  readonly serial: Buffer
+  /** Milliseconds since the Unix epoch. */
+  readonly notBefore: number
+  readonly notAfter: number
+}
+
+export interface Issued {
+  readonly certificate: SignedCertificate
+  /** Its issuer first. */
+  readonly chain: readonly Certificate[]
+  readonly privateKey?: PrivateKey | undefined
+}
+
+const roots = new WeakMap<Certificate, boolean>()
+
+/** A certificate that its own key has signed: relying parties hold it already. */
+export function isRoot(certificate: Certificate): boolean {
+  const known = roots.get(certificate) ?? isSelfSigned(certificate)
+  roots.set(certificate, known)
+  return known
+}
+
+/** What issuing and signing answer. @param listed of the chain, what ca_chain is to show */
+export function describeIssued(issued: Issued, format: Format, listed: readonly Certificate[]): Data {
+  const { certificate, chain, privateKey } = issued
+  const [issuer] = chain
+  const text = (ca: Certificate): string => (format === 'der' ? ca.der.toString('base64') : pemOf(ca))
+  const own = format === 'der' ? certificate.der.toString('base64') : writePem('CERTIFICATE', certificate.der)
+  return {
+    certificate: format === 'pem_bundle' ? bundleOf(issued, own) : own,
+    issuing_ca: issuer === undefined ? own : text(issuer),
+    ...(listed.length > 0 ? { ca_chain: listed.map(text) } : {}),
+    serial_number: withColons(certificate.serial),
+    expiration: Math.floor(certificate.notAfter / 1000),
+    not_before: Math.floor(certificate.notBefore / 1000),
+    ...(privateKey ? describePrivateKey(privateKey, format) : {}),
+  }
+}
+
+/** Private key, certificate, and the chain without its root. */
+const bundleOf = ({ chain, privateKey }: Issued, certificate: string): string =>
+  [...(privateKey ? [privateKey.pem] : []), certificate, ...chain.filter((one) => !isRoot(one)).map(pemOf)].join('\n')
+
+export const describePrivateKey = ({ type, pem, der }: PrivateKey, format: Format): Data => ({
+  private_key: format === 'der' ? der.toString('base64') : pem,
+  private_key_type: type,
+})

@@ -1,0 +1,25 @@
+import type { GeneralName } from '../../../x509/extensions/generalname.ts'
+import { writeName } from '../../../x509/name.ts'
+import type { AlternativeNames, Decision } from '../roles/decision.ts'
+import type { Contents } from './extensions.ts'
+
+/** Alternative names in the order in which certificates list them. */
+export const generalNames = ({ other, dns, email, ip, uri }: AlternativeNames): readonly GeneralName[] => [
+  ...other.map(({ oid, value }) => ({ kind: 'other', oid, value }) as const),
+  ...dns.map((value) => ({ kind: 'dns', value }) as const),
+  ...email.map((value) => ({ kind: 'email', value }) as const),
+  ...ip.map((value) => ({ kind: 'ip', value }) as const),
+  ...uri.map((value) => ({ kind: 'uri', value }) as const),
+]
+
+/** What a leaf says, as its role decided it. */
+export const contentsOf = (decision: Decision): Contents => ({
+  subject: writeName(decision.subject),
+  names: generalNames(decision.names),
+  keyUsages: decision.keyUsages,
+  extendedKeyUsages: decision.extendedKeyUsages,
+  basicConstraints: decision.basicConstraints ? { ca: false } : undefined,
+  policies: decision.policies,
+  neverRevoked: decision.noRevAvail,
+  brought: decision.extensions,
+})

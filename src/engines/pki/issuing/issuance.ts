@@ -1,0 +1,97 @@
+import { signatureAlgorithmOf } from '../../../crypto/signaturealgorithm.ts'
+import { badRequest } from '../../../errors.ts'
+import type { CertificationSigner } from '../../../keys/use/certification.ts'
+import type { Database } from '../../../store/database.ts'
+import type { Certificate } from '../../../x509/certificate.ts'
+import { keyIdentifierOf } from '../../../x509/certificate.ts'
+import { type Constrained, refusalOf } from '../../../x509/constraints.ts'
+import { lint } from '../../../x509/lint.ts'
+import { newSerial } from '../../../x509/serial.ts'
+import { type Tbs, writeCertificate, writeTbs } from '../../../x509/tbs.ts'
+import type { AuthorityUrls } from '../authority/urls.ts'
+import type { SignedCertificate } from './answer.ts'
+import { type Contents, extensionsOf } from './extensions.ts'
+import type { Validity } from './lifetime.ts'
+import { type SignatureWish, signatureFor } from './signature.ts'
+
+/** Everything that a certificate is made of. */
+export interface Order {
+  readonly signer: CertificationSigner
+  readonly wish: SignatureWish
+  /** DER of the issuer's name. */
+  readonly issuer: Buffer
+  readonly authorityKey: Buffer
+  readonly urls: AuthorityUrls
+  /** The issuer's certificate and those above it; empty where the certificate signs itself. */
+  readonly chain: readonly Certificate[]
+  readonly contents: Contents
+  /** SubjectPublicKeyInfo, DER. */
+  readonly spki: Buffer
+  /** In place of the digest of the key. */
+  readonly subjectKey?: Buffer | undefined
+  readonly validity: Validity
+  warn(text: string): void
+}
+
+/**
+ * Makes certificates in two steps: what is to be signed is built and looked at whole, then exactly those bytes are signed in the
+ * token. Nothing is stored here.
+ */
+export class Issuance {
+  readonly #database: Database
+
+  constructor(database: Database) {
+    this.#database = database
+  }
+
+  /**
+   * @throws ApiError 400 for a certificate that RFC 5280 makes invalid or whose chain does not allow it; 503 while the clocks of
+   * host and database differ too much to date anything
+   */
+  async sign(order: Order): Promise<SignedCertificate> {
+    this.#database.requireClock()
+    const { signer, contents, spki, validity, chain, warn } = order
+    const name = signatureFor(signer, order.wish)
+    const algorithm = signatureAlgorithmOf(name).identifier
+    const subjectKey = order.subjectKey ?? keyIdentifierOf(spki)
+    const tbs: Tbs = {
+      serial: newSerial(),
+      algorithm,
+      issuer: order.issuer,
+      notBefore: wholeSeconds(validity.notBefore),
+      notAfter: wholeSeconds(validity.notAfter),
+      subject: contents.subject,
+      spki,
+      extensions: extensionsOf(contents, { subjectKey, authorityKey: order.authorityKey, urls: order.urls }),
+    }
+    const written = writeTbs(tbs)
+    check(written, warn)
+    const refusal = refusalOf(constrained(contents), chain)
+    if (refusal !== undefined) throw badRequest(refusal)
+    const { signature } = await signer.sign(name, written)
+    const { serial, notBefore, notAfter } = tbs
+    return { der: writeCertificate(written, algorithm, signature), serial, notBefore, notAfter }
+  }
+}
+
+/** @throws ApiError 400 with all that is wrong by RFC 5280 */
+function check(tbs: Buffer, warn: (text: string) => void): void {
+  const findings = lint(tbs)
+  if (findings.length === 0) return
+  const errors = findings.filter(({ severity }) => severity === 'error')
+  if (errors.length > 0) {
+    throw badRequest(
+      `the certificate would be invalid: ${errors.map(({ rule, text }) => `${text} (${rule})`).join('; ')}`,
+    )
+  }
+  for (const { rule, text } of findings) warn(`${text} (${rule})`)
+}
+
+/** What constraints of the chain are about. */
+const constrained = ({ subject, names, basicConstraints }: Contents): Constrained => ({
+  subject,
+  subjectAltName: names,
+  isCa: basicConstraints?.ca === true,
+})
+
+const wholeSeconds = (milliseconds: number): number => Math.floor(milliseconds / 1000) * 1000

@@ -1,0 +1,86 @@
+import { Answer, type Call, type Lease, type Outcome } from '../../../route.ts'
+import { DuplicateRow } from '../../../store/faults.ts'
+import { keyIdentifierOf } from '../../../x509/certificate.ts'
+import type { Authority } from '../authority/authority.ts'
+import { urlsOf } from '../authority/urls.ts'
+import type { PkiContext } from '../context.ts'
+import { describeIssued, type Format, isRoot, type PrivateKey, type SignedCertificate } from './answer.ts'
+import type { Contents } from './extensions.ts'
+import type { AbleIssuer } from './issuer.ts'
+import type { Validity } from './lifetime.ts'
+import type { SignatureWish } from './signature.ts'
+
+type IssuingCall = Pick<Call<PkiContext>, 'context' | 'mount' | 'path' | 'caller' | 'warn'>
+
+/** A certificate that was decided on, and how it is to be kept and answered. */
+export interface Leaf {
+  readonly authority: Authority
+  readonly able: AbleIssuer
+  readonly contents: Contents
+  readonly spki: Buffer
+  readonly validity: Validity
+  readonly wish: SignatureWish
+  readonly stored: boolean
+  readonly leased: boolean
+  readonly format: Format
+  readonly removeRoots: boolean
+  readonly privateKey?: PrivateKey | undefined
+}
+
+/** Of serial numbers: they are random. */
+const attempts = 3
+
+/**
+ * Signs a certificate, stores it with its lease, and only then answers it.
+ * @throws ApiError 4xx as Issuance.sign; 503 where it could not be stored
+ */
+export async function issueLeaf(call: IssuingCall, leaf: Leaf): Promise<Outcome> {
+  const { context, warn } = call
+  const { authority, able, contents, spki, validity, wish } = leaf
+  const { issuer, key } = able
+  const chain = authority.chainOf(issuer).map(({ certificate }) => certificate)
+  const order = {
+    signer: await context.signers.of(key),
+    wish,
+    issuer: issuer.certificate.subject,
+    authorityKey: authorityKeyOf(able),
+    urls: urlsOf(authority, issuer),
+    ...{ chain, contents, spki, validity, warn },
+  }
+  const sign = () => context.issuance.sign(order)
+  const { certificate, lease } = leaf.stored
+    ? await storeCertificate(call, able, sign, leaf.leased)
+    : { certificate: await sign(), lease: undefined }
+  const listed = leaf.removeRoots ? chain.filter((one) => !isRoot(one)) : chain
+  const data = describeIssued({ certificate, chain, privateKey: leaf.privateKey }, leaf.format, listed)
+  return lease === undefined ? data : new Answer({ data, lease })
+}
+
+/** The identifier of the issuer's key, copied from its certificate (RFC 5280 section 4.2.1.1). */
+export function authorityKeyOf({ issuer }: AbleIssuer): Buffer {
+  const { certificate } = issuer
+  return certificate.subjectKeyId ?? keyIdentifierOf(certificate.spki)
+}
+
+/** Signs and stores; where the serial number is taken, another is tried. @param leased whether it comes with a lease */
+export async function storeCertificate(
+  call: IssuingCall,
+  { issuer }: AbleIssuer,
+  sign: () => Promise<SignedCertificate>,
+  leased = false,
+): Promise<{ readonly certificate: SignedCertificate; readonly lease: Lease | undefined }> {
+  const { context, mount } = call
+  for (let attempt = 1; ; attempt++) {
+    const certificate = await sign()
+    const { serial, der, notAfter } = certificate
+    const row = { mount: mount.uuid, serial: serial.toString('hex'), issuer: issuer.row.id, der, notAfter }
+    const lease = leased ? context.leases.prepare(call, context.certificates.leaseRequest(row)) : undefined
+    try {
+      await context.certificates.store(row, lease)
+    } catch (error) {
+      if (error instanceof DuplicateRow && attempt < attempts) continue
+      throw error
+    }
+    return { certificate, lease: lease && (await context.leases.confirm(lease)) }
+  }
+}

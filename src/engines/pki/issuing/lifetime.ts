@@ -1,0 +1,34 @@
+import { badRequest } from '../../../errors.ts'
+import type { Issuer } from '../authority/authority.ts'
+
+/** Milliseconds since the Unix epoch; certificates hold whole seconds. */
+export interface Validity {
+  readonly notBefore: number
+  readonly notAfter: number
+}
+
+export const rfc3339 = (milliseconds: number): string => new Date(milliseconds).toISOString().replace('.000Z', 'Z')
+
+/**
+ * The validity of a leaf beside that of its issuer, by the issuer's own rule.
+ * @throws ApiError 400
+ */
+export function withinIssuer({ row, certificate }: Issuer, wanted: Validity, now: number): Validity {
+  if (wanted.notAfter <= certificate.notAfter || row.leafNotAfterBehavior === 'permit') return wanted
+  const end = rfc3339(certificate.notAfter)
+  if (row.leafNotAfterBehavior !== 'truncate') {
+    throw badRequest(
+      `cannot satisfy request, as TTL would result in notAfter of ${rfc3339(wanted.notAfter)} that is beyond the expiration of the CA certificate at ${end}`,
+    )
+  }
+  if (certificate.notAfter <= now) throw badRequest(`cannot satisfy request, as NotAfter date ${end} is in the past`)
+  return { ...wanted, notAfter: certificate.notAfter }
+}
+
+/** @throws ApiError 400 for a certificate that ends before it begins */
+export function checkOrder({ notBefore, notAfter }: Validity): void {
+  if (notBefore <= notAfter) return
+  throw badRequest(
+    `The certificate's Not Before (${rfc3339(notBefore)}) is later than the certificate's Not After (${rfc3339(notAfter)})`,
+  )
+}

@@ -1,0 +1,29 @@
+import type { SignatureName } from '../../../crypto/signaturealgorithm.ts'
+import { badRequest } from '../../../errors.ts'
+import type { CertificationSigner } from '../../../keys/use/certification.ts'
+
+/** What a role or request says of the signature: bits of SHA-2 (0 leaves it to the key) and padding, both for RSA alone. */
+export interface SignatureWish {
+  readonly signatureBits: number
+  readonly usePss: boolean
+}
+
+const hashBits = [0, 256, 384, 512]
+
+/** @throws ApiError 400 */
+export function checkSignatureBits(bits: number): void {
+  if (!hashBits.includes(bits)) throw badRequest(`unsupported hash signature algorithm: ${bits}`)
+}
+
+type Able = Pick<CertificationSigner, 'publicKey' | 'algorithms'>
+
+/** The signature that an issuer's key makes. A key that knows one padding alone uses that. @throws ApiError 400 */
+export function signatureFor({ publicKey, algorithms }: Able, wish: SignatureWish): SignatureName {
+  const [usual] = algorithms
+  if (usual === undefined) throw badRequest('the key of this issuer signs no certificates')
+  if (publicKey.asymmetricKeyType !== 'rsa') return usual
+  checkSignatureBits(wish.signatureBits)
+  const bits = wish.signatureBits === 0 ? 256 : wish.signatureBits
+  const named = (pss: boolean) => algorithms.find((name) => name === `SHA${bits}WithRSA${pss ? 'PSS' : ''}`)
+  return named(wish.usePss) ?? named(!wish.usePss) ?? usual
+}

@@ -1,0 +1,65 @@
+import type { Clock } from '../../../clock.ts'
+import type { Draft } from '../../../keys/materials/draft.ts'
+import type { Materials } from '../../../keys/materials/materials.ts'
+import type { Database } from '../../../store/database.ts'
+import type { Transaction } from '../../../store/reader.ts'
+import type { Authority } from '../authority/authority.ts'
+import { checkName } from '../authority/names.ts'
+import { type KeyRow, type KeyType, keysTable } from '../authority/tables.ts'
+
+/** A key that was made or came in, and is not stored yet. */
+export interface NewKey {
+  readonly draft: Draft
+  readonly type: KeyType
+  readonly bits: number
+  /** Uuid of the managed key that it is. */
+  readonly managedKey: string | null
+}
+
+/** SHA-256 of its public key. */
+export function fingerprintOf({ draft }: NewKey): Buffer {
+  const { fingerprint } = draft.fields
+  if (fingerprint == null) throw new Error('a key of an authority is a pair')
+  return fingerprint
+}
+
+/** The rows of an authority's keys, written in transactions that change it. */
+export class KeyRows {
+  readonly #options: { readonly database: Database; readonly materials: Materials; readonly clock: Clock }
+
+  constructor(options: { readonly database: Database; readonly materials: Materials; readonly clock: Clock }) {
+    this.#options = options
+  }
+
+  /** The key as the authority has it already: one public key is one row. */
+  find(before: Authority, key: NewKey): KeyRow | undefined {
+    const fingerprint = fingerprintOf(key)
+    return [...before.keys.values()].find((row) => row.fingerprint.equals(fingerprint))
+  }
+
+  /** @param name '' for a key without @throws ApiError 400 for a name that is bad or taken */
+  async insert(tx: Transaction, before: Authority, key: NewKey, name: string): Promise<KeyRow> {
+    if (name !== '') checkName('key', name, before.keyNamed(name) !== undefined)
+    const { database, materials, clock } = this.#options
+    const { mount } = before.settings
+    const row = await database.table(keysTable).insert(tx, {
+      mount,
+      name: name === '' ? null : name,
+      type: key.type,
+      bits: key.bits,
+      createdAt: clock.wall(),
+      material: key.draft.fields.id ?? '',
+      managedKey: key.managedKey,
+      fingerprint: fingerprintOf(key),
+    })
+    await materials.insert(tx, key.draft, { mount, key: row.id, version: 1 })
+    return row
+  }
+
+  /** Removes the key and what the token or its wrapped blob holds of it. @param row of the authority before the change */
+  async remove(tx: Transaction, row: KeyRow): Promise<void> {
+    const { database, materials } = this.#options
+    await database.table(keysTable).remove(tx, row)
+    await materials.removeOwned(tx, { key: row.id })
+  }
+}

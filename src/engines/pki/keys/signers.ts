@@ -1,0 +1,33 @@
+import { after } from '../../../after.ts'
+import type { ManagedKeys } from '../../../keys/managed/managedkeys.ts'
+import type { Material } from '../../../keys/material.ts'
+import type { Certification, CertificationSigner } from '../../../keys/use/certification.ts'
+import type { MaybePromise } from '../../../route.ts'
+import type { KeyRow } from '../authority/tables.ts'
+
+export interface SignersOptions {
+  readonly certification: Certification
+  readonly managed: ManagedKeys
+  material(id: string): MaybePromise<Material>
+}
+
+/** The keys of authorities as what signs. */
+export class Signers {
+  readonly #options: SignersOptions
+
+  constructor(options: SignersOptions) {
+    this.#options = options
+  }
+
+  /** @throws ApiError 400 or 403 where the key's managed key is gone or not for this mount */
+  of({ mount, material: id, managedKey }: KeyRow): MaybePromise<CertificationSigner> {
+    return after(this.#options.material(id), (material) => this.over(mount, material, managedKey))
+  }
+
+  /** A key whose row is not stored yet. @param managedKey uuid of the managed key that it is */
+  over(mount: string, material: Material, managedKey: string | null): MaybePromise<CertificationSigner> {
+    const { certification, managed } = this.#options
+    if (managedKey === null) return certification.of(material)
+    return managed.certifier({ mount, managedKey, pinned: material })
+  }
+}

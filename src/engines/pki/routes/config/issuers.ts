@@ -1,0 +1,64 @@
+import { Type } from 'typebox'
+import { badRequest } from '../../../../errors.ts'
+import { boolean, text } from '../../../../field.ts'
+import { type Call, type Data, type Route, route } from '../../../../route.ts'
+import { type Authority, isDefault } from '../../authority/authority.ts'
+import { issuerOf } from '../../authority/references.ts'
+import type { PkiContext } from '../../context.ts'
+
+const describe = ({ settings }: Authority): Data => ({
+  default: settings.defaultIssuer,
+  default_follows_latest_issuer: settings.defaultFollowsLatest,
+})
+
+const nothing = Type.Object({})
+
+export const readIssuersConfig = route<PkiContext, typeof nothing>({
+  method: 'GET',
+  path: 'config/issuers',
+  access: 'token',
+  about: 'The default issuer.',
+  body: nothing,
+  run: async ({ context, mount }) => describe(await context.authorities.of(mount)),
+})
+
+const body = Type.Object({
+  default: text({ about: 'Name or id of the issuer that is to be the default one.' }),
+  default_follows_latest_issuer: boolean({
+    about: 'Whether a new root, or the one new issuer of an import, becomes it.',
+  }),
+})
+type IssuersCall = Call<PkiContext, typeof body>
+
+/** @param unnamed the issuer of a request that names none; undefined: it stays */
+async function write({ context, mount, body, warn }: IssuersCall, unnamed?: string): Promise<Data> {
+  const { default: given = unnamed, default_follows_latest_issuer: follows } = body
+  if (given !== undefined && (given.trim() === '' || isDefault(given))) {
+    throw badRequest("Invalid issuer specification; must be non-empty and can't be 'default'.")
+  }
+  const { authority } = await context.authorities.change(mount, async (_tx, before) => ({
+    settings: {
+      ...(given === undefined ? {} : { defaultIssuer: issuerOf(before, given).row.id }),
+      ...(follows === undefined ? {} : { defaultFollowsLatest: follows }),
+    },
+    result: undefined,
+  }))
+  const issuer = authority.defaultIssuer
+  if (issuer !== undefined && issuer.row.keyId === '') {
+    warn('The default issuer has no private key here: certificates cannot be issued by it.')
+  }
+  return describe(authority)
+}
+
+const writeRoute = (path: string, unnamed?: string): Route<PkiContext, typeof body> =>
+  route<PkiContext, typeof body>({
+    method: 'POST',
+    path,
+    access: 'token',
+    about: 'Makes an issuer the default one.',
+    body,
+    run: (call) => write(call, unnamed),
+  })
+
+export const writeIssuersConfig = writeRoute('config/issuers')
+export const replaceRoot = writeRoute('root/replace', 'next')

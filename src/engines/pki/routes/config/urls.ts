@@ -1,0 +1,52 @@
+import { Type } from 'typebox'
+import { absent } from '../../../../errors.ts'
+import { boolean, commaList } from '../../../../field.ts'
+import { type Call, type Data, route } from '../../../../route.ts'
+import type { Urls } from '../../authority/tables.ts'
+import { changeUrls, describeUrls, noUrls, problemOf } from '../../authority/urls.ts'
+import type { PkiContext } from '../../context.ts'
+
+const describe = (urls: Urls): Data => ({ ...describeUrls(urls), enable_templating: urls.templating })
+
+export const readUrls = route<PkiContext, ReturnType<typeof Type.Object>>({
+  method: 'GET',
+  path: 'config/urls',
+  access: 'token',
+  about: 'The URLs that certificates carry, unless their issuer has its own.',
+  body: Type.Object({}),
+  async run({ context, mount }) {
+    const { urls } = (await context.authorities.of(mount)).settings
+    if (urls === null) throw absent()
+    return describe(urls)
+  },
+})
+
+const body = Type.Object({
+  issuing_certificates: commaList({ about: 'Where the certificate of the issuer is; "" removes them.' }),
+  crl_distribution_points: commaList({ about: 'Where the list of revoked certificates is; "" removes them.' }),
+  ocsp_servers: commaList({ about: 'OCSP responders; "" removes them.' }),
+  enable_templating: boolean({
+    about: 'Whether {{issuer_id}}, {{cluster_path}} and {{cluster_aia_path}} in them are expanded.',
+  }),
+})
+type UrlsCall = Call<PkiContext, typeof body>
+
+async function write({ context, mount, body, warn }: UrlsCall): Promise<Data> {
+  const { authority } = await context.authorities.change(mount, async (_tx, { settings }) => ({
+    settings: { urls: changeUrls(settings.urls ?? noUrls, body, body.enable_templating) },
+    result: undefined,
+  }))
+  const urls = authority.settings.urls ?? noUrls
+  const problem = problemOf(authority, urls)
+  if (problem !== undefined) warn(`issuance may fail: ${problem}`)
+  return describe(urls)
+}
+
+export const writeUrls = route<PkiContext, typeof body>({
+  method: 'POST',
+  path: 'config/urls',
+  access: 'token',
+  about: 'Sets the URLs that certificates carry; what is not given stays.',
+  body,
+  run: write,
+})

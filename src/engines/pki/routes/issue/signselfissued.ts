@@ -1,0 +1,104 @@
+import { Type } from 'typebox'
+import { readPem, writePem } from '../../../../crypto/pem.ts'
+import { signatureAlgorithmOf, signatureAlgorithms } from '../../../../crypto/signaturealgorithm.ts'
+import { badRequest } from '../../../../errors.ts'
+import { boolean, text } from '../../../../field.ts'
+import type { CertificationSigner } from '../../../../keys/use/certification.ts'
+import { type Call, type Data, type Route, route } from '../../../../route.ts'
+import { type Certificate, readCertificate } from '../../../../x509/certificate.ts'
+import { type Extension, extensionOids } from '../../../../x509/extension.ts'
+import { writeAuthorityInformationAccess } from '../../../../x509/extensions/authorityinformationaccess.ts'
+import { writeCrlDistributionPoints } from '../../../../x509/extensions/crldistributionpoints.ts'
+import { writeAuthorityKeyIdentifier } from '../../../../x509/extensions/keyidentifier.ts'
+import { Malformed } from '../../../../x509/malformed.ts'
+import { writeCertificate, writeTbs } from '../../../../x509/tbs.ts'
+import { type AuthorityUrls, urlsOf } from '../../authority/urls.ts'
+import type { PkiContext } from '../../context.ts'
+import { pemOf } from '../../issuers/pem.ts'
+import { ableIssuer } from '../../issuing/issuer.ts'
+import { authorityKeyOf } from '../../issuing/leaf.ts'
+
+const body = Type.Object({
+  certificate: text({ about: 'The self-issued CA certificate, PEM.' }),
+  require_matching_certificate_algorithms: boolean({ about: 'Whether both keys must be of one algorithm.' }),
+})
+type SelfIssuedCall = Call<PkiContext, typeof body>
+
+/** @throws ApiError 400 */
+function readSelfIssued(text: string | undefined): Certificate {
+  const [der, ...more] = readPem(text ?? '', ['CERTIFICATE'])
+  if (der === undefined) throw badRequest('certificate could not be PEM-decoded')
+  if (more.length > 0) throw badRequest(`${more.length + 1} certificates found in PEM file, expected 1`)
+  let certificate: Certificate
+  try {
+    certificate = readCertificate(der)
+  } catch (error) {
+    throw error instanceof Malformed ? badRequest(`error parsing certificate: ${error.message}`) : error
+  }
+  if (!certificate.isCa) throw badRequest('given certificate is not a CA certificate')
+  if (!certificate.isSelfIssued) throw badRequest('given certificate is not self-issued')
+  return certificate
+}
+
+const replaced: ReadonlySet<string> = new Set([
+  extensionOids.authorityKeyIdentifier,
+  extensionOids.authorityInformationAccess,
+  extensionOids.crlDistributionPoints,
+])
+
+/** Everything stays but what says who the issuer is and where it is found. */
+function extensionsFor({ extensions }: Certificate, authorityKey: Buffer, urls: AuthorityUrls): readonly Extension[] {
+  const access = { ocsp: urls.ocspServers, caIssuers: urls.issuingCertificates }
+  return [
+    ...extensions.filter(({ oid }) => !replaced.has(oid)),
+    writeAuthorityKeyIdentifier(authorityKey),
+    ...(access.ocsp.length + access.caIssuers.length > 0 ? [writeAuthorityInformationAccess(access)] : []),
+    ...(urls.crlDistributionPoints.length > 0 ? [writeCrlDistributionPoints(urls.crlDistributionPoints)] : []),
+  ]
+}
+
+/** The algorithm of the certificate that came in, where the issuer's key makes such signatures. */
+function algorithmFor({ algorithm }: Certificate, { algorithms }: CertificationSigner) {
+  const own = [...signatureAlgorithms.values()].find(({ identifier }) => identifier.equals(algorithm))
+  const name = algorithms.find((one) => one === own?.name) ?? algorithms[0]
+  if (name === undefined) throw badRequest('the key of this issuer signs no certificates')
+  return signatureAlgorithmOf(name)
+}
+
+async function sign({ context, mount, params, body }: SelfIssuedCall): Promise<Data> {
+  const given = readSelfIssued(body.certificate)
+  const authority = await context.authorities.of(mount)
+  const able = ableIssuer(authority, params.issuer_ref ?? 'default', 'issuing-certificates')
+  const { certificate: ca } = able.issuer
+  const [theirs, ours] = [given.publicKey().asymmetricKeyType, ca.publicKey().asymmetricKeyType]
+  if (body.require_matching_certificate_algorithms && theirs !== ours) {
+    throw badRequest(
+      `signing certificate's public key algorithm (${ours}) does not match submitted certificate's (${theirs}), and require_matching_certificate_algorithms is true`,
+    )
+  }
+  context.database.requireClock()
+  const signer = await context.signers.of(able.key)
+  const { name, identifier } = algorithmFor(given, signer)
+  const { serial, notBefore, notAfter, subject, spki } = given
+  const tbs = writeTbs({
+    ...{ serial, notBefore, notAfter, subject, spki, algorithm: identifier, issuer: ca.subject },
+    extensions: extensionsFor(given, authorityKeyOf(able), urlsOf(authority, able.issuer)),
+  })
+  const { signature } = await signer.sign(name, tbs)
+  const der = writeCertificate(tbs, identifier, signature)
+  return { certificate: writePem('CERTIFICATE', der), issuing_ca: pemOf(ca) }
+}
+
+/** @param access the path of the default issuer needs sudo, as in the reference */
+const selfIssuedRoute = (path: string, access: 'sudo' | 'token'): Route<PkiContext, typeof body> =>
+  route<PkiContext, typeof body>({
+    method: 'POST',
+    path,
+    access,
+    about: 'Signs a self-issued CA certificate anew, by an issuer of the mount.',
+    body,
+    run: sign,
+  })
+
+export const signSelfIssued = selfIssuedRoute('root/sign-self-issued', 'sudo')
+export const signSelfIssuedByIssuer = selfIssuedRoute('issuer/:issuer_ref/sign-self-issued', 'token')

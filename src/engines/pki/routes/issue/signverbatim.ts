@@ -1,0 +1,123 @@
+import { Type } from 'typebox'
+import { badRequest } from '../../../../errors.ts'
+import { boolean, commaList, integer, text } from '../../../../field.ts'
+import { type Call, type Outcome, type Route, route } from '../../../../route.ts'
+import { extensionOids } from '../../../../x509/extension.ts'
+import { readBasicConstraints } from '../../../../x509/extensions/basicconstraints.ts'
+import { readKeyUsage } from '../../../../x509/extensions/keyusage.ts'
+import { Malformed } from '../../../../x509/malformed.ts'
+import type { CertificationRequest } from '../../../../x509/request.ts'
+import type { PkiContext } from '../../context.ts'
+import { circumstancesOf } from '../../input/circumstances.ts'
+import { readFormat } from '../../issuing/answer.ts'
+import { alternativeNames, csrContents, readCsr, requireSigned } from '../../issuing/csr.ts'
+import { type Contents, neverBrought } from '../../issuing/extensions.ts'
+import { ableIssuer } from '../../issuing/issuer.ts'
+import { issueLeaf } from '../../issuing/leaf.ts'
+import { withinIssuer } from '../../issuing/lifetime.ts'
+import { requireRole } from '../../issuing/role.ts'
+import { decide } from '../../roles/decide.ts'
+import { readNameRequest } from '../../roles/request.ts'
+import { createRole, type Role } from '../../roles/role.ts'
+import { extendedKeyUsagesOf, keyUsagesOf } from '../../roles/usages.ts'
+import { leafFields } from './fields.ts'
+
+const body = Type.Object({
+  csr: text({ about: 'The certification request, PEM.' }),
+  ...leafFields,
+  key_usage: commaList({ about: 'Key usages, where the request asks for none.' }),
+  ext_key_usage: commaList({ about: 'Extended key usages by name, where the request asks for none.' }),
+  ext_key_usage_oids: commaList({ about: 'Extended key usages by OID, where the request asks for none.' }),
+  signature_bits: integer({ about: 'SHA-2 size for RSA issuers: 256, 384 or 512; 0 is 256.' }),
+  use_pss: boolean({ about: 'Whether RSA issuers sign with PSS.' }),
+  basic_constraints_valid_for_non_ca: boolean({ about: 'Whether the certificate says CA:FALSE.' }),
+})
+type VerbatimCall = Call<PkiContext, typeof body>
+
+/** Every name is allowed; of a named role only its times count, and how its certificates are kept. */
+function verbatimRole(named: Role | undefined, body: VerbatimCall['body']): Role {
+  return createRole(named?.name ?? '', {
+    ...{ allow_any_name: true, enforce_hostnames: false, require_cn: false, cn_validations: ['disabled'] },
+    ...{ allowed_uri_sans: ['*'], allowed_other_sans: ['*'], allowed_serial_numbers: ['*'], allowed_user_ids: ['*'] },
+    ...{ key_type: 'any', use_csr_common_name: true, use_csr_sans: true },
+    ...{ signature_bits: body.signature_bits ?? 0, use_pss: body.use_pss ?? false },
+    basic_constraints_valid_for_non_ca:
+      body.basic_constraints_valid_for_non_ca ?? named?.basicConstraintsValidForNonCa ?? false,
+    ttl: named?.ttl ?? 0,
+    max_ttl: named?.maxTtl ?? 0,
+    not_before_duration: named?.notBeforeDuration ?? 30,
+    generate_lease: named?.generateLease ?? false,
+    no_store: named?.noStore ?? false,
+    issuer_ref: named?.issuerRef ?? 'default',
+  })
+}
+
+/** @throws ApiError 400 for a request that would make a CA */
+function refuseAuthority({ extensions }: CertificationRequest): void {
+  const find = (oid: string) => extensions.find((extension) => extension.oid === oid)
+  const [constraints, usage] = [find(extensionOids.basicConstraints), find(extensionOids.keyUsage)]
+  try {
+    if (constraints !== undefined && readBasicConstraints(constraints.value).ca) {
+      throw badRequest('the request asks for CA:true: a CA certificate is made by sign-intermediate')
+    }
+    if (usage !== undefined && readKeyUsage(usage.value).includes('CertSign')) {
+      throw badRequest('the request asks for the key usage keyCertSign: a CA certificate is made by sign-intermediate')
+    }
+  } catch (error) {
+    throw error instanceof Malformed ? badRequest(`certificate request could not be parsed: ${error.message}`) : error
+  }
+}
+
+const usualKeyUsage = ['DigitalSignature', 'KeyAgreement', 'KeyEncipherment']
+
+/** Subject, names and extensions as the request has them. */
+const verbatim = (request: CertificationRequest, role: Role, body: VerbatimCall['body']): Contents => ({
+  subject: request.subject,
+  names: alternativeNames(request),
+  keyUsages: keyUsagesOf(body.key_usage ?? usualKeyUsage),
+  extendedKeyUsages: extendedKeyUsagesOf(body.ext_key_usage ?? [], body.ext_key_usage_oids ?? []),
+  basicConstraints: role.basicConstraintsValidForNonCa ? { ca: false } : undefined,
+  policies: [],
+  neverRevoked: false,
+  brought: request.extensions.filter(({ oid }) => !neverBrought.has(oid)),
+})
+
+async function sign(call: VerbatimCall): Promise<Outcome> {
+  const { context, mount, params, body, warn } = call
+  const named = params.role === undefined ? undefined : await requireRole(context, mount, params.role)
+  const role = verbatimRole(named, body)
+  const format = readFormat(body.format)
+  const request = readCsr(body.csr)
+  refuseAuthority(request)
+  const authority = await context.authorities.of(mount)
+  const able = ableIssuer(authority, params.issuer_ref ?? role.issuerRef, 'issuing-certificates')
+  const circumstances = circumstancesOf(call)
+  const decision = decide(role, readNameRequest(body, csrContents(request)), circumstances)
+  requireSigned(request)
+  for (const warning of decision.warnings) warn(warning)
+  return issueLeaf(call, {
+    ...{ authority, able, format },
+    contents: verbatim(request, role, body),
+    spki: request.spki,
+    validity: withinIssuer(able.issuer, decision.validity, circumstances.now),
+    wish: role,
+    stored: !role.noStore,
+    leased: role.generateLease && !role.noStore,
+    removeRoots: body.remove_roots_from_chain ?? false,
+  })
+}
+
+const verbatimRoute = (path: string): Route<PkiContext, typeof body> =>
+  route<PkiContext, typeof body>({
+    method: 'POST',
+    path,
+    access: 'token',
+    about: 'Makes a certificate of a certification request as it is, bound by no rules of names.',
+    body,
+    run: sign,
+  })
+
+export const signVerbatim = verbatimRoute('sign-verbatim')
+export const signVerbatimByRole = verbatimRoute('sign-verbatim/:role')
+export const signVerbatimByIssuer = verbatimRoute('issuer/:issuer_ref/sign-verbatim')
+export const signVerbatimByIssuerAndRole = verbatimRoute('issuer/:issuer_ref/sign-verbatim/:role')

@@ -1,0 +1,140 @@
+import { Type } from 'typebox'
+import { signatureAlgorithmOf } from '../../../../crypto/signaturealgorithm.ts'
+import { badRequest } from '../../../../errors.ts'
+import { text } from '../../../../field.ts'
+import { type Call, type Data, type Route, route } from '../../../../route.ts'
+import { keyIdentifierOf, readCertificate } from '../../../../x509/certificate.ts'
+import { emptyName } from '../../../../x509/name.ts'
+import type { Authority } from '../../authority/authority.ts'
+import { defaultsAfter } from '../../authority/defaults.ts'
+import { checkName } from '../../authority/names.ts'
+import { noUrls, urlsOfNewRoot } from '../../authority/urls.ts'
+import type { PkiContext } from '../../context.ts'
+import { circumstancesOf } from '../../input/circumstances.ts'
+import { caFields, constraintsOf, decideAuthority, pathLengthOf } from '../../issuers/wishes.ts'
+import { describeIssued, describePrivateKey, readFormat, type SignedCertificate } from '../../issuing/answer.ts'
+import { contentsOf } from '../../issuing/contents.ts'
+import { signatureFor } from '../../issuing/signature.ts'
+import { keyFields, readSource, type SourcedKey, sourceKey } from '../../keys/keysource.ts'
+import { privateKeyOf } from '../../keys/privatekey.ts'
+import { privateKeyFormat } from '../issue/fields.ts'
+
+const body = Type.Object({
+  issuer_name: text({ about: 'Name of the new issuer.' }),
+  key_name: text({ about: 'Name of the new key.' }),
+  key_ref: text({ about: 'The key, for type existing; the default one when absent.' }),
+  ...caFields,
+  ...keyFields,
+  private_key_format: privateKeyFormat,
+})
+type RootCall = Call<PkiContext, typeof body>
+
+/** The key has signed its own certificate, and neither is stored yet. */
+async function selfSign(call: RootCall, authority: Authority, sourced: SourcedKey) {
+  const { context, body, mount, warn } = call
+  const decision = decideAuthority(body, circumstancesOf(call))
+  for (const warning of decision.warnings) warn(warning)
+  const signer = sourced.made ? sourced.made.signer : await context.signers.of(sourced.existing)
+  const wish = { signatureBits: body.signature_bits ?? 0, usePss: body.use_pss ?? false }
+  const contents = {
+    ...contentsOf(decision),
+    basicConstraints: { ca: true, pathLength: pathLengthOf(body.max_path_length, undefined) },
+    nameConstraints: constraintsOf(body),
+  }
+  if (contents.subject.equals(emptyName)) throw badRequest('a CA certificate needs a subject: give a common_name')
+  const urls = urlsOfNewRoot(authority, (url) => warn(`${url} was left out: the id of a new root is not known yet`))
+  const certificate = await context.issuance.sign({
+    ...{ signer, wish, urls, contents, spki: signer.spki, validity: decision.validity, warn },
+    issuer: contents.subject,
+    authorityKey: keyIdentifierOf(signer.spki),
+    chain: [],
+  })
+  return { certificate, algorithm: signatureAlgorithmOf(signatureFor(signer, wish)).name, mount }
+}
+
+/** Stores key, issuer and certificate by one change. */
+async function store(
+  { context, mount, body, warn }: RootCall,
+  sourced: SourcedKey,
+  { certificate: signed, algorithm }: { certificate: SignedCertificate; algorithm: string },
+  wantedName: (before: Authority) => string,
+) {
+  const certificate = readCertificate(signed.der)
+  return context.authorities.change(mount, async (tx, before) => {
+    const known = sourced.made ? context.keyRows.find(before, sourced.made) : before.keys.get(sourced.existing.id)
+    if (sourced.existing && known === undefined) throw badRequest('the key was deleted meanwhile')
+    const key = known ?? (await context.keyRows.insert(tx, before, required(sourced.made), body.key_name ?? ''))
+    await context.issuerRows.link(tx, before, key)
+    const issuer = await context.issuerRows.insert(
+      tx,
+      before,
+      { certificate, name: wantedName(before), revocationSignatureAlgorithm: algorithm },
+      [...before.keys.values(), key],
+    )
+    await context.certificates.insert(tx, {
+      ...{ mount: mount.uuid, serial: certificate.serial.toString('hex'), issuer: issuer.id },
+      ...{ der: certificate.der, notAfter: certificate.notAfter },
+    })
+    const added = { issuers: [issuer], keys: known === undefined ? [key] : [] }
+    return { settings: defaultsAfter(before, added, warn), result: { issuer, key } }
+  })
+}
+
+function required<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error('a key is made, or there already')
+  return value
+}
+
+/** @param usualName of the issuer, if it is free and the request gives none */
+async function generate(call: RootCall, usualName: string): Promise<Data> {
+  const { context, mount, params, body, warn } = call
+  const source = readSource(params.type ?? '', ['internal', 'exported', 'existing', 'kms'])
+  const format = readFormat(body.format)
+  const authority = await context.authorities.of(mount)
+  const { issuer_name: issuerName = '', key_name: keyName = '' } = body
+  if (issuerName !== '') checkName('issuer', issuerName, authority.issuerNamed(issuerName) !== undefined)
+  if (keyName !== '') checkName('key', keyName, authority.keyNamed(keyName) !== undefined)
+  const sourced = await sourceKey(call, authority, source, body)
+  try {
+    const signed = await selfSign(call, authority, sourced)
+    const nameIn = (before: Authority) => issuerName || (before.issuerNamed(usualName) ? '' : usualName)
+    const { result } = await store(call, sourced, signed, nameIn)
+    if ((authority.settings.urls ?? noUrls).issuingCertificates.length === 0) {
+      warn(
+        "This mount hasn't configured any authority information access (AIA) fields; this may make it harder for systems to find missing certificates in the chain or to validate revocation status of certificates. Consider updating /config/urls or the newly generated issuer with this information.",
+      )
+    }
+    const pkcs8 = sourced.made?.pkcs8
+    const privateKey = pkcs8 && privateKeyOf(pkcs8, result.key.type, body.private_key_format)
+    const {
+      not_before: _,
+      ca_chain: _chain,
+      ...shown
+    } = describeIssued({ certificate: signed.certificate, chain: [], privateKey }, format, [])
+    return {
+      ...shown,
+      ...(privateKey ? describePrivateKey(privateKey, format) : {}),
+      issuer_id: result.issuer.id,
+      issuer_name: result.issuer.name ?? '',
+      key_id: result.key.id,
+      key_name: result.key.name ?? '',
+    }
+  } finally {
+    sourced.made?.pkcs8?.fill(0)
+    if (sourced.made) await context.newKeys.discard(sourced.made)
+  }
+}
+
+const rootRoute = (path: string, usualName = ''): Route<PkiContext, typeof body> =>
+  route<PkiContext, typeof body>({
+    method: 'POST',
+    path,
+    access: 'token',
+    about: 'Makes a self-signed root: with a key that is internal, exported (handed out once), existing, or kms.',
+    body,
+    run: (call) => generate(call, usualName),
+  })
+
+export const generateRoot = rootRoute('root/generate/:type')
+export const generateRootIssuer = rootRoute('issuers/generate/root/:type')
+export const rotateRoot = rootRoute('root/rotate/:type', 'next')

@@ -1,0 +1,48 @@
+import { Type } from 'typebox'
+import { badRequest } from '../../../../errors.ts'
+import { text } from '../../../../field.ts'
+import { type Call, type Data, type Route, route } from '../../../../route.ts'
+import type { PkiContext } from '../../context.ts'
+import { describeImport, importBundle, readImport, wipeKeys } from '../../issuers/imports.ts'
+
+const body = Type.Object({
+  pem_bundle: text({ about: 'Certificates and keys, PEM; nothing encrypted.' }),
+  certificate: text({ about: 'Certificates, PEM.' }),
+})
+type ImportCall = Call<PkiContext, typeof body>
+
+/** @param keysAllowed on this path; in the field `certificate` they never are */
+async function run(call: ImportCall, keysAllowed: boolean): Promise<Data> {
+  const { pem_bundle: given = '', certificate = '' } = call.body
+  if (given === '' && certificate === '') {
+    throw badRequest("'pem_bundle' and 'certificate' parameters were empty")
+  }
+  if (given !== '' && certificate !== '') {
+    throw badRequest("'pem_bundle' and 'certificate' parameters were both provided")
+  }
+  const bundle = await readImport(given || certificate, keysAllowed && given !== '')
+  try {
+    const { authority, done } = await importBundle(call, bundle)
+    return describeImport(authority, done)
+  } finally {
+    wipeKeys(bundle)
+  }
+}
+
+const importRoute = (path: string, about: string, keysAllowed: boolean): Route<PkiContext, typeof body> =>
+  route<PkiContext, typeof body>({
+    method: 'POST',
+    path,
+    access: 'token',
+    about,
+    body,
+    run: (call) => run(call, keysAllowed),
+  })
+
+const withKeys = 'Imports CA certificates and their private keys.'
+const withoutKeys = 'Imports CA certificates.'
+
+export const writeCa = importRoute('config/ca', withKeys, true)
+export const importIssuers = importRoute('issuers/import/bundle', withKeys, true)
+export const importCertificates = importRoute('issuers/import/cert', withoutKeys, false)
+export const setSigned = importRoute('intermediate/set-signed', withoutKeys, false)

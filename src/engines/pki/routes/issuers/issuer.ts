@@ -1,0 +1,129 @@
+import { Type } from 'typebox'
+import { boolean, commaList, text } from '../../../../field.ts'
+import { Answer, type Call, type Data, type Outcome, route } from '../../../../route.ts'
+import { issuerOf } from '../../authority/references.ts'
+import { issuerUsages } from '../../authority/tables.ts'
+import { problemOf } from '../../authority/urls.ts'
+import type { PkiContext } from '../../context.ts'
+import { noFields } from '../../input/page.ts'
+import { describeIssuer } from '../../issuers/describe.ts'
+import { issuerChanges, wholeUpdate } from '../../issuers/settings.ts'
+import { rolesReferringTo } from '../../roles/referring.ts'
+
+type IssuerCall = Call<PkiContext, typeof noFields>
+
+export const readIssuer = route<PkiContext, typeof noFields>({
+  method: 'GET',
+  path: 'issuer/:issuer_ref',
+  access: 'token',
+  about: 'An issuer with its settings.',
+  body: noFields,
+  async run({ context, mount, params }: IssuerCall) {
+    const authority = await context.authorities.of(mount)
+    return describeIssuer(authority, issuerOf(authority, params.issuer_ref ?? '', 404))
+  },
+})
+
+const body = Type.Object({
+  issuer_name: text({ about: 'The name; empty removes it.', initial: '' }),
+  leaf_not_after_behavior: text({
+    about: 'What happens to a leaf that would outlast the issuer: err, truncate or permit.',
+    initial: 'err',
+  }),
+  manual_chain: commaList({
+    about: 'Issuers that make up its chain, itself first, its root last; empty: found out.',
+    initial: [],
+  }),
+  usage: commaList({ about: 'read-only, issuing-certificates, crl-signing, ocsp-signing.', initial: issuerUsages }),
+  revocation_signature_algorithm: text({
+    about: 'How lists of revoked certificates are signed; empty: by its key.',
+    initial: '',
+  }),
+  issuing_certificates: commaList({ about: 'Where its certificate is, in place of the mount’s URLs.', initial: [] }),
+  crl_distribution_points: commaList({ about: 'Where its lists are, in place of the mount’s URLs.', initial: [] }),
+  ocsp_servers: commaList({ about: 'Its OCSP responders, in place of the mount’s URLs.', initial: [] }),
+  enable_aia_url_templating: boolean({
+    about: 'Whether {{issuer_id}} and the like are expanded in them.',
+    initial: false,
+  }),
+})
+type UpdateCall = Call<PkiContext, typeof body>
+
+/** @param whole whether what is left out goes back to its default */
+async function update({ context, mount, params, body, warn }: UpdateCall, whole: boolean): Promise<Data> {
+  const { authority, result: id } = await context.authorities.change(mount, async (tx, before) => {
+    const issuer = issuerOf(before, params.issuer_ref ?? '')
+    const fields = whole ? wholeUpdate(issuer, body) : body
+    await context.issuerRows.update(tx, issuer.row, issuerChanges(before, issuer, fields))
+    return { result: issuer.row.id }
+  })
+  const issuer = issuerOf(authority, id)
+  const problem = issuer.row.aia === null ? undefined : problemOf(authority, issuer.row.aia)
+  if (problem !== undefined) warn(`issuance may fail: ${problem}`)
+  return describeIssuer(authority, issuer)
+}
+
+const updateRoute = (method: 'POST' | 'PATCH', about: string) =>
+  route<PkiContext, typeof body>({
+    method,
+    path: 'issuer/:issuer_ref',
+    access: 'token',
+    about,
+    body,
+    run: (call) => update(call, method === 'POST'),
+  })
+
+export const writeIssuer = updateRoute('POST', 'Sets every setting of an issuer; what is left out goes to its default.')
+export const patchIssuer = updateRoute('PATCH', 'Changes settings of an issuer.')
+
+/** An unknown issuer is gone already. */
+async function remove({ context, mount, params, warn }: IssuerCall): Promise<Outcome> {
+  const reference = params.issuer_ref ?? ''
+  const { result } = await context.authorities.change(mount, async (tx, before) => {
+    const issuer = before.findIssuer(reference)
+    if (issuer === undefined) return { result: undefined }
+    await context.issuerRows.remove(tx, issuer.row)
+    const wasDefault = before.settings.defaultIssuer === issuer.row.id
+    return { settings: wasDefault ? { defaultIssuer: '' } : {}, result: { issuer, wasDefault } }
+  })
+  if (result === undefined) return new Answer({ data: null })
+  const { issuer, wasDefault } = result
+  const names = [issuer.row.id, ...(issuer.row.name ? [issuer.row.name] : []), ...(wasDefault ? ['default'] : [])]
+  const using = await rolesReferringTo(context.database, mount, names)
+  if (using > 0) warn(`${using} roles reference ${reference}`)
+  if (wasDefault) {
+    warn(
+      `Deleted issuer ${issuer.row.id} (via issuer_ref ${reference}); this was configured as the default issuer. Operations without an explicit issuer will not work until a new default is configured.`,
+    )
+  }
+  return new Answer({ data: null })
+}
+
+export const deleteIssuer = route<PkiContext, typeof noFields>({
+  method: 'DELETE',
+  path: 'issuer/:issuer_ref',
+  access: 'token',
+  about: 'Removes an issuer; its key stays.',
+  body: noFields,
+  run: remove,
+})
+
+/** Everything goes in one change: no moment has issuers without keys. */
+async function removeAll({ context, mount, warn }: IssuerCall): Promise<Outcome> {
+  await context.authorities.change(mount, async (tx, before) => {
+    for (const { row } of before.issuers.values()) await context.issuerRows.remove(tx, row)
+    for (const key of before.keys.values()) await context.keyRows.remove(tx, key)
+    return { settings: { defaultIssuer: '', defaultKey: '' }, result: undefined }
+  })
+  warn('All issuers and keys were deleted; the mount cannot be used until there are new ones.')
+  return new Answer({ data: null })
+}
+
+export const deleteRoot = route<PkiContext, typeof noFields>({
+  method: 'DELETE',
+  path: 'root',
+  access: 'sudo',
+  about: 'Removes every issuer and key of the mount.',
+  body: noFields,
+  run: removeAll,
+})

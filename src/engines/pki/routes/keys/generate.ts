@@ -1,0 +1,41 @@
+import { Type } from 'typebox'
+import { text } from '../../../../field.ts'
+import { type Call, type Data, route } from '../../../../route.ts'
+import { defaultsAfter } from '../../authority/defaults.ts'
+import type { PkiContext } from '../../context.ts'
+import { describeKey } from '../../keys/describe.ts'
+import { keyFields, readSource, sourceKey } from '../../keys/keysource.ts'
+import { privateKeyOf } from '../../keys/privatekey.ts'
+
+const body = Type.Object({ key_name: text({ about: 'Name of the key.' }), ...keyFields })
+type GenerateCall = Call<PkiContext, typeof body>
+
+async function generate(call: GenerateCall): Promise<Data> {
+  const { context, mount, params, body, warn } = call
+  const source = readSource(params.type ?? '', ['internal', 'exported', 'kms'])
+  const authority = await context.authorities.of(mount)
+  const { made } = await sourceKey(call, authority, source, body)
+  if (made === undefined) throw new Error('a key that is generated is made')
+  try {
+    const { result: key } = await context.authorities.change(mount, async (tx, before) => {
+      const row =
+        context.keyRows.find(before, made) ?? (await context.keyRows.insert(tx, before, made, body.key_name ?? ''))
+      await context.issuerRows.link(tx, before, row)
+      return { settings: defaultsAfter(before, { issuers: [], keys: [row] }, warn), result: row }
+    })
+    const shown = made.pkcs8 ? { private_key: privateKeyOf(made.pkcs8, made.type).pem } : {}
+    return { ...describeKey(key), ...shown }
+  } finally {
+    made.pkcs8?.fill(0)
+    await context.newKeys.discard(made)
+  }
+}
+
+export const generateKey = route<PkiContext, typeof body>({
+  method: 'POST',
+  path: 'keys/generate/:type',
+  access: 'token',
+  about: 'Makes a key: internal, exported (handed out once), or kms (a managed key).',
+  body,
+  run: generate,
+})

@@ -1,0 +1,151 @@
+import { createHash } from 'node:crypto'
+import { badRequest } from '../../../../errors.ts'
+import { Answer, type Caching, type Call, type Outcome, type Route, route } from '../../../../route.ts'
+import type { Authority, Issuer } from '../../authority/authority.ts'
+import { issuerOf } from '../../authority/references.ts'
+import type { PkiContext } from '../../context.ts'
+import { noFields } from '../../input/page.ts'
+import { pemLine, pemOf } from '../../issuers/pem.ts'
+
+type ReadCall = Call<PkiContext, typeof noFields>
+
+const certificateType = 'application/pkix-cert'
+const pemType = 'application/pem-certificate-chain'
+/** How long a certificate may be used without asking again. */
+const certificateSeconds = 3600
+
+/** The moment since which the answers about these issuers are what they are. */
+function cachingOf(authority: Authority, issuers: readonly Issuer[], viaDefault: boolean): Caching {
+  const changes = issuers.map(({ row }) => row.changedAt)
+  const latest = Math.max(...changes, viaDefault ? authority.settings.changedAt : 0)
+  const digest = createHash('sha256')
+  for (const { row } of issuers) digest.update(row.fingerprint).update(String(row.rev))
+  return {
+    lastModified: new Date(latest),
+    etag: digest.digest('hex').slice(0, 32),
+    maxAgeSeconds: certificateSeconds,
+  }
+}
+
+const nothing = (type: string): Answer => new Answer({ status: 204, raw: { type, body: '' } })
+
+/** A raw answer made of the default issuer, or 204 while there is none. */
+async function ofDefault(
+  { context, mount }: ReadCall,
+  type: string,
+  write: (issuer: Issuer, authority: Authority) => string | Buffer,
+): Promise<Outcome> {
+  const authority = await context.authorities.of(mount)
+  const issuer = authority.defaultIssuer
+  if (issuer === undefined) return nothing(type)
+  return new Answer({ raw: { type, body: write(issuer, authority) }, caching: cachingOf(authority, [issuer], true) })
+}
+
+async function ofIssuer(
+  { context, mount, params }: ReadCall,
+  write: (issuer: Issuer, authority: Authority) => ConstructorParameters<typeof Answer>[0],
+): Promise<Outcome> {
+  const authority = await context.authorities.of(mount)
+  const reference = params.issuer_ref ?? ''
+  const issuer = issuerOf(authority, reference, 404)
+  const viaDefault = issuer === authority.defaultIssuer
+  return new Answer({ ...write(issuer, authority), caching: cachingOf(authority, [issuer], viaDefault) })
+}
+
+const publicRead = (
+  path: string,
+  about: string,
+  rawTypes: readonly string[],
+  run: (call: ReadCall) => Promise<Outcome>,
+): Route<PkiContext, typeof noFields> =>
+  route<PkiContext, typeof noFields>({
+    method: 'GET',
+    path,
+    access: 'public',
+    about,
+    body: noFields,
+    ...(rawTypes.length > 0 ? { rawTypes } : {}),
+    run,
+  })
+
+const der = ({ certificate }: Issuer): Buffer => certificate.der
+
+export const readCa = publicRead('ca', 'The certificate of the default issuer, DER.', [certificateType], (call) =>
+  ofDefault(call, certificateType, der),
+)
+export const readCaPem = publicRead('ca/pem', 'The certificate of the default issuer, PEM.', [pemType], (call) =>
+  ofDefault(call, pemType, ({ certificate }) => pemOf(certificate)),
+)
+export const readCaRaw = publicRead(
+  'cert/ca/raw',
+  'The certificate of the default issuer, DER.',
+  [certificateType],
+  (call) => ofDefault(call, certificateType, der),
+)
+export const readCaRawPem = publicRead(
+  'cert/ca/raw/pem',
+  'The certificate of the default issuer, PEM.',
+  [pemType],
+  (call) => ofDefault(call, pemType, ({ certificate }) => pemOf(certificate)),
+)
+
+const chainPem = (issuer: Issuer, authority: Authority): string =>
+  authority
+    .chainOf(issuer)
+    .map(({ certificate }) => pemOf(certificate))
+    .join('\n')
+
+/** The type is the reference's, though the body is PEM. */
+export const readCaChain = publicRead('ca_chain', 'The chain of the default issuer, PEM.', [certificateType], (call) =>
+  ofDefault(call, certificateType, chainPem),
+)
+
+const neverRevoked = { revocation_time: 0, revocation_time_rfc3339: '' }
+
+async function defaultAsData(
+  { context, mount }: ReadCall,
+  write: (issuer: Issuer, authority: Authority) => Readonly<Record<string, string>>,
+): Promise<Outcome> {
+  const authority = await context.authorities.of(mount)
+  const issuer = authority.defaultIssuer
+  if (issuer === undefined) throw badRequest('no default issuer currently configured')
+  const data = { ...write(issuer, authority), ...neverRevoked }
+  return new Answer({ data, caching: cachingOf(authority, [issuer], true) })
+}
+
+export const readCaData = publicRead('cert/ca', 'The certificate of the default issuer.', [], (call) =>
+  defaultAsData(call, (issuer) => ({ certificate: pemOf(issuer.certificate) })),
+)
+export const readCaChainData = publicRead('cert/ca_chain', 'The chain of the default issuer.', [], (call) =>
+  defaultAsData(call, (issuer, authority) => {
+    const chain = chainPem(issuer, authority)
+    return { certificate: chain, ca_chain: chain }
+  }),
+)
+
+export const readIssuerData = publicRead(
+  'issuer/:issuer_ref/json',
+  'The certificate of an issuer and its chain.',
+  [],
+  (call) =>
+    ofIssuer(call, (issuer, authority) => ({
+      data: {
+        certificate: pemLine(issuer),
+        ca_chain: authority.chainOf(issuer).map(pemLine),
+        issuer_id: issuer.row.id,
+        issuer_name: issuer.row.name ?? '',
+      },
+    })),
+)
+export const readIssuerDer = publicRead(
+  'issuer/:issuer_ref/der',
+  'The certificate of an issuer, DER.',
+  [certificateType],
+  (call) => ofIssuer(call, (issuer) => ({ raw: { type: certificateType, body: der(issuer) } })),
+)
+export const readIssuerPem = publicRead(
+  'issuer/:issuer_ref/pem',
+  'The certificate of an issuer, PEM.',
+  [pemType],
+  (call) => ofIssuer(call, (issuer) => ({ raw: { type: pemType, body: pemLine(issuer) } })),
+)

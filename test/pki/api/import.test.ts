@@ -1,0 +1,135 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { done, useNode } from '../../api/node.ts'
+import { certificateOf, createAuthority, dataOf, errorsOf, warningsOf } from './authority.ts'
+import { openssl } from './csr.ts'
+
+const node = useNode()
+
+/** A self-signed CA of openssl: certificate and key, PEM. */
+async function foreignCa(name: string, options: readonly string[] = []): Promise<{ pem: string; key: string }> {
+  const text = await openssl([
+    ...['req', '-x509', '-new', '-nodes', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-days', '3650'],
+    ...['-keyout', '-', '-subj', `/CN=${name}`, ...options],
+  ])
+  const [key = ''] = /-----BEGIN PRIVATE KEY-----[\s\S]*?-----END PRIVATE KEY-----/.exec(text) ?? []
+  const [pem = ''] = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/.exec(text) ?? []
+  return { pem, key }
+}
+
+describe('issuers/import/bundle', () => {
+  test('takes certificates and keys, links them, and issues', async () => {
+    const pki = await createAuthority(node)
+    const ca = await foreignCa('Foreign')
+    const data = dataOf(await done(pki.post('issuers/import/bundle', { pem_bundle: `${ca.key}\nhello\n${ca.pem}\n` })))
+    const [issuer, key] = [data.imported_issuers, data.imported_keys].map((ids) => (ids as string[])[0])
+    expect(data).toEqual({
+      ...{ imported_issuers: [issuer], imported_keys: [key], existing_issuers: null, existing_keys: null },
+      mapping: { [String(issuer)]: key },
+    })
+    expect(dataOf(await pki.get('config/issuers')).default).toBe(issuer)
+    const read = dataOf(await pki.get(`key/${key}`))
+    expect(read).toMatchObject({ key_type: 'ec', key_bits: 256, origin: 'imported', ever_plaintext: true })
+    await pki.role('r')
+    const leaf = certificateOf(dataOf(await done(pki.post('issue/r', { common_name: 'a.example', ttl: '1h' }))))
+    expect(leaf.verify(certificateOf({ certificate: ca.pem }).publicKey)).toBe(true)
+    expect((await pki.list('certs')).status).toBe(200)
+    expect((dataOf(await pki.list('certs')).keys as string[]).length).toBe(1)
+  })
+
+  test('takes what it has already as such, in any encoding of the text', async () => {
+    const pki = await createAuthority(node)
+    const ca = await foreignCa('Foreign')
+    const first = dataOf(await pki.post('config/ca', { pem_bundle: `${ca.pem}\n${ca.key}` }))
+    const sec1 = await openssl(['ec', '-in', 'key', '-outform', 'PEM'], { key: ca.key })
+    const again = dataOf(await pki.post('config/ca', { pem_bundle: `${sec1}\n${ca.pem}\n${ca.pem}` }))
+    expect(again).toEqual({
+      ...{ imported_issuers: null, imported_keys: null },
+      ...{ existing_issuers: first.imported_issuers, existing_keys: first.imported_keys, mapping: first.mapping },
+    })
+    const named = await pki.post('keys/import', { pem_bundle: sec1, key_name: 'other' })
+    expect(warningsOf(named)).toEqual(['Key already imported, use key/ endpoint to update name.'])
+  })
+
+  test('a key that comes later is linked to the certificate that was there', async () => {
+    const pki = await createAuthority(node)
+    const ca = await foreignCa('Foreign')
+    const { imported_issuers: ids } = dataOf(await pki.post('issuers/import/cert', { pem_bundle: ca.pem }))
+    const [id] = ids as string[]
+    expect(dataOf(await pki.get(`issuer/${id}`)).key_id).toBe('')
+    expect(dataOf(await pki.get('config/issuers')).default).toBe('')
+    const key = dataOf(await pki.post('keys/import', { pem_bundle: ca.key, key_name: 'k' }))
+    expect(dataOf(await pki.get(`issuer/${id}`)).key_id).toBe(key.key_id)
+  })
+
+  test('builds chains over cross-signed issuers, and takes none of a CSR', async () => {
+    const [a, b] = [await createAuthority(node), await createAuthority(node)]
+    const rootA = await a.root({ common_name: 'A', key_name: 'k' })
+    const rootB = await b.root({ common_name: 'B' })
+    const { csr } = dataOf(await done(a.post('intermediate/cross-sign', { common_name: 'A', key_ref: 'k' })))
+    const crossed = dataOf(await done(b.post('root/sign-intermediate', { csr, ttl: '8760h' })))
+    const bundle = `${crossed.certificate}\n${rootB.certificate}`
+    const { imported_issuers: ids } = dataOf(await done(a.post('issuers/import/cert', { pem_bundle: bundle })))
+    const pems = (list: unknown) => (list as string[]).map((pem) => pem.trim())
+    const chain = pems(dataOf(await a.get(`issuer/${rootA.issuer_id}`)).ca_chain)
+    expect(chain).toEqual([rootA.certificate, crossed.certificate, rootB.certificate])
+    const [crossId] = ids as string[]
+    expect(pems(dataOf(await a.get(`issuer/${crossId}`)).ca_chain)[0]).toBe(crossed.certificate)
+    expect(dataOf(await a.get(`issuer/${crossId}`)).key_id).toBe(rootA.key_id)
+  })
+
+  test('refuses what is no CA, no PEM, or a key where none may be, and keeps nothing', async () => {
+    const pki = await createAuthority(node)
+    const ca = await foreignCa('Foreign')
+    const leaf = await foreignCa('Leaf', ['-addext', 'basicConstraints=critical,CA:FALSE'])
+    const refusal = async (path: string, body: object) => {
+      const reply = await pki.post(path, body)
+      expect(reply.status, reply.text).toBe(400)
+      return errorsOf(reply)[0]
+    }
+    const bundle = 'issuers/import/bundle'
+    expect(await refusal(bundle, {})).toBe("'pem_bundle' and 'certificate' parameters were empty")
+    const both = { pem_bundle: ca.pem, certificate: ca.pem }
+    expect(await refusal(bundle, both)).toBe("'pem_bundle' and 'certificate' parameters were both provided")
+    expect(await refusal(bundle, { pem_bundle: 'ca.pem' })).toContain('provided data for import was too short')
+    expect(await refusal(bundle, { pem_bundle: 'x'.repeat(100) })).toContain('error when parsing block 1: invalid PEM')
+    expect(await refusal(bundle, { pem_bundle: `${ca.pem}\n${ca.key}\n${leaf.pem}` })).toContain(
+      'Error parsing issuer 1: Refusing to import non-CA certificate',
+    )
+    const keys = 'private keys found in the PEM bundle but not allowed by the path; use /issuers/import/bundle'
+    expect(await refusal('issuers/import/cert', { pem_bundle: `${ca.pem}\n${ca.key}` })).toBe(keys)
+    expect(await refusal(bundle, { certificate: `${ca.pem}\n${ca.key}` })).toBe(keys)
+    const dsa = generateKeyPairSync('dsa', { modulusLength: 2048, divisorLength: 256 })
+    const foreign = dsa.privateKey.export({ format: 'pem', type: 'pkcs8' }).toString()
+    expect(await refusal(bundle, { pem_bundle: `${ca.pem}\n${foreign}` })).toContain('Error parsing key 0')
+    const encrypted = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({
+      ...{ format: 'pem', type: 'pkcs8', cipher: 'aes-256-cbc', passphrase: 'x' },
+    })
+    expect(await refusal(bundle, { pem_bundle: String(encrypted) })).toContain('encrypted')
+    for (const what of ['issuers', 'keys']) expect((await pki.list(what)).status).toBe(404)
+  })
+
+  test.each([
+    ['rsa', { modulusLength: 1024 }, 1024],
+    ['rsa', { modulusLength: 2560 }, 2560],
+    ['ec', { namedCurve: 'secp224r1' }, 224],
+    ['ec', { namedCurve: 'secp521r1' }, 521],
+    ['ed25519', {}, 0],
+  ])('keys/import takes %s %j', async (type, options, bits) => {
+    const pki = await createAuthority(node)
+    const pair = generateKeyPairSync(type as 'rsa', options as { modulusLength: number })
+    const pem = pair.privateKey.export({ format: 'pem', type: 'pkcs8' }).toString()
+    const made = dataOf(await done(pki.post('keys/import', { pem_bundle: pem, key_name: 'k' })))
+    expect(made).toEqual({ key_id: expect.any(String), key_name: 'k', key_type: type })
+    expect(dataOf(await pki.get('key/k')).key_bits).toBe(bits)
+    const { csr } = dataOf(await done(pki.post('intermediate/cross-sign', { common_name: 'X' })))
+    const said = await openssl(['req', '-in', 'csr', '-verify', '-noout', '-pubkey'], { csr: String(csr) })
+    expect(said.trim()).toBe(pair.publicKey.export({ format: 'pem', type: 'spki' }).toString().trim())
+  })
+
+  test.each(['secp256k1', 'brainpoolP256r1'])('keys/import refuses %s', async (namedCurve) => {
+    const pki = await createAuthority(node)
+    const pem = generateKeyPairSync('ec', { namedCurve }).privateKey.export({ format: 'pem', type: 'pkcs8' })
+    expect((await pki.post('keys/import', { pem_bundle: String(pem) })).status).toBe(400)
+  })
+})

@@ -1,0 +1,44 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { type SignatureName, signatureAlgorithms } from '../../../src/crypto/signaturealgorithm.ts'
+import { signatureFor } from '../../../src/engines/pki/issuing/signature.ts'
+
+const keys = {
+  rsa: generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey,
+  ecdsa: generateKeyPairSync('ec', { namedCurve: 'P-384' }).publicKey,
+  ed25519: generateKeyPairSync('ed25519').publicKey,
+} as const
+
+/** Everything that a key of the family makes; of several the usual one first. */
+function able(family: keyof typeof keys, usual: SignatureName) {
+  const all = [...signatureAlgorithms.values()].filter((one) => one.family === family).map(({ name }) => name)
+  return { publicKey: keys[family], algorithms: [usual, ...all.filter((name) => name !== usual)] }
+}
+const rsa = able('rsa', 'SHA256WithRSA')
+const ecdsa = able('ecdsa', 'ECDSAWithSHA384')
+const ed25519 = able('ed25519', 'Ed25519')
+
+test.each([
+  [rsa, 0, false, 'SHA256WithRSA'],
+  [rsa, 384, false, 'SHA384WithRSA'],
+  [rsa, 512, true, 'SHA512WithRSAPSS'],
+  // PSS counts whatever the bits are.
+  [rsa, 0, true, 'SHA256WithRSAPSS'],
+  // Only RSA has a choice.
+  [ecdsa, 0, false, 'ECDSAWithSHA384'],
+  [ecdsa, 256, true, 'ECDSAWithSHA384'],
+  [ed25519, 512, true, 'Ed25519'],
+])('%# signature_bits %i and use_pss %s are %s', (key, signatureBits, usePss, name) => {
+  expect(signatureFor(key, { signatureBits, usePss })).toBe(name)
+})
+
+test('a key that makes one padding alone signs with that', () => {
+  const pssAlone = { ...rsa, algorithms: rsa.algorithms.filter((name) => name.endsWith('PSS')) }
+  expect(signatureFor(pssAlone, { signatureBits: 384, usePss: false })).toBe('SHA384WithRSAPSS')
+})
+
+test('a size that no SHA-2 has is refused for RSA', () => {
+  expect(() => signatureFor(rsa, { signatureBits: 100, usePss: false })).toThrow(
+    'unsupported hash signature algorithm: 100',
+  )
+})
