@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fill, largeTables } from '../../scripts/bench/bulk.ts'
 import { table as tokenTable } from '../../src/auth/methods/token.ts'
+import { table as pkiTable } from '../../src/engines/pki/index.ts'
 import { table as transitTable } from '../../src/engines/transit/index.ts'
 import { table as systemTable } from '../../src/system/index.ts'
 import { runDirectory } from '../support/directory.ts'
@@ -8,7 +9,7 @@ import { startServer, type TestServer } from '../support/server.ts'
 import { createToken, type TestToken } from '../support/token.ts'
 import { readCertificates } from './certificates.ts'
 import { type Journal, openJournal, type Statement } from './journal.ts'
-import { Teller, tellSystem, tellTokens, tellTransit } from './story.ts'
+import { Teller, tellPki, tellSystem, tellTokens, tellTransit } from './story.ts'
 import { prepare, readBacklog, startApp, until } from './world.ts'
 
 /**
@@ -98,6 +99,7 @@ async function serve(leaseIds: readonly string[]): Promise<void> {
   await using app = await startApp(server)
   told = new Teller(server.client())
   await tellTransit(told)
+  await tellPki(told)
   await tellTokens(told, server, (token) => new Teller(server.client(token)))
   await tellSystem(told, managed, leaseIds)
   await until(unasked)
@@ -142,6 +144,6 @@ const tooMany = ({ text, examined }: Statement): boolean =>
   examined > (exceptions.find(({ statement }) => statement.test(text))?.most ?? bound)
 
 const untold = (told: ReadonlySet<string>): string[] =>
-  Object.entries({ transit: transitTable, 'auth/token': tokenTable, sys: systemTable })
+  Object.entries({ transit: transitTable, pki: pkiTable, 'auth/token': tokenTable, sys: systemTable })
     .flatMap(([prefix, table]) => Object.keys(table).map((route) => route.replace(' ', ` ${prefix}/`)))
     .filter((route) => !told.has(route))

@@ -105,6 +105,81 @@ export async function tellTransit(teller: Teller): Promise<void> {
   await at('GET cache-config')
 }
 
+const ca = { common_name: 'Root', key_type: 'ec', ttl: '100h' }
+
+/** Every route of PKI. */
+export async function tellPki(teller: Teller): Promise<void> {
+  const at = (route: string, values?: Body, body?: Body) => teller.tell(route.replace(' ', ' pki/'), values, body)
+  const internal = { type: 'internal' }
+  const pem = (await at('POST root/generate/:type', internal, { ...ca, key_name: 'k' })).string('data.certificate')
+  await at('POST issuers/generate/root/:type', internal, { ...ca, common_name: 'Other', issuer_name: 'other' })
+  await at('POST root/rotate/:type', internal, { ...ca, common_name: 'Next' })
+  await at('POST roles/:name', { name: 'r' }, { allow_any_name: true, key_type: 'ec', generate_lease: true })
+  await at('PATCH roles/:name', { name: 'r' }, { ttl: '1h' })
+  await at('GET roles/:name', { name: 'r' })
+  await at('LIST roles', {}, { limit: 3 })
+  await at('POST roles/:name/explain', { name: 'r' }, { common_name: 'a.example' })
+  for (const route of ['GET ca', 'GET ca/pem', 'GET ca_chain', 'GET cert/ca', 'GET cert/ca/raw', 'GET cert/ca/raw/pem'])
+    await at(route)
+  await at('GET cert/ca_chain')
+  for (const form of ['json', 'der', 'pem']) await at(`GET issuer/:issuer_ref/${form}`, { issuer_ref: 'other' })
+  await tellIssuing(at, pem)
+  await tellAuthority(at, pem)
+  await at('DELETE roles/:name', { name: 'r' })
+  await at('DELETE root')
+}
+
+type At = (route: string, values?: Body, body?: Body) => Promise<Reply>
+
+async function tellIssuing(at: At, pem: string): Promise<void> {
+  const [r, other] = [{ role: 'r' }, { role: 'r', issuer_ref: 'other' }]
+  const asked = { common_name: 'a.example' }
+  const serial = { serial: (await at('POST issue/:role', r, asked)).string('data.serial_number') }
+  await at('POST issuer/:issuer_ref/issue/:role', other, asked)
+  const csr = (await at('POST intermediate/cross-sign', {}, { ...asked, key_ref: 'k' })).string('data.csr')
+  await at('POST intermediate/generate/:type', { type: 'internal' }, { ...asked, key_type: 'ec' })
+  await at('POST issuers/generate/intermediate/:type', { type: 'internal' }, { ...asked, key_type: 'ec' })
+  for (const path of ['sign/:role', 'sign-verbatim', 'sign-verbatim/:role', 'root/sign-intermediate']) {
+    await at(`POST ${path}`, r, { csr })
+  }
+  for (const path of ['sign/:role', 'sign-verbatim', 'sign-verbatim/:role', 'sign-intermediate']) {
+    await at(`POST issuer/:issuer_ref/${path}`, other, { csr })
+  }
+  await at('POST root/sign-self-issued', {}, { certificate: pem })
+  await at('POST issuer/:issuer_ref/sign-self-issued', other, { certificate: pem })
+  for (const form of ['', '/raw', '/raw/pem']) await at(`GET cert/:serial${form}`, serial)
+  await at('LIST certs', {}, { limit: 3 })
+  await at('LIST certs/detailed', {}, { limit: 3, issuer: 'other' })
+}
+
+async function tellAuthority(at: At, pem: string): Promise<void> {
+  const other = { issuer_ref: 'other' }
+  for (const path of ['config/ca', 'issuers/import/bundle', 'issuers/import/cert']) {
+    await at(`POST ${path}`, {}, { pem_bundle: pem })
+  }
+  await at('POST intermediate/set-signed', {}, { certificate: pem })
+  const { key } = stranger()
+  const pkcs8 = key.toString('base64').replace(/.{64}/g, '$&\n')
+  const text = `-----BEGIN PRIVATE KEY-----\n${pkcs8}\n-----END PRIVATE KEY-----\n`
+  await at('POST keys/import', {}, { pem_bundle: text, key_name: 'imported' })
+  await at('POST keys/generate/:type', { type: 'exported' }, { key_type: 'ec', key_name: 'made' })
+  await at('LIST keys')
+  await at('GET key/:key_ref', { key_ref: 'made' })
+  await at('POST key/:key_ref', { key_ref: 'made' }, { key_name: 'renamed' })
+  await at('DELETE key/:key_ref', { key_ref: 'renamed' })
+  await at('LIST issuers')
+  await at('GET issuer/:issuer_ref', other)
+  await at('POST issuer/:issuer_ref', other, { issuer_name: 'other' })
+  await at('PATCH issuer/:issuer_ref', other, { leaf_not_after_behavior: 'permit' })
+  await at('POST config/urls', {}, { ocsp_servers: 'http://ocsp.example' })
+  await at('POST config/cluster', {}, { path: 'http://pki.example' })
+  await at('POST config/issuers', {}, { default: 'other' })
+  await at('POST root/replace')
+  await at('POST config/keys', {}, { default: 'k' })
+  for (const name of ['urls', 'cluster', 'issuers', 'keys']) await at(`GET config/${name}`)
+  await at('DELETE issuer/:issuer_ref', other)
+}
+
 async function tellUses(at: (route: string, values?: Body, body?: Body) => Promise<Reply>): Promise<void> {
   const aes = { name: 'aes' }
   const { ciphertext } = (await at('POST encrypt/:name', aes, { plaintext: input })).body as { ciphertext: string }
@@ -191,8 +266,6 @@ export async function tellSystem(teller: Teller, token: TestToken, leaseIds: rea
   await tellLeases(at, leaseIds)
   await tellManaged(at, token)
 }
-
-type At = (route: string, values?: Body, body?: Body) => Promise<Reply>
 
 async function tellMounts(at: At): Promise<void> {
   const mount = { path: 'other' }

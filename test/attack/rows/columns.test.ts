@@ -152,12 +152,63 @@ test('no column of a role can be edited: it is neither read nor changed', async 
   expectServed(await root.get('pki/roles/edited'))
 }, 60_000)
 
+test('no column of an authority, its issuers, keys or site can be edited: nothing is issued', async () => {
+  expectServed(await root.post('pki/root/generate/internal', { common_name: 'Edited', key_type: 'ec', key_name: 'k' }))
+  expectServed(await root.post('pki/config/cluster', { path: 'http://a.example', aia_path: 'http://b.example' }))
+  const urls = { issuing_certificates: '{{cluster_path}}/ca', enable_templating: true }
+  expectServed(await root.post('pki/config/urls', urls))
+  expectServed(await root.post('pki/roles/any', { allow_any_name: true, key_type: 'ec' }))
+  const issue = () => root.post('pki/issue/any', { common_name: 'a.example', ttl: '1h' })
+  expectServed(await issue())
+  const served: string[] = []
+  for (const table of ['pki_authorities', 'pki_clusters', 'pki_issuers', 'pki_keys']) {
+    const row = await sql.row(`SELECT * FROM ${table}`)
+    for (const column of await sql.columns(table)) {
+      for (const value of others(column, row[column.name] ?? null)) {
+        const undo = await sql.edit(table, row.id ?? null, { [column.name]: value })
+        await sql.invalidate()
+        if ((await issue()).status < 400) served.push(`${table}.${column.name} = ${value}`)
+        await undo()
+      }
+    }
+  }
+  expect(served).toEqual([])
+  await sql.invalidate()
+  expectServed(await issue())
+}, 120_000)
+
+test('no column of a revocation can be edited: its certificate is not read as a good one', async () => {
+  expectServed(await root.post('pki/roles/leased', { allow_any_name: true, key_type: 'ec', generate_lease: true }))
+  const issued = await root.post('pki/issue/leased', { common_name: 'a.example', ttl: '1h' })
+  expectServed(issued)
+  expectServed(await root.post('sys/leases/revoke', { lease_id: issued.string('lease_id') }))
+  const read = () => root.get(`pki/cert/${issued.string('data.serial_number')}`)
+  const row = await sql.row('SELECT * FROM pki_revocations')
+  const good: string[] = []
+  for (const column of await sql.columns('pki_revocations')) {
+    // Moved to another mount or serial it is missing here, as if it had been deleted: open, until lists say otherwise.
+    if (column.name === 'mount' || column.name === 'serial') continue
+    for (const value of others(column, row[column.name] ?? null)) {
+      const undo = await sql.edit('pki_revocations', row.id ?? null, { [column.name]: value })
+      await sql.invalidate()
+      if ((await read()).status < 400) good.push(`${column.name} = ${value}`)
+      await undo()
+    }
+  }
+  expect(good).toEqual([])
+}, 60_000)
+
 test('a sealed table that is not attacked, here or in forge.test.ts, has no row; every other table is known to be open', async () => {
   const sealed = await sealedTables(sql)
   const here = [
     'heads',
     'materials',
     'mounts',
+    'pki_authorities',
+    'pki_clusters',
+    'pki_issuers',
+    'pki_keys',
+    'pki_revocations',
     'pki_roles',
     'policies',
     'tokens',
