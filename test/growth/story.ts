@@ -133,17 +133,17 @@ type At = (route: string, values?: Body, body?: Body) => Promise<Reply>
 
 async function tellIssuing(at: At, pem: string): Promise<void> {
   const [r, other] = [{ role: 'r' }, { role: 'r', issuer_ref: 'other' }]
-  const asked = { common_name: 'a.example' }
+  const asked = { common_name: 'a.example', ttl: '1h' }
   const serial = { serial: (await at('POST issue/:role', r, asked)).string('data.serial_number') }
   await at('POST issuer/:issuer_ref/issue/:role', other, asked)
   const csr = (await at('POST intermediate/cross-sign', {}, { ...asked, key_ref: 'k' })).string('data.csr')
   await at('POST intermediate/generate/:type', { type: 'internal' }, { ...asked, key_type: 'ec' })
   await at('POST issuers/generate/intermediate/:type', { type: 'internal' }, { ...asked, key_type: 'ec' })
   for (const path of ['sign/:role', 'sign-verbatim', 'sign-verbatim/:role', 'root/sign-intermediate']) {
-    await at(`POST ${path}`, r, { csr })
+    await at(`POST ${path}`, r, { csr, ttl: '1h' })
   }
   for (const path of ['sign/:role', 'sign-verbatim', 'sign-verbatim/:role', 'sign-intermediate']) {
-    await at(`POST issuer/:issuer_ref/${path}`, other, { csr })
+    await at(`POST issuer/:issuer_ref/${path}`, other, { csr, ttl: '1h' })
   }
   await at('POST root/sign-self-issued', {}, { certificate: pem })
   await at('POST issuer/:issuer_ref/sign-self-issued', other, { certificate: pem })

@@ -53,11 +53,11 @@ export async function prepare(server: TestServer): Promise<string[]> {
 }
 
 /** A worker in this process, on a clock on which every job runs several times a second. */
-export async function startApp(server: TestServer) {
+export async function startApp(server: TestServer, clock: Clock = fast) {
   const { config, secrets } = await loadConfig({ file: server.configFile, environment: {}, prompt: async () => '' })
   const fatal: Error[] = []
   const app = await createApp({
-    ...{ config, secrets, log, clock: fast, sealed: false },
+    ...{ config, secrets, log, clock, sealed: false },
     send: () => undefined,
     announce: () => undefined,
     onFatal: (reason) => void fatal.push(reason),
