@@ -1,7 +1,7 @@
 import type { Data } from '../../../route.ts'
 import type { Authority, Issuer } from '../authority/authority.ts'
+import { pemLine } from '../authority/pem.ts'
 import { describeUrls, noUrls } from '../authority/urls.ts'
-import { pemLine } from './pem.ts'
 
 /** An issuer as its owners see it. */
 export function describeIssuer(authority: Authority, issuer: Issuer): Data {

@@ -8,10 +8,10 @@ import { Malformed } from '../../../x509/malformed.ts'
 import { signatureAlgorithmOf } from '../../../x509/signature.ts'
 import type { Authority } from '../authority/authority.ts'
 import { defaultsAfter } from '../authority/defaults.ts'
+import { pemOf } from '../authority/pem.ts'
 import type { IssuerRow, KeyRow } from '../authority/tables.ts'
 import { makerOf, type PkiContext } from '../context.ts'
 import type { NewKey } from '../keys/keyrows.ts'
-import { pemOf } from './pem.ts'
 
 type ImportCall = Pick<Call<PkiContext>, 'context' | 'mount' | 'caller' | 'warn'>
 

@@ -4,7 +4,8 @@ import type { Data } from '../../../route.ts'
 import type { Certificate } from '../../../x509/certificate.ts'
 import { isSelfSigned } from '../../../x509/chain.ts'
 import { withColons } from '../../../x509/serial.ts'
-import { pemOf } from '../issuers/pem.ts'
+import { pemOf } from '../authority/pem.ts'
+import { describePrivateKey, type PrivateKey } from '../keys/privatekey.ts'
 
 export type Format = 'pem' | 'der' | 'pem_bundle'
 const formats: readonly string[] = ['pem', 'der', 'pem_bundle']
@@ -14,13 +15,6 @@ const isFormat = (format: string): format is Format => formats.includes(format)
 export function readFormat(format = 'pem'): Format {
   if (isFormat(format)) return format
   throw badRequest('the "format" path parameter must be "pem", "der", or "pem_bundle"')
-}
-
-/** A private key in the form that was asked for. */
-export interface PrivateKey {
-  readonly type: string
-  readonly pem: string
-  readonly der: Buffer
 }
 
 /** A certificate that was just signed. */
@@ -62,15 +56,10 @@ export function describeIssued(issued: Issued, format: Format, listed: readonly 
     serial_number: withColons(certificate.serial),
     expiration: Math.floor(certificate.notAfter / 1000),
     not_before: Math.floor(certificate.notBefore / 1000),
-    ...(privateKey ? describePrivateKey(privateKey, format) : {}),
+    ...(privateKey ? describePrivateKey(privateKey, format === 'der') : {}),
   }
 }
 
 /** Private key, certificate, and the chain without its root. */
 const bundleOf = ({ chain, privateKey }: Issued, certificate: string): string =>
   [...(privateKey ? [privateKey.pem] : []), certificate, ...chain.filter((one) => !isRoot(one)).map(pemOf)].join('\n')
-
-export const describePrivateKey = ({ type, pem, der }: PrivateKey, format: Format): Data => ({
-  private_key: format === 'der' ? der.toString('base64') : pem,
-  private_key_type: type,
-})

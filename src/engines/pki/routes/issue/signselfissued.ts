@@ -12,9 +12,9 @@ import { writeCrlDistributionPoints } from '../../../../x509/extensions/crldistr
 import { writeAuthorityKeyIdentifier } from '../../../../x509/extensions/keyidentifier.ts'
 import { Malformed } from '../../../../x509/malformed.ts'
 import { writeCertificate, writeTbs } from '../../../../x509/tbs.ts'
+import { pemOf } from '../../authority/pem.ts'
 import { type AuthorityUrls, urlsOf } from '../../authority/urls.ts'
 import type { PkiContext } from '../../context.ts'
-import { pemOf } from '../../issuers/pem.ts'
 import { ableIssuer } from '../../issuing/issuer.ts'
 import { authorityKeyOf } from '../../issuing/leaf.ts'
 

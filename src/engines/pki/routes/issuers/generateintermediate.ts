@@ -13,11 +13,11 @@ import type { KeyRow } from '../../authority/tables.ts'
 import type { PkiContext } from '../../context.ts'
 import { circumstancesOf } from '../../input/circumstances.ts'
 import { decideAuthority, subjectFields } from '../../issuers/wishes.ts'
-import { describePrivateKey, type Format, readFormat } from '../../issuing/answer.ts'
+import { type Format, readFormat } from '../../issuing/answer.ts'
 import { contentsOf } from '../../issuing/contents.ts'
 import { signatureFor } from '../../issuing/signature.ts'
 import { keyFields, readSource, type SourcedKey, sourceKey } from '../../keys/keysource.ts'
-import { privateKeyOf } from '../../keys/privatekey.ts'
+import { describePrivateKey, privateKeyOf } from '../../keys/privatekey.ts'
 import { nameFields } from '../../roles/request.ts'
 import { privateKeyFormat } from '../issue/fields.ts'
 
@@ -79,7 +79,7 @@ async function generate(call: IntermediateCall, path: string): Promise<Data> {
     return {
       csr: csrText(csr, format, privateKey?.pem),
       key_id: key.id,
-      ...(privateKey ? describePrivateKey(privateKey, format) : {}),
+      ...(privateKey ? describePrivateKey(privateKey, format === 'der') : {}),
     }
   } finally {
     sourced.made?.pkcs8?.fill(0)

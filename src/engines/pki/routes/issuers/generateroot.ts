@@ -12,7 +12,7 @@ import { noUrls, urlsOfNewRoot } from '../../authority/urls.ts'
 import type { PkiContext } from '../../context.ts'
 import { circumstancesOf } from '../../input/circumstances.ts'
 import { caFields, constraintsOf, decideAuthority, pathLengthOf } from '../../issuers/wishes.ts'
-import { describeIssued, describePrivateKey, readFormat, type SignedCertificate } from '../../issuing/answer.ts'
+import { describeIssued, readFormat, type SignedCertificate } from '../../issuing/answer.ts'
 import { contentsOf } from '../../issuing/contents.ts'
 import { signatureFor } from '../../issuing/signature.ts'
 import { keyFields, readSource, type SourcedKey, sourceKey } from '../../keys/keysource.ts'
@@ -113,7 +113,6 @@ async function generate(call: RootCall, usualName: string): Promise<Data> {
     } = describeIssued({ certificate: signed.certificate, chain: [], privateKey }, format, [])
     return {
       ...shown,
-      ...(privateKey ? describePrivateKey(privateKey, format) : {}),
       issuer_id: result.issuer.id,
       issuer_name: result.issuer.name ?? '',
       key_id: result.key.id,

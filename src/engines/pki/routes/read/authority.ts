@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto'
 import { badRequest } from '../../../../errors.ts'
 import { Answer, type Caching, type Call, type Outcome, type Route, route } from '../../../../route.ts'
 import type { Authority, Issuer } from '../../authority/authority.ts'
+import { pemLine, pemOf } from '../../authority/pem.ts'
 import { issuerOf } from '../../authority/references.ts'
 import type { PkiContext } from '../../context.ts'
 import { noFields } from '../../input/page.ts'
-import { pemLine, pemOf } from '../../issuers/pem.ts'
 
 type ReadCall = Call<PkiContext, typeof noFields>
 

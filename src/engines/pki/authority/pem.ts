@@ -1,6 +1,6 @@
 import { writePem } from '../../../crypto/pem.ts'
 import type { Certificate } from '../../../x509/certificate.ts'
-import type { Issuer } from '../authority/authority.ts'
+import type { Issuer } from './authority.ts'
 
 const texts = new WeakMap<Certificate, string>()
 
