@@ -13,8 +13,10 @@ import { authoritiesTable, clustersTable, issuersTable, keysTable } from './tabl
 type MountId = Pick<Mount, 'uuid'>
 
 const mountsHeld = 1000
-/** Issuers and keys of a mount are read whole: more of them than this are refused. */
+/** Issuers and keys of a mount are read whole: further ones are refused. */
 export const mostIssuers = 10_000
+/** One import may go beyond that by a bundle. */
+const rowsRead = 12_000
 
 export interface AuthoritiesOptions {
   readonly database: Database
@@ -79,7 +81,7 @@ export class Authorities {
 
   async #load(q: Reader, mount: string): Promise<Authority | undefined> {
     const { site } = this
-    const page = { by: 'id', limit: mostIssuers } as const
+    const page = { by: 'id', limit: rowsRead } as const
     const [settings, cluster, issuers, keys] = await Promise.all([
       this.#database.table(authoritiesTable).find(q, { mount }),
       this.#database.table(clustersTable).find(q, { mount, site }),

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { Certificate } from '../../../x509/certificate.ts'
 import type { IssuerRow, IssuerUsage, KeyRow, SettingsRow } from './tables.ts'
 
@@ -31,6 +32,9 @@ export class Authority {
   readonly keys: ReadonlyMap<string, KeyRow>
   readonly #issuerNames: ReadonlyMap<string, Issuer>
   readonly #keyNames: ReadonlyMap<string, KeyRow>
+  #issuersByFingerprint: ReadonlyMap<string, Issuer> | undefined
+  #keysByFingerprint: ReadonlyMap<string, KeyRow> | undefined
+  #keyless: ReadonlyMap<string, readonly Issuer[]> | undefined
 
   constructor({ settings, cluster, issuers, keys }: AuthorityParts) {
     this.settings = settings
@@ -69,6 +73,27 @@ export class Authority {
     return this.#keyNames.get(name)
   }
 
+  /** @param fingerprint SHA-256 of the certificate */
+  issuerWith(fingerprint: Buffer): Issuer | undefined {
+    this.#issuersByFingerprint ??= new Map([...this.issuers.values()].map((one) => [hex(one.row.fingerprint), one]))
+    return this.#issuersByFingerprint.get(hex(fingerprint))
+  }
+
+  /** @param fingerprint SHA-256 of the public key */
+  keyWith(fingerprint: Buffer): KeyRow | undefined {
+    this.#keysByFingerprint ??= new Map([...this.keys.values()].map((key) => [hex(key.fingerprint), key]))
+    return this.#keysByFingerprint.get(hex(fingerprint))
+  }
+
+  /** Issuers whose private key is not here. @param fingerprint SHA-256 of their public key */
+  keylessWith(fingerprint: Buffer): readonly Issuer[] {
+    this.#keyless ??= Map.groupBy(
+      [...this.issuers.values()].filter(({ row }) => row.keyId === ''),
+      ({ certificate }) => hash('sha256', certificate.spki),
+    )
+    return this.#keyless.get(hex(fingerprint)) ?? []
+  }
+
   /** The private key of an issuer, where it is here. */
   keyOf({ row }: Issuer): KeyRow | undefined {
     return this.keys.get(row.keyId)
@@ -79,6 +104,8 @@ export class Authority {
     return chain.flatMap((id) => this.issuers.get(id) ?? [])
   }
 }
+
+const hex = (fingerprint: Buffer): string => fingerprint.toString('hex')
 
 /** The reference that stands for whatever the mount's default is. */
 export const isDefault = (reference: string): boolean => reference.trim().toLowerCase() === 'default'

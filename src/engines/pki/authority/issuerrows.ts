@@ -32,24 +32,27 @@ export class IssuerRows {
 
   /** The issuer as the authority has it already: one certificate is one row. */
   find(before: Authority, { der }: Certificate): Issuer | undefined {
-    const fingerprint = sha256(der)
-    return [...before.issuers.values()].find(({ row }) => row.fingerprint.equals(fingerprint))
+    return before.issuerWith(sha256(der))
   }
 
   /**
-   * @param keys all keys of the authority, new ones too: the issuer is linked to its own
+   * @param keyWith finds the key of a fingerprint, new ones too: the issuer is linked to its own
    * @throws ApiError 400 for a name that is bad or taken, or an issuer too many
    */
-  insert(tx: Transaction, before: Authority, issuer: NewIssuer, keys: readonly KeyRow[]): Promise<IssuerRow> {
+  insert(
+    tx: Transaction,
+    before: Authority,
+    issuer: NewIssuer,
+    keyWith: (fingerprint: Buffer) => KeyRow | undefined,
+  ): Promise<IssuerRow> {
     const { certificate, name, revocationSignatureAlgorithm } = issuer
     if (name !== '') checkName('issuer', name, before.issuerNamed(name) !== undefined)
     if (before.issuers.size >= mostIssuers) throw badRequest(`a mount has at most ${mostIssuers} issuers`)
-    const fingerprint = sha256(certificate.spki)
     const now = this.#clock.wall()
     return this.#database.table(issuersTable).insert(tx, {
       mount: before.settings.mount,
       name: name === '' ? null : name,
-      keyId: keys.find((key) => key.fingerprint.equals(fingerprint))?.id ?? '',
+      keyId: keyWith(sha256(certificate.spki))?.id ?? '',
       certificate: certificate.der,
       fingerprint: sha256(certificate.der),
       leafNotAfterBehavior: 'err',
@@ -72,10 +75,7 @@ export class IssuerRows {
 
   /** Gives a new key to the issuers that were there before it. */
   async link(tx: Transaction, before: Authority, key: KeyRow): Promise<void> {
-    for (const { row, certificate } of before.issuers.values()) {
-      if (row.keyId !== '' || !sha256(certificate.spki).equals(key.fingerprint)) continue
-      await this.update(tx, row, { keyId: key.id })
-    }
+    for (const { row } of before.keylessWith(key.fingerprint)) await this.update(tx, row, { keyId: key.id })
   }
 }
 

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { ApiError, badRequest } from '../../../errors.ts'
 import type { Call, Data } from '../../../route.ts'
 import type { Transaction } from '../../../store/reader.ts'
@@ -11,7 +10,7 @@ import { defaultsAfter } from '../authority/defaults.ts'
 import { pemOf } from '../authority/pem.ts'
 import type { IssuerRow, KeyRow } from '../authority/tables.ts'
 import { makerOf, type PkiContext } from '../context.ts'
-import type { NewKey } from '../keys/keyrows.ts'
+import { fingerprintOf, type NewKey } from '../keys/keyrows.ts'
 
 type ImportCall = Pick<Call<PkiContext>, 'context' | 'mount' | 'caller' | 'warn'>
 
@@ -70,7 +69,7 @@ function requireAuthority(certificate: Certificate, index: number): void {
 /** Stores what is new of a bundle, all of it or nothing. @throws ApiError 400 naming the entry */
 export async function importBundle(call: ImportCall, bundle: Bundle): Promise<{ authority: Authority; done: Import }> {
   const { context, mount, caller, warn } = call
-  const certificates = unique(bundle.certificates, ({ der }) => der)
+  const certificates = unique(bundle.certificates)
   for (const certificate of certificates) warnOfWeakSignature(certificate, warn)
   const keys: NewKey[] = []
   try {
@@ -103,18 +102,19 @@ async function store(
   before: Authority,
   { certificates, keys }: { readonly certificates: readonly Certificate[]; readonly keys: readonly NewKey[] },
 ): Promise<Import> {
-  const known = new Map([...before.keys.values()].map((key) => [key.fingerprint.toString('hex'), key]))
+  const made = new Map<string, KeyRow>()
+  const keyWith = (fingerprint: Buffer) => before.keyWith(fingerprint) ?? made.get(fingerprint.toString('hex'))
   const [newKeys, knownKeys]: [KeyRow[], KeyRow[]] = [[], []]
   for (const key of keys) {
-    const fingerprint = key.draft.fields.fingerprint?.toString('hex') ?? ''
-    const there = known.get(fingerprint)
+    const fingerprint = fingerprintOf(key)
+    const there = keyWith(fingerprint)
     if (there !== undefined) {
       if (!newKeys.includes(there) && !knownKeys.includes(there)) knownKeys.push(there)
       continue
     }
     const row = await context.keyRows.insert(tx, before, key, '')
     await context.issuerRows.link(tx, before, row)
-    known.set(fingerprint, row)
+    made.set(fingerprint.toString('hex'), row)
     newKeys.push(row)
   }
   const [newIssuers, knownIssuers]: [IssuerRow[], IssuerRow[]] = [[], []]
@@ -123,20 +123,16 @@ async function store(
     if (there !== undefined) knownIssuers.push(there.row)
     else {
       const issuer = { certificate, name: '', revocationSignatureAlgorithm: '' }
-      newIssuers.push(await context.issuerRows.insert(tx, before, issuer, [...known.values()]))
+      newIssuers.push(await context.issuerRows.insert(tx, before, issuer, keyWith))
     }
   }
   return { newIssuers, newKeys, knownIssuers, knownKeys }
 }
 
-/** Each value once, in their order. */
-function unique<T>(values: readonly T[], bytesOf: (value: T) => Buffer): T[] {
-  const seen = new Set<string>()
-  return values.filter((value) => {
-    const digest = createHash('sha256').update(bytesOf(value)).digest('hex')
-    return seen.size < seen.add(digest).size
-  })
-}
+/** Each certificate once, in their order. */
+const unique = (certificates: readonly Certificate[]): readonly Certificate[] => [
+  ...new Map(certificates.map((certificate) => [certificate.fingerprint().toString('hex'), certificate])).values(),
+]
 
 function warnOfWeakSignature({ algorithm, serial }: Certificate, warn: (text: string) => void): void {
   if (!signatureAlgorithmOf(algorithm)?.weak) return

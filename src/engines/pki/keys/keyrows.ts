@@ -1,4 +1,5 @@
 import type { Clock } from '../../../clock.ts'
+import { badRequest } from '../../../errors.ts'
 import type { Draft } from '../../../keys/materials/draft.ts'
 import type { Materials } from '../../../keys/materials/materials.ts'
 import type { Database } from '../../../store/database.ts'
@@ -6,6 +7,8 @@ import type { Transaction } from '../../../store/reader.ts'
 import type { Authority } from '../authority/authority.ts'
 import { checkName } from '../authority/names.ts'
 import { type KeyRow, type KeyType, keysTable } from '../authority/tables.ts'
+
+const mostKeys = 10_000
 
 /** A key that was made or came in, and is not stored yet. */
 export interface NewKey {
@@ -33,12 +36,12 @@ export class KeyRows {
 
   /** The key as the authority has it already: one public key is one row. */
   find(before: Authority, key: NewKey): KeyRow | undefined {
-    const fingerprint = fingerprintOf(key)
-    return [...before.keys.values()].find((row) => row.fingerprint.equals(fingerprint))
+    return before.keyWith(fingerprintOf(key))
   }
 
   /** @param name '' for a key without @throws ApiError 400 for a name that is bad or taken */
   async insert(tx: Transaction, before: Authority, key: NewKey, name: string): Promise<KeyRow> {
+    if (before.keys.size >= mostKeys) throw badRequest(`a mount has at most ${mostKeys} keys`)
     if (name !== '') checkName('key', name, before.keyNamed(name) !== undefined)
     const { database, materials, clock } = this.#options
     const { mount } = before.settings

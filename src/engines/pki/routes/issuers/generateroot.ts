@@ -69,7 +69,7 @@ async function store(
       tx,
       before,
       { certificate, name: wantedName(before), revocationSignatureAlgorithm: algorithm },
-      [...before.keys.values(), key],
+      () => key,
     )
     await context.certificates.insert(tx, {
       ...{ mount: mount.uuid, serial: certificate.serial.toString('hex'), issuer: issuer.id },
