@@ -48,15 +48,15 @@ async function serve(data: string): Promise<number> {
   const file = join(data, 'strongroom.yaml')
   writeFileSync(file, configuration({ databaseUrl: mariadb.url, token, stateDirectory: join(data, 'state') }))
   const line = (command: string) => [join(project, 'src', 'main.ts'), command, '--config', file]
-  if (first) {
-    const init = spawnBound(process.execPath, line('init'), {
-      env: { ...process.env, ...(rootToken === undefined ? {} : { STRONGROOM_ROOT_TOKEN: rootToken }) },
-      stdio: ['ignore', 'inherit', 'inherit', lock],
-    })
-    const code = await outcome('strongroom init', init, mariadb.process)
-    if (code !== 0) return code
-    first.finished()
-  }
+  // The database is ours alone: there is no other node whose upgrade `migrate` would have to wait for.
+  const [verb, output] = first ? (['init', 'inherit'] as const) : (['migrate', 'ignore'] as const)
+  const preparing = spawnBound(process.execPath, line(verb), {
+    env: { ...process.env, ...(first && rootToken !== undefined ? { STRONGROOM_ROOT_TOKEN: rootToken } : {}) },
+    stdio: ['ignore', output, 'inherit', lock],
+  })
+  const code = await outcome(`strongroom ${verb}`, preparing, mariadb.process)
+  if (code !== 0) return code
+  first?.finished()
   // The server watches the channel: it drains once when we die. (The kernel's signal may come twice, once for each
   // thread of ours, and a second one means "at once" to it.)
   const server = spawn(process.execPath, line('server'), {

@@ -94,6 +94,16 @@ describe('issue', () => {
     expect(Number(dataOf(await pki.post('issue/r', wanted)).expiration)).toBeGreaterThan(Number(expiration))
   })
 
+  test('what RFC 5280 makes invalid is refused before it is signed', async () => {
+    const pki = await createAuthority(node)
+    const root = await pki.root()
+    await pki.role('r', { enforce_hostnames: false, cn_validations: 'disabled' })
+    const refused = await pki.post('issue/r', { common_name: 'x'.repeat(65), exclude_cn_from_sans: true })
+    expect(refused.status).toBe(400)
+    expect(errorsOf(refused)[0]).toContain('the certificate would be invalid: ')
+    expect(dataOf(await pki.list('certs')).keys).toEqual([root.serial_number])
+  })
+
   test('by an issuer that may not issue, or of another name, is refused', async () => {
     const pki = await createAuthority(node)
     await pki.root({ issuer_name: 'one' })
