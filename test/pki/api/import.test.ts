@@ -37,6 +37,16 @@ describe('issuers/import/bundle', () => {
     expect((dataOf(await pki.list('certs')).keys as string[]).length).toBe(1)
   })
 
+  test('a leaf names its issuer by the identifier that the issuer’s certificate has', async () => {
+    const pki = await createAuthority(node)
+    const ca = await foreignCa('Foreign', ['-addext', 'subjectKeyIdentifier=01020304'])
+    await done(pki.post('issuers/import/bundle', { pem_bundle: `${ca.pem}\n${ca.key}` }))
+    await pki.role('r')
+    const leaf = dataOf(await done(pki.post('issue/r', { common_name: 'a.example', ttl: '1h' })))
+    const said = await openssl(['x509', '-in', 'c', '-noout', '-text'], { c: String(leaf.certificate) })
+    expect(said).toMatch(/Authority Key Identifier:\s+01:02:03:04\n/)
+  })
+
   test('takes what it has already as such, in any encoding of the text', async () => {
     const pki = await createAuthority(node)
     const ca = await foreignCa('Foreign')
