@@ -14,7 +14,17 @@ import {
  * `lenient` how Vault's clients may spell its value; request/ converts to that type before the schema is checked.
  * Durations are whole seconds once converted, times milliseconds since the Unix epoch.
  */
-export type Lenient = 'string' | 'integer' | 'boolean' | 'duration' | 'list' | 'commaList' | 'map' | 'time' | 'raw'
+export type Lenient =
+  | 'string'
+  | 'integer'
+  | 'boolean'
+  | 'duration'
+  | 'list'
+  | 'commaList'
+  | 'commaText'
+  | 'map'
+  | 'time'
+  | 'raw'
 
 export interface FieldOptions {
   /** One sentence for OpenAPI and `?help=1`. */
@@ -59,6 +69,9 @@ export const list = (options: FieldOptions): TOptional<TArray<TString>> =>
 /** A list of strings, also written `a,b,c`. */
 export const commaList = (options: FieldOptions): TOptional<TArray<TString>> =>
   Type.Optional(Type.Array(Type.String(), keywords('commaList', options)))
+/** A list of strings that is always written `a,b,c`. Rules of policies on the field hold for each of them. */
+export const commaText = (options: FieldOptions): TOptional<TArray<TString>> =>
+  Type.Optional(Type.Array(Type.String(), keywords('commaText', options)))
 /** String keys and values; also a list of `k=v`. */
 export const map = (options: FieldOptions): TOptional<TRecord<'^.*$', TString>> =>
   Type.Optional(Type.Record(Type.String(), Type.String(), keywords('map', options)))

@@ -25,6 +25,8 @@ export function convert(lenient: Lenient, value: unknown, refuse: Refuse): unkno
       return (Array.isArray(value) ? value : [value]).map((item) => toText(item, refuse))
     case 'commaList':
       return toCommaList(value, refuse)
+    case 'commaText':
+      return toCommaList(toText(value, refuse), refuse)
     case 'map':
       return toMap(value, refuse)
     case 'raw':

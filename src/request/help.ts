@@ -34,7 +34,7 @@ function overview(mount: Mount, routes: Routes<unknown>): string {
 
 const headline = ({ method, path }: Route<unknown>, mount: Mount): string => `${method} ${mount.path}${path}`
 
-const words: Readonly<Record<string, string>> = { raw: 'any', commaList: 'list' }
+const words: Readonly<Record<string, string>> = { raw: 'any', commaList: 'list', commaText: 'string' }
 const rights = { public: 'Needs no token.', token: '', sudo: 'Needs the capability "sudo" too.' } as const
 
 function full(route: Route<unknown>, mount: Mount): string {

@@ -29,6 +29,7 @@ const types: Readonly<Record<Lenient, Data>> = {
   time: { type: ['integer', 'string'] },
   list: { type: 'array', items: { type: 'string' } },
   commaList: { type: ['array', 'string'], items: { type: 'string' } },
+  commaText: { type: 'string' },
   map: { type: 'object', additionalProperties: { type: 'string' } },
   raw: {},
 }

@@ -141,6 +141,8 @@ test('lists: a scalar is a list of one, commas part a comma list, nothing is the
   expect(as('list', 'a,b')).toEqual(['a,b'])
   expect(as('list', ['a', 1, true])).toEqual(['a', '1', '1'])
   expect(as('commaList', ' a, b ,c')).toEqual(['a', 'b', 'c'])
+  expect(as('commaText', ' a, b ,c')).toEqual(['a', 'b', 'c'])
+  expect(refused('commaText', ['a'])).toBe(true)
   expect(as('commaList', ['a,b ', 7])).toEqual(['a,b', '7'])
   expect(as('commaList', '')).toEqual([])
   expect(as('commaList', 7)).toEqual(['7'])

@@ -1,11 +1,11 @@
 import { type Static, Type } from 'typebox'
 import { badRequest } from '../../../errors.ts'
-import { boolean, commaList, duration, text } from '../../../field.ts'
+import { boolean, commaList, commaText, duration, text } from '../../../field.ts'
 
 /** The fields by which issue, sign and explain ask for names and validity. */
 export const nameFields = {
   common_name: text({ about: 'Common name of the subject.' }),
-  alt_names: text({
+  alt_names: commaText({
     about: 'Host names and e-mail addresses, divided by commas; 2.5.4.5;UTF8:x adds a serial number.',
   }),
   ip_sans: commaList({ about: 'IP addresses.' }),
@@ -81,7 +81,7 @@ const maxCharacters = 4096
 export function readNameRequest(body: Static<typeof nameBody>, csr?: CsrContents): NameRequest {
   const request: NameRequest = {
     commonName: body.common_name ?? '',
-    altNames: divided(body.alt_names ?? ''),
+    altNames: filled(body.alt_names),
     ipSans: filled(body.ip_sans),
     uriSans: filled(body.uri_sans),
     otherSans: filled(body.other_sans),
@@ -112,7 +112,6 @@ export function readNameRequest(body: Static<typeof nameBody>, csr?: CsrContents
   return request
 }
 
-const divided = (text: string): readonly string[] => filled(text.split(',').map((entry) => entry.trim()))
 const filled = (list: readonly string[] = []): readonly string[] => list.filter((entry) => entry !== '')
 
 const textsOf = (csr: CsrContents): readonly string[] => [
