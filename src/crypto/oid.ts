@@ -2,8 +2,9 @@ import { asn1, NotDer, write } from './der.ts'
 
 /** Object identifiers: dotted, and as DER (X.690 section 8.19). */
 
-const longestText = 256
 const longestContents = 128
+/** Whatever can be read can be written: four characters for an octet, as in `.127`. */
+const longestText = 4 * longestContents
 /** Identifiers of our own tables fill this long before a caller could. */
 const mostRemembered = 500
 

@@ -14,6 +14,7 @@ import { readSubjectAltName } from './extensions/subjectaltname.ts'
 import { lintAltNames } from './lint/altnames.ts'
 import { lintCriticality } from './lint/criticality.ts'
 import { error, type Finding, warning } from './lint/finding.ts'
+import { lintKey } from './lint/key.ts'
 import { lintName } from './lint/names.ts'
 import { lintUsage } from './lint/usage.ts'
 import { Malformed } from './malformed.ts'
@@ -94,13 +95,15 @@ function lintExtensions({ extensions, subject, issuer, spki }: Tbs): readonly Fi
   }
   const basic = find(extensionOids.basicConstraints)
   const basicConstraints = basic && readBasicConstraints(basic.value)
+  const key = readSubjectKey(spki)
   const findings = [
+    ...lintKey(key),
     ...lintCriticality(extensions),
     ...lintUsage({
       basicConstraints,
       basicConstraintsCritical: basic?.critical === true,
       keyUsage: read(extensionOids.keyUsage, readKeyUsage),
-      key: readSubjectKey(spki),
+      key,
     }),
     ...lintSubject(subject, find(extensionOids.subjectAltName), basicConstraints?.ca === true),
     ...lintIdentifiers({

@@ -74,5 +74,15 @@ export function alternativeNames(request: CertificationRequest): readonly Genera
   }
 }
 
+/** Alternative names of the kinds that a role can allow. */
+const allowable: ReadonlySet<string> = new Set(['dns', 'email', 'ip', 'uri', 'other'])
+
+/** What of a CSR no role can allow, and is left out, as a warning; undefined where there is nothing. @throws ApiError 400 */
+export function leftOut(request: CertificationRequest): string | undefined {
+  const count = alternativeNames(request).filter(({ kind }) => !allowable.has(kind)).length
+  if (count === 0) return undefined
+  return `${count} alternative names of the CSR are of kinds that no role allows (directory names and the like), and were left out`
+}
+
 const valuesOf = (attributes: readonly NameAttribute[], wanted: string): string[] =>
   attributes.flatMap(({ type, value }) => (type === wanted ? [value] : []))

@@ -118,12 +118,16 @@ function checkValidations(validations: readonly string[]): void {
   }
 }
 
-function checkExtensions({ ext_key_usage_oids, allowed_extensions }: RoleSettings): void {
-  for (const oid of ext_key_usage_oids) {
-    if (!isOid(oid)) {
-      throw badRequest(`${JSON.stringify(oid)} could not be parsed as a valid oid for an extended key usage`)
-    }
+/** @throws ApiError 400 for a purpose that is no OID */
+export function checkPurposes(oids: readonly string[]): void {
+  for (const oid of oids) {
+    if (isOid(oid)) continue
+    throw badRequest(`${JSON.stringify(oid)} could not be parsed as a valid oid for an extended key usage`)
   }
+}
+
+function checkExtensions({ ext_key_usage_oids, allowed_extensions }: RoleSettings): void {
+  checkPurposes(ext_key_usage_oids)
   for (const oid of allowed_extensions) {
     if (!isOid(oid)) throw badRequest(`allowed_extensions: ${JSON.stringify(oid)} is no OID`)
     const own = ownExtensions.get(oid)

@@ -5,7 +5,7 @@ import type { PkiContext } from '../../context.ts'
 import { circumstancesOf } from '../../input/circumstances.ts'
 import { readFormat } from '../../issuing/answer.ts'
 import { contentsOf } from '../../issuing/contents.ts'
-import { csrContents, readCsr, requireSigned } from '../../issuing/csr.ts'
+import { csrContents, leftOut, readCsr, requireSigned } from '../../issuing/csr.ts'
 import { ableIssuer } from '../../issuing/issuer.ts'
 import { issueLeaf } from '../../issuing/leaf.ts'
 import { withinIssuer } from '../../issuing/lifetime.ts'
@@ -27,7 +27,8 @@ async function sign(call: SignCall): Promise<Outcome> {
   const circumstances = circumstancesOf(call)
   const decision = decide(role, readNameRequest(body, csrContents(request)), circumstances)
   requireSigned(request)
-  for (const warning of decision.warnings) warn(warning)
+  const omission = role.useCsrSans ? leftOut(request) : undefined
+  for (const warning of [...decision.warnings, ...(omission ? [omission] : [])]) warn(warning)
   return issueLeaf(call, {
     ...{ authority, able, format },
     contents: contentsOf(decision),

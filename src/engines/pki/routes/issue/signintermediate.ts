@@ -3,6 +3,7 @@ import { badRequest } from '../../../../errors.ts'
 import { boolean, commaList, text } from '../../../../field.ts'
 import { type Call, type Outcome, type Route, route } from '../../../../route.ts'
 import { keyIdentifierOf, readCertificate } from '../../../../x509/certificate.ts'
+import { type Extension, extensionOids } from '../../../../x509/extension.ts'
 import { emptyName } from '../../../../x509/name.ts'
 import type { CertificationRequest } from '../../../../x509/request.ts'
 import { urlsOf } from '../../authority/urls.ts'
@@ -40,25 +41,40 @@ function wantedBody(body: CaBody, contents: CsrContents): CaBody {
 
 /** @throws ApiError 400 */
 function contentsFor(
-  { body }: IntermediateCall,
+  { body, warn }: IntermediateCall,
   request: CertificationRequest,
   decided: Contents,
   { issuer }: AbleIssuer,
 ): Contents {
   const signing = keyUsagesOf(body.key_usage ?? []).filter((usage) => usage === 'DigitalSignature')
   const pathLength = pathLengthOf(body.max_path_length, issuer.certificate.basicConstraints?.pathLength)
+  const nameConstraints = constraintsOf(body)
   const authority = {
     keyUsages: [...signing, 'CertSign', 'CRLSign'] as const,
     basicConstraints: { ca: true, pathLength },
-    nameConstraints: constraintsOf(body),
+    nameConstraints,
   }
   if (!body.use_csr_values) return { ...decided, ...authority }
   return {
     ...{ subject: request.subject, names: alternativeNames(request), extendedKeyUsages: [], policies: [] },
-    ...{ neverRevoked: false, brought: request.extensions.filter(({ oid }) => !neverBrought.has(oid)) },
+    ...{ neverRevoked: false, brought: broughtBy(request, nameConstraints !== undefined, warn) },
     ...authority,
   }
 }
+
+/** @param constrained whether the caller constrains names: a request cannot loosen that */
+function broughtBy(
+  { extensions }: CertificationRequest,
+  constrained: boolean,
+  warn: (text: string) => void,
+): readonly Extension[] {
+  const taken = extensions.filter(({ oid }) => !neverBrought.has(oid))
+  if (!constrained || !taken.some(isNameConstraints)) return taken
+  warn('the name constraints of the CSR were ignored: the request has its own')
+  return taken.filter((extension) => !isNameConstraints(extension))
+}
+
+const isNameConstraints = ({ oid }: Extension): boolean => oid === extensionOids.nameConstraints
 
 /** @throws ApiError 400 */
 function subjectKeyOf(skid: string | undefined): Buffer | undefined {

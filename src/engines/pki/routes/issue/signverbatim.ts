@@ -19,6 +19,7 @@ import { requireRole } from '../../issuing/role.ts'
 import { decide } from '../../roles/decide.ts'
 import { readNameRequest } from '../../roles/request.ts'
 import { createRole, type Role } from '../../roles/role.ts'
+import { checkPurposes } from '../../roles/rules.ts'
 import { extendedKeyUsagesOf, keyUsagesOf } from '../../roles/usages.ts'
 import { leafFields } from './fields.ts'
 
@@ -87,6 +88,7 @@ async function sign(call: VerbatimCall): Promise<Outcome> {
   const named = params.role === undefined ? undefined : await requireRole(context, mount, params.role)
   const role = verbatimRole(named, body)
   const format = readFormat(body.format)
+  checkPurposes(body.ext_key_usage_oids ?? [])
   const request = readCsr(body.csr)
   refuseAuthority(request)
   const authority = await context.authorities.of(mount)

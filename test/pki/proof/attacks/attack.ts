@@ -1,0 +1,11 @@
+import { asn1, write } from '../../../../src/crypto/der.ts'
+
+/** A certification request that asks for what no leaf should have, or that is none. */
+export interface Attack {
+  readonly name: string
+  readonly csr: string
+  /** Bytes that no certificate made of it may hold, whatever the route. */
+  readonly smuggled?: Buffer
+}
+
+export const sequence = (...parts: readonly Buffer[]): Buffer => write(asn1.sequence, ...parts)
