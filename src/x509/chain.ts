@@ -44,7 +44,12 @@ export function buildChains(
   verified: Verification = isSignedBy,
 ): ReadonlyMap<string, readonly string[]> {
   const byId = new Map(authorities.map((authority) => [authority.id, authority]))
-  const parents = findParents(authorities, verified)
+  const parents = new Map(
+    findCandidates(authorities).map(({ child: { id, certificate }, twins }) => [
+      id,
+      twins.filter(([first]) => first !== undefined && verified(certificate, first.certificate)),
+    ]),
+  )
   return new Map(
     authorities.map((authority) => [
       authority.id,
@@ -56,7 +61,12 @@ export function buildChains(
 /** Certificates with the same subject and key: either all of them are parents of another or none is. */
 type Twins = readonly Authority[]
 
-function findParents(authorities: readonly Authority[], verified: Verification): ReadonlyMap<string, readonly Twins[]> {
+interface Candidates {
+  readonly child: Authority
+  readonly twins: readonly Twins[]
+}
+
+function findCandidates(authorities: readonly Authority[]): readonly Candidates[] {
   const bySubject = Map.groupBy(authorities, ({ certificate }) => text(certificate.subject))
   const twins = new Map(
     [...bySubject].map(([subject, named]) => [
@@ -64,15 +74,24 @@ function findParents(authorities: readonly Authority[], verified: Verification):
       [...Map.groupBy(named, ({ certificate }) => text(certificate.spki)).values()],
     ]),
   )
-  return new Map(
-    authorities.map(({ id, certificate }) => [
-      id,
-      (twins.get(text(certificate.issuer)) ?? []).filter(
-        ([first]) => first !== undefined && verified(certificate, first.certificate),
-      ),
-    ]),
-  )
+  return authorities.map((child) => ({
+    child,
+    twins: (twins.get(text(child.certificate.issuer)) ?? []).filter((parents) =>
+      parents.some(({ certificate }) => identifies(child.certificate, certificate)),
+    ),
+  }))
 }
+
+/** By key identifiers, as OpenSSL has it: or every certificate would be verified with every other of its issuer's name. */
+function identifies({ authorityKeyId: wanted }: Certificate, { subjectKeyId: has }: Certificate): boolean {
+  return wanted === undefined || has === undefined || wanted.equals(has)
+}
+
+/** The verifications that buildChains will ask for, child and parent: a caller may do them ahead, and take breaks. */
+export const candidatesOf = (authorities: readonly Authority[]): readonly (readonly [Certificate, Certificate])[] =>
+  findCandidates(authorities).flatMap(({ child, twins }) =>
+    twins.flatMap(([first]) => (first === undefined ? [] : [[child.certificate, first.certificate] as const])),
+  )
 
 const text = (der: Buffer): string => der.toString('latin1')
 

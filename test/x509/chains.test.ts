@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { readCertificate } from '../../src/x509/certificate.ts'
-import { type Authority, buildChains, isSelfSigned, isSignedBy, verifyManualChain } from '../../src/x509/chain.ts'
+import { type Authority, buildChains, candidatesOf, isSelfSigned, isSignedBy, verifyManualChain } from '../../src/x509/chain.ts'
 import { type Ca, ecPair, makeCa, useOpenssl } from './authority.ts'
 
 const openssl = useOpenssl()
@@ -125,6 +125,30 @@ describe('a chain', () => {
       expect(new Set(chain).size).toBe(chain.length)
       expect(chain.length).toBe(selfIssued ? 201 : 2)
     }
+  })
+
+  test('of two hundred roots of one name costs one verification for each of them', () => {
+    const set = Array.from({ length: 200 }, (_, index) => of(`r${index}`, makeCa('Root')))
+    const child = makeCa('Child', makeCa('Root', undefined, { key: ecPair() }))
+    let verifications = 0
+    const chains = buildChains([...set, of('child', child)], (lower, upper) => {
+      verifications++
+      return isSignedBy(lower, upper)
+    })
+    expect(verifications).toBe(200)
+    expect(candidatesOf(set)).toHaveLength(200)
+    expect([chains.get('r7'), chains.get('child')]).toEqual([['r7'], ['child']])
+  })
+
+  test('finds a parent without key identifier, and a parent of which one certificate has it', () => {
+    const [root, key] = [makeCa('Root'), ecPair()]
+    const bare = { ...root, certificate: { ...root.certificate, subjectKeyId: undefined } }
+    const twin = makeCa('Root', undefined, { key: root.key })
+    const child = makeCa('Child', root, { key })
+    const other = { ...twin, certificate: { ...twin.certificate, subjectKeyId: Buffer.from('another') } }
+    expect(buildChains([of('c', child), of('r', bare)]).get('c')).toEqual(['c', 'r'])
+    expect(buildChains([of('c', child), of('o', other)]).get('c')).toEqual(['c'])
+    expect(buildChains([of('c', child), of('o', other), of('r', root)]).get('c')).toEqual(['c', 'r', 'o'])
   })
 
   test('of many layers, each cross-signed by all of the layer above, costs no more than the set has certificates', () => {

@@ -91,7 +91,8 @@ export class Authorities {
     if (settings === undefined) return undefined
     const { path = '', aiaPath = '' } = cluster ?? {}
     const read = issuers.map((row) => ({ row, certificate: readCertificate(row.certificate) }))
-    return new Authority({ settings, cluster: { path, aiaPath }, issuers: this.#chains.link(read), keys })
+    const linked = await this.#chains.link(read)
+    return new Authority({ settings, cluster: { path, aiaPath }, issuers: linked, keys })
   }
 }
 

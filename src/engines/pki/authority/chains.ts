@@ -1,10 +1,13 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import type { Certificate } from '../../../x509/certificate.ts'
-import { buildChains, isSignedBy } from '../../../x509/chain.ts'
+import { buildChains, candidatesOf, isSignedBy } from '../../../x509/chain.ts'
 import type { Issuer } from './authority.ts'
 import type { IssuerRow } from './tables.ts'
 
 const verificationsHeld = 100_000
+/** In one turn of the event loop: some milliseconds. */
+const verificationsAtOnce = 32
 
 /** An issuer as it was read from its row. */
 interface ReadIssuer {
@@ -15,14 +18,20 @@ interface ReadIssuer {
 /** Chains of issuers. Of two certificates it is looked at once whether one has signed the other. */
 export class Chains {
   readonly #verified = new LRUCache<string, boolean>({ max: verificationsHeld })
+  #verifications = 0
 
   /** Gives each issuer its chain. @param issuers all of a mount */
-  link(issuers: readonly ReadIssuer[]): readonly Issuer[] {
+  async link(issuers: readonly ReadIssuer[]): Promise<readonly Issuer[]> {
     const authorities = issuers.map(({ row: { id, manualChain }, certificate }) => ({
       id,
       certificate,
       ...(manualChain === null ? {} : { manualChain }),
     }))
+    for (const [child, parent] of candidatesOf(authorities)) {
+      const before = this.#verifications
+      this.#signed(child, parent)
+      if (this.#verifications > before && this.#verifications % verificationsAtOnce === 0) await nextTurn()
+    }
     const chains = buildChains(authorities, (child, parent) => this.#signed(child, parent))
     return issuers.map((issuer) => ({ ...issuer, chain: chains.get(issuer.row.id) ?? [issuer.row.id] }))
   }
@@ -31,6 +40,7 @@ export class Chains {
     const pair = child.fingerprint().toString('latin1') + parent.fingerprint().toString('latin1')
     const known = this.#verified.get(pair)
     if (known !== undefined) return known
+    this.#verifications++
     const verified = isSignedBy(child, parent)
     this.#verified.set(pair, verified)
     return verified
