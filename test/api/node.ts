@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect } from 'vitest'
 import type { Client, Reply } from '../support/client.ts'
-import { startServer, type TestServer } from '../support/server.ts'
+import { type ServerOptions, startServer, type TestServer } from '../support/server.ts'
 
 /** The node that the tests of one file share. Each test takes names of its own, so that nothing is cleaned up. */
 export interface TestNode {
@@ -16,14 +16,14 @@ export interface TestNode {
 }
 
 /** Starts a node before the tests of a file and ends it after them. */
-export function useNode(): TestNode {
+export function useNode(options: Pick<ServerOptions, 'workers'> = {}): TestNode {
   let server: TestServer | undefined
   const started = (): TestServer => {
     if (server === undefined) throw new Error('the node starts before the first test, not while tests are collected')
     return server
   }
   beforeAll(async () => {
-    server = await startServer()
+    server = await startServer(options)
   }, 120_000)
   afterAll(() => server?.[Symbol.asyncDispose]())
   return {
