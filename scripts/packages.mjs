@@ -19,6 +19,7 @@ const needed = {
 const neededForTests = {
   curl: 'curl',
   openssl: 'openssl',
+  'gnutls-bin': 'certtool',
   opensc: 'pkcs11-tool',
   'python3-hvac': '/usr/lib/python3/dist-packages/hvac/__init__.py',
 }
