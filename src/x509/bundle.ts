@@ -80,6 +80,7 @@ function readKey(der: Buffer, headers: boolean, where: string): Buffer {
 /** OpenSSL must be able to read what is imported as well: relying parties will. */
 function readStrictly(der: Buffer, where: string): Certificate {
   const certificate = reading(where, () => readCertificate(der))
+  reading(where, () => certificate.publicKey())
   try {
     new X509Certificate(der)
   } catch (cause) {

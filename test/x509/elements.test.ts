@@ -81,7 +81,13 @@ describe('object identifiers', () => {
     ['2.999.3', '0603883703'],
   ])('%s is %s', (dotted, der) => expect(writeOid(dotted).toString('hex')).toBe(der))
 
-  test.each(['', '1', '3.1', '1.40', '01.2', '1.2.', '1.2.03', '1.-2', '1.2 ', '1.2.3\n', `1.2${'.1'.repeat(200)}`])(
+  test('that can be read can be written, however long its text is', () => {
+    for (const contents of [Buffer.alloc(128, 0x7f), Buffer.concat([Buffer.alloc(127, 0xff), Buffer.from([0x7f])])]) {
+      expect(writeOid(readOid(contents, 0, 128)).subarray(3)).toEqual(contents)
+    }
+  })
+
+  test.each(['', '1', '3.1', '1.40', '01.2', '1.2.', '1.2.03', '1.-2', '1.2 ', '1.2.3\n', `1.2${'.1'.repeat(255)}`])(
     '%j is none',
     (text) => {
       expect(isOid(text)).toBe(false)

@@ -6,10 +6,12 @@ import { boolean, text } from '../../../../field.ts'
 import type { CertificationSigner } from '../../../../keys/use/certification.ts'
 import { type Call, type Data, type Route, route } from '../../../../route.ts'
 import { type Certificate, readCertificate } from '../../../../x509/certificate.ts'
+import { refusalOf } from '../../../../x509/constraints.ts'
 import { type Extension, extensionOids } from '../../../../x509/extension.ts'
 import { writeAuthorityInformationAccess } from '../../../../x509/extensions/authorityinformationaccess.ts'
 import { writeCrlDistributionPoints } from '../../../../x509/extensions/crldistributionpoints.ts'
 import { writeAuthorityKeyIdentifier } from '../../../../x509/extensions/keyidentifier.ts'
+import { lint } from '../../../../x509/lint.ts'
 import { Malformed } from '../../../../x509/malformed.ts'
 import { writeCertificate, writeTbs } from '../../../../x509/tbs.ts'
 import { pemOf } from '../../authority/pem.ts'
@@ -32,6 +34,7 @@ function readSelfIssued(text: string | undefined): Certificate {
   let certificate: Certificate
   try {
     certificate = readCertificate(der)
+    certificate.publicKey()
   } catch (error) {
     throw error instanceof Malformed ? badRequest(`error parsing certificate: ${error.message}`) : error
   }
@@ -65,7 +68,17 @@ function algorithmFor({ algorithm }: Certificate, { algorithms }: CertificationS
   return signatureAlgorithmOf(name)
 }
 
-async function sign({ context, mount, params, body }: SelfIssuedCall): Promise<Data> {
+/** Its owner has made it as it is, perhaps long ago: what relying parties may refuse is said, and signed all the same. */
+function warnOf(
+  tbs: Buffer,
+  { subject, subjectAltName }: Certificate,
+  chain: readonly Certificate[],
+): readonly string[] {
+  const refusal = refusalOf({ subject, subjectAltName, isCa: true }, chain)
+  return [...lint(tbs).map(({ rule, text }) => `${text} (${rule})`), ...(refusal === undefined ? [] : [refusal])]
+}
+
+async function sign({ context, mount, params, body, warn }: SelfIssuedCall): Promise<Data> {
   const given = readSelfIssued(body.certificate)
   const authority = await context.authorities.of(mount)
   const able = ableIssuer(authority, params.issuer_ref ?? 'default', 'issuing-certificates')
@@ -84,6 +97,8 @@ async function sign({ context, mount, params, body }: SelfIssuedCall): Promise<D
     ...{ serial, notBefore, notAfter, subject, spki, algorithm: identifier, issuer: ca.subject },
     extensions: extensionsFor(given, authorityKeyOf(able), urlsOf(authority, able.issuer)),
   })
+  const chain = authority.chainOf(able.issuer).map(({ certificate }) => certificate)
+  for (const warning of warnOf(tbs, given, chain)) warn(warning)
   const { signature } = await signer.sign(name, tbs)
   const der = writeCertificate(tbs, identifier, signature)
   return { certificate: writePem('CERTIFICATE', der), issuing_ca: pemOf(ca) }
