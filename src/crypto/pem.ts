@@ -40,11 +40,11 @@ function readBlock(label: string, text: string): PemBlock {
   return { label, headers, der: base64.test(body) ? Buffer.from(body, 'base64') : undefined }
 }
 
-/** One block, without a newline at its end. */
+/** One block, without a newline at its end. Of private keys no copy is made but the text. */
 export const writePem = (label: string, der: Uint8Array): string =>
   [
     `-----BEGIN ${label}-----`,
-    ...(Buffer.from(der)
+    ...(Buffer.from(der.buffer, der.byteOffset, der.byteLength)
       .toString('base64')
       .match(/.{1,64}/g) ?? []),
     `-----END ${label}-----`,

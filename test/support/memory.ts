@@ -22,10 +22,10 @@ export class Remembered {
     }
   }
 
-  /** The names of those of which a piece lies in memory that this process can write to. */
-  found(): string[] {
+  /** The names of those of which a piece lies in memory that a process can write to. @param pid of one started here; this one when absent */
+  found(pid: number | 'self' = 'self'): string[] {
     const hits = new Set<string>()
-    for (const chunk of memory()) {
+    for (const chunk of memory(pid)) {
       for (const { name, inverse } of this.#pieces) if (!hits.has(name) && chunk.includes(inverse)) hits.add(name)
     }
     return [...hits]
@@ -33,12 +33,12 @@ export class Remembered {
 }
 
 /** Complements of all private writable memory, in one buffer that is used again. */
-function* memory(): Generator<Buffer> {
+function* memory(pid: number | 'self'): Generator<Buffer> {
   const chunk = Buffer.alloc(chunkBytes)
   const words = new Uint32Array(chunk.buffer, chunk.byteOffset, chunkBytes / 4)
-  const file = openSync('/proc/self/mem', 'r')
+  const file = openSync(`/proc/${pid}/mem`, 'r')
   try {
-    for (const line of readFileSync('/proc/self/maps', 'utf8').split('\n')) {
+    for (const line of readFileSync(`/proc/${pid}/maps`, 'utf8').split('\n')) {
       const [, start, end, rights = ''] = /^([0-9a-f]+)-([0-9a-f]+) (\S+)/.exec(line) ?? []
       if (!rights.startsWith('rw')) continue
       const last = BigInt(`0x${end}`)
