@@ -2,6 +2,7 @@ import type { KeyObject } from 'node:crypto'
 import { within } from '../crypto/cursor.ts'
 import { asn1 } from '../crypto/der.ts'
 import { digest, hashOf } from '../crypto/hashes.ts'
+import { once } from '../once.ts'
 import { type Extension, extensionOids } from './extension.ts'
 import { type BasicConstraints, readBasicConstraints } from './extensions/basicconstraints.ts'
 import { readExtendedKeyUsage } from './extensions/extendedkeyusage.ts'
@@ -83,14 +84,6 @@ function understand(extensions: readonly Extension[]) {
     authorityKeyId: read(extensionOids.authorityKeyIdentifier, readAuthorityKeyIdentifier)?.keyIdentifier,
     subjectAltName: read(extensionOids.subjectAltName, readSubjectAltName) ?? [],
     nameConstraints: read(extensionOids.nameConstraints, readNameConstraints),
-  }
-}
-
-function once<T>(make: () => T): () => T {
-  let made: { readonly value: T } | undefined
-  return () => {
-    made ??= { value: make() }
-    return made.value
   }
 }
 

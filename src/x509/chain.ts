@@ -35,14 +35,15 @@ function verifies({ algorithm, tbs, signature }: Certificate, parent: Certificat
 }
 
 /**
- * The chain of every certificate as ids: itself, then its parents' chains, those of self-issued parents first, each id once. A
- * chain ends where parents are missing. The order of the answer depends on nothing but the set.
- * @param verified asked once for each certificate and each key under its issuer's name; callers may remember its answers
+ * The chain of a certificate as ids: itself, then its parents' chains, those of self-issued parents first, each id once. A chain
+ * ends where parents are missing. The order of the answer depends on nothing but the set.
+ * @param verified asked at once, for each certificate and each key that its issuer may have; callers may remember its answers
+ * @returns finds the chain of an id of the set: of many twins each chain is as long as the set, so they are not all made
  */
-export function buildChains(
+export function chainFinder(
   authorities: readonly Authority[],
   verified: Verification = isSignedBy,
-): ReadonlyMap<string, readonly string[]> {
+): (id: string) => readonly string[] {
   const byId = new Map(authorities.map((authority) => [authority.id, authority]))
   const parents = new Map(
     findCandidates(authorities).map(({ child: { id, certificate }, twins }) => [
@@ -50,12 +51,11 @@ export function buildChains(
       twins.filter(([first]) => first !== undefined && verified(certificate, first.certificate)),
     ]),
   )
-  return new Map(
-    authorities.map((authority) => [
-      authority.id,
-      authority.manualChain?.filter((id) => byId.has(id)) ?? collect(authority, parents),
-    ]),
-  )
+  return (id) => {
+    const authority = byId.get(id)
+    if (authority === undefined) return []
+    return authority.manualChain?.filter((other) => byId.has(other)) ?? collect(authority, parents)
+  }
 }
 
 /** Certificates with the same subject and key: either all of them are parents of another or none is. */
@@ -87,7 +87,7 @@ function identifies({ authorityKeyId: wanted }: Certificate, { subjectKeyId: has
   return wanted === undefined || has === undefined || wanted.equals(has)
 }
 
-/** The verifications that buildChains will ask for, child and parent: a caller may do them ahead, and take breaks. */
+/** The verifications that a chainFinder will ask for, child and parent: a caller may do them ahead, and take breaks. */
 export const candidatesOf = (authorities: readonly Authority[]): readonly (readonly [Certificate, Certificate])[] =>
   findCandidates(authorities).flatMap(({ child, twins }) =>
     twins.flatMap(([first]) => (first === undefined ? [] : [[child.certificate, first.certificate] as const])),

@@ -1,6 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { readCertificate } from '../../src/x509/certificate.ts'
-import { type Authority, buildChains, candidatesOf, isSelfSigned, isSignedBy, verifyManualChain } from '../../src/x509/chain.ts'
+import {
+  type Authority,
+  candidatesOf,
+  chainFinder,
+  isSelfSigned,
+  isSignedBy,
+  type Verification,
+  verifyManualChain,
+} from '../../src/x509/chain.ts'
 import { type Ca, ecPair, makeCa, useOpenssl } from './authority.ts'
 
 const openssl = useOpenssl()
@@ -9,6 +17,14 @@ const of = (id: string, { certificate }: Ca, manualChain?: readonly string[]): A
   certificate,
   manualChain,
 })
+/** The chain of every certificate of a set. */
+function buildChains(
+  list: readonly Authority[],
+  verified: Verification = isSignedBy,
+): ReadonlyMap<string, readonly string[]> {
+  const find = chainFinder(list, verified)
+  return new Map(list.map(({ id }) => [id, find(id)]))
+}
 const chainsOf = (...list: readonly Authority[]) => Object.fromEntries(buildChains(list))
 
 const root = makeCa('Root')

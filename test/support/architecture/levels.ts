@@ -25,6 +25,7 @@ const levels: readonly { readonly units: readonly string[]; readonly mixed?: boo
       'config',
       'metrics',
       'after',
+      'once',
       'duration',
       'freeze',
       'workload',

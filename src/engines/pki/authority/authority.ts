@@ -7,7 +7,7 @@ export interface Issuer {
   readonly row: IssuerRow
   readonly certificate: Certificate
   /** Ids of the certificates that lead from it upwards, its own first. */
-  readonly chain: readonly string[]
+  chain(): readonly string[]
 }
 
 /** By what URL this site's mount is reached; empty where nobody said. */
@@ -101,7 +101,7 @@ export class Authority {
 
   /** The certificates of an issuer's chain, its own first. */
   chainOf({ chain }: Issuer): readonly Issuer[] {
-    return chain.flatMap((id) => this.issuers.get(id) ?? [])
+    return chain().flatMap((id) => this.issuers.get(id) ?? [])
   }
 }
 

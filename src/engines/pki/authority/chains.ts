@@ -1,7 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
+import { once } from '../../../once.ts'
 import type { Certificate } from '../../../x509/certificate.ts'
-import { buildChains, candidatesOf, isSignedBy } from '../../../x509/chain.ts'
+import { candidatesOf, chainFinder, isSignedBy } from '../../../x509/chain.ts'
 import type { Issuer } from './authority.ts'
 import type { IssuerRow } from './tables.ts'
 
@@ -32,8 +33,8 @@ export class Chains {
       this.#signed(child, parent)
       if (this.#verifications > before && this.#verifications % verificationsAtOnce === 0) await nextTurn()
     }
-    const chains = buildChains(authorities, (child, parent) => this.#signed(child, parent))
-    return issuers.map((issuer) => ({ ...issuer, chain: chains.get(issuer.row.id) ?? [issuer.row.id] }))
+    const find = chainFinder(authorities, (child, parent) => this.#signed(child, parent))
+    return issuers.map((issuer) => ({ ...issuer, chain: once(() => find(issuer.row.id)) }))
   }
 
   #signed(child: Certificate, parent: Certificate): boolean {
