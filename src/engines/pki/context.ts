@@ -7,6 +7,7 @@ import type { Caller, MaybePromise } from '../../route.ts'
 import type { Database } from '../../store/database.ts'
 import type { Authorities } from './authority/authorities.ts'
 import type { IssuerRows } from './authority/issuerrows.ts'
+import type { KeyRow } from './authority/tables.ts'
 import type { Certificates } from './certificates/certificates.ts'
 import type { CertificateLists } from './certificates/listing.ts'
 import type { Issuance } from './issuing/issuance.ts'
@@ -32,8 +33,8 @@ export interface PkiContext {
   readonly issuance: Issuance
   readonly certificates: Certificates
   readonly lists: CertificateLists
-  /** The key part of that id; synchronous when cached. */
-  material(id: string): MaybePromise<Material>
+  /** Of a key; synchronous when cached. @throws ApiError 400 for a key that was deleted meanwhile */
+  material(key: KeyRow): MaybePromise<Material>
 }
 
 /** The accessor by which a key's history names who made it. */

@@ -15,6 +15,7 @@ import { CertificateLists } from './certificates/listing.ts'
 import { Revocations } from './certificates/revocations.ts'
 import type { PkiContext } from './context.ts'
 import { Issuance } from './issuing/issuance.ts'
+import { materialFinder } from './keys/keymaterial.ts'
 import { KeyRows } from './keys/keyrows.ts'
 import { managedKeyUses } from './keys/manageduses.ts'
 import { NewKeys } from './keys/newkeys.ts'
@@ -171,7 +172,8 @@ export function createPki(options: PkiOptions): Engine<PkiContext> {
 
 function createContext(options: PkiOptions): PkiContext {
   const { database, clock, leases, operations, materials, managed, transients, authorityKeys } = options
-  const { certification, material } = operations
+  const { certification } = operations
+  const material = materialFinder({ database, fetch: (id) => operations.material(id) })
   const signers = new Signers({ certification, managed, material })
   return {
     ...{ database, clock, leases, managed, transients, signers, material },

@@ -224,7 +224,7 @@ export class Materials {
     return this.#cache.peek(id)
   }
 
-  /** The material; synchronous from the cache. @throws Error when there is none: whoever names it is damaged */
+  /** The material; synchronous from the cache. @throws NoMaterial when there is none: whoever names it is damaged */
   fetch(id: string): MaybePromise<Material> {
     const material = this.#cache.get(id)
     return material instanceof Promise ? material.then((value) => expect(value, id)) : expect(material, id)
@@ -261,8 +261,11 @@ export class Materials {
   }
 }
 
+/** Whoever names it is damaged, or was deleted since it was read. */
+export class NoMaterial extends Error {}
+
 function expect(material: Material | undefined, id: string): Material {
-  if (material === undefined) throw new Error(`there is no material ${id}`)
+  if (material === undefined) throw new NoMaterial(`there is no material ${id}`)
   return material
 }
 

@@ -8,7 +8,7 @@ import type { KeyRow } from '../authority/tables.ts'
 export interface SignersOptions {
   readonly certification: Certification
   readonly managed: ManagedKeys
-  material(id: string): MaybePromise<Material>
+  material(key: KeyRow): MaybePromise<Material>
 }
 
 /** The keys of authorities as what signs. */
@@ -20,8 +20,8 @@ export class Signers {
   }
 
   /** @throws ApiError 400 or 403 where the key's managed key is gone or not for this mount */
-  of({ mount, material: id, managedKey }: KeyRow): MaybePromise<CertificationSigner> {
-    return after(this.#options.material(id), (material) => this.over(mount, material, managedKey))
+  of(key: KeyRow): MaybePromise<CertificationSigner> {
+    return after(this.#options.material(key), (material) => this.over(key.mount, material, key.managedKey))
   }
 
   /** A key whose row is not stored yet. @param managedKey uuid of the managed key that it is */

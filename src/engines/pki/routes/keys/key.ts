@@ -15,7 +15,7 @@ type KeyCall = Call<PkiContext, typeof noFields>
 /** Residence and history of the key are shown beside what the reference shows. */
 async function read({ context, mount, params }: KeyCall): Promise<Data> {
   const key = keyOf(await context.authorities.of(mount), params.key_ref ?? '', 404)
-  const material = await context.material(key.material)
+  const material = await context.material(key)
   const managed = key.managedKey
     ? { managed_key_id: key.managedKey, managed_key_name: (await context.managed.nameOf(key.managedKey)) ?? '' }
     : {}
