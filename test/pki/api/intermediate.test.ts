@@ -75,7 +75,9 @@ describe('sign-intermediate', () => {
   test('use_csr_values takes subject, names and extensions of the request, but makes a CA', async () => {
     const pki = await createAuthority(node)
     await pki.root()
-    const csr = await csrOf('/O=Theirs/CN=Sub', ['subjectAltName=DNS:theirs.example', 'extendedKeyUsage=serverAuth'])
+    const csr = await csrOf('/O=Theirs/CN=Sub', [
+      ...['subjectAltName=DNS:theirs.example', 'extendedKeyUsage=serverAuth', 'basicConstraints=critical,CA:FALSE'],
+    ])
     const data = dataOf(
       await done(pki.post('root/sign-intermediate', { csr, use_csr_values: true, organization: 'x' })),
     )
