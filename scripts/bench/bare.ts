@@ -5,7 +5,8 @@
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Operation } from './operation.ts'
+import { MinimalStore } from './authority/store.ts'
+import type { Body, Operation } from './operation.ts'
 import { operationOf } from './operations.ts'
 import { openToken } from './token.ts'
 
@@ -25,9 +26,11 @@ export interface Serving {
   readonly port: number
   /** What to send it; absent for a GET. */
   readonly body: string | undefined
+  readonly path: string
+  readonly variants: number | undefined
 }
 
-const [what = '', library = '', label = '', pinFile = ''] = process.argv.slice(2)
+const [what = '', library = '', label = '', pinFile = '', database = ''] = process.argv.slice(2)
 const token = openToken({ library, label, pin: readFileSync(pinFile, 'utf8').trim() })
 const tell = (answer: Count | Serving | 'open'): void => void process.send?.(answer)
 process.on('disconnect', () => process.exit())
@@ -35,7 +38,7 @@ process.on('disconnect', () => process.exit())
 if (what === 'raw') {
   process.on('message', (order: Order) => tell(count(order)))
   tell('open')
-} else serve(operationOf(what))
+} else await serve(operationOf(what))
 
 function count({ operation, milliseconds }: Order): Count {
   const { raw } = operationOf(operation)
@@ -53,25 +56,34 @@ function count({ operation, milliseconds }: Order): Count {
   return { operations: done, cpuMicroseconds: user + system }
 }
 
-function serve(operation: Operation): void {
+async function serve(operation: Operation): Promise<void> {
+  const store = new MinimalStore(database)
+  await operation.prepare?.(token, store)
   const json = ['Content-Type', 'application/json']
   const server = createServer((request, response) => {
-    const answer = (text: string): void => {
-      const reply = JSON.stringify(operation.serve(token, text === '' ? {} : JSON.parse(text)))
+    const send = (made: Body): void => {
+      const reply = JSON.stringify(made)
       response.writeHead(200, [...json, 'Content-Length', String(Buffer.byteLength(reply))])
       response.end(reply)
     }
+    const answer = (body: Body): void => {
+      const made = operation.serve(token, body, store)
+      if (made instanceof Promise) made.then(send, fail)
+      else send(made)
+    }
+    const fail = (error: unknown): void => void response.destroy(error as Error)
     if (request.method === 'GET') {
-      answer('')
+      answer({ path: request.url })
       return
     }
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
-    request.on('end', () => answer(Buffer.concat(chunks).toString()))
+    request.on('end', () => answer(JSON.parse(Buffer.concat(chunks).toString())))
   })
   server.listen(0, '127.0.0.1', () => {
     const body = operation.body?.(token)
     const { port } = server.address() as AddressInfo
-    tell({ port, body: body && JSON.stringify(body) })
+    const { path = '/', variants } = operation
+    tell({ port, path, variants, body: body && JSON.stringify(body) })
   })
 }

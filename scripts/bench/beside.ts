@@ -2,19 +2,24 @@ import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { ended, ending, gone, spawnBound } from '../embedded/child.ts'
+import { type MariaDb, startMariaDb } from '../embedded/mariadb.ts'
 import { embeddedToken } from '../embedded/token.ts'
 import type { Count, Order, Serving } from './bare.ts'
 import { cpuMicroseconds } from './cpu.ts'
+import { operationOf } from './operations.ts'
 import type { Server } from './server.ts'
 
 /** The processes that Strongroom is compared with, on a token of their own. */
 export class Beside implements AsyncDisposable {
+  readonly #directory: string
   readonly #token: ReturnType<typeof embeddedToken>
   readonly #children: ChildProcess[] = []
   #raw: ChildProcess | undefined
+  #database: MariaDb | undefined
 
-  /** @param directory a new one, for the token */
+  /** @param directory a new one, for the token and perhaps a database */
   constructor(directory: string) {
+    this.#directory = directory
     this.#token = embeddedToken(directory)
   }
 
@@ -31,10 +36,17 @@ export class Beside implements AsyncDisposable {
 
   /** The minimal server of one operation. */
   async minimal(operation: string): Promise<Server> {
-    const child = this.#start(operation)
-    const { port, body } = (await answer(child)) as Serving
-    const request = { method: body === undefined ? 'GET' : 'POST', path: '/', headers: {}, body }
-    return { url: `http://127.0.0.1:${port}`, request, cpuMicroseconds: () => cpuMicroseconds(child.pid ?? 0) }
+    const database = operationOf(operation).stored ? await this.#startDatabase() : undefined
+    const child = this.#start(operation, ...(database ? [database.url] : []))
+    const { port, body, path, variants } = (await answer(child)) as Serving
+    const common = { path, headers: {}, body, ...(variants === undefined ? {} : { variants }) }
+    const request = { method: body === undefined ? 'GET' : 'POST', ...common }
+    const pids = [child.pid ?? 0, ...(database ? [database.process.pid ?? 0] : [])]
+    return {
+      url: `http://127.0.0.1:${port}`,
+      request,
+      cpuMicroseconds: () => pids.reduce((sum, pid) => sum + cpuMicroseconds(pid), 0),
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -42,12 +54,19 @@ export class Beside implements AsyncDisposable {
       child.kill()
       await ended(child)
     }
+    await this.#database?.[Symbol.asyncDispose]()
   }
 
-  #start(what: string): ChildProcess {
+  async #startDatabase(): Promise<MariaDb> {
+    const directory = join(this.#directory, 'mariadb')
+    this.#database ??= await startMariaDb({ directory, schema: 'bench', durable: true })
+    return this.#database
+  }
+
+  #start(what: string, ...more: readonly string[]): ChildProcess {
     const { library, label, pinFile, environment } = this.#token
     const script = join(import.meta.dirname, 'bare.ts')
-    const child = spawnBound(process.execPath, [script, what, library, label, pinFile], {
+    const child = spawnBound(process.execPath, [script, what, library, label, pinFile, ...more], {
       env: { ...process.env, ...environment },
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     })

@@ -23,7 +23,7 @@ const run = promisify(execFile)
 export async function load(server: Server, seconds: number, directory: string): Promise<Load> {
   const script = join(directory, 'load.lua')
   writeFileSync(script, lua(server.request), { mode: 0o600 })
-  const args = ['--threads', '1', '--connections', String(connections), '--duration', `${seconds}s`]
+  const args = ['--threads', '1', '--connections', String(connections), '--duration', `${seconds}s`, '--timeout', '60s']
   const before = server.cpuMicroseconds()
   const { stdout } = await run('wrk', [...args, '--script', script, server.url + server.request.path])
   const cpu = server.cpuMicroseconds() - before
@@ -45,26 +45,30 @@ const quoted = (text: string): string => `[====[${text}]====]`
 
 const zeros = '00000000'
 
-/** Before each request the digits in the body count on. */
-function counting(body: string, variants: number): string {
-  const at = body.indexOf(zeros)
-  if (at < 0) throw new Error('a body of which there are variants holds eight zeros')
+/** Before each request the digits in the body, or in the path of a GET, count on; in a path they stand as octets of a serial. */
+function counting(path: string, body: string | undefined, variants: number): string {
+  const [text, wanted] = body === undefined ? [path, '00-00-00-00'] : [body, zeros]
+  const at = text.indexOf(wanted)
+  if (at < 0) throw new Error(`where there are variants there are zeros: ${wanted}`)
+  const digits = `string.format("%0${zeros.length}d", count)`
+  const counted = body === undefined ? `${digits}:gsub("..", "%0-"):sub(1, -2)` : digits
+  const written = `${quoted(text.slice(0, at))} .. ${counted} .. ${quoted(text.slice(at + wanted.length))}`
   return `
 local count = 0
 request = function()
   count = (count + 1) % ${variants}
-  return wrk.format(nil, nil, nil, ${quoted(body.slice(0, at))} .. string.format("%0${zeros.length}d", count) .. ${quoted(body.slice(at + zeros.length))})
+  return wrk.format(nil, ${body === undefined ? written : 'nil'}, nil, ${body === undefined ? 'nil' : written})
 end
 `
 }
 
-const lua = ({ method, headers, body, variants }: LoadRequest): string => `
+const lua = ({ method, path, headers, body, variants }: LoadRequest): string => `
 wrk.method = ${quoted(method)}
 ${Object.entries(headers)
   .map(([name, value]) => `wrk.headers[ ${quoted(name)} ] = ${quoted(value)}`)
   .join('\n')}
 ${body === undefined ? '' : `wrk.body = ${quoted(body)}`}
-${body === undefined || variants === undefined ? '' : counting(body, variants)}
+${variants === undefined ? '' : counting(path, body, variants)}
 done = function(summary, latency)
   local errors = summary.errors
   local failed = errors.connect + errors.read + errors.write + errors.status + errors.timeout

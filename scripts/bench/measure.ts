@@ -1,5 +1,6 @@
 import type { Beside } from './beside.ts'
 import { type Load, load } from './load.ts'
+import { operationOf } from './operations.ts'
 import type { Row } from './rows.ts'
 import type { Server } from './server.ts'
 
@@ -21,18 +22,22 @@ export interface Measuring {
 }
 
 const rawMilliseconds = 200
+/** By then V8 has compiled what is hot; a busy machine takes its time for so many. */
+const warmRequests = 5000
 const warmSeconds = 2
+const mostWarmings = 8
 
 /** Pairs of one row, interleaved, so that what else the machine does falls on both sides alike. */
 export async function measure(row: Row, strongroom: Server, options: Measuring): Promise<Pair[]> {
   const { beside, seconds, directory, progress } = options
   const minimal = await beside.minimal(row.title)
+  const rawLength = operationOf(row.title).slow ? 1000 * seconds : rawMilliseconds
   const measured: Pair[] = []
-  for (const server of [minimal, strongroom]) await load(server, warmSeconds, directory)
+  for (const server of [minimal, strongroom]) await warm(server, directory)
   await beside.raw(row.title, rawMilliseconds)
   for (let pair = 1; pair <= options.pairs; pair++) {
     progress(`${row.title}: pair ${pair} of ${options.pairs}`)
-    const raw = await beside.raw(row.title, rawMilliseconds)
+    const raw = await beside.raw(row.title, rawLength)
     measured.push({
       rawMicroseconds: raw.operations === 0 ? undefined : raw.cpuMicroseconds / raw.operations,
       minimal: await load(minimal, seconds, directory),
@@ -40,4 +45,11 @@ export async function measure(row: Row, strongroom: Server, options: Measuring):
     })
   }
   return measured
+}
+
+async function warm(server: Server, directory: string): Promise<void> {
+  let requests = 0
+  for (let times = 0; requests < warmRequests && times < mostWarmings; times++) {
+    requests += (await load(server, warmSeconds, directory)).requests
+  }
 }

@@ -26,3 +26,25 @@ export async function multiplyKeys(database: MariaDb, name: string, keys: number
 }
 
 const own: ReadonlySet<string> = new Set(['id', 'name'])
+
+/**
+ * Makes the rows of so many certificates out of the one of that serial. Their serials are `prefix` and eight digits from 0 on;
+ * the certificate in them stays the same, which nobody looks at who reads it.
+ */
+export async function multiplyCertificates(
+  database: MariaDb,
+  { serial, prefix, count }: { readonly serial: string; readonly prefix: string; readonly count: number },
+): Promise<void> {
+  const connection = await createConnection({ uri: database.url })
+  try {
+    await connection.query(
+      `INSERT INTO pki_certificates (id, mount, site, serial, issuer, der, not_after, created_at)
+       SELECT CONCAT('00000000-0000-4000-8000-', LPAD(seq, 12, '0')), mount, site,
+         UNHEX(CONCAT('${prefix}', LPAD(seq, 8, '0'))), issuer, der, not_after, created_at
+       FROM pki_certificates JOIN seq_0_to_${count - 1} WHERE serial = UNHEX(?)`,
+      [serial],
+    )
+  } finally {
+    await connection.end()
+  }
+}

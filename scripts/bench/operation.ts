@@ -1,3 +1,4 @@
+import type { MinimalStore } from './authority/store.ts'
 import type { StrongroomNode } from './node.ts'
 import type { LoadRequest } from './server.ts'
 import type { RawToken } from './token.ts'
@@ -10,10 +11,23 @@ export interface Operation {
   readonly items?: number
   /** One call into the token, as tight as it goes; absent where there is none. */
   raw?(token: RawToken): unknown
-  /** What the minimal server answers to a parsed body: the one call between decoding and encoding, and no check at all. */
-  serve(token: RawToken, body: Body): Body
+  /** Whether one takes so long that raw calls are counted for as long as requests are. */
+  readonly slow?: boolean
+  /**
+   * What the minimal server answers to a parsed body, or to a GET's `path`: the one call between decoding and encoding, and no
+   * check at all.
+   */
+  serve(token: RawToken, body: Body, store: MinimalStore): Body | Promise<Body>
+  /** Whether the minimal server has a database, whose CPU counts. */
+  readonly stored?: boolean
+  /** Puts into that database what is read from it. */
+  prepare?(token: RawToken, store: MinimalStore): Promise<void>
   /** A body that the minimal server can serve; absent for a GET. */
   body?(token: RawToken): Body
+  /** Of a GET to the minimal server; / when absent. */
+  readonly path?: string
+  /** Of the requests to the minimal server, as LoadRequest has it. */
+  readonly variants?: number
   /** Makes what it takes in Strongroom, and says what is asked of it. */
   ask(node: StrongroomNode): Promise<Question>
 }

@@ -1,6 +1,7 @@
 import type { Operation, Operations } from './operation.ts'
 import { get } from './operation.ts'
 import { batches } from './operations/batches.ts'
+import { certificates } from './operations/certificates.ts'
 import { ciphers } from './operations/ciphers.ts'
 import { hashes } from './operations/hashes.ts'
 import { reads } from './operations/reads.ts'
@@ -19,6 +20,7 @@ export const operations: Operations = {
   ...signatures,
   ...batches,
   ...reads,
+  ...certificates,
 }
 
 /** @throws Error when the table has no such row */

@@ -10,12 +10,14 @@ export interface RawPair {
   verify(message: Buffer, signature: Buffer): boolean
   /** RSA alone: the block that OAEP is decoded from. */
   decrypt(ciphertext: Buffer): Buffer
+  /** ECDSA alone: the public half, as CKA_EC_POINT has it. */
+  readonly ecPoint: Buffer
   /** RSA alone: the public half. */
   readonly jwk: { readonly kty: 'RSA'; readonly n: string; readonly e: string }
 }
 
 /** A session in which calls are made. */
-interface RawSession {
+export interface RawSession {
   readonly lib: pkcs11js.PKCS11
   readonly session: pkcs11js.Handle
 }
@@ -90,10 +92,11 @@ export function makePair({ lib, session }: RawSession, type: PairType): RawPair 
     [...attributes, ...flags(usages.open)],
     flags(usages.secret),
   )
-  const attribute = (which: number): string => {
+  const attribute = (which: number): Buffer => {
     const [found] = lib.C_GetAttributeValue(session, publicKey, [{ type: which }])
-    return Buffer.from(found?.value as Buffer).toString('base64url')
+    return Buffer.from(found?.value as Buffer)
   }
+  const word = (which: number): string => attribute(which).toString('base64url')
   return {
     sign(message) {
       lib.C_SignInit(session, mechanism, privateKey)
@@ -108,7 +111,10 @@ export function makePair({ lib, session }: RawSession, type: PairType): RawPair 
       return lib.C_Decrypt(session, ciphertext, Buffer.allocUnsafe(signatureBytes))
     },
     get jwk() {
-      return { kty: 'RSA', n: attribute(pkcs11js.CKA_MODULUS), e: attribute(pkcs11js.CKA_PUBLIC_EXPONENT) } as const
+      return { kty: 'RSA', n: word(pkcs11js.CKA_MODULUS), e: word(pkcs11js.CKA_PUBLIC_EXPONENT) } as const
+    },
+    get ecPoint() {
+      return attribute(pkcs11js.CKA_EC_POINT)
     },
   }
 }

@@ -26,6 +26,8 @@ path "transit/random" { capabilities = ["update"] }
 path "transit/hash" { capabilities = ["update"] }
 path "transit/keys/+" { capabilities = ["read"] }
 path "crowd/keys/" { capabilities = ["list"] }
+path "pki/issue/+" { capabilities = ["update"] }
+path "pki/sign/+" { capabilities = ["update"] }
 `
 
 /** Makes the application's token. @returns what asks the node as that application, by the title of a row */

@@ -14,7 +14,7 @@ export interface LoadRequest {
   readonly body: string | undefined
   /**
    * Every request is another one of so many: the eight zeros in the body count up to it, and begin again. Digits are base64, so
-   * that they may be a value in it.
+   * that they may be a value in it. Without a body it is `00-00-00-00` in the path.
    */
   readonly variants?: number
 }

@@ -1,5 +1,6 @@
 import { randomFillSync } from 'node:crypto'
 import pkcs11js from 'pkcs11js'
+import { type LeafPair, type LeafPairType, makeLeafPair } from './authority/leafpair.ts'
 import { makePair, type PairType, type RawPair } from './pair.ts'
 
 /** The operations as they are without a server: one C_…Init and one call each, on session objects of one session. */
@@ -13,6 +14,8 @@ export interface RawToken {
   random(bytes: number): Buffer
   /** The token's pair of that type, made when it is first asked for. */
   pair(type: PairType): RawPair
+  /** A new pair, which is destroyed in the token once it is read. */
+  leafPair(type: LeafPairType): LeafPair
 }
 
 const ivBytes = 12
@@ -66,5 +69,6 @@ export function openToken({ library, label, pin }: { library: string; label: str
       pairs.set(type, pair)
       return pair
     },
+    leafPair: (type) => makeLeafPair({ lib, session }, type),
   }
 }

@@ -12,7 +12,7 @@ function batch(one: Operation | undefined): Operation {
   return {
     ...one,
     items,
-    serve: (token, { batch }) => ({ results: (batch as Body[]).map((item) => one.serve(token, item)) }),
+    serve: (token, { batch }, store) => ({ results: (batch as Body[]).map((item) => one.serve(token, item, store)) }),
     body: (token) => ({ batch: hundred(one.body?.(token)) }),
     async ask(node) {
       const question = await one.ask(node)
