@@ -29,11 +29,13 @@ export const withColons = (serial: Uint8Array): string => joined(serial, ':')
 /** `1f-02-…`, as paths and lists carry it. @param serial magnitude */
 export const withHyphens = (serial: Uint8Array): string => joined(serial, '-')
 
-/** Each byte followed by the separator, which then falls off the end. */
-const joined = (serial: Uint8Array, separator: string): string =>
-  Buffer.from(serial)
-    .toString('hex')
-    .replace(/..(?!$)/g, `$&${separator}`)
+const octets = Array.from({ length: 256 }, (_, octet) => octet.toString(16).padStart(2, '0'))
+
+function joined(serial: Uint8Array, separator: string): string {
+  let text = ''
+  for (const octet of serial) text += text === '' ? octets[octet] : `${separator}${octets[octet]}`
+  return text
+}
 
 /** The magnitude, without leading zeros, of either form in either case; undefined for any other text. */
 export function parseSerial(text: string): Buffer | undefined {

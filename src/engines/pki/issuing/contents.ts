@@ -12,13 +12,15 @@ export const generalNames = ({ other, dns, email, ip, uri }: AlternativeNames): 
   ...uri.map((value) => ({ kind: 'uri', value }) as const),
 ]
 
+const leaf = { ca: false } as const
+
 /** What a leaf says, as its role decided it. */
 export const contentsOf = (decision: Decision): Contents => ({
   subject: writeName(decision.subject),
   names: generalNames(decision.names),
   keyUsages: decision.keyUsages,
   extendedKeyUsages: decision.extendedKeyUsages,
-  basicConstraints: decision.basicConstraints ? { ca: false } : undefined,
+  basicConstraints: decision.basicConstraints ? leaf : undefined,
   policies: decision.policies,
   neverRevoked: decision.noRevAvail,
   brought: decision.extensions,

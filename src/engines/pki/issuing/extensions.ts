@@ -1,5 +1,5 @@
 import type { Extension } from '../../../x509/extension.ts'
-import { extensionOids } from '../../../x509/extension.ts'
+import { extensionOids, prepareExtension } from '../../../x509/extension.ts'
 import { writeAuthorityInformationAccess } from '../../../x509/extensions/authorityinformationaccess.ts'
 import { type BasicConstraints, writeBasicConstraints } from '../../../x509/extensions/basicconstraints.ts'
 import { type CertificatePolicy, writeCertificatePolicies } from '../../../x509/extensions/certificatepolicies.ts'
@@ -40,12 +40,37 @@ export interface Identifiers {
   readonly urls: AuthorityUrls
 }
 
+/** Writes an extension once for each value, which a role or an issuer keeps and nobody changes. */
+function preparing<T extends object>(write: (value: T) => Extension): (value: T) => Extension {
+  const prepared = new WeakMap<T, Extension>()
+  return (value) => {
+    const known = prepared.get(value)
+    if (known !== undefined) return known
+    const made = prepareExtension(write(value))
+    prepared.set(value, made)
+    return made
+  }
+}
+
+const keyUsageOf = preparing(writeKeyUsage)
+const extendedKeyUsageOf = preparing(writeExtendedKeyUsage)
+const basicConstraintsOf = preparing(writeBasicConstraints)
+const policiesOf = preparing(writeCertificatePolicies)
+const authorityKeyOf = preparing(writeAuthorityKeyIdentifier)
+const crlDistributionPointsOf = preparing(writeCrlDistributionPoints)
+const informationAccessOf = preparing(({ ocspServers, issuingCertificates }: AuthorityUrls) =>
+  writeAuthorityInformationAccess({ ocsp: ocspServers, caIssuers: issuingCertificates }),
+)
+const caIssuersOf = preparing((caIssuers: readonly string[]) =>
+  writeAuthorityInformationAccess({ ocsp: [], caIssuers }),
+)
+
 /** The extensions of a certificate in the order in which the reference writes them. */
 export function extensionsOf(contents: Contents, identifiers: Identifiers): readonly Extension[] {
-  const made = [...describing(contents), ...pointing(contents, identifiers)]
+  const made = extensionsMade(contents, identifiers)
+  if (contents.brought.length === 0) return made
   const brought = new Map(contents.brought.map((extension) => [extension.oid, extension]))
-  const replaced = made.map(({ order, extension }) => ({ order, extension: take(brought, extension) }))
-  return [...replaced.toSorted((a, b) => a.order - b.order).map(({ extension }) => extension), ...brought.values()]
+  return [...made.map((extension) => take(brought, extension)), ...brought.values()]
 }
 
 /** The request's own extension of that kind, once, or else ours. */
@@ -55,39 +80,23 @@ function take(brought: Map<string, Extension>, extension: Extension): Extension 
   return given ?? extension
 }
 
-interface Placed {
-  readonly order: number
-  readonly extension: Extension
-}
-
-const placed = (order: number, wanted: unknown, write: () => Extension): Placed[] =>
-  wanted ? [{ order, extension: write() }] : []
-
-function describing(contents: Contents): Placed[] {
+function extensionsMade(contents: Contents, { subjectKey, authorityKey, urls }: Identifiers): readonly Extension[] {
   const { keyUsages, extendedKeyUsages, basicConstraints, names, policies, nameConstraints, neverRevoked } = contents
-  const anonymous = contents.subject.equals(emptyName)
-  return [
-    ...placed(1, keyUsages.length > 0, () => writeKeyUsage(keyUsages)),
-    ...placed(2, extendedKeyUsages.length > 0, () => writeExtendedKeyUsage(extendedKeyUsages)),
-    ...(basicConstraints ? placed(3, true, () => writeBasicConstraints(basicConstraints)) : []),
-    ...placed(7, names.length > 0, () => writeSubjectAltName(names, anonymous)),
-    ...placed(8, policies.length > 0, () => writeCertificatePolicies(policies)),
-    ...(nameConstraints ? placed(9, true, () => writeNameConstraints(nameConstraints)) : []),
-    ...placed(11, neverRevoked, () => noRevAvail),
-  ]
-}
-
-/** A certificate that is never revoked names nobody to ask about it (RFC 9608 section 3). */
-function pointing({ neverRevoked }: Contents, { subjectKey, authorityKey, urls }: Identifiers): Placed[] {
-  const ocsp = neverRevoked ? [] : urls.ocspServers
-  const lists = neverRevoked ? [] : urls.crlDistributionPoints
-  const caIssuers = urls.issuingCertificates
-  return [
-    ...placed(4, true, () => writeSubjectKeyIdentifier(subjectKey)),
-    ...placed(5, true, () => writeAuthorityKeyIdentifier(authorityKey)),
-    ...placed(6, ocsp.length + caIssuers.length > 0, () => writeAuthorityInformationAccess({ ocsp, caIssuers })),
-    ...placed(10, lists.length > 0, () => writeCrlDistributionPoints(lists)),
-  ]
+  const { ocspServers, issuingCertificates, crlDistributionPoints } = urls
+  const made: Extension[] = []
+  if (keyUsages.length > 0) made.push(keyUsageOf(keyUsages))
+  if (extendedKeyUsages.length > 0) made.push(extendedKeyUsageOf(extendedKeyUsages))
+  if (basicConstraints) made.push(basicConstraintsOf(basicConstraints))
+  made.push(writeSubjectKeyIdentifier(subjectKey), authorityKeyOf(authorityKey))
+  // A certificate that is never revoked names nobody to ask about it (RFC 9608 section 3).
+  if (!neverRevoked && ocspServers.length > 0) made.push(informationAccessOf(urls))
+  else if (issuingCertificates.length > 0) made.push(caIssuersOf(issuingCertificates))
+  if (names.length > 0) made.push(writeSubjectAltName(names, contents.subject.equals(emptyName)))
+  if (policies.length > 0) made.push(policiesOf(policies))
+  if (nameConstraints) made.push(writeNameConstraints(nameConstraints))
+  if (!neverRevoked && crlDistributionPoints.length > 0) made.push(crlDistributionPointsOf(crlDistributionPoints))
+  if (neverRevoked) made.push(noRevAvail)
+  return made
 }
 
 /** Extensions of a request that are never taken over: a CA decides these. */

@@ -1,12 +1,13 @@
 import { Answer, type Call, type Lease, type Outcome } from '../../../route.ts'
 import { DuplicateRow } from '../../../store/faults.ts'
 import { keyIdentifierOf } from '../../../x509/certificate.ts'
-import type { Authority } from '../authority/authority.ts'
+import type { Authority, Issuer } from '../authority/authority.ts'
 import { urlsOf } from '../authority/urls.ts'
 import type { PkiContext } from '../context.ts'
 import type { PrivateKey } from '../keys/privatekey.ts'
 import { describeIssued, type Format, isRoot, type SignedCertificate } from './answer.ts'
 import type { Contents } from './extensions.ts'
+import type { Order } from './issuance.ts'
 import type { AbleIssuer } from './issuer.ts'
 import type { Validity } from './lifetime.ts'
 import type { SignatureWish } from './signature.ts'
@@ -39,14 +40,10 @@ export async function issueLeaf(call: IssuingCall, leaf: Leaf): Promise<Outcome>
   const { context, warn } = call
   const { authority, able, contents, spki, validity, wish } = leaf
   const { issuer, key } = able
-  const chain = authority.chainOf(issuer).map(({ certificate }) => certificate)
+  const { chain, authorityKey, urls } = issuerPartOf(authority, able)
   const order = {
-    signer: await context.signers.of(key),
-    wish,
-    issuer: issuer.certificate.subject,
-    authorityKey: authorityKeyOf(able),
-    urls: urlsOf(authority, issuer),
-    ...{ chain, contents, spki, validity, warn },
+    ...{ signer: await context.signers.of(key), wish, issuer: issuer.certificate.subject },
+    ...{ authorityKey, urls, chain, contents, spki, validity, warn },
   }
   const sign = () => context.issuance.sign(order)
   const { certificate, lease } = leaf.stored
@@ -55,6 +52,25 @@ export async function issueLeaf(call: IssuingCall, leaf: Leaf): Promise<Outcome>
   const listed = leaf.removeRoots ? chain.filter((one) => !isRoot(one)) : chain
   const data = describeIssued({ certificate, chain, privateKey: leaf.privateKey }, leaf.format, listed)
   return lease === undefined ? data : new Answer({ data, lease })
+}
+
+/** What an issuer gives to each of its certificates. */
+type IssuerPart = Pick<Order, 'chain' | 'authorityKey' | 'urls'>
+
+/** Worked out once for each state of an authority. */
+const issuerParts = new WeakMap<Authority, Map<Issuer, IssuerPart>>()
+
+/** @throws ApiError 400 as urlsOf */
+function issuerPartOf(authority: Authority, able: AbleIssuer): IssuerPart {
+  const { issuer } = able
+  const parts = issuerParts.get(authority) ?? new Map<Issuer, IssuerPart>()
+  issuerParts.set(authority, parts)
+  const known = parts.get(issuer)
+  if (known !== undefined) return known
+  const chain = authority.chainOf(issuer).map(({ certificate }) => certificate)
+  const part = { chain, authorityKey: authorityKeyOf(able), urls: urlsOf(authority, issuer) }
+  parts.set(issuer, part)
+  return part
 }
 
 /** The identifier of the issuer's key, copied from its certificate (RFC 5280 section 4.2.1.1). */

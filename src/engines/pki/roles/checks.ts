@@ -48,7 +48,10 @@ export function readAsked(role: Role, request: NameRequest, circumstances: Circu
 
 const check = (subject: string, value: string, refusal: Refusal | undefined): Check => ({ subject, value, refusal })
 
-/** The check of every value, in the order in which refusals count: of the names, the common name is the first. */
+/**
+ * The check of every value but the validity, in the order in which refusals count: of the names, the common name is the
+ * first.
+ */
 export function* checksOf(role: Role, asked: Asked, { identity }: Circumstances): Generator<Check> {
   const { csr } = asked.request
   yield csr
@@ -56,11 +59,13 @@ export function* checksOf(role: Role, asked: Asked, { identity }: Circumstances)
     : check('key', role.keyType, refusalToMakeKey(role))
   yield* checksOfHosts(role, asked.names, identity)
   yield* checksOfOthers(role, asked, identity)
-  const { validity } = asked
-  yield 'rule' in validity
-    ? check('validity', asked.request.notAfter, validity)
-    : check('validity', showMoment(validity.notAfter), undefined)
 }
+
+/** The last of the checks. */
+export const checkOfValidity = ({ validity, request }: Asked): Check =>
+  'rule' in validity
+    ? check('validity', request.notAfter, validity)
+    : check('validity', showMoment(validity.notAfter), undefined)
 
 function* checksOfHosts(role: Role, names: WantedNames, identity: Identity): Generator<Check> {
   const domains = domainsOf(role.allowedDomainsTemplate ? resolve(role.allowedDomains, identity) : role.allowedDomains)
@@ -81,9 +86,11 @@ function* checksOfOthers(role: Role, asked: Asked, identity: Identity): Generato
   }
   const uris = role.allowedUriSansTemplate ? resolve(role.allowedUriSans, identity) : role.allowedUriSans
   for (const uri of asked.uris) yield check('uri_san', uri, refusalOfUri(uri, uris, origin))
-  const others = readAllowedOthers(role.allowedOtherSans)
-  for (const other of names.other) {
-    yield check('other_san', showOtherName(other), refusalOfOtherName(other, others))
+  if (names.other.length > 0) {
+    const others = readAllowedOthers(role.allowedOtherSans)
+    for (const other of names.other) {
+      yield check('other_san', showOtherName(other), refusalOfOtherName(other, others))
+    }
   }
   for (const userId of names.userIds) yield check('user_id', userId, refusalOfUserId(userId, role.allowedUserIds))
 }

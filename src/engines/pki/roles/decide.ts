@@ -1,4 +1,4 @@
-import { type Asked, checksOf, readAsked } from './checks.ts'
+import { type Asked, checkOfValidity, checksOf, readAsked } from './checks.ts'
 import type { Circumstances, Decision } from './decision.ts'
 import { policiesOf } from './policies.ts'
 import { type Check, refused } from './refusal.ts'
@@ -64,7 +64,7 @@ function fixedOf(role: Role): Fixed {
 /** As `decide`, but says of every value whether it is allowed. */
 export function explain(role: Role, request: NameRequest, circumstances: Circumstances): Explanation {
   const asked = readAsked(role, request, circumstances)
-  const checks = [...checksOf(role, asked, circumstances)]
+  const checks = [...checksOf(role, asked, circumstances), checkOfValidity(asked)]
   const allowed = checks.every(({ refusal }) => refusal === undefined)
   return { allowed, checks, warnings: warningsOf(role, asked, circumstances) }
 }

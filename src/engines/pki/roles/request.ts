@@ -92,27 +92,33 @@ export function readNameRequest(body: Static<typeof nameBody>, csr?: CsrContents
     notAfter: body.not_after ?? '',
     csr,
   }
-  const lists = {
-    common_name: [request.commonName],
-    alt_names: request.altNames,
-    ip_sans: request.ipSans,
-    uri_sans: request.uriSans,
-    other_sans: request.otherSans,
-    serial_number: [request.serialNumber],
-    user_ids: request.userIds,
-    csr: csr ? textsOf(csr) : [],
-  }
-  const count = Object.values(lists).reduce((sum, list) => sum + list.length, 0)
-  if (count > maxNames) throw badRequest(`a certificate may have at most ${maxNames} names`)
-  for (const [field, list] of Object.entries(lists)) {
-    if (list.some((name) => name.length > maxCharacters)) {
-      throw badRequest(`${field}: a name may have at most ${maxCharacters} characters`)
-    }
-  }
+  checkSize(request, csr ? textsOf(csr) : none)
   return request
 }
 
-const filled = (list: readonly string[] = []): readonly string[] => list.filter((entry) => entry !== '')
+/** @param brought every text of the CSR */
+function checkSize(request: NameRequest, brought: readonly string[]): void {
+  const { altNames, ipSans, uriSans, otherSans, userIds } = request
+  const listed = altNames.length + ipSans.length + uriSans.length + otherSans.length + userIds.length + brought.length
+  // Common name and serial number are the other two.
+  if (listed + 2 > maxNames) throw badRequest(`a certificate may have at most ${maxNames} names`)
+  checkLength('common_name', request.commonName)
+  checkLength('serial_number', request.serialNumber)
+  for (const name of altNames) checkLength('alt_names', name)
+  for (const name of ipSans) checkLength('ip_sans', name)
+  for (const name of uriSans) checkLength('uri_sans', name)
+  for (const name of otherSans) checkLength('other_sans', name)
+  for (const name of userIds) checkLength('user_ids', name)
+  for (const name of brought) checkLength('csr', name)
+}
+
+function checkLength(field: string, name: string): void {
+  if (name.length > maxCharacters) throw badRequest(`${field}: a name may have at most ${maxCharacters} characters`)
+}
+
+const none: readonly string[] = []
+const filled = (list: readonly string[] = none): readonly string[] =>
+  list.length === 0 ? none : list.filter((entry) => entry !== '')
 
 const textsOf = (csr: CsrContents): readonly string[] => [
   ...[csr.commonName, ...csr.serialNumbers, ...csr.userIds, ...csr.dns, ...csr.email, ...csr.uri],

@@ -24,25 +24,22 @@ export const subjectTypes = {
   userId: attributeTypes.userId,
 } as const
 
+const placeTypes = ['country', 'organization', 'ou', 'locality', 'province', 'streetAddress', 'postalCode'] as const
+
 /**
  * The subject of a certificate: one RDN for each attribute that has values, several values of one in the same RDN, each
  * once.
  */
 export function subjectOf(role: Place, names: SubjectNames): readonly (readonly AttributeValue[])[] {
-  const values: Readonly<Record<keyof typeof subjectTypes, readonly string[]>> = {
-    country: role.country,
-    organization: role.organization,
-    ou: role.ou,
-    locality: role.locality,
-    province: role.province,
-    streetAddress: role.streetAddress,
-    postalCode: role.postalCode,
-    commonName: names.commonName === '' ? [] : [names.commonName],
-    serialNumber: names.serialNumbers,
-    userId: names.userIds,
+  const subject: (readonly AttributeValue[])[] = []
+  const add = (name: keyof typeof subjectTypes, values: readonly string[]): void => {
+    if (values.length === 0) return
+    const type = subjectTypes[name]
+    subject.push([...new Set(values)].map((value) => ({ type, value })))
   }
-  return Object.entries(subjectTypes).flatMap(([name, type]) => {
-    const attribute = [...new Set(values[name as keyof typeof subjectTypes])].map((value) => ({ type, value }))
-    return attribute.length === 0 ? [] : [attribute]
-  })
+  for (const name of placeTypes) add(name, role[name])
+  if (names.commonName !== '') subject.push([{ type: subjectTypes.commonName, value: names.commonName }])
+  add('serialNumber', names.serialNumbers)
+  add('userId', names.userIds)
+  return subject
 }

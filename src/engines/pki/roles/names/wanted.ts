@@ -49,7 +49,8 @@ const ignored = (field: string, setting: string): string =>
   `the ${field} field was provided but the role is set with "${setting}" set to true`
 
 /** Entries of alt_names with the OID of serialNumber are no alternative names: they give the subject more than one. */
-function splitSerials(entries: readonly string[]): { serials: string[]; names: string[] } {
+function splitSerials(entries: readonly string[]): { serials: readonly string[]; names: readonly string[] } {
+  if (entries.length === 0) return { serials: none, names: none }
   const serials: string[] = []
   const names: string[] = []
   for (const entry of entries) {
@@ -60,12 +61,15 @@ function splitSerials(entries: readonly string[]): { serials: string[]; names: s
   return { serials, names }
 }
 
+const none: readonly string[] = []
+
 interface Sorted {
   readonly dns: readonly string[]
   readonly email: readonly string[]
 }
 
 function sorted(names: readonly string[], warnings: string[]): Sorted & { readonly malformed: readonly string[] } {
+  if (names.length === 0) return { dns: none, malformed: none, email: none }
   const dns: string[] = []
   const malformed: string[] = []
   const left: string[] = []
@@ -98,9 +102,13 @@ function emailOf(address: string): string {
   return host === undefined ? address : `${address.slice(0, at)}@${host}`
 }
 
-function splitOthers(role: Role, { otherSans, csr }: NameRequest) {
-  const asked = otherSans.map(readOtherName)
+function splitOthers(
+  role: Role,
+  { otherSans, csr }: NameRequest,
+): { readonly serials: readonly string[]; readonly other: readonly (OtherName | string)[] } {
   const fromCsr = csr !== undefined && role.useCsrSans ? csr.other : []
+  if (otherSans.length === 0 && fromCsr.length === 0) return { serials: none, other: none }
+  const asked = otherSans.map(readOtherName)
   const isSerial = (other: OtherName | string) => typeof other === 'object' && other.oid === subjectTypes.serialNumber
   return {
     serials: asked.flatMap((other) => (isSerial(other) && typeof other === 'object' ? [other.value] : [])),
