@@ -35,6 +35,20 @@ const inserts = (mount: string): Readonly<Record<string, string>> => ({
 /** The tables that have no bound. */
 export const largeTables = Object.keys(inserts(''))
 
+/** Puts so many certificates into a PKI mount. @param mount its uuid */
+export async function fillCertificates(url: string, mount: string, rows: number): Promise<void> {
+  const connection = await createConnection(url)
+  try {
+    await connection.query('SET unique_checks = 0')
+    await connection.query(
+      `INSERT INTO pki_certificates SELECT ${inserts(mount).pki_certificates} FROM seq_1_to_${rows}`,
+    )
+    await connection.query('ANALYZE TABLE pki_certificates')
+  } finally {
+    await connection.end()
+  }
+}
+
 /**
  * Puts so many rows into each large table, and makes all leaves of the versions as they are once everything has changed; some
  * outcomes are old.

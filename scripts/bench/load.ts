@@ -31,6 +31,7 @@ export async function load(server: Server, seconds: number, directory: string): 
     /^result(.*)$/m.exec(stdout)?.[1]?.trim().split(' ').map(Number) ?? []
   if (requests === 0 || errors > 0)
     throw new Error(`${errors} of ${requests} requests to ${server.request.path} failed`)
+  sent += requests
   return {
     requests,
     requestsPerSecond: requests / (microseconds / 1e6),
@@ -45,6 +46,9 @@ const quoted = (text: string): string => `[====[${text}]====]`
 
 const zeros = '00000000'
 
+/** Requests of all runs: the next one goes on where the last one ended, so that no cache knows what it begins with. */
+let sent = 0
+
 /** Before each request the digits in the body, or in the path of a GET, count on; in a path they stand as octets of a serial. */
 function counting(path: string, body: string | undefined, variants: number): string {
   const [text, wanted] = body === undefined ? [path, '00-00-00-00'] : [body, zeros]
@@ -54,7 +58,7 @@ function counting(path: string, body: string | undefined, variants: number): str
   const counted = body === undefined ? `${digits}:gsub("..", "%0-"):sub(1, -2)` : digits
   const written = `${quoted(text.slice(0, at))} .. ${counted} .. ${quoted(text.slice(at + wanted.length))}`
   return `
-local count = 0
+local count = ${sent}
 request = function()
   count = (count + 1) % ${variants}
   return wrk.format(nil, ${body === undefined ? written : 'nil'}, nil, ${body === undefined ? 'nil' : written})

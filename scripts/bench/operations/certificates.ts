@@ -10,7 +10,7 @@ import type { RawToken } from '../token.ts'
 const host = 'host00000000.example.com'
 const hosts = 10_000
 /** More than the cache holds, so that none of them is in it when its turn comes. */
-const uncached = 30_000
+const uncached = 100_000
 /** The serials of these end with eight digits. */
 const prefix = '11'.repeat(16)
 const serialPath = `${'11-'.repeat(16)}00-00-00-00`

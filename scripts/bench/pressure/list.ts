@@ -1,3 +1,5 @@
+import { manyCertificates } from './certificates.ts'
+import { memoryOfIssuing } from './memory.ts'
 import { million } from './million.ts'
 import { writersOfPolicies } from './policies.ts'
 import { revocationsBesideEncrypts } from './revocations.ts'
@@ -12,4 +14,6 @@ export const pressures: Readonly<Record<string, (bench: PressureBench) => Promis
   '30 writers of policies in a set of 1,000': writersOfPolicies,
   'two workers beside one': twoWorkers,
   'a million keys, tokens and leases': million,
+  'a million certificates': manyCertificates,
+  'memory of an authority': memoryOfIssuing,
 }

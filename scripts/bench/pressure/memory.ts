@@ -1,0 +1,29 @@
+import { load } from '../load.ts'
+import { prepareRows } from '../rows.ts'
+import { type PressureBench, startNode } from './start.ts'
+
+const warm = 10_000
+const counted = 30_000
+
+/** What a worker grows by with each certificate once it is warm: signed for a key of somebody else's, and issued with a P-256 key. */
+export async function memoryOfIssuing(bench: PressureBench): Promise<string> {
+  await using node = await startNode(bench)
+  const rowOf = await prepareRows(node)
+  const growth = async (title: string): Promise<string> => {
+    const server = node.under((await rowOf(title)).request)
+    const serve = async (requests: number): Promise<number> => {
+      let served = 0
+      while (served < requests) {
+        bench.progress(`memory: ${title}: ${served} of ${requests}`)
+        served += (await load(server, 5, bench.directory)).requests
+      }
+      return served
+    }
+    await serve(warm)
+    const before = node.workerBytes
+    const served = await serve(counted)
+    return `${((node.workerBytes - before) / served / 1000).toFixed(2)} kB`
+  }
+  const [signed, issued] = [await growth('sign a CSR, ec-256'), await growth('issue ec-256, no_store')]
+  return `a certificate that is signed takes ${signed}, one that is issued ${issued}`
+}
