@@ -14,8 +14,10 @@ interface Waiting<In, Out> {
   readonly reject: (error: unknown) => void
 }
 
-/** Groups on their way at the same time: while one waits for the disk the next is being filled. */
+/** Groups on their way at the same time: while one waits for the disk another is written. */
 const groupsAtOnce = 2
+/** So many writes are worth a second group: each is a transaction, whatever is in it, and waiting for the first one fills it. */
+const worthAnother = 16
 
 /**
  * Collects writes while earlier groups are on their way and commits up to 64 of them together, in their order. When a group
@@ -35,15 +37,20 @@ export class Batch<In, Out> {
   add(write: In): Promise<Out> {
     return new Promise((resolve, reject) => {
       this.#queue.push({ write, resolve, reject })
-      if (this.#busy < groupsAtOnce) {
+      if (this.#busy < groupsAtOnce && this.#isWorth(this.#busy)) {
         this.#busy++
         setImmediate(() => void this.#work())
       }
     })
   }
 
+  /** Whether what waits is a group of its own beside so many others. */
+  #isWorth(others: number): boolean {
+    return this.#queue.length >= (others === 0 ? 1 : worthAnother)
+  }
+
   async #work(): Promise<void> {
-    while (this.#queue.length > 0) {
+    while (this.#isWorth(this.#busy - 1)) {
       const group = this.#queue.splice(0, largestInsert)
       if (!(await this.#together(group))) for (const one of group) await this.#alone(one)
     }

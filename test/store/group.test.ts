@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { nextTurn } from '../../src/after.ts'
 import { DuplicateRow } from '../../src/store/faults.ts'
+import { Batch } from '../../src/store/group.ts'
 import { Line } from './line.ts'
 import { type Bench, counters, createBench, open, policies, policy, randomName } from './support.ts'
 
@@ -61,5 +63,33 @@ describe('a group insert', () => {
     const materials = Array.from({ length: 10 }, () => crypto.randomUUID())
     const rows = await Promise.all(materials.map((material) => group.insert({ material, used: 1 })))
     expect(rows.map(({ material }) => material)).toEqual(materials)
+  })
+})
+
+describe('a batch', () => {
+  test('lets a few writes wait for the group that is on its way, and sends sixteen beside it', async () => {
+    const groups: number[][] = []
+    const ends: (() => void)[] = []
+    const batch = new Batch<number, number>((writes) => {
+      groups.push(writes)
+      return new Promise((resolve) => ends.push(() => resolve(writes)))
+    })
+    const add = (first: number, count: number) =>
+      Promise.all(Array.from({ length: count }, (_, n) => batch.add(first + n)))
+    const first = add(0, 1)
+    await nextTurn()
+    const few = add(100, 15)
+    await nextTurn()
+    expect(groups.map(({ length }) => length)).toEqual([1])
+    const another = add(200, 1)
+    await nextTurn()
+    expect(groups.map(({ length }) => length)).toEqual([1, 16])
+    const last = add(300, 2)
+    for (const end of ends) end()
+    await Promise.all([first, few, another])
+    await nextTurn()
+    ends.at(-1)?.()
+    expect(await last).toEqual([300, 301])
+    expect(groups.map(({ length }) => length)).toEqual([1, 16, 2])
   })
 })
