@@ -31,9 +31,13 @@ const mostWarmings = 8
 export async function measure(row: Row, strongroom: Server, options: Measuring): Promise<Pair[]> {
   const { beside, seconds, directory, progress } = options
   const minimal = await beside.minimal(row.title)
-  const rawLength = operationOf(row.title).slow ? 1000 * seconds : rawMilliseconds
+  const { slow } = operationOf(row.title)
+  const rawLength = slow ? 1000 * seconds : rawMilliseconds
   const measured: Pair[] = []
-  for (const server of [minimal, strongroom]) await warm(server, directory)
+  for (const server of [minimal, strongroom]) {
+    if (slow) await load(server, seconds, directory)
+    else await warm(server, directory)
+  }
   await beside.raw(row.title, rawMilliseconds)
   for (let pair = 1; pair <= options.pairs; pair++) {
     progress(`${row.title}: pair ${pair} of ${options.pairs}`)
