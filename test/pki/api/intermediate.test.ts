@@ -58,6 +58,27 @@ describe('sign-intermediate', () => {
     expect(dataOf(await pki.get(`cert/${data.serial_number}`)).certificate).toBe(data.certificate)
   })
 
+  test('names of the body stand, whatever the request says; its common name serves when the body has none', async () => {
+    const pki = await createAuthority(node)
+    await pki.root()
+    const csr = await csrOf('/CN=Theirs', ['subjectAltName=DNS:theirs.example', 'basicConstraints=critical,CA:TRUE'])
+    const wanted = {
+      ...{ csr, common_name: 'Mine', alt_names: 'mine.example,me@mine.example', ip_sans: '10.0.0.1' },
+      ...{ uri_sans: 'urn:mine', other_sans: '1.2.3.4;UTF8:mine', serial_number: '7' },
+    }
+    const named = await done(pki.post('root/sign-intermediate', wanted))
+    const said = await text(dataOf(named).certificate)
+    expect(said).toContain('Subject: CN = Mine, serialNumber = 7')
+    for (const name of ['DNS:mine.example', 'email:me@mine.example', 'IP Address:10.0.0.1', 'URI:urn:mine']) {
+      expect(said).toContain(name)
+    }
+    expect(said).not.toMatch(/theirs/i)
+    expect(warningsOf(named)).toEqual([])
+    const unnamed = await done(pki.post('root/sign-intermediate', { csr }))
+    expect(await text(dataOf(unnamed).certificate)).toContain('Subject: CN = Theirs')
+    expect(warningsOf(unnamed)).toEqual([])
+  })
+
   test('one less than the signer, however often; nothing below zero', async () => {
     const pki = await createAuthority(node)
     await pki.root({ max_path_length: 1, issuer_name: 'root' })

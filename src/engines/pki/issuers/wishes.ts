@@ -49,6 +49,8 @@ export function authorityRole(body: Partial<CaBody>, keyType: 'rsa' | 'any'): Ro
   return createRole('', {
     ...{ allow_any_name: true, enforce_hostnames: false, require_cn: false, cn_validations: ['disabled'] },
     ...{ allowed_uri_sans: ['*'], allowed_other_sans: ['*'], allowed_serial_numbers: ['*'], allowed_user_ids: ['*'] },
+    // A CSR gives the key, and what the route takes from it by itself.
+    ...{ use_csr_common_name: false, use_csr_sans: false },
     ...{ key_type: keyType, server_flag: false, client_flag: false, key_usage: ['CertSign', 'CRLSign'] },
     ...{ signature_bits: body.signature_bits ?? 0, use_pss: body.use_pss ?? false },
     not_before_duration: body.not_before_duration ?? 30,
