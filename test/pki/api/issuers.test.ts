@@ -151,7 +151,9 @@ describe('what anybody may read', () => {
       }),
     )
     const made = await pki.root({ issuer_name: 'one' })
-    for (const path of ['ca', 'ca/pem', 'cert/ca', 'issuer/one/json', 'issuer/one/der', 'issuer/one/pem']) {
+    const serial = `cert/${made.serial_number}`
+    const own = ['ca', 'ca/pem', 'cert/ca', 'issuer/one/json', 'issuer/one/der', 'issuer/one/pem']
+    for (const path of [...own, serial, `${serial}/raw`, `${serial}/raw/pem`]) {
       const ask = (since: string) =>
         stranger.call('GET', `${pki.path}/${path}`, undefined, { 'If-Modified-Since': since })
       const first = await stranger.get(`${pki.path}/${path}`)
@@ -163,6 +165,27 @@ describe('what anybody may read', () => {
     await pki.patch(`issuer/${made.issuer_id}`, { leaf_not_after_behavior: 'permit' })
     const after = await stranger.get(`${pki.path}/ca`)
     expect(after.headers.etag).not.toBe(before.headers.etag)
+  })
+
+  test('is another answer when its chain grows or shrinks', async () => {
+    const pki = await createAuthority(node)
+    const stranger = node.server.client('')
+    const root = await pki.root({ issuer_name: 'root' })
+    const { csr } = dataOf(await pki.post('intermediate/generate/internal', { common_name: 'Sub', key_type: 'ec' }))
+    const { certificate } = dataOf(await done(pki.post('root/sign-intermediate', { csr, ttl: '1000h' })))
+    const { imported_issuers: ids } = dataOf(await pki.post('intermediate/set-signed', { certificate }))
+    const [id] = ids as string[]
+    await done(pki.post('config/issuers', { default: id }))
+    for (const path of ['ca_chain', 'cert/ca_chain', `issuer/${id}/json`]) {
+      const kept = { 'If-None-Match': String((await stranger.get(`${pki.path}/${path}`)).headers.etag) }
+      const ask = async () => (await stranger.call('GET', `${pki.path}/${path}`, undefined, kept)).status
+      expect({ path, status: await ask() }).toEqual({ path, status: 304 })
+      await done(pki.delete('issuer/root'))
+      expect({ path, status: await ask() }).toEqual({ path, status: 200 })
+      await done(pki.post('issuers/import/cert', { pem_bundle: root.certificate }))
+      const { keys } = dataOf(await pki.list('issuers'))
+      await done(pki.patch(`issuer/${(keys as string[]).find((one) => one !== id)}`, { issuer_name: 'root' }))
+    }
   })
 
   test('answers HEAD as it answers GET', async () => {

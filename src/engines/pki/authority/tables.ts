@@ -21,7 +21,7 @@ export const authoritiesTable = defineTable(
     residence: column.text(),
     /** Null until they are set. */
     urls: column.json<Urls>().nullable(),
-    /** When the default issuer last became another. */
+    /** When the default issuer last became another, or an issuer was deleted and chains shrank. */
     changedAt: column.integer(),
   },
   { sealed: true },

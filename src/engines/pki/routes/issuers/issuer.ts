@@ -84,7 +84,8 @@ async function remove({ context, mount, params, warn }: IssuerCall): Promise<Out
     if (issuer === undefined) return { result: undefined }
     await context.issuerRows.remove(tx, issuer.row)
     const wasDefault = before.settings.defaultIssuer === issuer.row.id
-    return { settings: wasDefault ? { defaultIssuer: '' } : {}, result: { issuer, wasDefault } }
+    const changedAt = context.clock.wall()
+    return { settings: { changedAt, ...(wasDefault ? { defaultIssuer: '' } : {}) }, result: { issuer, wasDefault } }
   })
   if (result === undefined) return new Answer({ data: null })
   const { issuer, wasDefault } = result

@@ -14,12 +14,14 @@ const pemType = 'application/pem-certificate-chain'
 /** How long a certificate may be used without asking again. */
 const certificateSeconds = 3600
 
-/** The moment since which the answers about these issuers are what they are. */
-function cachingOf(authority: Authority, issuers: readonly Issuer[], viaDefault: boolean): Caching {
-  const changes = issuers.map(({ row }) => row.changedAt)
-  const latest = Math.max(...changes, viaDefault ? authority.settings.changedAt : 0)
+/** Of every answer about an issuer, since some show its chain: it is another answer when any of the chain is. */
+function cachingOf(authority: Authority, issuer: Issuer): Caching {
   const digest = createHash('sha256')
-  for (const { row } of issuers) digest.update(row.fingerprint).update(String(row.rev))
+  let latest = authority.settings.changedAt
+  for (const { row } of authority.chainOf(issuer)) {
+    digest.update(row.fingerprint).update(String(row.rev))
+    latest = Math.max(latest, row.changedAt)
+  }
   return {
     lastModified: new Date(latest),
     etag: digest.digest('hex').slice(0, 32),
@@ -38,7 +40,7 @@ async function ofDefault(
   const authority = await context.authorities.of(mount)
   const issuer = authority.defaultIssuer
   if (issuer === undefined) return nothing(type)
-  return new Answer({ raw: { type, body: write(issuer, authority) }, caching: cachingOf(authority, [issuer], true) })
+  return new Answer({ raw: { type, body: write(issuer, authority) }, caching: cachingOf(authority, issuer) })
 }
 
 async function ofIssuer(
@@ -46,10 +48,8 @@ async function ofIssuer(
   write: (issuer: Issuer, authority: Authority) => ConstructorParameters<typeof Answer>[0],
 ): Promise<Outcome> {
   const authority = await context.authorities.of(mount)
-  const reference = params.issuer_ref ?? ''
-  const issuer = issuerOf(authority, reference, 404)
-  const viaDefault = issuer === authority.defaultIssuer
-  return new Answer({ ...write(issuer, authority), caching: cachingOf(authority, [issuer], viaDefault) })
+  const issuer = issuerOf(authority, params.issuer_ref ?? '', 404)
+  return new Answer({ ...write(issuer, authority), caching: cachingOf(authority, issuer) })
 }
 
 const publicRead = (
@@ -110,7 +110,7 @@ async function defaultAsData(
   const issuer = authority.defaultIssuer
   if (issuer === undefined) throw badRequest('no default issuer currently configured')
   const data = { ...write(issuer, authority), ...neverRevoked }
-  return new Answer({ data, caching: cachingOf(authority, [issuer], true) })
+  return new Answer({ data, caching: cachingOf(authority, issuer) })
 }
 
 export const readCaData = publicRead('cert/ca', 'The certificate of the default issuer.', [], (call) =>

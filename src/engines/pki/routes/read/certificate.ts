@@ -1,6 +1,6 @@
 import { writePem } from '../../../../crypto/pem.ts'
 import { absent } from '../../../../errors.ts'
-import { Answer, type Call, type Outcome, type Route, route } from '../../../../route.ts'
+import { Answer, type Caching, type Call, type Outcome, type Route, route } from '../../../../route.ts'
 import { parseSerial } from '../../../../x509/serial.ts'
 import type { StoredCertificate } from '../../certificates/certificates.ts'
 import { describeRevocation } from '../../certificates/describe.ts'
@@ -37,8 +37,9 @@ const readRoute = (
   })
 
 /** A certificate never changes, but may be revoked. */
-const caching = ({ revocation }: StoredCertificate, serialText: string) => ({
-  etag: `${serialText}${revocation ? '-revoked' : ''}`,
+const cachingOf = ({ certificate, revocation }: StoredCertificate): Caching => ({
+  lastModified: new Date(revocation?.revokedAt ?? certificate.createdAt),
+  etag: `${certificate.serial}${revocation ? '-revoked' : ''}`,
   maxAgeSeconds: certificateSeconds,
 })
 
@@ -48,7 +49,7 @@ async function readData(call: ReadCall): Promise<Outcome> {
   const { certificate } = found
   return new Answer({
     data: { certificate: writePem('CERTIFICATE', certificate.der), ...describeRevocation(found) },
-    caching: caching(found, certificate.serial),
+    caching: cachingOf(found),
   })
 }
 
@@ -56,7 +57,7 @@ async function readRaw(call: ReadCall, type: string, write: (der: Buffer) => Buf
   const found = await find(call)
   if (found === undefined) return new Answer({ status: 204, raw: { type, body: '' } })
   const { certificate } = found
-  return new Answer({ raw: { type, body: write(certificate.der) }, caching: caching(found, certificate.serial) })
+  return new Answer({ raw: { type, body: write(certificate.der) }, caching: cachingOf(found) })
 }
 
 const derType = 'application/pkix-cert'
