@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { done, useNode } from '../../api/node.ts'
-import { certificateOf, createAuthority, dataOf, errorsOf } from './authority.ts'
+import { openSql } from '../../attack/sql.ts'
+import { certificateOf, createAuthority, dataOf, errorsOf, warningsOf } from './authority.ts'
 import { csrOf, openssl } from './csr.ts'
 
 const node = useNode()
@@ -34,6 +35,34 @@ test('the list of certificates goes page by page', async () => {
   expect((await pki.list(`certs?after=${sorted.at(-1)}`)).status).toBe(404)
   expect(errorsOf(await pki.list('certs?after=zz'))[0]).toContain('after: ')
   expect((await node.server.client('').list(`${pki.path}/certs`)).status).toBe(403)
+})
+
+test('one answer lists 10,000 certificates at most, and says so', async () => {
+  const pki = await createAuthority(node)
+  await pki.root()
+  await using sql = await openSql(node.server.database.url)
+  const { id = null } = await sql.row('SELECT id FROM mounts WHERE path = ?', [`${pki.path}/`])
+  await sql.rows(
+    `INSERT INTO pki_certificates SELECT UUID(), mount, site, UNHEX(LPAD(HEX(seq), 40, '0')), issuer, der, not_after, created_at
+      FROM pki_certificates JOIN seq_1_to_9999 WHERE mount = ?`,
+    [id],
+  )
+  const all = await pki.list('certs')
+  expect({ listed: (dataOf(all).keys as string[]).length, warnings: warningsOf(all) }).toEqual({
+    ...{ listed: 10_000, warnings: [] },
+  })
+  await sql.rows(
+    `INSERT INTO pki_certificates SELECT UUID(), mount, site, UNHEX('00'), issuer, der, not_after, created_at
+      FROM pki_certificates WHERE mount = ? LIMIT 1`,
+    [id],
+  )
+  for (const limit of ['', '?limit=0', '?limit=20000']) {
+    const some = await pki.list(`certs${limit}`)
+    const keys = dataOf(some).keys as string[]
+    expect({ limit, listed: keys.length }).toEqual({ limit, listed: 10_000 })
+    expect(warningsOf(some)).toEqual([`There are more than these 10000 certificates: go on with after=${keys.at(-1)}`])
+    expect((dataOf(await pki.list(`certs?after=${keys.at(-1)}`)).keys as string[]).length).toBe(1)
+  }
 })
 
 test('the detailed list shows what certificates are, and filters', async () => {

@@ -1,7 +1,7 @@
 import type { Data } from '../../../route.ts'
 import { readCertificate } from '../../../x509/certificate.ts'
 import { commonNameOf } from '../../../x509/name.ts'
-import { kindOf } from '../keys/keytype.ts'
+import { readSubjectKey } from '../../../x509/publickey.ts'
 import type { StoredCertificate } from './certificates.ts'
 import type { CertificateRow } from './tables.ts'
 
@@ -20,13 +20,13 @@ const namesShown = 5
 /** A stored certificate in a list, as its own bytes say it. */
 export function describeStored({ der, issuer }: CertificateRow): Data {
   const certificate = readCertificate(der)
-  const { type, bits } = kindOf(certificate.publicKey())
+  const { family, bits } = readSubjectKey(certificate.spki)
   const names = certificate.subjectAltName.flatMap((name) => (name.kind === 'dns' ? [name.value] : []))
   return {
     common_name: commonNameOf(certificate.subject) ?? '',
     issuer,
-    key_type: type,
-    key_bits: bits,
+    key_type: family,
+    key_bits: family === 'ed25519' ? 0 : bits,
     not_before: new Date(certificate.notBefore).toISOString(),
     not_after: new Date(certificate.notAfter).toISOString(),
     dns_names: names.slice(0, namesShown),

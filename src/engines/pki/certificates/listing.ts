@@ -1,6 +1,5 @@
 import { badRequest } from '../../../errors.ts'
 import type { Database } from '../../../store/database.ts'
-import { pages } from '../../../store/pages.ts'
 import type { Reading } from '../../../store/sealed/access.ts'
 import { atMost } from '../../../store/table.ts'
 import { type CertificateRow, certificateTable, serialTable } from './tables.ts'
@@ -20,7 +19,6 @@ export interface CertificateFilter {
   readonly expiresBefore?: number
 }
 
-const serialsAtOnce = 1000
 const bySite = { by: 'serial', index: 'by_site' } as const
 
 /** Lists of the certificates of a site. No statement reads more rows than it answers. */
@@ -42,13 +40,6 @@ export class CertificateLists {
     const page = { ...bySite, limit, ...(after === undefined ? {} : { after }) } as const
     const rows = await this.#database.read((q) => this.#serials.list(q, { mount, site: this.#site }, page))
     return rows.map(({ serial }) => serial)
-  }
-
-  /** All serials of a mount in their order, so many at once: for an answer that is streamed. */
-  async *all(mount: string, after?: string): AsyncGenerator<string[], void> {
-    const page = { ...bySite, limit: serialsAtOnce, ...(after === undefined ? {} : { after }) } as const
-    for await (const rows of pages(this.#database, this.#serials, { mount, site: this.#site }, page))
-      yield rows.map(({ serial }) => serial)
   }
 
   /**
