@@ -47,6 +47,26 @@ describe('issuers/import/bundle', () => {
     expect(said).toMatch(/Authority Key Identifier:\s+01:02:03:04\n/)
   })
 
+  test('the default issuer follows the one new issuer with a key, and none of several', async () => {
+    const pki = await createAuthority(node)
+    const first = await pki.root()
+    await done(pki.post('config/issuers', { default_follows_latest_issuer: true }))
+    const [a, b, c] = await Promise.all(['A', 'B', 'C'].map((name) => foreignCa(name)))
+    const both = await done(pki.post('config/ca', { pem_bundle: [a?.key, a?.pem, b?.key, b?.pem].join('\n') }))
+    expect(warningsOf(both)[0]).toMatch(/^Default issuer left unchanged: /)
+    expect(dataOf(await pki.get('config/issuers')).default).toBe(first.issuer_id)
+    const one = await done(pki.post('config/ca', { pem_bundle: [a?.pem, c?.key, c?.pem].join('\n') }))
+    expect(dataOf(await pki.get('config/issuers')).default).toBe((dataOf(one).imported_issuers as string[])[0])
+  })
+
+  test('warns of a mount without URLs, once for each issuer that is new', async () => {
+    const pki = await createAuthority(node)
+    const { pem: certificate } = await foreignCa('Foreign')
+    const set = () => done(pki.post('intermediate/set-signed', { certificate }))
+    expect(warningsOf(await set())).toEqual([expect.stringMatching(/^This mount hasn't configured any/)])
+    expect(warningsOf(await set())).toEqual([])
+  })
+
   test('takes what it has already as such, in any encoding of the text', async () => {
     const pki = await createAuthority(node)
     const ca = await foreignCa('Foreign')

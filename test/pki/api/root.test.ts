@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { expectRefused, useNode } from '../../api/node.ts'
+import { done, expectRefused, useNode } from '../../api/node.ts'
 import { certificateOf, createAuthority, dataOf, warningsOf } from './authority.ts'
 
 const node = useNode()
@@ -91,6 +91,27 @@ describe('root/generate', () => {
     expect((reply.body as { errors: string[] }).errors[0]).toContain(text)
     expect((await pki.list('issuers')).status).toBe(404)
     expect((await pki.list('keys')).status).toBe(404)
+  })
+
+  test('warns of a mount without any URLs, and of a path length of zero', async () => {
+    const pki = await createAuthority(node)
+    const body = { common_name: 'R', key_type: 'ec', ttl: '1h', max_path_length: 0 }
+    const zero = expect.stringMatching(/^Max path length of the generated certificate is zero\./)
+    expect(warningsOf(await done(pki.post('root/generate/internal', body)))).toEqual([
+      expect.stringMatching(/^This mount hasn't configured any authority information access/),
+      zero,
+    ])
+    await done(pki.post('config/urls', { crl_distribution_points: 'http://crl.example' }))
+    expect(warningsOf(await done(pki.post('root/generate/internal', body)))).toEqual([zero])
+  })
+
+  test('refuses in words that speak of no role', async () => {
+    const pki = await createAuthority(node)
+    const reply = await pki.post('root/generate/internal', { common_name: 'R', not_after: '2020-01-01T00:00:00Z' })
+    expect((reply.body as { errors: string[] }).errors).toEqual([
+      expect.stringMatching(/^The certificate's Not Before/),
+      'a certificate is not issued expired',
+    ])
   })
 
   test('names are unique', async () => {

@@ -18,6 +18,21 @@ export function issuerOf(authority: Authority, reference: string, status: 400 | 
   throw new ApiError(status, unknownIssuer(reference))
 }
 
+/** The issuer that is to become the default one. @throws ApiError 400 */
+export function newDefaultIssuer(authority: Authority, reference: string): Issuer {
+  return authority.findIssuer(reference) ?? unresolved(unknownIssuer(reference))
+}
+
+/** The key that is to become the default one. @throws ApiError 400 */
+export function newDefaultKey(authority: Authority, reference: string): KeyRow {
+  return authority.findKey(reference) ?? unresolved(unknownKey(reference))
+}
+
+/** The reference says `issuer` of keys too. */
+function unresolved(text: string): never {
+  throw badRequest(`Error resolving issuer reference: ${text}`)
+}
+
 /** The key of a reference. @throws ApiError as issuerOf */
 export function keyOf(authority: Authority, reference: string, status: 400 | 404 = 400): KeyRow {
   const key = authority.findKey(reference)

@@ -69,6 +69,15 @@ export function urlsOfNewRoot(authority: Authority, omitted: (url: string) => vo
   )
 }
 
+/** Tells who adds an issuer that its certificates will point nowhere, while the mount has no URLs at all. */
+export function warnOfMissingUrls({ settings }: Authority, warn: (text: string) => void): void {
+  const { issuingCertificates, crlDistributionPoints, ocspServers } = settings.urls ?? noUrls
+  if (issuingCertificates.length + crlDistributionPoints.length + ocspServers.length > 0) return
+  warn(
+    "This mount hasn't configured any authority information access (AIA) fields; this may make it harder for systems to find missing certificates in the chain or to validate revocation status of certificates. Consider updating /config/urls or the newly generated issuer with this information.",
+  )
+}
+
 /** Why certificates could not be issued with these URLs; undefined when they could. */
 export function problemOf(authority: Authority, urls: Urls): string | undefined {
   try {

@@ -18,8 +18,12 @@ export interface Check {
   readonly refusal?: Refusal | undefined
 }
 
-/** 400: first what the reference says, then the rule and the setting. @param role its name */
+/**
+ * 400: first what the reference says, then the rule and the setting.
+ * @param role its name; '' where no role was asked for, whose settings are then no help
+ */
 export function refused({ text, rule, setting }: Refusal, role: string): ApiError {
+  if (role === '') return new ApiError(400, [text, rule])
   const remedy = setting === undefined ? 'no setting of a role allows it' : `nearest setting: ${setting}`
   return new ApiError(400, [text, `role ${role}: ${rule}; ${remedy}`])
 }

@@ -3,7 +3,7 @@ import { badRequest } from '../../../../errors.ts'
 import { boolean, text } from '../../../../field.ts'
 import { type Call, type Data, type Route, route } from '../../../../route.ts'
 import { type Authority, isDefault } from '../../authority/authority.ts'
-import { issuerOf } from '../../authority/references.ts'
+import { newDefaultIssuer } from '../../authority/references.ts'
 import type { PkiContext } from '../../context.ts'
 
 const describe = ({ settings }: Authority): Data => ({
@@ -38,7 +38,7 @@ async function write({ context, mount, body, warn }: IssuersCall, unnamed?: stri
   }
   const { authority } = await context.authorities.change(mount, async (_tx, before) => ({
     settings: {
-      ...(given === undefined ? {} : { defaultIssuer: issuerOf(before, given).row.id }),
+      ...(given === undefined ? {} : { defaultIssuer: newDefaultIssuer(before, given).row.id }),
       ...(follows === undefined ? {} : { defaultFollowsLatest: follows }),
     },
     result: undefined,

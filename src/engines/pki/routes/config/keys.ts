@@ -3,7 +3,7 @@ import { badRequest } from '../../../../errors.ts'
 import { text } from '../../../../field.ts'
 import { type Call, type Data, route } from '../../../../route.ts'
 import { type Authority, isDefault } from '../../authority/authority.ts'
-import { keyOf } from '../../authority/references.ts'
+import { newDefaultKey } from '../../authority/references.ts'
 import type { PkiContext } from '../../context.ts'
 import { residenceOf } from '../../keys/keysource.ts'
 
@@ -37,7 +37,7 @@ async function write({ context, mount, body }: KeysCall): Promise<Data> {
   }
   const { authority } = await context.authorities.change(mount, async (_tx, before) => ({
     settings: {
-      ...(reference ? { defaultKey: keyOf(before, reference).id } : {}),
+      ...(reference ? { defaultKey: newDefaultKey(before, reference).id } : {}),
       ...(residence === undefined ? {} : { residence: residenceOf(residence) }),
     },
     result: undefined,

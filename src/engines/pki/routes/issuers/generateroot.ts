@@ -8,7 +8,7 @@ import { emptyName } from '../../../../x509/name.ts'
 import type { Authority } from '../../authority/authority.ts'
 import { defaultsAfter } from '../../authority/defaults.ts'
 import { checkName } from '../../authority/names.ts'
-import { noUrls, urlsOfNewRoot } from '../../authority/urls.ts'
+import { urlsOfNewRoot, warnOfMissingUrls } from '../../authority/urls.ts'
 import type { PkiContext } from '../../context.ts'
 import { circumstancesOf } from '../../input/circumstances.ts'
 import { caFields, constraintsOf, decideAuthority, pathLengthOf } from '../../issuers/wishes.ts'
@@ -99,9 +99,10 @@ async function generate(call: RootCall, usualName: string): Promise<Data> {
     const signed = await selfSign(call, authority, sourced)
     const nameIn = (before: Authority) => issuerName || (before.issuerNamed(usualName) ? '' : usualName)
     const { result } = await store(call, sourced, signed, nameIn)
-    if ((authority.settings.urls ?? noUrls).issuingCertificates.length === 0) {
+    warnOfMissingUrls(authority, warn)
+    if (body.max_path_length === 0) {
       warn(
-        "This mount hasn't configured any authority information access (AIA) fields; this may make it harder for systems to find missing certificates in the chain or to validate revocation status of certificates. Consider updating /config/urls or the newly generated issuer with this information.",
+        'Max path length of the generated certificate is zero. This certificate cannot be used to issue intermediate CA certificates.',
       )
     }
     const pkcs8 = sourced.made?.pkcs8

@@ -2,6 +2,7 @@ import { Type } from 'typebox'
 import { badRequest } from '../../../../errors.ts'
 import { text } from '../../../../field.ts'
 import { type Call, type Data, type Route, route } from '../../../../route.ts'
+import { warnOfMissingUrls } from '../../authority/urls.ts'
 import type { PkiContext } from '../../context.ts'
 import { describeImport, importBundle, readImport, wipeKeys } from '../../issuers/imports.ts'
 
@@ -23,6 +24,7 @@ async function run(call: ImportCall, keysAllowed: boolean): Promise<Data> {
   const bundle = await readImport(given || certificate, keysAllowed && given !== '')
   try {
     const { authority, done } = await importBundle(call, bundle)
+    if (done.newIssuers.length > 0) warnOfMissingUrls(authority, call.warn)
     return describeImport(authority, done)
   } finally {
     wipeKeys(bundle)
