@@ -140,6 +140,8 @@ describe('issue', () => {
     expect(errorsOf(refused)[0]).toContain('unable to template AIA URLs')
     await pki.post('config/cluster', { path: 'https://pki.example/v1/pki' })
     expect((await issue()).infoAccess).toBe(`CA Issuers - URI:https://pki.example/v1/pki/issuer/${id}/der`)
+    await pki.patch(`issuer/${id}`, { enable_aia_url_templating: true })
+    expect((await issue()).infoAccess).toBe(`CA Issuers - URI:https://pki.example/v1/pki/issuer/${id}/der`)
     await pki.patch(`issuer/${id}`, { ocsp_servers: 'http://own.example' })
     expect((await issue()).infoAccess).toBe('OCSP - URI:http://own.example')
   })

@@ -41,9 +41,13 @@ export const describeUrls = (urls: Urls) => ({
 export type AuthorityUrls = Readonly<Record<UrlList, readonly string[]>>
 
 /** @throws ApiError 400 where a template cannot be expanded, or does not expand to a URL */
-export function urlsOf(authority: Authority, issuer: Issuer): AuthorityUrls {
-  return expand(issuer.row.aia ?? authority.settings.urls ?? noUrls, authority, issuer.row.id)
+export function urlsOf(authority: Authority, { row }: Issuer): AuthorityUrls {
+  const own = row.aia !== null && hasUrls(row.aia) ? row.aia : undefined
+  return expand(own ?? authority.settings.urls ?? noUrls, authority, row.id)
 }
+
+export const hasUrls = ({ issuingCertificates, crlDistributionPoints, ocspServers }: Urls): boolean =>
+  issuingCertificates.length + crlDistributionPoints.length + ocspServers.length > 0
 
 /**
  * The URLs of a root that is about to be made, which has no id yet: those that need one are left out.
@@ -71,8 +75,7 @@ export function urlsOfNewRoot(authority: Authority, omitted: (url: string) => vo
 
 /** Tells who adds an issuer that its certificates will point nowhere, while the mount has no URLs at all. */
 export function warnOfMissingUrls({ settings }: Authority, warn: (text: string) => void): void {
-  const { issuingCertificates, crlDistributionPoints, ocspServers } = settings.urls ?? noUrls
-  if (issuingCertificates.length + crlDistributionPoints.length + ocspServers.length > 0) return
+  if (hasUrls(settings.urls ?? noUrls)) return
   warn(
     "This mount hasn't configured any authority information access (AIA) fields; this may make it harder for systems to find missing certificates in the chain or to validate revocation status of certificates. Consider updating /config/urls or the newly generated issuer with this information.",
   )

@@ -13,7 +13,7 @@ import {
   type LeafBehavior,
   leafBehaviors,
 } from '../authority/tables.ts'
-import { changeUrls, noUrls, type UrlFields } from '../authority/urls.ts'
+import { changeUrls, hasUrls, noUrls, type UrlFields } from '../authority/urls.ts'
 import { checkManualChain } from './manualchain.ts'
 
 /** What an update may set; what is absent stays. */
@@ -126,11 +126,9 @@ function algorithmOf({ certificate }: Issuer, name: string): string {
   return name
 }
 
-/** An issuer without any URL of its own uses the mount's. */
 function urlChanges(row: IssuerRow, fields: IssuerFields): Changes<typeof issuersTable> {
   const given = [fields.issuing_certificates, fields.crl_distribution_points, fields.ocsp_servers]
   if (given.every((list) => list === undefined) && fields.enable_aia_url_templating === undefined) return {}
   const urls = changeUrls(row.aia ?? noUrls, fields, fields.enable_aia_url_templating)
-  const some = urls.issuingCertificates.length + urls.crlDistributionPoints.length + urls.ocspServers.length > 0
-  return { aia: some || urls.templating ? urls : null }
+  return { aia: hasUrls(urls) || urls.templating ? urls : null }
 }
