@@ -195,13 +195,19 @@ describe('sign-verbatim', () => {
     const csr = await csrOf('/C=SE/O=Any Thing/CN=anything at all', [
       ...['subjectAltName=DNS:a_b.example,IP:10.0.0.1', 'extendedKeyUsage=codeSigning', '1.2.3.4=DER:0500'],
     ])
-    const data = dataOf(await done(pki.post('sign-verbatim', { csr, ttl: '1h' })))
+    const ignored = { common_name: 'b', alt_names: 'body.example', ip_sans: '10.0.0.2', user_ids: 'u' }
+    const reply = await done(pki.post('sign-verbatim', { csr, ttl: '1h', ...ignored }))
+    expect(warningsOf(reply)).toContain(
+      'sign-verbatim takes names from the CSR alone, and ignored these: common_name, alt_names, ip_sans, user_ids',
+    )
+    const data = dataOf(reply)
     const said = await text(data.certificate)
     expect(said).toContain('Subject: C = SE, O = Any Thing, CN = anything at all')
     expect(said).toContain('DNS:a_b.example, IP Address:10.0.0.1')
     expect(said).toContain('Code Signing')
     expect(said).toContain('1.2.3.4')
     expect(said).toContain('Digital Signature, Key Encipherment, Key Agreement')
+    expect(said).not.toMatch(/body\.example|10\.0\.0\.2|UID/)
     expect(data.ca_chain).toEqual([root.certificate])
   })
 

@@ -24,11 +24,3 @@ export function withinIssuer({ row, certificate }: Issuer, wanted: Validity, now
   if (certificate.notAfter <= now) throw badRequest(`cannot satisfy request, as NotAfter date ${end} is in the past`)
   return { ...wanted, notAfter: certificate.notAfter }
 }
-
-/** @throws ApiError 400 for a certificate that ends before it begins */
-export function checkOrder({ notBefore, notAfter }: Validity): void {
-  if (notBefore <= notAfter) return
-  throw badRequest(
-    `The certificate's Not Before (${rfc3339(notBefore)}) is later than the certificate's Not After (${rfc3339(notAfter)})`,
-  )
-}

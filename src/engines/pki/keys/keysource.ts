@@ -23,7 +23,7 @@ export const keyFields = {
   managed_key_name: text({ about: 'Name of the managed key; for type kms.' }),
   managed_key_id: text({ about: 'Id of the managed key; for type kms.' }),
 }
-export const keyBody = Type.Object(keyFields)
+const keyBody = Type.Object(keyFields)
 
 type KeyBody = Static<typeof keyBody>
 

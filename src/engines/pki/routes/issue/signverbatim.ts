@@ -83,6 +83,20 @@ const verbatim = (request: CertificationRequest, role: Role, body: VerbatimCall[
   brought: request.extensions.filter(({ oid }) => !neverBrought.has(oid)),
 })
 
+const namesOfBody = [
+  ...(['common_name', 'alt_names', 'ip_sans', 'uri_sans', 'other_sans', 'serial_number', 'user_ids'] as const),
+  'exclude_cn_from_sans',
+] as const
+
+/** The body without names, which are those of the request alone. */
+function withoutNames({ body, warn }: VerbatimCall): VerbatimCall['body'] {
+  const given = namesOfBody.filter((field) => body[field])
+  if (given.length > 0) warn(`sign-verbatim takes names from the CSR alone, and ignored these: ${given.join(', ')}`)
+  const rest = { ...body }
+  for (const field of given) delete rest[field]
+  return rest
+}
+
 async function sign(call: VerbatimCall): Promise<Outcome> {
   const { context, mount, params, body, warn } = call
   const named = params.role === undefined ? undefined : await requireRole(context, mount, params.role)
@@ -94,7 +108,7 @@ async function sign(call: VerbatimCall): Promise<Outcome> {
   const authority = await context.authorities.of(mount)
   const able = ableIssuer(authority, params.issuer_ref ?? role.issuerRef, 'issuing-certificates')
   const circumstances = circumstancesOf(call)
-  const decision = decide(role, readNameRequest(body, csrContents(request)), circumstances)
+  const decision = decide(role, readNameRequest(withoutNames(call), csrContents(request)), circumstances)
   requireSigned(request)
   for (const warning of decision.warnings) warn(warning)
   return issueLeaf(call, {
