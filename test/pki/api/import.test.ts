@@ -59,6 +59,20 @@ describe('issuers/import/bundle', () => {
     expect(dataOf(await pki.get('config/issuers')).default).toBe((dataOf(one).imported_issuers as string[])[0])
   })
 
+  test('an imported key that is weak signs with a warning', async () => {
+    const pki = await createAuthority(node)
+    const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 1024 })
+    const pem = privateKey.export({ format: 'pem', type: 'pkcs8' }).toString()
+    await done(pki.post('keys/import', { pem_bundle: pem }))
+    const weak = "The issuer's RSA key has 1024 bits: signatures of such keys can be forged"
+    const root = await done(pki.post('root/generate/existing', { common_name: 'Weak', ttl: '100h' }))
+    expect(warningsOf(root)).toContain(weak)
+    await pki.role('r')
+    expect(warningsOf(await done(pki.post('issue/r', { common_name: 'a.example', ttl: '1h' })))).toContain(weak)
+    const { certificate } = dataOf(root)
+    expect(warningsOf(await done(pki.post('root/sign-self-issued', { certificate })))).toEqual([weak])
+  })
+
   test('warns of a mount without URLs, once for each issuer that is new', async () => {
     const pki = await createAuthority(node)
     const { pem: certificate } = await foreignCa('Foreign')

@@ -12,7 +12,7 @@ import type { AuthorityUrls } from '../authority/urls.ts'
 import type { SignedCertificate } from './answer.ts'
 import { type Contents, extensionsOf } from './extensions.ts'
 import type { Validity } from './lifetime.ts'
-import { type SignatureWish, signatureFor } from './signature.ts'
+import { type SignatureWish, signatureFor, warnOfWeakKey } from './signature.ts'
 
 /** Everything that a certificate is made of. */
 export interface Order {
@@ -51,6 +51,7 @@ export class Issuance {
   async sign(order: Order): Promise<SignedCertificate> {
     this.#database.requireClock()
     const { signer, contents, spki, validity, chain, warn } = order
+    warnOfWeakKey(signer, warn)
     const name = signatureFor(signer, order.wish)
     const algorithm = signatureAlgorithmOf(name).identifier
     const subjectKey = order.subjectKey ?? keyIdentifierOf(spki)

@@ -8,6 +8,15 @@ export interface SignatureWish {
   readonly usePss: boolean
 }
 
+const strongModulusBits = 2048
+
+/** Keys of imported issuers may be weaker than those that are made here. */
+export function warnOfWeakKey({ publicKey }: Pick<Able, 'publicKey'>, warn: (text: string) => void): void {
+  if (publicKey.asymmetricKeyType !== 'rsa') return
+  const bits = publicKey.asymmetricKeyDetails?.modulusLength ?? 0
+  if (bits < strongModulusBits) warn(`The issuer's RSA key has ${bits} bits: signatures of such keys can be forged`)
+}
+
 const hashBits = [0, 256, 384, 512]
 
 /** @throws ApiError 400 */

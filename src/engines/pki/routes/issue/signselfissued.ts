@@ -19,6 +19,7 @@ import { type AuthorityUrls, urlsOf } from '../../authority/urls.ts'
 import type { PkiContext } from '../../context.ts'
 import { ableIssuer } from '../../issuing/issuer.ts'
 import { authorityKeyOf } from '../../issuing/leaf.ts'
+import { warnOfWeakKey } from '../../issuing/signature.ts'
 
 const body = Type.Object({
   certificate: text({ about: 'The self-issued CA certificate, PEM.' }),
@@ -91,6 +92,7 @@ async function sign({ context, mount, params, body, warn }: SelfIssuedCall): Pro
   }
   context.database.requireClock()
   const signer = await context.signers.of(able.key)
+  warnOfWeakKey(signer, warn)
   const { name, identifier } = algorithmFor(given, signer)
   const { serial, notBefore, notAfter, subject, spki } = given
   const tbs = writeTbs({
