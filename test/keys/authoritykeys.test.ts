@@ -16,14 +16,9 @@ import { encodePublicKey } from '../../src/keys/publickey.ts'
 import { type Cluster, makeKey, useCluster } from './support.ts'
 
 let cluster: Cluster
-const residentLimit = 2
-useCluster(
-  'authority',
-  (begun) => {
-    cluster = begun
-  },
-  { residentLimit },
-)
+useCluster('authority', (begun) => {
+  cluster = begun
+})
 const createdBy = 'me'
 const keys = () => cluster.custody.authorityKeys
 
@@ -136,31 +131,6 @@ describe('an exported key', () => {
 })
 
 describe('residence by choice', () => {
-  test('token: an object of the token, not extractable, bounded by the limit', async () => {
-    const wanted = { algorithm: 'ecdsa-p256', residence: 'token', createdBy } as const
-    const stored: Material[] = []
-    let refused: unknown
-    for (let count = 0; refused === undefined && count <= residentLimit; count++) {
-      const draft = await keys()
-        .prepare(wanted)
-        .catch((error) => {
-          refused = error
-        })
-      if (draft) stored.push(await store(draft))
-    }
-    expect(refused).toMatchObject({
-      status: 400,
-      message: `the HSM already holds ${residentLimit} keys that live there alone, as many as configured`,
-    })
-    for (const material of stored) {
-      expect(material.row).toMatchObject({ residence: 'token', kek: null, blob: null, neverExtractable: true })
-      await expectSigns(material)
-    }
-    await expect(keys().prepare({ ...wanted, residence: 'wrapped' })).resolves.toMatchObject({
-      fields: { residence: 'wrapped' },
-    })
-  })
-
   test('token is for pairs that are neither exportable nor derived from', async () => {
     const { materials } = cluster.custody
     const common = { part: 'key', createdBy, residence: 'token', exportable: false } as const

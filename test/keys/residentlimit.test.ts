@@ -1,0 +1,55 @@
+import { randomUUID } from 'node:crypto'
+import { expect, test } from 'vitest'
+import type { Material } from '../../src/keys/material.ts'
+import type { Draft } from '../../src/keys/materials/draft.ts'
+import { type Cluster, useCluster } from './support.ts'
+
+/** A cluster of its own: this test fills its token up. */
+let cluster: Cluster
+const residentLimit = 2
+useCluster(
+  'residentlimit',
+  (begun) => {
+    cluster = begun
+  },
+  { residentLimit },
+)
+const createdBy = 'me'
+
+async function store(draft: Draft): Promise<Material> {
+  const { materials } = cluster.custody
+  const owner = { mount: '', key: randomUUID(), version: 1 }
+  const row = await cluster.place.database.transaction((tx) => materials.insert(tx, draft, owner))
+  return materials.fetch(row.id)
+}
+
+/** Signs after the live object was forgotten, so that it is found again. */
+async function expectSigns(material: Material): Promise<void> {
+  cluster.custody.objects.handles.drop(material.id)
+  const signer = cluster.custody.operations.certification.of(material)
+  const [name = 'ECDSAWithSHA256'] = signer.algorithms
+  expect((await signer.sign(name, Buffer.from('to be signed'))).signature.length).toBeGreaterThan(0)
+}
+
+test('keys of authorities that live in the token alone are not extractable, and as many as configured', async () => {
+  const wanted = { algorithm: 'ecdsa-p256', residence: 'token', createdBy } as const
+  const stored: Material[] = []
+  let refused: unknown
+  for (let count = 0; refused === undefined && count <= residentLimit; count++) {
+    const draft = await cluster.custody.authorityKeys.prepare(wanted).catch((error) => {
+      refused = error
+    })
+    if (draft) stored.push(await store(draft))
+  }
+  expect(refused).toMatchObject({
+    status: 400,
+    message: `the HSM already holds ${residentLimit} keys that live there alone, as many as configured`,
+  })
+  for (const material of stored) {
+    expect(material.row).toMatchObject({ residence: 'token', kek: null, blob: null, neverExtractable: true })
+    await expectSigns(material)
+  }
+  await expect(cluster.custody.authorityKeys.prepare({ ...wanted, residence: 'wrapped' })).resolves.toMatchObject({
+    fields: { residence: 'wrapped' },
+  })
+})
