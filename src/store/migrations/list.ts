@@ -11,6 +11,7 @@ import { tenth } from './0010-roles.ts'
 import { eleventh } from './0011-certificates.ts'
 import { twelfth } from './0012-authorities.ts'
 import { thirteenth } from './0013-managed.ts'
+import { fourteenth } from './0014-revocation.ts'
 import type { Migration } from './migration.ts'
 
 /** All changes of the schema, in order; number n is at index n - 1. */
@@ -28,4 +29,5 @@ export const migrations: readonly Migration[] = [
   eleventh,
   twelfth,
   thirteenth,
+  fourteenth,
 ]

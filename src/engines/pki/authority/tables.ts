@@ -1,4 +1,6 @@
 import { column, defineTable, type Row } from '../../../store/table.ts'
+import type { CrlSettings } from '../crl/settings.ts'
+import type { AutoTidy } from '../tidy/settings.ts'
 
 /** Where relying parties find what they need of an issuer (RFC 5280 4.2.2.1 and 4.2.1.13). */
 export interface Urls {
@@ -23,6 +25,10 @@ export const authoritiesTable = defineTable(
     urls: column.json<Urls>().nullable(),
     /** When the default issuer last became another, or an issuer was deleted and chains shrank. */
     changedAt: column.integer(),
+    /** Null until it is set: then `defaultCrlSettings`. */
+    crl: column.json<CrlSettings>().nullable(),
+    /** Automatic tidying; null until it is set. */
+    tidy: column.json<AutoTidy>().nullable(),
   },
   { sealed: true },
 )

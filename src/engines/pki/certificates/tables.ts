@@ -39,6 +39,12 @@ export const revocationTable = defineTable(
     issuer: column.text(),
     notAfter: column.integer(),
     revokedAt: column.integer(),
+    /** Whose list names it (`crlIssuerOf`); null while no issuer of the mount is known to have signed it. */
+    crlIssuer: column.hex().nullable(),
+    /** Its number among the revocations of that CRL issuer at this site, without a gap; null while there is none. */
+    seq: column.integer().nullable(),
+    /** CRLReason (RFC 5280 section 5.3.1); null is unspecified. */
+    reason: column.integer().nullable(),
   },
   { sealed: true },
 )

@@ -1,0 +1,103 @@
+import { column, defineTable, type Row } from '../../../store/table.ts'
+
+/** The last CRL number of a CRL issuer, over all sites, mounts and kinds of lists (RFC 5280 section 5.2.3). */
+export const numbersTable = defineTable(
+  'pki_crl_numbers',
+  { crlIssuer: column.hex(), number: column.integer() },
+  { sealed: true },
+)
+
+/** A segment as a manifest names it. */
+export interface SegmentName {
+  readonly id: string
+  /** Numbers of its first and last revocation; what tidy removed leaves gaps between them. */
+  readonly first: number
+  readonly last: number
+  readonly count: number
+  /** Bytes of its entries. */
+  readonly bytes: number
+}
+
+/**
+ * What the lists of a CRL issuer at a site are made of: every revocation up to the number `absorbed` is in one of the segments,
+ * unless tidy removed it. `published` has the number of each list that is out, so that none is replaced by an older one. The
+ * rows of this table are a set with a sealed head.
+ */
+export const manifestsTable = defineTable(
+  'pki_manifests',
+  {
+    crlIssuer: column.hex(),
+    /** '' where the lists are those of all sites. */
+    site: column.text(),
+    absorbed: column.integer(),
+    segments: column.json<readonly SegmentName[]>(),
+    published: column.json<Readonly<Record<string, number>>>(),
+  },
+  { sealed: true },
+)
+export type ManifestRow = Row<typeof manifestsTable>
+
+/**
+ * Entries of lists in the order of revocation, as they are encoded in a list. A segment never changes: one that grows or loses
+ * entries is written anew, under another id, and the old one goes when no list names it any more.
+ */
+export const segmentsTable = defineTable(
+  'pki_segments',
+  {
+    crlIssuer: column.hex(),
+    site: column.text(),
+    createdAt: column.integer(),
+    /** DER, one SEQUENCE after the other (RFC 5280 section 5.1.2.6). */
+    entries: column.bytes(),
+    /** For each entry its number and when its certificate expires: marks.ts. */
+    marks: column.bytes(),
+    /** When manifests ceased to name it. */
+    retiredAt: column.integer().nullable(),
+  },
+  { sealed: true },
+)
+export type SegmentRow = Row<typeof segmentsTable>
+
+/** The serial numbers of a segment, eight bytes of digest each, in their order; the id is the segment's. */
+export const fingerprintsTable = defineTable('pki_fingerprints', { fingerprints: column.bytes() }, { sealed: true })
+
+export type Scope = 'local' | 'unified'
+export type Kind = 'complete' | 'delta'
+
+/** Entries of a list: those of a segment from the revocation of this number on. */
+export interface Part {
+  readonly segment: string
+  readonly from: number
+}
+
+/**
+ * A list as it was signed. It is never stored whole: its bytes are `head`, the entries of its parts, `tail`. `site` is '' where
+ * the scope is unified.
+ */
+export const crlsTable = defineTable(
+  'pki_crls',
+  {
+    crlIssuer: column.hex(),
+    site: column.text(),
+    scope: column.text(),
+    kind: column.text(),
+    /** How many lists the entries are spread over, and which of them this is; 0 and 0 for one that has them all. */
+    shards: column.integer(),
+    shard: column.integer(),
+    number: column.integer(),
+    /** Of a delta: the number of the complete list that it belongs to. */
+    base: column.integer().nullable(),
+    thisUpdate: column.integer(),
+    nextUpdate: column.integer(),
+    /** Of the whole list. */
+    bytes: column.integer(),
+    head: column.bytes(),
+    tail: column.bytes(),
+    parts: column.json<readonly Part[]>(),
+    /** By site, the number of the last revocation that it takes into account. */
+    covered: column.json<Readonly<Record<string, number>>>(),
+    sha256: column.bytes(),
+  },
+  { sealed: true },
+)
+export type CrlRow = Row<typeof crlsTable>

@@ -1,0 +1,28 @@
+import { column, defineTable, type Row } from '../../../store/table.ts'
+
+/**
+ * The last number that was given to a revocation of a CRL issuer at a site: revocations take theirs in their own transaction,
+ * so that a missing number is a revocation that somebody removed.
+ */
+export const ledgersTable = defineTable(
+  'pki_ledgers',
+  { crlIssuer: column.hex(), site: column.text(), last: column.integer() },
+  { sealed: true },
+)
+export type LedgerRow = Row<typeof ledgersTable>
+
+/** Serial numbers that a site was asked to revoke and does not know: the site that has the certificate revokes it. */
+export const queueTable = defineTable(
+  'pki_revocation_queue',
+  {
+    serial: column.hex(),
+    /** Who asks. */
+    site: column.text(),
+    requestedAt: column.integer(),
+    /** The site that revoked it. */
+    confirmedBy: column.text().nullable(),
+    confirmedAt: column.integer().nullable(),
+  },
+  { sealed: true },
+)
+export type QueueRow = Row<typeof queueTable>
