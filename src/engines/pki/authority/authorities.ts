@@ -5,10 +5,10 @@ import type { Database } from '../../../store/database.ts'
 import { DamagedRow } from '../../../store/faults.ts'
 import type { Reader, Transaction } from '../../../store/reader.ts'
 import type { Changes } from '../../../store/table.ts'
-import { readCertificate } from '../../../x509/certificate.ts'
+import { type Certificate, readCertificate } from '../../../x509/certificate.ts'
 import { Authority } from './authority.ts'
 import { Chains } from './chains.ts'
-import { authoritiesTable, clustersTable, issuersTable, keysTable } from './tables.ts'
+import { authoritiesTable, clustersTable, type IssuerRow, issuersTable, keysTable } from './tables.ts'
 
 type MountId = Pick<Mount, 'uuid'>
 
@@ -90,10 +90,19 @@ export class Authorities {
     ])
     if (settings === undefined) return undefined
     const { path = '', aiaPath = '' } = cluster ?? {}
-    const read = issuers.map((row) => ({ row, certificate: readCertificate(row.certificate) }))
+    const read = issuers.map((row) => ({ row, certificate: certificateOf(row) }))
     const linked = await this.#chains.link(read)
     return new Authority({ settings, cluster: { path, aiaPath }, issuers: linked, keys })
   }
+}
+
+const certificates = new WeakMap<IssuerRow, Certificate>()
+
+/** A row that is read again, and is as it was, is the same object: one certificate is parsed once, and its key imported once. */
+function certificateOf(row: IssuerRow): Certificate {
+  const known = certificates.get(row) ?? readCertificate(row.certificate)
+  certificates.set(row, known)
+  return known
 }
 
 /** Creates the settings of a new mount. @param mount uuid */
