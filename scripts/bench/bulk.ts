@@ -29,7 +29,7 @@ const inserts = (mount: string): Readonly<Record<string, string>> => ({
   usage_counters: `${idOf(4)}, 0`,
   pki_certificates: `${idOf(5)}, '${mount}', IF(seq % 1000, 'default', 'small'), UNHEX(LPAD(HEX(seq), 40, '0')),
     IF(seq % 1000 = 1, 'rare', 'often'), REPEAT('c', 600), ${never} + seq, 1`,
-  pki_revocations: `${sealedBy(6, mount)}, 'default', UNHEX(CONCAT('ff', LPAD(HEX(seq), 38, '0'))), 'often', ${never}, 1`,
+  pki_revocations: `${sealedBy(6, mount)}, 'default', UNHEX(CONCAT('ff', LPAD(HEX(seq), 38, '0'))), 'often', ${never}, 1, UNHEX(REPEAT('ab', 32)), seq, NULL`,
 })
 
 /** The tables that have no bound. */

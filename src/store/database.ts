@@ -8,6 +8,7 @@ import type { VersionMessage } from '../workload.ts'
 import { type CacheOptions, type CoherentCache, StampedCache } from './coherence/cache.ts'
 import type { Skew } from './coherence/clocks.ts'
 import { Coherence, type LeaseTimes } from './coherence/coherence.ts'
+import { type Joined, type JoinedOptions, joinedRows } from './coherence/joined.ts'
 import { Peers } from './coherence/peers.ts'
 import { Reaper } from './coherence/reaper.ts'
 import { Registry } from './coherence/registry.ts'
@@ -231,6 +232,11 @@ export class Database {
     })
     this.#caches.add(cache as StampedCache<unknown>)
     return cache
+  }
+
+  /** What a cache reads by a single statement (`CacheOptions.load`). */
+  joined<T extends Readonly<Record<string, Table>>, V>(options: JoinedOptions<T, V>): Joined<V> {
+    return joinedRows(options, this.#seal)
   }
 
   /** Begins to cache: registers this worker and polls. ApiError 503 on a schema that this program cannot serve. */

@@ -8,6 +8,7 @@ import { type MariaDb, startMariaDb } from '../../scripts/embedded/mariadb.ts'
 import type { CoherentCache } from '../../src/store/coherence/cache.ts'
 import type { Database } from '../../src/store/database.ts'
 import { parseTargets } from '../../src/store/pool/target.ts'
+import type { Reader } from '../../src/store/reader.ts'
 import { runDirectory } from '../support/directory.ts'
 import { Line } from './line.ts'
 import { type Bench, createBench, policies, policy, randomName } from './support.ts'
@@ -53,11 +54,14 @@ const write = (database: Database, text: string): Promise<void> =>
   })
 
 /** Every way to read, each until it answers or is refused for good. */
-async function answers(database: Database, cache?: CoherentCache<{ text: string }>): Promise<unknown[]> {
+async function answers(
+  database: Database,
+  caches: readonly CoherentCache<{ text: string }>[] = [],
+): Promise<unknown[]> {
   const table = database.table(policies)
   const textOf = (row: { text: string } | undefined) => row?.text
   const ways = [
-    ...(cache ? [async () => textOf(await cache.get(id))] : []),
+    ...caches.map((cache) => async () => textOf(await cache.get(id))),
     () => database.read(async (q) => textOf(await table.get(q, id))),
     () => database.snapshot(async (q) => textOf(await table.get(q, id))),
     () => database.transaction(async (tx) => textOf(await table.get(tx, id))),
@@ -67,14 +71,16 @@ async function answers(database: Database, cache?: CoherentCache<{ text: string 
 
 async function worker(url: string) {
   const database = await bench.another({ url })
-  const cache = database.cache({
-    table: 'policies',
-    limit: 10,
-    load: (q, wanted) => database.table(policies).get(q, wanted),
+  const joined = database.joined({
+    tables: { policy: policies },
+    key: (wanted) => ({ id: wanted }),
+    value: ({ policy }) => policy,
   })
+  const loads = [(q: Reader, wanted: string) => database.table(policies).get(q, wanted), { joined }]
+  const caches = loads.map((load) => database.cache({ table: 'policies', limit: 10, load }))
   await database.start()
-  expect((await cache.get(id))?.text).toBe('old')
-  return { database, cache }
+  for (const cache of caches) expect((await cache.get(id))?.text).toBe('old')
+  return { database, caches }
 }
 
 // Galera has its own, in galera.test.ts: its nodes are no copies of each other.
@@ -85,30 +91,30 @@ describe.skipIf(process.env.STRONGROOM_TEST_GALERA)(
       replicate()
       await set(server.url, 'read_only = ON')
       await using line = await Line.open(bench.url)
-      const { database, cache } = await worker(`${line.url},${server.url}`)
+      const { database, caches } = await worker(`${line.url},${server.url}`)
       // One that never caches is refused by the copy alone.
       const plain = await bench.another({ url: `${line.url},${server.url}` })
       line.silent = true
       await write(bench.database, 'new')
-      expect(await Promise.all([answers(database, cache), answers(plain)])).toEqual([
-        [503, 503, 503, 503],
+      expect(await Promise.all([answers(database, caches), answers(plain)])).toEqual([
+        [503, 503, 503, 503, 503],
         [503, 503, 503],
       ])
       line.silent = false
-      const again = () => answers(database, cache)
+      const again = () => answers(database, caches)
       while ((await again()).includes(503)) await delay(50)
-      expect(await again()).toEqual(['new', 'new', 'new', 'new'])
+      expect(await again()).toEqual(['new', 'new', 'new', 'new', 'new'])
     }, 120_000)
 
     test('a demoted primary, when another has been promoted', async () => {
       const nodes = `${bench.url},${server.url}`
-      const { database, cache } = await worker(nodes)
+      const { database, caches } = await worker(nodes)
       const plain = await bench.another({ url: nodes })
       await set(bench.url, 'read_only = ON')
       replicate()
       await write(await bench.another({ url: server.url }), 'new')
       expect(await answers(plain)).toEqual(['new', 'new', 'new'])
-      for (let seen = await answers(database, cache); ; seen = await answers(database, cache)) {
+      for (let seen = await answers(database, caches); ; seen = await answers(database, caches)) {
         expect(seen).not.toContain('old')
         if (!seen.includes(503)) break
         await delay(50)

@@ -7,8 +7,12 @@ import { Session } from '../pool/session.ts'
 import type { Transactions } from '../pool/transactions.ts'
 import type { Reader } from '../reader.ts'
 import type { Coherence } from './coherence.ts'
+import type { Joined, Stamped } from './joined.ts'
 import { leafOf } from './leaves.ts'
 import { stampOf } from './versions.ts'
+
+/** From one consistent snapshot, or by a statement that is one. */
+export type Load<V> = ((q: Reader, id: string) => Promise<V | undefined>) | { readonly joined: Joined<V> }
 
 export interface CacheOptions<V> {
   /** With the key it names the leaf: what writers `touch`. */
@@ -17,8 +21,8 @@ export interface CacheOptions<V> {
   readonly limit: number
   /** Where what is not cached is read; `requests` unless strangers may ask for it. */
   readonly lane?: ReadLane
-  /** Reads one thing from one consistent snapshot. Absence (undefined) is never cached. */
-  load(q: Reader, id: string): Promise<V | undefined>
+  /** Reads one thing. Absence (undefined) is never cached. */
+  readonly load: Load<V>
   /** Called for every value that was cached and is no longer. */
   onEvict?(value: V): void
 }
@@ -115,7 +119,7 @@ export class StampedCache<V> implements CoherentCache<V> {
 
   async #find(id: string): Promise<V | undefined> {
     this.#deps.misses.value++
-    if (!this.#deps.coherence.running) return this.#deps.transactions.snapshot((q) => this.#options.load(q, id))
+    if (!this.#deps.coherence.running) return (await this.#ask(leafOf(this.#options.table, id), id)).value
     for (let attempt = 0; attempt < fillAttempts; attempt++) {
       await this.#deps.coherence.refresh()
       const held = this.peek(id)
@@ -144,13 +148,21 @@ export class StampedCache<V> implements CoherentCache<V> {
   async #read(id: string): Promise<Entry<V> | undefined> {
     const leaf = leafOf(this.#options.table, id)
     const generation = this.#generation
-    const entry = await this.#deps.transactions.snapshot(async (q) => {
-      const [stamp, value] = await Promise.all([stampOf(Session.of(q), leaf), this.#options.load(q, id)])
-      return value === undefined ? undefined : { value, leaf, stamp }
-    })
+    const { stamp, value } = await this.#ask(leaf, id)
+    const entry = value === undefined ? undefined : { value, leaf, stamp }
     if (generation !== this.#generation) return this.#read(id)
     if (entry === undefined) this.#entries.delete(id)
     else if (this.#open) this.#entries.set(id, entry)
     return entry
+  }
+
+  #ask(leaf: number, id: string): Promise<Stamped<V>> {
+    const { load } = this.#options
+    const { transactions } = this.#deps
+    if (typeof load !== 'function') return load.joined(transactions, leaf, id)
+    return transactions.snapshot(async (q) => {
+      const [stamp, value] = await Promise.all([stampOf(Session.of(q), leaf), load(q, id)])
+      return { stamp, value }
+    })
   }
 }

@@ -51,10 +51,17 @@ export function versionsOf(rows: readonly (readonly Stored[])[]): Versions {
   return { leaves: rows.map(([leaf, v]) => [Number(leaf), Number(v)] as const), groups: [...groups] }
 }
 
+/** v of a leaf, as a part of a statement: one row, in which more can be joined. */
+export const stampSql = (leaf: number) => ({
+  select: leafVersion,
+  from: '`schema` s JOIN versions g ON g.bucket = ? LEFT JOIN version_leaves l ON l.leaf = ?',
+  values: [groupOf(leaf), leaf],
+})
+
 /** v of a leaf in the snapshot of `q`. */
 export async function stampOf(q: Session, leaf: number): Promise<number> {
-  const sql = `SELECT ${leafVersion} FROM versions g LEFT JOIN version_leaves l ON l.leaf = ? WHERE g.bucket = ?`
-  const [row] = await q.rows(sql, [leaf, groupOf(leaf)])
+  const { select, from, values } = stampSql(leaf)
+  const [row] = await q.rows(`SELECT ${select} FROM ${from}`, values)
   if (row === undefined) throw new Error(`there is no version of group ${groupOf(leaf)}`)
   return Number(row[0])
 }

@@ -3,6 +3,7 @@ import type { Clock } from '../../clock.ts'
 import { increments, type Versions, versionsOf } from '../coherence/versions.ts'
 import { Conflict } from '../faults.ts'
 import type { Reader, Transaction } from '../reader.ts'
+import type { Stored } from '../table.ts'
 import { additions } from '../tally.ts'
 import type { Connection } from './connection.ts'
 import { type Outcomes, recordOutcome } from './outcomes.ts'
@@ -31,6 +32,16 @@ export class Transactions {
         const session = new Session(connection, 'single', false)
         return work(session).finally(() => session.end())
       }),
+    )
+  }
+
+  /**
+   * One statement, causal and of one moment, which asks itself whether the node takes writes: little work on few rows.
+   * @param select the select list and what follows; it reads a table
+   */
+  ask(select: string, values: readonly Stored[]): Promise<Stored[][]> {
+    return persist(this.#clock, deadlineMilliseconds, () =>
+      this.#pool.use((connection) => connection.ask(select, values)),
     )
   }
 

@@ -76,7 +76,8 @@ export function reading<T extends Table>(
   }
 }
 
-function answers(row: Values, where: Values): boolean {
+/** Whether a row has these values, or is within these ranges. */
+export function answers(row: Values, where: Values): boolean {
   return Object.entries(where).every(([property, asked]) => {
     const found = row[property]
     if (asked instanceof Range) return asked.includes(found)

@@ -227,6 +227,7 @@ test('a sealed table that is not attacked, here or in forge.test.ts, has no row;
     'kek_proofs',
     'outcomes',
     'pki_certificates',
+    'pki_tidies',
     'registrations',
     'schema',
     'tallies',

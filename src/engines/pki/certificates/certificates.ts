@@ -16,6 +16,7 @@ import {
   type CertificateRow,
   cacheKey,
   certificateTable,
+  nameOfKey,
   type RevocationRow,
   revocationTable,
 } from './tables.ts'
@@ -70,7 +71,13 @@ export class Certificates {
       table: certificateTable.name,
       limit: cacheLimit,
       lane: 'public',
-      load: (q, key) => this.#load(q, key),
+      load: {
+        joined: database.joined({
+          tables: { certificate: certificateTable, revocation: revocationTable },
+          key: nameOfKey,
+          value: ({ certificate, revocation }) => certificate && { certificate, revocation },
+        }),
+      },
     })
   }
 
@@ -148,11 +155,6 @@ export class Certificates {
       this.#revocations.find(q, { mount, serial }),
     ])
     return certificate && { certificate, revocation }
-  }
-
-  #load(q: Reader, key: string): Promise<StoredCertificate | undefined> {
-    const [mount = '', serial = ''] = key.split(' ')
-    return this.read(q, { mount, serial })
   }
 
   /** The number of stored certificates of this site in a mount, by a count that is kept with the rows. */

@@ -63,3 +63,9 @@ export interface CertificateName {
 
 /** The key under which caches hold a certificate: whoever changes or revokes it touches (`certificateTable.name`, this). */
 export const cacheKey = ({ mount, serial }: CertificateName): string => `${mount} ${serial}`
+
+/** What a `cacheKey` was made of. */
+export function nameOfKey(key: string): Required<CertificateName> {
+  const [mount = '', serial = ''] = key.split(' ')
+  return { mount, serial }
+}

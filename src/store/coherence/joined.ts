@@ -1,0 +1,80 @@
+import type { Transactions } from '../pool/transactions.ts'
+import { answers } from '../sealed/reading.ts'
+import { type Seal, sealNames } from '../sealed/seal.ts'
+import { quoted, Shape } from '../sealed/shape.ts'
+import type { Row, Stored, Table } from '../table.ts'
+import { stampSql } from './versions.ts'
+
+type Values = Readonly<Record<string, unknown>>
+type Tables = Readonly<Record<string, Table>>
+/** At most one row of each table. */
+type Found<T extends Tables> = { readonly [K in keyof T]: Row<T[K]> | undefined }
+
+/** What a cache reads when it misses, by one statement: in autocommit that is one snapshot, and needs no transaction around it. */
+export interface JoinedOptions<T extends Tables, V> {
+  readonly tables: T
+  /** Values of the unique key that all these tables have. @param id the cache's key */
+  key(id: string): Values
+  value(rows: Found<T>): V | undefined
+}
+
+/** A value and v of its leaf as of one moment. */
+export interface Stamped<V> {
+  readonly stamp: number
+  readonly value: V | undefined
+}
+
+export type Joined<V> = (line: Transactions, leaf: number, id: string) => Promise<Stamped<V>>
+
+interface Part {
+  readonly name: string
+  readonly shape: Shape
+  readonly columns: readonly string[]
+  open(stored: readonly Stored[]): unknown
+}
+
+/** Columns of the tables in the order of `parts`, after v of the leaf. */
+export function joinedRows<T extends Tables, V>(options: JoinedOptions<T, V>, seal: Seal): Joined<V> {
+  const parts = Object.entries(options.tables).map(([name, table]): Part => {
+    const shape = new Shape(table)
+    const names = shape.fields.map((field) => field.name)
+    if (!table.sealed) return { name, shape, columns: names, open: (stored) => shape.decode(stored) }
+    return { name, shape, columns: [...names, ...sealNames], open: (stored) => seal.open(shape, stored) }
+  })
+
+  function statement(key: Values, leaf: number) {
+    const stamp = stampSql(leaf)
+    const values: Stored[] = [...stamp.values]
+    const columns = parts.flatMap(({ columns }, index) => columns.map((name) => `t${index}.${quoted(name)}`))
+    const joins = parts.map(({ shape }, index) => {
+      const terms = Object.entries(key).map(([property, value]) => {
+        const { name, column } = shape.field(property)
+        values.push(column.encode(value))
+        return `t${index}.${quoted(name)} = ?`
+      })
+      return `LEFT JOIN ${quoted(shape.table)} t${index} ON ${terms.join(' AND ')}`
+    })
+    return { select: `${stamp.select}, ${columns.join(', ')} FROM ${stamp.from} ${joins.join(' ')}`, values }
+  }
+
+  async function rowsOf(stored: readonly Stored[], key: Values): Promise<Found<T>> {
+    const rows: Record<string, unknown> = {}
+    let at = 0
+    for (const { name, columns, open } of parts) {
+      const own = stored.slice(at, at + columns.length)
+      at += columns.length
+      const row = own.every((value) => value === null) ? undefined : ((await open(own)) as Values)
+      rows[name] = row !== undefined && answers(row, key) ? row : undefined
+    }
+    return rows as Found<T>
+  }
+
+  return async (line, leaf, id) => {
+    const key = options.key(id)
+    const { select, values } = statement(key, leaf)
+    const [row, ...more] = await line.ask(select, values)
+    if (row === undefined || more.length > 0) throw new Error(`not one row for ${id}: ${Object.keys(options.tables)}`)
+    const [stamp, ...stored] = row
+    return { stamp: Number(stamp), value: options.value(await rowsOf(stored, key)) }
+  }
+}

@@ -1,0 +1,80 @@
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import type { CoherentCache } from '../../../src/store/coherence/cache.ts'
+import type { Database } from '../../../src/store/database.ts'
+import { type Bench, createBench, mounts, policies, policy, randomName } from '../support.ts'
+
+/** Caches that read the rows of two tables, and the version of their leaf, by one statement. */
+
+let bench: Bench
+beforeEach(async () => {
+  bench = await createBench()
+})
+afterEach(() => bench[Symbol.asyncDispose]())
+
+interface Pair {
+  readonly text: string
+  readonly path: string | undefined
+}
+
+/** A policy by its id with the mount of the same id, where there is one. */
+async function worker(): Promise<{ database: Database; cache: CoherentCache<Pair> }> {
+  const database = await bench.another()
+  const joined = database.joined({
+    tables: { policy: policies, mount: mounts },
+    key: (id) => ({ id }),
+    value: ({ policy, mount }) => policy && { text: policy.text, path: mount?.path },
+  })
+  const cache = database.cache({ table: 'policies', limit: 10, load: { joined } })
+  await database.start()
+  return { database, cache }
+}
+
+const mountOf = (id: string) => ({
+  ...{ id, path: 'p/', type: 't', description: '', accessor: 'a', config: {}, options: null },
+  ...{ local: false, sealWrap: false, touched: false, createdAt: 1 },
+})
+
+async function insert(text: string): Promise<string> {
+  const { database } = bench
+  return (await database.transaction((tx) => database.table(policies).insert(tx, policy(randomName(), text)))).id
+}
+
+test('rows are there each for itself, and a change of either is seen at once', async () => {
+  const id = await insert('old')
+  const { cache } = await worker()
+  const { database } = bench
+  expect(await cache.get(id)).toEqual({ text: 'old', path: undefined })
+  expect(await cache.get('none')).toBeUndefined()
+  await database.transaction(async (tx) => {
+    await database.table(mounts).insert(tx, mountOf(id))
+    tx.touch('policies', id)
+  })
+  expect(await cache.get(id)).toEqual({ text: 'old', path: 'p/' })
+  await database.transaction(async (tx) => {
+    const row = await database.table(policies).get(tx, id)
+    if (row) await database.table(policies).update(tx, row, { text: 'new' })
+    tx.touch('policies', id)
+  })
+  expect(cache.peek(id)).toBeUndefined()
+  expect(await cache.get(id)).toEqual({ text: 'new', path: 'p/' })
+})
+
+test('a row that was edited is refused, and one that a lax collation takes for the key is not the answer', async () => {
+  const id = await insert('old')
+  const { cache } = await worker()
+  await bench.sql(`UPDATE policies SET text = 'edited' WHERE id = '${id}'`)
+  await expect(cache.get(id)).rejects.toThrow('the seal is broken')
+  await bench.sql(`UPDATE policies SET text = 'old' WHERE id = '${id}'`)
+  expect(await cache.get(id)).toEqual({ text: 'old', path: undefined })
+  await bench.sql('ALTER TABLE policies MODIFY id VARCHAR(36) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci')
+  expect(await cache.get(id.toUpperCase())).toBeUndefined()
+})
+
+test('before a process caches anything it reads the same', async () => {
+  const id = await insert('text')
+  const { database } = bench
+  const joined = database.joined({ tables: { policy: policies }, key: () => ({ id }), value: ({ policy }) => policy })
+  const cache = database.cache({ table: 'policies', limit: 10, load: { joined } })
+  expect((await cache.get(id))?.text).toBe('text')
+  expect(cache.size).toBe(0)
+})
