@@ -8,7 +8,6 @@ import { readOid } from './oid.ts'
 export class Cursor {
   readonly #bytes: Buffer
   readonly #end: number
-  /** Where the next element begins. */
   #at: number
   /** Where the contents of the element just passed begin. */
   #contents = 0
@@ -17,6 +16,11 @@ export class Cursor {
     this.#bytes = bytes
     this.#at = at
     this.#end = end
+  }
+
+  /** Where the next element begins. */
+  get at(): number {
+    return this.#at
   }
 
   get more(): boolean {

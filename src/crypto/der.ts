@@ -76,17 +76,31 @@ export function readNumber(element: Element | undefined): Buffer {
 export function write(tag: number, ...contents: readonly Uint8Array[]): Buffer {
   let length = 0
   for (const part of contents) length += part.length
-  const lengthOctets = length < 0x80 ? 0 : length < 0x100 ? 1 : length < 0x10000 ? 2 : length < 0x1000000 ? 3 : 4
-  const der = Buffer.allocUnsafe(2 + lengthOctets + length)
-  der[0] = tag
-  der[1] = lengthOctets === 0 ? length : 0x80 + lengthOctets
-  for (let octet = 0; octet < lengthOctets; octet++) der[1 + lengthOctets - octet] = length >>> (8 * octet)
-  let at = 2 + lengthOctets
+  let at = headBytes(length)
+  const der = Buffer.allocUnsafe(at + length)
+  putHead(der, tag, length)
   for (const part of contents) {
     der.set(part, at)
     at += part.length
   }
   return der
+}
+
+/** Tag and length of an element whose contents are written elsewhere. @param length of the contents, below 4 GiB */
+export function writeHead(tag: number, length: number): Buffer {
+  const head = Buffer.allocUnsafe(headBytes(length))
+  putHead(head, tag, length)
+  return head
+}
+
+const headBytes = (length: number): number =>
+  length < 0x80 ? 2 : length < 0x100 ? 3 : length < 0x10000 ? 4 : length < 0x1000000 ? 5 : 6
+
+function putHead(der: Buffer, tag: number, length: number): void {
+  const lengthOctets = headBytes(length) - 2
+  der[0] = tag
+  der[1] = lengthOctets === 0 ? length : 0x80 + lengthOctets
+  for (let octet = 0; octet < lengthOctets; octet++) der[1 + lengthOctets - octet] = length >>> (8 * octet)
 }
 
 /** An INTEGER out of its magnitude; empty is zero. */

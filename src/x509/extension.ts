@@ -34,6 +34,15 @@ export const extensionOids = {
   subjectInformationAccess: '1.3.6.1.5.5.7.1.11',
 } as const
 
+/** Those of revocation lists and their entries alone (RFC 5280 sections 5.2 and 5.3). */
+export const crlExtensionOids = {
+  crlNumber: '2.5.29.20',
+  reasonCode: '2.5.29.21',
+  deltaCrlIndicator: '2.5.29.27',
+  issuingDistributionPoint: '2.5.29.28',
+  certificateIssuer: '2.5.29.29',
+} as const
+
 const mostExtensions = 100
 const critical = write(asn1.boolean, Buffer.from([0xff]))
 const uncritical = Buffer.alloc(0)

@@ -1,6 +1,7 @@
 import type { SignatureName } from '../../../crypto/signaturealgorithm.ts'
 import { badRequest } from '../../../errors.ts'
 import type { CertificationSigner } from '../../../keys/use/certification.ts'
+import type { IssuerRow } from '../authority/tables.ts'
 
 /** What a role or request says of the signature: bits of SHA-2 (0 leaves it to the key) and padding, both for RSA alone. */
 export interface SignatureWish {
@@ -35,4 +36,19 @@ export function signatureFor({ publicKey, algorithms }: Able, wish: SignatureWis
   const bits = wish.signatureBits === 0 ? 256 : wish.signatureBits
   const named = (pss: boolean) => algorithms.find((name) => name === `SHA${bits}WithRSA${pss ? 'PSS' : ''}`)
   return named(wish.usePss) ?? named(!wish.usePss) ?? usual
+}
+
+/**
+ * How an issuer signs revocation lists and OCSP answers: by its revocation_signature_algorithm, with the other padding where its
+ * key knows that one alone; else by what is usual for the key.
+ * @throws ApiError 400 for a key that signs nothing
+ */
+export function crlSignatureName(
+  { revocationSignatureAlgorithm: wish }: Pick<IssuerRow, 'revocationSignatureAlgorithm'>,
+  { algorithms }: Pick<Able, 'algorithms'>,
+): SignatureName {
+  const [usual] = algorithms
+  if (usual === undefined) throw badRequest('the key of this issuer signs no revocation lists')
+  const otherPadding = wish.endsWith('PSS') ? wish.slice(0, -'PSS'.length) : `${wish}PSS`
+  return algorithms.find((name) => name === wish) ?? algorithms.find((name) => name === otherPadding) ?? usual
 }

@@ -1,0 +1,39 @@
+import { Cursor } from '../../crypto/cursor.ts'
+import { writeNumber } from '../../crypto/der.ts'
+import { toBytes, toNumber } from '../../crypto/number.ts'
+import { crlExtensionOids, type Extension } from '../extension.ts'
+import { Malformed, reading } from '../malformed.ts'
+
+/** RFC 5280 section 5.2.3: up to 20 octets, and INTEGERs are signed. */
+export const greatestCrlNumber = 2n ** 159n - 1n
+
+/** CRL number (RFC 5280 section 5.2.3). Not critical. @throws RangeError below 0 and above `greatestCrlNumber` */
+export const crlNumber = (number: number | bigint): Extension => ({
+  oid: crlExtensionOids.crlNumber,
+  critical: false,
+  value: writeInteger(number),
+})
+
+/** Delta CRL indicator (RFC 5280 section 5.2.4). Critical. @param base number of the complete list that the delta continues */
+export const deltaCrlIndicator = (base: number | bigint): Extension => ({
+  oid: crlExtensionOids.deltaCrlIndicator,
+  critical: true,
+  value: writeInteger(base),
+})
+
+function writeInteger(number: number | bigint): Buffer {
+  const value = BigInt(number)
+  if (value < 0n || value > greatestCrlNumber) throw new RangeError('a CRL number of more than 20 octets')
+  return writeNumber(toBytes(value))
+}
+
+/** The number in either extension. @param value of the extension @throws Malformed */
+export const readCrlNumber = (value: Buffer): bigint =>
+  reading('cRLNumber', () => {
+    const cursor = new Cursor(value)
+    const integer = cursor.integer()
+    cursor.end()
+    if ((integer[0] ?? 0) > 0x7f) throw new Malformed('the number is negative')
+    if (integer.length > 20) throw new Malformed('the number has more than 20 octets')
+    return toNumber(integer)
+  })
