@@ -6,11 +6,20 @@ import { readBundle } from '../../src/x509/bundle.ts'
 import { readCertificate } from '../../src/x509/certificate.ts'
 import { isSelfSigned } from '../../src/x509/chain.ts'
 import { refusalOf } from '../../src/x509/constraints.ts'
+import { entrySerials } from '../../src/x509/crlentry.ts'
+import { readCrl, verifyCrl } from '../../src/x509/crlreader.ts'
+import { crlExtensionOids } from '../../src/x509/extension.ts'
 import { writeAuthorityInformationAccess } from '../../src/x509/extensions/authorityinformationaccess.ts'
 import { writeCertificatePolicies } from '../../src/x509/extensions/certificatepolicies.ts'
 import { writeCrlDistributionPoints } from '../../src/x509/extensions/crldistributionpoints.ts'
+import { crlNumber, readCrlNumber } from '../../src/x509/extensions/crlnumber.ts'
 import { writeExtendedKeyUsage } from '../../src/x509/extensions/extendedkeyusage.ts'
+import {
+  issuingDistributionPoint,
+  readIssuingDistributionPoint,
+} from '../../src/x509/extensions/issuingdistributionpoint.ts'
 import { writeNameConstraints } from '../../src/x509/extensions/nameconstraints.ts'
+import { crlReasons } from '../../src/x509/extensions/reasoncode.ts'
 import { writeSubjectAltName } from '../../src/x509/extensions/subjectaltname.ts'
 import { lint } from '../../src/x509/lint.ts'
 import { Malformed } from '../../src/x509/malformed.ts'
@@ -19,6 +28,7 @@ import { toPkcs8 } from '../../src/x509/privatekey.ts'
 import { makeRequest, makeTemplate, readRequest, verifyRequest } from '../../src/x509/request.ts'
 import { signatureAlgorithmOf } from '../../src/x509/signature.ts'
 import { caExtensions, certify, ecPair, identifierOf, spkiOf } from './authority.ts'
+import { makeCrl } from './lists.ts'
 
 /** Mutated bytes give an answer or Malformed, and nothing else. */
 
@@ -51,6 +61,16 @@ const extensions = [
 const certificate = certify({ subject, key, extensions })
 const privateKey = key.privateKey.export({ format: 'der', type: 'pkcs8' })
 const traditional = key.privateKey.export({ format: 'der', type: 'sec1' })
+const crl = makeCrl({
+  issuer: subject,
+  key,
+  entries: [
+    { serial: Buffer.alloc(20, 0x7f), revokedAt: Date.UTC(2026, 0) },
+    { serial: Buffer.from([0x80]), revokedAt: Date.UTC(2050, 0), reason: crlReasons.superseded },
+    { serial: Buffer.from([1]), revokedAt: 0, reason: 1, extensions: [crlNumber(1)] },
+  ],
+  extensions: [crlNumber(2 ** 40), issuingDistributionPoint(['http://a', 'http://b'])],
+})
 let request: Buffer = Buffer.alloc(0)
 
 beforeAll(async () => {
@@ -176,11 +196,33 @@ describe('mutated bytes', () => {
     )
   })
 
+  test('of a revocation list', () => {
+    let read = 0
+    fc.assert(
+      fc.property(mutation, (mutations) => {
+        const bytes = mutate(crl, mutations)
+        survive(() => {
+          const found = readCrl(bytes)
+          read++
+          for (const { serial, extensions } of entrySerials(found.entries)) expect([serial, extensions]).toBeDefined()
+          for (const { oid, value } of found.extensions) {
+            if (oid === crlExtensionOids.crlNumber) survive(() => readCrlNumber(value))
+            if (oid === crlExtensionOids.issuingDistributionPoint) survive(() => readIssuingDistributionPoint(value))
+          }
+          expect(verifyCrl(found, key.publicKey)).toBe(bytes.equals(crl))
+        })
+      }),
+      runs,
+    )
+    expect(read).toBeGreaterThan(100)
+  })
+
   test('any bytes at all', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 400 }), (array) => {
         const bytes = Buffer.from(array)
-        for (const read of [readCertificate, readRequest, toPkcs8]) expect(survive(() => read(bytes))).toBe(false)
+        for (const read of [readCertificate, readCrl, readRequest, toPkcs8])
+          expect(survive(() => read(bytes))).toBe(false)
       }),
       runs,
     )

@@ -45,6 +45,8 @@ import { generateKey } from './routes/keys/generate.ts'
 import { importKey } from './routes/keys/import.ts'
 import { deleteKey, readKey, renameKey } from './routes/keys/key.ts'
 import { listKeys } from './routes/keys/list.ts'
+import { resignCrls } from './routes/lists/resigncrls.ts'
+import { signRevocationList } from './routes/lists/signrevocationlist.ts'
 import {
   readCa,
   readCaChain,
@@ -134,6 +136,9 @@ export const table = {
   'POST config/keys': writeKeysConfig,
   'GET config/cluster': readCluster,
   'POST config/cluster': writeCluster,
+
+  'POST issuer/:issuer_ref/resign-crls': resignCrls,
+  'POST issuer/:issuer_ref/sign-revocation-list': signRevocationList,
 } satisfies Readonly<Record<string, Route<PkiContext>>>
 
 export const routes: Routes<PkiContext> = Object.values(table)
