@@ -16,7 +16,8 @@ export interface PemBlock {
 }
 
 const beginning = /-----BEGIN ([^\r\n-]{1,64})-----/g
-const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
+const padding = /={1,2}$/
+const noDigit = /[^A-Za-z0-9+/]/
 
 /** Every block of a text, whatever its label; text between them is ignored. The last one may be a broken one. */
 export function readBlocks(text: string, most: number): readonly PemBlock[] {
@@ -37,8 +38,11 @@ export function readBlocks(text: string, most: number): readonly PemBlock[] {
 function readBlock(label: string, text: string): PemBlock {
   const headers = text.includes(':')
   const body = (headers ? text.slice(text.search(/\n[ \t]*\r?\n/) + 1) : text).replaceAll(/\s+/g, '')
-  return { label, headers, der: base64.test(body) ? Buffer.from(body, 'base64') : undefined }
+  return { label, headers, der: isBase64(body) ? Buffer.from(body, 'base64') : undefined }
 }
+
+/** Looks for what is wrong: one expression for the whole would need a stack as deep as the text is long. */
+const isBase64 = (text: string): boolean => text.length % 4 === 0 && !noDigit.test(text.replace(padding, ''))
 
 /** One block, without a newline at its end. Of private keys no copy is made but the text. */
 export const writePem = (label: string, der: Uint8Array): string =>
