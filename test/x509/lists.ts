@@ -12,19 +12,21 @@ export interface WantedCrl {
   readonly thisUpdate?: number
   readonly nextUpdate?: number
   readonly extensions?: readonly Extension[]
+  /** Of the signature. */
+  readonly hash?: 'sha1' | 'sha256'
 }
 
 const day = 24 * 3600 * 1000
 
-/** A list over ECDSA with SHA-256: the code under test builds, node:crypto signs. */
+/** A list over ECDSA: the code under test builds, node:crypto signs. */
 export function makeCrl(wanted: WantedCrl): Buffer {
-  const { issuer, key, entries = [], extensions = [] } = wanted
+  const { issuer, key, entries = [], extensions = [], hash = 'sha256' } = wanted
   const { thisUpdate = Date.now(), nextUpdate = thisUpdate + 3 * day } = wanted
   const bytes = Buffer.concat(entries.map(writeCrlEntry))
-  const algorithm = identifierOf('ECDSAWithSHA256')
+  const algorithm = identifierOf(`ECDSAWith${hash.toUpperCase()}`)
   const frame: CrlFrame = { issuer, algorithm, thisUpdate, nextUpdate, extensions, entriesBytes: bytes.length }
   const written = writeCrlFrame(frame)
-  const signature = sign('sha256', Buffer.concat([written.head, bytes, written.tbsTail]), key.privateKey)
+  const signature = sign(hash, Buffer.concat([written.head, bytes, written.tbsTail]), key.privateKey)
   const { head, tail } = finishCrl(frame, written, signature)
   return Buffer.concat([head, bytes, tail])
 }

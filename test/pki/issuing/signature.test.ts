@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type SignatureName, signatureAlgorithms } from '../../../src/crypto/signaturealgorithm.ts'
-import { signatureFor } from '../../../src/engines/pki/issuing/signature.ts'
+import { crlSignatureName, signatureFor } from '../../../src/engines/pki/issuing/signature.ts'
 
 const keys = {
   rsa: generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey,
@@ -41,4 +41,28 @@ test('a size that no SHA-2 has is refused for RSA', () => {
   expect(() => signatureFor(rsa, { signatureBits: 100, usePss: false })).toThrow(
     'unsupported hash signature algorithm: 100',
   )
+})
+
+describe('a list or an OCSP answer is signed', () => {
+  const name = (revocationSignatureAlgorithm: string, algorithms: readonly SignatureName[]) =>
+    crlSignatureName({ revocationSignatureAlgorithm }, { algorithms })
+
+  test('as the issuer says, else as is usual for its key', () => {
+    expect(name('SHA512WithRSAPSS', rsa.algorithms)).toBe('SHA512WithRSAPSS')
+    expect(name('', rsa.algorithms)).toBe('SHA256WithRSA')
+    expect(name('', ecdsa.algorithms)).toBe('ECDSAWithSHA384')
+    expect(name('SHA256WithRSA', ecdsa.algorithms)).toBe('ECDSAWithSHA384')
+  })
+
+  test('by the padding that the key knows, where it knows one alone', () => {
+    const pss = rsa.algorithms.filter((one) => one.endsWith('PSS'))
+    const plain = rsa.algorithms.filter((one) => !one.endsWith('PSS'))
+    expect(name('', pss)).toBe('SHA256WithRSAPSS')
+    expect(name('SHA384WithRSA', pss)).toBe('SHA384WithRSAPSS')
+    expect(name('SHA384WithRSAPSS', plain)).toBe('SHA384WithRSA')
+  })
+
+  test('by no key that signs nothing', () => {
+    expect(() => name('', [])).toThrow('the key of this issuer signs no revocation lists')
+  })
 })

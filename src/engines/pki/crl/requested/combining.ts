@@ -9,6 +9,7 @@ import { readIssuingDistributionPoint } from '../../../../x509/extensions/issuin
 import { crlReasons } from '../../../../x509/extensions/reasoncode.ts'
 import { Malformed } from '../../../../x509/malformed.ts'
 import { withColons } from '../../../../x509/serial.ts'
+import { signatureAlgorithmOf } from '../../../../x509/signature.ts'
 
 export const mostLists = 1000
 /** Each names a serial number. */
@@ -30,7 +31,9 @@ export async function combineLists(
   const combined = new Map<string, ListedEntry>()
   const disputed = new Set<string>()
   for (const [index, text] of texts.entries()) {
-    const { entries } = readSigned(text, index, issuer)
+    const { entries, algorithm } = readSigned(text, index, issuer)
+    const { name = '', weak = false } = signatureAlgorithmOf(algorithm) ?? {}
+    if (weak) warn(`CRL index: ${index} is signed by ${name}: such signatures can be forged`)
     await inTurns(entrySerials(entries), (entry) => {
       requireRevocation(entry, index)
       const serial = entry.serial.toString('hex')
