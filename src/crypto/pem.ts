@@ -44,12 +44,13 @@ function readBlock(label: string, text: string): PemBlock {
 /** Looks for what is wrong: one expression for the whole would need a stack as deep as the text is long. */
 const isBase64 = (text: string): boolean => text.length % 4 === 0 && !noDigit.test(text.replace(padding, ''))
 
+/** Characters of base64 in a line (RFC 7468 section 2). */
+const lineLength = 64
+
 /** One block, without a newline at its end. Of private keys no copy is made but the text. */
-export const writePem = (label: string, der: Uint8Array): string =>
-  [
-    `-----BEGIN ${label}-----`,
-    ...(Buffer.from(der.buffer, der.byteOffset, der.byteLength)
-      .toString('base64')
-      .match(/.{1,64}/g) ?? []),
-    `-----END ${label}-----`,
-  ].join('\n')
+export function writePem(label: string, der: Uint8Array): string {
+  const base64 = Buffer.from(der.buffer, der.byteOffset, der.byteLength).toString('base64')
+  let text = `-----BEGIN ${label}-----\n`
+  for (let at = 0; at < base64.length; at += lineLength) text += `${base64.slice(at, at + lineLength)}\n`
+  return `${text}-----END ${label}-----`
+}

@@ -45,14 +45,14 @@ export class ListedEntry {
     this.#at = list.at
     const entry = list.enter(asn1.sequence)
     this.#end = list.at
-    const integerAt = entry.at
+    const serialHeadAt = entry.at
     entry.skip(asn1.integer)
     this.#serialEnd = entry.at
-    this.#serialAt = magnitudeAt(bytes, integerAt + headBytes, entry.at)
+    this.#serialAt = magnitudeAt(bytes, serialHeadAt + headBytes, entry.at)
     const isShort = entry.tag === asn1.utcTime
-    const timeAtHead = entry.at
+    const timeHeadAt = entry.at
     entry.skip(isShort ? asn1.utcTime : asn1.generalizedTime)
-    this.revokedAt = timeAt(bytes, timeAtHead + headBytes, entry.at, isShort)
+    this.revokedAt = timeAt(bytes, timeHeadAt + headBytes, entry.at, isShort)
     this.#extensionsAt = entry.at
     this.reason = entry.more ? reasonAt(bytes, entry) : undefined
     entry.end()
@@ -78,11 +78,15 @@ export class ListedEntry {
   }
 }
 
-/** Of elements of less than 128 bytes. */
+/** Tag and length of an element below 128 bytes. */
 const headBytes = 2
 const mostSerialBytes = 20
 
-/** Where the magnitude of an INTEGER begins. @param from of its contents; wrong for those of 128 bytes and more @throws Malformed */
+/**
+ * Where the magnitude of an INTEGER begins.
+ * @param from where its contents begin when they are short; longer ones are refused for their length all the same
+ * @throws Malformed
+ */
 function magnitudeAt(bytes: Buffer, from: number, to: number): number {
   const [high = 0, next = 0] = [bytes[from], bytes[from + 1]]
   if (from >= to) throw new Malformed('a serial number is empty')

@@ -225,7 +225,7 @@ describe('resign-crls refuses', () => {
       ],
       [
         { entries: [entry(1, 0, crlReasons.removeFromCRL)] },
-        'CRL index: 0, entry 01 has the reason removeFromCRL: lists can only be combined that revoke',
+        'CRL index: 0, entry 01 has the reason removeFromCRL: only revocations can be combined',
       ],
     ]
     for (const [wanted, text] of refused) {

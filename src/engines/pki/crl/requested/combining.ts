@@ -122,7 +122,7 @@ function requireRevocation(entry: ListedEntry, index: number): void {
   if (!entry.hasExtensions) return
   const where = (): string => `CRL index: ${index}, entry ${withColons(entry.serial)}`
   if (entry.reason === crlReasons.removeFromCRL) {
-    throw badRequest(`${where()} has the reason removeFromCRL: lists can only be combined that revoke`)
+    throw badRequest(`${where()} has the reason removeFromCRL: only revocations can be combined`)
   }
   const { extensions } = entry
   if (extensions.some(({ oid }) => oid === crlExtensionOids.certificateIssuer)) {
