@@ -124,6 +124,7 @@ export async function tellPki(teller: Teller): Promise<void> {
   await at('GET cert/ca_chain')
   for (const form of ['json', 'der', 'pem']) await at(`GET issuer/:issuer_ref/${form}`, { issuer_ref: 'other' })
   await tellIssuing(at, pem)
+  await tellLists(at)
   await tellAuthority(at, pem)
   await at('DELETE roles/:name', { name: 'r' })
   await at('DELETE root')
@@ -150,6 +151,13 @@ async function tellIssuing(at: At, pem: string): Promise<void> {
   for (const form of ['', '/raw', '/raw/pem']) await at(`GET cert/:serial${form}`, serial)
   await at('LIST certs', {}, { limit: 3 })
   await at('LIST certs/detailed', {}, { limit: 3, issuer: 'other' })
+}
+
+async function tellLists(at: At): Promise<void> {
+  const other = { issuer_ref: 'other' }
+  const revoked_certs = [{ serial_number: '0a:0b', revocation_time: 1_700_000_000 }]
+  const list = await at('POST issuer/:issuer_ref/sign-revocation-list', other, { crl_number: 1, revoked_certs })
+  await at('POST issuer/:issuer_ref/resign-crls', other, { crl_number: 2, crls: [list.string('data.crl')] })
 }
 
 async function tellAuthority(at: At, pem: string): Promise<void> {
