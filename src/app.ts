@@ -202,7 +202,7 @@ function buildServices({ config, clock, log }: Options, { database, custody, man
     ringLimit: config.caches.rings,
   })
   const pki = createPki({
-    ...{ database, operations, materials, managed, clock, leases },
+    ...{ database, operations, materials, managed, clock, leases, log },
     ...{ site: config.site, transients: custody.transients, authorityKeys: custody.authorityKeys },
   })
   for (const engine of [transit, pki]) engines.set(engine.type, withLeases(engine, leases))

@@ -14,13 +14,21 @@ export const isUtcTime = (milliseconds: number): boolean =>
   milliseconds >= firstUtcTime && milliseconds < firstGeneralizedTime
 
 /** @param milliseconds since 1970; a part of a second is dropped. Years 0 to 9999 */
-export function writeTime(milliseconds: number): Buffer {
+export const writeTime = (milliseconds: number): Buffer =>
+  isUtcTime(milliseconds) ? writeDigits(milliseconds, asn1.utcTime) : writeGeneralizedTime(milliseconds)
+
+/** As writeTime, for what is GeneralizedTime in every year: OCSP (RFC 6960 section 4.2.2.1). */
+export function writeGeneralizedTime(milliseconds: number): Buffer {
   if (!(milliseconds >= firstTime && milliseconds <= lastTime)) throw new RangeError('a time of no year of four digits')
+  return writeDigits(milliseconds, asn1.generalizedTime)
+}
+
+function writeDigits(milliseconds: number, tag: number): Buffer {
   const date = new Date(milliseconds)
   const year = date.getUTCFullYear()
-  const utc = isUtcTime(milliseconds)
+  const utc = tag === asn1.utcTime
   const der = Buffer.allocUnsafe(utc ? 15 : 17)
-  der[0] = utc ? asn1.utcTime : asn1.generalizedTime
+  der[0] = tag
   der[1] = der.length - 2
   let at = utc ? 2 : putPair(der, 2, Math.floor(year / 100))
   at = putPair(der, at, year % 100)

@@ -14,6 +14,7 @@ import type { Issuance } from './issuing/issuance.ts'
 import type { KeyRows } from './keys/keyrows.ts'
 import type { NewKeys } from './keys/newkeys.ts'
 import type { Signers } from './keys/signers.ts'
+import type { Responder } from './ocsp/responder.ts'
 import type { Roles } from './roles/roles.ts'
 
 /** What the routes of the certificate authority work with. */
@@ -33,6 +34,7 @@ export interface PkiContext {
   readonly issuance: Issuance
   readonly certificates: Certificates
   readonly lists: CertificateLists
+  readonly ocsp: Responder
   /** Of a key; synchronous when cached. @throws ApiError 400 for a key that was deleted meanwhile */
   material(key: KeyRow): MaybePromise<Material>
 }

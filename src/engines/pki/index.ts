@@ -6,6 +6,7 @@ import type { AuthorityKeys } from '../../keys/materials/authoritykeys.ts'
 import type { Materials } from '../../keys/materials/materials.ts'
 import type { Operations } from '../../keys/use/operations.ts'
 import type { Leases } from '../../leases/leases.ts'
+import type { Logger } from '../../log.ts'
 import type { Route, Routes } from '../../route.ts'
 import type { Database } from '../../store/database.ts'
 import { Authorities, createAuthority } from './authority/authorities.ts'
@@ -20,6 +21,8 @@ import { KeyRows } from './keys/keyrows.ts'
 import { managedKeyUses } from './keys/manageduses.ts'
 import { NewKeys } from './keys/newkeys.ts'
 import { Signers } from './keys/signers.ts'
+import { Responder } from './ocsp/responder.ts'
+import type { ListedSerials } from './ocsp/status.ts'
 import { Removal } from './removal.ts'
 import { Roles } from './roles/roles.ts'
 import { readCluster, writeCluster } from './routes/config/cluster.ts'
@@ -47,6 +50,7 @@ import { deleteKey, readKey, renameKey } from './routes/keys/key.ts'
 import { listKeys } from './routes/keys/list.ts'
 import { resignCrls } from './routes/lists/resigncrls.ts'
 import { signRevocationList } from './routes/lists/signrevocationlist.ts'
+import { getOcsp, getUnifiedOcsp, postOcsp, postUnifiedOcsp } from './routes/ocsp/ocsp.ts'
 import {
   readCa,
   readCaChain,
@@ -139,6 +143,11 @@ export const table = {
 
   'POST issuer/:issuer_ref/resign-crls': resignCrls,
   'POST issuer/:issuer_ref/sign-revocation-list': signRevocationList,
+
+  'POST ocsp': postOcsp,
+  'GET ocsp/:request**': getOcsp,
+  'POST unified-ocsp': postUnifiedOcsp,
+  'GET unified-ocsp/:request**': getUnifiedOcsp,
 } satisfies Readonly<Record<string, Route<PkiContext>>>
 
 export const routes: Routes<PkiContext> = Object.values(table)
@@ -152,6 +161,9 @@ interface PkiOptions {
   readonly managed: ManagedKeys
   readonly transients: TransientPairs
   readonly authorityKeys: AuthorityKeys
+  readonly log: Logger
+  /** What revocation lists name: OCSP never calls that good. */
+  readonly listed?: ListedSerials
   /** This node's: certificates, revocation lists and URLs belong to a site. */
   readonly site: string
 }
@@ -180,15 +192,17 @@ function createContext(options: PkiOptions): PkiContext {
   const { certification } = operations
   const material = materialFinder({ database, fetch: (id) => operations.material(id) })
   const signers = new Signers({ certification, managed, material })
+  const authorities = new Authorities(options)
   return {
     ...{ database, clock, leases, managed, transients, signers, material },
     roles: new Roles(database),
-    authorities: new Authorities(options),
+    authorities,
     issuerRows: new IssuerRows(options),
     keyRows: new KeyRows(options),
     newKeys: new NewKeys({ authorityKeys, materials, managed, signers }),
     issuance: new Issuance(database),
     certificates: new Certificates(options),
     lists: new CertificateLists(options),
+    ocsp: new Responder({ ...options, authorities, signers }),
   }
 }

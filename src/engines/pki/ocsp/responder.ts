@@ -1,0 +1,164 @@
+import { after } from '../../../after.ts'
+import type { Clock } from '../../../clock.ts'
+import { ApiError } from '../../../errors.ts'
+import type { Logger } from '../../../log.ts'
+import type { MaybePromise, Mount } from '../../../route.ts'
+import type { Database } from '../../../store/database.ts'
+import { Malformed } from '../../../x509/malformed.ts'
+import { type OcspRequest, readOcspRequest } from '../../../x509/ocsp/request.ts'
+import { type CertStatus, ocspFailures } from '../../../x509/ocsp/response.ts'
+import type { Authorities } from '../authority/authorities.ts'
+import type { Authority, Issuer } from '../authority/authority.ts'
+import type { CertificateName } from '../certificates/tables.ts'
+import type { Scope } from '../crl/tables.ts'
+import type { Signers } from '../keys/signers.ts'
+import { Allowance, Exhausted } from './allowance.ts'
+import { type AskedAuthority, askedAuthority } from './asked.ts'
+import type { Asked, Prepared, SignedAnswer } from './prepared.ts'
+import { type KnownSerial, KnownSerials } from './serials.ts'
+import { signAnswer } from './signing.ts'
+import { type ListedSerials, statusOf } from './status.ts'
+
+export interface ResponderOptions {
+  readonly database: Database
+  readonly clock: Clock
+  readonly log: Logger
+  readonly authorities: Authorities
+  readonly signers: Signers
+  readonly listed?: ListedSerials | undefined
+  /** Strangers' share of the CA's keys. */
+  readonly allowance?: Allowance
+}
+
+/** An answer with its status of HTTP. */
+export interface OcspReply {
+  readonly status: 200 | 400 | 401 | 500
+  readonly body: Buffer
+  /** Of a signed answer that others may be given too: one without a nonce. */
+  readonly answer?: SignedAnswer
+}
+
+const malformedRequest: OcspReply = { status: 400, body: ocspFailures.malformedRequest }
+const internalError: OcspReply = { status: 500, body: ocspFailures.internalError }
+const unauthorized: OcspReply = { status: 401, body: ocspFailures.unauthorized }
+const tryLater: OcspReply = { status: 200, body: ocspFailures.tryLater }
+const replyWith = (answer: SignedAnswer): OcspReply => ({ status: 200, body: answer.body, answer })
+
+/** A request that somebody here may answer. */
+interface Question extends Asked, CertificateName, OcspRequest {
+  readonly asked: AskedAuthority
+  /** Who signs. */
+  readonly by: Issuer
+  /** When it came: what is found out afterwards was so then, or later. */
+  readonly asOf: number
+}
+
+/** Answers OCSP requests (RFC 6960) for the issuers of mounts. */
+export class Responder {
+  readonly #options: ResponderOptions
+  readonly #serials: KnownSerials
+  readonly #allowance: Allowance
+
+  constructor(options: ResponderOptions) {
+    this.#options = options
+    this.#serials = new KnownSerials(options.database)
+    this.#allowance = options.allowance ?? new Allowance(options)
+  }
+
+  /**
+   * Answers a request. It never throws: whatever is wrong has an answer of its own.
+   * @param der at most what a body may have
+   * @param path whether it came to unified-ocsp
+   */
+  answer(mount: Mount, der: Buffer, path: Scope): MaybePromise<OcspReply> {
+    try {
+      const request = readOcspRequest(der)
+      const reply = after(this.#options.authorities.of(mount), (authority) => this.#answer(request, authority, path))
+      return reply instanceof Promise ? reply.catch((error: unknown) => this.#failure(error)) : reply
+    } catch (error) {
+      return error instanceof Malformed ? malformedRequest : this.#failure(error)
+    }
+  }
+
+  #answer(request: OcspRequest, authority: Authority, path: Scope): MaybePromise<OcspReply> {
+    const { clock, database } = this.#options
+    const asked = askedAuthority(authority)
+    const scope = asked.scopeOf(path)
+    const responding = scope && asked.responding(request.certId)
+    if (scope === undefined || responding === undefined) return unauthorized
+    database.requireClock()
+    const { issuer: by, isAsked } = responding
+    const { algorithm, serial } = request.certId
+    const { state } = asked
+    const { mount } = authority.settings
+    const question: Question = {
+      ...{ certId: request.certId, nonce: request.nonce, asked, by, state, issuer: by.row.id, scope, algorithm },
+      ...{ mount, serial: serial.toString('hex'), asOf: clock.wall() },
+    }
+    if (!isAsked) return this.#atOnce(question, 'unknown')
+    const known = this.#serials.peek(question)
+    const { answer } = known?.answers.find(question) ?? {}
+    if (request.nonce === undefined && answer !== undefined && question.asOf < answer.refreshAt)
+      return replyWith(answer)
+    return this.#find(question)
+  }
+
+  async #find(question: Question): Promise<OcspReply> {
+    const known = await this.#serials.find(question)
+    if (known === undefined) return this.#atOnce(question, await this.#statusOf(question, known))
+    const prepared = known.answers.find(question) ?? known.answers.add(question, await this.#statusOf(question, known))
+    // A nonce may be left out (RFC 9654 section 2.1): then the answer is one that everybody gets.
+    if (question.nonce !== undefined && this.#allowance.open) return this.#atOnce(question, prepared.status)
+    return replyWith(await this.#prepare(question, prepared))
+  }
+
+  #statusOf({ by: issuer, serial, scope, asked }: Question, known: KnownSerial | undefined): Promise<CertStatus> {
+    const { listed, authorities } = this.#options
+    return statusOf({ authority: asked.authority, issuer, serial, scope }, known, { listed, site: authorities.site })
+  }
+
+  /** An answer for this request alone, unless strangers ask for too many of those. */
+  #atOnce(question: Question, status: CertStatus): MaybePromise<OcspReply> {
+    if (!this.#allowance.open) return tryLater
+    const { nonce } = question
+    return after(
+      this.#allowance.spend(() => this.#sign(question, status, nonce)),
+      (answer) => (nonce === undefined ? replyWith(answer) : { status: 200, body: answer.body }),
+    )
+  }
+
+  /** The answer for everybody; one that is getting old serves on while no new one can be signed. */
+  async #prepare(question: Question, prepared: Prepared): Promise<SignedAnswer> {
+    const { answer } = prepared
+    if (answer !== undefined && question.asOf < answer.refreshAt) return answer
+    prepared.signing ??= this.#renew(question, prepared).finally(() => {
+      prepared.signing = undefined
+    })
+    try {
+      return await prepared.signing
+    } catch (error) {
+      if (answer?.nextUpdate !== undefined && question.asOf < answer.nextUpdate && isPassing(error)) return answer
+      throw error
+    }
+  }
+
+  async #renew(question: Question, prepared: Prepared): Promise<SignedAnswer> {
+    const answer = await this.#allowance.wait(() => this.#sign(question, prepared.status, undefined))
+    if (answer.nextUpdate !== undefined) prepared.answer = answer
+    return answer
+  }
+
+  #sign({ asked, by: issuer, certId, asOf }: Question, status: CertStatus, nonce: Buffer | undefined) {
+    return signAnswer({ asked, issuer, certId: certId.der, status, asOf, nonce }, this.#options)
+  }
+
+  #failure(error: unknown): OcspReply {
+    if (isPassing(error)) return tryLater
+    this.#options.log.error({ err: error }, 'an OCSP request could not be answered')
+    return internalError
+  }
+}
+
+/** Whether the same request may succeed in a moment. */
+const isPassing = (error: unknown): boolean =>
+  error instanceof Exhausted || (error instanceof ApiError && error.status === 503)
