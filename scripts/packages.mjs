@@ -21,6 +21,7 @@ const neededForTests = {
   openssl: 'openssl',
   'gnutls-bin': 'certtool',
   opensc: 'pkcs11-tool',
+  'python3-cryptography': '/usr/lib/python3/dist-packages/cryptography/__init__.py',
   'python3-hvac': '/usr/lib/python3/dist-packages/hvac/__init__.py',
 }
 const neededForBench = { wrk: 'wrk' }
