@@ -10,6 +10,7 @@ type Settings = Readonly<Record<string, unknown>>
 /** A node, and two tokens that pkcs11-tool has filled: one beside the server's own in its module, one in another module. */
 export interface World {
   readonly root: Client
+  readonly url: string
   readonly foreign: Foreign
   /** A managed key in the sibling token: `ec`, by ECDSA, for any mount, unless it is said otherwise. */
   settingsOf(more?: Settings): Settings
@@ -47,6 +48,9 @@ export function useWorld(): World {
   const world: World = {
     get root() {
       return server.client()
+    },
+    get url() {
+      return server.url
     },
     get foreign() {
       return foreign

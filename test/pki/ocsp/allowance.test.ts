@@ -108,4 +108,15 @@ describe.each(['inline', 'threads'] as const)('hundreds of strangers at a token 
     const failures = replies.map(({ body }) => failureOf(body))
     expect(new Set(failures)).toEqual(new Set([undefined, 'tryLater']))
   }, 60_000)
+
+  test('are told to try later when they ask for more than their lane to the database holds', async () => {
+    const pki = await TestMount.make(world.worker)
+    const responder = world.worker.responder({ allowance: new Allowance({ clock, share: 1, burstMilliseconds: 1e9 }) })
+    const strangers = many(1000, () => pki.ask(stranger(), { responder }))
+    const issued = await many(10, () => pki.issue())
+    expect(new Set(issued).size).toBe(10)
+    const replies = await strangers
+    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]))
+    expect(new Set(replies.map(({ body }) => failureOf(body)))).toEqual(new Set([undefined, 'tryLater']))
+  }, 60_000)
 })

