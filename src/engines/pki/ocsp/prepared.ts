@@ -33,8 +33,8 @@ export interface Prepared {
   signing: Promise<SignedAnswer> | undefined
 }
 
-/** Clients of a mount mostly write their requests in one way or two. */
-const mostPrepared = 4
+/** As many as there are ways to write a request (`CertIdAlgorithm`), so that strangers drive no answer out. */
+const mostPrepared = 8
 
 /** The answers about a serial number, one for each way to ask. */
 export class PreparedAnswers {
@@ -53,7 +53,9 @@ export class PreparedAnswers {
     const found = this.find(asked)
     if (found !== undefined) return found
     const prepared: Prepared = { status, answer: undefined, signing: undefined }
-    this.#all.push({ asked, prepared })
+    // Nothing but these four is kept of the request.
+    const { state, issuer, scope, algorithm } = asked
+    this.#all.push({ asked: { state, issuer, scope, algorithm }, prepared })
     if (this.#all.length > mostPrepared) this.#all.shift()
     return prepared
   }

@@ -71,12 +71,13 @@ export class Responder {
    * @param path whether it came to unified-ocsp
    */
   answer(mount: Mount, der: Buffer, path: Scope): MaybePromise<OcspReply> {
+    const request = requestOf(der)
+    if (request === undefined) return malformedRequest
     try {
-      const request = readOcspRequest(der)
       const reply = after(this.#options.authorities.of(mount), (authority) => this.#answer(request, authority, path))
       return reply instanceof Promise ? reply.catch((error: unknown) => this.#failure(error)) : reply
     } catch (error) {
-      return error instanceof Malformed ? malformedRequest : this.#failure(error)
+      return this.#failure(error)
     }
   }
 
@@ -98,15 +99,19 @@ export class Responder {
     if (!isAsked) return this.#atOnce(question, 'unknown')
     const known = this.#serials.peek(question)
     const { answer } = known?.answers.find(question) ?? {}
-    if (request.nonce === undefined && answer !== undefined && question.asOf < answer.refreshAt)
-      return replyWith(answer)
-    return this.#find(question)
+    const isHit = request.nonce === undefined && answer !== undefined && question.asOf < answer.refreshAt
+    return isHit ? replyWith(answer) : this.#find(question)
   }
 
   async #find(question: Question): Promise<OcspReply> {
     const known = await this.#serials.find(question)
-    if (known === undefined) return this.#atOnce(question, await this.#statusOf(question, known))
-    const prepared = known.answers.find(question) ?? known.answers.add(question, await this.#statusOf(question, known))
+    let prepared = known?.answers.find(question)
+    if (prepared === undefined) {
+      const status = await this.#statusOf(question, known)
+      // Not kept: answers about every issuer of the mount would drive out the one that is asked for.
+      if (known === undefined || status === 'unknown') return this.#atOnce(question, status)
+      prepared = known.answers.add(question, status)
+    }
     // A nonce may be left out (RFC 9654 section 2.1): then the answer is one that everybody gets.
     if (question.nonce !== undefined && this.#allowance.open) return this.#atOnce(question, prepared.status)
     return replyWith(await this.#prepare(question, prepared))
@@ -156,6 +161,15 @@ export class Responder {
     if (isPassing(error)) return tryLater
     this.#options.log.error({ err: error }, 'an OCSP request could not be answered')
     return internalError
+  }
+}
+
+function requestOf(der: Buffer): OcspRequest | undefined {
+  try {
+    return readOcspRequest(der)
+  } catch (error) {
+    if (error instanceof Malformed) return undefined
+    throw error
   }
 }
 
