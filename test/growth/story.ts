@@ -1,18 +1,25 @@
 import { execFileSync } from 'node:child_process'
-import { createPublicKey } from 'node:crypto'
+import { createPublicKey, X509Certificate } from 'node:crypto'
 import { mkdtempSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { readCertificate } from '../../src/x509/certificate.ts'
 import { base64 } from '../api/node.ts'
 import { envelopeOf } from '../api/transit/envelope.ts'
 import type { Client, Reply } from '../support/client.ts'
 import { runDirectory } from '../support/directory.ts'
 import type { TestServer } from '../support/server.ts'
 import type { TestToken } from '../support/token.ts'
+import { writeOcspRequest } from '../x509/ocspasking.ts'
 
 type Body = Readonly<Record<string, unknown>>
 
-/** No other auth method can be enabled or tuned yet. */
-const alwaysRefused = ['POST sys/auth/:path*', 'POST sys/auth/:path*/tune']
+/** No other auth method can be enabled or tuned yet, and no mount of the story has unified revocations. */
+const alwaysRefused = [
+  'POST sys/auth/:path*',
+  'POST sys/auth/:path*/tune',
+  'POST pki/unified-ocsp',
+  'GET pki/unified-ocsp/:request**',
+]
 
 /** A client that remembers which routes it has used. */
 export class Teller {
@@ -25,11 +32,11 @@ export class Teller {
   }
 
   /** Calls a route, `METHOD path` with its parameters filled in. */
-  async tell(route: string, values: Body = {}, body?: Body): Promise<Reply> {
+  async tell(route: string, values: Body = {}, body?: Body | Buffer): Promise<Reply> {
     this.told.add(route)
     const [method = '', path = ''] = route.split(' ')
-    const filled = path.replace(/:(\w+)\*?/g, (_, name: string) => String(values[name]))
-    const query = new URLSearchParams(body as Record<string, string>)
+    const filled = path.replace(/:(\w+)\*{0,2}/g, (_, name: string) => String(values[name]))
+    const query = new URLSearchParams(method === 'POST' ? {} : (body as Record<string, string>))
     const reply =
       method === 'POST'
         ? await this.#client.call(method, filled, body ?? {})
@@ -125,6 +132,7 @@ export async function tellPki(teller: Teller): Promise<void> {
   for (const form of ['json', 'der', 'pem']) await at(`GET issuer/:issuer_ref/${form}`, { issuer_ref: 'other' })
   await tellIssuing(at, pem)
   await tellLists(at)
+  await tellOcsp(teller, pem)
   await tellAuthority(at, pem)
   await at('DELETE roles/:name', { name: 'r' })
   await at('DELETE root')
@@ -158,6 +166,16 @@ async function tellLists(at: At): Promise<void> {
   const revoked_certs = [{ serial_number: '0a:0b', revocation_time: 1_700_000_000 }]
   const list = await at('POST issuer/:issuer_ref/sign-revocation-list', other, { crl_number: 1, revoked_certs })
   await at('POST issuer/:issuer_ref/resign-crls', other, { crl_number: 2, crls: [list.string('data.crl')] })
+}
+
+/** About the certificate of the default issuer, which is stored like any other. */
+async function tellOcsp(teller: Teller, pem: string): Promise<void> {
+  const issuer = readCertificate(new X509Certificate(pem).raw)
+  const request = writeOcspRequest({ issuer, serial: issuer.serial })
+  for (const path of ['pki/ocsp', 'pki/unified-ocsp']) {
+    await teller.tell(`POST ${path}`, {}, request)
+    await teller.tell(`GET ${path}/:request**`, { request: request.toString('base64url') })
+  }
 }
 
 async function tellAuthority(at: At, pem: string): Promise<void> {

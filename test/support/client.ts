@@ -10,7 +10,7 @@ export interface Reply {
   string(path: string): string
 }
 
-/** A client as curl is one: any verb, a JSON body, X-Vault-Token. Each call is a connection of its own. */
+/** A client as curl is one: any verb, a body of JSON or bytes, X-Vault-Token. Each call is a connection of its own. */
 export interface Client {
   call(verb: string, path: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<Reply>
   get(path: string): Promise<Reply>
@@ -23,7 +23,7 @@ export interface Client {
 export function createClient(base: () => string, token: string): Client {
   const call: Client['call'] = (verb, path, body, headers = {}) =>
     new Promise((resolve, reject) => {
-      const text = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body)
+      const isReady = body === undefined || typeof body === 'string' || body instanceof Uint8Array
       const { hostname, port } = new URL(base())
       const sent = request({
         hostname,
@@ -50,7 +50,7 @@ export function createClient(base: () => string, token: string): Client {
           })
         })
       })
-      sent.end(text)
+      sent.end(isReady ? body : JSON.stringify(body))
     })
   return {
     call,
