@@ -9,6 +9,7 @@ import type { Config } from './config.ts'
 import { Core, type UnsealedCore } from './core.ts'
 import type { Engine, Job } from './engine.ts'
 import { authoritySet, createInitialAuthorities } from './engines/pki/authority/bootstrap.ts'
+import { createInitialCrls, crlSet } from './engines/pki/crl/bootstrap.ts'
 import { createPki } from './engines/pki/index.ts'
 import { createTransit } from './engines/transit/index.ts'
 import { createInitialSettings, settingsSet } from './engines/transit/ring/bootstrap.ts'
@@ -59,6 +60,7 @@ const initialSets = new Map<string, (stores: Stores, tx: Transaction) => Promise
   [deviceSet, ({ database }, tx) => createInitialDevices(database, tx)],
   [settingsSet, ({ database }, tx) => createInitialSettings(database, tx)],
   [authoritySet, createInitialAuthorities],
+  [crlSet, createInitialCrls],
 ])
 
 /** What the first rows of a set are made with. */

@@ -1,6 +1,7 @@
 import { createInitialDevices } from './audit/bootstrap.ts'
 import { prepareAccess } from './auth/initialise.ts'
 import { createInitialAuthorities } from './engines/pki/authority/bootstrap.ts'
+import { createInitialCrls } from './engines/pki/crl/bootstrap.ts'
 import { createInitialSettings } from './engines/transit/ring/bootstrap.ts'
 import { makeUnsealSecret } from './keys/cluster/unsealing.ts'
 import { type Ceremony, clusterState, initialise as initialiseKeys } from './keys/initialise.ts'
@@ -57,6 +58,7 @@ export async function initialise(options: InitialiseOptions): Promise<Initialise
         await createInitialDevices(database, tx)
         await createInitialSettings(database, tx)
         await createInitialAuthorities({ database, clock }, tx)
+        await createInitialCrls({ database }, tx)
       })
       rootToken = access.rootToken
       return { unsealHash }

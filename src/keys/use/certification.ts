@@ -31,6 +31,11 @@ export interface CertificationSigner {
    * @throws ApiError 400 for an algorithm that is not among `algorithms`, or that the token lacks; FaultySignature
    */
   sign(name: SignatureName, message: Uint8Array): MaybePromise<CertificateSignature>
+  /**
+   * As `sign`, of a message that the caller has hashed by the algorithm's hash: for what is too large to be held.
+   * @throws ApiError 400 for Ed25519 too, which signs messages whole; TypeError for a digest of another length
+   */
+  signDigest(name: SignatureName, digest: Uint8Array): MaybePromise<CertificateSignature>
 }
 
 export interface CertificateSignature {
@@ -82,24 +87,34 @@ export class Certification {
     }
     const { publicKey } = key.material
     const algorithms = namesOf(algorithm, key.padding)
+    const wanted = (name: SignatureName): SignatureAlgorithm => {
+      if (algorithms.includes(name)) return signatureAlgorithmOf(name)
+      throw badRequest(`a key of type ${algorithm.name} does not sign by ${name}, only by ${algorithms.join(', ')}`)
+    }
     return {
       publicKey,
       spki: row.publicKey,
       weak: algorithm.weak,
       algorithms,
-      sign: (name, message) => {
-        if (!algorithms.includes(name)) {
-          throw badRequest(`a key of type ${algorithm.name} does not sign by ${name}, only by ${algorithms.join(', ')}`)
-        }
-        return this.#sign(key, signatureAlgorithmOf(name), message)
+      sign: (name, message) => this.#sign(key, wanted(name), message, false),
+      signDigest: (name, digest) => {
+        const { hash } = wanted(name)
+        if (hash === undefined) throw badRequest(`${name} signs messages whole, not digests`)
+        if (digest.length !== hash.bytes) throw new TypeError(`not a digest by ${hash.name}`)
+        return this.#sign(key, wanted(name), digest, true)
       },
     }
   }
 
-  #sign(key: SigningKey, wanted: SignatureAlgorithm, message: Uint8Array): MaybePromise<CertificateSignature> {
-    const scheme = schemeOf(wanted)
-    return after(key.sign(message, scheme), (signature) => {
-      if (!isGood(key.material, message, signature, scheme)) throw this.#faulty(key.material, wanted.name)
+  #sign(
+    key: SigningKey,
+    wanted: SignatureAlgorithm,
+    input: Uint8Array,
+    prehashed: boolean,
+  ): MaybePromise<CertificateSignature> {
+    const scheme = schemeOf(wanted, prehashed)
+    return after(key.sign(input, scheme), (signature) => {
+      if (!isGood(key.material, input, signature, scheme)) throw this.#faulty(key.material, wanted.name)
       return { algorithm: wanted.identifier, signature }
     })
   }
@@ -117,17 +132,17 @@ export class Certification {
 }
 
 /** Bytes that are no signature at all are as wrong as one of another key. */
-function isGood(material: Material, message: Uint8Array, signature: Buffer, scheme: Scheme): boolean {
+function isGood(material: Material, input: Uint8Array, signature: Buffer, scheme: Scheme): boolean {
   try {
-    return verify(material, message, signature, scheme)
+    return verify(material, input, signature, scheme)
   } catch {
     return false
   }
 }
 
-const schemeOf = ({ hash, pss }: SignatureAlgorithm): Scheme => ({
+const schemeOf = ({ hash, pss }: SignatureAlgorithm, prehashed: boolean): Scheme => ({
   hash,
-  prehashed: false,
+  prehashed,
   padding: pss ? 'pss' : 'pkcs1v15',
   saltLength: 'hash',
   marshaling: 'asn1',

@@ -12,21 +12,16 @@ const ledgers = sealed('pki_ledgers', [crlIssuer, site, ...integers('last')], ['
 
 const manifests = sealed(
   'pki_manifests',
-  [crlIssuer, site, ...integers('absorbed'), 'segments MEDIUMTEXT NOT NULL', 'published MEDIUMTEXT NOT NULL'],
-  ['UNIQUE KEY (crl_issuer, site)'],
+  [crlIssuer, 'sites MEDIUMTEXT NOT NULL', 'published MEDIUMTEXT NOT NULL'],
+  // The head of the set is verified by revisions and ids: this key has both, rows may have a megabyte.
+  ['UNIQUE KEY (crl_issuer)', 'KEY by_rev (rev, id)'],
 )
 
 const segments = sealed(
   'pki_segments',
-  [
-    crlIssuer,
-    site,
-    ...integers('created_at'),
-    'entries MEDIUMBLOB NOT NULL',
-    'marks MEDIUMBLOB NOT NULL',
-    'retired_at BIGINT',
-  ],
-  ['KEY by_issuer (crl_issuer, site, id)', 'KEY by_retirement (retired_at, id)'],
+  [crlIssuer, site, ...integers('created_at'), 'entries MEDIUMBLOB NOT NULL', 'marks MEDIUMBLOB NOT NULL'],
+  // Its ids are listed without their rows.
+  ['KEY by_age (created_at, id)'],
 )
 
 const fingerprints = sealed('pki_fingerprints', ['fingerprints MEDIUMBLOB NOT NULL'])

@@ -73,6 +73,8 @@ export interface SealedAccess<T extends Table> extends Inserting<T>, LockingRead
    * `contents` is the database's own digest of the rest: a reader that holds verified rows reads again those that differ.
    */
   members(q: Reader): Promise<(Member & { readonly contents: string })[]>
+  /** Every row of the set as `members`, but id and rev alone. */
+  revisions(q: Reader): Promise<Member[]>
   /**
    * Compare-and-set on `rev` of a row that this transaction read or wrote; on a conflict the transaction is repeated.
    */

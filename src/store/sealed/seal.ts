@@ -32,13 +32,19 @@ type Values = Readonly<Record<string, unknown>>
 
 /** Rows remembered as sound, by their stored bytes and an allowance for their objects. */
 const rememberedBytes = 16 * 1024 * 1024
+/** Larger rows, such as parts of revocation lists, are verified anew: a few hundred of them would push out all others. */
+const largestRemembered = 16 * 1024
 const objectBytes = 1000
 
 /** Seals rows and verifies them. A row that is read again as it was, byte for byte, costs no second call of the token. */
 export class Seal {
   readonly #log: Logger
   /** By table and id. */
-  readonly #sound = new LRUCache<string, Sound>({ maxSize: rememberedBytes, sizeCalculation: sizeOf })
+  readonly #sound = new LRUCache<string, Sound>({
+    maxSize: rememberedBytes,
+    maxEntrySize: largestRemembered,
+    sizeCalculation: sizeOf,
+  })
   #mac: Mac | undefined
   epoch = 0
 

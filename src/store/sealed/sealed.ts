@@ -44,6 +44,7 @@ export function sealedAccess<T extends Table>(table: T, seal: Seal): SealedAcces
     get: (q, id) => reads.find(q, { id } as unknown as Where<T>),
 
     members: (q) => listMembers(q, table.name, names),
+    revisions: (q) => listRevisions(q, table.name),
 
     insert: async (tx, row) => only(await insertMany(tx, [row])),
     insertMany,
@@ -80,6 +81,11 @@ async function listMembers(q: Reader, table: string, columns: readonly string[])
   const contents = `SHA2(CONCAT_WS(',', ${texts.join(', ')}), 256)`
   const rows = await Session.of(q).rows(`SELECT id, rev, ${contents} FROM ${quoted(table)}`)
   return rows.map(([id, rev, digest]) => ({ id: String(id), rev: Number(rev), contents: String(digest) }))
+}
+
+async function listRevisions(q: Reader, table: string) {
+  const rows = await Session.of(q).rows(`SELECT id, rev FROM ${quoted(table)}`)
+  return rows.map(([id, rev]) => ({ id: String(id), rev: Number(rev) }))
 }
 
 /** Deletes what matches, together with the transaction's next writes. */

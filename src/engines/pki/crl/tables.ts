@@ -18,19 +18,22 @@ export interface SegmentName {
   readonly bytes: number
 }
 
+/** Entries of a site: every revocation up to the number `absorbed` is in a segment, unless tidy removed it. */
+export interface SiteEntries {
+  readonly absorbed: number
+  readonly segments: readonly SegmentName[]
+}
+
 /**
- * What the lists of a CRL issuer at a site are made of: every revocation up to the number `absorbed` is in one of the segments,
- * unless tidy removed it. `published` has the number of each list that is out, so that none is replaced by an older one. The
- * rows of this table are a set with a sealed head.
+ * What the lists of a CRL issuer are made of, and the number of each list that is out (by `listKey`), so that none is replaced by
+ * an older one. A row has all sites, so that none can be hidden from the unified lists; its id is derived from the CRL issuer
+ * (manifests.ts). The rows of this table are a set with a sealed head.
  */
 export const manifestsTable = defineTable(
   'pki_manifests',
   {
     crlIssuer: column.hex(),
-    /** '' where the lists are those of all sites. */
-    site: column.text(),
-    absorbed: column.integer(),
-    segments: column.json<readonly SegmentName[]>(),
+    sites: column.json<Readonly<Record<string, SiteEntries>>>(),
     published: column.json<Readonly<Record<string, number>>>(),
   },
   { sealed: true },
@@ -51,14 +54,12 @@ export const segmentsTable = defineTable(
     entries: column.bytes(),
     /** For each entry its number and when its certificate expires: marks.ts. */
     marks: column.bytes(),
-    /** When manifests ceased to name it. */
-    retiredAt: column.integer().nullable(),
   },
   { sealed: true },
 )
 export type SegmentRow = Row<typeof segmentsTable>
 
-/** The serial numbers of a segment, eight bytes of digest each, in their order; the id is the segment's. */
+/** Digests of the serial numbers of a segment, eight bytes each, in their order; the id is the segment's. */
 export const fingerprintsTable = defineTable('pki_fingerprints', { fingerprints: column.bytes() }, { sealed: true })
 
 export type Scope = 'local' | 'unified'
@@ -96,6 +97,7 @@ export const crlsTable = defineTable(
     parts: column.json<readonly Part[]>(),
     /** By site, the number of the last revocation that it takes into account. */
     covered: column.json<Readonly<Record<string, number>>>(),
+    /** Of what is signed (tbsCertList). */
     sha256: column.bytes(),
   },
   { sealed: true },

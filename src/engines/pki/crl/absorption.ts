@@ -1,0 +1,117 @@
+import type { Database } from '../../../store/database.ts'
+import { unlessDamaged } from '../../../store/sealed/sound.ts'
+import { ledgersTable } from '../revocation/tables.ts'
+import type { OnAlarm } from './alarm.ts'
+import type { Manifest, Manifests } from './manifests.ts'
+import { contentOf, gapsOf, type Recorded, readRecorded } from './record.ts'
+import { type Content, joined, mostEntries, type Segments } from './segments.ts'
+import type { SegmentName, SiteEntries } from './tables.ts'
+
+interface AbsorptionOptions {
+  readonly database: Database
+  readonly manifests: Manifests
+  readonly segments: Segments
+  readonly onAlarm: OnAlarm
+}
+
+/** Revocations to take in: as many as the last segment has room for, or a new one takes. */
+interface Step {
+  readonly manifest: Manifest
+  readonly before: SiteEntries
+  /** The last segment, when it grows. */
+  readonly growing: { readonly name: SegmentName; readonly content: Content } | undefined
+  readonly recorded: Recorded
+  /** The last number that is dealt with then. */
+  readonly end: number
+}
+
+export const noEntries: SiteEntries = { absorbed: 0, segments: [] }
+
+/** Takes revocations into segments, in the order of their numbers. */
+export class Absorption {
+  readonly #options: AbsorptionOptions
+
+  constructor(options: AbsorptionOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Takes in all revocations of a CRL issuer at a site that were committed before. A missing number is a revocation that somebody
+   * removed: an alarm, and the others go on.
+   * @returns the manifest that has them @throws DamagedRow for the last segment, when it was edited or removed
+   */
+  async absorb(crlIssuer: string, site: string): Promise<Manifest> {
+    for (;;) {
+      const step = await this.#next(crlIssuer, site)
+      if (step.end === step.before.absorbed) return step.manifest
+      this.#report(step, site)
+      await this.#take(step, site)
+    }
+  }
+
+  #next(crlIssuer: string, site: string): Promise<Step> {
+    const { database, manifests, segments } = this.#options
+    return database.snapshot(async (q) => {
+      const [manifest, ledger] = await Promise.all([
+        manifests.read(q, crlIssuer),
+        unlessDamaged(() => database.table(ledgersTable).find(q, { crlIssuer, site })),
+      ])
+      const before = manifest.sites[site] ?? noEntries
+      const last = before.segments.at(-1)
+      const name = last !== undefined && last.count < mostEntries ? last : undefined
+      const limit = mostEntries - (name?.count ?? 0)
+      const stretch = { crlIssuer, site, from: before.absorbed + 1, to: Number.MAX_SAFE_INTEGER }
+      const recorded = await readRecorded(database, q, stretch, limit)
+      const numbers = numbersOf(recorded)
+      // Behind a full page there may be more; behind any other comes what the ledger has given out.
+      const full = numbers.length >= limit
+      const end = Math.max(before.absorbed, numbers.at(-1) ?? 0, full ? 0 : (ledger?.last ?? 0))
+      const grows = name !== undefined && recorded.rows.length > 0
+      const growing = grows ? { name, content: await segments.get(q, name.id) } : undefined
+      return { manifest, before, growing, recorded, end }
+    })
+  }
+
+  #report({ manifest: { crlIssuer }, before, recorded, end }: Step, site: string): void {
+    const { onAlarm } = this.#options
+    const gone = gapsOf(before.absorbed + 1, end, numbersOf(recorded))
+    if (gone.length > 0) {
+      onAlarm({ crlIssuer, site, text: `revocations were removed from the database: numbers ${gone.join(', ')}` })
+    }
+    if (recorded.damaged.length > 0) {
+      const numbers = recorded.damaged.join(', ')
+      onAlarm({
+        crlIssuer,
+        site,
+        text: `revocations were edited in the database and are not listed: numbers ${numbers}`,
+      })
+    }
+  }
+
+  /** Does nothing when somebody else has changed the segments meanwhile. */
+  #take({ manifest: { crlIssuer }, before, growing, recorded, end }: Step, site: string): Promise<void> {
+    const { manifests, segments } = this.#options
+    const fresh = contentOf(recorded.rows)
+    return manifests.change(crlIssuer, async (tx, now) => {
+      const entries = now.sites[site] ?? noEntries
+      if (!same(entries, before)) return { result: undefined }
+      const kept = growing === undefined ? entries.segments : entries.segments.slice(0, -1)
+      const added: SegmentName[] = []
+      if (recorded.rows.length > 0) {
+        const content = growing === undefined ? fresh : joined(growing.content, fresh)
+        added.push(await segments.insert(tx, crlIssuer, site, content))
+      }
+      const after = { absorbed: end, segments: [...kept, ...added] }
+      return { after: { sites: { ...now.sites, [site]: after } }, result: undefined }
+    })
+  }
+}
+
+const numbersOf = ({ rows, damaged }: Recorded): number[] =>
+  [...rows.map(({ seq }) => seq), ...damaged].toSorted((a, b) => a - b)
+
+/** Whether nothing was absorbed, removed or made again in between: segments never change, their ids do. */
+export const same = (one: SiteEntries, other: SiteEntries): boolean =>
+  one.absorbed === other.absorbed &&
+  one.segments.length === other.segments.length &&
+  one.segments.every(({ id }, index) => id === other.segments[index]?.id)

@@ -1,0 +1,170 @@
+import type { Clock } from '../../../clock.ts'
+import { unavailable } from '../../../errors.ts'
+import { whileRenewed } from '../../../jobs/renewal.ts'
+import type { Database } from '../../../store/database.ts'
+import { DamagedRow } from '../../../store/faults.ts'
+import type { JobLease } from '../../../store/lease.ts'
+import { ledgersTable } from '../revocation/tables.ts'
+import { Absorption } from './absorption.ts'
+import type { OnAlarm } from './alarm.ts'
+import { Building } from './building.ts'
+import { Lists } from './lists.ts'
+import { type Manifest, Manifests } from './manifests.ts'
+import type { Mark } from './marks.ts'
+import { Numbers } from './numbers.ts'
+import { EntryRemoval, type Released } from './removal.ts'
+import { Restoration } from './restoration.ts'
+import { Segments } from './segments.ts'
+import { segmentsTable } from './tables.ts'
+import type { BuildTarget, BuiltCrl } from './target.ts'
+import { Turns } from './turns.ts'
+
+export interface CrlBuilderOptions {
+  readonly database: Database
+  readonly clock: Clock
+  /** This node's. */
+  readonly site: string
+  /** The database's life, from 1. */
+  readonly epoch: number
+  readonly onAlarm: OnAlarm
+}
+
+const leaseSeconds = 15
+const pauseMilliseconds = 50
+const patienceMilliseconds = 60_000
+
+/** Builds revocation lists, each by one process at a time. */
+export class CrlBuilder {
+  readonly manifests: Manifests
+  readonly segments: Segments
+  readonly lists: Lists
+  readonly #options: CrlBuilderOptions
+  readonly #absorption: Absorption
+  readonly #restoration: Restoration
+  readonly #building: Building
+  readonly #removal: EntryRemoval
+  readonly #turns = new Turns<BuildTarget, BuiltCrl>((target) => this.#alone(target), merged)
+
+  constructor(options: CrlBuilderOptions) {
+    const { database, clock, onAlarm } = options
+    this.#options = options
+    this.manifests = new Manifests(database)
+    this.segments = new Segments({ database, now: () => clock.wall() })
+    this.lists = new Lists(database, this.manifests)
+    const parts = { database, onAlarm, manifests: this.manifests, segments: this.segments }
+    this.#absorption = new Absorption(parts)
+    this.#restoration = new Restoration(parts)
+    this.#removal = new EntryRemoval({ ...parts, clock, lists: this.lists })
+    this.#building = new Building({ ...parts, clock, lists: this.lists, numbers: new Numbers(database, options.epoch) })
+  }
+
+  /**
+   * Takes into segments all revocations of a CRL issuer at a site that were committed before. Revocations that somebody removed or
+   * edited are alarms.
+   * @throws DamagedRow when entries are lost with their revocations
+   */
+  absorb(crlIssuer: string, site: string): Promise<Manifest> {
+    return this.#restoring(crlIssuer, () => this.#absorption.absorb(crlIssuer, site))
+  }
+
+  /**
+   * Builds and publishes. It takes into account all that was committed before; callers that come while a build of the same
+   * lists runs share the next one.
+   * @returns the lists that are out then: the built ones, or those of another process that cover what is wanted
+   * @throws ApiError 503 while another process does not finish; DamagedRow when entries are lost with their revocations
+   */
+  build(target: BuildTarget): Promise<BuiltCrl> {
+    return this.#turns.take(`${target.mount} ${target.crlIssuer} ${target.scope}`, target)
+  }
+
+  /**
+   * Takes entries out of segments. An entry stays until a complete list that was made past its certificate's end has carried it
+   * (RFC 5280 section 3.3), on every list that is out.
+   * @param isWanted which entries are to go
+   * @returns which revocations no segment has any more, of those that are wanted
+   * @throws DamagedRow when a list or entries were edited or removed in SQL
+   */
+  removeEntries(crlIssuer: string, site: string, isWanted: (mark: Mark) => boolean): Promise<Released> {
+    return this.#restoring(crlIssuer, () => this.#removal.remove(crlIssuer, site, isWanted))
+  }
+
+  async #alone(target: BuildTarget): Promise<BuiltCrl> {
+    const { clock } = this.#options
+    const site = this.#siteOf(target)
+    // The half of a digest is a name as good, and fits.
+    const name = `crl ${target.mount} ${target.crlIssuer.slice(0, 32)} ${site}`
+    const lease = await this.#lease(name)
+    try {
+      let built: BuiltCrl | undefined
+      const held = { name, lease, ttlSeconds: leaseSeconds, clock }
+      await whileRenewed(held, new AbortController().signal, async (signal) => {
+        built = await this.#restoring(target.crlIssuer, async () => {
+          const covering = await this.#building.published(target, site)
+          if (covering !== undefined) return covering
+          const sites = await this.#absorbAll(target)
+          return this.#building.build(target, { site, sites, claim: { job: name, fence: lease.fence }, signal })
+        })
+      })
+      return built as BuiltCrl
+    } finally {
+      // One that was lost needs none.
+      await lease.release().catch(() => undefined)
+    }
+  }
+
+  #siteOf({ scope }: BuildTarget): string {
+    return scope === 'unified' ? '' : this.#options.site
+  }
+
+  async #lease(name: string): Promise<JobLease> {
+    const { database, clock } = this.#options
+    const end = clock.monotonic() + patienceMilliseconds
+    for (;;) {
+      const lease = await database.jobLease(name, leaseSeconds)
+      if (lease !== undefined) return lease
+      if (clock.monotonic() > end) throw unavailable('another process is building this revocation list')
+      await clock.sleep(pauseMilliseconds)
+    }
+  }
+
+  /** @returns the sites whose entries the list has */
+  async #absorbAll({ scope, crlIssuer }: BuildTarget): Promise<readonly string[]> {
+    const { database, site } = this.#options
+    if (scope === 'local') {
+      await this.#absorption.absorb(crlIssuer, site)
+      return [site]
+    }
+    const ledgers = await database.read((q) =>
+      database.table(ledgersTable).list(q, { crlIssuer }, { by: 'site', limit: mostSites }),
+    )
+    const { sites } = await database.snapshot((q) => this.manifests.read(q, crlIssuer))
+    const all = [...new Set([...ledgers.map((ledger) => ledger.site), ...Object.keys(sites)])].toSorted()
+    for (const one of all) await this.#absorption.absorb(crlIssuer, one)
+    return all
+  }
+
+  /** Does work again after a segment that it ran into has been made again. */
+  async #restoring<T>(crlIssuer: string, work: () => Promise<T>): Promise<T> {
+    const restored = new Set<string>()
+    for (;;) {
+      try {
+        return await work()
+      } catch (error) {
+        if (!(error instanceof DamagedRow && error.table === segmentsTable.name) || restored.has(error.id)) throw error
+        restored.add(error.id)
+        await this.#restoration.restore(crlIssuer, error)
+      }
+    }
+  }
+}
+
+const mostSites = 1000
+
+/** The settings of whoever came last, and everything that either wants. */
+function merged(one: BuildTarget, other: BuildTarget): BuildTarget {
+  const kinds = one.kinds === 'complete' ? one.kinds : other.kinds
+  const wants = [one.covering, other.covering]
+  const [a, b] = wants
+  const covering = a !== undefined && b !== undefined && a.site === b.site ? (a.seq > b.seq ? a : b) : undefined
+  return { ...other, kinds, covering }
+}

@@ -1,0 +1,153 @@
+import type { Clock } from '../../../clock.ts'
+import type { Claim } from '../../../engine.ts'
+import type { Database } from '../../../store/database.ts'
+import { DamagedRow } from '../../../store/faults.ts'
+import type { Reader } from '../../../store/reader.ts'
+import type { OnAlarm } from './alarm.ts'
+import { completeOf, deltaOf, nothing } from './content.ts'
+import type { ListName } from './list.ts'
+import type { Lists } from './lists.ts'
+import type { Manifest, Manifests } from './manifests.ts'
+import type { Numbers } from './numbers.ts'
+import type { Segments } from './segments.ts'
+import { type CrlRow, crlsTable, type Kind } from './tables.ts'
+import type { BuildTarget, BuiltCrl } from './target.ts'
+import { type Written, writeList } from './writing.ts'
+
+interface BuildingOptions {
+  readonly database: Database
+  readonly clock: Clock
+  readonly manifests: Manifests
+  readonly segments: Segments
+  readonly lists: Lists
+  readonly numbers: Numbers
+  readonly onAlarm: OnAlarm
+}
+
+/** Where a build takes place. */
+interface Place {
+  /** '' for lists of all sites. */
+  readonly site: string
+  /** Sites whose entries the list has. */
+  readonly sites: readonly string[]
+  readonly claim: Claim
+  readonly signal: AbortSignal
+}
+
+/** What is out, and what the next list is made of. */
+interface Basis {
+  readonly manifest: Manifest
+  /** The complete list. */
+  readonly base: CrlRow | undefined
+}
+
+/** Segments that no list names any more are kept for longer (retirement.ts): a build that took so long could name one. */
+const longestMilliseconds = 5 * 60_000
+
+/** Builds the lists of one target: contents, number, signature, publication. */
+export class Building {
+  readonly #options: BuildingOptions
+
+  constructor(options: BuildingOptions) {
+    this.#options = options
+  }
+
+  /** The lists that are out, when they take into account the revocation that is wanted. */
+  async published(target: BuildTarget, site: string): Promise<BuiltCrl | undefined> {
+    const { covering } = target
+    if (covering === undefined || target.disabled) return undefined
+    const { database, lists } = this.#options
+    return database.snapshot(async (q) => {
+      const [complete, delta] = await Promise.all(
+        (['complete', 'delta'] as const).map((kind) =>
+          this.#sound(target, () => lists.find(q, nameOf(target, site, kind))),
+        ),
+      )
+      const isCovered = [complete, delta].every((list) => (list?.covered[covering.site] ?? 0) >= covering.seq)
+      return complete !== undefined && delta !== undefined && isCovered ? { complete, delta } : undefined
+    })
+  }
+
+  /** Under a lease, which is compared when the lists are published. */
+  async build(target: BuildTarget, place: Place): Promise<BuiltCrl> {
+    const { database, clock, numbers } = this.#options
+    const began = clock.monotonic()
+    const { manifest, base } = await database.snapshot((q) => this.#basis(q, target, place))
+    const number = await numbers.next(manifest.crlIssuer, Math.max(0, ...Object.values(manifest.published)))
+    const written = await this.#write(target, place, { manifest, base, number })
+    place.signal.throwIfAborted()
+    if (clock.monotonic() - began > longestMilliseconds) throw new Error('a revocation list took too long to build')
+    const out = await this.#publish(target, place, written)
+    const [complete, delta] = [out.get('complete') ?? base, out.get('delta')]
+    if (complete === undefined || delta === undefined) throw new Error('a delta list came out without its complete one')
+    return { complete, delta }
+  }
+
+  /** A complete list and its empty delta; or the delta of the complete list that is out. */
+  async #write(
+    target: BuildTarget,
+    { sites }: Place,
+    { manifest, base, number }: Basis & { readonly number: number },
+  ): Promise<ReadonlyMap<Kind, Written>> {
+    const { clock, segments } = this.#options
+    const common = { number, thisUpdate: Math.floor(clock.wall() / 1000) * 1000 }
+    if (target.kinds === 'delta' && base !== undefined) {
+      const content = target.disabled ? nothing : deltaOf(manifest, sites, base.covered)
+      return new Map([['delta', await writeList(segments, target, { ...common, base: base.number, content })]])
+    }
+    const content = target.disabled ? nothing : completeOf(manifest, sites)
+    const none = { ...nothing, covered: content.covered }
+    return new Map([
+      ['complete', await writeList(segments, target, { ...common, base: null, content })],
+      ['delta', await writeList(segments, target, { ...common, base: number, content: none })],
+    ])
+  }
+
+  async #basis(q: Reader, target: BuildTarget, { site }: Place): Promise<Basis> {
+    const { manifests, lists } = this.#options
+    const [manifest, base] = await Promise.all([
+      manifests.read(q, target.crlIssuer),
+      this.#sound(target, () => lists.find(q, nameOf(target, site, 'complete'))),
+    ])
+    return { manifest, base }
+  }
+
+  /** A list that somebody edited, removed or put back is an alarm, and as good as none: a new one takes its place. */
+  async #sound(target: BuildTarget, find: () => Promise<CrlRow | undefined>): Promise<CrlRow | undefined> {
+    try {
+      return await find()
+    } catch (error) {
+      if (!(error instanceof DamagedRow) || error.table !== crlsTable.name) throw error
+      const { crlIssuer } = target
+      const text = `a published revocation list was changed in the database: ${error.message}`
+      this.#options.onAlarm({ crlIssuer, site: undefined, text })
+      return undefined
+    }
+  }
+
+  /** Lists of one number come out together. */
+  #publish(
+    target: BuildTarget,
+    { site, claim }: Place,
+    written: ReadonlyMap<Kind, Written>,
+  ): Promise<ReadonlyMap<Kind, CrlRow>> {
+    const { manifests, lists } = this.#options
+    return manifests.change(target.crlIssuer, async (tx, now) => {
+      await tx.fence(claim.job, claim.fence)
+      const out = new Map<Kind, CrlRow>()
+      let { published } = now
+      for (const [kind, list] of written) {
+        const name = nameOf(target, site, kind)
+        const replaced = await lists.replace(tx, { ...now, published }, { ...name, ...list, shards: 0, shard: 0 })
+        if (replaced === undefined) throw new Error('a revocation list of a higher number is out')
+        published = replaced.published
+        out.set(kind, replaced.row)
+      }
+      return { after: { published }, result: out }
+    })
+  }
+}
+
+const nameOf = ({ mount, crlIssuer, scope }: BuildTarget, site: string, kind: Kind): ListName => ({
+  ...{ mount, crlIssuer, site, scope, kind },
+})

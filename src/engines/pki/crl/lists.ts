@@ -1,0 +1,58 @@
+import type { Database } from '../../../store/database.ts'
+import { DamagedRow } from '../../../store/faults.ts'
+import type { Reader, Transaction } from '../../../store/reader.ts'
+import type { SealedAccess } from '../../../store/sealed/access.ts'
+import type { New } from '../../../store/table.ts'
+import { type ListName, listCacheKey, listKey } from './list.ts'
+import type { Manifest, Manifests } from './manifests.ts'
+import { type CrlRow, crlsTable } from './tables.ts'
+
+/** Published lists, each the one that its CRL issuer's manifest names: an older one put back in SQL is refused. */
+export class Lists {
+  readonly #table: SealedAccess<typeof crlsTable>
+  readonly #manifests: Manifests
+
+  constructor(database: Database, manifests: Manifests) {
+    this.#table = database.table(crlsTable)
+    this.#manifests = manifests
+  }
+
+  /**
+   * The list that is out; undefined when none was published.
+   * @param q of one moment @throws DamagedRow when it was edited, removed or replaced in SQL
+   */
+  async find(q: Reader, name: ListName): Promise<CrlRow | undefined> {
+    const [manifest, row] = await Promise.all([this.#manifests.read(q, name.crlIssuer), this.#row(q, name)])
+    return checked(manifest, name, row)
+  }
+
+  /**
+   * Replaces the list, in a change of the manifest.
+   * @returns what the manifest's `published` becomes; undefined when a list of a higher number is out
+   */
+  async replace(tx: Transaction, manifest: Manifest, list: New<typeof crlsTable> & ListName) {
+    const key = listKey(list)
+    if ((manifest.published[key] ?? 0) >= list.number) return undefined
+    // Whatever lies there, damaged or not, makes room.
+    await this.#table.removeWhere(tx, this.#where(list))
+    const row = await this.#table.insert(tx, list)
+    tx.touch(crlsTable.name, listCacheKey(list))
+    return { row, published: { ...manifest.published, [key]: list.number } }
+  }
+
+  #row(q: Reader, name: ListName): Promise<CrlRow | undefined> {
+    return this.#table.find(q, this.#where(name))
+  }
+
+  #where({ mount, site, crlIssuer, scope, kind }: ListName) {
+    return { mount, site, crlIssuer, scope, kind, shards: 0, shard: 0 }
+  }
+}
+
+function checked(manifest: Manifest, name: ListName, row: CrlRow | undefined): CrlRow | undefined {
+  const published = manifest.published[listKey(name)]
+  if (row?.number === published) return row
+  const found = row === undefined ? 'it is gone' : `it has number ${row.number}`
+  const reason = published === undefined ? 'it was never published' : `number ${published} was published, ${found}`
+  throw new DamagedRow(crlsTable.name, row?.id ?? listKey(name), reason)
+}

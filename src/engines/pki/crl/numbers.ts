@@ -1,0 +1,37 @@
+import type { Database } from '../../../store/database.ts'
+import type { SealedAccess } from '../../../store/sealed/access.ts'
+import { numbersTable } from './tables.ts'
+
+/** Numbers that a life of the database has; an accepted restore leaves those of the life before behind. */
+const numbersOfEpoch = 2 ** 32
+
+/** Gives CRL numbers: of a CRL issuer each is higher than all before, whoever asks (RFC 5280 section 5.2.3). */
+export class Numbers {
+  readonly #database: Database
+  readonly #table: SealedAccess<typeof numbersTable>
+  readonly #floor: number
+
+  /** @param epoch the database's life, from 1 */
+  constructor(database: Database, epoch: number) {
+    this.#database = database
+    this.#table = database.table(numbersTable)
+    this.#floor = (epoch - 1) * numbersOfEpoch
+  }
+
+  /**
+   * @param published the highest number of a list that is out: the row of numbers may have been removed or put back
+   * @throws DamagedRow when the row was edited
+   */
+  next(crlIssuer: string, published: number): Promise<number> {
+    return this.#database.transaction(
+      async (tx) => {
+        const row = await this.#table.lock(tx, { crlIssuer })
+        const number = Math.max(row?.number ?? 0, published, this.#floor) + 1
+        if (row === undefined) await this.#table.insert(tx, { crlIssuer, number })
+        else await this.#table.update(tx, row, { number })
+        return number
+      },
+      { lane: 'counters' },
+    )
+  }
+}

@@ -1,0 +1,76 @@
+import type { Database } from '../../../store/database.ts'
+import { DamagedRow } from '../../../store/faults.ts'
+import type { Reader } from '../../../store/reader.ts'
+import { between, column, defineTable } from '../../../store/table.ts'
+import { writeCrlEntry } from '../../../x509/crlentry.ts'
+import { type RevocationRow, revocationTable } from '../certificates/tables.ts'
+import { magnitudeOf } from './fingerprints.ts'
+import { writeMarks } from './marks.ts'
+import type { Content } from './segments.ts'
+
+/** What is left to be asked of revocations when one among them is damaged. */
+const placesTable = defineTable(
+  'pki_revocations',
+  { id: column.text(), crlIssuer: column.hex(), site: column.text(), seq: column.loose() },
+  { sealed: false },
+)
+
+/** Whose revocations, and the numbers of the first and the last of them. */
+export interface Stretch {
+  readonly crlIssuer: string
+  readonly site: string
+  readonly from: number
+  readonly to: number
+}
+
+/** Revocations in the order of their numbers. */
+export interface Recorded {
+  readonly rows: readonly Numbered[]
+  /** Numbers of rows that were edited. */
+  readonly damaged: readonly number[]
+}
+export type Numbered = RevocationRow & { readonly seq: number }
+
+/** The recorded revocations of a stretch, at most `limit`. @param q of one moment */
+export async function readRecorded(database: Database, q: Reader, stretch: Stretch, limit: number): Promise<Recorded> {
+  const { crlIssuer, site, from, to } = stretch
+  const where = { crlIssuer, site, seq: between(from, to) }
+  const page = { by: 'seq', limit, index: 'by_seq' } as const
+  const table = database.table(revocationTable)
+  try {
+    return { rows: (await table.list(q, where, page)).filter(isNumbered), damaged: [] }
+  } catch (error) {
+    if (!(error instanceof DamagedRow)) throw error
+  }
+  const places = await database.unverified(placesTable).list(q, where, page)
+  const ids = places.map(({ id }) => id)
+  const sound = await table.sound(q, ids)
+  const rows = sound.filter(isNumbered).filter((row) => row.crlIssuer === crlIssuer && row.site === site)
+  const found = new Set(rows.map(({ seq }) => seq))
+  return {
+    rows: rows.toSorted((a, b) => a.seq - b.seq),
+    damaged: places.map(({ seq }) => seq).filter((seq) => !found.has(seq)),
+  }
+}
+
+const isNumbered = (row: RevocationRow): row is Numbered => row.seq !== null
+
+/** Revocations as a segment holds them. */
+export function contentOf(rows: readonly Numbered[]): Content {
+  const entries = rows.map(({ serial, revokedAt, reason }) =>
+    writeCrlEntry({ serial: magnitudeOf(serial), revokedAt, reason: reason ?? undefined }),
+  )
+  const marks = rows.map(({ seq, notAfter }) => ({ number: seq, notAfter: Math.ceil(notAfter / 1000) }))
+  return { entries: Buffer.concat(entries), marks: writeMarks(marks) }
+}
+
+/** The numbers of a stretch that no row has, as `5` or `5-7`. @param had ascending */
+export function gapsOf(from: number, to: number, had: readonly number[]): string[] {
+  const gaps: string[] = []
+  let next = from
+  for (const number of [...had, to + 1]) {
+    if (number > next) gaps.push(number - 1 === next ? `${next}` : `${next}-${number - 1}`)
+    next = number + 1
+  }
+  return gaps
+}

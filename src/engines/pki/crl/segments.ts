@@ -1,0 +1,78 @@
+import { Cursor } from '../../../crypto/cursor.ts'
+import type { Database } from '../../../store/database.ts'
+import { DamagedRow } from '../../../store/faults.ts'
+import type { ReadLane } from '../../../store/pool/pools.ts'
+import type { Reader, Transaction } from '../../../store/reader.ts'
+import type { SealedAccess } from '../../../store/sealed/access.ts'
+import { fingerprintsOf } from './fingerprints.ts'
+import { countMarks, firstFrom, markAt } from './marks.ts'
+import { fingerprintsTable, type Part, type SegmentName, type SegmentRow, segmentsTable } from './tables.ts'
+
+/** Entries of a segment at most: 78 kB of certificates with serial numbers of 20 bytes. */
+export const mostEntries = 2000
+
+/** What a segment holds: entries side by side, and their marks. */
+export type Content = Pick<SegmentRow, 'entries' | 'marks'>
+
+export interface SegmentsOptions {
+  readonly database: Database
+  /** Milliseconds since 1970. */
+  now(): number
+}
+
+/** Segments: written once, read often. */
+export class Segments {
+  readonly #options: SegmentsOptions
+  readonly #table: SealedAccess<typeof segmentsTable>
+  readonly #fingerprints: SealedAccess<typeof fingerprintsTable>
+
+  constructor(options: SegmentsOptions) {
+    this.#options = options
+    this.#table = options.database.table(segmentsTable)
+    this.#fingerprints = options.database.table(fingerprintsTable)
+  }
+
+  /** @throws DamagedRow when it was edited or removed */
+  async get(q: Reader, id: string): Promise<SegmentRow> {
+    const row = await this.#table.get(q, id)
+    if (row === undefined) throw new DamagedRow(segmentsTable.name, id, 'the segment is gone')
+    return row
+  }
+
+  /** Stores a segment for a manifest that is changed in the same transaction. */
+  async insert(tx: Transaction, crlIssuer: string, site: string, content: Content): Promise<SegmentName> {
+    const { id } = await this.#table.insert(tx, { crlIssuer, site, createdAt: this.#options.now(), ...content })
+    await this.#fingerprints.insert(tx, { id, fingerprints: fingerprintsOf(content.entries) })
+    return { id, ...extentOf(content) }
+  }
+
+  /**
+   * The entries of a list's parts, a segment at a time, each verified. Other work has its turn between them.
+   * @throws DamagedRow at a segment that was edited or removed
+   */
+  async *entries(parts: readonly Part[], lane: ReadLane = 'requests'): AsyncGenerator<Buffer, void> {
+    for (const { segment, from } of parts) {
+      yield entriesFrom(await this.#options.database.read((q) => this.get(q, segment), lane), from)
+    }
+  }
+}
+
+function extentOf({ entries, marks }: Content): Omit<SegmentName, 'id'> {
+  const count = countMarks(marks)
+  return { first: markAt(marks, 0).number, last: markAt(marks, count - 1).number, count, bytes: entries.length }
+}
+
+/** The entries from the revocation of this number on. */
+export function entriesFrom({ entries, marks }: Content, from: number): Buffer {
+  const skipped = firstFrom(marks, from)
+  if (skipped === 0) return entries
+  const list = new Cursor(entries)
+  for (let index = 0; index < skipped; index++) list.skip()
+  return entries.subarray(list.at)
+}
+
+/** Two contents, one after the other. */
+export const joined = (one: Content, other: Content): Content => ({
+  entries: Buffer.concat([one.entries, other.entries]),
+  marks: Buffer.concat([one.marks, other.marks]),
+})
