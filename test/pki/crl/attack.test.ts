@@ -1,0 +1,186 @@
+import { randomUUID } from 'node:crypto'
+import type { RowDataPacket } from 'mysql2/promise'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { DamagedRow } from '../../../src/store/faults.ts'
+import { type Cluster, useCluster } from '../../keys/support.ts'
+import { type BuilderNode, type Ca, createCa, createSet, nodeAt, read, revoke, serialsOf, targetOf } from './world.ts'
+
+let cluster: Cluster
+let node: BuilderNode
+let ca: Ca
+let mount: string
+useCluster('crlattack', async (begun) => {
+  cluster = begun
+  await createSet(begun.place.database)
+})
+beforeEach(async () => {
+  node = nodeAt(cluster.place.database)
+  ca = await createCa(cluster)
+  mount = randomUUID()
+})
+
+const sql = (text: string, ...values: (string | number | Buffer | null)[]): Promise<RowDataPacket[]> =>
+  cluster.place.sql(text, values)
+const build = async (more: Parameters<typeof targetOf>[2] = {}) => {
+  const { complete, delta } = await node.builder.build(targetOf(ca, mount, more))
+  return { complete: read(await node.whole(complete), ca), delta: read(await node.whole(delta), ca), row: complete }
+}
+const revokeSome = (count: number) => revoke(node.database, ca.crlIssuer, count)
+const alarmTexts = () => node.alarms.map(({ text }) => text)
+const manifest = () => node.database.snapshot((q) => node.builder.manifests.read(q, ca.crlIssuer))
+const published = () =>
+  node.database.snapshot((q) =>
+    node.builder.lists.find(q, { mount, crlIssuer: ca.crlIssuer, site: 'default', scope: 'local', kind: 'complete' }),
+  )
+const ofCa = 'WHERE crl_issuer = UNHEX(?)'
+
+/** What rows of a table were, to be put back. */
+async function saved(table: string, where: string, ...values: (string | number)[]) {
+  const rows = await sql(`SELECT * FROM ${table} ${where}`, ...values)
+  return async () => {
+    await sql(`DELETE FROM ${table} ${where}`, ...values)
+    for (const row of rows) {
+      const names = Object.keys(row)
+      await sql(
+        `INSERT INTO ${table} (${names.map((name) => `\`${name}\``).join()}) VALUES (${names.map(() => '?').join()})`,
+        ...names.map((name) => row[name] as string),
+      )
+    }
+  }
+}
+
+describe('a revocation that is deleted in SQL', () => {
+  test('after a list named it stays on every later list', async () => {
+    const rows = await revokeSome(3)
+    await build()
+    await sql(`DELETE FROM pki_revocations ${ofCa} AND seq = 2`, ca.crlIssuer)
+    rows.push(...(await revokeSome(1)))
+    expect((await build()).complete.serials).toEqual(serialsOf(rows))
+    expect(await node.listed.find(ca.crlIssuer, rows[1]?.serial ?? '')).toMatchObject({ site: 'default' })
+  })
+
+  test('before any list named it is an alarm, and the others are listed', async () => {
+    const rows = await revokeSome(5)
+    await sql(`DELETE FROM pki_revocations ${ofCa} AND seq IN (2, 3, 5)`, ca.crlIssuer)
+    expect((await build()).complete.serials).toEqual(serialsOf([rows[0], rows[3]].flatMap((row) => row ?? [])))
+    expect(node.alarms).toEqual([
+      { crlIssuer: ca.crlIssuer, site: 'default', text: 'revocations were removed from the database: numbers 2-3, 5' },
+    ])
+    await build()
+    expect(node.alarms).toHaveLength(1)
+  })
+})
+
+test('a revocation that is edited in SQL before any list named it is an alarm, and the others are listed', async () => {
+  const rows = await revokeSome(3)
+  await sql(`UPDATE pki_revocations SET serial = UNHEX('0102') ${ofCa} AND seq = 2`, ca.crlIssuer)
+  expect((await build()).complete.serials).toEqual(serialsOf([rows[0], rows[2]].flatMap((row) => row ?? [])))
+  expect(alarmTexts()).toEqual(['revocations were edited in the database and are not listed: numbers 2'])
+})
+
+describe('a segment that is edited or deleted in SQL', () => {
+  const attacks = [
+    ['edited', `UPDATE pki_segments SET entries = SUBSTRING(entries, 40) ${ofCa}`],
+    ['deleted', `DELETE FROM pki_segments ${ofCa}`],
+  ] as const
+
+  test.each(attacks)('%s: an alarm, and it is made again from the revocations', async (_, attack) => {
+    const rows = await revokeSome(2100)
+    await build()
+    await sql(attack, ca.crlIssuer)
+    expect((await build()).complete.serials).toEqual(serialsOf(rows))
+    expect(alarmTexts()).toHaveLength(2)
+    expect(alarmTexts()[0]).toMatch(/^entries of revocation lists were changed in the database: pki_segments/)
+    rows.push(...(await revokeSome(1)))
+    await sql(attack, ca.crlIssuer)
+    expect((await build()).complete.serials).toEqual(serialsOf(rows))
+  })
+
+  test.each(attacks)('%s together with a revocation in it: no list is made without it', async (_, attack) => {
+    await revokeSome(4)
+    const before = await build()
+    await sql(attack, ca.crlIssuer)
+    await sql(`DELETE FROM pki_revocations ${ofCa} AND seq = 2`, ca.crlIssuer)
+    await expect(build()).rejects.toThrow('of its 4 entries only 3 are recorded as revocations; restore a backup')
+    expect((await published())?.number).toBe(before.complete.number)
+  })
+})
+
+describe('a published list', () => {
+  test('that is replaced by an older one is refused, is an alarm, and is replaced by a newer one', async () => {
+    await revokeSome(1)
+    await build()
+    const putBack = await saved('pki_crls', ofCa, ca.crlIssuer)
+    const rows = await revokeSome(1)
+    await build()
+    await putBack()
+    await expect(published()).rejects.toThrow('number 2 was published, it has number 1')
+    const { complete } = await build({ kinds: 'delta' })
+    expect(alarmTexts()[0]).toMatch(/^a published revocation list was changed in the database: pki_crls/)
+    expect([complete.number, complete.serials.length]).toEqual([3, 2])
+    expect(complete.serials).toContain(rows[0]?.serial)
+  })
+
+  test('that is removed is refused', async () => {
+    await build()
+    await sql(`DELETE FROM pki_crls ${ofCa}`, ca.crlIssuer)
+    await expect(published()).rejects.toThrow('number 1 was published, it is gone')
+  })
+
+  test('that was edited is refused', async () => {
+    await build()
+    await sql(`UPDATE pki_crls SET next_update = next_update + 1 ${ofCa}`, ca.crlIssuer)
+    await expect(published()).rejects.toBeInstanceOf(DamagedRow)
+    expect((await build()).complete.number).toBe(2)
+  })
+})
+
+describe('the manifest', () => {
+  test('that is replaced by an older one, together with the lists and segments of that time, is refused', async () => {
+    await revokeSome(1)
+    await build()
+    const tables = ['pki_crls', 'pki_manifests', 'pki_crl_numbers', 'pki_ledgers']
+    const old = await Promise.all(tables.map((table) => saved(table, ofCa, ca.crlIssuer)))
+    await revokeSome(1)
+    await build()
+    const putForward = await saved('pki_manifests', ofCa, ca.crlIssuer)
+    for (const putBack of old) await putBack()
+    await expect(published()).rejects.toThrow('the set is not what its head lists')
+    await expect(build()).rejects.toThrow('the set is not what its head lists')
+    await putForward()
+  })
+
+  test.each([
+    ['removed', `DELETE FROM pki_manifests ${ofCa}`],
+    ['given to another CRL issuer', `UPDATE pki_manifests SET crl_issuer = REVERSE(crl_issuer) ${ofCa}`],
+    ['edited', `UPDATE pki_manifests SET sites = '{}' ${ofCa}`],
+  ])('%s: refused', async (_, attack) => {
+    await revokeSome(1)
+    await build()
+    const putBack = await saved('pki_manifests', ofCa, ca.crlIssuer)
+    await sql(attack, ca.crlIssuer)
+    await expect(manifest()).rejects.toBeInstanceOf(DamagedRow)
+    await sql('DELETE FROM pki_manifests WHERE crl_issuer = REVERSE(UNHEX(?))', ca.crlIssuer)
+    await putBack()
+    expect((await build()).complete.serials).toHaveLength(1)
+  })
+})
+
+test('fingerprints that are deleted or edited in SQL are made again from the entries', async () => {
+  const rows = await revokeSome(3)
+  await build()
+  const [{ id } = {}] = (await manifest()).sites.default?.segments ?? []
+  await sql('UPDATE pki_fingerprints SET fingerprints = REVERSE(fingerprints) WHERE id = ?', id ?? '')
+  expect(await node.listed.find(ca.crlIssuer, rows[2]?.serial ?? '')).toBeDefined()
+  await sql('DELETE FROM pki_fingerprints WHERE id = ?', id ?? '')
+  expect(await nodeAt(node.database).listed.find(ca.crlIssuer, rows[0]?.serial ?? '')).toBeDefined()
+})
+
+test('CRL numbers whose row is put back go on behind the lists that are out', async () => {
+  await build()
+  const putBack = await saved('pki_crl_numbers', ofCa, ca.crlIssuer)
+  await build()
+  await build()
+  await putBack()
+  expect((await build()).complete.number).toBe(4)
+})
