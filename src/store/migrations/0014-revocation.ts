@@ -12,7 +12,7 @@ const ledgers = sealed('pki_ledgers', [crlIssuer, site, ...integers('last')], ['
 
 const manifests = sealed(
   'pki_manifests',
-  [crlIssuer, 'sites MEDIUMTEXT NOT NULL', 'published MEDIUMTEXT NOT NULL'],
+  [crlIssuer, ...['absorbed', 'segments', 'published'].map((name) => `${name} MEDIUMTEXT NOT NULL`)],
   // The head of the set is verified by revisions and ids: this key has both, rows may have a megabyte.
   ['UNIQUE KEY (crl_issuer)', 'KEY by_rev (rev, id)'],
 )

@@ -153,7 +153,7 @@ describe('the manifest', () => {
   test.each([
     ['removed', `DELETE FROM pki_manifests ${ofCa}`],
     ['given to another CRL issuer', `UPDATE pki_manifests SET crl_issuer = REVERSE(crl_issuer) ${ofCa}`],
-    ['edited', `UPDATE pki_manifests SET sites = '{}' ${ofCa}`],
+    ['edited', `UPDATE pki_manifests SET segments = '{}' ${ofCa}`],
   ])('%s: refused', async (_, attack) => {
     await revokeSome(1)
     await build()

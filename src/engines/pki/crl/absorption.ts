@@ -2,10 +2,10 @@ import type { Database } from '../../../store/database.ts'
 import { unlessDamaged } from '../../../store/sealed/sound.ts'
 import { ledgersTable } from '../revocation/tables.ts'
 import type { OnAlarm } from './alarm.ts'
-import type { Manifest, Manifests } from './manifests.ts'
+import { type Manifest, type Manifests, noEntries, type SiteEntries } from './manifests.ts'
 import { contentOf, gapsOf, type Recorded, readRecorded } from './record.ts'
 import { type Content, joined, mostEntries, type Segments } from './segments.ts'
-import type { SegmentName, SiteEntries } from './tables.ts'
+import type { SegmentName } from './tables.ts'
 
 interface AbsorptionOptions {
   readonly database: Database
@@ -24,8 +24,6 @@ interface Step {
   /** The last number that is dealt with then. */
   readonly end: number
 }
-
-export const noEntries: SiteEntries = { absorbed: 0, segments: [] }
 
 /** Takes revocations into segments, in the order of their numbers. */
 export class Absorption {
@@ -111,7 +109,7 @@ const numbersOf = ({ rows, damaged }: Recorded): number[] =>
   [...rows.map(({ seq }) => seq), ...damaged].toSorted((a, b) => a - b)
 
 /** Whether nothing was absorbed, removed or made again in between: segments never change, their ids do. */
-export const same = (one: SiteEntries, other: SiteEntries): boolean =>
+const same = (one: SiteEntries, other: SiteEntries): boolean =>
   one.absorbed === other.absorbed &&
   one.segments.length === other.segments.length &&
   one.segments.every(({ id }, index) => id === other.segments[index]?.id)

@@ -5,10 +5,22 @@ import type { Reader, Transaction } from '../../../store/reader.ts'
 import type { SealedAccess } from '../../../store/sealed/access.ts'
 import type { Head } from '../../../store/sealed/heads.ts'
 import { crlSet } from './bootstrap.ts'
-import { type ManifestRow, manifestsTable } from './tables.ts'
+import { type ManifestRow, manifestsTable, type SegmentName } from './tables.ts'
+
+/** Entries of a site: every revocation up to the number `absorbed` is in a segment, unless tidy removed it. */
+export interface SiteEntries {
+  readonly absorbed: number
+  readonly segments: readonly SegmentName[]
+}
+
+export const noEntries: SiteEntries = { absorbed: 0, segments: [] }
 
 /** What a manifest says; that of a CRL issuer without any revocation or list says nothing. */
-export type Manifest = Pick<ManifestRow, 'crlIssuer' | 'sites' | 'published'>
+export interface Manifest {
+  readonly crlIssuer: string
+  readonly sites: Readonly<Record<string, SiteEntries>>
+  readonly published: ManifestRow['published']
+}
 
 /** What becomes of a manifest, and what the caller wants to know. */
 export interface Changed<T> {
@@ -40,7 +52,7 @@ export class Manifests {
   async read(q: Reader, crlIssuer: string): Promise<Manifest> {
     const row = this.#table.get(q, manifestId(crlIssuer))
     await Promise.all([this.#head.verify(q, this.#table.revisions(q)), row])
-    return (await row) ?? blank(crlIssuer)
+    return manifestOf(crlIssuer, await row)
   }
 
   /** Those of all CRL issuers. @param q of one moment @throws DamagedRow as `read` does */
@@ -51,7 +63,7 @@ export class Manifests {
       const after = page?.at(-1)?.id
       page = await this.#table.list(q, {}, { by: 'id', limit: pageSize, ...(after === undefined ? {} : { after }) })
     }
-    return found
+    return found.map((row) => manifestOf(row.crlIssuer, row))
   }
 
   /**
@@ -78,7 +90,7 @@ export class Manifests {
       const results: unknown[] = []
       for (const { crlIssuer, work } of changes) {
         const before = rows.get(crlIssuer)
-        const { after, result } = await work(tx, before ?? blank(crlIssuer))
+        const { after, result } = await work(tx, manifestOf(crlIssuer, before))
         results.push(result)
         if (after === undefined) continue
         const row = await this.#write(tx, crlIssuer, before, after)
@@ -97,12 +109,27 @@ export class Manifests {
     before: ManifestRow | undefined,
     after: NonNullable<Changed<unknown>['after']>,
   ): Promise<ManifestRow> {
-    if (before !== undefined) return this.#table.update(tx, before, after)
-    return this.#table.insert(tx, { ...blank(crlIssuer), ...after, id: manifestId(crlIssuer) })
+    const { sites, published } = { ...manifestOf(crlIssuer, before), ...after }
+    const each = Object.entries(sites)
+    const columns = {
+      absorbed: Object.fromEntries(each.map(([site, { absorbed }]) => [site, absorbed])),
+      segments: Object.fromEntries(each.map(([site, { segments }]) => [site, segments])),
+      published,
+    }
+    if (before !== undefined) return this.#table.update(tx, before, columns)
+    return this.#table.insert(tx, { crlIssuer, ...columns, id: manifestId(crlIssuer) })
   }
 }
 
-const blank = (crlIssuer: string): Manifest => ({ crlIssuer, sites: {}, published: {} })
+function manifestOf(crlIssuer: string, row: ManifestRow | undefined): Manifest {
+  if (row === undefined) return { crlIssuer, sites: {}, published: {} }
+  const { absorbed, segments, published } = row
+  const each = Object.entries(absorbed).map(([site, last]) => [
+    site,
+    { absorbed: last, segments: segments[site] ?? [] },
+  ])
+  return { crlIssuer, sites: Object.fromEntries(each), published }
+}
 
 /** A UUID of version 8 (RFC 9562 section 5.8) out of the CRL issuer: where its row is looked for is not the database's to say. */
 function manifestId(crlIssuer: string): string {

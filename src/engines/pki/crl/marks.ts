@@ -2,9 +2,12 @@
 export interface Mark {
   /** The revocation's number among those of its CRL issuer and site. */
   readonly number: number
-  /** When its certificate expires, in seconds since 1970. */
+  /** When its certificate has expired, in whole seconds since 1970. */
   readonly notAfter: number
 }
+
+/** @param notAfter in milliseconds */
+export const markedEnd = (notAfter: number): number => Math.ceil(notAfter / 1000)
 
 const numberBytes = 6
 const timeBytes = 5

@@ -5,7 +5,7 @@ import { between, column, defineTable } from '../../../store/table.ts'
 import { writeCrlEntry } from '../../../x509/crlentry.ts'
 import { type RevocationRow, revocationTable } from '../certificates/tables.ts'
 import { magnitudeOf } from './fingerprints.ts'
-import { writeMarks } from './marks.ts'
+import { markedEnd, writeMarks } from './marks.ts'
 import type { Content } from './segments.ts'
 
 /** What is left to be asked of revocations when one among them is damaged. */
@@ -60,7 +60,7 @@ export function contentOf(rows: readonly Numbered[]): Content {
   const entries = rows.map(({ serial, revokedAt, reason }) =>
     writeCrlEntry({ serial: magnitudeOf(serial), revokedAt, reason: reason ?? undefined }),
   )
-  const marks = rows.map(({ seq, notAfter }) => ({ number: seq, notAfter: Math.ceil(notAfter / 1000) }))
+  const marks = rows.map(({ seq, notAfter }) => ({ number: seq, notAfter: markedEnd(notAfter) }))
   return { entries: Buffer.concat(entries), marks: writeMarks(marks) }
 }
 

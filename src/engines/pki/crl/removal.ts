@@ -2,11 +2,10 @@ import { nextTurn } from '../../../after.ts'
 import type { Clock } from '../../../clock.ts'
 import type { Database } from '../../../store/database.ts'
 import { entrySerials } from '../../../x509/crlentry.ts'
-import { noEntries } from './absorption.ts'
 import { nameOfKey } from './list.ts'
 import type { Lists } from './lists.ts'
-import type { Manifest, Manifests } from './manifests.ts'
-import { countMarks, type Mark, markAt, writeMarks } from './marks.ts'
+import { type Manifest, type Manifests, noEntries } from './manifests.ts'
+import { countMarks, type Mark, markAt, markedEnd, writeMarks } from './marks.ts'
 import { type Content, joined, mostEntries, type Segments } from './segments.ts'
 import type { CrlRow, SegmentName } from './tables.ts'
 
@@ -18,13 +17,12 @@ interface EntryRemovalOptions {
   readonly lists: Lists
 }
 
-/** Revocations that have left the segments, of those that were to: numbers up to `upTo` of certificates that expired by then. */
+/** What left the segments. */
 export interface Released {
   /** Entries that were taken out. */
   readonly removed: number
-  /** Milliseconds since 1970: certificates whose end, to the whole second above, is before it. */
-  readonly before: number
-  readonly upTo: number
+  /** Whether a revocation that was to leave is in no segment, now and later; its `notAfter` in milliseconds. */
+  has(revocation: { readonly seq: number; readonly notAfter: number }): boolean
 }
 
 /** Neighbouring segments, of which one is made. */
@@ -66,7 +64,7 @@ export class EntryRemoval {
       await nextTurn()
     }
     await flush()
-    return { removed, before, upTo }
+    return { removed, has: ({ seq, notAfter }) => seq <= upTo && markedEnd(notAfter) * 1000 < before }
   }
 
   /** By the complete lists that are out. One that ran out long ago is nobody's any more, and an empty one carries nothing. */

@@ -1,10 +1,10 @@
 import type { Database } from '../../../store/database.ts'
 import { DamagedRow } from '../../../store/faults.ts'
 import type { OnAlarm } from './alarm.ts'
-import type { Manifest, Manifests } from './manifests.ts'
+import type { Manifest, Manifests, SiteEntries } from './manifests.ts'
 import { contentOf, type Numbered, readRecorded } from './record.ts'
 import type { Segments } from './segments.ts'
-import { type SegmentName, type SiteEntries, segmentsTable } from './tables.ts'
+import { type SegmentName, segmentsTable } from './tables.ts'
 
 interface RestorationOptions {
   readonly database: Database

@@ -18,22 +18,18 @@ export interface SegmentName {
   readonly bytes: number
 }
 
-/** Entries of a site: every revocation up to the number `absorbed` is in a segment, unless tidy removed it. */
-export interface SiteEntries {
-  readonly absorbed: number
-  readonly segments: readonly SegmentName[]
-}
-
 /**
- * What the lists of a CRL issuer are made of, and the number of each list that is out (by `listKey`), so that none is replaced by
- * an older one. A row has all sites, so that none can be hidden from the unified lists; its id is derived from the CRL issuer
- * (manifests.ts). The rows of this table are a set with a sealed head.
+ * What the lists of a CRL issuer are made of: by site, every revocation up to the number `absorbed` is in one of the segments, unless
+ * tidy removed it. `published` has the number of each list that is out (by `listKey`), so that none is replaced by an older one.
+ * A row has all sites, so that none can be hidden from the unified lists; its id is derived from the CRL issuer (manifests.ts). The
+ * rows of this table are a set with a sealed head.
  */
 export const manifestsTable = defineTable(
   'pki_manifests',
   {
     crlIssuer: column.hex(),
-    sites: column.json<Readonly<Record<string, SiteEntries>>>(),
+    absorbed: column.json<Readonly<Record<string, number>>>(),
+    segments: column.json<Readonly<Record<string, readonly SegmentName[]>>>(),
     published: column.json<Readonly<Record<string, number>>>(),
   },
   { sealed: true },
