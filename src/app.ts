@@ -45,6 +45,7 @@ import type { ProcessContext, Workload, WorkloadOptions } from './workload.ts'
 type Options = WorkloadOptions & { readonly metrics: Metrics }
 
 const anchorEverySeconds = 3600
+const anchorListsEverySeconds = 60
 const proveEverySeconds = 5
 const rollMetricsEverySeconds = 30
 const sealHeadsEverySeconds = 10
@@ -266,6 +267,9 @@ function scheduleUpkeep({ database, custody, hsm, audit, runner }: Foundation, m
     { name: `anchor ${hsm.token.serial}`, everySeconds: anchorEverySeconds, run: anchor },
     { atEnd: true },
   )
+  // After lists came out on whichever node: an older database is noticed from there on.
+  const anchorLists = () => custody.cluster.anchorChanges(crlSet)
+  runner.schedule({ name: `anchor lists ${hsm.token.serial}`, everySeconds: anchorListsEverySeconds, run: anchorLists })
 }
 
 /** An engine can be mounted anywhere; two of them have paths of the same form, so that each is shown at its default one. */

@@ -2,6 +2,7 @@ import { constants, createPublicKey, type KeyObject, randomBytes, verify } from 
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
 import { asn1, expect as element, readAll, readOne } from '../../src/crypto/der.ts'
+import { digest } from '../../src/crypto/hashes.ts'
 import { type SignatureName, signatureAlgorithms } from '../../src/crypto/signaturealgorithm.ts'
 import { Material } from '../../src/keys/material.ts'
 import { Certification, type CertificationSigner, FaultySignature } from '../../src/keys/use/certification.ts'
@@ -134,4 +135,36 @@ test('it signs these bytes and no others', async () => {
   const signer = signerOf(await make('ecdsa-p256'))
   const { signature } = await signer.sign('ECDSAWithSHA256', message)
   expect(verify('sha256', Buffer.concat([message, Buffer.alloc(1)]), signer.publicKey, signature)).toBe(false)
+})
+
+describe('a digest is signed in place of the message that it is of', () => {
+  test.each(['rsa-2048', 'ecdsa-p256', 'ecdsa-p521'])('by a key of type %s by each of its algorithms', async (type) => {
+    const signer = signerOf(await make(type))
+    for (const name of signer.algorithms) {
+      const { hash } = signatureAlgorithms.get(name) ?? {}
+      if (hash === undefined) throw new Error(`${name} has no hash`)
+      const { algorithm, signature } = await signer.signDigest(name, digest(hash, message))
+      expect(algorithm).toEqual(signatureAlgorithms.get(name)?.identifier)
+      expect(verifies(name, signer.publicKey, signature), name).toBe(true)
+      expect(() => signer.signDigest(name, Buffer.alloc(hash.bytes - 1))).toThrow(`not a digest by ${hash.name}`)
+    }
+  })
+
+  test('but not for Ed25519, and by no algorithm of another type', async () => {
+    const signer = signerOf(await make('ed25519'))
+    expect(() => signer.signDigest('Ed25519', Buffer.alloc(64))).toThrow('Ed25519 signs messages whole, not digests')
+    expect(() => signer.signDigest('ECDSAWithSHA256', Buffer.alloc(32))).toThrow('does not sign by ECDSAWithSHA256')
+  })
+
+  test('and verified before it is released', async () => {
+    const material = await make('ecdsa-p256')
+    const { operations, objects } = cluster.custody
+    const certification = new Certification({ signer: operations.signer, handles: objects.handles, log })
+    const wrong = certification.over({
+      material,
+      sign: (_, scheme) => operations.signer.sign(material, Buffer.alloc(32, 1), scheme),
+    })
+    const signing = async () => wrong.signDigest('ECDSAWithSHA256', Buffer.alloc(32, 2))
+    await expect(signing()).rejects.toBeInstanceOf(FaultySignature)
+  })
 })

@@ -1,6 +1,7 @@
 import type { Hsm } from '../../hsm/hsm.ts'
 import type { Database } from '../../store/database.ts'
 import type { Reader, Transaction } from '../../store/reader.ts'
+import { headsTable } from '../../store/sealed/heads.ts'
 import { type ClusterRow, clusterTable, keksTable } from '../tables.ts'
 import { type Anchor, readHeads, writeAnchor } from './anchor.ts'
 
@@ -19,6 +20,8 @@ export class Cluster {
   readonly unsealHash: Buffer | null
   readonly #options: ClusterOptions
   #epoch: number
+  /** The last one that this process wrote. */
+  #anchored: Anchor | undefined
 
   constructor({ id, name, createdAt, unsealHash, epoch }: ClusterRow, options: ClusterOptions) {
     this.id = id
@@ -48,7 +51,15 @@ export class Cluster {
       epoch: (await this.#row(q)).epoch,
       heads: await readHeads(database, q),
     }))
-    return writeAnchor(hsm, { cluster: this.id, epoch, rowKey, heads })
+    this.#anchored = await writeAnchor(hsm, { cluster: this.id, epoch, rowKey, heads })
+    return this.#anchored
+  }
+
+  /** Anchors unless this process has done so since the set was last changed. @param set name of its head */
+  async anchorChanges(set: string): Promise<void> {
+    const { database } = this.#options
+    const head = await database.read((q) => database.table(headsTable).find(q, { set }))
+    if (head !== undefined && head.seq !== this.#anchored?.heads[set]) await this.anchor()
   }
 
   /** The last step of an initialisation, in the transaction of the one before it. */

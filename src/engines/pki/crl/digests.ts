@@ -1,6 +1,7 @@
 const perSlot = 2
 /** Slots for each entry that there is room for. */
 const spread = 1.4
+const fewest = 64
 /** Digests of six bytes: of a million entries one in 280 million other serial numbers meets one, which is then looked at. */
 const placeBits = 16
 export const mostPlaces = 2 ** placeBits - 1
@@ -10,8 +11,13 @@ export const mostPlaces = 2 ** placeBits - 1
  * digest and a place of two.
  */
 export class DigestTable {
-  #slots = new Uint32Array(perSlot * 64)
+  #slots: Uint32Array
   #count = 0
+
+  /** @param room for so many entries; it grows beyond */
+  constructor(room: number) {
+    this.#slots = new Uint32Array(perSlot * Math.ceil((room + fewest) * spread))
+  }
 
   /** @param digest at least six bytes from `at` on @param place 1 to `mostPlaces` */
   add(digest: Buffer, at: number, place: number): void {

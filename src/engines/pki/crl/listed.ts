@@ -160,5 +160,7 @@ function carriedOver({ sites }: Manifest, known: Known | undefined): { table: Di
     })
     if (grown) return { table: known.table, places: [...known.places] }
   }
-  return { table: new DigestTable(), places: [] }
+  const all = Object.values(sites).flatMap(({ segments }) => segments)
+  const room = all.reduce((sum, { count }) => sum + count, 0)
+  return { table: new DigestTable(room), places: [] }
 }
