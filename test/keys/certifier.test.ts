@@ -57,6 +57,8 @@ describe('a managed key signs certificates', () => {
       const bits = /SHA(\d+)/.exec(name)?.[1]
       const pss = name.endsWith('PSS') ? { padding: 6, saltLength: Number(bits) / 8 } : {}
       expect(verify(`sha${bits}`, message, { key: signer.publicKey, ...pss }, signature), name).toBe(true)
+      const ofDigest = await signer.signDigest(name, hash(`sha${bits}`, message, 'buffer'))
+      expect(verify(`sha${bits}`, message, { key: signer.publicKey, ...pss }, ofDigest.signature), name).toBe(true)
     }
     expect(() => signer.sign('Ed25519', message)).toThrow('does not sign by Ed25519')
   })

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { DamagedRow } from '../../src/store/faults.ts'
 import { defineTable, type Row } from '../../src/store/table.ts'
-import { type Bench, createBench, mounts, policies, policy, randomName } from './support.ts'
+import { type Bench, createBench, mounts, policies, policy, randomName, testMac } from './support.ts'
 
 let bench: Bench
 beforeAll(async () => {
@@ -124,4 +124,27 @@ describe('the owner of the database', () => {
     await expect(read(old.id)).rejects.toBeInstanceOf(DamagedRow)
     await bench.sql('DROP TABLE kept')
   })
+})
+
+test('a row that is read again as it was is verified once; a large one anew, and it pushes out no other', async () => {
+  const database = await bench.another()
+  const mac = testMac()
+  const verified: string[] = []
+  database.useMac({
+    ...mac,
+    verify(keyId, message, tag) {
+      verified.push(message.length > 16_384 ? 'large' : 'small')
+      return mac.verify(keyId, message, tag)
+    },
+  })
+  const table = database.table(policies)
+  const [small, large] = await database.transaction(async (tx) => [
+    await table.insert(tx, policy(randomName())),
+    await table.insert(tx, policy(randomName(), 'x'.repeat(120_000))),
+  ])
+  const get = (id: string) => database.read((q) => table.get(q, id))
+  await get(small?.id ?? '')
+  for (let n = 0; n < 200; n++) await get(large?.id ?? '')
+  await get(small?.id ?? '')
+  expect(verified).toEqual(['small', ...Array.from({ length: 200 }, () => 'large')])
 })
