@@ -1,4 +1,4 @@
-import { generateKeyPairSync, verify } from 'node:crypto'
+import { generateKeyPairSync, hash, verify } from 'node:crypto'
 import { afterAll, describe, expect, test } from 'vitest'
 import type { ManagedAdministration } from '../../src/keys/managed/administration.ts'
 import type { ManagedHsms } from '../../src/keys/managed/hsms.ts'

@@ -184,3 +184,38 @@ test('CRL numbers whose row is put back go on behind the lists that are out', as
   await putBack()
   expect((await build()).complete.number).toBe(4)
 })
+
+describe('the count of revocations', () => {
+  test.each([
+    ['removed', `DELETE FROM pki_ledgers ${ofCa}`],
+    ['edited', `UPDATE pki_ledgers SET last = 1 ${ofCa}`],
+  ])('%s: an alarm, and it is where it was', async (_, attack) => {
+    const rows = await revokeSome(4)
+    await build()
+    await sql(attack, ca.crlIssuer)
+    expect((await build()).complete.serials).toEqual(serialsOf(rows))
+    expect(alarmTexts()).toHaveLength(1)
+    expect(alarmTexts()[0]).toMatch(
+      /^the count of revocations was changed in the database: it is at 0, and 4 have been given/,
+    )
+    rows.push(...(await revokeSome(1)))
+    expect(rows[4]?.seq).toBe(5)
+    expect((await build()).complete.serials).toEqual(serialsOf(rows))
+    expect(alarmTexts()).toHaveLength(1)
+  })
+
+  test('put back, and its revocations removed: an alarm, no number is given twice, and no list forgets them', async () => {
+    const rows = await revokeSome(2)
+    const putBack = await saved('pki_ledgers', ofCa, ca.crlIssuer)
+    rows.push(...(await revokeSome(3)))
+    await build()
+    await putBack()
+    await sql(`DELETE FROM pki_revocations ${ofCa} AND seq > 2`, ca.crlIssuer)
+    await node.builder.absorb(ca.crlIssuer, 'default')
+    expect(alarmTexts()).toEqual([
+      'the count of revocations was changed in the database: it is at 2, and 5 have been given',
+    ])
+    rows.push(...(await revokeSome(1)))
+    expect((await build()).complete.serials).toEqual(serialsOf(rows))
+  })
+})

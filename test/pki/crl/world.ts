@@ -31,11 +31,14 @@ export interface Ca {
   readonly signer: CertificationSigner
   readonly certificate: ReturnType<typeof readCertificate>
   readonly crlIssuer: string
+  /** Uuid of the key's row. */
+  readonly material: string
 }
 
 /** An authority of its own, so that tests do not meet. */
 export async function createCa({ custody, place }: Cluster, type = 'ecdsa-p256'): Promise<Ca> {
-  const signer = custody.operations.certification.of(await makeKey(custody, place.database, type))
+  const material = await makeKey(custody, place.database, type)
+  const signer = custody.operations.certification.of(material)
   const [algorithm] = signer.algorithms
   if (algorithm === undefined) throw new Error('a key that signs nothing')
   const name = named(randomUUID())
@@ -46,7 +49,7 @@ export async function createCa({ custody, place }: Cluster, type = 'ecdsa-p256')
   })
   const { signature } = await signer.sign(algorithm, tbs)
   const certificate = readCertificate(writeCertificate(tbs, signatureAlgorithmOf(algorithm).identifier, signature))
-  return { signer, certificate, crlIssuer: crlIssuerOf(certificate) }
+  return { signer, certificate, crlIssuer: crlIssuerOf(certificate), material: material.id }
 }
 
 export type BuilderNode = ReturnType<typeof nodeAt>

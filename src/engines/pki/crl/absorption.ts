@@ -1,7 +1,6 @@
 import type { Database } from '../../../store/database.ts'
-import { unlessDamaged } from '../../../store/sealed/sound.ts'
-import { ledgersTable } from '../revocation/tables.ts'
 import type { OnAlarm } from './alarm.ts'
+import { lastNumber, mendLedger } from './ledger.ts'
 import { type Manifest, type Manifests, noEntries, type SiteEntries } from './manifests.ts'
 import { contentOf, gapsOf, type Recorded, readRecorded } from './record.ts'
 import { type Content, joined, mostEntries, type Segments } from './segments.ts'
@@ -23,6 +22,9 @@ interface Step {
   readonly recorded: Recorded
   /** The last number that is dealt with then. */
   readonly end: number
+  /** The last number that has certainly been given, and what the ledger says. */
+  readonly given: number
+  readonly ledger: number
 }
 
 /** Takes revocations into segments, in the order of their numbers. */
@@ -41,6 +43,7 @@ export class Absorption {
   async absorb(crlIssuer: string, site: string): Promise<Manifest> {
     for (;;) {
       const step = await this.#next(crlIssuer, site)
+      if (step.ledger < step.given) await this.#mend(step, site)
       if (step.end === step.before.absorbed) return step.manifest
       this.#report(step, site)
       await this.#take(step, site)
@@ -52,7 +55,7 @@ export class Absorption {
     return database.snapshot(async (q) => {
       const [manifest, ledger] = await Promise.all([
         manifests.read(q, crlIssuer),
-        unlessDamaged(() => database.table(ledgersTable).find(q, { crlIssuer, site })),
+        lastNumber(database, q, { crlIssuer, site }),
       ])
       const before = manifest.sites[site] ?? noEntries
       const last = before.segments.at(-1)
@@ -63,11 +66,19 @@ export class Absorption {
       const numbers = numbersOf(recorded)
       // Behind a full page there may be more; behind any other comes what the ledger has given out.
       const full = numbers.length >= limit
-      const end = Math.max(before.absorbed, numbers.at(-1) ?? 0, full ? 0 : (ledger?.last ?? 0))
+      const given = Math.max(before.absorbed, numbers.at(-1) ?? 0)
+      const end = full ? given : Math.max(given, ledger)
       const grows = name !== undefined && recorded.rows.length > 0
       const growing = grows ? { name, content: await segments.get(q, name.id) } : undefined
-      return { manifest, before, growing, recorded, end }
+      return { manifest, before, growing, recorded, end, given, ledger }
     })
+  }
+
+  #mend({ manifest: { crlIssuer }, given, ledger }: Step, site: string): Promise<void> {
+    const { database, onAlarm } = this.#options
+    const text = `the count of revocations was changed in the database: it is at ${ledger}, and ${given} have been given`
+    onAlarm({ crlIssuer, site, text })
+    return mendLedger(database, { crlIssuer, site }, given)
   }
 
   #report({ manifest: { crlIssuer }, before, recorded, end }: Step, site: string): void {
