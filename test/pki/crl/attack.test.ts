@@ -219,3 +219,19 @@ describe('the count of revocations', () => {
     expect((await build()).complete.serials).toEqual(serialsOf(rows))
   })
 })
+
+test('rows that nobody recorded are neither listed nor counted, and hide no revocation', async () => {
+  const rows = await revokeSome(3)
+  const names = (await sql('SHOW COLUMNS FROM pki_revocations')).map(({ Field }) => String(Field))
+  const copy = async (changes: Readonly<Record<string, string>>) => {
+    const values = names.map((name) => changes[name] ?? `\`${name}\``)
+    const text = `INSERT INTO pki_revocations (${names.map((name) => `\`${name}\``).join()}) SELECT ${values.join()}`
+    await sql(`${text} FROM pki_revocations ${ofCa} AND seq = 1`, ca.crlIssuer)
+  }
+  await copy({ id: 'UUID()', serial: "X'0701'", seq: '900000000000000' })
+  await copy({ id: 'UUID()', serial: "X'0702'", seq: '0' })
+  expect((await build()).complete.serials).toEqual(serialsOf(rows))
+  rows.push(...(await revokeSome(1)))
+  expect(rows[3]?.seq).toBe(4)
+  expect((await build()).complete.serials).toEqual(serialsOf(rows))
+})

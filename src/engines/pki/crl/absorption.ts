@@ -1,4 +1,6 @@
 import type { Database } from '../../../store/database.ts'
+import { DamagedRow } from '../../../store/faults.ts'
+import { revocationTable } from '../certificates/tables.ts'
 import type { OnAlarm } from './alarm.ts'
 import { lastNumber, mendLedger } from './ledger.ts'
 import { type Manifest, type Manifests, noEntries, type SiteEntries } from './manifests.ts'
@@ -44,7 +46,7 @@ export class Absorption {
     for (;;) {
       const step = await this.#next(crlIssuer, site)
       if (step.ledger < step.given) await this.#mend(step, site)
-      if (step.end === step.before.absorbed) return step.manifest
+      if (step.end === step.before.absorbed) return this.#whole(step)
       this.#report(step, site)
       await this.#take(step, site)
     }
@@ -64,14 +66,20 @@ export class Absorption {
       const stretch = { crlIssuer, site, from: before.absorbed + 1, to: Number.MAX_SAFE_INTEGER }
       const recorded = await readRecorded(database, q, stretch, limit)
       const numbers = numbersOf(recorded)
-      // Behind a full page there may be more; behind any other comes what the ledger has given out.
-      const full = numbers.length >= limit
-      const given = Math.max(before.absorbed, numbers.at(-1) ?? 0)
-      const end = full ? given : Math.max(given, ledger)
+      // What was edited may have any number.
+      const given = Math.max(before.absorbed, recorded.rows.at(-1)?.seq ?? 0)
+      const known = Math.max(given, ledger)
+      const end = recorded.more ? Math.min(known, numbers.at(-1) ?? before.absorbed) : known
       const grows = name !== undefined && recorded.rows.length > 0
       const growing = grows ? { name, content: await segments.get(q, name.id) } : undefined
       return { manifest, before, growing, recorded, end, given, ledger }
     })
+  }
+
+  /** @throws DamagedRow when rows that are none are in the way of others */
+  #whole({ manifest, recorded }: Step): Manifest {
+    if (!recorded.more) return manifest
+    throw new DamagedRow(revocationTable.name, '', 'revocations behind rows that are none cannot be read')
   }
 
   #mend({ manifest: { crlIssuer }, given, ledger }: Step, site: string): Promise<void> {
@@ -83,7 +91,8 @@ export class Absorption {
 
   #report({ manifest: { crlIssuer }, before, recorded, end }: Step, site: string): void {
     const { onAlarm } = this.#options
-    const gone = gapsOf(before.absorbed + 1, end, numbersOf(recorded))
+    const found = numbersOf(recorded).filter((number) => number <= end)
+    const gone = gapsOf(before.absorbed + 1, end, found)
     if (gone.length > 0) {
       onAlarm({ crlIssuer, site, text: `revocations were removed from the database: numbers ${gone.join(', ')}` })
     }

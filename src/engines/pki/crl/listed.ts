@@ -78,7 +78,8 @@ export class Listed {
   #of(manifest: Manifest): MaybePromise<Known> {
     const { crlIssuer } = manifest
     const known = this.#known.get(crlIssuer)
-    if (known?.manifest === manifest) return known
+    // What is as of a later manifest is right too, and nothing is loaded backwards.
+    if (known !== undefined && known.manifest.rev >= manifest.rev) return known
     const loading = this.#loading.get(crlIssuer)
     if (loading !== undefined) return loading.catch(() => undefined).then(() => this.#of(manifest))
     const made = this.#load(manifest, known)

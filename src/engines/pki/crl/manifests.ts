@@ -18,6 +18,8 @@ export const noEntries: SiteEntries = { absorbed: 0, segments: [] }
 /** What a manifest says; that of a CRL issuer without any revocation or list says nothing. */
 export interface Manifest {
   readonly crlIssuer: string
+  /** Grows with every change. */
+  readonly rev: number
   readonly sites: Readonly<Record<string, SiteEntries>>
   readonly published: ManifestRow['published']
 }
@@ -122,13 +124,13 @@ export class Manifests {
 }
 
 function manifestOf(crlIssuer: string, row: ManifestRow | undefined): Manifest {
-  if (row === undefined) return { crlIssuer, sites: {}, published: {} }
-  const { absorbed, segments, published } = row
+  if (row === undefined) return { crlIssuer, rev: 0, sites: {}, published: {} }
+  const { rev, absorbed, segments, published } = row
   const each = Object.entries(absorbed).map(([site, last]) => [
     site,
     { absorbed: last, segments: segments[site] ?? [] },
   ])
-  return { crlIssuer, sites: Object.fromEntries(each), published }
+  return { crlIssuer, rev, sites: Object.fromEntries(each), published }
 }
 
 /** A UUID of version 8 (RFC 9562 section 5.8) out of the CRL issuer: where its row is looked for is not the database's to say. */

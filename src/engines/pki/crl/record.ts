@@ -28,6 +28,8 @@ export interface Recorded {
   readonly rows: readonly Numbered[]
   /** Numbers of rows that were edited. */
   readonly damaged: readonly number[]
+  /** Whether there may be further rows behind these. */
+  readonly more: boolean
 }
 export type Numbered = RevocationRow & { readonly seq: number }
 
@@ -38,11 +40,14 @@ export async function readRecorded(database: Database, q: Reader, stretch: Stret
   const page = { by: 'seq', limit, index: 'by_seq' } as const
   const table = database.table(revocationTable)
   try {
-    return { rows: (await table.list(q, where, page)).filter(isNumbered), damaged: [] }
+    const rows = (await table.list(q, where, page)).filter(isNumbered)
+    return { rows, damaged: [], more: rows.length >= limit }
   } catch (error) {
     if (!(error instanceof DamagedRow)) throw error
   }
+  // Rows that only seem to belong here are left out of it: its length says nothing.
   const places = await database.unverified(placesTable).list(q, where, page)
+  const beyond = Math.max(from - 1, ...places.map(({ seq }) => seq)) + 1
   const ids = places.map(({ id }) => id)
   const sound = await table.sound(q, ids)
   const rows = sound.filter(isNumbered).filter((row) => row.crlIssuer === crlIssuer && row.site === site)
@@ -50,6 +55,7 @@ export async function readRecorded(database: Database, q: Reader, stretch: Stret
   return {
     rows: rows.toSorted((a, b) => a.seq - b.seq),
     damaged: places.map(({ seq }) => seq).filter((seq) => !found.has(seq)),
+    more: await table.exists(q, { crlIssuer, site, seq: between(beyond, to) }),
   }
 }
 
