@@ -4,10 +4,10 @@ import { whileRenewed } from '../../../jobs/renewal.ts'
 import type { Database } from '../../../store/database.ts'
 import { DamagedRow } from '../../../store/faults.ts'
 import type { JobLease } from '../../../store/lease.ts'
-import { ledgersTable } from '../revocation/tables.ts'
 import { Absorption } from './absorption.ts'
 import type { OnAlarm } from './alarm.ts'
 import { Building } from './building.ts'
+import { sitesOf } from './ledger.ts'
 import { Lists } from './lists.ts'
 import { type Manifest, Manifests } from './manifests.ts'
 import type { Mark } from './marks.ts'
@@ -134,11 +134,8 @@ export class CrlBuilder {
       await this.#absorption.absorb(crlIssuer, site)
       return [site]
     }
-    const ledgers = await database.read((q) =>
-      database.table(ledgersTable).list(q, { crlIssuer }, { by: 'site', limit: mostSites }),
-    )
     const { sites } = await database.snapshot((q) => this.manifests.read(q, crlIssuer))
-    const all = [...new Set([...ledgers.map((ledger) => ledger.site), ...Object.keys(sites)])].toSorted()
+    const all = [...new Set([...(await sitesOf(database, crlIssuer)), ...Object.keys(sites)])].toSorted()
     for (const one of all) await this.#absorption.absorb(crlIssuer, one)
     return all
   }
@@ -158,13 +155,10 @@ export class CrlBuilder {
   }
 }
 
-const mostSites = 1000
-
 /** The settings of whoever came last, and everything that either wants. */
 function merged(one: BuildTarget, other: BuildTarget): BuildTarget {
   const kinds = one.kinds === 'complete' ? one.kinds : other.kinds
-  const wants = [one.covering, other.covering]
-  const [a, b] = wants
+  const [a, b] = [one.covering, other.covering]
   const covering = a !== undefined && b !== undefined && a.site === b.site ? (a.seq > b.seq ? a : b) : undefined
   return { ...other, kinds, covering }
 }

@@ -63,7 +63,8 @@ export class Building {
           this.#sound(target, () => lists.find(q, nameOf(target, site, kind))),
         ),
       )
-      const isCovered = [complete, delta].every((list) => (list?.covered[covering.site] ?? 0) >= covering.seq)
+      const wanted = target.kinds === 'complete' ? complete : delta
+      const isCovered = (wanted?.covered[covering.site] ?? 0) >= covering.seq
       return complete !== undefined && delta !== undefined && isCovered ? { complete, delta } : undefined
     })
   }

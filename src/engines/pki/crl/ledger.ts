@@ -1,11 +1,23 @@
 import type { Database } from '../../../store/database.ts'
 import type { Reader } from '../../../store/reader.ts'
 import { unlessDamaged } from '../../../store/sealed/sound.ts'
+import { column, defineTable } from '../../../store/table.ts'
 import { type LedgerRow, ledgersTable } from '../revocation/tables.ts'
+
+/** Where revocations are counted, whether or not the count is sound. */
+const sitesTable = defineTable(ledgersTable.name, { crlIssuer: column.hex(), site: column.text() }, { sealed: false })
+const mostSites = 1000
 
 export interface LedgerName {
   readonly crlIssuer: string
   readonly site: string
+}
+
+/** The sites that have ledgers of a CRL issuer; nothing is verified. */
+export async function sitesOf(database: Database, crlIssuer: string): Promise<string[]> {
+  const page = { by: 'site', limit: mostSites } as const
+  const ledgers = await database.read((q) => database.unverified(sitesTable).list(q, { crlIssuer }, page))
+  return ledgers.map(({ site }) => site)
 }
 
 /** The last number that was given to a revocation; 0 for a ledger that is missing, or was edited. */
