@@ -184,7 +184,10 @@ interface Foundation {
 type Services = ReturnType<typeof buildServices>
 
 /** Tokens, policies, leases, engines and mounts, with their jobs. */
-function buildServices({ config, clock, log }: Options, { database, custody, managedHsms, runner }: Foundation) {
+function buildServices(
+  { config, clock, log, metrics }: Options,
+  { database, custody, managedHsms, runner }: Foundation,
+) {
   const policies = new Policies({ database, clock })
   const onRevoke = (ids: readonly string[]) => leases.revokeByToken(ids)
   const { cluster, macs, operations, materials, transfer } = custody
@@ -205,7 +208,8 @@ function buildServices({ config, clock, log }: Options, { database, custody, man
     ringLimit: config.caches.rings,
   })
   const pki = createPki({
-    ...{ database, operations, materials, managed, clock, leases, log },
+    ...{ database, operations, materials, managed, clock, leases, log, metrics },
+    start: (job) => runner.start(job),
     ...{ site: config.site, transients: custody.transients, authorityKeys: custody.authorityKeys },
   })
   for (const engine of [transit, pki]) engines.set(engine.type, withLeases(engine, leases))

@@ -19,15 +19,22 @@ const maxNanoseconds = 2n ** 63n - 1n
  * @param refuse is given the reason
  * @returns whole seconds, the rest cut off
  */
-export function readSeconds(value: number | string, refuse: (reason: string) => never): number {
-  if (value === '') return 0
+export const readSeconds = (value: number | string, refuse: (reason: string) => never): number =>
+  Number(readNanoseconds(value, refuse) / 1_000_000_000n)
+
+/** As readSeconds. @returns whole milliseconds, the rest cut off */
+export const readMilliseconds = (value: number | string, refuse: (reason: string) => never): number =>
+  Number(readNanoseconds(value, refuse) / 1_000_000n)
+
+function readNanoseconds(value: number | string, refuse: (reason: string) => never): bigint {
+  if (value === '') return 0n
   const text = String(value).trim()
   const negative = text.startsWith('-')
   const nanoseconds = magnitudeOf(text.replace(/^[+-]/, ''))
   if (nanoseconds === undefined) return refuse(`expected ${forms}`)
   if (nanoseconds > maxNanoseconds) return refuse('the duration is out of range')
   if (negative && nanoseconds > 0n) return refuse(`cannot provide negative value '${text}'`)
-  return Number(nanoseconds / 1_000_000_000n)
+  return nanoseconds
 }
 
 /** Nanoseconds of a duration without sign, undefined when it is none. */
@@ -48,4 +55,14 @@ export function showSeconds(seconds: number): string {
   const hours = Math.floor(seconds / 3600)
   const minutes = Math.floor((seconds % 3600) / 60)
   return `${hours > 0 ? `${hours}h` : ''}${hours > 0 || minutes > 0 ? `${minutes}m` : ''}${seconds % 60}s`
+}
+
+/** A duration of whole milliseconds as Go prints it. */
+export function showMilliseconds(milliseconds: number): string {
+  if (milliseconds % 1000 === 0) return showSeconds(milliseconds / 1000)
+  if (milliseconds < 1000) return `${milliseconds}ms`
+  const fraction = String(milliseconds % 1000)
+    .padStart(3, '0')
+    .replace(/0+$/, '')
+  return showSeconds(Math.floor(milliseconds / 1000)).replace(/s$/, `.${fraction}s`)
 }

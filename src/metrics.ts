@@ -7,7 +7,8 @@ export interface Counter {
   value: number
 }
 
-type Readings = readonly { readonly labels: Labels; readonly value: number }[]
+/** `name` where the readings of one declaration have several, such as one for each mount. */
+type Readings = readonly { readonly labels: Labels; readonly value: number; readonly name?: string }[]
 
 interface Described<T> {
   readonly name: string
@@ -71,7 +72,14 @@ export class Metrics {
   async sharedSnapshot(): Promise<Snapshot> {
     const read = async ({ name, help, source }: Described<() => MaybePromise<Readings>>): Promise<Series[]> => {
       try {
-        return (await source()).map(({ labels, value }) => ({ name, help, labels, kind: 'gauge', value }))
+        const readings = await source()
+        return readings.map(({ labels, value, name: own = name }) => ({
+          name: own,
+          help,
+          labels,
+          kind: 'gauge',
+          value,
+        }))
       } catch {
         return []
       }

@@ -11,6 +11,7 @@ import { createToken, type TestToken } from '../support/token.ts'
 import { readCertificates } from './certificates.ts'
 import { type Journal, openJournal, type Statement } from './journal.ts'
 import { Teller, tellPki, tellSystem, tellTokens, tellTransit } from './story.ts'
+import { tidyPages } from './tidy.ts'
 import { prepare, readBacklog, startApp, until } from './world.ts'
 
 /**
@@ -49,6 +50,7 @@ const ofJobs = [
   /FROM `audit_heads` WHERE `updated_at` >= /,
   /FROM `remounts` WHERE `moved_at` >= /,
   /FROM `kek_proofs` WHERE `kek` = /,
+  /FROM `pki_tidies` WHERE `site` = /,
 ]
 
 let journal: Journal
@@ -87,6 +89,7 @@ beforeAll(async () => {
   await journal.sql(scan)
   await readBacklog(server.database.url)
   await readCertificates(server.database.url)
+  await tidyPages(server.database.url)
   told = new Teller(server.client())
   await issue()
   await serve(leaseIds)

@@ -204,6 +204,11 @@ async function tellAuthority(at: At, pem: string): Promise<void> {
   await at('POST config/keys', {}, { default: 'k' })
   for (const name of ['urls', 'cluster', 'issuers', 'keys']) await at(`GET config/${name}`)
   await at('DELETE issuer/:issuer_ref', other)
+  await at('POST config/auto-tidy', {}, { enabled: true, tidy_cert_store: true })
+  await at('GET config/auto-tidy')
+  await at('POST tidy', {}, { tidy_cert_store: true, tidy_revoked_certs: true, tidy_revocation_queue: true })
+  await at('GET tidy-status')
+  await at('POST tidy-cancel')
 }
 
 async function tellUses(at: (route: string, values?: Body, body?: Body) => Promise<Reply>): Promise<void> {

@@ -16,6 +16,7 @@ import type { NewKeys } from './keys/newkeys.ts'
 import type { Signers } from './keys/signers.ts'
 import type { Responder } from './ocsp/responder.ts'
 import type { Roles } from './roles/roles.ts'
+import type { Tidying } from './tidy/tidying.ts'
 
 /** What the routes of the certificate authority work with. */
 export interface PkiContext {
@@ -35,6 +36,7 @@ export interface PkiContext {
   readonly certificates: Certificates
   readonly lists: CertificateLists
   readonly ocsp: Responder
+  readonly tidying: Tidying
   /** Of a key; synchronous when cached. @throws ApiError 400 for a key that was deleted meanwhile */
   material(key: KeyRow): MaybePromise<Material>
 }

@@ -1,5 +1,5 @@
 import type { Clock } from '../../clock.ts'
-import type { Engine } from '../../engine.ts'
+import type { Engine, Job } from '../../engine.ts'
 import type { TransientPairs } from '../../keys/making/transient.ts'
 import type { ManagedKeys } from '../../keys/managed/managedkeys.ts'
 import type { AuthorityKeys } from '../../keys/materials/authoritykeys.ts'
@@ -7,6 +7,8 @@ import type { Materials } from '../../keys/materials/materials.ts'
 import type { Operations } from '../../keys/use/operations.ts'
 import type { Leases } from '../../leases/leases.ts'
 import type { Logger } from '../../log.ts'
+
+import type { Metrics } from '../../metrics.ts'
 import type { Route, Routes } from '../../route.ts'
 import type { Database } from '../../store/database.ts'
 import { Authorities, createAuthority } from './authority/authorities.ts'
@@ -68,6 +70,11 @@ import { listCertificates, listDetailedCertificates } from './routes/read/list.t
 import { explainRole } from './routes/roles/explain.ts'
 import { listRoles } from './routes/roles/list.ts'
 import { deleteRole, patchRole, readRole, writeRole } from './routes/roles/role.ts'
+import { readAutoTidy, writeAutoTidy } from './routes/tidy/autotidy.ts'
+import { cancelTidy, readTidyStatus, tidyMount } from './routes/tidy/tidy.ts'
+import type { TidiedLists } from './tidy/deps.ts'
+import { shareStoredCounts } from './tidy/storedcounts.ts'
+import { Tidying } from './tidy/tidying.ts'
 
 /** Every route below a PKI mount. */
 export const table = {
@@ -148,6 +155,12 @@ export const table = {
   'GET ocsp/:request**': getOcsp,
   'POST unified-ocsp': postUnifiedOcsp,
   'GET unified-ocsp/:request**': getUnifiedOcsp,
+
+  'POST tidy': tidyMount,
+  'GET tidy-status': readTidyStatus,
+  'POST tidy-cancel': cancelTidy,
+  'GET config/auto-tidy': readAutoTidy,
+  'POST config/auto-tidy': writeAutoTidy,
 } satisfies Readonly<Record<string, Route<PkiContext>>>
 
 export const routes: Routes<PkiContext> = Object.values(table)
@@ -166,6 +179,9 @@ interface PkiOptions {
   readonly listed?: ListedSerials
   /** This node's: certificates, revocation lists and URLs belong to a site. */
   readonly site: string
+  readonly metrics: Metrics
+  /** Starts a leased job in the background; false when it is running already. */
+  start(job: Job): Promise<boolean>
 }
 
 /** The certificate authority. */
@@ -174,11 +190,12 @@ export function createPki(options: PkiOptions): Engine<PkiContext> {
   const context = createContext(options)
   const { roles, certificates } = context
   const revocations = new Revocations(options)
-  const removal = new Removal({ ...options, roles, certificates })
+  const removal = new Removal({ ...options, roles, certificates, lists: noLists })
   return {
     type: 'pki',
     routes,
     context,
+    jobs: [context.tidying.upkeep],
     pristine: async (mount) => (await context.authorities.of(mount)).settings.rev === 1 && (await roles.empty(mount)),
     onMount: (mount) => database.transaction((tx) => createAuthority({ database, clock }, tx, mount.uuid)),
     removeSome: (mount, claim) => removal.removeSome(mount, claim),
@@ -193,16 +210,31 @@ function createContext(options: PkiOptions): PkiContext {
   const material = materialFinder({ database, fetch: (id) => operations.material(id) })
   const signers = new Signers({ certification, managed, material })
   const authorities = new Authorities(options)
+
+  const issuerRows = new IssuerRows(options)
+  const certificates = new Certificates(options)
+  const tidying = new Tidying({ ...options, authorities, issuerRows, certificates, lists: noLists })
+  shareStoredCounts({ ...options, authorities, certificates })
   return {
     ...{ database, clock, leases, managed, transients, signers, material },
+    ...{ authorities, issuerRows, certificates, tidying },
     roles: new Roles(database),
     authorities,
     issuerRows: new IssuerRows(options),
+
     keyRows: new KeyRows(options),
     newKeys: new NewKeys({ authorityKeys, materials, managed, signers }),
     issuance: new Issuance(database),
-    certificates: new Certificates(options),
     lists: new CertificateLists(options),
     ocsp: new Responder({ ...options, authorities, signers }),
   }
+}
+
+/** Nothing is listed yet: what has a number among revocations stays, so that no list can miss it. */
+const noLists: TidiedLists = {
+  removeEntries: async () => ({ has: () => false }),
+  rebuild: async () => [],
+  afterDeletion: async () => [],
+  withdraw: async () => undefined,
+  associate: async () => ({ missing: 0 }),
 }

@@ -3,20 +3,31 @@ import type { Materials } from '../../keys/materials/materials.ts'
 import type { Mount } from '../../route.ts'
 import type { Database } from '../../store/database.ts'
 import type { Transaction } from '../../store/reader.ts'
+import { column, defineTable } from '../../store/table.ts'
 import { authoritiesTable, clustersTable, issuersTable, keysTable } from './authority/tables.ts'
 import type { Certificates } from './certificates/certificates.ts'
+import { crlsTable } from './crl/tables.ts'
+import { queueTable } from './revocation/tables.ts'
 import type { Roles } from './roles/roles.ts'
+import type { TidiedLists } from './tidy/deps.ts'
+import { tidiesTable } from './tidy/tables.ts'
 
 const rowsAtOnce = 200
+/** Of which CRL issuers a mount has lists. */
+const listTraces = defineTable('pki_crls', { mount: column.text(), crlIssuer: column.hex() }, { sealed: false })
 
 interface RemovalOptions {
   readonly database: Database
-  readonly materials: Materials
-  readonly roles: Roles
-  readonly certificates: Certificates
+  readonly materials: Pick<Materials, 'removeSome'>
+  readonly roles: Pick<Roles, 'removeSome'>
+  readonly certificates: Pick<Certificates, 'removeSome'>
+  readonly lists: Pick<TidiedLists, 'withdraw'>
 }
 
-/** What a removed mount held goes a portion at a time: first what there may be a million of. */
+/**
+ * What a removed mount held goes a portion at a time: first what there may be a million of. Numbers, ledgers and segments of its
+ * revocation lists stay: they belong to the name and key of an issuer, which may be imported again.
+ */
 export class Removal {
   readonly #options: RemovalOptions
 
@@ -28,21 +39,41 @@ export class Removal {
   async removeSome(mount: Mount, claim: Claim): Promise<boolean> {
     const { database, materials, roles, certificates } = this.#options
     if (await certificates.removeSome(mount, claim)) return true
+    if (await this.#withdrawSome(mount, claim)) return true
     const { uuid } = mount
     const where = { mount: uuid }
     const some = { limit: rowsAtOnce }
     const steps = [
       (tx: Transaction) => roles.removeSome(tx, mount),
+      (tx: Transaction) => database.table(queueTable).removeWhere(tx, where, some),
       (tx: Transaction) => materials.removeSome(tx, where, rowsAtOnce),
       (tx: Transaction) => database.table(issuersTable).removeWhere(tx, where, some),
       (tx: Transaction) => database.table(keysTable).removeWhere(tx, where, some),
       (tx: Transaction) => database.table(clustersTable).removeWhere(tx, where, some),
       (tx: Transaction) => database.table(authoritiesTable).removeWhere(tx, where),
+      // Last: no run begins without the settings.
+      (tx: Transaction) => database.table(tidiesTable).removeWhere(tx, where),
     ]
     return database.transaction(async (tx) => {
       await tx.fence(claim.job, claim.fence)
       for (const step of steps) if ((await step(tx)) > 0) return true
       return false
     })
+  }
+
+  /** What is said to be out and is not there is taken for damage: so the lists of a CRL issuer go together with that. */
+  async #withdrawSome({ uuid: mount }: Mount, { job, fence }: Claim): Promise<boolean> {
+    const { database, lists } = this.#options
+    const page = { by: 'crlIssuer', limit: 1 } as const
+    const [found] = await database.read((q) => database.unverified(listTraces).list(q, { mount }, page))
+    if (found === undefined) return false
+    const { crlIssuer } = found
+    await lists.withdraw(mount, crlIssuer)
+    const some = { limit: rowsAtOnce }
+    await database.transaction(async (tx) => {
+      await tx.fence(job, fence)
+      await database.table(crlsTable).removeWhere(tx, { mount, crlIssuer }, some)
+    })
+    return true
   }
 }

@@ -59,6 +59,10 @@ const tidies = table('pki_tidies', [
   'PRIMARY KEY (mount, site)',
 ])
 
+/** From now on the count is kept with the rows. */
+const countRevocations = `INSERT IGNORE INTO tallies (name, stripe, n)
+  SELECT CONCAT('revocations-', mount, '-', site), 0, COUNT(*) FROM pki_revocations GROUP BY mount, site`
+
 /** Revocations in the order in which lists take them in, the lists, and what tidies them. */
 export const fourteenth: Migration = {
   number: 14,
@@ -70,6 +74,7 @@ export const fourteenth: Migration = {
         ADD UNIQUE KEY by_seq (crl_issuer, site, seq), ADD KEY by_expiry (mount, site, not_after, serial)`,
     )
     await step.statement('ALTER TABLE pki_authorities ADD COLUMN crl MEDIUMTEXT, ADD COLUMN tidy MEDIUMTEXT')
+    await step.statement(countRevocations)
     for (const statement of [numbers, ledgers, manifests, segments, fingerprints, lists, queue, tidies]) {
       await step.statement(statement)
     }

@@ -45,6 +45,8 @@ interface Inserting<T extends Table> extends Reading<T> {
    */
   insert(tx: Transaction, row: New<T>): Promise<Row<T>>
   insertMany(tx: Transaction, rows: readonly New<T>[]): Promise<Row<T>[]>
+  /** Removes unread the rows of these ids, where rows have one; answers how many there were. */
+  removeAll(tx: Transaction, ids: readonly string[]): Promise<number>
   /** Removes unread what matches. */
   discard(tx: Transaction, where: Where<T>): Promise<void>
   /** Removes unread what matches, at most `limit` rows; answers how many. */
@@ -66,8 +68,6 @@ export interface SealedAccess<T extends Table> extends Inserting<T>, LockingRead
   get(q: Reader, id: string): Promise<Row<T> | undefined>
   /** The rows of these ids that are there, without those that were edited behind our back: they were logged. */
   sound(q: Reader, ids: readonly string[]): Promise<Row<T>[]>
-  /** Removes unread the rows of these ids; answers how many there were. */
-  removeAll(tx: Transaction, ids: readonly string[]): Promise<number>
   /**
    * Every row of the set without its contents, unverified: id and rev are for the head, which says whether they are right.
    * `contents` is the database's own digest of the rest: a reader that holds verified rows reads again those that differ.
@@ -84,7 +84,7 @@ export interface SealedAccess<T extends Table> extends Inserting<T>, LockingRead
 }
 
 /** A table without MACs: counters and the like. */
-export interface PlainAccess<T extends Table> extends Inserting<T> {
+export interface PlainAccess<T extends Table> extends Inserting<T>, LockingReading<T> {
   /**
    * Sets columns of every row that matches; answers how many matched (compare-and-set: name the old value in `where`).
    */

@@ -5,6 +5,7 @@ import type { PlainAccess } from './access.ts'
 import { only } from './inserted.ts'
 import { reading } from './reading.ts'
 import { discard, removeWhere } from './sealed.ts'
+import { removeAll } from './several.ts'
 import { Shape } from './shape.ts'
 import { insertInto, portions, updateOf, whereClause } from './statements.ts'
 
@@ -41,6 +42,7 @@ export function plainAccess<T extends Table>(table: T): PlainAccess<T> {
     insert: async (tx, row) => only(await insertMany(tx, [row])),
     change: (tx, where, changes) => assign(tx, where, changes as Values, () => '?'),
     add: (tx, where, deltas) => assign(tx, where, deltas as Values, (name) => `${name} + ?`),
+    removeAll: (tx, ids) => removeAll(shape, tx, ids),
     discard: (tx, where) => discard(shape, tx, where),
     removeWhere: (tx, where, options) => removeWhere(shape, tx, where, options?.limit),
   }

@@ -11,7 +11,7 @@ afterAll(() => world?.[Symbol.asyncDispose]())
 const rowsOf = async (table: string, mount: string): Promise<number> =>
   Number((await world.sql(`SELECT COUNT(*) AS n FROM ${table} WHERE mount = ?`, [mount]))[0]?.n)
 const tallies = async (mount: string) =>
-  (await world.sql('SELECT name FROM tallies WHERE name LIKE ?', [`certificates-${mount}-%`])).length
+  (await world.sql('SELECT name FROM tallies WHERE name LIKE ?', [`%-${mount}-%`])).length
 
 test('a removed mount loses its certificates, leases, revocations and counts in bounded portions, and no other does', async () => {
   const { node, mount, sql } = world

@@ -20,6 +20,7 @@ import { Allowance } from '../../../src/engines/pki/ocsp/allowance.ts'
 import { type OcspReply, Responder, type ResponderOptions } from '../../../src/engines/pki/ocsp/responder.ts'
 import { Custody } from '../../../src/keys/custody.ts'
 import { Leases } from '../../../src/leases/leases.ts'
+import { Metrics } from '../../../src/metrics.ts'
 import type { Call, Data, Mount } from '../../../src/route.ts'
 import { Database } from '../../../src/store/database.ts'
 import { MovableClock, service } from '../../auth/world.ts'
@@ -53,7 +54,7 @@ function workerOf(
   const revokeInEngine = async () => undefined
   const leases = new Leases({ database, clock, log, tokens, removed: () => false, revokeInEngine })
   const ground = { database, clock, leases, operations, materials, managed, transients, authorityKeys, log, site }
-  const { context } = createPki(ground)
+  const { context } = createPki({ ...ground, metrics: new Metrics(), start: async () => false })
   const { authorities, signers } = context
   return {
     database,

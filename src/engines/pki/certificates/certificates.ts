@@ -10,12 +10,14 @@ import type { Database } from '../../../store/database.ts'
 import { Batch } from '../../../store/group.ts'
 import type { Reader, Transaction } from '../../../store/reader.ts'
 import type { PlainAccess, SealedAccess } from '../../../store/sealed/access.ts'
+import { revocationTally } from '../revocation/tables.ts'
 import { certificateLease } from './lease.ts'
 import {
   type CertificateName,
   type CertificateRow,
   cacheKey,
   certificateTable,
+  certificateTally,
   nameOfKey,
   type RevocationRow,
   revocationTable,
@@ -102,7 +104,7 @@ export class Certificates {
   async insert(tx: Transaction, certificate: NewCertificate): Promise<void> {
     const { site, clock } = this.#options
     await this.#table.insertMany(tx, [{ id: randomUUIDv7(), ...certificate, site, createdAt: clock.wall() }])
-    tx.tally(tallyOf(certificate.mount, site), 1)
+    tx.tally(certificateTally(certificate.mount, site), 1)
   }
 
   /** What the lease of a certificate asks for, for `Leases.prepare`: it ends with the certificate. */
@@ -123,7 +125,7 @@ export class Certificates {
         tx,
         writes.flatMap(({ lease }) => lease ?? []),
       )
-      for (const { mount, site } of rows) tx.tally(tallyOf(mount, site), 1)
+      for (const { mount, site } of rows) tx.tally(certificateTally(mount, site), 1)
       return rows
     })
   }
@@ -159,7 +161,12 @@ export class Certificates {
 
   /** The number of stored certificates of this site in a mount, by a count that is kept with the rows. */
   count(mount: string): Promise<number> {
-    return this.#options.database.tally(tallyOf(mount, this.#options.site))
+    return this.#options.database.tally(certificateTally(mount, this.#options.site))
+  }
+
+  /** The number of recorded revocations of this site in a mount, kept likewise. */
+  countRevoked(mount: string): Promise<number> {
+    return this.#options.database.tally(revocationTally(mount, this.#options.site))
   }
 
   /** Whether nothing was stored in a mount, by any site. */
@@ -176,10 +183,9 @@ export class Certificates {
       await tx.fence(job, fence)
       if ((await this.#table.removeWhere(tx, { mount }, { limit: removedAtOnce })) > 0) return true
       if ((await this.#revocations.removeWhere(tx, { mount }, { limit: removedAtOnce })) > 0) return true
-      await tx.discardTallies(tallyOf(mount, ''))
+      await tx.discardTallies(certificateTally(mount, ''))
+      await tx.discardTallies(revocationTally(mount, ''))
       return false
     })
   }
 }
-
-const tallyOf = (mount: string, site: string): string => `certificates-${mount}-${site}`

@@ -4,6 +4,7 @@ import type { Database } from '../../../store/database.ts'
 import { Batch } from '../../../store/group.ts'
 import type { Transaction } from '../../../store/reader.ts'
 import type { SealedAccess } from '../../../store/sealed/access.ts'
+import { revocationTally } from '../revocation/tables.ts'
 import { leasedCertificate } from './lease.ts'
 import { cacheKey, certificateTable, type RevocationRow, type RevokedCertificate, revocationTable } from './tables.ts'
 
@@ -62,6 +63,7 @@ export class Revocations {
     const revokedAt = this.#clock.wall()
     const fresh = new Map(certificates.map((one) => [cacheKey(one), one]))
     for (const key of recorded.keys()) fresh.delete(key)
+    for (const { mount, site } of fresh.values()) tx.tally(revocationTally(mount, site), 1)
     return this.#table.insertMany(
       tx,
       [...fresh.values()].map(({ mount, site, serial, issuer, notAfter }) => {

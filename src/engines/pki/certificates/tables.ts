@@ -69,3 +69,6 @@ export function nameOfKey(key: string): Required<CertificateName> {
   const [mount = '', serial = ''] = key.split(' ')
   return { mount, serial }
 }
+
+/** The count of the certificates of a site in a mount, kept with their rows. @param site '' for the beginning of all sites' names */
+export const certificateTally = (mount: string, site: string): string => `certificates-${mount}-${site}`

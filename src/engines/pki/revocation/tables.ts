@@ -26,3 +26,6 @@ export const queueTable = defineTable(
   { sealed: true },
 )
 export type QueueRow = Row<typeof queueTable>
+
+/** The count of the revocations of a site in a mount, kept with their rows. @param site '' for the beginning of all sites' names */
+export const revocationTally = (mount: string, site: string): string => `revocations-${mount}-${site}`

@@ -10,7 +10,9 @@ export interface TidyOrder {
   readonly safetyBuffer: number
   readonly issuerSafetyBuffer: number
   readonly revocationQueueSafetyBuffer: number
+  /** Between one certificate and the next. */
   readonly pauseDuration: number
+  /** Certificates that are read and removed at once, where there is no pause between them. */
   readonly pageSize: number
 }
 
@@ -22,3 +24,45 @@ export interface AutoTidy extends TidyOrder {
   readonly maintainStoredCertificateCounts: boolean
   readonly publishStoredCertificateCountMetrics: boolean
 }
+
+/** What there is to tidy, by the names of the requests' fields. */
+export const operations = {
+  certStore: 'tidy_cert_store',
+  revokedCerts: 'tidy_revoked_certs',
+  revokedCertIssuerAssociations: 'tidy_revoked_cert_issuer_associations',
+  expiredIssuers: 'tidy_expired_issuers',
+  moveLegacyCaBundle: 'tidy_move_legacy_ca_bundle',
+  revocationQueue: 'tidy_revocation_queue',
+  crossClusterRevokedCerts: 'tidy_cross_cluster_revoked_certs',
+} as const satisfies Partial<Record<keyof TidyOrder, string>>
+export type Operation = keyof typeof operations
+
+const hour = 3600
+
+export const defaultOrder: TidyOrder = {
+  certStore: false,
+  revokedCerts: false,
+  revokedCertIssuerAssociations: false,
+  expiredIssuers: false,
+  moveLegacyCaBundle: false,
+  revocationQueue: false,
+  crossClusterRevokedCerts: false,
+  safetyBuffer: 72 * hour,
+  issuerSafetyBuffer: 8760 * hour,
+  revocationQueueSafetyBuffer: 48 * hour,
+  pauseDuration: 0,
+  pageSize: 1000,
+}
+
+/** Of a mount that never said anything else. */
+export const defaultAutoTidy: AutoTidy = {
+  ...defaultOrder,
+  enabled: false,
+  intervalDuration: 12 * hour,
+  maintainStoredCertificateCounts: false,
+  publishStoredCertificateCountMetrics: false,
+}
+
+/** Whether an order asks for anything. */
+export const asksAnything = (order: TidyOrder): boolean =>
+  (Object.keys(operations) as Operation[]).some((operation) => order[operation])

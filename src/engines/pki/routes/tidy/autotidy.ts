@@ -1,0 +1,32 @@
+import { type Call, type Data, route } from '../../../../route.ts'
+import type { PkiContext } from '../../context.ts'
+import { noFields } from '../../input/page.ts'
+import { describeAutoTidy } from '../../tidy/describe.ts'
+import { autoTidyBody, autoTidyOf } from '../../tidy/fields.ts'
+import { defaultAutoTidy } from '../../tidy/settings.ts'
+
+export const readAutoTidy = route<PkiContext, typeof noFields>({
+  method: 'GET',
+  path: 'config/auto-tidy',
+  access: 'token',
+  about: 'How the mount tidies itself.',
+  body: noFields,
+  run: async ({ context, mount }) => describeAutoTidy((await context.authorities.of(mount)).settings.tidy),
+})
+
+async function write({ context, mount, body }: Call<PkiContext, typeof autoTidyBody>): Promise<Data> {
+  const { authority } = await context.authorities.change(mount, async (_tx, { settings }) => ({
+    settings: { tidy: autoTidyOf(settings.tidy ?? defaultAutoTidy, body) },
+    result: undefined,
+  }))
+  return describeAutoTidy(authority.settings.tidy)
+}
+
+export const writeAutoTidy = route<PkiContext, typeof autoTidyBody>({
+  method: 'POST',
+  path: 'config/auto-tidy',
+  access: 'token',
+  about: 'Sets how the mount tidies itself; what is not given stays.',
+  body: autoTidyBody,
+  run: write,
+})

@@ -1,0 +1,73 @@
+import type { Timing } from '../../../metrics/timing.ts'
+import type { Counter } from '../../../metrics.ts'
+import type { TidyDeps } from './deps.ts'
+import type { Step, TidyRun } from './tables.ts'
+
+const prefix = 'secrets.pki.tidy'
+
+/** How the runs of this worker come along, and how its former ones ended, under Vault's names. */
+export class TidyGauges {
+  readonly #running = new Map<string, TidyRun>()
+  readonly #duration: Timing
+  readonly #certificates: Counter
+  readonly #revoked: Counter
+  readonly #success: Counter
+  readonly #failure: Counter
+
+  constructor({ metrics }: Pick<TidyDeps, 'metrics'>) {
+    const of = (name: string, help: string) => metrics.counter(`${prefix}.${name}`, help)
+    this.#duration = metrics.timing(`${prefix}.duration`, 'Milliseconds of a run of tidy.')
+    this.#certificates = of('cert_store_deleted_count', 'Certificates that tidy has removed.')
+    this.#revoked = of('revoked_cert_deleted_count', 'Revocations that tidy has removed.')
+    this.#success = of('success', 'Runs of tidy that ended as they should.')
+    this.#failure = of('failure', 'Runs of tidy that failed.')
+    const worker = { worker: String(process.pid) }
+    metrics.gauge(
+      `${prefix}.start_time_epoch`,
+      'When the first run that goes on began; 0 for none.',
+      () => this.#start(),
+      worker,
+    )
+    const steps = [
+      ['cert_store', 'certStore', 'stored certificates'],
+      ['revoked_cert', 'revokedCerts', 'revocations'],
+    ] as const
+    for (const [name, step, what] of steps) {
+      const gauge = (rest: string, help: string, read: (run: TidyRun) => number) =>
+        metrics.gauge(`${prefix}.${name}_${rest}`, help, () => this.#sum(step, read))
+      gauge('current_entry', `How many ${what} runs have looked at.`, ({ checked }) => checked)
+      gauge('total_entries', `How many ${what} there were when runs began.`, ({ total }) => total)
+      gauge('total_entries_remaining', `The others of these ${what}.`, ({ checked, total }) =>
+        Math.max(0, total - checked),
+      )
+    }
+  }
+
+  show(mount: string, run: TidyRun): void {
+    const before = this.#running.get(mount)?.counts
+    this.#running.set(mount, run)
+    if (before === undefined) return
+    this.#certificates.value += run.counts.certStoreDeleted - before.certStoreDeleted
+    this.#revoked.value += run.counts.revokedCertDeleted - before.revokedCertDeleted
+  }
+
+  hide(mount: string): void {
+    this.#running.delete(mount)
+  }
+
+  ended({ state, startedAt, finishedAt }: TidyRun): void {
+    if (state === 'Cancelled') return
+    const outcome = state === 'Error' ? this.#failure : this.#success
+    outcome.value++
+    this.#duration.observe((finishedAt ?? startedAt) - startedAt)
+  }
+
+  #start(): number {
+    const starts = [...this.#running.values()].map(({ startedAt }) => Math.floor(startedAt / 1000))
+    return starts.length === 0 ? 0 : Math.min(...starts)
+  }
+
+  #sum(step: Step, read: (run: TidyRun) => number): number {
+    return [...this.#running.values()].filter((run) => run.step === step).reduce((sum, run) => sum + read(run), 0)
+  }
+}
