@@ -133,6 +133,7 @@ export async function tellPki(teller: Teller): Promise<void> {
   await tellIssuing(at, pem)
   await tellLists(at)
   await tellOcsp(teller, pem)
+  await tellRevocations(at)
   await tellAuthority(at, pem)
   await at('DELETE roles/:name', { name: 'r' })
   await at('DELETE root')
@@ -176,6 +177,17 @@ async function tellOcsp(teller: Teller, pem: string): Promise<void> {
     await teller.tell(`POST ${path}`, {}, request)
     await teller.tell(`GET ${path}/:request**`, { request: request.toString('base64url') })
   }
+}
+
+async function tellRevocations(at: At): Promise<void> {
+  const asked = { common_name: 'a.example', ttl: '1h' }
+  const issued = await at('POST issue/:role', { role: 'r' }, asked)
+  const [serial_number, private_key] = [issued.string('data.serial_number'), issued.string('data.private_key')]
+  await at('POST revoke', {}, { serial_number })
+  await at('POST revoke-with-key', {}, { serial_number, private_key })
+  for (const list of ['revoked', 'unified-revoked', 'revocation-queue'])
+    await at(`LIST certs/${list}`, {}, { limit: 3 })
+  await at('POST issuer/:issuer_ref/revoke', { issuer_ref: 'other' })
 }
 
 async function tellAuthority(at: At, pem: string): Promise<void> {

@@ -15,6 +15,11 @@ import type { KeyRows } from './keys/keyrows.ts'
 import type { NewKeys } from './keys/newkeys.ts'
 import type { Signers } from './keys/signers.ts'
 import type { Responder } from './ocsp/responder.ts'
+import type { RevocationLists } from './revocation/listing.ts'
+import type { Publication } from './revocation/publication.ts'
+import type { RevocationRequests } from './revocation/requests.ts'
+import type { Revocations } from './revocation/revocations.ts'
+import type { Revoker } from './revocation/revoker.ts'
 import type { Roles } from './roles/roles.ts'
 import type { Tidying } from './tidy/tidying.ts'
 
@@ -37,6 +42,12 @@ export interface PkiContext {
   readonly lists: CertificateLists
   readonly ocsp: Responder
   readonly tidying: Tidying
+  readonly revocations: Revocations
+  readonly revoker: Revoker
+  readonly requests: RevocationRequests
+  readonly revocationLists: RevocationLists
+  /** Of revocations, on lists. */
+  readonly publication: Publication
   /** Of a key; synchronous when cached. @throws ApiError 400 for a key that was deleted meanwhile */
   material(key: KeyRow): MaybePromise<Material>
 }

@@ -7,7 +7,6 @@ import type { Materials } from '../../keys/materials/materials.ts'
 import type { Operations } from '../../keys/use/operations.ts'
 import type { Leases } from '../../leases/leases.ts'
 import type { Logger } from '../../log.ts'
-
 import type { Metrics } from '../../metrics.ts'
 import type { Route, Routes } from '../../route.ts'
 import type { Database } from '../../store/database.ts'
@@ -15,7 +14,6 @@ import { Authorities, createAuthority } from './authority/authorities.ts'
 import { IssuerRows } from './authority/issuerrows.ts'
 import { Certificates } from './certificates/certificates.ts'
 import { CertificateLists } from './certificates/listing.ts'
-import { Revocations } from './certificates/revocations.ts'
 import type { PkiContext } from './context.ts'
 import { Issuance } from './issuing/issuance.ts'
 import { materialFinder } from './keys/keymaterial.ts'
@@ -26,6 +24,12 @@ import { Signers } from './keys/signers.ts'
 import { Responder } from './ocsp/responder.ts'
 import type { ListedSerials } from './ocsp/status.ts'
 import { Removal } from './removal.ts'
+import { requestJobs } from './revocation/answering.ts'
+import { Associations } from './revocation/associations.ts'
+import { RevocationLists } from './revocation/listing.ts'
+import { RevocationRequests } from './revocation/requests.ts'
+import { Revocations } from './revocation/revocations.ts'
+import { Revoker } from './revocation/revoker.ts'
 import { Roles } from './roles/roles.ts'
 import { readCluster, writeCluster } from './routes/config/cluster.ts'
 import { readIssuersConfig, replaceRoot, writeIssuersConfig } from './routes/config/issuers.ts'
@@ -67,6 +71,9 @@ import {
 } from './routes/read/authority.ts'
 import { readCertificateData, readCertificateDer, readCertificatePem } from './routes/read/certificate.ts'
 import { listCertificates, listDetailedCertificates } from './routes/read/list.ts'
+import { revokeIssuerByReference } from './routes/revocation/issuer.ts'
+import { listRevocationQueue, listRevoked, listUnifiedRevoked } from './routes/revocation/list.ts'
+import { revokeCertificate, revokeWithKey } from './routes/revocation/revoke.ts'
 import { explainRole } from './routes/roles/explain.ts'
 import { listRoles } from './routes/roles/list.ts'
 import { deleteRole, patchRole, readRole, writeRole } from './routes/roles/role.ts'
@@ -161,6 +168,13 @@ export const table = {
   'POST tidy-cancel': cancelTidy,
   'GET config/auto-tidy': readAutoTidy,
   'POST config/auto-tidy': writeAutoTidy,
+
+  'POST revoke': revokeCertificate,
+  'POST revoke-with-key': revokeWithKey,
+  'POST issuer/:issuer_ref/revoke': revokeIssuerByReference,
+  'LIST certs/revoked': listRevoked,
+  'LIST certs/unified-revoked': listUnifiedRevoked,
+  'LIST certs/revocation-queue': listRevocationQueue,
 } satisfies Readonly<Record<string, Route<PkiContext>>>
 
 export const routes: Routes<PkiContext> = Object.values(table)
@@ -168,13 +182,13 @@ export const routes: Routes<PkiContext> = Object.values(table)
 interface PkiOptions {
   readonly database: Database
   readonly clock: Clock
+  readonly log: Logger
   readonly leases: Leases
   readonly operations: Operations
   readonly materials: Materials
   readonly managed: ManagedKeys
   readonly transients: TransientPairs
   readonly authorityKeys: AuthorityKeys
-  readonly log: Logger
   /** What revocation lists name: OCSP never calls that good. */
   readonly listed?: ListedSerials
   /** This node's: certificates, revocation lists and URLs belong to a site. */
@@ -188,18 +202,21 @@ interface PkiOptions {
 export function createPki(options: PkiOptions): Engine<PkiContext> {
   const { database, clock } = options
   const context = createContext(options)
-  const { roles, certificates } = context
-  const revocations = new Revocations(options)
+  const { roles, certificates, revoker } = context
   const removal = new Removal({ ...options, roles, certificates, lists: noLists })
   return {
     type: 'pki',
     routes,
     context,
-    jobs: [context.tidying.upkeep],
+    jobs: [
+      context.tidying.upkeep,
+      new Associations({ ...options, ...context }).job,
+      ...requestJobs({ ...options, ...context }),
+    ],
     pristine: async (mount) => (await context.authorities.of(mount)).settings.rev === 1 && (await roles.empty(mount)),
     onMount: (mount) => database.transaction((tx) => createAuthority({ database, clock }, tx, mount.uuid)),
     removeSome: (mount, claim) => removal.removeSome(mount, claim),
-    revokeLease: (mount, payload) => revocations.revokeLease(mount, payload),
+    revokeLease: (mount, payload) => revoker.byLease(mount, payload),
     managedKeyUses: (managedKey, mounts, most) => managedKeyUses(database, managedKey, mounts, most),
   }
 }
@@ -210,7 +227,6 @@ function createContext(options: PkiOptions): PkiContext {
   const material = materialFinder({ database, fetch: (id) => operations.material(id) })
   const signers = new Signers({ certification, managed, material })
   const authorities = new Authorities(options)
-
   const issuerRows = new IssuerRows(options)
   const certificates = new Certificates(options)
   const tidying = new Tidying({ ...options, authorities, issuerRows, certificates, lists: noLists })
@@ -218,10 +234,8 @@ function createContext(options: PkiOptions): PkiContext {
   return {
     ...{ database, clock, leases, managed, transients, signers, material },
     ...{ authorities, issuerRows, certificates, tidying },
+    ...createRevocation(options, { authorities, certificates }),
     roles: new Roles(database),
-    authorities,
-    issuerRows: new IssuerRows(options),
-
     keyRows: new KeyRows(options),
     newKeys: new NewKeys({ authorityKeys, materials, managed, signers }),
     issuance: new Issuance(database),
@@ -237,4 +251,15 @@ const noLists: TidiedLists = {
   afterDeletion: async () => [],
   withdraw: async () => undefined,
   associate: async () => ({ missing: 0 }),
+}
+
+type Issued = Pick<PkiContext, 'authorities' | 'certificates'>
+
+function createRevocation(options: PkiOptions, issued: Issued) {
+  // Lists are not made yet: nobody waits for them.
+  const publication = { revoked: async () => undefined, rebuild: async () => [] }
+  const revocations = new Revocations(options)
+  const requests = new RevocationRequests(options)
+  const revoker = new Revoker({ ...options, ...issued, revocations, requests, publication })
+  return { revocations, requests, revoker, publication, revocationLists: new RevocationLists(options) }
 }

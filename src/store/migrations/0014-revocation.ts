@@ -71,7 +71,7 @@ export const fourteenth: Migration = {
   async run(step) {
     await step.statement(
       `ALTER TABLE pki_revocations ADD COLUMN crl_issuer BINARY(32), ADD COLUMN seq BIGINT, ADD COLUMN reason BIGINT,
-        ADD UNIQUE KEY by_seq (crl_issuer, site, seq), ADD KEY by_expiry (mount, site, not_after, serial)`,
+        ADD UNIQUE KEY by_seq (crl_issuer, site, seq), ADD KEY by_issuer (crl_issuer, site, id), ADD KEY by_expiry (mount, site, not_after, serial)`,
     )
     await step.statement('ALTER TABLE pki_authorities ADD COLUMN crl MEDIUMTEXT, ADD COLUMN tidy MEDIUMTEXT')
     await step.statement(countRevocations)

@@ -198,6 +198,29 @@ test('no column of a revocation can be edited: its certificate is not read as a 
   expect(good).toEqual([])
 }, 60_000)
 
+test('no column of a ledger of revocations can be edited: nothing is revoked under its numbers', async () => {
+  const issue = async (role: string) => {
+    const issued = await root.post(`pki/issue/${role}`, { common_name: 'a.example', ttl: '1h' })
+    return expectServed(issued).string('data.serial_number')
+  }
+  expectServed(await root.post('pki/roles/plain', { allow_any_name: true, key_type: 'ec' }))
+  expectServed(await root.post('pki/revoke', { serial_number: await issue('plain') }))
+  const serial = await issue('plain')
+  const row = await sql.row('SELECT * FROM pki_ledgers')
+  const revoked: string[] = []
+  for (const column of await sql.columns('pki_ledgers')) {
+    for (const value of others(column, row[column.name] ?? null)) {
+      const undo = await sql.edit('pki_ledgers', row.id ?? null, { [column.name]: value })
+      if ((await root.post('pki/revoke', { serial_number: serial })).status < 400) {
+        revoked.push(`${column.name} = ${value}`)
+      }
+      await undo()
+    }
+  }
+  expect(revoked).toEqual([])
+  expectServed(await root.post('pki/revoke', { serial_number: serial }))
+}, 60_000)
+
 test('a sealed table that is not attacked, here or in forge.test.ts, has no row; every other table is known to be open', async () => {
   const sealed = await sealedTables(sql)
   const here = [
@@ -208,6 +231,7 @@ test('a sealed table that is not attacked, here or in forge.test.ts, has no row;
     'pki_clusters',
     'pki_issuers',
     'pki_keys',
+    'pki_ledgers',
     'pki_revocations',
     'pki_roles',
     'policies',

@@ -16,12 +16,12 @@ const tallies = async (mount: string) =>
 test('a removed mount loses its certificates, leases, revocations and counts in bounded portions, and no other does', async () => {
   const { node, mount, sql } = world
   const { uuid } = mount
-  const { certificates, revocations, engine, database, fresh, issue } = node
+  const { certificates, revoke, engine, database, fresh, issue } = node
   const other = newMount()
   await certificates.store(fresh({ mount: other.uuid }))
   expect([await certificates.empty(uuid), await certificates.empty(other.uuid)]).toEqual([true, false])
   const { certificate } = await issue(await node.token())
-  await revocations.record(certificate)
+  await revoke(certificate)
   await sql(`INSERT INTO pki_certificates SELECT UUID(), '${uuid}', 'north', UNHEX(LPAD(HEX(seq), 40, '0')), '', 'x', 1, 1
     FROM seq_1_to_1200`)
   expect(await certificates.empty(uuid)).toBe(false)

@@ -49,11 +49,11 @@ describe('revoking a lease', () => {
   })
 
   test('goes by the lease: an edited or deleted row of the certificate changes nothing', async () => {
-    const { issue, token, leases, revocations } = world.node
+    const { issue, token, leases, revoke } = world.node
     const { certificate, lease } = await issue(await token())
     await world.sql('UPDATE pki_certificates SET not_after = 1, issuer = ? WHERE id = ?', ['other', certificate.id])
     await leases.revoke(lease.id)
-    const { issuer, notAfter } = await revocations.record(certificate)
+    const { issuer, notAfter } = await revoke(certificate)
     expect({ issuer, notAfter }).toEqual({ issuer: certificate.issuer, notAfter: certificate.notAfter })
     const second = await issue(await token())
     await world.sql('DELETE FROM pki_certificates WHERE id = ?', [second.certificate.id])
@@ -67,21 +67,21 @@ describe('a revocation', () => {
     const { fresh, certificates } = world.node
     const certificate = await certificates.store(fresh())
     const records = await Promise.all(
-      Array.from({ length: 300 }, (_, n) => (world.nodes[n % 2] ?? world.node).revocations.record(certificate)),
+      Array.from({ length: 300 }, (_, n) => (world.nodes[n % 2] ?? world.node).revoke(certificate)),
     )
     expect(await rows(certificate.serial)).toHaveLength(1)
     expect(new Set(records.map(({ id }) => id)).size).toBe(1)
     world.clock.ahead += minute
-    expect((await world.node.revocations.record(certificate)).revokedAt).toBe(records[0]?.revokedAt)
+    expect((await world.node.revoke(certificate)).revokedAt).toBe(records[0]?.revokedAt)
     world.clock.ahead -= minute
   })
 
   test('of many at once shares commits', async () => {
-    const { fresh, certificates, revocations } = world.node
+    const { fresh, certificates, revoke } = world.node
     const stored = await Promise.all(Array.from({ length: 200 }, () => certificates.store(fresh())))
     const commits = async () => Number((await world.sql('SELECT COUNT(*) AS n FROM outcomes'))[0]?.n)
     const before = await commits()
-    await Promise.all(stored.map((one) => revocations.record(one)))
+    await Promise.all(stored.map((one) => revoke(one)))
     expect((await commits()) - before).toBeLessThan(20)
     for (const one of stored) expect((await certificates.find(one))?.revocation?.serial).toBe(one.serial)
   })
@@ -90,23 +90,23 @@ describe('a revocation', () => {
     await using line = await Line.open(world.url)
     const far = await world.join({ url: line.url })
     await far.database.start()
-    const { fresh, certificates, revocations } = world.node
+    const { fresh, certificates, revoke } = world.node
     const certificate = await certificates.store(fresh())
     expect((await far.certificates.find(certificate))?.revocation).toBeUndefined()
     line.silent = true
-    const first = revocations.record(certificate)
+    const first = revoke(certificate)
     while ((await rows(certificate.serial)).length === 0);
     expect(far.certificates.peek(certificate)).toBeDefined()
-    await (world.nodes[1] ?? world.node).revocations.record(certificate)
+    await (world.nodes[1] ?? world.node).revoke(certificate)
     expect(far.certificates.peek(certificate)).toBeUndefined()
     await first
     line.silent = false
   })
 
   test('that was edited is refused', async () => {
-    const { fresh, certificates, revocations } = world.node
+    const { fresh, certificates, revoke } = world.node
     const certificate = await certificates.store(fresh())
-    const { id } = await revocations.record(certificate)
+    const { id } = await revoke(certificate)
     await world.sql('UPDATE pki_revocations SET revoked_at = revoked_at + 1 WHERE id = ?', [id])
     await expect(certificates.find(certificate)).rejects.toBeInstanceOf(DamagedRow)
   })

@@ -3,9 +3,16 @@ import { TokenCaller } from '../../../src/auth/caller.ts'
 import type { TokenRow } from '../../../src/auth/token.ts'
 import { Tokens } from '../../../src/auth/tokens.ts'
 import type { Engine } from '../../../src/engine.ts'
+import { Authorities, createAuthority } from '../../../src/engines/pki/authority/authorities.ts'
 import { Certificates, type NewCertificate } from '../../../src/engines/pki/certificates/certificates.ts'
 import { CertificateLists } from '../../../src/engines/pki/certificates/listing.ts'
-import { Revocations } from '../../../src/engines/pki/certificates/revocations.ts'
+import type { RevocationRow } from '../../../src/engines/pki/certificates/tables.ts'
+import { requestJobs } from '../../../src/engines/pki/revocation/answering.ts'
+import { Associations } from '../../../src/engines/pki/revocation/associations.ts'
+import type { Publication } from '../../../src/engines/pki/revocation/publication.ts'
+import { RevocationRequests } from '../../../src/engines/pki/revocation/requests.ts'
+import { type NewRevocation, Revocations } from '../../../src/engines/pki/revocation/revocations.ts'
+import { Revoker } from '../../../src/engines/pki/revocation/revoker.ts'
 import { engineRevoker, withLeases } from '../../../src/leases/engines.ts'
 import { Leases } from '../../../src/leases/leases.ts'
 import { createLog } from '../../../src/log.ts'
@@ -26,6 +33,8 @@ export async function createCertificateWorld(nodes = 1) {
   const made = world.nodes.map((node) => nodeAt(node, world, mount))
   const [node] = made
   if (node === undefined) throw new Error('a world has at least one node')
+  const { database } = node
+  await database.transaction((tx) => createAuthority({ database, clock: world.clock }, tx, mount.uuid))
   /** One more worker, perhaps of another site or over another line; it caches nothing until it is started. */
   const join = async ({ site = 'default', url = world.url } = {}) => nodeAt(await world.join(url), world, mount, site)
   const { sql, clock, url, rootToken } = world
@@ -52,12 +61,30 @@ function nodeAt({ database }: Node, { keys, clock }: World, mount: Mount, site =
   const options = { database, clock, leases, site }
   const certificates = new Certificates(options)
   const lists = new CertificateLists(options)
-  const revocations = new Revocations(options)
+  const revocations = new Revocations({ ...options, log })
+  const authorities = new Authorities(options)
+  const requests = new RevocationRequests(options)
+  const published: RevocationRow[] = []
+  const rebuilt: string[] = []
+  /** Writes down what is to be published: nothing here signs lists. */
+  const publication: Publication = {
+    async revoked(_, row) {
+      published.push(row)
+    },
+    async rebuild({ uuid }) {
+      rebuilt.push(uuid)
+      return []
+    },
+  }
+  const parts = { ...options, log, authorities, certificates, revocations, requests, publication }
+  const revoker = new Revoker(parts)
+  const associations = new Associations(parts)
+  const jobs = requestJobs({ ...parts, revoker })
   // The part of the engine that keeps certificates: nothing here signs, so there is no token.
   const keeping: Engine = {
     ...{ type: 'pki', context: undefined, routes: [] },
     removeSome: (removed, claim) => certificates.removeSome(removed, claim),
-    revokeLease: (leased, payload) => revocations.revokeLease(leased, payload),
+    revokeLease: (leased, payload) => revoker.byLease(leased, payload),
   }
   const engine = withLeases(keeping, leases)
   engines.set(engine.type, engine)
@@ -79,8 +106,20 @@ function nodeAt({ database }: Node, { keys, clock }: World, mount: Mount, site =
     const stored = await certificates.store(certificate, lease)
     return { certificate: stored, lease: await leases.confirm(lease) }
   }
+  /** The revocation of a certificate, for the list of the world's own CRL issuer unless another is named. */
+  const revocationOf = (
+    { mount, serial, issuer, notAfter }: NewCertificate,
+    more: Partial<NewRevocation> = {},
+  ): NewRevocation => ({ mount, serial, issuer, notAfter, site, crlIssuer, reason: null, ...more })
+  const revoke = (certificate: NewCertificate, more?: Partial<NewRevocation>) =>
+    revocations.record(revocationOf(certificate, more))
   const token = async () => (await tokens.create(service(null, { ttlSeconds: 100_000 }))).row
-  return { database, tokens, leases, engine, certificates, lists, revocations, fresh, issue, token }
+  return {
+    ...{ database, tokens, leases, engine, certificates, lists, fresh, issue, token, authorities },
+    ...{ revocations, revoker, revoke, revocationOf, requests, jobs, associations, published, rebuilt },
+  }
 }
 
 const issuerId = '33333333-3333-7333-8333-333333333333'
+/** Whose list names what is revoked here. */
+export const crlIssuer = randomBytes(32).toString('hex')

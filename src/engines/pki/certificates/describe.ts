@@ -5,14 +5,16 @@ import { readSubjectKey } from '../../../x509/publickey.ts'
 import type { StoredCertificate } from './certificates.ts'
 import type { CertificateRow } from './tables.ts'
 
+/** When something was revoked, in whole seconds and as RFC 3339 writes it, without zeros at its end. @param at milliseconds */
+export const revocationTimes = (at: number): Data => ({
+  revocation_time: Math.floor(at / 1000),
+  revocation_time_rfc3339: new Date(at).toISOString().replace(/\.?0+Z$/, 'Z'),
+})
+
 /** Whether and when a certificate was revoked, as its read shows it. */
 export function describeRevocation({ revocation }: StoredCertificate): Data {
   if (revocation === undefined) return { revocation_time: 0, revocation_time_rfc3339: '' }
-  return {
-    revocation_time: Math.floor(revocation.revokedAt / 1000),
-    revocation_time_rfc3339: new Date(revocation.revokedAt).toISOString(),
-    issuer_id: revocation.issuer,
-  }
+  return { ...revocationTimes(revocation.revokedAt), issuer_id: revocation.issuer }
 }
 
 const namesShown = 5

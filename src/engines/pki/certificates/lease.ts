@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { Check } from 'typebox/value'
 import type { LeaseRequest } from '../../../leases/lease.ts'
-import type { RevokedCertificate } from './tables.ts'
+import type { LeasedCertificate } from './tables.ts'
 
 /** What a certificate's lease holds. The lease is sealed and a certificate's row is not, so revocation goes by the lease. */
 const payloadSchema = Type.Object({
@@ -16,7 +16,7 @@ const payloadSchema = Type.Object({
  * @param now milliseconds
  */
 export function certificateLease(
-  { serial, site, issuer, notAfter }: Omit<RevokedCertificate, 'mount'>,
+  { serial, site, issuer, notAfter }: Omit<LeasedCertificate, 'mount'>,
   now: number,
 ): LeaseRequest {
   const ttlSeconds = Math.max(0, Math.floor((notAfter - now) / 1000))
@@ -27,7 +27,7 @@ export function certificateLease(
  * The certificate that a lease was issued for.
  * @throws Error for the payload of something else
  */
-export function leasedCertificate(mount: string, payload: Readonly<Record<string, unknown>>): RevokedCertificate {
+export function leasedCertificate(mount: string, payload: Readonly<Record<string, unknown>>): LeasedCertificate {
   if (!Check(payloadSchema, payload)) throw new Error('the lease is not that of a certificate')
   const { serial, site, issuer, notAfter } = payload
   return { mount, serial, site, issuer, notAfter }

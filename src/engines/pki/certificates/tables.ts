@@ -29,7 +29,7 @@ export const serialTable = defineTable(
 
 /**
  * Revocations, sealed: a certificate is revoked because its row is here, and when. `notAfter` is the certificate's, so that
- * nobody moves its end by the certificate's own row; `site` is where it was issued.
+ * nobody moves its end by the certificate's own row; `site` is the one that recorded it, and whose list names it.
  */
 export const revocationTable = defineTable(
   'pki_revocations',
@@ -52,8 +52,8 @@ export const revocationTable = defineTable(
 export type CertificateRow = Row<typeof certificateTable>
 export type RevocationRow = Row<typeof revocationTable>
 
-/** A certificate to revoke. */
-export type RevokedCertificate = Pick<RevocationRow, 'mount' | 'site' | 'serial' | 'issuer' | 'notAfter'>
+/** A certificate as its lease names it. */
+export type LeasedCertificate = Pick<RevocationRow, 'mount' | 'site' | 'serial' | 'issuer' | 'notAfter'>
 
 /** What names a certificate: `mount` is its uuid, `serial` in hexadecimal. */
 export interface CertificateName {

@@ -2,6 +2,7 @@ import type { Data } from '../../../route.ts'
 import type { Authority, Issuer } from '../authority/authority.ts'
 import { pemLine } from '../authority/pem.ts'
 import { describeUrls, noUrls } from '../authority/urls.ts'
+import { revocationTimes } from '../certificates/describe.ts'
 
 /** An issuer as its owners see it. */
 export function describeIssuer(authority: Authority, issuer: Issuer): Data {
@@ -24,9 +25,5 @@ export function describeIssuer(authority: Authority, issuer: Issuer): Data {
 
 function describeRevocation(revokedAt: number | null): Data {
   if (revokedAt === null) return { revoked: false }
-  return {
-    revoked: true,
-    revocation_time: Math.floor(revokedAt / 1000),
-    revocation_time_rfc3339: new Date(revokedAt).toISOString(),
-  }
+  return { revoked: true, ...revocationTimes(revokedAt) }
 }

@@ -1,40 +1,22 @@
 import { Type } from 'typebox'
 import { nextTurn } from '../../../../after.ts'
-import { absent, badRequest } from '../../../../errors.ts'
+import { absent } from '../../../../errors.ts'
 import { integer, text, time } from '../../../../field.ts'
 import { type Call, type Data, route } from '../../../../route.ts'
-import { parseSerial, withColons } from '../../../../x509/serial.ts'
 import { issuerOf } from '../../authority/references.ts'
 import { describeStored } from '../../certificates/describe.ts'
 import type { PkiContext } from '../../context.ts'
 import { pageFields } from '../../input/page.ts'
+import { cursorOf, mostSerials, serialPage, shownSerial, warnOfMore } from '../../input/serialpage.ts'
 
 type ListCall = Call<PkiContext, typeof pageFields>
 
-/** @param serial in hexadecimal */
-const shown = (serial: string): string => withColons(Buffer.from(serial, 'hex'))
-
-/** @throws ApiError 400 */
-function cursorOf(after: string | undefined): { after?: string } {
-  if (!after) return {}
-  const serial = parseSerial(after)
-  if (serial === undefined) throw badRequest('after: a serial number is hexadecimal, its bytes separated by ":" or "-"')
-  return { after: serial.toString('hex') }
-}
-
-/** In one answer at most: while a longer one is written and put on record, this worker serves nobody else. */
-const mostSerials = 10_000
-
 async function list({ context, mount, body, warn }: ListCall): Promise<Data> {
-  const bounded = !body.limit || body.limit < 0 || body.limit > mostSerials
-  const limit = bounded ? mostSerials + 1 : (body.limit ?? 0)
-  const found = await context.lists.list(mount.uuid, { ...cursorOf(body.after), limit })
+  const found = await context.lists.list(mount.uuid, serialPage(body))
   if (found.length === 0) throw absent()
-  const serials = found.slice(0, mostSerials)
-  if (serials.length < found.length) {
-    warn(`There are more than these ${mostSerials} certificates: go on with after=${shown(serials.at(-1) ?? '')}`)
-  }
-  return { keys: serials.map(shown) }
+  const keys = found.slice(0, mostSerials).map(shownSerial)
+  if (keys.length < found.length) warnOfMore(keys, warn)
+  return { keys }
 }
 
 export const listCertificates = route<PkiContext, typeof pageFields>({
@@ -69,9 +51,9 @@ async function listDetailed({ context, mount, body }: DetailedCall): Promise<Dat
   const info: Record<string, Data> = {}
   for (const [index, row] of rows.entries()) {
     if (index % readAtOnce === 0) await nextTurn()
-    info[shown(row.serial)] = describeStored(row)
+    info[shownSerial(row.serial)] = describeStored(row)
   }
-  return { keys: rows.map(({ serial }) => shown(serial)), key_info: info }
+  return { keys: rows.map(({ serial }) => shownSerial(serial)), key_info: info }
 }
 
 export const listDetailedCertificates = route<PkiContext, typeof body>({

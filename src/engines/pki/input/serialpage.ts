@@ -1,0 +1,34 @@
+import { badRequest } from '../../../errors.ts'
+import { parseSerial, withColons } from '../../../x509/serial.ts'
+
+/** Pages of lists that go by serial numbers. */
+
+/** In one answer at most: while a longer one is written and put on record, this worker serves nobody else. */
+export const mostSerials = 10_000
+
+/** @param serial in hexadecimal */
+export const shownSerial = (serial: string): string => withColons(Buffer.from(serial, 'hex'))
+
+/** The serial, in hexadecimal, after which a page begins. @throws ApiError 400 */
+export function cursorOf(after: string | undefined): { after?: string } {
+  if (!after) return {}
+  const serial = parseSerial(after)
+  if (serial === undefined) throw badRequest('after: a serial number is hexadecimal, its bytes separated by ":" or "-"')
+  return { after: serial.toString('hex') }
+}
+
+/** What a request asks for; one more than an answer holds, where the list may go on behind it. @throws ApiError 400 */
+export function serialPage({
+  after,
+  limit = 0,
+}: {
+  readonly after?: string | undefined
+  readonly limit?: number | undefined
+}): { readonly after?: string; readonly limit: number } {
+  return { ...cursorOf(after), limit: limit > 0 && limit <= mostSerials ? limit : mostSerials + 1 }
+}
+
+/** Says how a list goes on. @param keys of the answer */
+export function warnOfMore(keys: readonly string[], warn: (text: string) => void): void {
+  warn(`There are more than these ${keys.length} certificates: go on with after=${keys.at(-1)}`)
+}

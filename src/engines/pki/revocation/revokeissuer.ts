@@ -1,0 +1,96 @@
+import type { Clock } from '../../../clock.ts'
+import type { Mount } from '../../../route.ts'
+import type { Database } from '../../../store/database.ts'
+import { isSelfSigned } from '../../../x509/chain.ts'
+import type { Authorities } from '../authority/authorities.ts'
+import type { Authority, Issuer } from '../authority/authority.ts'
+import { crlIssuerOf } from '../authority/crlissuer.ts'
+import type { IssuerRows } from '../authority/issuerrows.ts'
+import { issuerOf } from '../authority/references.ts'
+import { certificateTable } from '../certificates/tables.ts'
+import type { Publication } from './publication.ts'
+import type { Revocations } from './revocations.ts'
+import { issuerThatSigned } from './signedby.ts'
+
+interface IssuerRevocation {
+  readonly database: Database
+  readonly clock: Clock
+  readonly authorities: Authorities
+  readonly issuerRows: IssuerRows
+  readonly revocations: Revocations
+  readonly publication: Publication
+}
+
+/**
+ * Revokes an issuer for good: it issues no more, and the list of whoever signed it names it, where that is an issuer of the mount.
+ * Its own list never does. Done again, it repairs what was interrupted.
+ * @returns the authority and the issuer afterwards
+ * @throws ApiError 400 for an unknown issuer
+ */
+export async function revokeIssuer(
+  options: IssuerRevocation,
+  mount: Pick<Mount, 'uuid'>,
+  reference: string,
+  warn: (text: string) => void,
+): Promise<{ readonly authority: Authority; readonly issuer: Issuer }> {
+  const { authorities, issuerRows, clock, publication } = options
+  const before = await authorities.of(mount)
+  const found = issuerOf(before, reference)
+  const parent = await issuerThatSigned(before, found.certificate)
+  // First the record: an issuer that says it was revoked is on the list of its parent already.
+  const recordedAt = await record(options, before, found, parent)
+  const { authority } = await authorities.change(mount, async (tx, now) => {
+    const { row } = issuerOf(now, found.row.id)
+    if (row.revokedAt !== null) return { result: undefined }
+    const usages = row.usages.filter((usage) => usage !== 'issuing-certificates')
+    await issuerRows.update(tx, row, { usages, revokedAt: recordedAt ?? clock.wall() })
+    return { result: undefined }
+  })
+  const issuer = issuerOf(authority, found.row.id)
+  warnOf(authority, issuer, parent, warn)
+  for (const warning of await publication.rebuild(mount)) warn(warning)
+  return { authority, issuer }
+}
+
+/** @returns since when it is revoked, or undefined where there is nothing to record: neither a parent nor a stored certificate */
+async function record(
+  { database, authorities, revocations }: IssuerRevocation,
+  authority: Authority,
+  { certificate }: Issuer,
+  parent: Issuer | undefined,
+): Promise<number | undefined> {
+  const name = { mount: authority.settings.mount, serial: certificate.serial.toString('hex') }
+  const stored = await database.read((q) => database.table(certificateTable).find(q, name))
+  if (parent === undefined && !stored?.der.equals(certificate.der)) return undefined
+  const { revokedAt } = await revocations.record({
+    ...name,
+    site: authorities.site,
+    issuer: parent?.row.id ?? '',
+    crlIssuer: parent === undefined ? null : crlIssuerOf(parent.certificate),
+    notAfter: certificate.notAfter,
+    reason: null,
+  })
+  return revokedAt
+}
+
+function warnOf(
+  authority: Authority,
+  { row: { id }, certificate }: Issuer,
+  parent: Issuer | undefined,
+  warn: (text: string) => void,
+): void {
+  if (isSelfSigned(certificate)) {
+    warn(
+      `Issuer ${id} is self-signed: no list can say that it was revoked, so that whoever trusts it must be told to remove it.`,
+    )
+  } else if (parent === undefined) {
+    warn(
+      `No issuer of this mount has signed issuer ${id}: no list of this mount says that it was revoked; whoever signed it must revoke it too.`,
+    )
+  }
+  if (authority.settings.defaultIssuer === id) {
+    warn(
+      `Issuer ${id} is the default issuer: requests that name no other are refused until another one is the default.`,
+    )
+  }
+}

@@ -1,0 +1,126 @@
+import { describe, expect, test } from 'vitest'
+import { done, expectData, useNode } from '../../api/node.ts'
+import { openSql } from '../../attack/sql.ts'
+import { type Answer, createAuthority, dataOf, errorsOf, type TestAuthority, warningsOf } from '../api/authority.ts'
+import { intermediate } from '../proof/chain.ts'
+
+const node = useNode({ workers: 2 })
+
+/** A root with an intermediate below it, and a role that the intermediate serves. */
+async function hierarchy() {
+  const pki = await createAuthority(node)
+  const root = await pki.root({ issuer_name: 'root' })
+  const sub = await intermediate(pki, 'root', { common_name: 'Sub', key_type: 'ec' })
+  await pki.role('r', { issuer_ref: sub.id })
+  return { pki, root, sub }
+}
+
+/** What is recorded for lists of a mount: serial numbers by the uuid of the issuer whose list names them. */
+async function recorded(pki: TestAuthority): Promise<readonly (readonly unknown[])[]> {
+  await using sql = await openSql(node.server.database.url)
+  const rows = await sql.rows(
+    `SELECT LOWER(HEX(r.serial)) AS serial, r.issuer, r.crl_issuer IS NOT NULL AS listed FROM pki_revocations r
+      JOIN mounts m ON m.id = r.mount WHERE m.path = ?`,
+    [`${pki.path}/`],
+  )
+  return rows.map(({ serial, issuer, listed }) => [serial, issuer, listed])
+}
+const hex = (serial: unknown) => String(serial).replaceAll(':', '')
+const serialIn = async (pki: TestAuthority, id: string): Promise<string> => {
+  const info = dataOf(await pki.list('issuers')).key_info as Record<string, Answer>
+  return String(info[id]?.serial_number)
+}
+
+describe('revoking an issuer', () => {
+  test('is for good: it issues no more, and the list of its parent names it', async () => {
+    const { pki, root, sub } = await hierarchy()
+    const serial = await serialIn(pki, sub.id)
+    const before = dataOf(await pki.get(`issuer/${sub.id}`))
+    expect(before.revoked).toBe(false)
+    const answer = await pki.post(`issuer/${sub.id}/revoke`)
+    expectData(answer, {
+      ...before,
+      usage: 'crl-signing,ocsp-signing,read-only',
+      revoked: true,
+      revocation_time: expect.any(Number),
+      revocation_time_rfc3339: expect.stringMatching(/Z$/),
+    })
+    expect(await recorded(pki)).toEqual([[hex(serial), root.issuer_id, 1]])
+    expectData(await pki.get(`issuer/${sub.id}`), dataOf(answer))
+    expectData(await pki.post(`issuer/${sub.id}/revoke`), dataOf(answer))
+    expect(await recorded(pki)).toHaveLength(1)
+    const refused = await pki.post('issue/r', { common_name: 'a.example' })
+    expect({ status: refused.status, text: errorsOf(refused)[0] }).toEqual({
+      status: 400,
+      text: expect.stringContaining('it was revoked'),
+    })
+    const usage = await pki.patch(`issuer/${sub.id}`, { usage: 'issuing-certificates' })
+    expect(errorsOf(usage)[0]).toContain('This issuer was revoked; unable to modify its usage')
+  })
+
+  test('shows its stored certificate as revoked, at the same time', async () => {
+    const { pki, sub } = await hierarchy()
+    const serial = await serialIn(pki, sub.id)
+    const { revocation_time: seconds } = dataOf(await done(pki.post(`issuer/${sub.id}/revoke`)))
+    expect(dataOf(await pki.get(`cert/${serial}`))).toMatchObject({
+      certificate: sub.certificate,
+      revocation_time: seconds,
+    })
+    expect(dataOf(await pki.list('certs/revoked')).keys).toEqual([serial])
+  })
+
+  test('leaves what it has issued to be revoked', async () => {
+    const { pki, sub } = await hierarchy()
+    const leaf = dataOf(await done(pki.post('issue/r', { common_name: 'a.example', ttl: '1h' })))
+    await done(pki.post(`issuer/${sub.id}/revoke`))
+    expect((await pki.post('revoke', { serial_number: leaf.serial_number })).status).toBe(200)
+    expect(await recorded(pki)).toContainEqual([hex(leaf.serial_number), sub.id, 1])
+  })
+
+  test('that signed itself puts it on no list, and says so', async () => {
+    const pki = await createAuthority(node)
+    const root = await pki.root({ issuer_name: 'root' })
+    const answer = await pki.post('issuer/root/revoke')
+    expect(answer.status).toBe(200)
+    expect(warningsOf(answer)).toEqual([
+      expect.stringContaining('is self-signed: no list can say that it was revoked'),
+      expect.stringContaining('is the default issuer'),
+    ])
+    // Its stored certificate is shown as revoked all the same.
+    expect(await recorded(pki)).toEqual([[hex(root.serial_number), '', 0]])
+    expect(dataOf(await pki.get(`cert/${root.serial_number}`)).revocation_time).toBe(dataOf(answer).revocation_time)
+  })
+
+  test('whose parent is elsewhere says so', async () => {
+    const [above, pki] = [await createAuthority(node), await createAuthority(node)]
+    await above.root()
+    const { csr } = dataOf(await done(pki.post('intermediate/generate/internal', { common_name: 'S', key_type: 'ec' })))
+    const { certificate } = dataOf(await done(above.post('root/sign-intermediate', { csr, ttl: '8760h' })))
+    const { imported_issuers: ids } = dataOf(await done(pki.post('intermediate/set-signed', { certificate })))
+    const [id = ''] = ids as string[]
+    expect(warningsOf(await pki.post(`issuer/${id}/revoke`))).toContainEqual(
+      expect.stringContaining('No issuer of this mount has signed issuer'),
+    )
+    expect(await recorded(pki)).toEqual([])
+  })
+
+  test('that is unknown is refused', async () => {
+    const pki = await createAuthority(node)
+    expect(errorsOf(await pki.post('issuer/nobody/revoke'))).toEqual([
+      'unable to find PKI issuer for reference: nobody',
+    ])
+    const limited = await node.limited(`path "${pki.path}/issuer/+" { capabilities = ["update"] }`)
+    expect((await limited.post(`${pki.path}/issuer/default/revoke`)).status).toBe(403)
+  })
+
+  test('at the same time as its deletion, sixteen times: each is done or refused, and none is a 5xx', async () => {
+    const { pki, sub } = await hierarchy()
+    const replies = await Promise.all(
+      Array.from({ length: 16 }, (_, n) =>
+        n === 8 ? pki.delete(`issuer/${sub.id}`) : pki.post(`issuer/${sub.id}/revoke`),
+      ),
+    )
+    for (const { status, text } of replies) expect([200, 400], text).toContain(status)
+    expect((await recorded(pki)).length).toBeLessThanOrEqual(1)
+  })
+})
