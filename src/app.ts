@@ -35,6 +35,7 @@ import { Mounts } from './request/mounts/mounts.ts'
 import type { ApiSection } from './request/openapi.ts'
 import { createPipeline } from './request/pipeline.ts'
 import { Watch } from './request/watch.ts'
+import type { Data } from './route.ts'
 import type { Database } from './store/database.ts'
 import type { Transaction } from './store/reader.ts'
 import { nodeMetrics, shareGauges } from './system/gauges.ts'
@@ -186,7 +187,7 @@ type Services = ReturnType<typeof buildServices>
 /** Tokens, policies, leases, engines and mounts, with their jobs. */
 function buildServices(
   { config, clock, log, metrics }: Options,
-  { database, custody, managedHsms, runner }: Foundation,
+  { database, custody, managedHsms, audit, runner }: Foundation,
 ) {
   const policies = new Policies({ database, clock })
   const onRevoke = (ids: readonly string[]) => leases.revokeByToken(ids)
@@ -208,8 +209,9 @@ function buildServices(
     ringLimit: config.caches.rings,
   })
   const pki = createPki({
-    ...{ database, operations, materials, managed, clock, leases, log, metrics },
+    ...{ database, operations, materials, managed, clock, leases, log, metrics, epoch: cluster.epoch },
     start: (job) => runner.start(job),
+    report: (path, text) => void audit.alarm(path, text),
     ...{ site: config.site, transients: custody.transients, authorityKeys: custody.authorityKeys },
   })
   for (const engine of [transit, pki]) engines.set(engine.type, withLeases(engine, leases))
@@ -238,6 +240,7 @@ function buildPipeline(
     sealed: () => false,
     hsmHealthy: () => hsm.healthy,
     databaseHealthy: () => database.healthy,
+    details: () => detailsOf(engines),
   }
   const token = tokenMethod({ tokens, policies, clock, start })
   const sections = () => [
@@ -256,6 +259,12 @@ function buildPipeline(
     watch: new Watch({ metrics, clock, log }),
     engines: new Map([...engines, ['system', system], ['token', token]]),
   })
+}
+
+/** What engines say of their own health, by their type. */
+async function detailsOf(engines: ReadonlyMap<string, Engine>): Promise<Record<string, Data>> {
+  const told = [...engines.values()].flatMap(({ type, health }) => (health ? [{ type, health }] : []))
+  return Object.fromEntries(await Promise.all(told.map(async ({ type, health }) => [type, await health()] as const)))
 }
 
 /** The worker's own jobs, and those of its keys. */

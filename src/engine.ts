@@ -1,4 +1,4 @@
-import type { MaybePromise, Mount, Routes } from './route.ts'
+import type { Data, MaybePromise, Mount, Routes } from './route.ts'
 
 /** Background work of the worker that holds its lease. `fence` is compared inside every transaction of the job. */
 export interface Job {
@@ -41,6 +41,8 @@ export interface Engine<Context = unknown> {
    * @returns paths, with a version where there are several
    */
   managedKeyUses?(managedKey: string, mounts: readonly Mount[], most: number): Promise<readonly string[]>
+  /** What an operator should look at before it hurts: numbers, which sys/health shows to anybody who asks for details. */
+  health?(): Promise<Data>
   /** sys/plugins/reload/backend. */
   reload?(mount: Mount): Promise<void>
 }

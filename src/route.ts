@@ -1,5 +1,5 @@
 import type { Static, TObject } from 'typebox'
-import type { PemText } from './crypto/pemstream.ts'
+import type { PemSource } from './crypto/pemstream.ts'
 import type { Stream } from './stream.ts'
 
 /** Vault's policy capabilities. */
@@ -84,7 +84,7 @@ export class Answer {
   /** Sent as they are (DER, PEM, text). */
   readonly raw: { readonly type: string; readonly body: Uint8Array | string | Stream } | undefined
   /** A member of `data` that is too long to be held as a string. */
-  readonly pem: { readonly name: string; readonly text: PemText } | undefined
+  readonly pem: { readonly name: string; readonly text: PemSource } | undefined
   /** Of an answer with 200; a conditional request may then be answered 304 in its place. */
   readonly caching: Caching | undefined
   readonly headers: Readonly<Record<string, string>>
@@ -96,7 +96,7 @@ export class Answer {
     lease?: Lease
     bare?: Data
     raw?: { type: string; body: Uint8Array | string | Stream }
-    pem?: { name: string; text: PemText }
+    pem?: { name: string; text: PemSource }
     caching?: Caching
     headers?: Record<string, string>
   }) {

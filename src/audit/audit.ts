@@ -68,6 +68,28 @@ export class Audit implements Destination, AsyncDisposable {
     })
   }
 
+  /**
+   * Writes a line about something that no request did, in clear. Without a device that takes it only the log tells of it.
+   * @param path what it is about
+   */
+  async alarm(path: string, text: string): Promise<void> {
+    const alarm = { id: randomUUID(), path, text }
+    await this.#tryAdopt()
+    const written = this.#openDevices.map(({ formatter, writer }) => writer.write(formatter.alarm(this.time, alarm)))
+    if (written.length > 0 && !(await Promise.all(written)).includes(true)) {
+      this.#options.log.error(alarm, 'no audit device could be written')
+    }
+  }
+
+  /** While the database does not answer, the devices known last serve. */
+  async #tryAdopt(): Promise<void> {
+    try {
+      this.#adopt(await this.list())
+    } catch (error) {
+      this.#options.log.warn({ err: error }, 'audit devices could not be read')
+    }
+  }
+
   /** The open devices; while the database does not answer, those known last. */
   get openDevices(): readonly OpenDevice[] {
     const devices = this.#devices.peek()

@@ -89,6 +89,15 @@ export class Formatter {
     return [`{"time":"${time}","type":"response",`, requestText, `,"response":{${text}}${errorMember(response.error)}`]
   }
 
+  /** The record of something that no request did. @param path what it is about */
+  alarm(
+    time: string,
+    { id, path, text }: { readonly id: string; readonly path: string; readonly text: string },
+  ): Pieces {
+    const members = joined([`"id":"${id}"`, '"namespace":{"id":"root"}', member('path', path), member('message', text)])
+    return [`{"time":"${time}","type":"alarm","alarm":{${members}}`]
+  }
+
   #callerText(caller: Caller, credential: string): CallerText {
     const row = tokenOf(caller)
     const known = this.#callers.get(row ?? caller)

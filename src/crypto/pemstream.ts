@@ -6,8 +6,16 @@ const lineBytes = 48
 /** How a line ends: in text, and inside a JSON string. */
 export type Newline = '\n' | '\\n'
 
+/** A PEM text for an envelope. */
+export interface PemSource {
+  /** Of the DER inside. */
+  readonly content: Stream['content']
+  /** The text as the inside of a JSON string. */
+  inJson(): Stream
+}
+
 /** One PEM block that is never whole in memory; `writePem` byte for byte. */
-export class PemText {
+export class PemText implements PemSource {
   readonly #begin: string
   readonly #end: string
   readonly #der: Stream
@@ -35,6 +43,10 @@ export class PemText {
       content: this.content,
       open: () => this.#text(newline),
     })
+  }
+
+  inJson(): Stream {
+    return this.stream('\\n')
   }
 
   async *#text(newline: Newline): AsyncGenerator<Uint8Array, void, undefined> {

@@ -70,7 +70,7 @@ function withPem(
   const place = randomUUID()
   const whole = wrapped(id, { ...answer, data: { ...answer.data, [name]: place } }, warnings, false)
   const [before = '', after = ''] = whole.split(place)
-  return enclosed(Buffer.from(before), text.stream('\\n'), Buffer.from(after))
+  return enclosed(Buffer.from(before), text.inJson(), Buffer.from(after))
 }
 
 const leaseText = (lease: Lease | null): string =>

@@ -9,7 +9,7 @@ import type { Leases } from '../leases/leases.ts'
 import type { Snapshot } from '../metrics/snapshot.ts'
 import type { Mounts } from '../request/mounts/mounts.ts'
 import type { ApiSection } from '../request/openapi.ts'
-import type { Route } from '../route.ts'
+import type { Data, Route } from '../route.ts'
 
 /** The state of this node, for callers without a token. */
 export interface Status {
@@ -24,6 +24,8 @@ export interface Status {
   hsmHealthy(): boolean
   /** False while the database answers slower than caches may be used without it. */
   databaseHealthy(): boolean
+  /** What the engines say of their own health, by their type; absent while the node is sealed. */
+  details?(): Promise<Data>
 }
 
 /** The context of routes that also answer on a sealed node. */

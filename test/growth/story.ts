@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { createPublicKey, X509Certificate } from 'node:crypto'
 import { mkdtempSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { listRoutes } from '../../src/engines/pki/routes/lists/table.ts'
 import { readCertificate } from '../../src/x509/certificate.ts'
 import { base64 } from '../api/node.ts'
 import { envelopeOf } from '../api/transit/envelope.ts'
@@ -167,6 +168,9 @@ async function tellLists(at: At): Promise<void> {
   const revoked_certs = [{ serial_number: '0a:0b', revocation_time: 1_700_000_000 }]
   const list = await at('POST issuer/:issuer_ref/sign-revocation-list', other, { crl_number: 1, revoked_certs })
   await at('POST issuer/:issuer_ref/resign-crls', other, { crl_number: 2, crls: [list.string('data.crl')] })
+  await at('POST config/crl', {}, { auto_rebuild: true, enable_delta: true, unified_crl: true })
+  await at('GET config/crl')
+  for (const route of Object.keys(listRoutes)) await at(route, route.includes(':') ? other : {})
 }
 
 /** About the certificate of the default issuer, which is stored like any other. */

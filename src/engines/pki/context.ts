@@ -15,6 +15,7 @@ import type { KeyRows } from './keys/keyrows.ts'
 import type { NewKeys } from './keys/newkeys.ts'
 import type { Signers } from './keys/signers.ts'
 import type { Responder } from './ocsp/responder.ts'
+import type { Crls } from './publication/crls.ts'
 import type { RevocationLists } from './revocation/listing.ts'
 import type { Publication } from './revocation/publication.ts'
 import type { RevocationRequests } from './revocation/requests.ts'
@@ -46,6 +47,7 @@ export interface PkiContext {
   readonly revoker: Revoker
   readonly requests: RevocationRequests
   readonly revocationLists: RevocationLists
+  readonly crls: Crls
   /** Of revocations, on lists. */
   readonly publication: Publication
   /** Of a key; synchronous when cached. @throws ApiError 400 for a key that was deleted meanwhile */

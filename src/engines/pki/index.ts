@@ -1,37 +1,10 @@
-import type { Clock } from '../../clock.ts'
-import type { Engine, Job } from '../../engine.ts'
-import type { TransientPairs } from '../../keys/making/transient.ts'
-import type { ManagedKeys } from '../../keys/managed/managedkeys.ts'
-import type { AuthorityKeys } from '../../keys/materials/authoritykeys.ts'
-import type { Materials } from '../../keys/materials/materials.ts'
-import type { Operations } from '../../keys/use/operations.ts'
-import type { Leases } from '../../leases/leases.ts'
-import type { Logger } from '../../log.ts'
-import type { Metrics } from '../../metrics.ts'
+import type { Engine } from '../../engine.ts'
 import type { Route, Routes } from '../../route.ts'
-import type { Database } from '../../store/database.ts'
-import { Authorities, createAuthority } from './authority/authorities.ts'
-import { IssuerRows } from './authority/issuerrows.ts'
-import { Certificates } from './certificates/certificates.ts'
-import { CertificateLists } from './certificates/listing.ts'
+import { createAuthority } from './authority/authorities.ts'
 import type { PkiContext } from './context.ts'
-import { Issuance } from './issuing/issuance.ts'
-import { materialFinder } from './keys/keymaterial.ts'
-import { KeyRows } from './keys/keyrows.ts'
 import { managedKeyUses } from './keys/manageduses.ts'
-import { NewKeys } from './keys/newkeys.ts'
-import { Signers } from './keys/signers.ts'
-import { Responder } from './ocsp/responder.ts'
-import type { ListedSerials } from './ocsp/status.ts'
-import { Removal } from './removal.ts'
-import { requestJobs } from './revocation/answering.ts'
-import { Associations } from './revocation/associations.ts'
-import { RevocationLists } from './revocation/listing.ts'
-import { RevocationRequests } from './revocation/requests.ts'
-import { Revocations } from './revocation/revocations.ts'
-import { Revoker } from './revocation/revoker.ts'
-import { Roles } from './roles/roles.ts'
 import { readCluster, writeCluster } from './routes/config/cluster.ts'
+import { readCrlConfig, writeCrlConfig } from './routes/config/crl.ts'
 import { readIssuersConfig, replaceRoot, writeIssuersConfig } from './routes/config/issuers.ts'
 import { readKeysConfig, writeKeysConfig } from './routes/config/keys.ts'
 import { readUrls, writeUrls } from './routes/config/urls.ts'
@@ -56,6 +29,7 @@ import { deleteKey, readKey, renameKey } from './routes/keys/key.ts'
 import { listKeys } from './routes/keys/list.ts'
 import { resignCrls } from './routes/lists/resigncrls.ts'
 import { signRevocationList } from './routes/lists/signrevocationlist.ts'
+import { listRoutes } from './routes/lists/table.ts'
 import { getOcsp, getUnifiedOcsp, postOcsp, postUnifiedOcsp } from './routes/ocsp/ocsp.ts'
 import {
   readCa,
@@ -79,9 +53,7 @@ import { listRoles } from './routes/roles/list.ts'
 import { deleteRole, patchRole, readRole, writeRole } from './routes/roles/role.ts'
 import { readAutoTidy, writeAutoTidy } from './routes/tidy/autotidy.ts'
 import { cancelTidy, readTidyStatus, tidyMount } from './routes/tidy/tidy.ts'
-import type { TidiedLists } from './tidy/deps.ts'
-import { shareStoredCounts } from './tidy/storedcounts.ts'
-import { Tidying } from './tidy/tidying.ts'
+import { createServices, type PkiOptions } from './services.ts'
 
 /** Every route below a PKI mount. */
 export const table = {
@@ -175,91 +147,29 @@ export const table = {
   'LIST certs/revoked': listRevoked,
   'LIST certs/unified-revoked': listUnifiedRevoked,
   'LIST certs/revocation-queue': listRevocationQueue,
+
+  'GET config/crl': readCrlConfig,
+  'POST config/crl': writeCrlConfig,
+  ...listRoutes,
 } satisfies Readonly<Record<string, Route<PkiContext>>>
 
 export const routes: Routes<PkiContext> = Object.values(table)
 
-interface PkiOptions {
-  readonly database: Database
-  readonly clock: Clock
-  readonly log: Logger
-  readonly leases: Leases
-  readonly operations: Operations
-  readonly materials: Materials
-  readonly managed: ManagedKeys
-  readonly transients: TransientPairs
-  readonly authorityKeys: AuthorityKeys
-  /** What revocation lists name: OCSP never calls that good. */
-  readonly listed?: ListedSerials
-  /** This node's: certificates, revocation lists and URLs belong to a site. */
-  readonly site: string
-  readonly metrics: Metrics
-  /** Starts a leased job in the background; false when it is running already. */
-  start(job: Job): Promise<boolean>
-}
-
 /** The certificate authority. */
 export function createPki(options: PkiOptions): Engine<PkiContext> {
   const { database, clock } = options
-  const context = createContext(options)
-  const { roles, certificates, revoker } = context
-  const removal = new Removal({ ...options, roles, certificates, lists: noLists })
+  const { context, jobs, removal, listHealth } = createServices(options)
+  const { authorities, roles, revoker } = context
   return {
     type: 'pki',
     routes,
     context,
-    jobs: [
-      context.tidying.upkeep,
-      new Associations({ ...options, ...context }).job,
-      ...requestJobs({ ...options, ...context }),
-    ],
-    pristine: async (mount) => (await context.authorities.of(mount)).settings.rev === 1 && (await roles.empty(mount)),
+    jobs,
+    health: () => listHealth.summary(),
+    pristine: async (mount) => (await authorities.of(mount)).settings.rev === 1 && (await roles.empty(mount)),
     onMount: (mount) => database.transaction((tx) => createAuthority({ database, clock }, tx, mount.uuid)),
     removeSome: (mount, claim) => removal.removeSome(mount, claim),
     revokeLease: (mount, payload) => revoker.byLease(mount, payload),
     managedKeyUses: (managedKey, mounts, most) => managedKeyUses(database, managedKey, mounts, most),
   }
-}
-
-function createContext(options: PkiOptions): PkiContext {
-  const { database, clock, leases, operations, materials, managed, transients, authorityKeys } = options
-  const { certification } = operations
-  const material = materialFinder({ database, fetch: (id) => operations.material(id) })
-  const signers = new Signers({ certification, managed, material })
-  const authorities = new Authorities(options)
-  const issuerRows = new IssuerRows(options)
-  const certificates = new Certificates(options)
-  const tidying = new Tidying({ ...options, authorities, issuerRows, certificates, lists: noLists })
-  shareStoredCounts({ ...options, authorities, certificates })
-  return {
-    ...{ database, clock, leases, managed, transients, signers, material },
-    ...{ authorities, issuerRows, certificates, tidying },
-    ...createRevocation(options, { authorities, certificates }),
-    roles: new Roles(database),
-    keyRows: new KeyRows(options),
-    newKeys: new NewKeys({ authorityKeys, materials, managed, signers }),
-    issuance: new Issuance(database),
-    lists: new CertificateLists(options),
-    ocsp: new Responder({ ...options, authorities, signers }),
-  }
-}
-
-/** Nothing is listed yet: what has a number among revocations stays, so that no list can miss it. */
-const noLists: TidiedLists = {
-  removeEntries: async () => ({ has: () => false }),
-  rebuild: async () => [],
-  afterDeletion: async () => [],
-  withdraw: async () => undefined,
-  associate: async () => ({ missing: 0 }),
-}
-
-type Issued = Pick<PkiContext, 'authorities' | 'certificates'>
-
-function createRevocation(options: PkiOptions, issued: Issued) {
-  // Lists are not made yet: nobody waits for them.
-  const publication = { revoked: async () => undefined, rebuild: async () => [] }
-  const revocations = new Revocations(options)
-  const requests = new RevocationRequests(options)
-  const revoker = new Revoker({ ...options, ...issued, revocations, requests, publication })
-  return { revocations, requests, revoker, publication, revocationLists: new RevocationLists(options) }
 }

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { ApiError } from '../../errors.ts'
 import { text } from '../../field.ts'
-import { Answer, type Call, type Data } from '../../route.ts'
+import { Answer, type Call, type Data, type MaybePromise } from '../../route.ts'
 import { type StatusContext, statusEndpoint } from '../context.ts'
 import { apiVersion, product } from '../version.ts'
 
@@ -19,6 +19,7 @@ const healthQuery = Type.Object({
   removedcode: statusOf('was removed from the cluster; there is none'),
   standbyok: text({ about: ignored }),
   perfstandbyok: text({ about: ignored }),
+  detail: text({ about: 'When given, also what the engines say of their own health, in numbers.' }),
 })
 
 const unusedCodes = ['standbycode', 'uninitcode', 'drsecondarycode', 'performancestandbycode', 'removedcode'] as const
@@ -30,7 +31,16 @@ function statusCode(requested: string | undefined, usual: number): number {
   return Number(requested)
 }
 
-function health({ context, body }: Call<StatusContext, typeof healthQuery>): Answer {
+async function details({ status }: StatusContext, bare: Data): Promise<Data> {
+  try {
+    return { ...bare, detail: await status.details?.() }
+  } catch {
+    // The state is told also while the database does not answer.
+    return bare
+  }
+}
+
+function health({ context, body }: Call<StatusContext, typeof healthQuery>): MaybePromise<Answer> {
   const { status } = context
   const sealed = status.sealed()
   const active = statusCode(body.activecode, 200)
@@ -51,7 +61,9 @@ function health({ context, body }: Call<StatusContext, typeof healthQuery>): Ans
     database: sealed ? 'closed' : database ? 'ready' : 'late',
     ...product,
   }
-  return new Answer({ status: sealed || !hsm || !database ? down : active, bare })
+  const code = sealed || !hsm || !database ? down : active
+  if (body.detail === undefined) return new Answer({ status: code, bare })
+  return details(context, bare).then((all) => new Answer({ status: code, bare: all }))
 }
 
 export const readHealth = statusEndpoint({

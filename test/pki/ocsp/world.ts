@@ -13,6 +13,10 @@ import {
   revocationTable,
 } from '../../../src/engines/pki/certificates/tables.ts'
 import type { PkiContext } from '../../../src/engines/pki/context.ts'
+import { createInitialCrls } from '../../../src/engines/pki/crl/bootstrap.ts'
+import { Listed } from '../../../src/engines/pki/crl/listed.ts'
+import { Manifests } from '../../../src/engines/pki/crl/manifests.ts'
+import { Segments } from '../../../src/engines/pki/crl/segments.ts'
 import { type CrlSettings, defaultCrlSettings } from '../../../src/engines/pki/crl/settings.ts'
 import type { Scope } from '../../../src/engines/pki/crl/tables.ts'
 import { createPki, routes } from '../../../src/engines/pki/index.ts'
@@ -54,8 +58,13 @@ function workerOf(
   const revokeInEngine = async () => undefined
   const leases = new Leases({ database, clock, log, tokens, removed: () => false, revokeInEngine })
   const ground = { database, clock, leases, operations, materials, managed, transients, authorityKeys, log, site }
-  const { context } = createPki({ ...ground, metrics: new Metrics(), start: async () => false })
+  const { context } = createPki({
+    ...ground,
+    ...{ metrics: new Metrics(), epoch: cluster.epoch, report: () => undefined, start: async () => false },
+  })
   const { authorities, signers } = context
+  const segments = new Segments({ database, now: () => clock.wall() })
+  const listed = new Listed({ database, manifests: new Manifests(database), segments })
   return {
     database,
     context,
@@ -67,6 +76,7 @@ function workerOf(
         log,
         authorities,
         signers,
+        listed,
         allowance: new Allowance({ clock, share: 1 }),
         ...more,
       }),
@@ -96,6 +106,7 @@ export function useOcspWorld(executor: 'inline' | 'threads' = 'inline'): OcspWor
     const hsm = stack.use(await openHsm({ ...token, library: shim.library }, executor))
     const place = stack.use(await Place.fresh())
     const cluster = { hsm, place, custody: await openCluster(hsm, place) }
+    await place.database.transaction((tx) => createInitialCrls(place, tx))
     opened = { cluster, shim, worker: workerOf(cluster, place.database, 'default', clock) }
   }, 120_000)
   afterAll(() => stack.disposeAsync())

@@ -4,11 +4,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /** A CA that openssl made: its certificate, its key, and both in one text. */
-export function bundleOf(name: string, key: readonly string[] = ['ec', '-pkeyopt', 'ec_paramgen_curve:P-256']) {
+export function bundleOf(
+  name: string,
+  key: readonly string[] = ['ec', '-pkeyopt', 'ec_paramgen_curve:P-256'],
+  usages = 'keyCertSign,cRLSign',
+) {
   const directory = mkdtempSync(join(tmpdir(), 'ca-'))
   try {
     const args = ['req', '-x509', '-new', '-nodes', '-days', '3650', '-subj', `/CN=${name}`, '-newkey', ...key]
-    const extensions = ['basicConstraints=critical,CA:TRUE', 'keyUsage=critical,keyCertSign,cRLSign']
+    const extensions = ['basicConstraints=critical,CA:TRUE', `keyUsage=critical,${usages}`]
     execFileSync(
       'openssl',
       [...args, ...extensions.flatMap((line) => ['-addext', line]), '-keyout', 'key', '-out', 'cert'],

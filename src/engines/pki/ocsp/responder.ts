@@ -25,7 +25,7 @@ export interface ResponderOptions {
   readonly log: Logger
   readonly authorities: Authorities
   readonly signers: Signers
-  readonly listed?: ListedSerials | undefined
+  readonly listed: ListedSerials
   /** Strangers' share of the CA's keys. */
   readonly allowance?: Allowance
 }

@@ -38,7 +38,7 @@ export interface StatusQuestion {
 export async function statusOf(
   { authority, issuer, serial, scope }: StatusQuestion,
   known: KnownSerial | undefined,
-  { listed, site }: { readonly listed: ListedSerials | undefined; readonly site: string },
+  { listed, site }: { readonly listed: ListedSerials; readonly site: string },
 ): Promise<CertStatus> {
   const inScope = <T extends { readonly site: string }>(found: T | undefined): T | undefined =>
     found !== undefined && (scope === 'unified' || found.site === site) ? found : undefined
@@ -51,7 +51,7 @@ export async function statusOf(
     return isTheirs ? { revokedAt: revocation.revokedAt, reason: revocation.reason ?? undefined } : 'unknown'
   }
   if (!isOfIssuer()) return 'unknown'
-  const entry = inScope(await listed?.find(crlIssuerOf(issuer.certificate), serial))
+  const entry = inScope(await listed.find(crlIssuerOf(issuer.certificate), serial))
   return entry === undefined ? 'good' : { revokedAt: entry.revokedAt, reason: entry.reason }
 }
 

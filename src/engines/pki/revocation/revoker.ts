@@ -12,7 +12,7 @@ import { crlIssuerOf } from '../authority/crlissuer.ts'
 import type { Certificates } from '../certificates/certificates.ts'
 import { leasedCertificate } from '../certificates/lease.ts'
 import { type CertificateRow, certificateTable, type RevocationRow, revocationTable } from '../certificates/tables.ts'
-import { defaultCrlSettings } from '../crl/settings.ts'
+import { crlSettingsOf } from '../publication/settings.ts'
 import { provePossession } from './possession.ts'
 import type { Publication } from './publication.ts'
 import type { RevocationRequests } from './requests.ts'
@@ -196,8 +196,6 @@ export class Revoker {
     return { serial, certificate, revocation }
   }
 }
-
-const crlSettingsOf = ({ settings }: Authority) => settings.crl ?? defaultCrlSettings
 
 /** Whatever signed it: serial numbers of issuers are theirs in the whole mount. @throws ApiError 400 */
 function refuseIssuer(authority: Authority, serial: Buffer): void {

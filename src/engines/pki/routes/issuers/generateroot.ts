@@ -17,6 +17,7 @@ import { contentsOf } from '../../issuing/contents.ts'
 import { signatureFor } from '../../issuing/signature.ts'
 import { keyFields, readSource, type SourcedKey, sourceKey } from '../../keys/keysource.ts'
 import { privateKeyOf } from '../../keys/privatekey.ts'
+import { crlIssuersOf } from '../../publication/groups.ts'
 import { privateKeyFormat } from '../issue/fields.ts'
 
 const body = Type.Object({
@@ -98,8 +99,10 @@ async function generate(call: RootCall, usualName: string): Promise<Data> {
   try {
     const signed = await selfSign(call, authority, sourced)
     const nameIn = (before: Authority) => issuerName || (before.issuerNamed(usualName) ? '' : usualName)
-    const { result } = await store(call, sourced, signed, nameIn)
+    const { authority: stored, result } = await store(call, sourced, signed, nameIn)
     warnOfMissingUrls(authority, warn)
+    const of = crlIssuersOf(stored, [result.issuer.id])
+    for (const warning of await context.crls.rebuild(mount, { of })) warn(warning)
     if (body.max_path_length === 0) {
       warn(
         'Max path length of the generated certificate is zero. This certificate cannot be used to issue intermediate CA certificates.',

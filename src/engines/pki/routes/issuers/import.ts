@@ -5,6 +5,7 @@ import { type Call, type Data, type Route, route } from '../../../../route.ts'
 import { warnOfMissingUrls } from '../../authority/urls.ts'
 import type { PkiContext } from '../../context.ts'
 import { describeImport, importBundle, readImport, wipeKeys } from '../../issuers/imports.ts'
+import { crlIssuersOf } from '../../publication/groups.ts'
 
 const body = Type.Object({
   pem_bundle: text({ about: 'Certificates and keys, PEM; nothing encrypted.' }),
@@ -25,6 +26,12 @@ async function run(call: ImportCall, keysAllowed: boolean): Promise<Data> {
   try {
     const { authority, done } = await importBundle(call, bundle)
     if (done.newIssuers.length > 0) warnOfMissingUrls(authority, call.warn)
+    // Known issuers may have got their key.
+    const of = crlIssuersOf(
+      authority,
+      [...done.newIssuers, ...done.newKeys].map(({ id }) => id),
+    )
+    for (const warning of await call.context.crls.rebuild(call.mount, { of })) call.warn(warning)
     return describeImport(authority, done)
   } finally {
     wipeKeys(bundle)

@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { boolean, commaList, text } from '../../../../field.ts'
 import { Answer, type Call, type Data, type Outcome, route } from '../../../../route.ts'
+import { crlIssuerOf } from '../../authority/crlissuer.ts'
 import { issuerOf } from '../../authority/references.ts'
 import { issuerUsages } from '../../authority/tables.ts'
 import { problemOf } from '../../authority/urls.ts'
@@ -90,6 +91,8 @@ async function remove({ context, mount, params, warn }: IssuerCall): Promise<Out
   if (result === undefined) return new Answer({ data: null })
   const { issuer, wasDefault } = result
   const names = [issuer.row.id, ...(issuer.row.name ? [issuer.row.name] : []), ...(wasDefault ? ['default'] : [])]
+  const gone = new Set([crlIssuerOf(issuer.certificate)])
+  for (const warning of await context.crls.afterDeletion(mount, gone)) warn(warning)
   const using = await rolesReferringTo(context.database, mount, names)
   if (using > 0) warn(`${using} roles reference ${reference}`)
   if (wasDefault) {
@@ -111,11 +114,13 @@ export const deleteIssuer = route<PkiContext, typeof noFields>({
 
 /** Everything goes in one change: no moment has issuers without keys. */
 async function removeAll({ context, mount, warn }: IssuerCall): Promise<Outcome> {
-  await context.authorities.change(mount, async (tx, before) => {
+  const { result: gone } = await context.authorities.change(mount, async (tx, before) => {
     for (const { row } of before.issuers.values()) await context.issuerRows.remove(tx, row)
     for (const key of before.keys.values()) await context.keyRows.remove(tx, key)
-    return { settings: { defaultIssuer: '', defaultKey: '' }, result: undefined }
+    const result = new Set([...before.issuers.values()].map(({ certificate }) => crlIssuerOf(certificate)))
+    return { settings: { defaultIssuer: '', defaultKey: '' }, result }
   })
+  for (const warning of await context.crls.afterDeletion(mount, gone)) warn(warning)
   warn('All issuers and keys were deleted; the mount cannot be used until there are new ones.')
   return new Answer({ data: null })
 }

@@ -6,6 +6,7 @@ import { defaultsAfter } from '../../authority/defaults.ts'
 import { makerOf, type PkiContext } from '../../context.ts'
 import { readPemBundle, wipeKeys } from '../../issuers/imports.ts'
 import { describeKey } from '../../keys/describe.ts'
+import { crlIssuersOf } from '../../publication/groups.ts'
 
 const body = Type.Object({
   pem_bundle: text({ about: 'One private key, PEM; not encrypted.' }),
@@ -30,7 +31,7 @@ async function run({ context, mount, body, caller, warn }: ImportCall): Promise<
     }
     const made = await context.newKeys.imported(only.pkcs8, makerOf(caller))
     try {
-      const { result: key } = await context.authorities.change(mount, async (tx, before) => {
+      const { authority, result: key } = await context.authorities.change(mount, async (tx, before) => {
         const known = context.keyRows.find(before, made)
         if (known !== undefined) return { result: { row: known, isNew: false } }
         if (name !== '' && before.keyNamed(name) !== undefined) {
@@ -41,6 +42,10 @@ async function run({ context, mount, body, caller, warn }: ImportCall): Promise<
         return { settings: defaultsAfter(before, { issuers: [], keys: [row] }, warn), result: { row, isNew: true } }
       })
       if (!key.isNew) warn('Key already imported, use key/ endpoint to update name.')
+      else {
+        const of = crlIssuersOf(authority, [key.row.id])
+        for (const warning of await context.crls.rebuild(mount, { of })) warn(warning)
+      }
       return describeKey(key.row)
     } finally {
       await context.newKeys.discard(made)

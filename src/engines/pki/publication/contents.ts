@@ -1,0 +1,89 @@
+import { LRUCache } from 'lru-cache'
+import { writePem } from '../../../crypto/pem.ts'
+import type { MaybePromise } from '../../../route.ts'
+import { DamagedRow } from '../../../store/faults.ts'
+import type { Segments } from '../crl/segments.ts'
+import { type CrlRow, crlsTable } from '../crl/tables.ts'
+
+/** How a list is sent. `json` is its PEM for the inside of a JSON string. PEM ends with a newline. */
+export type Form = 'der' | 'pem' | 'json'
+
+/** Longer lists are not held: some 100,000 entries. */
+const longestHeld = 4 * 1024 * 1024
+/** Of all forms together, per worker. */
+const heldBytes = 32 * 1024 * 1024
+
+export const crlLabel = 'X509 CRL'
+
+interface ContentsOptions {
+  readonly segments: Pick<Segments, 'entries'>
+  /** Bytes of a list that is held, at most. */
+  readonly longest?: number
+  /** Told of a list whose segments were edited or removed. */
+  readonly onDamage?: (row: CrlRow) => void
+}
+
+/** The bytes of lists: those of short ones are held, those of long ones read as they are sent. */
+export class Contents {
+  readonly #segments: Pick<Segments, 'entries'>
+  readonly #held: LRUCache<string, Buffer>
+  readonly #reading = new Map<string, Promise<Buffer>>()
+
+  readonly #longest: number
+  readonly #onDamage: (row: CrlRow) => void
+
+  constructor({ segments, longest = longestHeld, onDamage = () => undefined }: ContentsOptions) {
+    this.#segments = segments
+    this.#longest = longest
+    this.#onDamage = onDamage
+    this.#held = new LRUCache({ maxSize: heldBytes, sizeCalculation: ({ length }) => length })
+  }
+
+  /** Whether a list is short enough to be held. */
+  holds({ bytes }: CrlRow): boolean {
+    return bytes <= this.#longest
+  }
+
+  /** The whole of a short list, at once if it is held. @throws DamagedRow for a segment that was edited or removed */
+  bytes(row: CrlRow, form: Form): MaybePromise<Buffer> {
+    const key = `${row.id} ${row.rev} ${form}`
+    return this.#held.get(key) ?? this.#reading.get(key) ?? this.#read(key, row, form)
+  }
+
+  /** A list piece by piece, of which one segment at most is in memory. @throws DamagedRow as bytes */
+  async *pieces(row: CrlRow): AsyncGenerator<Buffer, void, undefined> {
+    yield row.head
+    try {
+      yield* this.#segments.entries(row.parts, 'public')
+    } catch (error) {
+      if (error instanceof DamagedRow) this.#onDamage(row)
+      throw error
+    }
+    yield row.tail
+  }
+
+  #read(key: string, row: CrlRow, form: Form): Promise<Buffer> {
+    const read = this.#make(row, form)
+      .then((bytes) => {
+        this.#held.set(key, bytes)
+        return bytes
+      })
+      .finally(() => this.#reading.delete(key))
+    this.#reading.set(key, read)
+    return read
+  }
+
+  async #make(row: CrlRow, form: Form): Promise<Buffer> {
+    if (form === 'der') return this.#assemble(row)
+    const text = `${writePem(crlLabel, await this.bytes(row, 'der'))}\n`
+    return Buffer.from(form === 'pem' ? text : text.replaceAll('\n', '\\n'), 'latin1')
+  }
+
+  async #assemble(row: CrlRow): Promise<Buffer> {
+    const pieces: Buffer[] = []
+    for await (const piece of this.pieces(row)) pieces.push(piece)
+    const whole = Buffer.concat(pieces)
+    if (whole.length === row.bytes) return whole
+    throw new DamagedRow(crlsTable.name, row.id, `the list has ${whole.length} bytes, and was signed with ${row.bytes}`)
+  }
+}

@@ -1,0 +1,36 @@
+import { type Call, type Data, route } from '../../../../route.ts'
+import type { PkiContext } from '../../context.ts'
+import { noFields } from '../../input/page.ts'
+import { crlSettingsOf } from '../../publication/settings.ts'
+
+type RotateCall = Call<PkiContext, typeof noFields>
+
+async function rotate({ context, mount, warn }: RotateCall): Promise<Data> {
+  for (const warning of await context.crls.rotate(mount, 'complete')) warn(warning)
+  return { success: true }
+}
+
+async function rotateDelta({ context, mount, warn }: RotateCall): Promise<Data> {
+  const { enableDelta } = crlSettingsOf(await context.authorities.of(mount))
+  if (enableDelta) for (const warning of await context.crls.rotate(mount, 'delta')) warn(warning)
+  else warn('requested rebuild of delta CRL when delta CRL is not enabled; this is a no-op')
+  return { success: true }
+}
+
+export const rotateCrl = route<PkiContext, typeof noFields>({
+  method: 'GET',
+  path: 'crl/rotate',
+  access: 'token',
+  about: 'Builds every list of the mount anew.',
+  body: noFields,
+  run: rotate,
+})
+
+export const rotateDeltaCrl = route<PkiContext, typeof noFields>({
+  method: 'GET',
+  path: 'crl/rotate-delta',
+  access: 'token',
+  about: 'Builds every delta list of the mount anew.',
+  body: noFields,
+  run: rotateDelta,
+})
