@@ -146,7 +146,8 @@ describe(`with ${bulkRows} keys, tokens, leases and certificates`, () => {
       "SELECT table_name AS name FROM information_schema.columns WHERE table_schema = DATABASE() AND column_name = 'mac'",
     )
     expect(tables.length).toBeGreaterThan(15)
-    for (const { name } of tables)
+    // A manifest's id comes from its CRL issuer, so that two who make the first one meet; there are few.
+    for (const { name } of tables.filter((table) => table.name !== 'pki_manifests'))
       expect(await journal.sql(`SELECT id FROM ${name} WHERE SUBSTRING(id, 15, 1) <> '7' LIMIT 3`), name).toEqual([])
   })
 })

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { table } from '../../../src/engines/pki/index.ts'
+import { listRoutes } from '../../../src/engines/pki/routes/lists/table.ts'
 import { done, useNode } from '../../api/node.ts'
 import { certificateOf, createAuthority, dataOf, type TestAuthority } from '../api/authority.ts'
 import { csrOf } from '../api/csr.ts'
@@ -22,11 +23,15 @@ const open = [
   'GET issuer/:issuer_ref/json',
   'GET issuer/:issuer_ref/pem',
   'LIST issuers',
-]
+  ...Object.keys(listRoutes).filter((name) => !name.includes('rotate')),
+].toSorted()
+/** Anybody asks these too; what they answer to no request at all is an error of OCSP's own. */
+const responders = ['GET ocsp/:request**', 'GET unified-ocsp/:request**', 'POST ocsp', 'POST unified-ocsp']
 const sudo = ['DELETE root', 'POST root/sign-self-issued']
 
+const json = 'application/json'
 const routes = Object.entries(table)
-const guarded = routes.filter(([name]) => !open.includes(name))
+const guarded = routes.filter(([name]) => !open.includes(name) && !responders.includes(name))
 
 /** The path of a route with every capture filled in. */
 const filled = (path: string, name: string): string =>
@@ -41,18 +46,22 @@ async function furnished(): Promise<TestAuthority> {
 
 describe('who may do nothing', () => {
   test('may read what is everybody’s, and that is all that is', async () => {
-    expect(routes.flatMap(([name, { access }]) => (access === 'public' ? [name] : [])).toSorted()).toEqual(open)
+    const everybodys = routes.flatMap(([name, { access }]) => (access === 'public' ? [name] : []))
+    expect(everybodys.toSorted()).toEqual([...open, ...responders].toSorted())
     const pki = await furnished()
     const nobody = node.server.client('')
     for (const name of open) {
       const [verb = '', path = ''] = name.split(' ')
       const reply = await nobody.call(verb, `${pki.path}/${filled(path, 'there')}`)
-      // No certificate has the serial number 01:02.
-      expect([name, reply.status]).toEqual([
-        name,
-        path.includes('raw') && path.includes(':serial') ? 204 : path.includes(':serial') ? 404 : 200,
-      ])
+      // No certificate has the serial number 01:02, and there are no unified lists.
+      const nothing = path.includes(':serial') || path.includes('unified')
+      expect([name, reply.status]).toEqual([name, nothing ? (reply.headers['content-type'] === json ? 404 : 204) : 200])
       expect(reply.text).not.toContain('PRIVATE')
+    }
+    for (const name of responders) {
+      const [verb = '', path = ''] = name.split(' ')
+      const reply = await nobody.call(verb, `${pki.path}/${path.replace(':request**', 'there')}`)
+      expect([name, reply.status]).toEqual([name, 400])
     }
     for (const path of ['issuers/', 'certs', 'keys', 'roles']) {
       expect((await nobody.list(`${pki.path}/${path}`)).status, path).toBe(path === 'issuers/' ? 200 : 403)

@@ -49,15 +49,17 @@ export async function createTidyWorld(workers = 1) {
   const bench = await createBench()
   await bench.sql(entriesSchema)
   const clock = new MovableClock()
-  const nodes: TidyNode[] = []
+  const all: TidyNode[] = []
   const join = async (site = 'default') => {
     const database = await bench.another()
     await database.start()
     const node = nodeOn(database, { clock, url: bench.url, site })
-    nodes.push(node)
+    all.push(node)
     return node
   }
   for (let n = 0; n < workers; n++) await join()
+  /** Those that the world begins with. */
+  const nodes = [...all]
   const [node] = nodes
   if (node === undefined) throw new Error('a world has at least one worker')
 
@@ -71,7 +73,7 @@ export async function createTidyWorld(workers = 1) {
     ...{ bench, clock, node, nodes, join, mount },
     sql: bench.sql,
     async [Symbol.asyncDispose]() {
-      for (const one of nodes) await one.dispose()
+      for (const one of all) await one.dispose()
       await bench[Symbol.asyncDispose]()
     },
   }
