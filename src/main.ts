@@ -6,6 +6,7 @@ import { exitUsage, explainFailure } from './commands/failure.ts'
 import { initCommand } from './commands/init.ts'
 import { kekCommand } from './commands/kek.ts'
 import { migrateCommand } from './commands/migrate.ts'
+import { rootTokenCommand } from './commands/roottoken.ts'
 import { serverCommand } from './commands/server.ts'
 import { statusCommand } from './commands/status.ts'
 
@@ -22,6 +23,7 @@ for (const command of [
   configCommand,
   kekCommand,
   auditCommand,
+  rootTokenCommand,
   acceptRestoreCommand,
 ]) {
   program.addCommand(command())

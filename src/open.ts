@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { type Config, databaseUrl } from './config.ts'
 import { Hsm } from './hsm/hsm.ts'
 import type { Cluster } from './keys/cluster/cluster.ts'
+import type { CustodyOptions } from './keys/cluster/opening.ts'
 import { Custody } from './keys/custody.ts'
 import { ManagedHsms } from './keys/managed/hsms.ts'
 import { Database } from './store/database.ts'
@@ -68,18 +69,21 @@ export function openHsm(context: ProcessContext, onFatal: (reason: Error) => voi
   })
 }
 
+/** What an operator may vouch for when the cluster's keys are opened. */
+export type Vouched = Pick<CustodyOptions, 'acceptRestore' | 'beginEpoch'>
+
 /**
  * The cluster's keys, from a database whose schema this program can read.
- * @param acceptRestore the operator vouches for a database that is behind the token's record of it
+ * @param vouched what the operator vouches for
  */
 export function openCustody(
   { config, log, clock, metrics }: ProcessContext,
   database: Database,
   hsm: Hsm,
-  acceptRestore = false,
+  vouched: Vouched = {},
 ): Promise<Custody> {
   return Custody.open({
-    acceptRestore,
+    ...vouched,
     ...{ hsm, database, clock, log, residentLimit },
     ...(metrics ? { metrics } : {}),
     strict: config.strict,

@@ -19,7 +19,7 @@ export async function prepareAccess(options: {
 }): Promise<{ rootToken: string; write(tx: Transaction): Promise<void> }> {
   const { database, keys, clock, custom } = options
   const now = clock.wall()
-  const { credential, row } = await prepareToken(keys, now, rootToken(custom))
+  const { credential, row } = await prepareToken(keys, now, rootToken(0, custom))
   return {
     rootToken: credential,
     async write(tx) {

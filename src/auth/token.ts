@@ -121,8 +121,8 @@ export async function prepareToken(
   return { credential, row }
 }
 
-/** A token that may do everything and never ends. */
-export const rootToken = (custom?: string): NewToken => ({
+/** A token that may do everything. @param ttlSeconds 0: it never ends */
+export const rootToken = (ttlSeconds: number, custom?: string): NewToken => ({
   parent: null,
   path: 'auth/token/root',
   policies: ['root'],
@@ -130,7 +130,7 @@ export const rootToken = (custom?: string): NewToken => ({
   displayName: 'root',
   renewable: false,
   numUses: 0,
-  ttlSeconds: 0,
+  ttlSeconds,
   explicitMaxTtlSeconds: 0,
   periodSeconds: 0,
   custom,

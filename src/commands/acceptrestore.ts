@@ -1,13 +1,40 @@
 import { Command } from 'commander'
 import { withCustody } from './custody.ts'
+import { printRootToken } from './roottoken.ts'
 import { withConfig, withForce } from './settings.ts'
+
+interface Options {
+  readonly config?: string
+  readonly force?: boolean
+  readonly newEpoch?: boolean
+}
 
 /** `strongroom accept-restore`: accepts a restored database, once. */
 export const acceptRestoreCommand = (): Command =>
   withForce(withConfig(new Command('accept-restore')))
-    .description("accept a database that is older than the token's record of it; tokens issued before are void")
-    .action(async (options: { config?: string; force?: boolean }) => {
-      await withCustody({ ...options, acceptRestore: true }, async (custody) => {
-        console.log(`epoch ${custody.cluster.epoch}: this database is accepted`)
-      })
-    })
+    .description(
+      "accept a database that is older than the token's record of it: tokens issued before are void, a root token is printed",
+    )
+    .option('--new-epoch', 'do so though the database is not older, to void every token')
+    .addHelpText(
+      'after',
+      '\nStop every node before, or restart it after: a running one goes on with the tokens it knows.',
+    )
+    .action(acceptRestore)
+
+async function acceptRestore({ newEpoch: beginEpoch = false, ...options }: Options): Promise<void> {
+  await withCustody({ ...options, acceptRestore: true, beginEpoch }, async (custody, database, settings) => {
+    const { epoch, begun } = custody.cluster
+    if (!begun) {
+      console.log(`epoch ${epoch} goes on: the database is not behind the token (--new-epoch begins one all the same)`)
+      return
+    }
+    console.log(`epoch ${epoch}: this database is accepted, and tokens issued before are void`)
+    const workers = (await database.incarnations()).length
+    if (workers > 0)
+      console.error(
+        `${workers} workers are registered: restart every node that runs, it takes the old tokens until then`,
+      )
+    await printRootToken(settings, { database, custody })
+  })
+}

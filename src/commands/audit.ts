@@ -25,7 +25,7 @@ const verify = (): Command =>
     .description('check that no line of these files was added, changed, moved or taken out; exit code 1 when one was')
     .option('--from <time>', 'chains that ended before it may lie in older files (RFC 3339)', moment)
     .action(async (files: readonly string[], options: Options) => {
-      await withCustody(options, async (_custody, database, { audit }) => {
+      await withCustody(options, async (_custody, database, { config: { audit } }) => {
         const [{ ChainHeads }, { Verification }] = await Promise.all([
           import('../audit/heads.ts'),
           import('../audit/verify.ts'),

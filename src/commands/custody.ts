@@ -1,16 +1,17 @@
-import type { Config } from '../config.ts'
 import type { Custody } from '../keys/custody.ts'
+import type { Vouched } from '../open.ts'
 import type { Database } from '../store/database.ts'
-import { openSettings } from './settings.ts'
+import { type OpenedSettings, openSettings } from './settings.ts'
 
 /**
  * Opens the cluster's keys for one command and closes everything after it.
  * @throws Error with an explanation when token, PIN or database are not as configured
  */
 export async function withCustody(
-  options: { readonly config?: string; readonly force?: boolean; readonly acceptRestore?: boolean },
-  work: (custody: Custody, database: Database, config: Config) => Promise<void>,
+  options: { readonly config?: string; readonly force?: boolean } & Vouched,
+  work: (custody: Custody, database: Database, settings: OpenedSettings) => Promise<void>,
 ): Promise<void> {
+  const { acceptRestore = false, beginEpoch = false } = options
   const settings = await openSettings(options)
   // Imported here, so that the supervisor, which shares the entry, does not load it.
   const { openCustody, openDatabase, openHsm } = await import('../open.ts')
@@ -18,6 +19,6 @@ export async function withCustody(
   await using hsm = await openHsm(settings, (reason) => {
     throw reason
   })
-  using custody = await openCustody(settings, database, hsm, options.acceptRestore)
-  await work(custody, database, settings.config)
+  using custody = await openCustody(settings, database, hsm, { acceptRestore, beginEpoch })
+  await work(custody, database, settings)
 }

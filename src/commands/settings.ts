@@ -34,13 +34,16 @@ export async function readSettings(
   return loaded
 }
 
-/** What a verb that works on token and database needs, the PIN tried already. */
-export async function openSettings(options: { config?: string; force?: boolean }): Promise<{
-  config: Config
-  secrets: Secrets
-  log: Logger
-  clock: typeof systemClock
-}> {
+/** What a verb that works on token and database needs. */
+export interface OpenedSettings {
+  readonly config: Config
+  readonly secrets: Secrets
+  readonly log: Logger
+  readonly clock: typeof systemClock
+}
+
+/** Reads the settings of such a verb, and tries the PIN. @throws ConfigError; Error when the token refuses the PIN */
+export async function openSettings(options: { config?: string; force?: boolean }): Promise<OpenedSettings> {
   const { config, secrets, warnings } = await readSettings(options.config, { ...process.env })
   const log = createLog(config.log.level)
   for (const warning of warnings) log.warn(warning)

@@ -22,6 +22,7 @@ export class Cluster {
   #epoch: number
   /** The last one that this process wrote. */
   #anchored: Anchor | undefined
+  #begun = false
 
   constructor({ id, name, createdAt, unsealHash, epoch }: ClusterRow, options: ClusterOptions) {
     this.id = id
@@ -35,6 +36,11 @@ export class Cluster {
   /** An accepted restore begins a new one, and what was issued before is void. */
   get epoch(): number {
     return this.#epoch
+  }
+
+  /** Whether this process has begun the epoch. */
+  get begun(): boolean {
+    return this.#begun
   }
 
   /** CKA_IDs of every KEK there is or was. */
@@ -79,6 +85,7 @@ export class Cluster {
       if (row.epoch < epoch) await database.table(clusterTable).update(tx, row, {})
     })
     this.#epoch = epoch
+    this.#begun = true
     await this.anchor()
   }
 

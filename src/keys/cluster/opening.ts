@@ -30,8 +30,10 @@ export interface CustodyOptions {
   readonly handleLimit: number
   /** Keys that may stay in the token because strict mode cannot wrap them. */
   readonly residentLimit: number
-  /** The operator vouches for a database that is behind the token's memory, or that this token does not know. */
+  /** The operator vouches for a database that is behind the token's memory. */
   readonly acceptRestore?: boolean
+  /** With acceptRestore: an epoch begins though the database is not behind. */
+  readonly beginEpoch?: boolean
   /** The cluster's name, where the configuration says which it must be. */
   readonly name?: string
   /** Initialisation opens a cluster that is not ready yet. */
@@ -119,7 +121,7 @@ export async function newEpoch(
   { cluster }: Records,
   rowKey: string,
 ): Promise<number | undefined> {
-  const { hsm, database, acceptRestore, initialising } = options
+  const { hsm, database, acceptRestore, beginEpoch, initialising } = options
   const anchor = await readAnchor(hsm, cluster.id)
   if (anchor !== undefined && anchor.rowKey !== rowKey) {
     throw new Error(
@@ -129,10 +131,10 @@ export async function newEpoch(
   if (anchor === undefined && initialising && cluster.state === 'initialising') return undefined
   const heads = await database.snapshot((q) => readHeads(database, q))
   const reason = anchor ? behind(anchor, cluster.epoch, heads) : 'the token remembers nothing of this cluster'
-  if (reason === undefined) return undefined
+  if (reason === undefined && !beginEpoch) return undefined
   if (acceptRestore) return Math.max(anchor?.epoch ?? 0, cluster.epoch) + 1
   throw new Error(
-    `the database is behind what the token ${hsm.token.label} remembers: ${reason}. If it was restored on purpose, start once with --accept-restore`,
+    `the database is behind what the token ${hsm.token.label} remembers: ${reason}. If it was restored on purpose, run strongroom accept-restore`,
   )
 }
 

@@ -6,7 +6,7 @@ import type { Import } from './imports.ts'
  */
 const levels: readonly { readonly units: readonly string[]; readonly mixed?: boolean }[] = [
   { units: ['main', 'commands', 'supervisor', 'unavailable', 'worker'], mixed: true },
-  { units: ['app', 'core', 'initialise', 'open'], mixed: true },
+  { units: ['app', 'core', 'initialise', 'open', 'ceremony'], mixed: true },
   { units: ['http', 'system', 'engines'] },
   { units: ['request', 'leases', 'audit', 'jobs', 'quota', 'wrapping'] },
   { units: ['auth'] },
