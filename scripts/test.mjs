@@ -1,5 +1,5 @@
 // Plain JavaScript: on a clean clone there is only the system's Node 20. `npm test [-- vitest arguments]`, `--wide`: the
-// second environments: hsm/ on NSS instead of SoftHSM, store/ on a Galera cluster instead of one MariaDB.
+// second environments: hsm/ and custodians' KEKs on NSS instead of SoftHSM, store/ on a Galera cluster instead of one MariaDB.
 // Under CI, and wherever STRONGROOM_TEST_SEED gives a number, files and the tests within each run in an order of chance.
 import { join } from 'node:path'
 import { launch, project } from './launch.mjs'
@@ -8,7 +8,7 @@ import { setup } from './setup.mjs'
 const [wide, rest] = process.argv[2] === '--wide' ? [true, process.argv.slice(3)] : [false, process.argv.slice(2)]
 const runs = wide
   ? [
-      { name: 'nss', environment: { STRONGROOM_TEST_HSM: 'nss' }, words: ['test/hsm'] },
+      { name: 'nss', environment: { STRONGROOM_TEST_HSM: 'nss' }, words: ['test/hsm', 'test/keys/components.test.ts'] },
       // One file at a time: tests kill nodes, and two at once would cost the cluster its quorum.
       { name: 'galera', environment: { STRONGROOM_TEST_GALERA: '1' }, words: ['test/store', '--no-file-parallelism'] },
     ]

@@ -72,25 +72,26 @@ export function openHsm(context: ProcessContext, onFatal: (reason: Error) => voi
 /** What an operator may vouch for when the cluster's keys are opened. */
 export type Vouched = Pick<CustodyOptions, 'acceptRestore' | 'beginEpoch'>
 
-/**
- * The cluster's keys, from a database whose schema this program can read.
- * @param vouched what the operator vouches for
- */
-export function openCustody(
+/** The options of Custody that configuration and process give. */
+export const custodyOptions = (
   { config, log, clock, metrics }: ProcessContext,
   database: Database,
   hsm: Hsm,
+): CustodyOptions => ({
+  ...{ hsm, database, clock, log, residentLimit },
+  ...(metrics ? { metrics } : {}),
+  strict: config.strict,
+  fips: config.fips,
+  handleLimit: config.caches.handles,
+})
+
+/** The cluster's keys, from a database whose schema this program can read. */
+export const openCustody = (
+  context: ProcessContext,
+  database: Database,
+  hsm: Hsm,
   vouched: Vouched = {},
-): Promise<Custody> {
-  return Custody.open({
-    ...vouched,
-    ...{ hsm, database, clock, log, residentLimit },
-    ...(metrics ? { metrics } : {}),
-    strict: config.strict,
-    fips: config.fips,
-    handleLimit: config.caches.handles,
-  })
-}
+): Promise<Custody> => Custody.open({ ...custodyOptions(context, database, hsm), ...vouched })
 
 /** The tokens of managed keys; each is opened on first use. */
 export function openManagedHsms(

@@ -1,7 +1,7 @@
-import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { type Component, combine, componentCheckValue, kekBytes, parseComponent } from '../keys/kek/components.ts'
 import { type KekPurpose, kekPurposes } from '../keys/tables.ts'
+import type { MaybePromise } from '../route.ts'
 
 /** What one custodian holds: a component of each KEK. */
 export type Sheet = Readonly<Record<KekPurpose, Component>>
@@ -84,14 +84,15 @@ function combinable(components: readonly Component[]): readonly Component[] {
   return components
 }
 
-/** A new custodian's sheet as text, from this machine's random generator. */
-export function newSheet(): string {
-  return kekPurposes
-    .map((purpose) => {
-      const bytes = randomBytes(kekBytes)
-      return `${purpose} ${bytes.toString('hex')} ${componentCheckValue(bytes).toString('hex')}`
-    })
-    .join('\n')
+/** A new custodian's sheet as text. @param random draws bytes, which are wiped */
+export async function newSheet(random: (bytes: number) => MaybePromise<Buffer>): Promise<string> {
+  const lines: string[] = []
+  for (const purpose of kekPurposes) {
+    const bytes = await random(kekBytes)
+    lines.push(`${purpose} ${bytes.toString('hex')} ${componentCheckValue(bytes).toString('hex')}`)
+    bytes.fill(0)
+  }
+  return lines.join('\n')
 }
 
 function checked(purpose: string, digits: string): Component {

@@ -1,3 +1,4 @@
+import type { Hsm } from '../hsm/hsm.ts'
 import type { Custody } from '../keys/custody.ts'
 import type { Vouched } from '../open.ts'
 import type { Database } from '../store/database.ts'
@@ -9,7 +10,7 @@ import { type OpenedSettings, openSettings } from './settings.ts'
  */
 export async function withCustody(
   options: { readonly config?: string; readonly force?: boolean } & Vouched,
-  work: (custody: Custody, database: Database, settings: OpenedSettings) => Promise<void>,
+  work: (custody: Custody, database: Database, settings: OpenedSettings, hsm: Hsm) => Promise<void>,
 ): Promise<void> {
   const { acceptRestore = false, beginEpoch = false } = options
   const settings = await openSettings(options)
@@ -20,5 +21,18 @@ export async function withCustody(
     throw reason
   })
   using custody = await openCustody(settings, database, hsm, { acceptRestore, beginEpoch })
-  await work(custody, database, settings)
+  await work(custody, database, settings, hsm)
+}
+
+/** The same with the token alone, whatever database the configuration names. */
+export async function withHsm(
+  options: { readonly config?: string; readonly force?: boolean },
+  work: (hsm: Hsm) => Promise<void>,
+): Promise<void> {
+  const settings = await openSettings(options)
+  const { openHsm } = await import('../open.ts')
+  await using hsm = await openHsm(settings, (reason) => {
+    throw reason
+  })
+  await work(hsm)
 }

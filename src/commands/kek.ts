@@ -1,10 +1,10 @@
 import { Command, Option } from 'commander'
+import type { LoneKey } from '../ceremony/lonekeys.ts'
 import type { KekStatus, Rotation } from '../keys/cluster/rotation.ts'
 import { type KekPurpose, kekPurposes } from '../keys/tables.ts'
-import { componentsFromPrompt, newSheet, sheetsFromFiles } from './components.ts'
-import { withCustody } from './custody.ts'
-import { wholeNumber } from './number.ts'
-import { askSecret } from './prompt.ts'
+import { adoptCommand } from './adopt.ts'
+import { newSheet } from './components.ts'
+import { withCustody, withHsm } from './custody.ts'
 import { withConfig, withForce } from './settings.ts'
 
 interface Options {
@@ -18,7 +18,7 @@ export const kekCommand = (): Command =>
     .description('the keys that wrap keys (KEKs)')
     .addCommand(rotate())
     .addCommand(status())
-    .addCommand(adopt())
+    .addCommand(adoptCommand())
     .addCommand(destroy())
     .addCommand(component())
 
@@ -33,39 +33,22 @@ const rotate = (): Command =>
           const { id } = await rotation.announce(purpose, options.components ? 'components' : 'generated')
           console.log(`announced: ${purpose} KEK ${id}`)
         }
-        report(await rotation.status())
+        for (const kek of await rotation.status()) line(kek)
       })
     })
 
 const status = (): Command =>
   withForce(withConfig(new Command('status')))
-    .description('every KEK, the keys under it, and the workers that have not shown that their token holds it')
+    .description(
+      'every KEK, what would be lost with the token, and the workers that have not shown that theirs holds it',
+    )
     .option('--json', 'print JSON')
     .action(async (options: Options & { json?: boolean }) => {
-      await withRotation(options, async (rotation) => {
-        const keks = await rotation.status()
-        if (options.json) console.log(JSON.stringify(keks))
-        else report(keks)
-      })
-    })
-
-const adopt = (): Command =>
-  withForce(withConfig(new Command('adopt')))
-    .argument('<id>', 'as `kek status` shows it')
-    .description("bring a KEK into this node's token from its custodians' components")
-    .option('--component-file <file...>', "custodians' files, as `kek component` makes them; without: asked for", [])
-    .option('--custodians <number>', 'how many to ask', wholeNumber(2, 20), 2)
-    .action(async (id: string, options: Options & { componentFile: readonly string[]; custodians: number }) => {
-      await withRotation(options, async (rotation) => {
-        const kek = (await rotation.status()).find((one) => one.id === id)
-        if (kek === undefined) throw new Error(`there is no KEK ${id}`)
-        const { componentFile: files, custodians } = options
-        const components =
-          files.length > 0
-            ? sheetsFromFiles(files).map((sheet) => sheet[kek.purpose])
-            : await componentsFromPrompt(kek.purpose, custodians, askSecret, console.error)
-        await rotation.adopt(id, components)
-        console.log(`this token holds the ${kek.purpose} KEK ${id}`)
+      await withCustody(options, async ({ cluster: { rowKey }, rotation }, database, _settings, hsm) => {
+        const { loneKeys } = await import('../ceremony/lonekeys.ts')
+        const found = { rowKey, keks: await rotation.status(), lone: await loneKeys(database, hsm) }
+        if (options.json) console.log(JSON.stringify(found))
+        else report(found)
       })
     })
 
@@ -82,18 +65,49 @@ const destroy = (): Command =>
     })
 
 const component = (): Command =>
-  new Command('component')
-    .description("make one custodian's file for `--component-file`, or to be typed in, from this machine's randomness")
-    .action(() => console.log(newSheet()))
+  withForce(withConfig(new Command('component')))
+    .description(
+      "print one custodian's components and their check values, drawn from the token's random generator; once",
+    )
+    .addHelpText(
+      'after',
+      '\nFor `init --kek components`, `kek adopt` and `kek rotate --components`. Any token will do.',
+    )
+    .action(async (options: Options) => {
+      await withHsm(options, async (hsm) => {
+        const { random } = await import('../keys/use/random.ts')
+        console.log(await newSheet((bytes) => random(hsm, 'all', bytes)))
+      })
+    })
 
 const withRotation = (options: Options, work: (rotation: Rotation) => Promise<void>): Promise<void> =>
   withCustody(options, (custody) => work(custody.rotation))
 
-function report(keks: readonly KekStatus[]): void {
-  for (const { id, purpose, state, origin, checkValue, keys, unproven } of keks) {
-    console.log(
-      `${purpose.padEnd(7)} ${state.padEnd(9)} ${id}  check value ${checkValue || 'none yet'}, ${origin}, ${keys} keys`,
-    )
-    if (state === 'pending') console.log(`        waits for: ${unproven.join(', ') || 'nobody'}`)
-  }
+/** What an operator must know of the KEKs in good days. */
+interface Status {
+  /** Check value of the key that seals rows. */
+  readonly rowKey: string
+  readonly keks: readonly KekStatus[]
+  /** Keys that live in a token alone. */
+  readonly lone: readonly LoneKey[]
+}
+
+function report({ rowKey, keks, lone }: Status): void {
+  console.log(`row key  check value ${rowKey}, to be kept with the components: kek adopt asks for it`)
+  keks.forEach(line)
+  for (const { name, here } of lone) console.log(`${here ? 'in this token alone' : 'not in this token'}: ${name}`)
+  const born = keks.filter(({ origin, state }) => origin !== 'components' && state !== 'destroyed')
+  if (born.length === 0) return
+  console.log(
+    `No components bring back ${born.map(({ id }) => id).join(', ')}: what is under them is lost with the token.`,
+  )
+  console.log('Keep a copy of the token, or replace them: strongroom kek rotate --components')
+}
+
+function line({ id, purpose, state, origin, checkValue, keys, unproven }: KekStatus): void {
+  const from = origin === 'components' ? 'from components' : 'in this token alone'
+  console.log(
+    `${purpose.padEnd(7)} ${state.padEnd(9)} ${id}  check value ${checkValue || 'none yet'}, ${from}, ${keys} keys`,
+  )
+  if (state === 'pending') console.log(`        waits for: ${unproven.join(', ') || 'nobody'}`)
 }

@@ -108,7 +108,9 @@ export class Custody implements Disposable {
     const system = await openSystem(options, records, keks)
     const custody = new Custody(options, records.cluster, keks, { ...rows, ...system })
     database.setEpoch(custody.cluster.epoch)
+    await options.adoption?.verify()
     if (epoch !== undefined) await custody.cluster.beginEpoch(epoch)
+    else if (options.adoption) await custody.cluster.anchor()
     return custody
   }
 

@@ -18,7 +18,8 @@ import { clusterTable, type KekPurpose, kekPurposes, keksTable, systemKeysTable 
 /** KEKs born in the token, or each the XOR of custodians' components. */
 export type Ceremony = 'generate' | { readonly components: Readonly<Record<KekPurpose, readonly Component[]>> }
 
-export interface InitialiseOptions extends Omit<CustodyOptions, 'initialising' | 'acceptRestore' | 'name'> {
+export interface InitialiseOptions
+  extends Omit<CustodyOptions, 'initialising' | 'acceptRestore' | 'beginEpoch' | 'adoption' | 'name'> {
   readonly kek: Ceremony
   readonly name: string
   /**

@@ -1,24 +1,27 @@
+import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import {
   allFromPrompt,
   componentsFromPrompt,
   componentsFromSheets,
-  newSheet,
+  newSheet as drawnSheet,
   parseSheet,
 } from '../../src/commands/components.ts'
 import { kekPurposes } from '../../src/keys/tables.ts'
 
+const newSheet = () => drawnSheet(randomBytes)
+
 describe("a custodian's sheet", () => {
-  test('is read as it was made, with comments and grouped digits', () => {
-    const text = newSheet()
+  test('is read as it was made, with comments and grouped digits', async () => {
+    const text = await newSheet()
     const sheet = parseSheet(text)
     const grouped = text.replace(/([0-9a-f]{4})(?=[0-9a-f])/g, '$1 ').replaceAll('use', '# mine\n\nuse')
     expect(parseSheet(grouped)).toEqual(sheet)
     expect(Object.keys(sheet)).toEqual(kekPurposes)
   })
 
-  test('with a mistyped digit is refused by its purpose, without repeating a digit', () => {
-    const text = newSheet().replace(/^open (.)/m, (_, digit) => `open ${digit === '0' ? '1' : '0'}`)
+  test('with a mistyped digit is refused by its purpose, without repeating a digit', async () => {
+    const text = (await newSheet()).replace(/^open (.)/m, (_, digit) => `open ${digit === '0' ? '1' : '0'}`)
     expect(() => parseSheet(text)).toThrow(/^the open component does not match its check value$/)
   })
 
@@ -29,11 +32,23 @@ describe("a custodian's sheet", () => {
     expect(() => parseSheet(text)).toThrow(words)
   })
 
-  test('given twice, or alone, makes no KEK', () => {
-    const sheet = parseSheet(newSheet())
+  test('is drawn from the generator that is given, whose bytes are wiped', async () => {
+    const drawn: Buffer[] = []
+    const sheet = await drawnSheet((bytes) => {
+      const value = Buffer.alloc(bytes, 7 + drawn.length)
+      drawn.push(value)
+      return value
+    })
+    expect(parseSheet(sheet).export.bytes).toEqual(Buffer.alloc(32, 8))
+    expect(drawn).toHaveLength(4)
+    expect(drawn.every((value) => value.every((byte) => byte === 0))).toBe(true)
+  })
+
+  test('given twice, or alone, makes no KEK', async () => {
+    const sheet = parseSheet(await newSheet())
     expect(() => componentsFromSheets([sheet])).toThrow('two custodians')
     expect(() => componentsFromSheets([sheet, sheet])).toThrow('equal components cancel out')
-    const both = componentsFromSheets([sheet, parseSheet(newSheet())])
+    const both = componentsFromSheets([sheet, parseSheet(await newSheet())])
     expect(both.use).toHaveLength(2)
   })
 })
@@ -43,7 +58,7 @@ describe('custodians at the terminal', () => {
     new Map(sheet.split('\n').map((line) => [line.split(' ')[0], line.replace(/^\w+ /, '')]))
 
   test('are asked one after the other for each KEK', async () => {
-    const sheets = [lines(newSheet()), lines(newSheet()), lines(newSheet())]
+    const sheets = [lines(await newSheet()), lines(await newSheet()), lines(await newSheet())]
     const asked: string[] = []
     const components = await allFromPrompt(
       3,
@@ -59,7 +74,7 @@ describe('custodians at the terminal', () => {
   })
 
   test('are asked again after a mistake, which is named without its digits', async () => {
-    const good = lines(newSheet()).get('use') ?? ''
+    const good = lines(await newSheet()).get('use') ?? ''
     const answers = ['nonsense', good.replace(/^./, (digit) => (digit === '0' ? '1' : '0')), good]
     const said: string[] = []
     const ask = async () => answers.shift() ?? ''

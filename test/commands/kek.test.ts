@@ -26,7 +26,7 @@ interface Kek {
   readonly state: string
   readonly keys: number
 }
-const keks = async (): Promise<Kek[]> => JSON.parse(await strongroom('kek', 'status', '--json'))
+const keks = async (): Promise<Kek[]> => JSON.parse(await strongroom('kek', 'status', '--json')).keks
 
 async function until(condition: () => Promise<boolean>): Promise<void> {
   while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 1000))

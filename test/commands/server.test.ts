@@ -45,7 +45,9 @@ describe('init', () => {
   test("makes the KEKs from custodians' files, and refuses too few or equal ones before anything is made", async () => {
     await using other = await createSite()
     const files = ['a', 'b'].map((name) => join(other.directory, name))
-    for (const file of files) writeFileSync(file, (await strongroom(['kek', 'component'])).stdout)
+    for (const file of files) {
+      writeFileSync(file, (await strongroom(['kek', 'component', '--config', other.file])).stdout)
+    }
     const [a = '', b = ''] = files
     const init = (...given: string[]) =>
       strongroom(['init', '--config', other.file, '--kek', 'components', '--component-file', ...given])
@@ -54,7 +56,7 @@ describe('init', () => {
     const { code, stderr } = await init(a, b)
     expect(code, stderr).toBe(0)
     const status = await strongroom(['kek', 'status', '--json', '--config', other.file])
-    const keks = JSON.parse(status.stdout)
+    const { keks } = JSON.parse(status.stdout)
     expect(keks).toHaveLength(4)
     expect(keks.every((kek: { origin: string }) => kek.origin === 'components')).toBe(true)
   })

@@ -6,14 +6,15 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { CKM } from '../../src/hsm/constants.ts'
 import { HsmRefusal } from '../../src/hsm/faults.ts'
 import type { Hsm } from '../../src/hsm/hsm.ts'
-import { adoptKeks } from '../../src/keys/cluster/adoption.ts'
+import { adoptCluster, planAdoption } from '../../src/keys/cluster/adoption.ts'
 import { Custody } from '../../src/keys/custody.ts'
 import { clusterState, initialise } from '../../src/keys/initialise.ts'
-import { componentCheckValue } from '../../src/keys/kek/components.ts'
+import { type Component, componentCheckValue } from '../../src/keys/kek/components.ts'
 import { clusterOf } from '../../src/keys/kek/identity.ts'
-import { type KekPurpose, kekPurposes } from '../../src/keys/tables.ts'
+import type { KekPurpose } from '../../src/keys/tables.ts'
 import { relabel } from '../hsm/support/relabel.ts'
 import { createToken, type TestToken } from '../support/token.ts'
+import { component, custodians, eachPurpose } from './custodians.ts'
 import { initialising, makeKey, openCluster, openHsm, options, Place, reopen } from './support.ts'
 
 /** PKCS#11 v3.0 and before. */
@@ -122,18 +123,11 @@ describe('initialise', () => {
 })
 
 describe('components', () => {
-  const component = (byte: number) => {
-    const bytes = Buffer.alloc(32, byte)
-    return { bytes, checkValue: componentCheckValue(bytes) }
-  }
-  const each = <T>(value: (purpose: KekPurpose) => T) =>
-    Object.fromEntries(kekPurposes.map((purpose) => [purpose, value(purpose)])) as Record<KekPurpose, T>
-
   it('a wrong check value is refused before anything is made', async () => {
     await using place = await Place.fresh()
     const good = [component(1), component(2)]
     const bad = [component(1), { ...component(2), checkValue: Buffer.alloc(8) }]
-    const kek = { components: each((purpose) => (purpose === 'system' ? bad : good)) }
+    const kek = { components: eachPurpose((purpose) => (purpose === 'system' ? bad : good)) }
     const before = (await hsm.find({ class: 'secret', token: true })).length
     await expect(initialise(initialising(hsm, place.database, { kek }))).rejects.toThrow('component 2 does not match')
     expect((await hsm.find({ class: 'secret', token: true })).length).toBe(before)
@@ -141,7 +135,6 @@ describe('components', () => {
 
   it('the same components make the same KEK on a second token, which then opens the same database', async () => {
     await using place = await Place.fresh()
-    const custodians = each((purpose) => [component(10 + kekPurposes.indexOf(purpose)), component(99)])
     await initialise(initialising(hsm, place.database, { kek: { components: custodians } }))
     const custody = await reopen(hsm, place)
     const material = await makeKey(custody, place.database, 'ecdsa-p256')
@@ -151,11 +144,22 @@ describe('components', () => {
     await using node = await openHsm(second)
     await using elsewhere = await Place.at(place.url)
     await expect(Custody.open(options(node, elsewhere.database))).rejects.toThrow('is not in the token')
-    const wrong = each(() => [component(1), component(2)])
-    await expect(adoptKeks(options(node, elsewhere.database), wrong)).rejects.toThrow('do not make')
-    await adoptKeks(options(node, elsewhere.database), custodians)
-    await expect(Custody.open(options(node, elsewhere.database))).rejects.toThrow('remembers nothing')
-    const opened = await Custody.open(options(node, elsewhere.database, { acceptRestore: true }))
+    const { rowKey } = custody.cluster
+    const ground = { hsm: node, database: elsewhere.database }
+    const plan = await planAdoption(ground, { rowKey, shared: false })
+    expect(plan.missing).toHaveLength(4)
+    const brought = (components: (purpose: KekPurpose) => readonly Component[]) =>
+      new Map(plan.missing.map(({ id, purpose }) => [id, components(purpose as KekPurpose)]))
+    const adoption = { rowKey, join: true, verify: async () => {} }
+    const adopting = { ...options(node, elsewhere.database), adoption }
+    const wrong = brought(() => [component(1), component(2)])
+    await expect(adoptCluster(adopting, plan, wrong)).rejects.toThrow('do not make')
+    const opened = await adoptCluster(
+      adopting,
+      plan,
+      brought((purpose) => custodians[purpose]),
+    )
+    expect(opened.cluster.epoch).toBe(1)
     await elsewhere.database.start()
     const scheme = { hash: undefined, prehashed: true, padding: 'pss', saltLength: 'auto', marshaling: 'jws' } as const
     const same = await opened.materials.fetch(material.id)

@@ -26,7 +26,8 @@ export const none = new AbortController().signal
 export function openHsm(token: TestToken, executor: 'inline' | 'threads' = 'inline'): Promise<Hsm> {
   return Hsm.open({
     library: token.library,
-    token: { serial: token.serial },
+    ...(token.libraryParameters === undefined ? {} : { libraryParameters: token.libraryParameters }),
+    token: token.libraryParameters === undefined ? { serial: token.serial } : { label: token.label },
     pin: token.pin,
     executor,
     log,

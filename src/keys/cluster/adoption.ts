@@ -1,37 +1,122 @@
-import type { Component } from '../kek/components.ts'
-import { destroyKek, findKek, makeKek } from '../kek/kek.ts'
-import { type KekPurpose, keksTable } from '../tables.ts'
-import type { CustodyOptions } from './opening.ts'
+import type { Hsm } from '../../hsm/hsm.ts'
+import type { Database } from '../../store/database.ts'
+import { Custody } from '../custody.ts'
+import { type Component, choose } from '../kek/components.ts'
+import { clusterOf } from '../kek/identity.ts'
+import { destroyKek, makeKek, presentKek } from '../kek/kek.ts'
+import { type KekPurpose, type KekRow, keksTable, systemKeysTable } from '../tables.ts'
+import { readAnchor } from './anchor.ts'
+import type { Adoption, CustodyOptions } from './opening.ts'
+import { isRowKey, requireRowKey } from './rowkey.ts'
+
+/** What the rows claim that a token must get to open them. Nothing is verified yet: the check values decide. */
+export interface AdoptionPlan {
+  readonly clusterId: string
+  /** To be made from components. */
+  readonly missing: readonly KekRow[]
+  /** Retired ones that were born in another token: keys under them are lost. */
+  readonly lost: readonly KekRow[]
+}
+
+const page = { by: 'id', limit: 500 } as const
 
 /**
- * The ceremony on a node with a token of its own: custodians bring the components of the active KEKs into it. The rows are not
- * verified yet (the key that seals them is under one of these KEKs); their check values decide which components are right.
- * @returns how many KEKs were made; those that the token holds already are left alone
- * @throws Error when components do not make the KEK that the cluster uses; what this call made is destroyed again
+ * Looks at a token that is new to the cluster and says what it lacks. A run that was cut short is taken up: KEKs that are
+ * there are compared, not made again.
+ * @param shared whether the token may hold keys of another cluster
+ * @throws Error when token, database and row key do not belong together, or an active KEK cannot be made from components
  */
-export async function adoptKeks(
-  options: CustodyOptions,
-  components: Readonly<Record<KekPurpose, readonly Component[]>>,
-): Promise<number> {
-  const { hsm, database, strict } = options
-  const page = { by: 'id', limit: 100 } as const
-  const rows = await database.read((q) => database.unverified(keksTable).list(q, { state: 'active' }, page))
+export async function planAdoption(
+  { hsm, database }: { hsm: Hsm; database: Database },
+  { rowKey, shared }: { readonly rowKey: string; readonly shared: boolean },
+): Promise<AdoptionPlan> {
+  requireRowKey(rowKey)
+  const { keks, rowKeys } = await database.read(async (q) => ({
+    keks: await database.unverified(keksTable).list(q, {}, page),
+    rowKeys: await database.unverified(systemKeysTable).list(q, { purpose: 'rows' }, page),
+  }))
+  const used = keks.filter(({ state }) => state === 'active' || state === 'retiring')
+  const system = used.find(({ purpose, state }) => purpose === 'system' && state === 'active')
+  const clusterId = system && clusterOf(system.ckaId)
+  if (clusterId === undefined || rowKeys.length === 0)
+    throw new Error('this database is not initialised, or the rows of its KEKs are gone')
+  if (rowKeys.length > 1 || rowKeys.some(({ checkValue }) => !isRowKey(rowKey, checkValue))) {
+    throw new Error(
+      'the row key of this database has another check value: the digits are mistyped, the database is of another cluster, or it was tampered with',
+    )
+  }
+  await requireNew(hsm, clusterId, shared)
+  const absent: KekRow[] = []
+  for (const kek of used) if (!(await holds(hsm, kek))) absent.push(kek)
+  const born = absent.filter(({ origin }) => origin !== 'components')
+  const active = born.filter(({ state }) => state === 'active')
+  if (active.length > 0) {
+    throw new Error(
+      `no components make ${active.map(named).join(' and ')}: born in a token, it comes back with a copy of that token alone`,
+    )
+  }
+  return { clusterId, missing: absent.filter((kek) => !born.includes(kek)), lost: born }
+}
+
+/**
+ * Makes the planned KEKs in the token, opens the cluster with them, has everything verified, and only then begins an epoch
+ * (unless others serve) and writes the token's first memory of the database.
+ * @param components what the custodians brought for each missing KEK, by its id
+ * @throws Error when anything is wrong; what this call made is destroyed again
+ */
+export async function adoptCluster(
+  options: CustodyOptions & { readonly adoption: Adoption },
+  { missing }: AdoptionPlan,
+  components: ReadonlyMap<string, readonly Component[]>,
+): Promise<Custody> {
+  const { hsm, strict } = options
+  const chosen = missing.map((kek) => ({ kek, components: componentsFor(kek, components.get(kek.id) ?? []) }))
   const made: Buffer[] = []
   try {
-    for (const { id, ckaId, checkValue, purpose: name } of rows) {
-      if ((await findKek(hsm, ckaId)) !== undefined) continue
-      const purpose = name as KekPurpose
-      made.push(ckaId)
-      const kek = await makeKek(hsm, { id, ckaId, purpose }, { strict, components: components[purpose] })
-      if (!kek.checkValue.equals(checkValue)) {
-        throw new Error(
-          `these components do not make the ${purpose} KEK: its check value is ${checkValue.toString('hex')}`,
-        )
-      }
+    for (const { kek, components } of chosen) {
+      made.push(kek.ckaId)
+      await makeKek(hsm, planOf(kek), { strict, components })
+      await holds(hsm, kek)
     }
-    return made.length
+    return await Custody.open(options)
   } catch (error) {
-    for (const ckaId of made) await destroyKek(hsm, ckaId)
+    for (const ckaId of made) await destroyKek(hsm, ckaId).catch(() => undefined)
     throw error
+  }
+}
+
+const planOf = ({ id, ckaId, purpose }: KekRow) => ({ id, ckaId, purpose: purpose as KekPurpose })
+const named = ({ state, purpose, id }: KekRow): string => `the ${state} ${purpose} KEK ${id}`
+
+function componentsFor(kek: KekRow, given: readonly Component[]): readonly Component[] {
+  const chosen = choose(given, kek.checkValue)
+  if (chosen !== undefined) return chosen
+  throw new Error(`these components do not make ${named(kek)}, whose check value is ${kek.checkValue.toString('hex')}`)
+}
+
+/** @throws Error when the token holds something else under the KEK's id */
+async function holds(hsm: Hsm, kek: KekRow): Promise<boolean> {
+  const present = await presentKek(hsm, planOf(kek))
+  if (present === undefined) return false
+  if (present.checkValue.equals(kek.checkValue)) return true
+  throw new Error(`the token ${hsm.token.label} holds another key in the place of ${named(kek)}`)
+}
+
+async function requireNew(hsm: Hsm, clusterId: string, shared: boolean): Promise<void> {
+  const { label } = hsm.token
+  if ((await readAnchor(hsm, clusterId)) !== undefined) {
+    throw new Error(
+      `the token ${label} remembers this cluster already: strongroom kek adopt ID brings one KEK, strongroom root-token makes a root token`,
+    )
+  }
+  if (shared) return
+  for (const object of await hsm.find({ class: 'secret', token: true })) {
+    const { id } = await hsm.attributes(object, ['id'])
+    const other = id && clusterOf(id)
+    if (other !== undefined && other !== clusterId) {
+      throw new Error(
+        `the token ${label} is not empty: it holds keys of cluster ${other} (--shared adopts beside them)`,
+      )
+    }
   }
 }

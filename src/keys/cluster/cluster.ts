@@ -4,6 +4,7 @@ import type { Reader, Transaction } from '../../store/reader.ts'
 import { headsTable } from '../../store/sealed/heads.ts'
 import { type ClusterRow, clusterTable, keksTable } from '../tables.ts'
 import { type Anchor, readHeads, writeAnchor } from './anchor.ts'
+import { shownRowKey } from './rowkey.ts'
 
 export interface ClusterOptions {
   readonly hsm: Hsm
@@ -41,6 +42,11 @@ export class Cluster {
   /** Whether this process has begun the epoch. */
   get begun(): boolean {
     return this.#begun
+  }
+
+  /** Check value of the key that seals rows, to be kept with the components: `kek adopt` asks for it. */
+  get rowKey(): string {
+    return shownRowKey(Buffer.from(this.#options.rowKey, 'hex'))
   }
 
   /** CKA_IDs of every KEK there is or was. */

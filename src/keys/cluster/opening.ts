@@ -7,6 +7,7 @@ import { clusterOf } from '../kek/identity.ts'
 import { Kek, type Keks } from '../kek/keks.ts'
 import { type ClusterRow, clusterTable, type KekRow, keksTable, type SystemKeyRow, systemKeysTable } from '../tables.ts'
 import { behind, readAnchor, readHeads } from './anchor.ts'
+import { isRowKey } from './rowkey.ts'
 import {
   type AuditKeys,
   deriveAuditKeys,
@@ -16,6 +17,16 @@ import {
   type SystemPurpose,
   systemKeks,
 } from './system.ts'
+
+/** What an operator vouches for when a token that is new to the cluster takes its keys. */
+export interface Adoption {
+  /** Check value of the key that seals rows, as `kek status` shows it. */
+  readonly rowKey: string
+  /** Other nodes serve the cluster: its epoch goes on. */
+  readonly join: boolean
+  /** Verifies the database before the token remembers anything of it. */
+  verify(): Promise<void>
+}
 
 export interface CustodyOptions {
   readonly hsm: Hsm
@@ -32,6 +43,8 @@ export interface CustodyOptions {
   readonly residentLimit: number
   /** The operator vouches for a database that is behind the token's memory. */
   readonly acceptRestore?: boolean
+  /** The token is new to the cluster. */
+  readonly adoption?: Adoption
   /** With acceptRestore: an epoch begins though the database is not behind. */
   readonly beginEpoch?: boolean
   /** The cluster's name, where the configuration says which it must be. */
@@ -70,6 +83,9 @@ export async function openRows(options: CustodyOptions): Promise<OpenedRows> {
   if (clusterId === undefined)
     throw new Error('the row of the system KEK names no object of ours: the database is damaged')
   for (const mac of macs) await mac.open()
+  if (options.adoption && (macs.length > 1 || !isRowKey(options.adoption.rowKey, current.row.checkValue))) {
+    throw new Error('the rows are sealed by another key than the one that was vouched for')
+  }
   const rowMac = new RowMac(
     current,
     macs.filter((mac) => mac !== current),
@@ -121,18 +137,24 @@ export async function newEpoch(
   { cluster }: Records,
   rowKey: string,
 ): Promise<number | undefined> {
-  const { hsm, database, acceptRestore, beginEpoch, initialising } = options
+  const { hsm, database, acceptRestore, beginEpoch, initialising, adoption } = options
   const anchor = await readAnchor(hsm, cluster.id)
   if (anchor !== undefined && anchor.rowKey !== rowKey) {
     throw new Error(
       'the rows are sealed by another key than the one the token remembers: the database was tampered with',
     )
   }
-  if (anchor === undefined && initialising && cluster.state === 'initialising') return undefined
+  if (anchor === undefined) {
+    if (initialising && cluster.state === 'initialising') return undefined
+    if (adoption) return adoption.join ? undefined : cluster.epoch + 1
+    throw new Error(
+      `the token ${hsm.token.label} remembers nothing of this cluster: strongroom kek adopt verifies the database first`,
+    )
+  }
   const heads = await database.snapshot((q) => readHeads(database, q))
-  const reason = anchor ? behind(anchor, cluster.epoch, heads) : 'the token remembers nothing of this cluster'
+  const reason = behind(anchor, cluster.epoch, heads)
   if (reason === undefined && !beginEpoch) return undefined
-  if (acceptRestore) return Math.max(anchor?.epoch ?? 0, cluster.epoch) + 1
+  if (acceptRestore) return Math.max(anchor.epoch, cluster.epoch) + 1
   throw new Error(
     `the database is behind what the token ${hsm.token.label} remembers: ${reason}. If it was restored on purpose, run strongroom accept-restore`,
   )

@@ -105,6 +105,17 @@ export class Rotation {
     if (row.checkValue.length === 0) await this.#record(id, made.checkValue)
   }
 
+  /** KEKs that were announced and born in a token that is gone: the job makes them anew. */
+  async remakeAnnounced(): Promise<void> {
+    const { hsm, database } = this.#options
+    await database.transaction(async (tx) => {
+      for (const row of await this.#keks.list(tx, { state: 'pending', origin: 'generated' }, page)) {
+        const gone = row.checkValue.length > 0 && (await findKek(hsm, row.ckaId)) === undefined
+        if (gone) await this.#keks.update(tx, row, { checkValue: Buffer.alloc(0) })
+      }
+    })
+  }
+
   /** Every worker, every few seconds: shows that this token holds the pending KEKs. */
   async prove(): Promise<void> {
     const { database, keks, clock, log } = this.#options

@@ -48,3 +48,26 @@ export function combine(components: readonly Component[]): Buffer {
   }
   return value
 }
+
+/** Sheets of components that a search among them bears: every choice of two or more is tried. */
+const mostComponents = 12
+
+/**
+ * Those of the components that make the KEK of a check value: custodians bring what they hold, of several ceremonies perhaps.
+ * @returns undefined when no choice of two or more makes it
+ * @throws Error for components that cannot be combined, or too many
+ */
+export function choose(components: readonly Component[], checkValue: Buffer): readonly Component[] | undefined {
+  if (components.length > mostComponents)
+    throw new Error(`more than ${mostComponents} components of one KEK were given`)
+  combine(components).fill(0)
+  for (let chosen = 2 ** components.length - 1; chosen > 0; chosen--) {
+    const some = components.filter((_, index) => chosen & (1 << index))
+    if (some.length < 2) continue
+    const value = combine(some)
+    const found = componentCheckValue(value).equals(checkValue)
+    value.fill(0)
+    if (found) return some
+  }
+  return undefined
+}

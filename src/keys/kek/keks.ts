@@ -1,3 +1,4 @@
+import { ApiError } from '../../errors.ts'
 import type { Handle } from '../../hsm/handle.ts'
 import type { Hsm } from '../../hsm/hsm.ts'
 import { LiveHandle } from '../../hsm/livehandle.ts'
@@ -12,8 +13,12 @@ import { findKek, kekCheckValue, proveKek, proveStrict } from './kek.ts'
 /** Of KEKs; each has one that is active. */
 const purposes = 4
 
-/** The token does not hold the KEK: it was destroyed, or this node's token never had it. */
-export class KekAbsent extends Error {}
+/** The token does not hold the KEK: it was destroyed or lost with its token, or this node's token never had it. */
+export class KekAbsent extends ApiError {
+  constructor(text: string) {
+    super(400, text)
+  }
+}
 
 /** What must be known of a KEK to use it. */
 export type KekFacts = Pick<KekRow, 'id' | 'purpose' | 'checkValue' | 'ckaId'>
@@ -52,7 +57,10 @@ export class Kek {
 async function locateKek(hsm: Hsm, row: KekFacts, strict: boolean): Promise<Handle> {
   const purpose = row.purpose as KekPurpose
   const handle = await findKek(hsm, row.ckaId)
-  if (handle === undefined) throw new KekAbsent(`the ${purpose} KEK ${row.id} is not in the token ${hsm.token.label}`)
+  if (handle === undefined)
+    throw new KekAbsent(
+      `the ${purpose} KEK ${row.id} is not in the token ${hsm.token.label}; strongroom kek adopt brings it from its components`,
+    )
   await proveKek(hsm, handle, purpose)
   if (!(await kekCheckValue(hsm, handle)).equals(row.checkValue)) {
     throw new Error(`the ${purpose} KEK ${row.id} in the token ${hsm.token.label} has another check value`)

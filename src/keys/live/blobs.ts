@@ -42,7 +42,7 @@ export class Blobs {
 
   /** Brings a key to life in the token: sensitive, not extractable, able to do what its type does and no more. */
   async load(material: Material): Promise<Handle> {
-    if (material.row.residence === 'token') return residentKey(this.#hsm, material.row.ckaId)
+    if (material.row.residence === 'token') return residentKey(this.#hsm, material)
     const template = blobTemplate(material)
     const { algorithm, row } = material
     if (isSeed(material)) {
@@ -96,12 +96,15 @@ export function blobTemplate(material: Material): KeyTemplate {
   return { ...privateTemplate(algorithm, row.part), ...algorithm.privateKey.unwrapping?.(material.publicKey) }
 }
 
-async function residentKey(hsm: Hsm, id: Buffer | null): Promise<Handle> {
+/** @throws ApiError 400 when the token that had the key is gone, or is another node's */
+async function residentKey(hsm: Hsm, { row: { ckaId: id, version } }: Material): Promise<Handle> {
   if (id === null) throw badRequest('this key lies in a token of its own and is not used this way')
   const found = await hsm.find({ class: 'private', id, token: true })
   const [handle] = found
-  if (handle === undefined || found.length > 1) {
-    throw new Error(`the token ${hsm.token.label} holds ${found.length} objects where one key should be`)
+  const { label } = hsm.token
+  if (handle === undefined) {
+    throw badRequest(`version ${version} of this key lived in one token alone, and the token ${label} does not hold it`)
   }
+  if (found.length > 1) throw new Error(`the token ${label} holds ${found.length} objects where one key should be`)
   return handle
 }

@@ -1,0 +1,89 @@
+import { type AdoptionPlan, adoptCluster, planAdoption } from '../keys/cluster/adoption.ts'
+import { verifyRows } from '../keys/cluster/verification.ts'
+import type { Custody } from '../keys/custody.ts'
+import { requireCustody } from '../keys/initialise.ts'
+import type { Component } from '../keys/kek/components.ts'
+import type { KekRow } from '../keys/tables.ts'
+import { custodyOptions, openDatabase, openHsm } from '../open.ts'
+import type { Database } from '../store/database.ts'
+import type { ProcessContext } from '../workload.ts'
+import { keysUnder, loneKeys } from './lonekeys.ts'
+import { sealedSets, sealedTables } from './sealedtables.ts'
+
+/** What the operator says and brings. */
+export interface AdoptRequest {
+  /** Check value of the row key, as `kek status` showed it. */
+  readonly rowKey: string
+  /** The token may hold keys of another cluster. */
+  readonly shared: boolean
+  /** Other nodes serve the cluster: no epoch begins. */
+  readonly join: boolean
+  /** Goes on though rows are damaged: each of them stays refused at every use. */
+  readonly damaged: boolean
+  /** Asks for the components of a KEK. */
+  components(kek: KekRow): Promise<readonly Component[]>
+}
+
+/** A cluster in a token that is new to it. */
+export interface Adopted {
+  readonly database: Database
+  readonly custody: Custody
+  /** KEKs that were made. */
+  readonly made: readonly KekRow[]
+  readonly verifiedRows: number
+  /** Damaged rows and sets. */
+  readonly damaged: readonly string[]
+  /** Keys that went with their token, by name. */
+  readonly lost: readonly string[]
+}
+
+/**
+ * Brings a cluster back out of its database and its custodians' components, into a token that is new to it: KEKs, then every
+ * sealed row verified, then an epoch and the first memory of it in the token.
+ * @param work is given the open cluster
+ * @throws Error with an explanation when anything does not fit: nothing is left in the token then. May be run again
+ */
+export async function adopt(
+  context: ProcessContext,
+  request: AdoptRequest,
+  work: (adopted: Adopted) => Promise<void>,
+): Promise<void> {
+  await using database = await openDatabase(context)
+  await requireSchema(database)
+  await using hsm = await openHsm(context, (reason) => {
+    throw reason
+  })
+  requireCustody(hsm)
+  const plan = await planAdoption({ hsm, database }, request)
+  const components = new Map<string, readonly Component[]>()
+  for (const kek of plan.missing) components.set(kek.id, await request.components(kek))
+  let found = { rows: 0, damaged: [] as readonly string[] }
+  const verify = async () => {
+    found = await verifyRows(database, sealedTables, sealedSets)
+    if (found.damaged.length > 0 && !request.damaged) throw new Error(damage(found.damaged))
+  }
+  const { rowKey, join } = request
+  const options = { ...custodyOptions(context, database, hsm), adoption: { rowKey, join, verify } }
+  using custody = await adoptCluster(options, plan, components)
+  if (!join) await custody.rotation.remakeAnnounced()
+  const lone = (await loneKeys(database, hsm)).filter(({ here }) => !here).map(({ name }) => name)
+  const lost = [...lone, ...(await wrappedByLost(database, plan))]
+  await work({ database, custody, made: plan.missing, verifiedRows: found.rows, damaged: found.damaged, lost })
+}
+
+async function requireSchema(database: Database): Promise<void> {
+  const { state } = await database.schemaStatus()
+  if (state === 'empty') throw new Error('this database is empty: restore the cluster, then adopt it')
+  if (state === 'behind') throw new Error('the schema of this database is older: run strongroom migrate first')
+}
+
+const wrappedByLost = async (database: Database, { lost }: AdoptionPlan): Promise<string[]> =>
+  (await Promise.all(lost.map(({ id }) => keysUnder(database, id)))).flat()
+
+const shownDamage = 20
+
+const damage = (damaged: readonly string[]): string =>
+  [
+    `${damaged.length} rows are damaged, and refused wherever they are used (--damaged adopts the rest):`,
+    ...damaged.slice(0, shownDamage),
+  ].join('\n  ')

@@ -1,0 +1,69 @@
+import type { Database } from '../../store/database.ts'
+import { DamagedRow } from '../../store/faults.ts'
+import { pages } from '../../store/pages.ts'
+import { type Columns, column, defineTable, type Table } from '../../store/table.ts'
+
+/** A table whose rows carry a MAC. */
+export type SealedTable = Table<Columns, true>
+
+/** What a walk over all sealed rows has found. */
+export interface Verification {
+  readonly rows: number
+  /** Refused rows and sets, `table id: reason`. */
+  readonly damaged: readonly string[]
+}
+
+const rowsAtOnce = 100
+
+/**
+ * Reads every row of sealed tables, and every set with its head, as their users would: for a token that remembers nothing yet to
+ * compare them with. Rows that come and go meanwhile are no damage.
+ * @param sets tables that are sets with a head of the table's name
+ */
+export async function verifyRows(
+  database: Database,
+  tables: readonly SealedTable[],
+  sets: readonly SealedTable[],
+): Promise<Verification> {
+  const damaged: string[] = []
+  let rows = 0
+  for (const table of tables) {
+    const access = database.table(table)
+    const ids = defineTable(table.name, { id: column.text() }, { sealed: false })
+    for await (const page of pages(database, database.unverified(ids), {}, { by: 'id', limit: rowsAtOnce })) {
+      const sound = new Set(
+        (
+          await database.read((q) =>
+            access.sound(
+              q,
+              page.map(({ id }) => id),
+            ),
+          )
+        ).map(({ id }) => id),
+      )
+      rows += sound.size
+      for (const { id } of page) if (!sound.has(id)) damaged.push(...(await damageOf(database, table, id)))
+    }
+  }
+  for (const table of sets) damaged.push(...(await damageOfSet(database, table)))
+  return { rows, damaged }
+}
+
+/** The reason why a row is refused; none when it is gone or sound by now. */
+const damageOf = (database: Database, table: SealedTable, id: string): Promise<string[]> =>
+  refusal(() => database.read((q) => database.table(table).get(q, id)))
+
+const damageOfSet = (database: Database, table: SealedTable): Promise<string[]> =>
+  refusal(() =>
+    database.snapshot(async (q) => database.head(table.name).verify(q, await database.table(table).members(q))),
+  )
+
+async function refusal(read: () => Promise<unknown>): Promise<string[]> {
+  try {
+    await read()
+    return []
+  } catch (error) {
+    if (error instanceof DamagedRow) return [error.message]
+    throw error
+  }
+}

@@ -1,0 +1,202 @@
+import { execFile } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { createConnection } from 'mysql2/promise'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Client, createClient } from '../support/client.ts'
+import { createToken, type TestToken } from '../support/token.ts'
+import { start, strongroom } from './cli.ts'
+import { createSite, type Site } from './site.ts'
+
+const run = promisify(execFile)
+const plaintext = Buffer.from('kept').toString('base64')
+
+let site: Site
+let sheets: readonly string[]
+let rowKey: string
+/** What the cluster answered before its token died. */
+const before: Record<string, string> = {}
+
+beforeAll(async () => {
+  site = await createSite()
+  sheets = await Promise.all(['a', 'b', 'c', 'd'].map((name) => sheet(name)))
+  const init = await command('init', '--kek', 'components', '--component-file', ...sheets.slice(0, 2))
+  expect(init.code, init.stderr).toBe(0)
+  before.root = /^root_token: +(\S+)$/m.exec(init.stdout)?.[1] ?? ''
+}, 120_000)
+afterAll(() => site[Symbol.asyncDispose]())
+
+const command = (...words: string[]) => strongroom([...words, '--config', site.file])
+
+async function sheet(name: string): Promise<string> {
+  const file = join(site.directory, name)
+  writeFileSync(file, (await command('kek', 'component')).stdout, { mode: 0o600 })
+  return file
+}
+
+/** Serves while `work` is done with a client of this token. */
+async function serving(token: string, work: (client: Client) => Promise<void>): Promise<void> {
+  await using server = start(['server', '--config', site.file])
+  const address = await server.ready()
+  await work(createClient(() => address, token))
+  server.process.kill('SIGTERM')
+  expect(await server.ended).toBe(0)
+}
+
+function useToken({ library, label, pin }: TestToken, more: object = {}): void {
+  writeFileSync(site.pinFile, `${pin}\n`)
+  const environment = { SOFTHSM2_CONF: process.env.SOFTHSM2_CONF }
+  site.configure({ pkcs11: { library, token: { label }, pin: { file: site.pinFile }, environment }, ...more })
+}
+
+/** What a token shows of ours: KEKs and anchors. */
+async function objectsIn({ library, label, pin }: TestToken): Promise<string[]> {
+  const words = ['--module', library, '--token-label', label, '--login', '--pin', pin, '--list-objects']
+  const { stdout } = await run('pkcs11-tool', words)
+  return stdout.split('\n').filter((line) => /^\s*(label|application):.*strongroom/.test(line))
+}
+
+const sql = async (statement: string): Promise<void> => {
+  const connection = await createConnection(site.database.url)
+  await connection.query(statement).finally(() => connection.end())
+}
+
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 1000))
+}
+
+/** Keys of every residence, and what was made with them. */
+async function fill(client: Client): Promise<void> {
+  for (const [name, body] of Object.entries({
+    wrapped: {},
+    enveloped: { type: 'ed25519' },
+    leaving: { exportable: true },
+  })) {
+    expect((await client.post(`transit/keys/${name}`, body)).status, name).toBe(200)
+  }
+  for (const name of ['wrapped', 'leaving']) {
+    before[name] = (await client.post(`transit/encrypt/${name}`, { plaintext })).string('data.ciphertext')
+  }
+  before.signature = (await client.post('transit/sign/enveloped', { input: plaintext })).string('data.signature')
+  const root = { common_name: 'Root', key_type: 'ec', issuer_name: 'root', key_name: 'kept', ttl: '8760h' }
+  expect((await client.post('pki/root/generate/internal', root)).status).toBe(200)
+  const lone = { ...root, common_name: 'Lone', issuer_name: 'lone', key_name: 'alone', residence: 'token' }
+  expect((await client.post('pki/root/generate/internal', lone)).status).toBe(200)
+  const role = { allow_any_name: true, key_type: 'ec', ttl: '1h' }
+  expect((await client.post('pki/roles/web', { ...role, issuer_ref: 'root' })).status).toBe(200)
+  expect((await client.post('pki/roles/lost', { ...role, issuer_ref: 'lone' })).status).toBe(200)
+}
+
+/** Custodians c and d bring another use KEK, and the first one retires. */
+async function rotateUse(client: Client): Promise<void> {
+  const announced = await command('kek', 'rotate', '--purpose', 'use', '--components')
+  const id = /announced: use KEK (\S+)/.exec(announced.stdout)?.[1] ?? ''
+  const adopted = await command('kek', 'adopt', id, '--component-file', ...sheets.slice(2))
+  expect(adopted, adopted.stderr).toMatchObject({ code: 0, stdout: `this token holds the use KEK ${id}\n` })
+  await until(async () => {
+    expect((await client.get('sys/health')).status).toBe(200)
+    const { keks } = JSON.parse((await command('kek', 'status', '--json')).stdout)
+    return keks.some(({ purpose, state }: Record<string, string>) => purpose === 'use' && state === 'retiring')
+  })
+}
+
+const adopt = (token: string, files = sheets, ...more: string[]) =>
+  command('kek', 'adopt', '--row-key', token, '--component-file', ...files, ...more)
+
+describe('a cluster whose token dies', { shuffle: false }, () => {
+  test('says in good days what will be needed, and what would be lost', async () => {
+    await serving(before.root ?? '', async (client) => {
+      await fill(client)
+      await rotateUse(client)
+    })
+    const { stdout } = await command('kek', 'status')
+    expect(stdout).toMatch(/^row key +check value (?:[0-9a-f]{4} ){7}[0-9a-f]{4}, to be kept/)
+    expect(stdout.match(/from components/g)).toHaveLength(5)
+    expect(stdout).toContain('in this token alone: pki/ key alone (ecdsa-p256)')
+    expect(stdout).not.toContain('No components bring back')
+    rowKey = JSON.parse((await command('kek', 'status', '--json')).stdout).rowKey
+  }, 180_000)
+
+  test('is refused by a new token, which is told how it comes back', async () => {
+    await run('softhsm2-util', ['--delete-token', '--token', site.token.label])
+    useToken(await createToken('second'))
+    const { code, stderr } = await command('server')
+    expect(code).toBe(1)
+    expect(stderr).toContain('strongroom kek adopt')
+  }, 60_000)
+
+  test('is not adopted by what does not fit, and nothing is left in the token', async () => {
+    const token = await createToken('third')
+    useToken(token)
+    const digit = rowKey.startsWith('0') ? '1' : '0'
+    const wrong = await adopt(digit + rowKey.slice(1))
+    expect(wrong).toMatchObject({ code: 1, stdout: '' })
+    expect(wrong.stderr).toContain('the row key of this database has another check value')
+    expect(wrong.stderr).not.toContain(rowKey.slice(1))
+    expect((await adopt('1234')).stderr).toContain('32 hexadecimal digits')
+    const old = await adopt(rowKey, sheets.slice(0, 2))
+    expect(old.stderr).toMatch(/do not make the active use KEK \S+, whose check value is [0-9a-f]{16}\n/)
+    expect((await adopt(rowKey, [...sheets.slice(1), await sheet('e')])).stderr).toContain('do not make the')
+    expect((await adopt(rowKey, sheets.slice(0, 1))).stderr).toContain('two custodians')
+    await sql('UPDATE policies SET text = \'path "*" { capabilities = ["sudo"] }\' WHERE name = \'default\'')
+    const edited = await adopt(rowKey)
+    expect(edited).toMatchObject({ code: 1, stdout: '' })
+    expect(edited.stderr).toMatch(/1 rows are damaged.*\n +policies \S+: the seal is broken/)
+    expect(await objectsIn(token)).toEqual([])
+  }, 120_000)
+
+  test('is not adopted by a token that serves another cluster, unless it is said to be shared', async () => {
+    await using other = await createSite()
+    expect((await strongroom(['init', '--config', other.file])).code).toBe(0)
+    useToken(other.token)
+    expect((await adopt(rowKey)).stderr).toMatch(/is not empty: it holds keys of cluster \S+ \(--shared/)
+    const shared = await adopt(rowKey, sheets, '--shared')
+    expect(shared.stderr).toContain('1 rows are damaged')
+    expect(await objectsIn(other.token)).toHaveLength(5)
+    useToken(await createToken('other'), { database: { url: other.database.url } })
+    expect((await adopt(rowKey)).stderr).toContain('the database is of another cluster')
+  }, 120_000)
+
+  test('comes back in an empty token: it serves, decrypts, signs and issues, and names what is lost', async () => {
+    const token = await createToken('fourth')
+    useToken(token)
+    const { code, stdout, stderr } = await adopt(rowKey, sheets, '--damaged')
+    expect(code, stderr).toBe(0)
+    expect(stdout.match(/^made: .*$/gm)).toHaveLength(5)
+    expect(stdout).toMatch(/^verified: \d{2,} rows$/m)
+    expect(stdout).toMatch(/^damaged: policies \S+: the seal is broken$/m)
+    expect(stdout).toMatch(/^lost with its token: pki\/ key alone \(ecdsa-p256\)$/m)
+    expect(stdout).toMatch(/^epoch 2: this token holds cluster /m)
+    expect(await objectsIn(token)).toHaveLength(6)
+    await serving(/^root_token: +(\S+)$/m.exec(stdout)?.[1] ?? '', afterwards)
+    await serving(before.root ?? '', async (client) => {
+      expect((await client.get('transit/keys/wrapped')).status).toBe(403)
+    })
+    const again = await adopt(rowKey)
+    expect(again.stderr).toContain('remembers this cluster already')
+  }, 180_000)
+})
+
+async function afterwards(client: Client): Promise<void> {
+  for (const name of ['wrapped', 'leaving']) {
+    const { string } = await client.post(`transit/decrypt/${name}`, { ciphertext: before[name] })
+    expect(string('data.plaintext')).toBe(plaintext)
+  }
+  expect((await client.get('transit/export/encryption-key/leaving')).status).toBe(200)
+  const signed = { input: plaintext, signature: before.signature }
+  expect((await client.post('transit/verify/enveloped', signed)).body).toMatchObject({ data: { valid: true } })
+  expect((await client.post('transit/sign/enveloped', { input: plaintext })).status).toBe(200)
+  const issued = await client.post('pki/issue/web', { common_name: 'www.example.com' })
+  expect(issued.status, issued.text).toBe(200)
+  const lost = await client.post('pki/issue/lost', { common_name: 'www.example.com' })
+  expect({ status: lost.status, body: lost.body }).toEqual({
+    status: 400,
+    body: {
+      errors: [
+        expect.stringMatching(/^version 1 of this key lived in one token alone, and the token \S+ does not hold it$/),
+      ],
+    },
+  })
+  expect((await client.post('transit/keys/new')).status).toBe(200)
+}

@@ -1,0 +1,232 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { beforeAll, describe, expect, it, test } from 'vitest'
+import { sealedTables } from '../../src/ceremony/sealedtables.ts'
+import { hashes } from '../../src/crypto/hashes.ts'
+import type { Hsm } from '../../src/hsm/hsm.ts'
+import { type AdoptionPlan, adoptCluster, planAdoption } from '../../src/keys/cluster/adoption.ts'
+import { readAnchor } from '../../src/keys/cluster/anchor.ts'
+import { Custody } from '../../src/keys/custody.ts'
+import { initialise } from '../../src/keys/initialise.ts'
+import { choose } from '../../src/keys/kek/components.ts'
+import { clusterOf } from '../../src/keys/kek/identity.ts'
+import { makeKek } from '../../src/keys/kek/kek.ts'
+import type { KekPurpose } from '../../src/keys/tables.ts'
+import { createToken, type TestToken } from '../support/token.ts'
+import { component, custodians } from './custodians.ts'
+import { initialising, makeKey, openHsm, options, Place, reopen } from './support.ts'
+
+let first: TestToken
+let second: TestToken
+
+beforeAll(async () => {
+  // A module sees the tokens that are there when it is initialised.
+  first = await createToken('first')
+  second = await createToken('second')
+}, 60_000)
+
+const ready = { kek: { components: custodians } }
+
+/** Initialises a cluster on a token and hands it to `work`; the token is as good as gone then. */
+async function living<T>(place: Place, strict: boolean, work: (custody: Custody, hsm: Hsm) => Promise<T>): Promise<T> {
+  await using hsm = await openHsm(first)
+  await initialise(initialising(hsm, place.database, { ...ready, strict }))
+  const custody = await reopen(hsm, place, { strict })
+  const result = await work(custody, hsm)
+  custody.close()
+  return result
+}
+
+const brought = ({ missing }: AdoptionPlan) =>
+  new Map(missing.map(({ id, purpose }) => [id, custodians[purpose as KekPurpose]]))
+
+async function adopted(hsm: Hsm, place: Place, rowKey: string, strict = false): Promise<Custody> {
+  const plan = await planAdoption({ hsm, database: place.database }, { rowKey, shared: true })
+  const adoption = { rowKey, join: false, verify: async () => {} }
+  const given = { ...options(hsm, place.database, { strict }), adoption }
+  const custody = await adoptCluster(given, plan, brought(plan))
+  await place.database.start()
+  return custody
+}
+
+describe('components', () => {
+  const [one, two, three, four] = [component(1), component(2), component(4), component(8)]
+
+  it('are chosen by the check value among those of several ceremonies', () => {
+    const { checkValue } = component(2 ^ 8)
+    expect(choose([one, two, three, four], checkValue)).toEqual([two, four])
+    expect(choose([one, two, three], checkValue)).toBeUndefined()
+  })
+
+  it('alone make nothing, and neither does one that is there twice', () => {
+    expect(() => choose([two], two.checkValue)).toThrow('two custodians')
+    expect(choose([one, two], two.checkValue)).toBeUndefined()
+    expect(() => choose([one, one], one.checkValue)).toThrow('already given')
+    expect(() =>
+      choose(
+        Array.from({ length: 13 }, (_, index) => component(index)),
+        one.checkValue,
+      ),
+    ).toThrow('more than 12')
+  })
+})
+
+describe('a token that is new to a cluster', () => {
+  it('opens what its components unwrap', async () => {
+    await using place = await Place.fresh()
+    const { rowKey, sealed, ids, mac } = await living(place, false, async (custody) => {
+      const [cipher, signer, secret] = [
+        await makeKey(custody, place.database, 'aes256-gcm96'),
+        await makeKey(custody, place.database, 'ecdsa-p256'),
+        await makeKey(custody, place.database, 'hmac'),
+      ]
+      const { rowKey } = custody.cluster
+      const sealed = await custody.operations.cipher.encrypt(cipher, { plaintext: Buffer.from('kept') })
+      return { rowKey, sealed, ids: [cipher.id, signer.id, secret.id], mac: await macOf(custody, secret.id) }
+    })
+    await using hsm = await openHsm(second)
+    await using elsewhere = await Place.at(place.url)
+    const custody = await adopted(hsm, elsewhere, rowKey)
+    const [cipher = '', signer = '', secret = ''] = ids
+    const { operations, materials } = custody
+    expect(custody.cluster.epoch).toBe(2)
+    expect((await operations.cipher.decrypt(await materials.fetch(cipher), sealed)).toString()).toBe('kept')
+    const scheme = { hash: undefined, prehashed: true, padding: 'pss', saltLength: 'auto', marshaling: 'jws' } as const
+    expect(await operations.signer.sign(await materials.fetch(signer), Buffer.alloc(32, 1), scheme)).toHaveLength(64)
+    expect(await macOf(custody, secret)).toEqual(mac)
+    custody.close()
+  }, 60_000)
+
+  it('in strict mode makes a use KEK out of which nothing leaves', async () => {
+    await using place = await Place.fresh()
+    const rowKey = await living(place, true, async (custody) => custody.cluster.rowKey)
+    await using hsm = await openHsm(second)
+    await using elsewhere = await Place.at(place.url)
+    // Opening proves it: proveStrict tries to unwrap something that may leave.
+    const custody = await adopted(hsm, elsewhere, rowKey, true)
+    expect((await makeKey(custody, elsewhere.database, 'aes256-gcm96')).row.residence).toBe('wrapped')
+    custody.close()
+  }, 60_000)
+
+  it('is given nothing by accept-restore, which asks for no row key', async () => {
+    await using place = await Place.fresh()
+    const rowKey = await living(place, false, async (custody) => custody.cluster.rowKey)
+    await using hsm = await openHsm(second)
+    await using elsewhere = await Place.at(place.url)
+    const plan = await planAdoption({ hsm, database: elsewhere.database }, { rowKey, shared: true })
+    for (const { id, ckaId, purpose } of plan.missing) {
+      const name = purpose as KekPurpose
+      await makeKek(hsm, { id, ckaId, purpose: name }, { components: custodians[name], strict: false })
+    }
+    const accepting = options(hsm, elsewhere.database, { acceptRestore: true, beginEpoch: true })
+    await expect(Custody.open(accepting)).rejects.toThrow('remembers nothing of this cluster: strongroom kek adopt')
+    const custody = await adopted(hsm, elsewhere, rowKey)
+    expect(custody.cluster.epoch).toBe(2)
+    custody.close()
+  }, 60_000)
+
+  it('does not believe a database that shows one row key to be vouched for and another to be opened', async () => {
+    await using place = await Place.fresh()
+    const rowKey = await living(place, false, async (custody) => custody.cluster.rowKey)
+    await using hsm = await openHsm(second)
+    await using elsewhere = await Place.at(place.url)
+    const plan = await planAdoption({ hsm, database: elsewhere.database }, { rowKey, shared: true })
+    // The owner of the database swaps the row-MAC key between the two reads; of a key that lay under the system KEK once.
+    await place.sql(`UPDATE system_keys a, system_keys b SET a.\`blob\` = b.\`blob\`, a.check_value = b.check_value
+      WHERE a.purpose = 'rows' AND b.purpose = 'tokens'`)
+    const adoption = { rowKey, join: false, verify: async () => {} }
+    const adopting = { ...options(hsm, elsewhere.database), adoption }
+    await expect(adoptCluster(adopting, plan, brought(plan))).rejects.toThrow(
+      'another key than the one that was vouched',
+    )
+    expect(await keksOf(hsm, plan.clusterId)).toBe(0)
+  }, 60_000)
+
+  it('of a cluster whose active KEKs were born in the dead token says that nothing brings them back', async () => {
+    await using place = await Place.fresh()
+    const rowKey = await living(place, false, async (custody) => custody.cluster.rowKey)
+    await place.sql("UPDATE keks SET origin = 'generated' WHERE purpose = 'open'")
+    await using hsm = await openHsm(second)
+    await using elsewhere = await Place.at(place.url)
+    const planning = planAdoption({ hsm, database: elsewhere.database }, { rowKey, shared: true })
+    await expect(planning).rejects.toThrow(/^no components make the active open KEK \S+: born in a token/)
+  }, 60_000)
+
+  it('killed anywhere, a second run finishes it', async () => {
+    await using place = await Place.fresh()
+    const { rowKey, id } = await living(place, false, async ({ cluster }) => cluster)
+    let done = false
+    for (let call = 3; !done && call < 1000; call += 29) {
+      done = await runAndDie(place.url, rowKey, call)
+      await using hsm = await openHsm(second)
+      await using elsewhere = await Place.at(place.url)
+      if ((await readAnchor(hsm, id)) === undefined) (await adopted(hsm, elsewhere, rowKey)).close()
+      const custody = await Custody.open(options(hsm, elsewhere.database))
+      expect(custody.cluster.epoch).toBeGreaterThan(1)
+      custody.close()
+      expect(await keksOf(hsm, id)).toBe(4)
+      await forget(hsm, id)
+    }
+    expect(done).toBe(true)
+  }, 180_000)
+})
+
+describe('what lives in one token alone', () => {
+  it('is a refusal that says so when that token is gone, and no fault of the server', async () => {
+    await using place = await Place.fresh()
+    const { rowKey, id } = await living(place, false, async (custody) => {
+      const { id } = await makeKey(custody, place.database, 'ecdsa-p256', { residence: 'token' })
+      return { rowKey: custody.cluster.rowKey, id }
+    })
+    await using hsm = await openHsm(second)
+    await using elsewhere = await Place.at(place.url)
+    const custody = await adopted(hsm, elsewhere, rowKey)
+    const scheme = { hash: undefined, prehashed: true, padding: 'pss', saltLength: 'auto', marshaling: 'jws' } as const
+    const key = await custody.materials.fetch(id)
+    const sign = async () => custody.operations.signer.sign(key, Buffer.alloc(32, 1), scheme)
+    const message = `version 1 of this key lived in one token alone, and the token ${hsm.token.label} does not hold it`
+    await expect(sign()).rejects.toMatchObject({ status: 400, message })
+    custody.close()
+  }, 60_000)
+})
+
+test('every sealed table of the schema is verified before a token believes a database', async () => {
+  await using place = await Place.fresh()
+  const rows = await place.sql(
+    "SELECT table_name AS name FROM information_schema.columns WHERE table_schema = DATABASE() AND column_name = 'mac'",
+  )
+  expect(sealedTables.map(({ name }) => name).sort()).toEqual(rows.map(({ name }) => name).sort())
+})
+
+/** @returns whether it finished before the fatal call */
+async function runAndDie(url: string, rowKey: string, call: number): Promise<boolean> {
+  const fixture = join(import.meta.dirname, 'fixtures/adopt.ts')
+  const child = spawn(process.execPath, [fixture, JSON.stringify(second), url, rowKey, String(call)], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  const [said, [status, signal]] = await Promise.all([text(child.stderr), once(child, 'close')])
+  if (status !== 0 && signal !== 'SIGKILL') throw new Error(said)
+  return status === 0
+}
+
+async function kekObjects(hsm: Hsm, cluster: string) {
+  const secrets = await hsm.find({ class: 'secret', token: true })
+  const ids = await Promise.all(secrets.map(async (object) => (await hsm.attributes(object, ['id'])).id))
+  return secrets.filter((_, index) => ids[index] !== undefined && clusterOf(ids[index]) === cluster)
+}
+
+const keksOf = async (hsm: Hsm, cluster: string): Promise<number> => (await kekObjects(hsm, cluster)).length
+
+/** The token is a new one again. */
+async function forget(hsm: Hsm, cluster: string): Promise<void> {
+  const anchors = await hsm.find({ class: 'data', label: cluster, token: true })
+  for (const object of [...(await kekObjects(hsm, cluster)), ...anchors]) await hsm.destroy(object)
+}
+
+async function macOf(custody: Custody, id: string): Promise<Buffer> {
+  const sha256 = hashes.get('sha2-256')
+  if (sha256 === undefined) throw new Error('no sha2-256')
+  return custody.operations.hmacs.mac(await custody.materials.fetch(id), sha256, Buffer.from('x'))
+}
