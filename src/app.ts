@@ -48,6 +48,7 @@ type Options = WorkloadOptions & { readonly metrics: Metrics }
 const anchorEverySeconds = 3600
 const anchorListsEverySeconds = 60
 const proveEverySeconds = 5
+const askEverySeconds = 5
 const rollMetricsEverySeconds = 30
 const sealHeadsEverySeconds = 10
 
@@ -274,6 +275,8 @@ function scheduleUpkeep({ database, custody, hsm, audit, runner }: Foundation, m
   runner.schedule(audit.retention)
   runner.scheduleLocal('seal heads of audit chains', sealHeadsEverySeconds, () => audit.sealHeads())
   runner.scheduleLocal('prove KEKs', proveEverySeconds, () => custody.rotation.prove())
+  // On a node that nobody asks anything a lost token would not show.
+  runner.scheduleLocal('ask the token', askEverySeconds, async () => void (await hsm.random(1)))
   // Every node anchors in its own tokens, one of its workers at a time.
   const anchor = async () => void (await custody.cluster.anchor())
   runner.schedule(

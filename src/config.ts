@@ -3,6 +3,7 @@ import { Settings } from 'typebox/system'
 import { Check, Default, Errors } from 'typebox/value'
 import { type Environment, override } from './config/environment.ts'
 import { explain } from './config/explain.ts'
+import { missingFiles } from './config/files.ts'
 import { isTree, type Node } from './config/node.ts'
 import { ConfigError } from './config/problems.ts'
 import { parseText, typed } from './config/read.ts'
@@ -23,15 +24,19 @@ export interface Loaded {
 export interface Sources extends Omit<SecretSources, 'urlPassword'> {
   /** Path of a YAML or JSON file; undefined uses the environment alone. */
   readonly file: string | undefined
+  /** Also looks for every other file that the configuration names. */
+  readonly files?: boolean
 }
 
 /**
  * The configuration and, apart from it, the secrets it points to.
- * @throws ConfigError naming every wrong field and its allowed values
+ * @throws ConfigError naming every wrong field and its allowed values, or else every file that is missing
  */
 export async function loadConfig(sources: Sources): Promise<Loaded> {
   const parsed = parseConfig(readText(sources.file), sources.environment)
   const fetched = await readSecrets(parsed.config, { ...sources, urlPassword: parsed.urlPassword })
+  const problems = [...fetched.problems, ...(sources.files ? missingFiles(parsed.config) : [])]
+  if (problems.length > 0) throw new ConfigError(problems)
   return { config: parsed.config, secrets: fetched.secrets, warnings: [...parsed.warnings, ...fetched.warnings] }
 }
 

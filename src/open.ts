@@ -86,12 +86,16 @@ export const custodyOptions = (
 })
 
 /** The cluster's keys, from a database whose schema this program can read. */
-export const openCustody = (
+export async function openCustody(
   context: ProcessContext,
   database: Database,
   hsm: Hsm,
   vouched: Vouched = {},
-): Promise<Custody> => Custody.open({ ...custodyOptions(context, database, hsm), ...vouched })
+): Promise<Custody> {
+  const { state } = await database.schemaStatus()
+  if (state === 'empty') throw new Error('this database is empty: run strongroom init')
+  return Custody.open({ ...custodyOptions(context, database, hsm), ...vouched })
+}
 
 /** The tokens of managed keys; each is opened on first use. */
 export function openManagedHsms(

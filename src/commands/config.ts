@@ -16,7 +16,7 @@ export const configCommand = (): Command =>
         const { config, warnings } = await readSettings(
           options.config,
           { ...process.env },
-          { prompt: async () => 'not asked for' },
+          { prompt: async () => 'not asked for', files: true },
         )
         const problems = tlsProblems(config)
         if (problems.length > 0) throw new ConfigError(problems)

@@ -8,6 +8,7 @@ import { openSealState } from '../supervisor/state.ts'
 import { Supervisor } from '../supervisor.ts'
 import { askSecret } from './prompt.ts'
 import { readSettings, withConfig, withForce } from './settings.ts'
+import { makeStateDirectory } from './statedirectory.ts'
 
 interface Options {
   readonly config?: string
@@ -30,6 +31,7 @@ async function serve({ config: file, force = false }: Options): Promise<void> {
   const first = await readSettings(file, environment, { prompt })
   const log = createLog(first.config.log.level, { process: 'supervisor' })
   for (const warning of first.warnings) log.warn(warning)
+  makeStateDirectory(first.config.stateDirectory)
   const sealState = openSealState(first.config.stateDirectory)
   if (!sealState.sealed) await tryPin({ ...first, force })
   await removeDeadSockets(first.config.listeners.map(({ address }) => address))

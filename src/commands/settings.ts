@@ -5,6 +5,7 @@ import { type Config, type Loaded, loadConfig, type Secrets, type Sources } from
 import { createLog, type Logger } from '../log.ts'
 import { tryPin } from '../supervisor/pin.ts'
 import { askSecret } from './prompt.ts'
+import { makeStateDirectory } from './statedirectory.ts'
 
 /** Adds `--config`. */
 export const withConfig = (command: Command): Command =>
@@ -47,6 +48,7 @@ export async function openSettings(options: { config?: string; force?: boolean }
   const { config, secrets, warnings } = await readSettings(options.config, { ...process.env })
   const log = createLog(config.log.level)
   for (const warning of warnings) log.warn(warning)
+  makeStateDirectory(config.stateDirectory)
   await tryPin({ config, secrets, force: options.force ?? false })
   Object.assign(process.env, config.pkcs11.environment)
   return { config, secrets, log, clock: systemClock }

@@ -9,43 +9,50 @@ interface Options {
   readonly json?: boolean
 }
 
-/** As Vault's CLI: 0 unsealed, 1 error, 2 sealed. */
+/** As Vault's CLI: 0 unsealed (here: and serving), 1 error, 2 sealed. */
 const sealedCode = 2
 
 /** `strongroom status`: asks a running node. */
 export const statusCommand = (): Command =>
   new Command('status')
-    .description('ask a node for its state; exit code 0: unsealed, 2: sealed, 1: no answer')
+    .description('ask a node for its state; exit code 0: it serves, 2: sealed, 1: it does not serve or answer')
     .addOption(
-      new Option('--address <url>', 'http(s)://HOST:PORT or unix:/PATH')
+      new Option('--address <url>', 'http(s)://HOST:PORT or unix:/PATH; without: VAULT_ADDR')
         .env('STRONGROOM_ADDRESS')
-        .default('http://127.0.0.1:8200'),
+        .default(process.env.VAULT_ADDR || 'http://127.0.0.1:8200'),
     )
-    .option('--ca <file>', 'PEM file of the CA that signed the server certificate')
+    .addOption(new Option('--ca <file>', 'PEM file of the CA that signed the server certificate').env('VAULT_CACERT'))
     .option('--json', 'print JSON')
     .action(async (options: Options) => {
-      const status = await sealStatus(options)
-      if (options.json) console.log(JSON.stringify(status))
-      else for (const [name, value] of Object.entries(status)) console.log(`${name.padEnd(16)} ${value}`)
-      if (status.sealed) process.exitCode = sealedCode
+      const seal = await ask(options, '/v1/sys/seal-status')
+      if (seal.status !== 200 || typeof seal.body.sealed !== 'boolean') throw refused(options, seal)
+      const health = await ask(options, '/v1/sys/health')
+      const { hsm, database } = health.body
+      const state = { ...seal.body, hsm, database }
+      if (options.json) console.log(JSON.stringify(state))
+      else for (const [name, value] of Object.entries(state)) console.log(`${name.padEnd(16)} ${value}`)
+      if (seal.body.sealed) process.exitCode = sealedCode
+      else if (health.status !== 200)
+        throw new Error(`${options.address} does not serve: its token is ${hsm}, its database ${database}`)
     })
 
-/** @throws Error when the node does not answer, or with its answer if that is not a status */
-async function sealStatus({ address, ca }: Options): Promise<Record<string, unknown>> {
-  const { status, text } = await get(address, '/v1/sys/seal-status', ca)
-  let body: Record<string, unknown>
+interface Asked {
+  readonly status: number
+  readonly body: Record<string, unknown>
+}
+
+/** @throws Error when the node does not answer, or without JSON */
+async function ask({ address, ca }: Options, path: string): Promise<Asked> {
+  const { status, text } = await get(address, path, ca)
   try {
-    body = JSON.parse(text)
+    return { status, body: JSON.parse(text) }
   } catch {
     throw new Error(`${address} is no Strongroom: it answers ${status} without JSON`)
   }
-  if (status !== 200 || typeof body.sealed !== 'boolean') {
-    throw new Error(
-      `${address} answers ${status}: ${Array.isArray(body.errors) ? body.errors.join('; ') : 'no status'}`,
-    )
-  }
-  return body
 }
+
+const refused = ({ address }: Options, { status, body }: Asked): Error =>
+  new Error(`${address} answers ${status}: ${Array.isArray(body.errors) ? body.errors.join('; ') : 'no status'}`)
 
 function get(address: string, path: string, ca: string | undefined): Promise<{ status: number; text: string }> {
   const unix = address.startsWith('unix:')

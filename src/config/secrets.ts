@@ -1,7 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import { inspect } from 'node:util'
 import type { Environment } from './environment.ts'
-import { ConfigError } from './problems.ts'
 import type { Config } from './schema.ts'
 
 export interface SecretValues {
@@ -46,47 +45,48 @@ export interface SecretSources {
 
 /**
  * Fetches the secrets from where the configuration says they are.
- * @throws ConfigError when a source is missing or empty, or, in strict mode, a file that others on this machine can read
+ * @returns `problems`: sources that are missing or empty, or, in strict mode, files that others on this machine can read
  */
 export async function readSecrets(
   config: Config,
   sources: SecretSources,
-): Promise<{ secrets: Secrets; warnings: string[] }> {
+): Promise<{ secrets: Secrets; warnings: string[]; problems: string[] }> {
   const warnings: string[] = []
-  const fromFile = (field: string, path: string): string => {
-    const { text, open } = readSecretFile(field, path)
-    if (open && config.strict) throw new ConfigError([`${field}: ${open}; strict mode refuses that`])
-    if (open) warnings.push(`${field}: ${open}`)
-    return text
+  const problems: string[] = []
+  const fromFile = (field: string, path: string): string | undefined => {
+    try {
+      const { text, open } = readSecretFile(path)
+      if (open && config.strict) problems.push(`${field}: ${open}; strict mode refuses that`)
+      else if (open) warnings.push(`${field}: ${open}`)
+      return text
+    } catch (error) {
+      problems.push(`${field}: ${(error as Error).message}`)
+      return undefined
+    }
   }
-  const pin = sources.pin === false ? '' : await readPin(config, sources, fromFile)
   const { passwordFile } = config.database
   const databasePassword =
     passwordFile === undefined ? sources.urlPassword : fromFile('database.passwordFile', passwordFile)
-  return { secrets: new Secrets({ pin, ...(databasePassword === undefined ? {} : { databasePassword }) }), warnings }
+  const pin = sources.pin === false ? '' : await readPin(config, sources, fromFile)
+  const empty = pin === '' && sources.pin !== false
+  if (empty) problems.push(`pkcs11.pin.${Object.keys(config.pkcs11.pin).join('')}: the PIN is empty or not set`)
+  const values = { pin: pin ?? '', ...(databasePassword === undefined ? {} : { databasePassword }) }
+  return { secrets: new Secrets(values), warnings, problems }
 }
 
+/** Empty when it is not set; undefined when its file cannot be read. */
 async function readPin(
-  config: Config,
+  { pkcs11: { pin: source } }: Config,
   { environment, prompt }: SecretSources,
-  fromFile: (field: string, path: string) => string,
-): Promise<string> {
-  const { pin: source } = config.pkcs11
-  const where = `pkcs11.pin.${Object.keys(source).join('')}`
-  let pin: string | undefined
-  if (source.file !== undefined) pin = fromFile(where, source.file)
-  else if (source.environment !== undefined) pin = environment[source.environment]
-  else pin = await prompt('PIN of the token: ')
-  if (!pin) throw new ConfigError([`${where}: the PIN is empty or not set`])
-  return pin
+  fromFile: (field: string, path: string) => string | undefined,
+): Promise<string | undefined> {
+  if (source.file !== undefined) return fromFile('pkcs11.pin.file', source.file)
+  if (source.environment !== undefined) return environment[source.environment] ?? ''
+  return prompt('PIN of the token: ')
 }
 
-function readSecretFile(field: string, path: string): { text: string; open: string | undefined } {
-  try {
-    const mode = statSync(path).mode & 0o777
-    const open = mode & 0o007 ? `${path} is open to everybody (mode ${mode.toString(8)})` : undefined
-    return { text: readFileSync(path, 'utf8').replace(/\r?\n$/, ''), open }
-  } catch (error) {
-    throw new ConfigError([`${field}: ${(error as Error).message}`])
-  }
+function readSecretFile(path: string): { text: string; open: string | undefined } {
+  const mode = statSync(path).mode & 0o777
+  const open = mode & 0o007 ? `${path} is open to everybody (mode ${mode.toString(8)})` : undefined
+  return { text: readFileSync(path, 'utf8').replace(/\r?\n$/, ''), open }
 }

@@ -59,7 +59,7 @@ describe('init', () => {
     const { keks } = JSON.parse(status.stdout)
     expect(keks).toHaveLength(4)
     expect(keks.every((kek: { origin: string }) => kek.origin === 'components')).toBe(true)
-  })
+  }, 60_000)
 })
 
 describe('a server', () => {
@@ -121,6 +121,16 @@ describe('a server', () => {
     const { code, stdout, stderr } = await strongroom(['server', '--config', empty.file])
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toContain('the server cannot start')
+    expect(stderr).toContain('run strongroom init')
+  })
+
+  test.each(['server', 'init', 'kek status'])('%s ends where its state directory cannot be made', async (verb) => {
+    // Node's own mkdir would try for ever there.
+    site.configure({ stateDirectory: '/proc/strongroom/state' })
+    const { code, stdout, stderr } = await strongroom([...verb.split(' '), '--config', site.file])
+    site.configure({})
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toContain("  stateDirectory: ENOENT: no such file or directory, mkdir '/proc/strongroom'")
   })
 
   test('with a wrong configuration names every field and exits with 2', async () => {

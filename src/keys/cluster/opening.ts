@@ -77,7 +77,8 @@ export async function openRows(options: CustodyOptions): Promise<OpenedRows> {
   )
   const macs = rows.map((row) => new SystemMac(hsm, row, () => locate(options, row.id)))
   const current = macs.find((mac) => mac.row.state === 'active')
-  if (current === undefined) throw new Error('this database is not initialised, or the row of its MAC key is gone')
+  if (current === undefined)
+    throw new Error('this database is not initialised (run strongroom init), or the row of its MAC key is gone')
   const { kek } = await locate(options, current.row.id)
   const clusterId = clusterOf(kek.row.ckaId)
   if (clusterId === undefined)
@@ -122,7 +123,7 @@ export async function readRecords(options: CustodyOptions, clusterId: string): P
     throw new Error(`the database belongs to cluster ${cluster.name}, the configuration says ${options.name}`)
   }
   if (cluster.state !== 'ready' && !options.initialising) {
-    throw new Error('the initialisation of this cluster was not finished: run it again')
+    throw new Error('the initialisation of this cluster was not finished: run strongroom init again')
   }
   return { cluster, keks, systemKeys }
 }
