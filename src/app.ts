@@ -4,6 +4,7 @@ import { createInitialDevices, deviceSet } from './audit/bootstrap.ts'
 import { createAuthenticator } from './auth/authenticate.ts'
 import { tokenMethod } from './auth/methods/token.ts'
 import { Policies } from './auth/policies.ts'
+import { RootGeneration } from './auth/recovery.ts'
 import { Tokens } from './auth/tokens.ts'
 import type { Config } from './config.ts'
 import { Core, type UnsealedCore } from './core.ts'
@@ -41,6 +42,7 @@ import type { Transaction } from './store/reader.ts'
 import { nodeMetrics, shareGauges } from './system/gauges.ts'
 import { createSystem } from './system/index.ts'
 import { createSealedPipeline } from './system/sealed.ts'
+import { Tries } from './system/tries.ts'
 import type { ProcessContext, Workload, WorkloadOptions } from './workload.ts'
 
 type Options = WorkloadOptions & { readonly metrics: Metrics }
@@ -78,7 +80,7 @@ export async function createApp(processOptions: WorkloadOptions): Promise<Worklo
   const options = { ...processOptions, metrics }
   const { config, clock, log } = options
   await proveListVerb()
-  const workers = config.workers === 'auto' ? availableParallelism() : config.workers
+  const workers = workersOf(config)
   const sealNode = () => core.whileSealing(() => options.requestSeal(true))
   const unsealWorker = (secret?: string) => core.unseal(() => openCore(options, sealNode, secret))
   const unseal = async (secret: string) => {
@@ -108,6 +110,8 @@ export async function createApp(processOptions: WorkloadOptions): Promise<Worklo
     snapshot: () => metrics.snapshot(),
   }
 }
+
+const workersOf = ({ workers }: Config): number => (workers === 'auto' ? availableParallelism() : workers)
 
 /**
  * Builds the part of a worker that needs keys.
@@ -226,8 +230,8 @@ function buildServices(
 
 /** The routes of sys/, auth/token/ and every engine, behind sign-in, policies and audit. */
 function buildPipeline(
-  { clock, log, metrics, gather }: Options,
-  { database, hsm, custody: { cluster }, audit, runner, seal }: Foundation,
+  { config, clock, log, metrics, gather }: Options,
+  { database, hsm, custody: { cluster, macs }, audit, runner, seal }: Foundation,
   services: Services,
 ): Pipeline {
   const { policies, tokens, leases, engines, mounts } = services
@@ -252,6 +256,8 @@ function buildPipeline(
   const system = createSystem({
     ...{ ...services, status, audit, start, sections, seal },
     unseal: async () => false,
+    rootGeneration: new RootGeneration({ database, keys: macs, clock, cluster: cluster.id }),
+    tries: new Tries({ workers: workersOf(config), clock }, 'of its recovery secret'),
     metrics: () => nodeMetrics(metrics, gather),
   })
   return createPipeline({

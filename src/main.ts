@@ -6,6 +6,7 @@ import { exitUsage, explainFailure } from './commands/failure.ts'
 import { initCommand } from './commands/init.ts'
 import { kekCommand } from './commands/kek.ts'
 import { migrateCommand } from './commands/migrate.ts'
+import { recoverySecretCommand } from './commands/recoverysecret.ts'
 import { rootTokenCommand } from './commands/roottoken.ts'
 import { serverCommand } from './commands/server.ts'
 import { statusCommand } from './commands/status.ts'
@@ -24,6 +25,7 @@ for (const command of [
   kekCommand,
   auditCommand,
   rootTokenCommand,
+  recoverySecretCommand,
   acceptRestoreCommand,
 ]) {
   program.addCommand(command())

@@ -9,6 +9,8 @@ const prefix = 'hvs.'
 const randomLength = 25
 const tagLength = 7
 const accessorLength = 24
+/** Characters, each of one byte. */
+export const credentialLength = prefix.length + randomLength + tagLength
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
 /** The kinds of texts that callers present. */
@@ -37,7 +39,7 @@ export function guessFilter(key: Uint8Array): GuessFilter {
     },
     screen(credential) {
       if (!credential.startsWith(prefix)) return isCustom(credential) ? 'custom' : 'forged'
-      if (credential.length !== prefix.length + randomLength + tagLength) return 'forged'
+      if (credential.length !== credentialLength) return 'forged'
       const expected = Buffer.from(tag(secret, credential.slice(0, -tagLength)))
       const presented = Buffer.from(credential.slice(-tagLength))
       return presented.length === expected.length && timingSafeEqual(presented, expected) ? 'ours' : 'forged'

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Database } from '../store/database.ts'
+import type { New } from '../store/table.ts'
 import { type CredentialKeys, prepareToken, rootToken, type TokenRow, tokenTable } from './token.ts'
 
 /** The life of root tokens that are made after the first one, unless their maker asks for another. */
@@ -14,10 +15,18 @@ export interface RootTokenDeps {
 
 /** Makes a root token. The credential is kept nowhere: the caller must hand it out. */
 export async function createRootToken(
-  { database, keys, clock }: RootTokenDeps,
+  deps: RootTokenDeps,
   ttlSeconds: number,
 ): Promise<{ credential: string; row: TokenRow }> {
-  const { credential, row } = await prepareToken(keys, clock.wall(), rootToken(ttlSeconds))
+  const { database } = deps
+  const { credential, row } = await prepareRootToken(deps, ttlSeconds)
   const created = await database.transaction((tx) => database.table(tokenTable).insert(tx, row))
   return { credential, row: created }
 }
+
+/** The same, to be inserted by the caller. */
+export const prepareRootToken = (
+  { keys, clock }: Pick<RootTokenDeps, 'keys' | 'clock'>,
+  ttlSeconds: number,
+): Promise<{ credential: string; row: New<typeof tokenTable> }> =>
+  prepareToken(keys, clock.wall(), rootToken(ttlSeconds))

@@ -1,11 +1,7 @@
-import { randomUUID } from 'node:crypto'
-import { Audit } from '../audit/audit.ts'
-import type { AuditedRequest } from '../audit/entry.ts'
+import { RootGeneration } from '../auth/recovery.ts'
 import { createRootToken } from '../auth/roottoken.ts'
-import type { Custody } from '../keys/custody.ts'
-import { Answer } from '../route.ts'
-import type { Database } from '../store/database.ts'
 import type { ProcessContext } from '../workload.ts'
+import { type OpenCluster, recorded } from './record.ts'
 
 /** A root token, to be printed once. */
 export interface MadeRootToken {
@@ -15,38 +11,49 @@ export interface MadeRootToken {
   readonly expiresAt: Date
 }
 
-const path = 'sys/root-token'
+type Context = Omit<ProcessContext, 'secrets'>
 
-/**
- * Makes a root token for whoever holds PIN and database. It is on record in an audit device of this machine first, where
- * there is any.
- * @throws ApiError 500 when no audit device can be written: nothing was made then, or nothing is handed out
- */
-export async function makeRootToken(
-  { config, clock, log }: Omit<ProcessContext, 'secrets'>,
-  { database, custody }: { database: Database; custody: Custody },
-  ttlSeconds: number,
-): Promise<MadeRootToken> {
-  const { macs, cluster } = custody
-  const auditOptions = { ...config.audit, database, keys: macs.audit, epoch: cluster.epoch, clock, log }
-  await using audit = new Audit(auditOptions)
-  const trail = await audit.begin(path, () => audited(ttlSeconds))
-  const make = () => createRootToken({ database, keys: macs, clock }, ttlSeconds)
-  const { credential, row } = await (trail?.recordRequest(make) ?? make())
-  const auth = { client_token: credential, accessor: row.accessor, policies: row.policies, lease_duration: ttlSeconds }
-  await trail?.recordResponse(new Answer({ auth }), [], { status: 200, headers: [], body: '' })
-  await audit.trySealHeads()
+/** Makes a root token for whoever holds PIN and database. @throws as `recorded` */
+export async function makeRootToken(context: Context, open: OpenCluster, ttlSeconds: number): Promise<MadeRootToken> {
+  const deps = { database: open.database, keys: open.custody.macs, clock: context.clock }
+  const { credential, row } = await recorded(
+    context,
+    open,
+    { path: 'sys/root-token', input: { ttl: ttlSeconds } },
+    () => createRootToken(deps, ttlSeconds),
+    (made) => ({
+      client_token: made.credential,
+      accessor: made.row.accessor,
+      policies: made.row.policies,
+      lease_duration: ttlSeconds,
+    }),
+  )
   return { credential, accessor: row.accessor, expiresAt: new Date(row.expiresAt ?? 0) }
 }
 
-const audited = (ttlSeconds: number): AuditedRequest => ({
-  id: randomUUID(),
-  operation: 'update',
-  path,
-  input: { command: 'strongroom', ttl: ttlSeconds },
-  credential: '',
-  remoteAddress: '',
-  remotePort: 0,
-  clientCertificate: undefined,
-  mount: undefined,
-})
+/** Makes the secret that sys/generate-root asks for, in the place of an older one. @throws as `recorded` */
+export function makeRecoverySecret(context: Context, open: OpenCluster): Promise<string> {
+  const deed = { path: 'sys/recovery-secret', input: { enabled: true } }
+  return recorded(
+    context,
+    open,
+    deed,
+    () => generationOf(context, open).enable(),
+    () => ({}),
+  )
+}
+
+/** Switches sys/generate-root off. @throws as `recorded` */
+export function removeRecoverySecret(context: Context, open: OpenCluster): Promise<void> {
+  const deed = { path: 'sys/recovery-secret', input: { enabled: false } }
+  return recorded(
+    context,
+    open,
+    deed,
+    () => generationOf(context, open).disable(),
+    () => ({}),
+  )
+}
+
+const generationOf = ({ clock }: Context, { database, custody }: OpenCluster): RootGeneration =>
+  new RootGeneration({ database, keys: custody.macs, clock, cluster: custody.cluster.id })

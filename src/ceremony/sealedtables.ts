@@ -1,6 +1,7 @@
 import { devicesTable } from '../audit/devices.ts'
 import { headsTable as chainHeadsTable } from '../audit/heads.ts'
 import { policyTable } from '../auth/policies.ts'
+import { recoveryTable } from '../auth/recovery.ts'
 import { tokenTable } from '../auth/token.ts'
 import {
   clustersTable,
@@ -25,7 +26,7 @@ import { headsTable } from '../store/sealed/heads.ts'
 /** Every table whose rows decide something. A test compares them with the schema. */
 export const sealedTables: readonly SealedTable[] = [
   ...[clusterTable, keksTable, systemKeysTable, headsTable],
-  ...[mountsTable, looseMountsTable, remountsTable, policyTable, tokenTable, leaseTable],
+  ...[mountsTable, looseMountsTable, remountsTable, policyTable, tokenTable, recoveryTable, leaseTable],
   ...[devicesTable, chainHeadsTable],
   ...[materialsTable, intentsTable, managedKeysTable],
   ...[keysTable, versionsTable, settingsTable],

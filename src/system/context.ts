@@ -1,6 +1,7 @@
 import { type TObject, Type } from 'typebox'
 import type { Audit } from '../audit/audit.ts'
 import type { Policies } from '../auth/policies.ts'
+import type { RootGeneration } from '../auth/recovery.ts'
 import type { Tokens } from '../auth/tokens.ts'
 import type { Clock } from '../clock.ts'
 import type { Engine, Job } from '../engine.ts'
@@ -10,6 +11,7 @@ import type { Snapshot } from '../metrics/snapshot.ts'
 import type { Mounts } from '../request/mounts/mounts.ts'
 import type { ApiSection } from '../request/openapi.ts'
 import type { Data, Route } from '../route.ts'
+import type { Tries } from './tries.ts'
 
 /** The state of this node, for callers without a token. */
 export interface Status {
@@ -49,6 +51,9 @@ export interface SystemContext extends StatusContext {
   readonly tokens: Tokens
   readonly leases: Leases
   readonly managedKeys: ManagedAdministration
+  readonly rootGeneration: RootGeneration
+  /** Tries of the recovery secret. */
+  readonly tries: Tries
   /** The metrics of the whole node. */
   metrics(): Promise<Snapshot>
   /** Starts a background job; false when it is running already. */

@@ -5,6 +5,12 @@ import { disableAuditDevice, enableAuditDevice, listAuditDevices } from './route
 import { hashForAudit } from './routes/audithash.ts'
 import { disableAuthMethod, enableAuthMethod, listAuthMethods, readAuthMethod } from './routes/auth.ts'
 import { readAccessorCapabilities, readCapabilities, readOwnCapabilities } from './routes/capabilities.ts'
+import {
+  beginRootGeneration,
+  cancelRootGeneration,
+  readRootGeneration,
+  updateRootGeneration,
+} from './routes/generateroot.ts'
 import { readHaStatus } from './routes/hastatus.ts'
 import { probeHealth, readHealth } from './routes/health.ts'
 import { readHostInfo } from './routes/hostinfo.ts'
@@ -55,6 +61,10 @@ export const table = {
   'GET init': readInit,
   'POST unseal': unsealNode,
   'POST seal': sealNode,
+  'GET generate-root/attempt': readRootGeneration,
+  'POST generate-root/attempt': beginRootGeneration,
+  'DELETE generate-root/attempt': cancelRootGeneration,
+  'POST generate-root/update': updateRootGeneration,
 
   'GET mounts': listMounts,
   'GET mounts/:path*': readMount,

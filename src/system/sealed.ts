@@ -13,6 +13,7 @@ import { readInit } from './routes/init.ts'
 import { readLeader } from './routes/leader.ts'
 import { readSealStatus } from './routes/sealstatus.ts'
 import { unsealNode } from './routes/unseal.ts'
+import { Tries } from './tries.ts'
 
 export interface SealedOptions {
   /** As StatusContext.unseal. */
@@ -22,9 +23,6 @@ export interface SealedOptions {
   readonly clock: Clock
   readonly log: Logger
 }
-
-/** The node's rate limit for tries of the unseal secret, and its burst. */
-const triesPerSecond = 4
 
 /** The routes of a sealed worker. */
 export const sealedTable = {
@@ -74,22 +72,10 @@ function isStatusPath(rawPath: string): boolean {
   }
 }
 
-/** Each worker has its share of the node's tries; successful ones count too. */
 function limited({ unseal, workers, clock, log }: SealedOptions): StatusContext['unseal'] {
-  const share = triesPerSecond / workers
-  const most = Math.max(1, share)
-  let left = most
-  let last = clock.monotonic()
+  const tries = new Tries({ workers, clock }, 'to unseal it')
   return async (secret) => {
-    const now = clock.monotonic()
-    left = Math.min(most, left + ((now - last) * share) / 1000)
-    last = now
-    if (left < 1) {
-      throw new ApiError(429, `this node takes ${triesPerSecond} tries to unseal it in a second`, {
-        retryAfterSeconds: 1,
-      })
-    }
-    left--
+    tries.take()
     try {
       return await unseal(secret)
     } catch (error) {

@@ -17,6 +17,7 @@ const verbs = [
   'kek component',
   'root-token',
   'accept-restore',
+  'recovery-secret',
 ]
 
 test('every verb explains itself, and none takes a PIN as an argument', async () => {

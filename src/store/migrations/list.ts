@@ -12,6 +12,7 @@ import { eleventh } from './0011-certificates.ts'
 import { twelfth } from './0012-authorities.ts'
 import { thirteenth } from './0013-managed.ts'
 import { fourteenth } from './0014-revocation.ts'
+import { fifteenth } from './0015-recovery.ts'
 import type { Migration } from './migration.ts'
 
 /** All changes of the schema, in order; number n is at index n - 1. */
@@ -30,4 +31,5 @@ export const migrations: readonly Migration[] = [
   twelfth,
   thirteenth,
   fourteenth,
+  fifteenth,
 ]

@@ -1,0 +1,16 @@
+import { sealed } from './ddl.ts'
+import type { Migration } from './migration.ts'
+
+const recovery = sealed('recovery', [
+  'secret_hash BINARY(32) NOT NULL',
+  'nonce VARCHAR(36)',
+  'otp VARBINARY(64)',
+  'started_at BIGINT',
+])
+
+/** The secret by which sys/generate-root makes root tokens, while there is one, and the attempt under way. */
+export const fifteenth: Migration = {
+  number: 15,
+  minReader: 14,
+  run: (step) => step.statement(recovery),
+}

@@ -1,0 +1,95 @@
+import { Type } from 'typebox'
+import { credentialLength } from '../../auth/credential.ts'
+import { rootTtlSeconds } from '../../auth/roottoken.ts'
+import { badRequest } from '../../errors.ts'
+import { duration, text } from '../../field.ts'
+import { Answer } from '../../route.ts'
+import { endpoint, noFields } from '../context.ts'
+
+const longestSeconds = 2_764_800
+
+/** The answer of every route here: one secret completes an attempt. */
+const progress = (nonce: string | undefined, { otp = '', token = '' } = {}): Answer =>
+  new Answer({
+    bare: {
+      nonce: nonce ?? '',
+      started: nonce !== undefined && token === '',
+      progress: token === '' ? 0 : 1,
+      required: 1,
+      complete: token !== '',
+      encoded_token: token,
+      encoded_root_token: token,
+      pgp_fingerprint: '',
+      otp,
+      otp_length: credentialLength,
+    },
+  })
+
+export const readRootGeneration = endpoint({
+  method: 'GET',
+  path: 'generate-root/attempt',
+  access: 'public',
+  about: 'Whether a root token is being generated.',
+  body: noFields,
+  async run({ context }) {
+    return progress((await context.rootGeneration.state()).nonce)
+  },
+})
+
+export const beginRootGeneration = endpoint({
+  method: 'POST',
+  path: 'generate-root/attempt',
+  access: 'public',
+  about: 'Begins to generate a root token for whoever holds the recovery secret; for ten minutes.',
+  body: Type.Object({
+    otp: text({ about: `What the token is XORed with: ${credentialLength} characters; made when absent.` }),
+    pgp_key: text({ about: 'Not available.' }),
+  }),
+  async run({ context: { rootGeneration, tries }, body }) {
+    if (body.pgp_key) throw badRequest('pgp_key is not available: give an otp, or take the one in the answer')
+    await requireEnabled(rootGeneration)
+    tries.take()
+    const { nonce, otp } = await rootGeneration.begin(body.otp || undefined)
+    return progress(nonce, body.otp ? {} : { otp })
+  },
+})
+
+export const cancelRootGeneration = endpoint({
+  method: 'DELETE',
+  path: 'generate-root/attempt',
+  access: 'public',
+  about: 'Ends an attempt to generate a root token.',
+  body: noFields,
+  async run({ context: { rootGeneration, tries } }) {
+    if ((await rootGeneration.state()).nonce === undefined) return undefined
+    tries.take()
+    await rootGeneration.cancel()
+    return undefined
+  },
+})
+
+export const updateRootGeneration = endpoint({
+  method: 'POST',
+  path: 'generate-root/update',
+  access: 'public',
+  about: 'Gives the recovery secret and answers with the root token, XORed with the OTP of the attempt.',
+  body: Type.Object({
+    key: text({ about: 'The recovery secret, as `strongroom recovery-secret` printed it.' }),
+    nonce: text({ about: 'The nonce of the attempt.' }),
+    ttl: duration({ about: 'How long the root token lives; one hour when absent, 768h at most.' }),
+  }),
+  async run({ context: { rootGeneration, tries }, body }) {
+    const { key, nonce = '', ttl = rootTtlSeconds } = body
+    if (!key) throw badRequest("'key' must be specified in request body as JSON")
+    if (ttl < 1 || ttl > longestSeconds) throw badRequest('ttl must be 1s to 768h')
+    await requireEnabled(rootGeneration)
+    tries.take()
+    return progress(nonce, { token: await rootGeneration.complete(key, nonce, ttl) })
+  },
+})
+
+/** Asked of the cache, so that a stranger costs nothing where it is off. @throws ApiError 400 */
+async function requireEnabled(generation: { state(): Promise<{ readonly enabled: boolean }> }): Promise<void> {
+  if ((await generation.state()).enabled) return
+  throw badRequest('generate-root is off: strongroom recovery-secret makes the secret that it asks for')
+}
