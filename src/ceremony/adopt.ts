@@ -84,6 +84,6 @@ const shownDamage = 20
 
 const damage = (damaged: readonly string[]): string =>
   [
-    `${damaged.length} rows are damaged, and refused wherever they are used (--damaged adopts the rest):`,
+    `damaged rows: ${damaged.length}, each of them refused wherever it is used (--damaged adopts the rest):`,
     ...damaged.slice(0, shownDamage),
   ].join('\n  ')

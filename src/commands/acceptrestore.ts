@@ -32,9 +32,7 @@ async function acceptRestore({ newEpoch: beginEpoch = false, ...options }: Optio
     console.log(`epoch ${epoch}: this database is accepted, and tokens issued before are void`)
     const workers = (await database.incarnations()).length
     if (workers > 0)
-      console.error(
-        `${workers} workers are registered: restart every node that runs, it takes the old tokens until then`,
-      )
+      console.error(`workers registered: ${workers}. Restart every node that runs: until then it takes the old tokens`)
     await printRootToken(settings, { database, custody })
   })
 }

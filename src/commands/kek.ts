@@ -96,18 +96,18 @@ function report({ rowKey, keks, lone }: Status): void {
   console.log(`row key  check value ${rowKey}, to be kept with the components: kek adopt asks for it`)
   keks.forEach(line)
   for (const { name, here } of lone) console.log(`${here ? 'in this token alone' : 'not in this token'}: ${name}`)
-  const born = keks.filter(({ origin, state }) => origin !== 'components' && state !== 'destroyed')
-  if (born.length === 0) return
-  console.log(
-    `No components bring back ${born.map(({ id }) => id).join(', ')}: what is under them is lost with the token.`,
-  )
+  const alone = keks.filter(({ origin, state, keys }) => origin !== 'components' && (state === 'active' || keys > 0))
+  if (alone.length === 0) return
+  const names = alone.map(({ state, purpose }) => `${state} ${purpose}`).join(', ')
+  console.log(`No components bring back these KEKs: ${names}. What is under them is lost with the token.`)
   console.log('Keep a copy of the token, or replace them: strongroom kek rotate --components')
 }
 
-function line({ id, purpose, state, origin, checkValue, keys, unproven }: KekStatus): void {
-  const from = origin === 'components' ? 'from components' : 'in this token alone'
+function line({ id, purpose, state, origin, checkValue, here, keys, unproven }: KekStatus): void {
+  const from = origin === 'components' ? 'from components' : 'born in a token'
+  const where = here ? 'in this token' : 'not in this token'
   console.log(
-    `${purpose.padEnd(7)} ${state.padEnd(9)} ${id}  check value ${checkValue || 'none yet'}, ${from}, ${keys} keys`,
+    `${purpose.padEnd(7)} ${state.padEnd(9)} ${id}  check value ${checkValue || 'none yet'}, ${from}, ${where}, ${keys} keys`,
   )
   if (state === 'pending') console.log(`        waits for: ${unproven.join(', ') || 'nobody'}`)
 }

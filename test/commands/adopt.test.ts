@@ -112,7 +112,7 @@ describe('a cluster whose token dies', { shuffle: false }, () => {
     })
     const { stdout } = await command('kek', 'status')
     expect(stdout).toMatch(/^row key +check value (?:[0-9a-f]{4} ){7}[0-9a-f]{4}, to be kept/)
-    expect(stdout.match(/from components/g)).toHaveLength(5)
+    expect(stdout.match(/from components, in this token, /g)).toHaveLength(5)
     expect(stdout).toContain('in this token alone: pki/ key alone (ecdsa-p256)')
     expect(stdout).not.toContain('No components bring back')
     rowKey = JSON.parse((await command('kek', 'status', '--json')).stdout).rowKey
@@ -142,7 +142,7 @@ describe('a cluster whose token dies', { shuffle: false }, () => {
     await sql('UPDATE policies SET text = \'path "*" { capabilities = ["sudo"] }\' WHERE name = \'default\'')
     const edited = await adopt(rowKey)
     expect(edited).toMatchObject({ code: 1, stdout: '' })
-    expect(edited.stderr).toMatch(/1 rows are damaged.*\n +policies \S+: the seal is broken/)
+    expect(edited.stderr).toMatch(/damaged rows: 1, .*\n +policies \S+: the seal is broken/)
     expect(await objectsIn(token)).toEqual([])
   }, 120_000)
 
@@ -152,7 +152,7 @@ describe('a cluster whose token dies', { shuffle: false }, () => {
     useToken(other.token)
     expect((await adopt(rowKey)).stderr).toMatch(/is not empty: it holds keys of cluster \S+ \(--shared/)
     const shared = await adopt(rowKey, sheets, '--shared')
-    expect(shared.stderr).toContain('1 rows are damaged')
+    expect(shared.stderr).toContain('damaged rows: 1,')
     expect(await objectsIn(other.token)).toHaveLength(5)
     useToken(await createToken('other'), { database: { url: other.database.url } })
     expect((await adopt(rowKey)).stderr).toContain('the database is of another cluster')

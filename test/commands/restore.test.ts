@@ -66,6 +66,6 @@ describe('an operator', { shuffle: false }, () => {
   test('is told of nodes that go on with the old tokens', async () => {
     const { code, stderr } = await run('accept-restore', '--new-epoch')
     expect(code).toBe(0)
-    expect(stderr).toContain('1 workers are registered: restart every node that runs')
+    expect(stderr).toContain('workers registered: 1. Restart every node that runs')
   })
 })

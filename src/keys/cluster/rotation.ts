@@ -38,6 +38,8 @@ export interface KekStatus {
   /** Hexadecimal; '' while an announced KEK is not made. */
   readonly checkValue: string
   readonly createdAt: number
+  /** Whether this node's token holds it. */
+  readonly here: boolean
   /** Keys whose blobs are under it. */
   readonly keys: number
   /** Of a pending KEK: live workers that have not shown that their token holds it. */
@@ -154,16 +156,17 @@ export class Rotation {
   }
 
   async status(): Promise<KekStatus[]> {
-    const { database } = this.#options
+    const { database, hsm } = this.#options
     const rows = await database.read((q) => this.#keks.list(q, {}, page))
     return Promise.all(
-      rows.map(async ({ id, purpose, state, origin, checkValue, createdAt }) => ({
+      rows.map(async ({ id, purpose, state, origin, checkValue, createdAt, ckaId }) => ({
         id,
         purpose: purpose as KekPurpose,
         state: state as KekState,
         origin,
         checkValue: checkValue.toString('hex'),
         createdAt,
+        here: (await findKek(hsm, ckaId)) !== undefined,
         keys: await this.#references(id),
         unproven: state === 'pending' ? await this.#unproven(id) : [],
       })),
