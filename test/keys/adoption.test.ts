@@ -1,13 +1,16 @@
 import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { beforeAll, describe, expect, it, test } from 'vitest'
+import { policyTable } from '../../src/auth/policies.ts'
 import { sealedTables } from '../../src/ceremony/sealedtables.ts'
 import { hashes } from '../../src/crypto/hashes.ts'
 import type { Hsm } from '../../src/hsm/hsm.ts'
 import { type AdoptionPlan, adoptCluster, planAdoption } from '../../src/keys/cluster/adoption.ts'
 import { readAnchor } from '../../src/keys/cluster/anchor.ts'
+import { verifyRows } from '../../src/keys/cluster/verification.ts'
 import { Custody } from '../../src/keys/custody.ts'
 import { initialise } from '../../src/keys/initialise.ts'
 import { choose } from '../../src/keys/kek/components.ts'
@@ -142,6 +145,39 @@ describe('a token that is new to a cluster', () => {
       'another key than the one that was vouched',
     )
     expect(await keksOf(hsm, plan.clusterId)).toBe(0)
+  }, 60_000)
+
+  it('believes nothing, and keeps nothing, where a row was edited or a member of a set taken away', async () => {
+    await using place = await Place.fresh()
+    const rowKey = await living(place, false, async (custody) => {
+      await makeKey(custody, place.database, 'aes256-gcm96')
+      const head = place.database.head('policies')
+      await place.database.transaction(async (tx) => {
+        await head.create(tx)
+        await head.advance(tx, [{ id: randomUUID(), rev: 1 }])
+      })
+      return custody.cluster.rowKey
+    })
+    await place.sql('UPDATE materials SET exportable = 1')
+    await using hsm = await openHsm(second)
+    await using elsewhere = await Place.at(place.url)
+    const { database } = elsewhere
+    const plan = await planAdoption({ hsm, database }, { rowKey, shared: true })
+    const found: string[] = []
+    const verify = async () => {
+      const { damaged } = await verifyRows(database, sealedTables, [policyTable])
+      found.push(...damaged)
+      throw new Error('damaged')
+    }
+    const adopting = { ...options(hsm, database), adoption: { rowKey, join: false, verify } }
+    await expect(adoptCluster(adopting, plan, brought(plan))).rejects.toThrow('damaged')
+    expect(found).toEqual([
+      expect.stringMatching(/^materials \S+: the seal is broken$/),
+      expect.stringMatching(/^heads policies: the set is not what its head lists/),
+    ])
+    expect(await keksOf(hsm, plan.clusterId)).toBe(0)
+    expect(await readAnchor(hsm, plan.clusterId)).toBeUndefined()
+    expect(await place.sql('SELECT epoch FROM cluster')).toEqual([{ epoch: 1 }])
   }, 60_000)
 
   it('of a cluster whose active KEKs were born in the dead token says that nothing brings them back', async () => {
