@@ -12,7 +12,7 @@ import { readCertificates } from './certificates.ts'
 import { type Journal, openJournal, type Statement } from './journal.ts'
 import { Teller, tellPki, tellSystem, tellTokens, tellTransit } from './story.ts'
 import { tidyPages } from './tidy.ts'
-import { prepare, readBacklog, startApp, until } from './world.ts'
+import { type Prepared, prepare, readBacklog, startApp, until } from './world.ts'
 
 /**
  * Rows of each large table: as many as two shared cores fill in half a minute; STRONGROOM_TEST_ROWS=1000000 takes three. What
@@ -60,7 +60,7 @@ let told: Teller
 let statements: readonly Statement[]
 
 /** A node with a little of everything, stopped, and its database filled up. */
-async function grow(): Promise<string[]> {
+async function grow(): Promise<Prepared> {
   const config = { pkcs11Libraries: [{ name: 'same', library: managed.library }], audit: { directory: runDirectory() } }
   server = await startServer({ database: journal.database, config })
   const root = server.client()
@@ -70,9 +70,9 @@ async function grow(): Promise<string[]> {
   await root.delete('sys/mounts/gone')
   await server.stop()
   const [mount] = await journal.sql("SELECT id FROM mounts WHERE path = 'transit/'")
-  const leaseIds = await prepare(server)
+  const prepared = await prepare(server)
   await fill(server.database.url, String(mount?.id), bulkRows)
-  return leaseIds
+  return prepared
 }
 
 /** What jobs have not asked yet. */
@@ -84,7 +84,7 @@ const unasked = async (): Promise<readonly RegExp[]> => {
 beforeAll(async () => {
   journal = await openJournal()
   managed = await createToken('managed')
-  const leaseIds = await grow()
+  const prepared = await grow()
   await journal.begin()
   await journal.sql(scan)
   await readBacklog(server.database.url)
@@ -92,7 +92,7 @@ beforeAll(async () => {
   await tidyPages(server.database.url)
   told = new Teller(server.client())
   await issue()
-  await serve(leaseIds)
+  await serve(prepared)
   statements = await journal.statements()
 }, 600_000)
 afterAll(async () => {
@@ -108,11 +108,11 @@ async function issue(): Promise<void> {
 }
 
 /** A worker from its start to its end, asked everything else meanwhile. */
-async function serve(leaseIds: readonly string[]): Promise<void> {
+async function serve(prepared: Prepared): Promise<void> {
   await using app = await startApp(server)
   await tellTransit(told)
   await tellTokens(told, server, (token) => new Teller(server.client(token)))
-  await tellSystem(told, managed, leaseIds)
+  await tellSystem(told, managed, prepared)
   await until(unasked)
   await told.tell('POST auth/token/tidy')
   await told.tell('POST sys/leases/tidy')

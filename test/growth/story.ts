@@ -281,8 +281,12 @@ export async function tellTokens(teller: Teller, server: TestServer, clientOf: (
   await at('POST revoke-accessor', {}, { accessor: (await create()).accessor })
 }
 
-/** Every route of sys/ that leaves the node as it is. @param leaseIds of living leases, below shop/of/ */
-export async function tellSystem(teller: Teller, token: TestToken, leaseIds: readonly string[]): Promise<void> {
+/** Every route of sys/ that leaves the node as it is. @param prepared its leases lie below shop/of/ */
+export async function tellSystem(
+  teller: Teller,
+  token: TestToken,
+  { leaseIds, recoverySecret: key }: { readonly leaseIds: readonly string[]; readonly recoverySecret: string },
+): Promise<void> {
   const at = (route: string, values?: Body, body?: Body) => teller.tell(route.replace(' ', ' sys/'), values, body)
   for (const path of ['health', 'seal-status', 'leader', 'init', 'mounts', 'auth', 'host-info', 'ha-status', 'metrics'])
     await at(`GET ${path}`)
@@ -307,6 +311,7 @@ export async function tellSystem(teller: Teller, token: TestToken, leaseIds: rea
   await at('POST capabilities-self', {}, { paths: ['x'] })
   await at('POST capabilities', {}, { paths: ['x'], token: client_token })
   await at('POST capabilities-accessor', {}, { paths: ['x'], accessor })
+  await tellRootGeneration(at, key)
   await tellLeases(at, leaseIds)
   await tellManaged(at, token)
 }
@@ -328,6 +333,14 @@ async function tellMounts(at: At): Promise<void> {
   await at('POST plugins/reload/backend', {}, { mounts: ['moved'] })
   await at('POST plugins/reload/:type/:name', { type: 'secret', name: 'transit' })
   await at('DELETE mounts/:path*', { path: 'moved' })
+}
+
+async function tellRootGeneration(at: At, key: string): Promise<void> {
+  await at('GET generate-root/attempt')
+  await at('POST generate-root/attempt')
+  await at('DELETE generate-root/attempt')
+  const nonce = (await at('POST generate-root/attempt')).string('nonce')
+  await at('POST generate-root/update', {}, { key, nonce })
 }
 
 async function tellLeases(at: At, [first, ...more]: readonly string[]): Promise<void> {

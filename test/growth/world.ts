@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { middle, never } from '../../scripts/bench/bulk.ts'
 import { createApp } from '../../src/app.ts'
 import { TokenCaller } from '../../src/auth/caller.ts'
+import { RootGeneration } from '../../src/auth/recovery.ts'
 import { tokenTraces } from '../../src/auth/token.ts'
 import { Tokens } from '../../src/auth/tokens.ts'
 import { type Clock, systemClock } from '../../src/clock.ts'
@@ -24,11 +25,19 @@ const fast: Clock = {
   sleep: (milliseconds, signal) => systemClock.sleep(milliseconds >= 5000 ? 100 : milliseconds, signal),
 }
 
+/** What requests of the story need. */
+export interface Prepared {
+  /** Leases that live on, of a mount that is gone: no engine of ours has any. */
+  readonly leaseIds: readonly string[]
+  /** The secret of sys/generate-root. */
+  readonly recoverySecret: string
+}
+
 /**
  * Makes what jobs will find two hours later, with the keys of a stopped server: tokens and leases that have ended, a KEK that
- * is to be rotated. Answers leases that live on, of a mount that is gone: no engine of ours has any.
+ * is to be rotated.
  */
-export async function prepare(server: TestServer): Promise<string[]> {
+export async function prepare(server: TestServer): Promise<Prepared> {
   const mount = { uuid: randomUUID(), path: 'shop/', type: 'shop', config: {} }
   await using hsm = await openHsm(server.token)
   await using place = await Place.at(server.database.url)
@@ -49,7 +58,8 @@ export async function prepare(server: TestServer): Promise<string[]> {
   const living = Array.from({ length: 12 }, (_, n) => prepared(`of/${n}`, 100_000))
   await database.transaction((tx) => leases.insert(tx, [...living, prepared('ended', 60)]))
   await custody.rotation.announce('use')
-  return living.map(({ leaseId }) => leaseId)
+  const generation = new RootGeneration({ ...deps, keys: custody.macs, cluster: custody.cluster.id })
+  return { leaseIds: living.map(({ leaseId }) => leaseId), recoverySecret: await generation.enable() }
 }
 
 /** A worker in this process, on a clock on which every job runs several times a second. */
