@@ -256,7 +256,7 @@ function buildPipeline(
   const system = createSystem({
     ...{ ...services, status, audit, start, sections, seal },
     unseal: async () => false,
-    rootGeneration: new RootGeneration({ database, keys: macs, clock, cluster: cluster.id }),
+    rootGeneration: new RootGeneration({ database, keys: macs, clock, cluster: cluster.id, epoch: cluster.epoch }),
     tries: new Tries({ workers: workersOf(config), clock }, 'of its recovery secret'),
     metrics: () => nodeMetrics(metrics, gather),
   })
@@ -282,7 +282,8 @@ function scheduleUpkeep({ database, custody, hsm, audit, runner }: Foundation, m
   runner.scheduleLocal('seal heads of audit chains', sealHeadsEverySeconds, () => audit.sealHeads())
   runner.scheduleLocal('prove KEKs', proveEverySeconds, () => custody.rotation.prove())
   // On a node that nobody asks anything a lost token would not show.
-  runner.scheduleLocal('ask the token', askEverySeconds, async () => void (await hsm.random(1)))
+  const askToken = async () => void (hsm.healthy && (await hsm.random(1)))
+  runner.scheduleLocal('ask the token', askEverySeconds, askToken)
   // Every node anchors in its own tokens, one of its workers at a time.
   const anchor = async () => void (await custody.cluster.anchor())
   runner.schedule(

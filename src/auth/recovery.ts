@@ -8,7 +8,7 @@ import { credentialLength, randomText } from './credential.ts'
 import { prepareRootToken, type RootTokenDeps } from './roottoken.ts'
 import { tokenTable } from './token.ts'
 
-/** One row while root tokens may be generated, none otherwise. */
+/** One row while root tokens may be generated, none otherwise. Of an earlier epoch it is void, as tokens are. */
 export const recoveryTable = defineTable(
   'recovery',
   {
@@ -37,12 +37,14 @@ export interface Generation {
 export class RootGeneration {
   readonly #deps: RootTokenDeps
   readonly #cluster: string
+  readonly #epoch: number
   readonly #table: SealedAccess<typeof recoveryTable>
   readonly #cache: CoherentCache<{ readonly row: RecoveryRow | undefined }>
 
-  constructor({ cluster, ...deps }: RootTokenDeps & { readonly cluster: string }) {
+  constructor({ cluster, epoch, ...deps }: RootTokenDeps & { readonly cluster: string; readonly epoch: number }) {
     this.#deps = deps
     this.#cluster = cluster
+    this.#epoch = epoch
     this.#table = deps.database.table(recoveryTable)
     this.#cache = deps.database.cache({
       table: recoveryTable.name,
@@ -67,7 +69,7 @@ export class RootGeneration {
   }
 
   async state(): Promise<Generation> {
-    const row = (await this.#cache.get(this.#cluster))?.row
+    const row = this.#valid((await this.#cache.get(this.#cluster))?.row)
     return { enabled: row !== undefined, nonce: row && this.#nonceOf(row) }
   }
 
@@ -83,7 +85,7 @@ export class RootGeneration {
     const nonce = randomUUID()
     const masked = xor(pad, await this.#mask(nonce))
     await this.#change(async (tx, found) => {
-      const row = enabled(found)
+      const row = enabled(this.#valid(found))
       if (this.#nonceOf(row) !== undefined) throw badRequest('root generation already in progress')
       await this.#table.update(tx, row, { nonce, otp: masked, startedAt: this.#deps.clock.wall() })
     })
@@ -105,7 +107,7 @@ export class RootGeneration {
     const mask = await this.#mask(nonce)
     let pad: Buffer = Buffer.alloc(0)
     await this.#change(async (tx, found) => {
-      const row = enabled(found)
+      const row = enabled(this.#valid(found))
       const current = this.#nonceOf(row)
       if (current === undefined || row.otp === null) throw badRequest('no root generation in progress')
       if (current !== nonce)
@@ -123,6 +125,10 @@ export class RootGeneration {
       await work(tx, await this.#table.get(tx, this.#cluster))
       tx.touch(recoveryTable.name, this.#cluster)
     })
+  }
+
+  #valid(row: RecoveryRow | undefined): RecoveryRow | undefined {
+    return row !== undefined && row.epoch >= this.#epoch ? row : undefined
   }
 
   #nonceOf({ nonce, startedAt }: RecoveryRow): string | undefined {

@@ -55,5 +55,6 @@ export function removeRecoverySecret(context: Context, open: OpenCluster): Promi
   )
 }
 
-const generationOf = ({ clock }: Context, { database, custody }: OpenCluster): RootGeneration =>
-  new RootGeneration({ database, keys: custody.macs, clock, cluster: custody.cluster.id })
+function generationOf({ clock }: Context, { database, custody: { cluster, macs } }: OpenCluster): RootGeneration {
+  return new RootGeneration({ database, keys: macs, clock, cluster: cluster.id, epoch: cluster.epoch })
+}

@@ -47,10 +47,12 @@ describe('an operator', { shuffle: false }, () => {
     expect(await works(server.rootToken)).toBe(403)
     expect(await works(rootIn(stdout))).toBe(200)
     expect((await server.client(rootIn(stdout)).get('transit/keys/kept')).status).toBe(200)
-  }, 60_000)
+  }, 120_000)
 
-  test('accepts nothing where the database is not behind, unless a new epoch is asked for, which voids every token', async () => {
+  test('accepts nothing where the database is not behind, unless a new epoch is asked for, which voids every token and the recovery secret', async () => {
     const { stdout: made } = await run('root-token')
+    expect((await run('recovery-secret')).code).toBe(0)
+    expect((await server.client('').post('sys/generate-root/attempt')).status).toBe(200)
     await server.stop()
     const idle = await run('accept-restore')
     expect(idle).toMatchObject({ code: 0 })
@@ -61,7 +63,14 @@ describe('an operator', { shuffle: false }, () => {
     await server.start()
     expect(await works(rootIn(made))).toBe(403)
     expect(await works(rootIn(stdout))).toBe(200)
-  }, 60_000)
+    const attempt = await server.client('').post('sys/generate-root/attempt')
+    expect({ status: attempt.status, text: attempt.text }).toMatchObject({
+      status: 400,
+      text: expect.stringContaining('is off'),
+    })
+    expect((await run('recovery-secret')).code).toBe(0)
+    expect((await server.client('').post('sys/generate-root/attempt')).status).toBe(200)
+  }, 120_000)
 
   test('is told of nodes that go on with the old tokens', async () => {
     const { code, stderr } = await run('accept-restore', '--new-epoch')

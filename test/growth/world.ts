@@ -58,7 +58,12 @@ export async function prepare(server: TestServer): Promise<Prepared> {
   const living = Array.from({ length: 12 }, (_, n) => prepared(`of/${n}`, 100_000))
   await database.transaction((tx) => leases.insert(tx, [...living, prepared('ended', 60)]))
   await custody.rotation.announce('use')
-  const generation = new RootGeneration({ ...deps, keys: custody.macs, cluster: custody.cluster.id })
+  const generation = new RootGeneration({
+    ...deps,
+    keys: custody.macs,
+    cluster: custody.cluster.id,
+    epoch: custody.cluster.epoch,
+  })
   return { leaseIds: living.map(({ leaseId }) => leaseId), recoverySecret: await generation.enable() }
 }
 

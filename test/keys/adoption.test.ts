@@ -5,21 +5,23 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { beforeAll, describe, expect, it, test } from 'vitest'
 import { policyTable } from '../../src/auth/policies.ts'
+import { keysUnder } from '../../src/ceremony/lonekeys.ts'
 import { sealedTables } from '../../src/ceremony/sealedtables.ts'
 import { hashes } from '../../src/crypto/hashes.ts'
 import type { Hsm } from '../../src/hsm/hsm.ts'
 import { type AdoptionPlan, adoptCluster, planAdoption } from '../../src/keys/cluster/adoption.ts'
 import { readAnchor } from '../../src/keys/cluster/anchor.ts'
+import type { KekStatus } from '../../src/keys/cluster/rotation.ts'
 import { verifyRows } from '../../src/keys/cluster/verification.ts'
 import { Custody } from '../../src/keys/custody.ts'
-import { initialise } from '../../src/keys/initialise.ts'
+import { type Ceremony, initialise } from '../../src/keys/initialise.ts'
 import { choose } from '../../src/keys/kek/components.ts'
 import { clusterOf } from '../../src/keys/kek/identity.ts'
 import { makeKek } from '../../src/keys/kek/kek.ts'
-import type { KekPurpose } from '../../src/keys/tables.ts'
+import { type KekPurpose, kekPurposes } from '../../src/keys/tables.ts'
 import { createToken, type TestToken } from '../support/token.ts'
 import { component, custodians } from './custodians.ts'
-import { initialising, makeKey, openHsm, options, Place, reopen } from './support.ts'
+import { initialising, makeKey, none, openHsm, options, Place, reopen } from './support.ts'
 
 let first: TestToken
 let second: TestToken
@@ -30,12 +32,15 @@ beforeAll(async () => {
   second = await createToken('second')
 }, 60_000)
 
-const ready = { kek: { components: custodians } }
-
 /** Initialises a cluster on a token and hands it to `work`; the token is as good as gone then. */
-async function living<T>(place: Place, strict: boolean, work: (custody: Custody, hsm: Hsm) => Promise<T>): Promise<T> {
+async function living<T>(
+  place: Place,
+  strict: boolean,
+  work: (custody: Custody, hsm: Hsm) => Promise<T>,
+  kek: Ceremony = { components: custodians },
+): Promise<T> {
   await using hsm = await openHsm(first)
-  await initialise(initialising(hsm, place.database, { ...ready, strict }))
+  await initialise(initialising(hsm, place.database, { kek, strict }))
   const custody = await reopen(hsm, place, { strict })
   const result = await work(custody, hsm)
   custody.close()
@@ -190,11 +195,27 @@ describe('a token that is new to a cluster', () => {
     await expect(planning).rejects.toThrow(/^no components make the active open KEK \S+: born in a token/)
   }, 60_000)
 
+  it('makes anew a KEK that was announced and born in the dead token', async () => {
+    await using place = await Place.fresh()
+    const rowKey = await living(place, false, async (custody) => {
+      await custody.rotation.announce('use')
+      expect(await advance(custody, place)).toMatchObject({ here: true, checkValue: expect.stringMatching(/./) })
+      return custody.cluster.rowKey
+    })
+    await using hsm = await openHsm(second)
+    await using elsewhere = await Place.at(place.url)
+    const custody = await adopted(hsm, elsewhere, rowKey)
+    expect((await custody.rotation.status()).find(({ state }) => state === 'pending')).toMatchObject({ here: false })
+    await custody.rotation.remakeAnnounced()
+    expect(await advance(custody, elsewhere)).toMatchObject({ here: true, checkValue: expect.stringMatching(/./) })
+    custody.close()
+  }, 60_000)
+
   it('killed anywhere, a second run finishes it', async () => {
     await using place = await Place.fresh()
     const { rowKey, id } = await living(place, false, async ({ cluster }) => cluster)
     let done = false
-    for (let call = 3; !done && call < 1000; call += 29) {
+    for (let call = 3; !done && call < 1000; call += 17) {
       done = await runAndDie(place.url, rowKey, call)
       await using hsm = await openHsm(second)
       await using elsewhere = await Place.at(place.url)
@@ -209,7 +230,51 @@ describe('a token that is new to a cluster', () => {
   }, 180_000)
 })
 
+/** One round of the rotation's job. @returns the KEK that is pending then */
+async function advance({ rotation }: Custody, { database }: Place): Promise<KekStatus | undefined> {
+  const lease = await database.jobLease(rotation.job.name, 30)
+  await rotation.advance(none, lease?.fence ?? 0n)
+  await lease?.release()
+  return (await rotation.status()).find(({ state }) => state === 'pending')
+}
+
 describe('what lives in one token alone', () => {
+  it('is named, and refused, where its KEK was born in the dead token and has retired', async () => {
+    await using place = await Place.fresh()
+    const { rowKey, id } = await living(
+      place,
+      true,
+      async (custody) => {
+        // Strict mode wraps nothing anew that is under the use KEK.
+        const { id } = await makeKey(custody, place.database, 'aes256-gcm96')
+        for (const purpose of kekPurposes) {
+          const { id: kek } = await custody.rotation.announce(purpose, 'components')
+          await custody.rotation.adopt(kek, custodians[purpose])
+        }
+        await custody.rotation.prove()
+        while (await advance(custody, place));
+        await advance(custody, place)
+        return { rowKey: custody.cluster.rowKey, id }
+      },
+      'generate',
+    )
+    await using hsm = await openHsm(second)
+    await using elsewhere = await Place.at(place.url)
+    const { database } = elsewhere
+    const { missing, lost } = await planAdoption({ hsm, database }, { rowKey, shared: true })
+    expect([missing.length, lost.length]).toEqual([4, 4])
+    const named = (await Promise.all(lost.map((kek) => keysUnder(database, kek.id)))).flat()
+    expect(named).toEqual([`material ${id} (aes256-gcm96)`])
+    const custody = await adopted(hsm, elsewhere, rowKey, true)
+    const encrypt = async () =>
+      custody.operations.cipher.encrypt(await custody.materials.fetch(id), { plaintext: Buffer.from('x') })
+    await expect(encrypt()).rejects.toMatchObject({
+      status: 400,
+      message: expect.stringMatching(/^the use KEK \S+ is not in the token/),
+    })
+    custody.close()
+  }, 60_000)
+
   it('is a refusal that says so when that token is gone, and no fault of the server', async () => {
     await using place = await Place.fresh()
     const { rowKey, id } = await living(place, false, async (custody) => {
