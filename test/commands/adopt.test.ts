@@ -158,7 +158,7 @@ describe('a cluster whose token dies', { shuffle: false }, () => {
     expect((await adopt(rowKey)).stderr).toContain('the database is of another cluster')
   }, 120_000)
 
-  test('comes back in an empty token: it serves, decrypts, signs and issues, and names what is lost', async () => {
+  test('comes back in an empty token: it serves, decrypts, issues and signs lists, and names what is lost', async () => {
     const token = await createToken('fourth')
     useToken(token)
     const { code, stdout, stderr } = await adopt(rowKey, sheets, '--damaged')
@@ -178,6 +178,14 @@ describe('a cluster whose token dies', { shuffle: false }, () => {
   }, 180_000)
 })
 
+/** What openssl says of a leaf whose issuer's list it reads too. */
+async function verified(leaf: string, issuer: string, crl: string): Promise<string> {
+  const files = { leaf, issuer, crl }
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(site.directory, name), `${text}\n`)
+  const words = ['verify', '-crl_check', '-CAfile', 'issuer', '-CRLfile', 'crl', 'leaf']
+  return (await run('openssl', words, { cwd: site.directory })).stdout
+}
+
 async function afterwards(client: Client): Promise<void> {
   for (const name of ['wrapped', 'leaving']) {
     const { string } = await client.post(`transit/decrypt/${name}`, { ciphertext: before[name] })
@@ -189,6 +197,11 @@ async function afterwards(client: Client): Promise<void> {
   expect((await client.post('transit/sign/enveloped', { input: plaintext })).status).toBe(200)
   const issued = await client.post('pki/issue/web', { common_name: 'www.example.com' })
   expect(issued.status, issued.text).toBe(200)
+  const listed = await client.post('pki/issuer/root/sign-revocation-list', { crl_number: 1 })
+  expect(listed.status, listed.text).toBe(200)
+  expect(
+    await verified(issued.string('data.certificate'), issued.string('data.issuing_ca'), listed.string('data.crl')),
+  ).toBe('leaf: OK\n')
   const lost = await client.post('pki/issue/lost', { common_name: 'www.example.com' })
   expect({ status: lost.status, body: lost.body }).toEqual({
     status: 400,
