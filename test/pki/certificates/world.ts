@@ -70,6 +70,7 @@ function nodeAt({ database }: Node, { keys, clock }: World, mount: Mount, site =
   const publication: Publication = {
     async revoked(_, row) {
       published.push(row)
+      return undefined
     },
     async rebuild({ uuid }) {
       rebuilt.push(uuid)

@@ -145,6 +145,19 @@ describe('revoke', () => {
     expect(warningsOf(revoked)).toEqual([expect.stringContaining('no list names it until')])
   })
 
+  test('whose issuer signs no lists any more is recorded, with a warning that no list will name it', async () => {
+    const pki = await createAuthority(node)
+    await pki.root({ issuer_name: 'one' })
+    await pki.role('r')
+    const { serial_number: serial } = await issue(pki)
+    await done(pki.patch('issuer/one', { usage: 'read-only' }))
+    const revoke = () => done(pki.post('revoke', { serial_number: serial }))
+    const why = (reason: string) => [`no list of this mount will name certificate ${serial}: ${reason}`]
+    expect(warningsOf(await revoke())).toEqual(why('no issuer of this name and key has the usage crl-signing'))
+    await done(pki.delete('issuer/one'))
+    expect(warningsOf(await revoke())).toEqual(why('its issuer is not in this mount'))
+  })
+
   test.each([['keyCompromise'], ['keycompromise'], ['1'], [1], ['superseded'], ['unspecified'], ['10']])(
     'takes the reason %j',
     async (reason) => {

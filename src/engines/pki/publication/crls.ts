@@ -13,7 +13,7 @@ import type { CrlBuilder } from '../crl/builder.ts'
 import type { CrlRow, Kind, Scope } from '../crl/tables.ts'
 import type { Signers } from '../keys/signers.ts'
 import { Contents } from './contents.ts'
-import { type CrlGroup, groupsOf, hasKey } from './groups.ts'
+import { type CrlGroup, groupsOf, hasKey, whyUnsigned } from './groups.ts'
 import { ListCache } from './listcache.ts'
 import { PublishedCrl, type Sources } from './published.ts'
 import { crlSettingsOf } from './settings.ts'
@@ -85,19 +85,22 @@ export class Crls {
 
   /**
    * Resolves when the list that names a revocation is out, where it is to be out at once: not with auto_rebuild, nor while lists
-   * are disabled or their issuer has nobody to sign them. To be called once the revocation is committed.
+   * are disabled. To be called once the revocation is committed.
+   * @returns why no list will name it: nobody here signs the list of its issuer
    * @throws ApiError 503 when the list could not be built now: the next one names it
    */
   async revoked(
     mount: MountId,
     { crlIssuer, site, seq }: Pick<RevocationRow, 'crlIssuer' | 'site' | 'seq'>,
-  ): Promise<void> {
+  ): Promise<string | undefined> {
     const authority = await this.#options.authorities.of(mount)
     const { autoRebuild, disable } = crlSettingsOf(authority)
     const group = groupsOf(authority).get(crlIssuer ?? '')
-    if (autoRebuild || disable || group?.signer === undefined) return
+    if (group?.signer === undefined) return whyUnsigned(authority, group)
+    if (autoRebuild || disable) return undefined
     const covering = seq === null ? undefined : { site, seq }
     await this.build(authority, group, { kinds: 'complete', scope: 'local', covering })
+    return undefined
   }
 
   /**
@@ -161,7 +164,7 @@ export class Crls {
       if (group.signer === undefined) {
         // Of certificates whose key is elsewhere the list is elsewhere too.
         if (!group.issuers.some((issuer) => hasKey(authority, issuer))) continue
-        frozen.push(`the list of ${names} stays as it is: no issuer of this name and key has the usage crl-signing`)
+        frozen.push(`the list of ${names} stays as it is: ${whyUnsigned(authority, group)}`)
       }
       for (const scope of group.signer === undefined ? [] : scopes) {
         const problem = await this.#tryBuild(authority, group, { kinds, scope })

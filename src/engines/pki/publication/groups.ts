@@ -34,6 +34,14 @@ function signerAmong(authority: Authority, issuers: readonly Issuer[]): Issuer |
   return able.find((issuer) => issuer === defaultIssuer) ?? able[0]
 }
 
+/** Why nobody here signs the list of a group that has no signer, or is not in the mount any more. */
+export function whyUnsigned(authority: Authority, group: CrlGroup | undefined): string {
+  if (group === undefined) return 'its issuer is not in this mount'
+  return group.issuers.some((issuer) => hasKey(authority, issuer))
+    ? 'no issuer of this name and key has the usage crl-signing'
+    : 'the key of its issuer is not here'
+}
+
 /** Whether its private key is here. */
 export const hasKey = (authority: Authority, issuer: Issuer): boolean => authority.keyOf(issuer) !== undefined
 

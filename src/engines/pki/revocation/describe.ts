@@ -27,5 +27,8 @@ export function warningOf(outcome: Outcome, serial: string): string | undefined 
   if (outcome.state === 'revoked' && outcome.row.crlIssuer === null) {
     return `No issuer of this mount is known to have signed certificate ${serial}: no list names it until the issuer is imported again.`
   }
+  if (outcome.state === 'revoked' && outcome.unlisted !== undefined) {
+    return `no list of this mount will name certificate ${serial}: ${outcome.unlisted}`
+  }
   return undefined
 }

@@ -30,11 +30,12 @@ export interface Wish {
 }
 
 /**
- * What became of it: `revoked` here; `elsewhere`, by another site; `pending`, asked of the other sites; `expired`, so that nothing
+ * What became of it: `revoked` here, and why no list will say so; `elsewhere`, by another site; `pending`, asked of the other sites; `expired`, so that nothing
  * was recorded.
  */
 export type Outcome =
-  | { readonly state: 'revoked' | 'elsewhere'; readonly row: RevocationRow }
+  | { readonly state: 'revoked'; readonly row: RevocationRow; readonly unlisted: string | undefined }
+  | { readonly state: 'elsewhere'; readonly row: RevocationRow }
   | { readonly state: 'pending' | 'expired' }
 
 export interface RevokerOptions {
@@ -163,8 +164,8 @@ export class Revoker {
   /** Recorded or not: whoever recorded it first may not have come to its publication. */
   async #record(mount: MountId, order: NewRevocation): Promise<Outcome> {
     const row = await this.#options.revocations.record(order)
-    await this.#options.publication.revoked(mount, row)
-    return { state: 'revoked', row }
+    const unlisted = await this.#options.publication.revoked(mount, row)
+    return { state: 'revoked', row, unlisted }
   }
 
   /** What another site may have: it says what became of it, or is asked to revoke it. */
