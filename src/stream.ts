@@ -20,13 +20,19 @@ export class Stream {
   readonly length: number
   /** Of what is sent, or of what that holds: a list in PEM has the content of its DER. */
   readonly content: Content
+  /** Called once before it is sent, and not for HEAD or 304. @throws ApiError 503 when it cannot be sent now */
+  readonly reserve: () => void
   readonly #open: () => AsyncIterable<Uint8Array>
 
   /** @param fields `content` is absent where what is sent is the content itself */
   constructor(
-    fields: { length: number; open: () => AsyncIterable<Uint8Array> } & ({ sha256: string } | { content: Content }),
+    fields: { length: number; reserve?: () => void; open: () => AsyncIterable<Uint8Array> } & (
+      | { sha256: string }
+      | { content: Content }
+    ),
   ) {
     this.length = fields.length
+    this.reserve = fields.reserve ?? (() => undefined)
     this.content = 'content' in fields ? fields.content : { sha256: fields.sha256, length: fields.length }
     this.#open = fields.open
   }
@@ -65,6 +71,7 @@ export function enclosed(before: Uint8Array, stream: Stream, after: Uint8Array):
   return new Stream({
     length: before.length + stream.length + after.length,
     content: stream.content,
+    reserve: stream.reserve,
     async *open() {
       yield before
       yield* stream.pieces()

@@ -41,6 +41,7 @@ export class PemText implements PemSource {
     return new Stream({
       length: this.#begin.length + base64 + this.#end.length + newlines * newline.length,
       content: this.content,
+      reserve: this.#der.reserve,
       open: () => this.#text(newline),
     })
   }

@@ -1,5 +1,6 @@
 import { after } from '../after.ts'
 import type { Caller, Capability, MaybePromise, Outcome } from '../route.ts'
+import { Stream } from '../stream.ts'
 import type { CanonicalRequest } from './canonicalise.ts'
 import { envelope, type Warnings } from './envelope.ts'
 import type { RawReply } from './exchange.ts'
@@ -54,7 +55,7 @@ export function run(
   return after(outcome, (result) => respond(request, target, result, warnings, recorder))
 }
 
-/** The answer is on record before it goes out. */
+/** The answer is on record before it goes out. @throws ApiError 503 for a long body that cannot be sent now */
 function respond(
   request: CanonicalRequest,
   target: Target,
@@ -64,5 +65,6 @@ function respond(
 ): MaybePromise<RawReply> {
   const outcome = revalidate(restrictResponseHeaders(target.mount, result), request, target)
   const reply = envelope(request.raw.id, outcome, warnings, target.match.endpoint.route.inject === true)
+  if (reply.body instanceof Stream && request.method !== 'HEAD') reply.body.reserve()
   return recorder.recordResponse(outcome, warnings, reply)
 }

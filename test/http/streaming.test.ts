@@ -18,7 +18,7 @@ beforeEach(() => serveList(randomBytes(1000)))
 function serveList(list: Buffer, more: { claimed?: number; pieceBytes?: number } = {}): void {
   Object.assign(
     served.authority,
-    { list, claimed: list.length, pieceBytes: 65_536, opened: 0, taken: 0, closed: 0 },
+    { list, claimed: list.length, pieceBytes: 65_536, opened: 0, taken: 0, closed: 0, free: Number.POSITIVE_INFINITY },
     more,
   )
 }
@@ -64,6 +64,24 @@ test('a streamed answer is on record by digest and length of the list, in every 
   expect(dataOf('crl')).toEqual({ http_content_type: type, http_status_code: 200, ...content(list) })
   expect(dataOf('crl/pem')).toEqual({ http_content_type: type, http_status_code: 200, ...content(list) })
   expect(dataOf('cert/crl')).toEqual({ a: type, revocation_time: 0, certificate: content(list) })
+})
+
+test.each(['crl', 'crl/pem', 'cert/crl'])(
+  'a list at %s that cannot be sent now is 503; HEAD needs no place',
+  async (path) => {
+    served.authority.free = 1
+    const status = async (method: string) => (await served.ask(method, `/v1/pki/${path}`, { token: '' })).status
+    expect([await status('HEAD'), await status('GET'), await status('GET'), await status('HEAD')]).toEqual([
+      200, 200, 503, 200,
+    ])
+    expect(served.authority.opened).toBe(1)
+  },
+)
+
+test('a list that has not changed needs no place', async () => {
+  served.authority.free = 0
+  const headers = { 'If-None-Match': '"abc"' }
+  expect((await served.ask('GET', '/v1/pki/crl', { token: '', headers })).status).toBe(304)
 })
 
 test('HEAD and 304 read nothing of the list', async () => {

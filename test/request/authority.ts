@@ -14,6 +14,7 @@ import { parsePolicy } from '../../src/auth/acl/parse.ts'
 import type { Authenticator } from '../../src/auth/authenticate.ts'
 import { PemText } from '../../src/crypto/pemstream.ts'
 import type { Engine } from '../../src/engine.ts'
+import { unavailable } from '../../src/errors.ts'
 import { type Listener, openListener } from '../../src/http/listeners.ts'
 import { builtinRecord, compileSet, lookUp } from '../../src/request/mounts/mount.ts'
 import { createPipeline } from '../../src/request/pipeline.ts'
@@ -34,6 +35,8 @@ export interface Authority {
   /** Bytes that were taken from it, and how many of its readers are gone. */
   taken: number
   closed: number
+  /** How many streams may still be reserved. */
+  free: number
 }
 
 const nothing = Type.Object({})
@@ -46,6 +49,10 @@ const streamOf = (authority: Authority): Stream =>
   new Stream({
     length: authority.claimed,
     sha256: createHash('sha256').update(authority.list).digest('hex'),
+    reserve() {
+      if (authority.free === 0) throw unavailable('busy')
+      authority.free--
+    },
     async *open() {
       authority.opened++
       try {
@@ -180,7 +187,15 @@ export async function serveAuthority(
   options: { config?: Mount['config']; idleSeconds?: number; withoutPki?: boolean } = {},
 ): Promise<ServedAuthority> {
   const { config = tuned, idleSeconds = 1, withoutPki = false } = options
-  const authority = { list: Buffer.alloc(0), claimed: 0, pieceBytes: 65_536, opened: 0, taken: 0, closed: 0 }
+  const authority = {
+    list: Buffer.alloc(0),
+    claimed: 0,
+    pieceBytes: 65_536,
+    opened: 0,
+    taken: 0,
+    closed: 0,
+    free: Number.POSITIVE_INFINITY,
+  }
   const [logged, lookups]: [string[], string[]] = [[], []]
   const log = pino({ level: 'debug' }, { write: (line: string) => void logged.push(line) })
   const engine: Engine<Authority> = { type: 'pki', context: authority, routes }

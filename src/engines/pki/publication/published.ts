@@ -12,7 +12,7 @@ export interface Sources {
   readonly streams: Streams
 }
 
-/** A list that is out. What a short one is sent as is held; long ones are streams, and fail with 503 when there are too many. */
+/** A list that is out. What a short one is sent as is held; long ones are streams, of which a worker sends few at a time. */
 export class PublishedCrl {
   readonly row: CrlRow
   readonly #sources: Sources
@@ -22,18 +22,16 @@ export class PublishedCrl {
     this.#sources = sources
   }
 
-  /** @throws ApiError 503 */
   der(): MaybePromise<Buffer | Stream> {
     return this.#isHeld ? this.#sources.contents.bytes(this.row, 'der') : this.#stream()
   }
 
-  /** @throws ApiError 503 */
   pem(newlineAtEnd: boolean): MaybePromise<Buffer | Stream> {
     if (!this.#isHeld) return new PemText(crlLabel, this.#stream(), { newlineAtEnd }).stream()
     return after(this.#sources.contents.bytes(this.row, 'pem'), (text) => (newlineAtEnd ? text : text.subarray(0, -1)))
   }
 
-  /** PEM, for an envelope. @throws ApiError 503 */
+  /** PEM, for an envelope. */
   pemInJson(newlineAtEnd: boolean): MaybePromise<PemSource> {
     if (!this.#isHeld) return new PemText(crlLabel, this.#stream(), { newlineAtEnd })
     return after(this.#sources.contents.bytes(this.row, 'json'), (text) => {
@@ -53,9 +51,9 @@ export class PublishedCrl {
   #stream(): Stream {
     const { row } = this
     const { contents, streams } = this.#sources
-    streams.promise()
     return new Stream({
       length: row.bytes,
+      reserve: () => streams.promise(),
       sha256: row.sha256.toString('hex'),
       open: () => streams.send(row.bytes, contents.pieces(row)),
     })

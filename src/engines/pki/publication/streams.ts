@@ -2,7 +2,7 @@ import type { Clock } from '../../../clock.ts'
 import { unavailable } from '../../../errors.ts'
 
 const streamsAtOnce = 16
-/** Time between the promise of an answer and its first byte: audit writes a line. A HEAD never begins. */
+/** Time between the promise of an answer and its first byte: audit writes a line. */
 const promisedMilliseconds = 1000
 /**
  * Slower clients are cut off, after a first minute: they hold a place that others wait for, and segments of a list that was
