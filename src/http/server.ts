@@ -6,13 +6,13 @@ import type { Pipeline, RawReply, RawRequest } from '../request/exchange.ts'
 import { splitTarget } from '../request/path.ts'
 import { Stream } from '../stream.ts'
 import { readBody } from './body.ts'
-import { sendStream } from './streaming.ts'
+import { piecesOf, sendPieces } from './streaming.ts'
 
 export interface EdgeOptions {
   readonly pipeline: Pipeline
   readonly log: Logger
   readonly maxRequestBytes: number
-  /** A client that takes nothing of a streamed answer for so long is cut off. */
+  /** A client that takes nothing of a long answer for so long is cut off. */
   readonly idleSeconds: number
   /** Whether this is TLS: answers then carry Strict-Transport-Security. */
   readonly secure: boolean
@@ -106,9 +106,11 @@ function writeSoon(answer: () => void): void {
 function write(options: EdgeOptions, response: ServerResponse, reply: RawReply): void {
   try {
     response.writeHead(reply.status, headersOf(options, reply))
-    if (!(reply.body instanceof Stream)) response.end(reply.body)
-    else if (response.req.method === 'HEAD') response.end()
-    else void stream(options, response, reply.body)
+    const { body } = reply
+    if (response.req.method === 'HEAD') response.end()
+    else if (body instanceof Stream) void send(options, response, body.pieces())
+    else if (body.length <= longestAtOnce) response.end(body)
+    else void send(options, response, piecesOf(typeof body === 'string' ? Buffer.from(body) : body))
   } catch (error) {
     // A header that HTTP does not allow: a fault of the route.
     options.log.error({ err: error }, 'an answer could not be written')
@@ -117,10 +119,17 @@ function write(options: EdgeOptions, response: ServerResponse, reply: RawReply):
   }
 }
 
+/** Characters or bytes that a socket takes whether the client reads or not. Longer bodies would hold their connection for ever. */
+const longestAtOnce = 16 * 1024
+
 /** The answer has begun: a failure can only cut it off, and the client sees that bytes are missing. */
-async function stream(options: EdgeOptions, response: ServerResponse, body: Stream): Promise<void> {
+async function send(
+  options: EdgeOptions,
+  response: ServerResponse,
+  pieces: Parameters<typeof sendPieces>[1],
+): Promise<void> {
   try {
-    await sendStream(response, body, options.idleSeconds * 1000)
+    await sendPieces(response, pieces, options.idleSeconds * 1000)
   } catch (error) {
     options.log.error({ err: error }, 'a streamed answer broke off')
     response.req.socket.destroy()

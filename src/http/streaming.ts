@@ -1,15 +1,26 @@
 import type { ServerResponse } from 'node:http'
 import { nextTurn } from '../after.ts'
-import type { Stream } from '../stream.ts'
+
+/** Above what a socket buffers anyway; TLS encrypts a piece at once. */
+const pieceBytes = 512 * 1024
+
+/** A body that is held, in pieces for `sendPieces`. */
+export function* piecesOf(body: Uint8Array): Generator<Uint8Array, void, undefined> {
+  for (let at = 0; at < body.length; at += pieceBytes) yield body.subarray(at, at + pieceBytes)
+}
 
 /**
- * Writes a stream as the body of an answer, no faster than the client reads, and reads nothing more of it once the client
+ * Writes pieces as the body of an answer, no faster than the client reads, and asks for nothing more once the client
  * has gone or has taken nothing for so long.
  * @returns whether the whole of it went out
- * @throws {Error} when the stream fails; the answer has begun by then, so that its connection must be cut
+ * @throws {Error} when there is no next piece; the answer has begun by then, so that its connection must be cut
  */
-export async function sendStream(response: ServerResponse, stream: Stream, idleMilliseconds: number): Promise<boolean> {
-  for await (const piece of stream.pieces()) {
+export async function sendPieces(
+  response: ServerResponse,
+  pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  idleMilliseconds: number,
+): Promise<boolean> {
+  for await (const piece of pieces) {
     if (response.destroyed) return false
     if (!response.write(piece) && !(await drained(response, idleMilliseconds))) {
       response.req.socket.destroy()

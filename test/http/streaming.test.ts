@@ -114,6 +114,23 @@ test('a client that does not read is cut off, and takes no more of the list than
   client.destroy()
 })
 
+test('a client that takes nothing of an answer that is held is cut off too, and one that takes it gets it whole', async () => {
+  const list = randomBytes(20_000_000)
+  serveList(list)
+  expect((await served.ask('GET', '/v1/pki/held', { token: '' })).bytes.equals(list)).toBe(true)
+  const client = await dial(served.port)
+  client.pause()
+  client.write(get('held', 'Connection: close\r\n'))
+  await delay(2500)
+  let read = 0
+  client.on('data', (chunk: Buffer) => {
+    read += chunk.length
+  })
+  client.resume()
+  await new Promise((resolve) => client.on('close', resolve))
+  expect(read).toBeLessThan(list.length)
+})
+
 test('a client that reads slowly but steadily gets everything, though it takes longer than a client may rest', async () => {
   const total = 12_000_000
   serveList(Buffer.alloc(total))

@@ -134,6 +134,13 @@ export const routes = [
     rawTypes: ['application/pkix-cert'],
     run: () => new Answer({ raw: { type: 'application/pkix-cert', body: Buffer.from('DER') }, caching }),
   }),
+  declare({
+    ...plain,
+    method: 'GET',
+    path: 'held',
+    rawTypes: ['application/pkix-crl'],
+    run: ({ context }) => new Answer({ raw: { type: 'application/pkix-crl', body: context.list } }),
+  }),
   declare({ ...plain, method: 'GET', path: 'cert/ca', run: () => new Answer({ data: { certificate: 'x' }, caching }) }),
   declare({
     ...plain,
