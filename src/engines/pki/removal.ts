@@ -6,13 +6,26 @@ import type { Transaction } from '../../store/reader.ts'
 import { column, defineTable } from '../../store/table.ts'
 import { authoritiesTable, clustersTable, issuersTable, keysTable } from './authority/tables.ts'
 import type { Certificates } from './certificates/certificates.ts'
+import { revocationTable } from './certificates/tables.ts'
 import { crlsTable } from './crl/tables.ts'
 import { queueTable } from './revocation/tables.ts'
 import type { Roles } from './roles/roles.ts'
-import type { TidiedLists } from './tidy/deps.ts'
+import type { ListedBy, TidiedLists } from './tidy/deps.ts'
 import { tidiesTable } from './tidy/tables.ts'
 
 const rowsAtOnce = 200
+/** Whose list a revocation belongs to; nothing is verified. */
+const revocationTraces = defineTable(
+  'pki_revocations',
+  {
+    id: column.text(),
+    mount: column.text(),
+    serial: column.hex(),
+    site: column.text(),
+    crlIssuer: column.hex().nullable(),
+  },
+  { sealed: false },
+)
 /** Of which CRL issuers a mount has lists. */
 const listTraces = defineTable('pki_crls', { mount: column.text(), crlIssuer: column.hex() }, { sealed: false })
 
@@ -21,7 +34,7 @@ interface RemovalOptions {
   readonly materials: Pick<Materials, 'removeSome'>
   readonly roles: Pick<Roles, 'removeSome'>
   readonly certificates: Pick<Certificates, 'removeSome'>
-  readonly lists: Pick<TidiedLists, 'withdraw'>
+  readonly lists: Pick<TidiedLists, 'absorb' | 'withdraw'>
 }
 
 /**
@@ -38,6 +51,7 @@ export class Removal {
   /** @returns whether there was anything to remove */
   async removeSome(mount: Mount, claim: Claim): Promise<boolean> {
     const { database, materials, roles, certificates } = this.#options
+    if (await this.#removeRevocations(mount, claim)) return true
     if (await certificates.removeSome(mount, claim)) return true
     if (await this.#withdrawSome(mount, claim)) return true
     const { uuid } = mount
@@ -59,6 +73,25 @@ export class Removal {
       for (const step of steps) if ((await step(tx)) > 0) return true
       return false
     })
+  }
+
+  /** Their entries outlive the mount: those that are in no segment yet come into one first. */
+  async #removeRevocations({ uuid: mount }: Mount, { job, fence }: Claim): Promise<boolean> {
+    const { database, lists } = this.#options
+    const page = { by: 'serial', limit: rowsAtOnce } as const
+    const found = await database.read((q) => database.unverified(revocationTraces).list(q, { mount }, page))
+    const ledgers = new Map<string, ListedBy>()
+    for (const { crlIssuer, site } of found) {
+      if (crlIssuer !== null) ledgers.set(`${crlIssuer} ${site}`, { crlIssuer, site })
+    }
+    for (const ledger of ledgers.values()) await lists.absorb(ledger)
+    if (found.length === 0) return false
+    await database.transaction(async (tx) => {
+      await tx.fence(job, fence)
+      const ids = found.map(({ id }) => id)
+      await database.table(revocationTable).removeAll(tx, ids)
+    })
+    return true
   }
 
   /** What is said to be out and is not there is taken for damage: so the lists of a CRL issuer go together with that. */

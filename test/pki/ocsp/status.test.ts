@@ -64,6 +64,7 @@ describe('the status of a certificate', () => {
       await world.cluster.place.sql('DELETE FROM pki_revocations WHERE id = ?', [id])
     }
     const listed: ListedSerials = {
+      state: () => undefined,
       find(_, wanted) {
         const found = [...entrySerials(Buffer.concat(entries))].find(({ serial }) => serial.toString('hex') === wanted)
         return found && { revokedAt: found.revokedAt, reason: found.reason, site: 'default' }

@@ -41,6 +41,7 @@ test('tidy takes revocations out of real lists: exactly the revoked and not yet 
     certificates: new Certificates({ ...common, leases: { insert: async () => undefined } }),
     start: (job) => runner.start(job),
     lists: {
+      absorb: ({ crlIssuer, site: of }) => builder.absorb(crlIssuer, of),
       async removeEntries({ crlIssuer, site: of }, end) {
         removals++
         await builder.absorb(crlIssuer, of)

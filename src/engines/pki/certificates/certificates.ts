@@ -175,14 +175,13 @@ export class Certificates {
   }
 
   /**
-   * Removes a portion of what a removed mount has stored, revocations too.
+   * Removes a portion of the certificates of a removed mount, and at last its counts.
    * @returns whether there was anything
    */
   removeSome({ uuid: mount }: Mount, { job, fence }: Claim): Promise<boolean> {
     return this.#options.database.transaction(async (tx: Transaction) => {
       await tx.fence(job, fence)
       if ((await this.#table.removeWhere(tx, { mount }, { limit: removedAtOnce })) > 0) return true
-      if ((await this.#revocations.removeWhere(tx, { mount }, { limit: removedAtOnce })) > 0) return true
       await tx.discardTallies(certificateTally(mount, ''))
       await tx.discardTallies(revocationTally(mount, ''))
       return false

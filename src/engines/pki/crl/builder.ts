@@ -88,16 +88,18 @@ export class CrlBuilder {
     return this.#restoring(crlIssuer, () => this.#removal.remove(crlIssuer, site, isWanted))
   }
 
-  async #alone(target: BuildTarget): Promise<BuiltCrl> {
+  async #alone(order: BuildTarget): Promise<BuiltCrl> {
     const { clock } = this.#options
-    const site = this.#siteOf(target)
+    const site = this.#siteOf(order)
     // The half of a digest is a name as good, and fits.
-    const name = `crl ${target.mount} ${target.crlIssuer.slice(0, 32)} ${site}`
+    const name = `crl ${order.mount} ${order.crlIssuer.slice(0, 32)} ${site}`
     const lease = await this.#lease(name)
     try {
       let built: BuiltCrl | undefined
       const held = { name, lease, ttlSeconds: leaseSeconds, clock }
       await whileRenewed(held, new AbortController().signal, async (signal) => {
+        const { kinds, covering: wanted } = order
+        const target = { ...((await order.current?.()) ?? order), kinds, covering: wanted }
         built = await this.#restoring(target.crlIssuer, async () => {
           const covering = await this.#building.published(target, site)
           if (covering !== undefined) return covering

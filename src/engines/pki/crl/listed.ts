@@ -75,6 +75,14 @@ export class Listed {
     })
   }
 
+  /**
+   * Stands for all that these lists name: another object once they have changed. Synchronous when nothing has to be loaded.
+   * @throws as find
+   */
+  state(crlIssuer: string): MaybePromise<object | undefined> {
+    return this.#manifests.get(crlIssuer)
+  }
+
   #of(manifest: Manifest): MaybePromise<Known> {
     const { crlIssuer } = manifest
     const known = this.#known.get(crlIssuer)

@@ -22,6 +22,11 @@ export interface BuildTarget {
   readonly disabled: boolean
   /** A revocation to be listed: a published list that takes it into account is as good as a new one. */
   readonly covering?: { readonly site: string; readonly seq: number } | undefined
+  /**
+   * The same target by the settings of the moment: a build that waited for others must not bring back what has changed meanwhile.
+   * It may reject, which ends the build.
+   */
+  current?(): Promise<BuildTarget>
 }
 
 /** The lists that are out after a build. */

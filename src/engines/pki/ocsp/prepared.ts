@@ -28,6 +28,8 @@ export interface Asked {
 /** One answer about a serial number. */
 export interface Prepared {
   readonly status: CertStatus
+  /** Of `good`: the state of the lists that were last seen not to name the serial number. */
+  listedAsOf: object | undefined
   answer: SignedAnswer | undefined
   /** While it is being signed: everybody else waits for the same one. */
   signing: Promise<SignedAnswer> | undefined
@@ -48,11 +50,13 @@ export class PreparedAnswers {
     return undefined
   }
 
-  /** The one that is there already, or a new one in place of the oldest. */
+  /** The one of this status that is there already, or a new one in place of the oldest. */
   add(asked: Asked, status: CertStatus): Prepared {
     const found = this.find(asked)
-    if (found !== undefined) return found
-    const prepared: Prepared = { status, answer: undefined, signing: undefined }
+    if (found !== undefined && (found.status === 'good') === (status === 'good')) return found
+    const prepared: Prepared = { status, listedAsOf: undefined, answer: undefined, signing: undefined }
+    const outdated = this.#all.findIndex((one) => one.prepared === found)
+    if (outdated >= 0) this.#all.splice(outdated, 1)
     // Nothing but these four is kept of the request.
     const { state, issuer, scope, algorithm } = asked
     this.#all.push({ asked: { state, issuer, scope, algorithm }, prepared })

@@ -9,6 +9,7 @@ import { type OcspRequest, readOcspRequest } from '../../../x509/ocsp/request.ts
 import { type CertStatus, ocspFailures } from '../../../x509/ocsp/response.ts'
 import type { Authorities } from '../authority/authorities.ts'
 import type { Authority, Issuer } from '../authority/authority.ts'
+import { crlIssuerOf } from '../authority/crlissuer.ts'
 import type { CertificateName } from '../certificates/tables.ts'
 import type { Scope } from '../crl/tables.ts'
 import type { Signers } from '../keys/signers.ts'
@@ -17,7 +18,7 @@ import { type AskedAuthority, askedAuthority } from './asked.ts'
 import type { Asked, Prepared, SignedAnswer } from './prepared.ts'
 import { type KnownSerial, KnownSerials } from './serials.ts'
 import { signAnswer } from './signing.ts'
-import { type ListedSerials, statusOf } from './status.ts'
+import { type ListedSerials, listedStatus, statusOf } from './status.ts'
 
 export interface ResponderOptions {
   readonly database: Database
@@ -98,15 +99,29 @@ export class Responder {
     }
     if (!isAsked) return this.#atOnce(question, 'unknown')
     const known = this.#serials.peek(question)
-    const { answer } = known?.answers.find(question) ?? {}
-    const isHit = request.nonce === undefined && answer !== undefined && question.asOf < answer.refreshAt
-    return isHit ? replyWith(answer) : this.#find(question)
+    const prepared = request.nonce === undefined ? known?.answers.find(question) : undefined
+    const answer = prepared?.answer
+    if (prepared === undefined || answer === undefined || question.asOf >= answer.refreshAt) return this.#find(question)
+    return after(this.#stands(question, prepared), (stands) => (stands ? replyWith(answer) : this.#find(question)))
+  }
+
+  /** Whether a status still holds: `good` until a list names the serial number, whichever mount has revoked it. */
+  #stands({ by: issuer, serial, scope }: Question, prepared: Prepared): MaybePromise<boolean> {
+    if (prepared.status !== 'good') return true
+    const { listed, authorities } = this.#options
+    return after(listed.state(crlIssuerOf(issuer.certificate)), (state) => {
+      if (state === prepared.listedAsOf) return true
+      return after(listedStatus({ issuer, serial, scope }, { listed, site: authorities.site }), (status) => {
+        if (status === 'good') prepared.listedAsOf = state
+        return status === 'good'
+      })
+    })
   }
 
   async #find(question: Question): Promise<OcspReply> {
     const known = await this.#serials.find(question)
     let prepared = known?.answers.find(question)
-    if (prepared === undefined) {
+    if (prepared === undefined || !(await this.#stands(question, prepared))) {
       const status = await this.#statusOf(question, known)
       // Not kept: answers about every issuer of the mount would drive out the one that is asked for.
       if (known === undefined || status === 'unknown') return this.#atOnce(question, status)

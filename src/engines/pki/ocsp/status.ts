@@ -1,3 +1,4 @@
+import { after } from '../../../after.ts'
 import type { MaybePromise } from '../../../route.ts'
 import { DamagedRow } from '../../../store/faults.ts'
 import { type Certificate, readCertificate } from '../../../x509/certificate.ts'
@@ -18,6 +19,8 @@ export interface ListedSerials {
    * @param serial in hexadecimal
    */
   find(crlIssuer: string, serial: string): MaybePromise<(RevokedStatus & { readonly site: string }) | undefined>
+  /** Stands for all that they name: another object once they have changed. */
+  state(crlIssuer: string): MaybePromise<object | undefined>
 }
 
 export interface StatusQuestion {
@@ -38,7 +41,7 @@ export interface StatusQuestion {
 export async function statusOf(
   { authority, issuer, serial, scope }: StatusQuestion,
   known: KnownSerial | undefined,
-  { listed, site }: { readonly listed: ListedSerials; readonly site: string },
+  { listed, site }: { readonly listed: Pick<ListedSerials, 'find'>; readonly site: string },
 ): Promise<CertStatus> {
   const inScope = <T extends { readonly site: string }>(found: T | undefined): T | undefined =>
     found !== undefined && (scope === 'unified' || found.site === site) ? found : undefined
@@ -50,10 +53,19 @@ export async function statusOf(
     const isTheirs = concerns(revocation, issuer, authority) ?? (certificate !== undefined && isOfIssuer())
     return isTheirs ? { revokedAt: revocation.revokedAt, reason: revocation.reason ?? undefined } : 'unknown'
   }
-  if (!isOfIssuer()) return 'unknown'
-  const entry = inScope(await listed.find(crlIssuerOf(issuer.certificate), serial))
-  return entry === undefined ? 'good' : { revokedAt: entry.revokedAt, reason: entry.reason }
+  return isOfIssuer() ? listedStatus({ issuer, serial, scope }, { listed, site }) : 'unknown'
 }
+
+/** What lists say of a certificate whose mount has no revocation: another mount of the same CA may have revoked it. */
+export const listedStatus = (
+  { issuer, serial, scope }: Omit<StatusQuestion, 'authority'>,
+  { listed, site }: { readonly listed: Pick<ListedSerials, 'find'>; readonly site: string },
+): MaybePromise<'good' | RevokedStatus> =>
+  after(listed.find(crlIssuerOf(issuer.certificate), serial), (entry) =>
+    entry === undefined || (scope === 'local' && entry.site !== site)
+      ? 'good'
+      : { revokedAt: entry.revokedAt, reason: entry.reason },
+  )
 
 /** Whether a revocation is one of this issuer's certificates; undefined where the record does not say. */
 function concerns(revocation: RevocationRow, issuer: Issuer, authority: Authority): boolean | undefined {

@@ -11,6 +11,7 @@ import { crlIssuerOf } from '../authority/crlissuer.ts'
 import type { RevocationRow } from '../certificates/tables.ts'
 import type { CrlBuilder } from '../crl/builder.ts'
 import type { CrlRow, Kind, Scope } from '../crl/tables.ts'
+import type { BuildTarget } from '../crl/target.ts'
 import type { Signers } from '../keys/signers.ts'
 import { Contents } from './contents.ts'
 import { type CrlGroup, groupsOf, hasKey, whyUnsigned } from './groups.ts'
@@ -35,6 +36,9 @@ export interface CrlsOptions {
 }
 
 const repairMilliseconds = 60_000
+
+/** Whoever was to sign a list was deleted, or may not any more. */
+class Unsigned extends Error {}
 
 /** Which lists of a mount to build. */
 export interface Rebuild {
@@ -145,10 +149,23 @@ export class Crls {
     return this.rebuild(mount, { of: gone })
   }
 
-  /** Builds the list of a group that has a signer. @throws ApiError 400 for a key that is gone; 503 */
+  /**
+   * Builds the list of a group that has a signer, by the settings of when its turn comes; not at all when nobody signs it then.
+   * @throws ApiError 400 for a key that is gone; 503
+   */
   async build(authority: Authority, group: CrlGroup, order: ListOrder): Promise<void> {
-    const { signers, builder } = this.#options
-    await builder.build(await targetOf(authority, group, order, signers))
+    const { signers, builder, authorities } = this.#options
+    const current = async (): Promise<BuildTarget> => {
+      const now = await authorities.of({ uuid: authority.settings.mount })
+      const standing = groupsOf(now).get(group.crlIssuer)
+      if (standing?.signer === undefined) throw new Unsigned()
+      return targetOf(now, standing, order, signers)
+    }
+    try {
+      await builder.build({ ...(await targetOf(authority, group, order, signers)), current })
+    } catch (error) {
+      if (!(error instanceof Unsigned)) throw error
+    }
   }
 
   async #buildAll(

@@ -22,6 +22,8 @@ export interface Released {
 
 /** What tidy does to revocation lists and needs of revocations. */
 export interface TidiedLists {
+  /** Takes all revocations that were committed before into the segments that lists are made of. */
+  absorb(of: ListedBy): Promise<unknown>
   /**
    * Takes entries of certificates that ended by a moment out of the segments that lists are made of. An entry stays until a
    * complete list that was made after its certificate's end has carried it (RFC 5280 section 3.3).

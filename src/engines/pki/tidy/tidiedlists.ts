@@ -14,6 +14,7 @@ interface Parts {
 
 /** Revocation lists as tidy changes them. */
 export const tidiedLists = ({ database, builder, crls, associations }: Parts): TidiedLists => ({
+  absorb: ({ crlIssuer, site }) => builder.absorb(crlIssuer, site),
   async removeEntries({ crlIssuer, site }, end) {
     await builder.absorb(crlIssuer, site)
     return builder.removeEntries(crlIssuer, site, ({ notAfter }) => notAfter * 1000 <= end)
