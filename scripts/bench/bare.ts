@@ -26,6 +26,7 @@ export interface Serving {
   readonly port: number
   /** What to send it; absent for a GET. */
   readonly body: string | undefined
+  readonly bodies: readonly string[] | undefined
   readonly path: string
   readonly variants: number | undefined
 }
@@ -56,14 +57,15 @@ function count({ operation, milliseconds }: Order): Count {
   return { operations: done, cpuMicroseconds: user + system }
 }
 
+const [jsonType, bytesType] = ['application/json', 'application/octet-stream']
+
 async function serve(operation: Operation): Promise<void> {
   const store = new MinimalStore(database)
   await operation.prepare?.(token, store)
-  const json = ['Content-Type', 'application/json']
   const server = createServer((request, response) => {
-    const send = (made: Body): void => {
-      const reply = JSON.stringify(made)
-      response.writeHead(200, [...json, 'Content-Length', String(Buffer.byteLength(reply))])
+    const send = (made: Body | Buffer): void => {
+      const [type, reply] = made instanceof Buffer ? [bytesType, made] : [jsonType, JSON.stringify(made)]
+      response.writeHead(200, ['Content-Type', type, 'Content-Length', String(Buffer.byteLength(reply))])
       response.end(reply)
     }
     const answer = (body: Body): void => {
@@ -78,12 +80,15 @@ async function serve(operation: Operation): Promise<void> {
     }
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
-    request.on('end', () => answer(JSON.parse(Buffer.concat(chunks).toString())))
+    request.on('end', () => {
+      const body = Buffer.concat(chunks)
+      answer(operation.bodies === undefined ? JSON.parse(body.toString()) : { bytes: body })
+    })
   })
   server.listen(0, '127.0.0.1', () => {
     const body = operation.body?.(token)
     const { port } = server.address() as AddressInfo
     const { path = '/', variants } = operation
-    tell({ port, path, variants, body: body && JSON.stringify(body) })
+    tell({ port, path, variants, body: body && JSON.stringify(body), bodies: operation.bodies?.(token) })
   })
 }

@@ -38,9 +38,10 @@ export class Beside implements AsyncDisposable {
   async minimal(operation: string): Promise<Server> {
     const database = operationOf(operation).stored ? await this.#startDatabase() : undefined
     const child = this.#start(operation, ...(database ? [database.url] : []))
-    const { port, body, path, variants } = (await answer(child)) as Serving
-    const common = { path, headers: {}, body, ...(variants === undefined ? {} : { variants }) }
-    const request = { method: body === undefined ? 'GET' : 'POST', ...common }
+    const { port, body, bodies, path, variants } = (await answer(child)) as Serving
+    const method = body === undefined && bodies === undefined ? 'GET' : 'POST'
+    const turns = { ...(bodies === undefined ? {} : { bodies }), ...(variants === undefined ? {} : { variants }) }
+    const request = { method, path, headers: {}, body, ...turns }
     const pids = [child.pid ?? 0, ...(database ? [database.process.pid ?? 0] : [])]
     return {
       url: `http://127.0.0.1:${port}`,

@@ -18,20 +18,24 @@ const run = promisify(execFile)
 
 /**
  * Sends the server's one request over 16 keep-alive connections, as fast as it answers (wrk).
- * @throws Error when any answer was no success
+ * @throws Error when any answer was no success, or answers are too short
  */
 export async function load(server: Server, seconds: number, directory: string): Promise<Load> {
   const script = join(directory, 'load.lua')
-  writeFileSync(script, lua(server.request), { mode: 0o600 })
+  const target = server.url + server.request.path
+  const first = sent.get(target) ?? 0
+  writeFileSync(script, lua(server.request, first, directory), { mode: 0o600 })
   const args = ['--threads', '1', '--connections', String(connections), '--duration', `${seconds}s`, '--timeout', '60s']
   const before = server.cpuMicroseconds()
-  const { stdout } = await run('wrk', [...args, '--script', script, server.url + server.request.path])
+  const { stdout } = await run('wrk', [...args, '--script', script, target])
   const cpu = server.cpuMicroseconds() - before
-  const [requests = 0, microseconds = 0, p50 = 0, p99 = 0, errors = 0] =
+  const [requests = 0, microseconds = 0, p50 = 0, p99 = 0, errors = 0, bytes = 0] =
     /^result(.*)$/m.exec(stdout)?.[1]?.trim().split(' ').map(Number) ?? []
   if (requests === 0 || errors > 0)
     throw new Error(`${errors} of ${requests} requests to ${server.request.path} failed`)
-  sent += requests
+  if (bytes / requests < (server.request.leastBytes ?? 0))
+    throw new Error(`answers to ${server.request.path} are too short: ${bytes} bytes in ${requests}`)
+  sent.set(target, first + requests)
   return {
     requests,
     requestsPerSecond: requests / (microseconds / 1e6),
@@ -46,11 +50,11 @@ const quoted = (text: string): string => `[====[${text}]====]`
 
 const zeros = '00000000'
 
-/** Requests of all runs: the next one goes on where the last one ended, so that no cache knows what it begins with. */
-let sent = 0
+/** Requests of all runs to an address: the next run goes on where the last one ended, so that no cache knows what it begins with. */
+const sent = new Map<string, number>()
 
 /** Before each request the digits in the body, or in the path of a GET, count on; in a path they stand as octets of a serial. */
-function counting(path: string, body: string | undefined, variants: number): string {
+function counting(path: string, body: string | undefined, variants: number, first: number): string {
   const [text, wanted] = body === undefined ? [path, '00-00-00-00'] : [body, zeros]
   const at = text.indexOf(wanted)
   if (at < 0) throw new Error(`where there are variants there are zeros: ${wanted}`)
@@ -58,7 +62,7 @@ function counting(path: string, body: string | undefined, variants: number): str
   const counted = body === undefined ? `${digits}:gsub("..", "%0-"):sub(1, -2)` : digits
   const written = `${quoted(text.slice(0, at))} .. ${counted} .. ${quoted(text.slice(at + wanted.length))}`
   return `
-local count = ${sent}
+local count = ${first}
 request = function()
   count = (count + 1) % ${variants}
   return wrk.format(nil, ${body === undefined ? written : 'nil'}, nil, ${body === undefined ? 'nil' : written})
@@ -66,17 +70,39 @@ end
 `
 }
 
-const lua = ({ method, path, headers, body, variants }: LoadRequest): string => `
+/** Before each request the next body; Lua's long strings would change their line breaks, so that they come from a file. */
+function takingTurns(bodies: readonly string[], first: number, directory: string): string {
+  const file = join(directory, 'bodies.hex')
+  writeFileSync(file, bodies.join('\n'), { mode: 0o600 })
+  return `
+local bodies = {}
+for line in io.lines(${quoted(file)}) do
+  bodies[#bodies + 1] = line:gsub("..", function(digits) return string.char(tonumber(digits, 16)) end)
+end
+local count = ${first}
+request = function()
+  count = count + 1
+  return wrk.format(nil, nil, nil, bodies[count % #bodies + 1])
+end
+`
+}
+
+const lua = (
+  { method, path, headers, body, bodies, variants }: LoadRequest,
+  first: number,
+  directory: string,
+): string => `
 wrk.method = ${quoted(method)}
 ${Object.entries(headers)
   .map(([name, value]) => `wrk.headers[ ${quoted(name)} ] = ${quoted(value)}`)
   .join('\n')}
 ${body === undefined ? '' : `wrk.body = ${quoted(body)}`}
-${variants === undefined ? '' : counting(path, body, variants)}
+${variants === undefined ? '' : counting(path, body, variants, first)}
+${bodies === undefined ? '' : takingTurns(bodies, first, directory)}
 done = function(summary, latency)
   local errors = summary.errors
   local failed = errors.connect + errors.read + errors.write + errors.status + errors.timeout
-  io.write(string.format("result %d %d %d %d %d\\n", summary.requests, summary.duration,
-    latency:percentile(50), latency:percentile(99), failed))
+  io.write(string.format("result %d %d %d %d %d %d\\n", summary.requests, summary.duration,
+    latency:percentile(50), latency:percentile(99), failed, summary.bytes))
 end
 `

@@ -1,7 +1,8 @@
 import { createConnection } from 'mysql2/promise'
 import type { MariaDb } from '../embedded/mariadb.ts'
+import { never } from './bulk.ts'
 
-const keysPerStatement = 100_000
+const rowsPerStatement = 100_000
 
 /**
  * Makes the rows of so many keys out of one: `name-1` and so on. Their seals are copies and fit none of them, so that nothing
@@ -12,11 +13,11 @@ export async function multiplyKeys(database: MariaDb, name: string, keys: number
   try {
     const [columns] = await connection.query('SHOW COLUMNS FROM transit_keys')
     const others = (columns as { Field: string }[]).map(({ Field }) => Field).filter((field) => !own.has(field))
-    for (let first = 1; first <= keys; first += keysPerStatement) {
+    for (let first = 1; first <= keys; first += rowsPerStatement) {
       await connection.query(
         `INSERT INTO transit_keys (id, name, ${others})
          SELECT CONCAT('00000000-0000-4000-8000-', LPAD(seq, 12, '0')), CONCAT(name, '-', seq), ${others}
-         FROM transit_keys JOIN seq_${first}_to_${Math.min(keys, first + keysPerStatement - 1)} WHERE name = ?`,
+         FROM transit_keys JOIN seq_${first}_to_${Math.min(keys, first + rowsPerStatement - 1)} WHERE name = ?`,
         [name],
       )
     }
@@ -44,6 +45,28 @@ export async function multiplyCertificates(
        FROM pki_certificates JOIN seq_0_to_${count - 1} WHERE serial = UNHEX(?)`,
       [serial],
     )
+  } finally {
+    await connection.end()
+  }
+}
+
+/**
+ * Makes the rows of so many revocations that lists have taken in, numbered from 1: nothing seals them, and nobody reads them.
+ * @param mount its uuid @param crlIssuer in hexadecimal
+ */
+export async function multiplyRevocations(
+  database: MariaDb,
+  { mount, crlIssuer, count }: { readonly mount: string; readonly crlIssuer: string; readonly count: number },
+): Promise<void> {
+  const connection = await createConnection({ uri: database.url })
+  const row = `CONCAT('00000000-0000-4000-8001-', LPAD(seq, 12, '0')), '', ?, 1, 1, '', 1, REPEAT('x', 32), 'default',
+    UNHEX(CONCAT('41', LPAD(HEX(seq), 38, '0'))), '', ${never}, 1, UNHEX(?), seq, NULL`
+  try {
+    for (let first = 1; first <= count; first += rowsPerStatement) {
+      const numbers = `seq_${first}_to_${Math.min(count, first + rowsPerStatement - 1)}`
+      await connection.query(`INSERT INTO pki_revocations SELECT ${row} FROM ${numbers}`, [mount, crlIssuer])
+    }
+    await connection.query('ANALYZE TABLE pki_revocations')
   } finally {
     await connection.end()
   }

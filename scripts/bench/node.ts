@@ -36,6 +36,8 @@ export class StrongroomNode implements AsyncDisposable {
   readonly database: MariaDb
   readonly token: EmbeddedToken
   readonly rootToken: string
+  /** Path of its configuration, for commands beside it. */
+  readonly configuration: string
   readonly #joined: boolean
   readonly #agent = new Agent({ keepAlive: true })
   readonly #serve: () => ChildProcess
@@ -47,7 +49,9 @@ export class StrongroomNode implements AsyncDisposable {
     token: EmbeddedToken
     serve: () => ChildProcess
     joined: boolean
+    configuration: string
   }) {
+    this.configuration = parts.configuration
     this.token = parts.token
     this.#joined = parts.joined
     this.#serve = parts.serve
@@ -72,7 +76,9 @@ export class StrongroomNode implements AsyncDisposable {
           env: { ...process.env, ...profile },
           stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
         })
-      const node = new StrongroomNode({ rootToken, database, token, serve, joined: joins !== undefined })
+      const node = new StrongroomNode({
+        ...{ rootToken, database, token, serve, joined: joins !== undefined, configuration: file },
+      })
       await node.#start()
       return node
     } catch (error) {
@@ -126,12 +132,13 @@ export class StrongroomNode implements AsyncDisposable {
 
   /** This node under one request. Its cost is that of supervisor, worker and database together. */
   under(request: LoadRequest): Server {
+    return { url: this.url, request, cpuMicroseconds: () => this.cpuMicroseconds }
+  }
+
+  /** Of supervisor, worker and database since they started. */
+  get cpuMicroseconds(): number {
     const pids = [this.#supervisor?.pid ?? 0, this.database.process.pid ?? 0]
-    return {
-      url: this.url,
-      request,
-      cpuMicroseconds: () => pids.reduce((sum, pid) => sum + cpuMicroseconds(pid), 0),
-    }
+    return pids.reduce((sum, pid) => sum + cpuMicroseconds(pid), 0)
   }
 
   /** Resident memory of the one worker. */

@@ -14,16 +14,18 @@ export interface Operation {
   /** Whether one takes so long that raw calls are counted for as long as requests are. */
   readonly slow?: boolean
   /**
-   * What the minimal server answers to a parsed body, or to a GET's `path`: the one call between decoding and encoding, and no
-   * check at all.
+   * What the minimal server answers to a parsed body, to a GET's `path`, or to a body's `bytes` where there are `bodies`: the one
+   * call between decoding and encoding, and no check at all. Bytes are sent as they are.
    */
-  serve(token: RawToken, body: Body, store: MinimalStore): Body | Promise<Body>
+  serve(token: RawToken, body: Body, store: MinimalStore): Body | Buffer | Promise<Body | Buffer>
   /** Whether the minimal server has a database, whose CPU counts. */
   readonly stored?: boolean
   /** Puts into that database what is read from it. */
-  prepare?(token: RawToken, store: MinimalStore): Promise<void>
+  prepare?(token: RawToken, store: MinimalStore): Promise<unknown>
   /** A body that the minimal server can serve; absent for a GET. */
   body?(token: RawToken): Body
+  /** Bodies of bytes in its place, as LoadRequest has them. */
+  bodies?(token: RawToken): readonly string[]
   /** Of a GET to the minimal server; / when absent. */
   readonly path?: string
   /** Of the requests to the minimal server, as LoadRequest has it. */

@@ -5,6 +5,7 @@ import { certificates } from './operations/certificates.ts'
 import { ciphers } from './operations/ciphers.ts'
 import { hashes } from './operations/hashes.ts'
 import { reads } from './operations/reads.ts'
+import { revocation } from './operations/revocation.ts'
 import { signatures } from './operations/signatures.ts'
 
 const health: Operation = {
@@ -21,6 +22,7 @@ export const operations: Operations = {
   ...batches,
   ...reads,
   ...certificates,
+  ...revocation,
 }
 
 /** @throws Error when the table has no such row */

@@ -26,6 +26,13 @@ export interface Certified {
 export interface MinimalAuthority {
   /** Signs a certificate for a host, and verifies the signature. */
   certify(host: string, spki: Buffer): Certified
+  /** Signs bytes, and verifies the signature: ecdsa-with-SHA256, DER. */
+  sign(bytes: Buffer): Buffer
+  /** @throws Error unless it has signed the certificate */
+  verify(certificate: Buffer): void
+  /** Its name and key, DER. */
+  readonly subject: Buffer
+  readonly spki: Buffer
 }
 
 /** URLs as an authority has them that publishes what it issues. */
@@ -36,7 +43,8 @@ export const urls = {
 }
 
 const ttlMilliseconds = 30 * 86_400_000
-const ecdsaWithSha256 = Buffer.from('300a06082a8648ce3d040302', 'hex')
+/** AlgorithmIdentifier. */
+export const ecdsaWithSha256 = Buffer.from('300a06082a8648ce3d040302', 'hex')
 const nameOf = (commonName: string): Buffer => writeName([[{ type: attributeTypes.commonName, value: commonName }]])
 const keyIdentifierOf = (spki: Buffer): Buffer => hash('sha1', spki.subarray(-65), 'buffer')
 
@@ -61,6 +69,11 @@ export function openAuthority(token: RawToken): MinimalAuthority {
   const publicKey = createPublicKey({ key: ownSpki, format: 'der', type: 'spki' })
   const issuer = nameOf('Bench Root')
   const common = commonExtensions(keyIdentifierOf(ownSpki))
+  const sign = (bytes: Buffer): Buffer => {
+    const signature = toDer(pair.sign(bytes))
+    if (!verify('sha256', bytes, publicKey, signature)) throw new Error('a faulty signature')
+    return signature
+  }
   const certify = (host: string, spki: Buffer, chain: readonly string[]): Certified => {
     const serial = randomBytes(20)
     serial[0] = 0x40 | ((serial[0] ?? 0) & 0x3f)
@@ -73,9 +86,7 @@ export function openAuthority(token: RawToken): MinimalAuthority {
     ]
     const subject = nameOf(host)
     const tbs = writeTbs({ serial, algorithm: ecdsaWithSha256, issuer, notBefore, notAfter, subject, spki, extensions })
-    const signature = toDer(pair.sign(tbs))
-    if (!verify('sha256', tbs, publicKey, signature)) throw new Error('a faulty signature')
-    const der = writeCertificate(tbs, ecdsaWithSha256, signature)
+    const der = writeCertificate(tbs, ecdsaWithSha256, sign(tbs))
     const fields = {
       certificate: pem('CERTIFICATE', der),
       issuing_ca: chain[0],
@@ -87,7 +98,20 @@ export function openAuthority(token: RawToken): MinimalAuthority {
     return { serial, der, notAfter, fields }
   }
   const root = [pem('CERTIFICATE', certify('Bench Root', ownSpki, []).der)]
-  return { certify: (host, spki) => certify(host, spki, root) }
+  return {
+    certify: (host, spki) => certify(host, spki, root),
+    sign,
+    verify(certificate) {
+      const [tbs, signature] = within(certificate, asn1.sequence, (fields) => {
+        const tbs = fields.element(asn1.sequence)
+        fields.skip(asn1.sequence)
+        return [tbs, fields.bytes()] as const
+      })
+      if (!verify('sha256', tbs, publicKey, signature)) throw new Error('a certificate of somebody else')
+    },
+    subject: issuer,
+    spki: ownSpki,
+  }
 }
 
 /** The key of a PKCS#10 request of ecdsa-with-SHA256. @throws Error unless it has signed the request */

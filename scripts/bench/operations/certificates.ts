@@ -19,7 +19,7 @@ const authority: (token: RawToken) => MinimalAuthority = once(openAuthority)
 const ready = new WeakMap<StrongroomNode, Promise<unknown>>()
 
 /** An authority whose P-256 key is wrapped by the token, with a role for each row; made once. */
-function prepared(node: StrongroomNode): Promise<unknown> {
+export function prepared(node: StrongroomNode): Promise<unknown> {
   const known = ready.get(node) ?? prepare(node)
   ready.set(node, known)
   return known
