@@ -43,7 +43,7 @@ test('one answer lists 10,000 certificates at most, and says so', async () => {
   await using sql = await openSql(node.server.database.url)
   const { id = null } = await sql.row('SELECT id FROM mounts WHERE path = ?', [`${pki.path}/`])
   await sql.rows(
-    `INSERT INTO pki_certificates SELECT UUID(), mount, site, UNHEX(LPAD(HEX(seq), 40, '0')), issuer, der, not_after, created_at
+    `INSERT INTO pki_certificates SELECT UUID(), mount, site, UNHEX(CONCAT('01', LPAD(HEX(seq), 38, '0'))), issuer, der, not_after, created_at
       FROM pki_certificates JOIN seq_1_to_9999 WHERE mount = ?`,
     [id],
   )

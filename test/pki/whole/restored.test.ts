@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parseTargets } from '../../../src/store/pool/target.ts'
 import { expectServed, until } from '../../attack/nodes.ts'
 import { openSql, type Row } from '../../attack/sql.ts'
@@ -55,56 +55,58 @@ async function restart(): Promise<void> {
   await server.start()
 }
 
-test('what SQL deletes or puts back makes no list shorter: at once, over a restart, and when lists are rotated', async () => {
-  await using sql = await openSql(server.database.url)
-  const serials = [await revoke(), await revoke(), await revoke()]
-  const rowsOf = (table: string) => sql.rows(`SELECT * FROM ${table}`)
-  const putBack = async (table: string, rows: readonly Row[]): Promise<void> => {
-    await sql.rows(`DELETE FROM ${table}`)
-    for (const row of rows) await sql.put(table, row)
-  }
-  const [lists, manifests] = [await rowsOf('pki_crls'), await rowsOf('pki_manifests')]
-  serials.push(await revoke())
-  let sound: readonly Row[] = []
-  const attacks = {
-    'a revocation is deleted': () => sql.rows('DELETE FROM pki_revocations WHERE seq = 1'),
-    'a list is replaced by an older one': () => putBack('pki_crls', lists),
-    'a manifest is put back': async () => {
-      sound = await rowsOf('pki_manifests')
-      await putBack('pki_manifests', manifests)
-    },
-  }
-  for (const [name, attack] of Object.entries(attacks)) {
-    await attack()
-    await expectNoneMissing(serials, name)
+describe('a database', { shuffle: false }, () => {
+  test('what SQL deletes or puts back makes no list shorter: at once, over a restart, and when lists are rotated', async () => {
+    await using sql = await openSql(server.database.url)
+    const serials = [await revoke(), await revoke(), await revoke()]
+    const rowsOf = (table: string) => sql.rows(`SELECT * FROM ${table}`)
+    const putBack = async (table: string, rows: readonly Row[]): Promise<void> => {
+      await sql.rows(`DELETE FROM ${table}`)
+      for (const row of rows) await sql.put(table, row)
+    }
+    const [lists, manifests] = [await rowsOf('pki_crls'), await rowsOf('pki_manifests')]
+    serials.push(await revoke())
+    let sound: readonly Row[] = []
+    const attacks = {
+      'a revocation is deleted': () => sql.rows('DELETE FROM pki_revocations WHERE seq = 1'),
+      'a list is replaced by an older one': () => putBack('pki_crls', lists),
+      'a manifest is put back': async () => {
+        sound = await rowsOf('pki_manifests')
+        await putBack('pki_manifests', manifests)
+      },
+    }
+    for (const [name, attack] of Object.entries(attacks)) {
+      await attack()
+      await expectNoneMissing(serials, name)
+      await restart()
+      await expectNoneMissing(serials, `${name}, restarted`)
+      await server.client().get('pki/crl/rotate')
+      await expectNoneMissing(serials, `${name}, rotated`)
+    }
+    await putBack('pki_manifests', sound)
     await restart()
-    await expectNoneMissing(serials, `${name}, restarted`)
-    await server.client().get('pki/crl/rotate')
-    await expectNoneMissing(serials, `${name}, rotated`)
-  }
-  await putBack('pki_manifests', sound)
-  await restart()
-  expectServed(await server.client().get('pki/crl/rotate'))
-  expect((await list()).serials).toEqual(serials.map(plain))
-}, 180_000)
+    expectServed(await server.client().get('pki/crl/rotate'))
+    expect((await list()).serials).toEqual(serials.map(plain))
+  }, 180_000)
 
-test('a database put back to yesterday: once it is accepted, numbers are far ahead of all that were given', async () => {
-  const dump = execFileSync('mariadb-dump', [...access()], { maxBuffer: 1e9 })
-  const before = await list()
-  await revoke()
-  await rotate()
-  const last = await list()
-  expect(last.number).toBeGreaterThan(before.number)
-  await server.stop()
-  execFileSync('mariadb', [...access()], { input: dump })
-  await expect(server.start()).rejects.toThrow(/behind|gone back|at change/)
-  expect((await strongroom(['accept-restore', '--config', server.configFile])).stdout).toContain('epoch 2')
-  await using sql = await openSql(server.database.url)
-  // All tokens are void: nobody can rotate, but a list that is missing is built by itself.
-  await sql.rows('DELETE FROM pki_crls')
-  await server.start()
-  await until(async () => (await server.client('').get('pki/crl/pem')).status === 200)
-  const after = await list()
-  expect(after.number).toBeGreaterThan(last.number + 2n ** 31n)
-  expect(after.serials).toEqual(before.serials)
-}, 120_000)
+  test('a database put back to yesterday: once it is accepted, numbers are far ahead of all that were given', async () => {
+    const dump = execFileSync('mariadb-dump', [...access()], { maxBuffer: 1e9 })
+    const before = await list()
+    await revoke()
+    await rotate()
+    const last = await list()
+    expect(last.number).toBeGreaterThan(before.number)
+    await server.stop()
+    execFileSync('mariadb', [...access()], { input: dump })
+    await expect(server.start()).rejects.toThrow(/behind|gone back|at change/)
+    expect((await strongroom(['accept-restore', '--config', server.configFile])).stdout).toContain('epoch 2')
+    await using sql = await openSql(server.database.url)
+    // All tokens are void: nobody can rotate, but a list that is missing is built by itself.
+    await sql.rows('DELETE FROM pki_crls')
+    await server.start()
+    await until(async () => (await server.client('').get('pki/crl/pem')).status === 200)
+    const after = await list()
+    expect(after.number).toBeGreaterThan(last.number + 2n ** 31n)
+    expect(after.serials).toEqual(before.serials)
+  }, 120_000)
+})
