@@ -14,11 +14,13 @@ export async function createDatabase(): Promise<TestDatabase> {
   const [url] = urls
   const [server] = servers()
   if (url === undefined || server === undefined) throw new Error('not under vitest: test/support/global.ts has not run')
-  const run = async (statement: string): Promise<void> => {
-    const connection = await createConnection(server)
+  const run = async (statement: string, uri = server): Promise<void> => {
+    const connection = await createConnection({ uri, multipleStatements: true })
     await connection.query(statement).finally(() => connection.end())
   }
   await run(`CREATE DATABASE ${name} CHARACTER SET utf8mb4`)
+  // The other nodes of a cluster have it once they have caught up.
+  for (const other of servers().slice(1)) await run('SET wsrep_sync_wait = 1; SHOW DATABASES', other)
   return { url, urls, [Symbol.asyncDispose]: () => run(`DROP DATABASE ${name}`) }
 }
 
