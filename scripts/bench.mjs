@@ -1,4 +1,4 @@
-// Plain JavaScript: on a clean clone there is only the system's Node 20. `npm run bench [-- options]`: set up with wrk,
+// Plain JavaScript: on a clean clone there is only the system's Node 18. `npm run bench [-- options]`: set up with wrk,
 // then run scripts/bench.ts under Node 24. `npm run bench -- --help` says what the options are.
 import { join } from 'node:path'
 import { launch, project } from './launch.mjs'

@@ -11,14 +11,19 @@ import { lockDirectory } from './embedded/lock.ts'
 import { startMariaDb } from './embedded/mariadb.ts'
 import { embeddedToken } from './embedded/token.ts'
 
-/** The server ends by itself at its own deadline, limits.drainSeconds, which is 600 at most. */
-const drainSeconds = 660
+/** The server ends by itself at its own deadline: drain.announceSeconds and limits.drainSeconds, 900 at most. */
+const drainSeconds = 960
 
 const project = resolve(import.meta.dirname, '..')
+/** As it was named: an upgrade follows a link in it. The data stay where they are. */
+const [installation = project] = process.argv.slice(2)
 const asked = new Promise<void>((stopNow) => {
   // The same signal may come twice, from the terminal and from the launcher: the first one counts.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => stopNow())
 })
+let server: ChildProcess | undefined
+// An upgrade is the server's affair, and there is none to upgrade before it runs.
+process.on('SIGUSR2', () => server?.kill('SIGUSR2'))
 
 // Out of the environment, which every child would inherit: only `init` gets it.
 const rootToken = process.env.STRONGROOM_ROOT_TOKEN
@@ -47,7 +52,7 @@ async function serve(data: string): Promise<number> {
   })
   const file = join(data, 'strongroom.yaml')
   writeFileSync(file, configuration({ databaseUrl: mariadb.url, token, stateDirectory: join(data, 'state') }))
-  const line = (command: string) => [join(project, 'src', 'main.ts'), command, '--config', file]
+  const line = (command: string) => [join(installation, 'src', 'main.ts'), command, '--config', file]
   // The database is ours alone: there is no other node whose upgrade `migrate` would have to wait for.
   const [verb, output] = first ? (['init', 'inherit'] as const) : (['migrate', 'ignore'] as const)
   const preparing = spawnBound(process.execPath, line(verb), {
@@ -59,7 +64,7 @@ async function serve(data: string): Promise<number> {
   first?.finished()
   // The server watches the channel: it drains once when we die. (The kernel's signal may come twice, once for each
   // thread of ours, and a second one means "at once" to it.)
-  const server = spawn(process.execPath, line('server'), {
+  server = spawn(process.execPath, line('server'), {
     detached: true,
     stdio: ['ignore', 'inherit', 'inherit', lock, 'ipc'],
   })

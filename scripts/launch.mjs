@@ -1,16 +1,32 @@
-// Plain JavaScript: the system's Node 20 runs this. It starts the Node 24 that package-lock.json pins.
+// Plain JavaScript: the system's Node 18 runs this. It starts the Node 24 that package-lock.json pins.
 import { spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
 import { constants } from 'node:os'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
 
-export const project = resolve(import.meta.dirname, '..')
+export const project = dirname(dirname(fileURLToPath(import.meta.url)))
+
+/**
+ * This installation under the name by which it was started: an upgrade follows a link in it to where that leads then.
+ * @param {readonly (string | undefined)[]} names that may have been used; the first that leads here counts
+ * @returns {string} absolute path
+ */
+export const asNamed = (names) => names.map((name) => resolve(name ?? '')).find(leadsHere) ?? project
+
+function leadsHere(path) {
+  try {
+    return realpathSync(path) === realpathSync(project)
+  } catch {
+    return false
+  }
+}
 
 /** Where npm puts the pinned Node 24 (no install script, no download beyond the registry). */
 export const pinnedNode = join(project, 'node_modules', `node-linux-${process.arch}`, 'bin', 'node')
 
 const setpriv = '/usr/bin/setpriv'
-const signals = ['SIGTERM', 'SIGHUP', 'SIGINT']
+const signals = ['SIGTERM', 'SIGHUP', 'SIGINT', 'SIGUSR2']
 
 /**
  * Runs a script under Node 24 in our place: same streams, signals passed on, and this process ends as the script ended.

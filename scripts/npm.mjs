@@ -1,4 +1,4 @@
-// Plain JavaScript: the system's Node 20 runs this.
+// Plain JavaScript: the system's Node 18 runs this.
 import { readFileSync } from 'node:fs'
 
 /**

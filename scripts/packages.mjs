@@ -1,4 +1,4 @@
-// Plain JavaScript: the system's Node 20 runs this. The Debian packages that Strongroom and its tests need.
+// Plain JavaScript: the system's Node 18 runs this. The Debian packages that Strongroom and its tests need.
 import { chmodSync, existsSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { run } from './step.mjs'
@@ -33,16 +33,24 @@ const neededForWideTests = {
   iproute2: 'ss',
   socat: 'socat',
 }
+/** Maven fetches MySQL; the server loads the two libraries. */
+const neededForMysql = {
+  maven: 'mvn',
+  unzip: 'unzip',
+  libaio1: `/usr/lib/${triplet}/libaio.so.1`,
+  libnuma1: `/usr/lib/${triplet}/libnuma.so.1`,
+}
 
 const present = (proof) =>
   proof.startsWith('/') ? existsSync(proof) : folders.some((folder) => existsSync(join(folder, proof)))
 
 /** @returns {string[]} names of the Debian packages that are not installed */
-export function missingPackages({ tests, wide, bench }) {
+export function missingPackages({ tests, wide, mysql, bench }) {
   const all = {
     ...needed,
     ...(tests ? neededForTests : {}),
     ...(wide ? neededForWideTests : {}),
+    ...(mysql ? neededForMysql : {}),
     ...(bench ? neededForBench : {}),
   }
   return Object.keys(all).filter((name) => !present(all[name]))

@@ -1,4 +1,4 @@
-// Plain JavaScript: on a clean clone there is only the system's Node 20. Installs what is missing and nothing else.
+// Plain JavaScript: on a clean clone there is only the system's Node 18. Installs what is missing and nothing else.
 import { existsSync, readFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -8,14 +8,14 @@ import { installCommand, installPackages, missingPackages } from './packages.mjs
 import { run, step } from './step.mjs'
 
 /**
- * Debian packages, npm packages and the native PKCS#11 module; quick when all is there.
- * @param {{ tests?: boolean, wide?: boolean, bench?: boolean }} [options] also what tests, their second environments or
- *   the benchmark need
+ * Debian packages, npm packages, the native PKCS#11 module and the helper of strict mode; quick when all is there.
+ * @param {{ tests?: boolean, wide?: boolean, mysql?: boolean, bench?: boolean }} [options] also what tests, their second
+ *   environments, those on MySQL or the benchmark need
  * @returns {Promise<void>} ends the process with 1, and says what to do, when it cannot be done
  */
-export async function setup({ tests = false, wide = false, bench = false } = {}) {
+export async function setup({ tests = false, wide = false, mysql = false, bench = false } = {}) {
   try {
-    await install({ tests, wide, bench })
+    await install({ tests, wide, mysql, bench })
   } catch (error) {
     console.error(`Set-up failed. ${error.message}`)
     process.exit(1)
@@ -36,6 +36,8 @@ async function install(extent) {
     await step('native PKCS#11 module', () => npm(['rebuild', 'pkcs11js', '--ignore-scripts=false']))
     if (!(await loads())) throw new Error('pkcs11js was built but does not load')
   }
+  // Strict mode's helper: the server itself never runs a compiler.
+  await run(pinnedNode, [join(project, 'src', 'hsm', 'strict', 'compile.ts')], { cwd: project })
 }
 
 /** Whether node_modules is what package-lock.json asks for, by the record that npm itself keeps there. */

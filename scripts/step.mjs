@@ -1,4 +1,4 @@
-// Plain JavaScript: the system's Node 20 runs this. Progress on standard error, because standard output is the answer's.
+// Plain JavaScript: the system's Node 18 runs this. Progress on standard error, because standard output is the answer's.
 import { spawn } from 'node:child_process'
 
 /**

@@ -1,27 +1,38 @@
-// Plain JavaScript: on a clean clone there is only the system's Node 20. `npm test [-- vitest arguments]`, `--wide`: the
+// Plain JavaScript: on a clean clone there is only the system's Node 18. `npm test [-- vitest arguments]`, `--wide`: the
 // second environments: hsm/ and custodians' KEKs on NSS instead of SoftHSM, store/ on a Galera cluster instead of one MariaDB.
+// `--mysql`: store/ and two nodes on MySQL, alone and in Group Replication.
 // Under CI, and wherever STRONGROOM_TEST_SEED gives a number, files and the tests within each run in an order of chance.
 import { join } from 'node:path'
 import { launch, project } from './launch.mjs'
+import { fetchMySql } from './mysql/fetch.mjs'
 import { setup } from './setup.mjs'
 
-const [wide, rest] = process.argv[2] === '--wide' ? [true, process.argv.slice(3)] : [false, process.argv.slice(2)]
-const runs = wide
-  ? [
-      { name: 'nss', environment: { STRONGROOM_TEST_HSM: 'nss' }, words: ['test/hsm', 'test/keys/components.test.ts'] },
-      // One file at a time: tests kill nodes, and two at once would cost the cluster its quorum.
-      { name: 'galera', environment: { STRONGROOM_TEST_GALERA: '1' }, words: ['test/store', '--no-file-parallelism'] },
-    ]
-  : [{ name: 'all', environment: {}, words: [] }]
+// One file at a time: tests kill nodes, and two at once would cost the cluster its quorum.
+const onMysql = (kind) => ({
+  name: `mysql-${kind}`,
+  environment: { STRONGROOM_TEST_MYSQL: kind },
+  words: ['test/store', 'test/engines', '--no-file-parallelism'],
+})
+const sets = {
+  '--wide': [
+    { name: 'nss', environment: { STRONGROOM_TEST_HSM: 'nss' }, words: ['test/hsm', 'test/keys/components.test.ts'] },
+    { name: 'galera', environment: { STRONGROOM_TEST_GALERA: '1' }, words: ['test/store', '--no-file-parallelism'] },
+  ],
+  '--mysql': [onMysql('alone'), onMysql('multi'), onMysql('single')],
+}
+const set = Object.keys(sets).find((name) => name === process.argv[2])
+const rest = process.argv.slice(set === undefined ? 2 : 3)
+const runs = set === undefined ? [{ name: 'all', environment: {}, words: [] }] : sets[set]
 
 const { CI, STRONGROOM_TEST_SEED: seed = CI ? String(Date.now() % 1_000_000) : undefined } = process.env
 // Files whose tests tell one story say so themselves ({ shuffle: false }).
 const order = ['--sequence.shuffle.files', '--sequence.shuffle.tests', `--sequence.seed=${seed}`]
 
-await setup({ tests: true, wide })
+await setup({ tests: true, wide: set === '--wide', mysql: set === '--mysql' })
+if (set === '--mysql') await fetchMySql()
 if (seed !== undefined) console.log(`Tests run in the order of STRONGROOM_TEST_SEED=${seed}, which repeats it`)
 for (const { name, environment, words } of runs) {
-  if (wide) console.log(`\n${words[0]} on ${name}`)
+  if (set !== undefined) console.log(`\n${words[0]} on ${name}`)
   const report = join(project, '.build', 'reports', `${name}.json`)
   const code = await launch(
     [

@@ -27,6 +27,7 @@ struct control {
   _Atomic uint32_t counted, hit; /* written here: calls in the groups, and those of them that were hit */
   /* Written here: logins tried; key pairs generated, sessions opened and closed with success. */
   _Atomic uint32_t logins, pairs, opened, closed;
+  _Atomic uint32_t readable, extractable; /* a careless token: what C_UnwrapKey makes is so, whatever the template says */
 };
 
 static struct control *control;
@@ -60,7 +61,7 @@ typedef CK_RV (*call)(U, U, U, U, U, U, U, U);
   X(C_GetAttributeValue, OBJECT) X(C_SetAttributeValue, OBJECT)                                                       \
   X(C_EncryptInit, CIPHER) X(C_Encrypt, CIPHER) X(C_DecryptInit, CIPHER) X(C_Decrypt, CIPHER)                         \
   X(C_SignInit, SIGN) X(C_Sign, SIGN)                                                                                 \
-  X(C_GenerateKey, KEY) X(C_GenerateKeyPair, KEY) X(C_CreateObject, KEY) X(C_WrapKey, KEY) X(C_UnwrapKey, KEY)        \
+  X(C_GenerateKey, KEY) X(C_GenerateKeyPair, KEY) X(C_CreateObject, KEY) X(C_WrapKey, KEY)                             \
   X(C_DigestInit, DIGEST) X(C_DigestUpdate, DIGEST) X(C_DigestKey, DIGEST) X(C_DigestFinal, DIGEST)                   \
   X(C_GenerateRandom, RANDOM)
 
@@ -72,6 +73,20 @@ typedef CK_RV (*call)(U, U, U, U, U, U, U, U);
     return rv;                                                                                                        \
   }
 FUNCTIONS(DEFINE)
+
+static CK_RV unwrap_carelessly(CK_SESSION_HANDLE session, CK_MECHANISM_PTR mechanism, CK_OBJECT_HANDLE kek, CK_BYTE_PTR blob,
+                               CK_ULONG length, CK_ATTRIBUTE_PTR template, CK_ULONG count, CK_OBJECT_HANDLE_PTR key) {
+  static CK_BBOOL yes = CK_TRUE, no = CK_FALSE;
+  CK_ATTRIBUTE changed[64];
+  CK_RV rv = fault(KEY);
+  if (rv != CKR_OK || count > 64) return rv != CKR_OK ? rv : CKR_ARGUMENTS_BAD;
+  for (CK_ULONG i = 0; i < count; i++) {
+    changed[i] = template[i];
+    if (control->readable && template[i].type == CKA_SENSITIVE) changed[i].pValue = &no;
+    if (control->extractable && template[i].type == CKA_EXTRACTABLE) changed[i].pValue = &yes;
+  }
+  return real->C_UnwrapKey(session, mechanism, kek, blob, length, changed, count, key);
+}
 
 static void note(void *function, CK_RV rv) {
   if (function == (void *)f_C_Login) control->logins++;
@@ -94,6 +109,7 @@ CK_RV C_GetFunctionList(CK_FUNCTION_LIST_PTR_PTR out) {
     if (control == MAP_FAILED || get == NULL || get(&real) != CKR_OK) return CKR_GENERAL_ERROR;
     list = *real;
     FUNCTIONS(INSTALL)
+    list.C_UnwrapKey = unwrap_carelessly;
   }
   *out = &list;
   return CKR_OK;

@@ -1,6 +1,8 @@
 /*
  * Makes a strict KEK: an AES-256 token object that can only wrap and unwrap, and whose CKA_UNWRAP_TEMPLATE has the token
- * itself refuse to unwrap anything as readable or extractable. pkcs11js cannot pass a nested template; this can.
+ * itself refuse to unwrap anything as readable or extractable, as a key that derives or unwraps others, or as one that can be
+ * changed. (WRAP is not in it: private keys have no such attribute, and SoftHSM then refuses them all. The server's own templates
+ * say no to it.) pkcs11js cannot pass a nested template; this can.
  *
  *   strict-kek MODULE SERIAL LABEL ID MECHANISM [LIBRARY-PARAMETERS]
  *
@@ -89,7 +91,10 @@ static CK_OBJECT_HANDLE make_kek(char *label, unsigned char *id, size_t id_lengt
   unsigned char value[32];
   size_t given = read_hex(read_line(text, sizeof text), value, sizeof value);
   if (text[0] != 0 && given != sizeof value) exit(2);
-  CK_ATTRIBUTE unwrapped[] = {ATTRIBUTE(CKA_SENSITIVE, yes), ATTRIBUTE(CKA_EXTRACTABLE, no)};
+  CK_ATTRIBUTE unwrapped[] = {
+      ATTRIBUTE(CKA_SENSITIVE, yes), ATTRIBUTE(CKA_EXTRACTABLE, no), ATTRIBUTE(CKA_DERIVE, no),
+      ATTRIBUTE(CKA_UNWRAP, no),     ATTRIBUTE(CKA_MODIFIABLE, no),
+  };
   CK_ATTRIBUTE template[] = {
       ATTRIBUTE(CKA_CLASS, secret),     ATTRIBUTE(CKA_KEY_TYPE, aes),    ATTRIBUTE(CKA_TOKEN, yes),
       ATTRIBUTE(CKA_PRIVATE, yes),      ATTRIBUTE(CKA_SENSITIVE, yes),   ATTRIBUTE(CKA_EXTRACTABLE, no),
@@ -114,18 +119,20 @@ static CK_OBJECT_HANDLE make_kek(char *label, unsigned char *id, size_t id_lengt
   return kek;
 }
 
-/* Unwraps a blob with the guards that are asked for. */
-static CK_RV unwrap(CK_OBJECT_HANDLE kek, CK_MECHANISM *how, CK_BYTE *blob, CK_ULONG size, CK_BBOOL guard) {
-  CK_BBOOL extractable = !guard;
+/* Unwraps a blob with all the guards but `dropped`, an attribute's type. */
+static CK_RV unwrap(CK_OBJECT_HANDLE kek, CK_MECHANISM *how, CK_BYTE *blob, CK_ULONG size, CK_ATTRIBUTE_TYPE dropped) {
+  /* MODIFIABLE is last: SoftHSM refuses what comes after it. */
   CK_ATTRIBUTE template[] = {
-      ATTRIBUTE(CKA_CLASS, secret),    ATTRIBUTE(CKA_KEY_TYPE, aes),      ATTRIBUTE(CKA_TOKEN, no),
-      ATTRIBUTE(CKA_SENSITIVE, guard), ATTRIBUTE(CKA_EXTRACTABLE, extractable),
+      ATTRIBUTE(CKA_CLASS, secret), ATTRIBUTE(CKA_KEY_TYPE, aes),   ATTRIBUTE(CKA_TOKEN, no),   ATTRIBUTE(CKA_SENSITIVE, yes),
+      ATTRIBUTE(CKA_EXTRACTABLE, no), ATTRIBUTE(CKA_DERIVE, no), ATTRIBUTE(CKA_UNWRAP, no), ATTRIBUTE(CKA_MODIFIABLE, no),
   };
+  for (CK_ULONG i = 0; i < COUNT(template); i++)
+    if (template[i].type == dropped) template[i].pValue = dropped == CKA_SENSITIVE ? &no : &yes;
   CK_OBJECT_HANDLE key;
   return p11->C_UnwrapKey(session, how, kek, blob, size, template, COUNT(template), &key);
 }
 
-/* Whether the token refuses to unwrap as readable, and does unwrap as sensitive. */
+/* Whether the token unwraps with every guard, and refuses to without any one of them. */
 static int enforced(CK_OBJECT_HANDLE kek, CK_MECHANISM_TYPE mechanism) {
   CK_ATTRIBUTE template[] = {
       ATTRIBUTE(CKA_CLASS, secret), ATTRIBUTE(CKA_KEY_TYPE, aes),    ATTRIBUTE(CKA_TOKEN, no),
@@ -137,7 +144,10 @@ static int enforced(CK_OBJECT_HANDLE kek, CK_MECHANISM_TYPE mechanism) {
   CK_ULONG size = sizeof blob;
   if (p11->C_GenerateKey(session, &generate, template, COUNT(template), &key) != CKR_OK) return 0;
   if (p11->C_WrapKey(session, &how, kek, key, blob, &size) != CKR_OK) return 0;
-  return unwrap(kek, &how, blob, size, CK_FALSE) != CKR_OK && unwrap(kek, &how, blob, size, CK_TRUE) == CKR_OK;
+  CK_ATTRIBUTE_TYPE guards[] = {CKA_SENSITIVE, CKA_EXTRACTABLE, CKA_DERIVE, CKA_UNWRAP, CKA_MODIFIABLE};
+  for (CK_ULONG i = 0; i < COUNT(guards); i++)
+    if (unwrap(kek, &how, blob, size, guards[i]) == CKR_OK) return 0;
+  return unwrap(kek, &how, blob, size, CK_UNAVAILABLE_INFORMATION) == CKR_OK;
 }
 
 int main(int argc, char **argv) {

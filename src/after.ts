@@ -4,16 +4,20 @@ import type { MaybePromise } from './route.ts'
 const longestRestMilliseconds = 1000
 
 /**
- * Goes on with a value at once when it is there, else when it comes: hot paths whose look-ups hit make no promise.
+ * Continues with a value at once if it is there, otherwise when it arrives: hot paths whose look-ups hit make no
+ * promise.
  */
 export function after<T, U>(value: MaybePromise<T>, next: (value: T) => MaybePromise<U>): MaybePromise<U> {
   return value instanceof Promise ? value.then(next) : next(value)
 }
 
-/** Lets whoever else waits for this thread go first: between the steps of what may be thousands. */
+/** Lets other work of this thread run first: called between the steps of long loops. */
 export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-/** Does one step of background work, then rests for as long as it took: it takes half of what it could from requests. */
+/**
+ * Does one step of background work, then rests for as long as it took, so that it takes at most half of the time from
+ * requests.
+ */
 export async function paced<T>(clock: Clock, step: () => Promise<T>): Promise<T> {
   const began = clock.monotonic()
   const result = await step()
@@ -21,6 +25,6 @@ export async function paced<T>(clock: Clock, step: () => Promise<T>): Promise<T>
   return result
 }
 
-/** Rests for as long as a step took that began then. */
+/** Rests for as long as the step that began at `began` has taken. */
 export const rest = (clock: Clock, began: number): Promise<void> =>
   clock.sleep(Math.min(clock.monotonic() - began, longestRestMilliseconds))

@@ -6,7 +6,7 @@ import { tokenMethod } from './auth/methods/token.ts'
 import { Policies } from './auth/policies.ts'
 import { RootGeneration } from './auth/recovery.ts'
 import { Tokens } from './auth/tokens.ts'
-import type { Config } from './config.ts'
+import { auditDirectory, type Config } from './config.ts'
 import { Core, type UnsealedCore } from './core.ts'
 import type { Engine, Job } from './engine.ts'
 import { authoritySet, createInitialAuthorities } from './engines/pki/authority/bootstrap.ts'
@@ -16,27 +16,36 @@ import { createTransit } from './engines/transit/index.ts'
 import { createInitialSettings, settingsSet } from './engines/transit/ring/bootstrap.ts'
 import { badRequest, unavailable } from './errors.ts'
 import type { Hsm } from './hsm/hsm.ts'
-import { type Listener, openListener } from './http/listeners.ts'
+import { shareMemory } from './http/budget.ts'
+import { withCors } from './http/cors.ts'
+import { createListener, type Serving } from './http/listeners.ts'
 import { proveListVerb } from './http/listproof.ts'
 import { Runner } from './jobs/runner.ts'
 import { readAnchor } from './keys/cluster/anchor.ts'
 import type { Cluster } from './keys/cluster/cluster.ts'
 import { claimedUnsealHash, unseals } from './keys/cluster/unsealing.ts'
 import type { Custody } from './keys/custody.ts'
+import { kekSet } from './keys/kek/kekset.ts'
 import { ManagedAdministration } from './keys/managed/administration.ts'
 import type { ManagedHsms } from './keys/managed/hsms.ts'
 import { ManagedKeys } from './keys/managed/managedkeys.ts'
 import { Registry } from './keys/managed/registry.ts'
 import { engineRevoker, withLeases } from './leases/engines.ts'
+import { leaseTally, mountTally } from './leases/lease.ts'
 import { Leases } from './leases/leases.ts'
 import { Metrics } from './metrics.ts'
 import { openCustody, openDatabase, openHsm, openManagedHsms } from './open.ts'
+import { LeaseQuotas } from './quota/leasecount.ts'
+import { Quotas } from './quota/quotas.ts'
 import type { Pipeline } from './request/exchange.ts'
+import { InFlight } from './request/inflight.ts'
 import { Mounts } from './request/mounts/mounts.ts'
-import type { ApiSection } from './request/openapi.ts'
+import { Foldings } from './request/names/folding.ts'
+import type { ApiSection } from './request/openapi/document.ts'
 import { createPipeline } from './request/pipeline.ts'
 import { Watch } from './request/watch.ts'
 import type { Data } from './route.ts'
+import { createSystemSettings, Settings, systemSettingsSet } from './settings/settings.ts'
 import type { Database } from './store/database.ts'
 import type { Transaction } from './store/reader.ts'
 import { nodeMetrics, shareGauges } from './system/gauges.ts'
@@ -45,10 +54,14 @@ import { createSealedPipeline } from './system/sealed.ts'
 import { Tries } from './system/tries.ts'
 import type { ProcessContext, Workload, WorkloadOptions } from './workload.ts'
 
-type Options = WorkloadOptions & { readonly metrics: Metrics }
+type Options = WorkloadOptions & {
+  readonly metrics: Metrics
+  readonly underWay: InFlight
+  draining(): boolean
+}
 
 const anchorEverySeconds = 3600
-const anchorListsEverySeconds = 60
+const anchorChangesEverySeconds = 60
 const proveEverySeconds = 5
 const askEverySeconds = 5
 const rollMetricsEverySeconds = 30
@@ -63,12 +76,13 @@ const builtin = [
 /** Sets of rows that a cluster of an earlier version lacks. */
 const initialSets = new Map<string, (stores: Stores, tx: Transaction) => Promise<void>>([
   [deviceSet, ({ database }, tx) => createInitialDevices(database, tx)],
+  [systemSettingsSet, ({ database }, tx) => createSystemSettings(database, tx)],
   [settingsSet, ({ database }, tx) => createInitialSettings(database, tx)],
   [authoritySet, createInitialAuthorities],
   [crlSet, createInitialCrls],
 ])
 
-/** What the first rows of a set are made with. */
+/** The stores needed to make the first rows of a set. */
 type Stores = Parameters<typeof createInitialAuthorities>[0]
 
 /**
@@ -77,7 +91,9 @@ type Stores = Parameters<typeof createInitialAuthorities>[0]
  */
 export async function createApp(processOptions: WorkloadOptions): Promise<Workload> {
   const metrics = new Metrics()
-  const options = { ...processOptions, metrics }
+  const underWay = new InFlight(processOptions.clock)
+  let draining = false
+  const options = { ...processOptions, metrics, underWay, draining: () => draining }
   const { config, clock, log } = options
   await proveListVerb()
   const workers = workersOf(config)
@@ -88,18 +104,28 @@ export async function createApp(processOptions: WorkloadOptions): Promise<Worklo
     await unsealWorker(secret)
     return options.requestSeal(false)
   }
-  const core = new Core(createSealedPipeline({ unseal, workers, clock, log }), clock)
+  const core = new Core(createSealedPipeline({ unseal, workers, clock, log, draining: options.draining }), clock)
   if (!options.sealed) await unsealWorker()
-  let listeners: readonly Listener[] = []
+  const listeners = new Map<string, Serving>()
   return {
     async listen() {
-      listeners = await openListeners(config, core, log)
-      return { addresses: listeners.map(({ address }) => address) }
+      for (const [address, listener] of await createListeners(config, core, log)) listeners.set(address, listener)
+    },
+    accept(address, connection) {
+      const listener = listeners.get(address)
+      if (listener) listener.accept(connection)
+      else connection.destroy()
     },
     hear: (message) => core.hear(message),
     poll: () => core.poll(),
+    announceEnd() {
+      draining = true
+    },
+    reopen: () => core.reopen(),
     async drain() {
-      await Promise.all(listeners.map((listener) => listener.close(config.limits.drainSeconds * 1000)))
+      const { limits, drain } = config
+      const times = [limits.drainSeconds * 1000, drain.keepAliveSeconds * 1000] as const
+      await Promise.all([...listeners.values()].map((listener) => listener.close(...times)))
       await core[Symbol.asyncDispose]()
     },
     seal: (sealed) => (sealed ? core.seal() : unsealWorker()),
@@ -108,6 +134,7 @@ export async function createApp(processOptions: WorkloadOptions): Promise<Worklo
       await core.unsealed.forget(incarnations)
     },
     snapshot: () => metrics.snapshot(),
+    inFlight: () => underWay.list(),
   }
 }
 
@@ -116,7 +143,7 @@ const workersOf = ({ workers }: Config): number => (workers === 'auto' ? availab
 /**
  * Builds the part of a worker that needs keys.
  * @param seal seals the node on behalf of a request
- * @param secret the unseal secret, if given: it is checked again here, against the row as verified by its seal
+ * @param secret the unseal secret, if given: it is checked again here, against the row verified by its seal
  */
 async function openCore(options: Options, seal: () => Promise<boolean>, secret?: string): Promise<UnsealedCore> {
   const { clock, log, metrics } = options
@@ -130,12 +157,24 @@ async function openCore(options: Options, seal: () => Promise<boolean>, secret?:
   await database.start()
   await createMissingSets({ database, clock }, hsm, custody.cluster)
   const { cluster, macs } = custody
-  const auditOptions = { ...options.config.audit, database, keys: macs.audit, epoch: cluster.epoch, clock, log }
+  const directory = auditDirectory(options.config)
+  const settings = new Settings(database)
+  const auditOptions = {
+    ...options.config.audit,
+    directory,
+    print: options.print,
+    settings,
+    database,
+    keys: macs.audit,
+    epoch: cluster.epoch,
+    clock,
+    log,
+  }
   const audit = stores.use(new Audit(auditOptions))
   keys.defer(() => audit.trySealHeads())
   const runner = keys.use(new Runner({ database, clock, log, metrics }))
   const managedHsms = keys.use(openManagedHsms(options, hsm, cluster, options.onFatal))
-  const foundation = { database, hsm, custody, managedHsms, audit, runner, seal }
+  const foundation = { database, hsm, custody, managedHsms, settings, audit, runner, seal }
   const pipeline = buildPipeline(options, foundation, buildServices(options, foundation))
   scheduleUpkeep(foundation, metrics)
   const [openStores, openKeys] = [stores.move(), keys.move()]
@@ -143,6 +182,7 @@ async function openCore(options: Options, seal: () => Promise<boolean>, secret?:
     pipeline,
     hear: (message) => database.hear(message),
     poll: () => database.poll(),
+    reopen: () => audit.reopen(),
     forget: (incarnations) => database.forget(incarnations),
     dropKeys: () => openKeys.disposeAsync(),
     async [Symbol.asyncDispose]() {
@@ -153,8 +193,8 @@ async function openCore(options: Options, seal: () => Promise<boolean>, secret?:
 }
 
 /**
- * A cluster created before there were audit devices, or settings of transit mounts, gets their set, which the token then
- * records at once. A recorded set is never created again, or removing it would end the audit.
+ * A cluster older than audit devices, or settings of transit mounts, gets their set, which the token then records at
+ * once. A recorded set is never created again, or removing it would end the audit.
  */
 async function createMissingSets(stores: Stores, hsm: Hsm, cluster: Cluster): Promise<void> {
   const { database } = stores
@@ -182,6 +222,7 @@ interface Foundation {
   readonly hsm: Hsm
   readonly custody: Custody
   readonly managedHsms: ManagedHsms
+  readonly settings: Settings
   readonly audit: Audit
   readonly runner: Runner
   seal(): Promise<boolean>
@@ -192,7 +233,7 @@ type Services = ReturnType<typeof buildServices>
 /** Tokens, policies, leases, engines and mounts, with their jobs. */
 function buildServices(
   { config, clock, log, metrics }: Options,
-  { database, custody, managedHsms, audit, runner }: Foundation,
+  { database, custody, managedHsms, settings, audit, runner }: Foundation,
 ) {
   const policies = new Policies({ database, clock })
   const onRevoke = (ids: readonly string[]) => leases.revokeByToken(ids)
@@ -202,11 +243,17 @@ function buildServices(
   const engines = new Map<string, Engine>()
   const revokeInEngine = engineRevoker(() => mounts.list(), engines)
   const removed = (uuid: string) => mounts.removed(uuid)
-  const leases = new Leases({ database, clock, log, tokens, revokeInEngine, removed })
+  const leaseQuotas = new LeaseQuotas({
+    ...{ settings, database, tallies: { all: leaseTally, of: mountTally } },
+    mountOf: (path) => mounts.find(path),
+    stored: (q, mount) => leases.countStored(q, mount),
+  })
+  const limits = () => leaseQuotas.limits()
+  const leases = new Leases({ database, clock, log, tokens, revokeInEngine, removed, limits })
   const registry = new Registry({ database, materials, clock })
   const managed = new ManagedKeys({
     ...{ database, registry, hsms: managedHsms, pins, blobs, clock, strict: config.strict },
-    ...{ approval: operations.approval, certification: operations.certification },
+    ...{ approval: operations.approval, certification: operations.certification, cipher: operations.cipher },
     mount: (uuid) => mounts.get(uuid),
   })
   const transit = createTransit({
@@ -225,13 +272,13 @@ function buildServices(
   for (const job of [tokens.expiry, leases.expiry, mounts.sweep, mounts.retention, ...engineJobs]) runner.schedule(job)
   for (const job of [tokens.tidying, leases.tidying]) runner.resume(job)
   const managedKeys = new ManagedAdministration({ registry, hsms: managedHsms, pins, keys: managed })
-  return { policies, tokens, leases, engines, mounts, managedKeys }
+  return { policies, tokens, leases, leaseQuotas, engines, mounts, managedKeys }
 }
 
-/** The routes of sys/, auth/token/ and every engine, behind sign-in, policies and audit. */
+/** The routes of sys/, auth/token/ and every engine, behind authentication, policies and audit. */
 function buildPipeline(
-  { config, clock, log, metrics, gather }: Options,
-  { database, hsm, custody: { cluster, macs }, audit, runner, seal }: Foundation,
+  { config, clock, log, metrics, underWay: inFlight, gather, listInFlight, draining }: Options,
+  { database, hsm, custody: { cluster, macs, operations }, settings, audit, runner, seal }: Foundation,
   services: Services,
 ): Pipeline {
   const { policies, tokens, leases, engines, mounts } = services
@@ -243,6 +290,7 @@ function buildPipeline(
     createdAt: cluster.createdAt,
     clock,
     sealed: () => false,
+    draining,
     hsmHealthy: () => hsm.healthy,
     databaseHealthy: () => database.healthy,
     details: () => detailsOf(engines),
@@ -254,21 +302,28 @@ function buildPipeline(
     ...[...engines.values()].map(sectionOf),
   ]
   const system = createSystem({
-    ...{ ...services, status, audit, start, sections, seal },
+    ...{ ...services, status, audit, start, sections, seal, settings, foldings: () => foldings },
+    ...{ approval: operations.approval, random: operations.random },
     unseal: async () => false,
+    keyStatus: () => cluster.keyStatus(),
     rootGeneration: new RootGeneration({ database, keys: macs, clock, cluster: cluster.id, epoch: cluster.epoch }),
     tries: new Tries({ workers: workersOf(config), clock }, 'of its recovery secret'),
     metrics: () => nodeMetrics(metrics, gather),
+    inFlight: listInFlight,
   })
-  return createPipeline({
+  const all = new Map([...engines, ['system', system], ['token', token]])
+  const foldings = new Foldings(all.values())
+  const pipeline = createPipeline({
     ...{ mounts, audit, log },
-    authenticator: createAuthenticator({ tokens, policies }),
-    watch: new Watch({ metrics, clock, log }),
-    engines: new Map([...engines, ['system', system], ['token', token]]),
+    authenticator: createAuthenticator({ tokens, policies, hashAccessor: macs.audit.hashAccessor }),
+    watch: new Watch({ metrics, inFlight, clock, log }),
+    engines: all,
+    quotas: new Quotas({ settings, clock, workers: workersOf(config) }),
   })
+  return withCors(pipeline, settings)
 }
 
-/** What engines say of their own health, by their type. */
+/** Health details of the engines, by type. */
 async function detailsOf(engines: ReadonlyMap<string, Engine>): Promise<Record<string, Data>> {
   const told = [...engines.values()].flatMap(({ type, health }) => (health ? [{ type, health }] : []))
   return Object.fromEntries(await Promise.all(told.map(async ({ type, health }) => [type, await health()] as const)))
@@ -281,28 +336,35 @@ function scheduleUpkeep({ database, custody, hsm, audit, runner }: Foundation, m
   runner.schedule(audit.retention)
   runner.scheduleLocal('seal heads of audit chains', sealHeadsEverySeconds, () => audit.sealHeads())
   runner.scheduleLocal('prove KEKs', proveEverySeconds, () => custody.rotation.prove())
-  // On a node that nobody asks anything a lost token would not show.
+  // On an idle node the loss of the token would go unnoticed.
   const askToken = async () => void (hsm.healthy && (await hsm.random(1)))
   runner.scheduleLocal('ask the token', askEverySeconds, askToken)
-  // Every node anchors in its own tokens, one of its workers at a time.
+  // Every node anchors in its own tokens, by one of its workers at a time.
   const anchor = async () => void (await custody.cluster.anchor())
   runner.schedule(
     { name: `anchor ${hsm.token.serial}`, everySeconds: anchorEverySeconds, run: anchor },
     { atEnd: true },
   )
-  // After lists came out on whichever node: an older database is noticed from there on.
-  const anchorLists = () => custody.cluster.anchorChanges(crlSet)
-  runner.schedule({ name: `anchor lists ${hsm.token.serial}`, everySeconds: anchorListsEverySeconds, run: anchorLists })
+  // After a list was published or a KEK changed, on any node: an older database is detected from then on.
+  const anchorChanges = async () => {
+    for (const set of [crlSet, kekSet]) await custody.cluster.anchorChanges(set)
+  }
+  const name = `anchor changes ${hsm.token.serial}`
+  runner.schedule({ name, everySeconds: anchorChangesEverySeconds, run: anchorChanges })
 }
 
-/** An engine can be mounted anywhere; two of them have paths of the same form, so that each is shown at its default one. */
+/**
+ * An engine can be mounted anywhere; two of one type would have paths of the same form, so each type is shown at its
+ * default path.
+ */
 const sectionOf = ({ type, routes }: Engine): ApiSection => ({ prefix: type, tag: type, routes })
 
-function openListeners(config: Config, pipeline: Pipeline, log: ProcessContext['log']): Promise<Listener[]> {
+function createListeners(config: Config, pipeline: Pipeline, log: ProcessContext['log']) {
+  const budgets = shareMemory(config.limits.workerMemoryMebibytes)
   return Promise.all(
-    config.listeners.map((listener) => {
-      const { tls, ...rest } = listener
-      return openListener({ ...rest, ...(tls ? { tls } : {}) }, { pipeline, log, limits: config.limits })
+    config.listeners.map(async ({ tls, ...rest }): Promise<[address: string, Serving]> => {
+      const context = { pipeline, log, limits: config.limits, budgets }
+      return [rest.address, await createListener({ ...rest, ...(tls ? { tls } : {}) }, context)]
     }),
   )
 }

@@ -1,6 +1,9 @@
 import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
+import { join } from 'node:path'
 import { Settings } from 'typebox/system'
 import { Check, Default, Errors } from 'typebox/value'
+import { Addresses } from './config/addresses.ts'
 import { type Environment, override } from './config/environment.ts'
 import { explain } from './config/explain.ts'
 import { missingFiles } from './config/files.ts'
@@ -9,7 +12,7 @@ import { ConfigError } from './config/problems.ts'
 import { parseText, typed } from './config/read.ts'
 import { type Config, schema } from './config/schema.ts'
 import { readSecrets, type SecretSources, type Secrets } from './config/secrets.ts'
-import { isDatabaseUrl, passwordsOf, withPassword } from './config/url.ts'
+import { hostsOf, isDatabaseUrl, passwordsOf, withPassword } from './config/url.ts'
 import { freeze } from './freeze.ts'
 
 export type { Config, Secrets }
@@ -24,13 +27,13 @@ export interface Loaded {
 export interface Sources extends Omit<SecretSources, 'urlPassword'> {
   /** Path of a YAML or JSON file; undefined uses the environment alone. */
   readonly file: string | undefined
-  /** Also looks for every other file that the configuration names. */
+  /** Whether to check every other file named in the configuration too. */
   readonly files?: boolean
 }
 
 /**
- * The configuration and, apart from it, the secrets it points to.
- * @throws ConfigError naming every wrong field and its allowed values, or else every file that is missing
+ * The configuration and, separately, the secrets it refers to.
+ * @throws ConfigError naming every wrong field and its allowed values, or else every missing file
  */
 export async function loadConfig(sources: Sources): Promise<Loaded> {
   const parsed = parseConfig(readText(sources.file), sources.environment)
@@ -41,7 +44,7 @@ export async function loadConfig(sources: Sources): Promise<Loaded> {
 }
 
 /**
- * File text and environment to a frozen configuration; touches nothing outside.
+ * Makes a frozen configuration from file text and environment; touches nothing else.
  * @throws ConfigError
  */
 export function parseConfig(
@@ -65,6 +68,10 @@ export function databaseUrl(config: Config, secrets: Secrets): string {
   return databasePassword === undefined ? config.database.url : withPassword(config.database.url, databasePassword)
 }
 
+/** The only directory that may hold audit files. */
+export const auditDirectory = ({ audit, stateDirectory }: Config): string =>
+  audit.directory ?? join(stateDirectory, 'audit')
+
 function readText(file: string | undefined): string {
   if (file === undefined) return ''
   try {
@@ -79,7 +86,7 @@ function parseFile(text: string) {
   try {
     tree = parseText(text)
   } catch (error) {
-    throw new ConfigError([`the configuration is no YAML: ${(error as Error).message.split('\n')[0]}`])
+    throw new ConfigError([`the configuration is not YAML: ${(error as Error).message.split('\n')[0]}`])
   }
   if (!isTree(tree)) throw new ConfigError(['the configuration must be a map of sections'])
   return tree
@@ -99,34 +106,60 @@ function everyError(value: unknown) {
 /** Problems that involve several fields. */
 function contradictions(config: Config): string[] {
   const problems: string[] = []
-  config.listeners.forEach(({ address }, index) => {
+  config.listeners.forEach((listener, index) => {
+    const { address } = listener
     const at = `listeners.${index}.address: ${address}`
     if (Number(/:(\d+)$/.exec(address)?.[1] ?? 0) > 65535) problems.push(`${at} is not allowed; a port is 0 to 65535`)
-    if (config.listeners.findIndex((other) => other.address === address) < index) problems.push(`${at} is there twice`)
+    problems.push(...proxyProblems(listener, `listeners.${index}`))
+    if (config.listeners.findIndex((other) => other.address === address) < index) problems.push(`${at} occurs twice`)
   })
   const { url, passwordFile } = config.database
   const passwords = isDatabaseUrl(url) ? passwordsOf(url) : undefined
-  if (passwords === undefined) problems.push('database.url: what stands there (not shown) is no URL')
+  if (passwords === undefined) problems.push('database.url: the value (not shown) is not a URL')
   else if (passwords.length > 1) problems.push('database.url: every node must have the same password')
   else if (passwords.length > 0 && passwordFile !== undefined) {
-    problems.push('database.passwordFile: database.url holds a password already; give one of the two')
+    problems.push('database.passwordFile: database.url already contains a password; give only one of the two')
   }
   config.pkcs11Libraries.forEach(({ name }, index) => {
     const same = (other: { name: string }) => other.name.toLowerCase() === name.toLowerCase()
     if (config.pkcs11Libraries.findIndex(same) < index)
-      problems.push(`pkcs11Libraries.${index}.name: ${name} is there twice`)
+      problems.push(`pkcs11Libraries.${index}.name: ${name} occurs twice`)
   })
   const { tls } = config.database
   if (tls && (tls.certificate === undefined) !== (tls.key === undefined)) {
-    problems.push('database.tls: certificate and key belong together')
+    problems.push('database.tls: certificate and key must be given together')
+  }
+  // The driver (mysql2 3.x) would check the certificate of an address against the name localhost.
+  const bare = tls && isDatabaseUrl(url) ? hostsOf(url).filter((host) => isIP(host) !== 0) : []
+  for (const host of bare) {
+    problems.push(`database.url: with database.tls ${host} must be a name, which the server's certificate has to have`)
   }
   return problems
 }
 
-function exposed(config: Config): string[] {
-  return config.listeners.flatMap(({ address, tls }, index) =>
-    tls || /^(unix:|127\.|localhost:|\[::1\]:)/.test(address)
-      ? []
-      : [`listeners.${index}: ${address} is reachable from other machines without TLS`],
-  )
+function proxyProblems({ forwardedFor, proxyProtocol }: Config['listeners'][number], at: string): string[] {
+  if (forwardedFor && proxyProtocol)
+    return [`${at}: forwardedFor and proxyProtocol both name the client; give only one of the two`]
+  try {
+    new Addresses([...(forwardedFor?.addresses ?? []), ...(proxyProtocol?.addresses ?? [])])
+    return []
+  } catch (error) {
+    return [`${at}: ${(error as Error).message}`]
+  }
+}
+
+/** What others on the network could read. */
+function exposed({ listeners, database }: Config): string[] {
+  const hosts = database.tls ? [] : hostsOf(database.url).filter((host) => !/^(127\.|localhost$|::1$)/.test(host))
+  return [
+    ...listeners.flatMap(({ address, tls }, index) =>
+      tls || /^(unix:|127\.|localhost:|\[::1\]:)/.test(address)
+        ? []
+        : [`listeners.${index}: ${address} is reachable from other machines without TLS`],
+    ),
+    ...hosts.map(
+      (host) =>
+        `database.url: the connection to ${host} has no TLS (database.tls): it can be read and changed on its way`,
+    ),
+  ]
 }

@@ -1,5 +1,5 @@
 import type { Clock } from './clock.ts'
-import type { Pipeline, RawReply, RawRequest } from './request/exchange.ts'
+import type { BodyLimit, Pipeline, RawReply, RawRequest } from './request/exchange.ts'
 import type { MaybePromise } from './route.ts'
 import type { VersionMessage } from './workload.ts'
 
@@ -11,7 +11,9 @@ export interface UnsealedCore extends AsyncDisposable {
   poll(): void
   /** Deletes the coherence registrations of processes that have ended. */
   forget(incarnations: readonly string[]): Promise<void>
-  /** Drops every key and the login of the token. */
+  /** Opens audit files anew that somebody has moved. */
+  reopen(): Promise<void>
+  /** Drops every key and the token login. */
   dropKeys(): Promise<void>
 }
 
@@ -19,7 +21,7 @@ export interface UnsealedCore extends AsyncDisposable {
 interface Serving {
   readonly core: UnsealedCore
   requests: number
-  /** Of those, the ones that wait for this worker to be sealed. */
+  /** Those of them that wait for this worker to be sealed. */
   sealRequests: number
 }
 
@@ -35,7 +37,7 @@ export class Core implements Pipeline {
   readonly #sealedPipeline: Pipeline
   readonly #clock: Clock
   #serving: Serving | undefined
-  /** Serves no more, while what it has begun still ends. */
+  /** Takes no more requests, but finishes those under way. */
   #leaving: UnsealedCore | undefined
   #turn: Promise<unknown> = Promise.resolve()
   /** The last core's disposal, which waits until the request that sealed this worker is answered. */
@@ -51,18 +53,31 @@ export class Core implements Pipeline {
     return this.#serving?.core
   }
 
-  /** Takes what another worker has sent, also while the last work under way ends. */
+  /** Takes a message from another worker, even while the last requests finish. */
   hear(message: VersionMessage): void {
     ;(this.unsealed ?? this.#leaving)?.hear(message)
   }
 
-  /** Another node may have committed. */
+  /** Polls: another node may have committed. */
   poll(): void {
     ;(this.unsealed ?? this.#leaving)?.poll()
   }
 
-  bodyLimit(request: RawRequest): MaybePromise<number | undefined> {
+  /** Opens audit files anew that somebody has moved; also those of a core that is being built now. */
+  async reopen(): Promise<void> {
+    const current = this.unsealed ?? this.#leaving
+    await current?.reopen()
+    await this.#inTurn(async () => {
+      if (this.unsealed !== current) await this.unsealed?.reopen()
+    })
+  }
+
+  bodyLimit(request: RawRequest): MaybePromise<BodyLimit | undefined> {
     return this.#serving?.core.pipeline.bodyLimit?.(request)
+  }
+
+  refused(request: RawRequest): MaybePromise<RawReply | undefined> {
+    return this.#serving?.core.pipeline.refused?.(request)
   }
 
   handle(request: RawRequest): MaybePromise<RawReply> {
@@ -77,7 +92,7 @@ export class Core implements Pipeline {
   }
 
   /**
-   * Unseals, unless it is unsealed.
+   * Unseals; without effect if already unsealed.
    * @param build builds the unsealed core, logging in to the token; when it throws, this worker stays sealed
    */
   unseal(build: () => Promise<UnsealedCore>): Promise<void> {
@@ -100,7 +115,9 @@ export class Core implements Pipeline {
     })
   }
 
-  /** Does work that waits for this worker to be sealed, for a request under way: sealing does not wait for that request. */
+  /**
+   * Does work that waits for this worker to be sealed, on behalf of a request: sealing does not wait for that request.
+   */
   async whileSealing<T>(work: () => Promise<T>): Promise<T> {
     const serving = this.#serving
     if (serving === undefined) return work()
@@ -112,7 +129,7 @@ export class Core implements Pipeline {
     }
   }
 
-  /** Seals for good. */
+  /** Seals permanently. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.seal()
     await this.#disposal

@@ -16,13 +16,13 @@ const maxNanoseconds = 2n ** 63n - 1n
 
 /**
  * Reads a duration as the reference does: seconds, a Go duration (time.ParseDuration), or whole days (`7d`).
- * @param refuse is given the reason
- * @returns whole seconds, the rest cut off
+ * @param refuse receives the reason
+ * @returns whole seconds, rounded down
  */
 export const readSeconds = (value: number | string, refuse: (reason: string) => never): number =>
   Number(readNanoseconds(value, refuse) / 1_000_000_000n)
 
-/** As readSeconds. @returns whole milliseconds, the rest cut off */
+/** As readSeconds. @returns whole milliseconds, rounded down */
 export const readMilliseconds = (value: number | string, refuse: (reason: string) => never): number =>
   Number(readNanoseconds(value, refuse) / 1_000_000n)
 
@@ -32,12 +32,12 @@ function readNanoseconds(value: number | string, refuse: (reason: string) => nev
   const negative = text.startsWith('-')
   const nanoseconds = magnitudeOf(text.replace(/^[+-]/, ''))
   if (nanoseconds === undefined) return refuse(`expected ${forms}`)
-  if (nanoseconds > maxNanoseconds) return refuse('the duration is out of range')
+  if (nanoseconds > maxNanoseconds) return refuse('a duration is at most 2562047h, some 292 years')
   if (negative && nanoseconds > 0n) return refuse(`cannot provide negative value '${text}'`)
   return nanoseconds
 }
 
-/** Nanoseconds of a duration without sign, undefined when it is none. */
+/** Nanoseconds of a duration without sign; undefined when it is invalid. */
 function magnitudeOf(text: string): bigint | undefined {
   if (/^[0-9]{1,30}$/.test(text)) return BigInt(text) * 1_000_000_000n
   if (/^[0-9]{1,30}d$/.test(text)) return BigInt(text.slice(0, -1)) * 86_400_000_000_000n
@@ -50,14 +50,14 @@ function magnitudeOf(text: string): bigint | undefined {
   return sum
 }
 
-/** A duration of whole seconds as Go prints it. */
+/** A duration of whole seconds in Go's format. */
 export function showSeconds(seconds: number): string {
   const hours = Math.floor(seconds / 3600)
   const minutes = Math.floor((seconds % 3600) / 60)
   return `${hours > 0 ? `${hours}h` : ''}${hours > 0 || minutes > 0 ? `${minutes}m` : ''}${seconds % 60}s`
 }
 
-/** A duration of whole milliseconds as Go prints it. */
+/** A duration of whole milliseconds in Go's format. */
 export function showMilliseconds(milliseconds: number): string {
   if (milliseconds % 1000 === 0) return showSeconds(milliseconds / 1000)
   if (milliseconds < 1000) return `${milliseconds}ms`

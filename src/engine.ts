@@ -1,3 +1,4 @@
+import type { Fold } from './fold.ts'
 import type { Data, MaybePromise, Mount, Routes } from './route.ts'
 
 /** Background work of the worker that holds its lease. `fence` is compared inside every transaction of the job. */
@@ -13,35 +14,40 @@ export interface Claim {
   readonly fence: bigint
 }
 
-/** A secrets engine as the rest of the server sees it. `context` is handed to every route's `run`. */
+/** A secrets engine as the rest of the server sees it. `context` is passed to every route's `run`. */
 export interface Engine<Context = unknown> {
   readonly type: string
   readonly context: Context
   readonly routes: Routes<Context>
+  /**
+   * The names in its paths that have several spellings, by the beginning of a route's path that ends in the name
+   * (`policies/acl/:name`). Routing, policies and audit see the path with such a name folded.
+   */
+  readonly folds?: Readonly<Record<string, Fold>>
   readonly jobs?: readonly Job[]
-  /** Whether nothing was ever written below this mount: a pristine default mount may be enabled once more. */
+  /** Whether nothing was ever written below this mount: a pristine default mount may be enabled again. */
   pristine?(mount: Mount): MaybePromise<boolean>
   onMount?(mount: Mount): Promise<void>
   /**
-   * Removes a bounded portion of the data of a removed mount, which no request reaches any more; a job asks again until
+   * Removes a bounded portion of the data of a removed mount, which no request reaches any more; a job calls it until
    * nothing is left.
    * @returns whether there was anything
    */
   removeSome?(mount: Mount, claim: Claim): Promise<boolean>
-  /** Frees what this worker keeps in memory for mounts that are not among these. @param uuids of all mounts */
+  /** Frees this worker's memory for mounts that are not among these. @param uuids of all mounts */
   retain?(uuids: ReadonlySet<string>): void
   /**
-   * Revokes what a lease was issued for. Called again when the outcome was unknown, so absence is not an error.
+   * Revokes the object of a lease. Called again when the outcome was unknown, so absence is not an error.
    * @param payload as the engine registered it
    */
   revokeLease?(mount: Mount, payload: Readonly<Record<string, unknown>>): Promise<void>
   /**
-   * Where a managed key is in use, which is then not deleted.
-   * @param managedKey uuid @param mounts of this engine @param most how many are asked for
-   * @returns paths, with a version where there are several
+   * The uses of a managed key; a used key is not deleted.
+   * @param managedKey uuid @param mounts of this engine @param most the most uses to return
+   * @returns paths, with a version if there are several
    */
   managedKeyUses?(managedKey: string, mounts: readonly Mount[], most: number): Promise<readonly string[]>
-  /** What an operator should look at before it hurts: numbers, which sys/health shows to anybody who asks for details. */
+  /** Numbers that warn an operator of trouble ahead; sys/health shows them to anybody who asks for details. */
   health?(): Promise<Data>
   /** sys/plugins/reload/backend. */
   reload?(mount: Mount): Promise<void>

@@ -1,6 +1,6 @@
 /**
- * The one error that may cross to a client. Everything else that is thrown is a fault of ours: a 500 with a fixed text.
- * `messages` goes out as `{"errors":[…]}`; `cause` is for the log only and never leaves the server.
+ * The only error whose text may reach a client. Any other error is a server fault: a 500 with a fixed text. `messages`
+ * is sent as `{"errors":[…]}`; `cause` is for the log only and never leaves the server.
  */
 export class ApiError extends Error {
   readonly status: number
@@ -9,11 +9,11 @@ export class ApiError extends Error {
   readonly style: 'plain' | 'list'
   readonly retryAfterSeconds: number | undefined
   readonly warnings: readonly string[]
-  /** Sent beside `errors`, e.g. the results of a batch in which every item failed. */
+  /** Sent beside `errors`, for example the results of a batch in which every item failed. */
   readonly data: Readonly<Record<string, unknown>> | undefined
 
   constructor(status: number, messages: string | readonly string[], options: ApiErrorOptions = {}) {
-    const list = typeof messages === 'string' ? [messages] : messages
+    const list = (typeof messages === 'string' ? [messages] : messages).map(inShort)
     super(list.join('; '), options.cause === undefined ? undefined : { cause: options.cause })
     this.name = 'ApiError'
     this.status = status
@@ -25,6 +25,11 @@ export class ApiError extends Error {
   }
 }
 
+/** Texts that quote a caller's words are not longer than a screen; clients may look for what is behind the words. */
+const longestMessage = 4096
+const inShort = (text: string): string =>
+  text.length > longestMessage ? `${text.slice(0, 3000)}…${text.slice(-1000)}`.toWellFormed() : text
+
 export interface ApiErrorOptions {
   readonly style?: 'plain' | 'list'
   readonly cause?: unknown
@@ -33,20 +38,20 @@ export interface ApiErrorOptions {
   readonly data?: Readonly<Record<string, unknown>>
 }
 
-/** 400: the caller's mistake; `text` names the field or the rule that was broken. */
+/** 400: the caller's mistake; `text` names the field or the broken rule. */
 export const badRequest = (text: string, options?: ApiErrorOptions): ApiError => new ApiError(400, text, options)
 
-/** 403 for a request whose token is good and whose policies say no. */
+/** 403 for a request with a valid token whose policies refuse it. */
 export const denied = (text = 'permission denied'): ApiError => new ApiError(403, text, { style: 'list' })
 
-/** 404 with an empty list: the answer to a read of something absent. */
+/** 404 with an empty list: the answer to a read of a missing object. */
 export const absent = (): ApiError => new ApiError(404, [])
 
 /** 503: the token or the database cannot serve now; the request changed nothing and may be repeated. */
 export const unavailable = (text: string, options?: ApiErrorOptions): ApiError =>
   new ApiError(503, text, { retryAfterSeconds: 1, ...options })
 
-/** The lines a client reads in `errors`, in the style the error asks for. */
+/** The lines in `errors`, in the error's style. */
 export function errorLines(error: ApiError): string[] {
   if (error.style === 'plain' || error.messages.length === 0) return [...error.messages]
   const count = error.messages.length

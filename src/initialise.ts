@@ -7,6 +7,7 @@ import { makeUnsealSecret } from './keys/cluster/unsealing.ts'
 import { type Ceremony, clusterState, initialise as initialiseKeys } from './keys/initialise.ts'
 import { openDatabase, openHsm, residentLimit } from './open.ts'
 import { createInitialMounts } from './request/mounts/bootstrap.ts'
+import { createSystemSettings } from './settings/settings.ts'
 import type { ProcessContext } from './workload.ts'
 
 export interface InitialiseOptions extends ProcessContext {
@@ -18,7 +19,7 @@ export interface InitialiseOptions extends ProcessContext {
 /** Shown once: they cannot be read again. */
 export interface Initialised {
   readonly rootToken: string
-  /** `sys/unseal` asks for it after a node was sealed. */
+  /** Needed for `sys/unseal` after a node was sealed. */
   readonly unsealSecret: string
   readonly clusterId: string
 }
@@ -33,7 +34,7 @@ export async function isInitialised(context: ProcessContext): Promise<boolean> {
 /**
  * Creates a cluster, once: schema, keys in the token, default policy, root token, mounts. After a crash a second run
  * completes it.
- * @throws Error with an explanation when it is initialised already, or token or database cannot hold it
+ * @throws Error with an explanation when it is already initialised, or token or database cannot hold it
  */
 export async function initialise(options: InitialiseOptions): Promise<Initialised> {
   const { config, clock, log, rootToken: custom } = options
@@ -56,6 +57,7 @@ export async function initialise(options: InitialiseOptions): Promise<Initialise
         await access.write(tx)
         await createInitialMounts(database, tx, clock.wall())
         await createInitialDevices(database, tx)
+        await createSystemSettings(database, tx)
         await createInitialSettings(database, tx)
         await createInitialAuthorities({ database, clock }, tx)
         await createInitialCrls({ database }, tx)

@@ -1,7 +1,8 @@
 import { type Logger as Pino, pino } from 'pino'
+import { type Lines, standardError } from './log/lines.ts'
 import { scrub } from './log/scrub.ts'
 
-/** Without `child`: pino does not scrub the bindings of one. */
+/** Without `child`: pino does not scrub the bindings of a child. */
 export type Logger = Pick<Pino, 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'isLevelEnabled'>
 
 /**
@@ -10,14 +11,10 @@ export type Logger = Pick<Pino, 'trace' | 'debug' | 'info' | 'warn' | 'error' | 
  * @param level pino's level names; `silent` turns it off
  */
 export const createLog = (level: string, bindings: Record<string, unknown> = {}): Logger =>
-  createLogTo(pino.destination({ dest: 2, sync: true }), level, bindings)
+  createLogTo(standardError(), level, bindings)
 
-/** The same, written elsewhere. */
-export const createLogTo = (
-  destination: { write(line: string): void },
-  level: string,
-  bindings: Record<string, unknown> = {},
-): Logger =>
+/** As createLog, written elsewhere. */
+export const createLogTo = (destination: Lines, level: string, bindings: Record<string, unknown> = {}): Logger =>
   pino(
     {
       level,

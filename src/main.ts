@@ -7,6 +7,7 @@ import { initCommand } from './commands/init.ts'
 import { kekCommand } from './commands/kek.ts'
 import { migrateCommand } from './commands/migrate.ts'
 import { recoverySecretCommand } from './commands/recoverysecret.ts'
+import { reloadCommand } from './commands/reload.ts'
 import { rootTokenCommand } from './commands/roottoken.ts'
 import { serverCommand } from './commands/server.ts'
 import { statusCommand } from './commands/status.ts'
@@ -14,11 +15,12 @@ import { statusCommand } from './commands/status.ts'
 const program = new Command('strongroom')
   .description('Vault-compatible Transit and PKI over keys that live in a PKCS#11 token')
   .version('0.1.0')
-  .showHelpAfterError('(strongroom help COMMAND says more)')
+  .showHelpAfterError('(see strongroom help COMMAND)')
   .exitOverride()
 for (const command of [
   serverCommand,
   initCommand,
+  reloadCommand,
   statusCommand,
   migrateCommand,
   configCommand,
@@ -32,11 +34,21 @@ for (const command of [
 }
 inherit(program)
 
+/** Verbs whose output cannot be had again: secrets. */
+const shownOnce = ['init', 'root-token', 'recovery-secret', 'component', 'adopt', 'accept-restore']
+const mustBeRead = process.argv.slice(2).some((word) => shownOnce.includes(word))
+
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  // Whoever reads a pipe may have read enough, and the verb still does its work.
+  if ((error.code === 'EPIPE' && !mustBeRead) || process.exitCode) return
+  process.exitCode = explainFailure(new Error('the output could not be written', { cause: error }))
+})
+
 try {
   await program.parseAsync()
 } catch (error) {
-  if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : exitUsage
-  else process.exitCode = explainFailure(error)
+  if (!(error instanceof CommanderError)) process.exitCode = explainFailure(error)
+  else if (error.exitCode !== 0) process.exitCode = exitUsage
 }
 
 /** Copies settings to every subcommand: commander does so only for commands it creates itself. */

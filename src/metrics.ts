@@ -1,3 +1,4 @@
+import { residentBytes } from './metrics/resident.ts'
 import type { Labels, Series, Snapshot } from './metrics/snapshot.ts'
 import { Timing } from './metrics/timing.ts'
 import type { MaybePromise } from './route.ts'
@@ -7,7 +8,7 @@ export interface Counter {
   value: number
 }
 
-/** `name` where the readings of one declaration have several, such as one for each mount. */
+/** `name` is given if one declaration has several names, such as one for each mount. */
 type Readings = readonly { readonly labels: Labels; readonly value: number; readonly name?: string }[]
 
 interface Described<T> {
@@ -18,10 +19,10 @@ interface Described<T> {
 }
 
 /**
- * The metrics of one worker. A name is Vault's, with dots (`vault.core.handle_request`), or begins with
+ * The metrics of one worker. A name is either Vault's, with dots (`vault.core.handle_request`), or begins with
  * `strongroom.`. Counters and timings are fetched once and then used without a look-up: they cost a hot path a few
- * nanoseconds. The same name and labels always return the same object, so that components rebuilt when a node is unsealed
- * go on counting.
+ * nanoseconds. The same name and labels always return the same object, so that components rebuilt when a node is
+ * unsealed continue counting.
  */
 export class Metrics {
   readonly #counters = new Map<string, Described<Counter>>()
@@ -31,15 +32,10 @@ export class Metrics {
 
   constructor() {
     const labels = { worker: String(process.pid) }
-    this.gauge(
-      'strongroom.worker.resident_memory_bytes',
-      'Resident memory of a worker.',
-      process.memoryUsage.rss,
-      labels,
-    )
+    this.gauge('strongroom.worker.resident_memory_bytes', 'Resident memory of a worker.', residentBytes, labels)
   }
 
-  /** Summed over the workers of a node, the ended ones included. */
+  /** Summed over the workers of a node, including ended ones. */
   counter(name: string, help: string, labels: Labels = {}): Counter {
     return made(this.#counters, { name, help, labels, source: { value: 0 } })
   }
@@ -54,7 +50,7 @@ export class Metrics {
     this.#gauges.set(keyOf(name, labels), { name, help, labels, source: read })
   }
 
-  /** Numbers of the node or the cluster, which one worker answers for all. */
+  /** Numbers of the node or the cluster, which one worker reports for all. */
   shared(name: string, help: string, read: () => MaybePromise<Readings>): void {
     this.#shared.set(name, { name, help, labels: {}, source: read })
   }

@@ -1,4 +1,4 @@
-/** A function that makes its value when it is first asked, and keeps it. One that throws is asked again. */
+/** A function that makes its value at the first call, and keeps it. After an error the next call tries again. */
 export function once<T>(make: () => T): () => T {
   let made: { readonly value: T } | undefined
   return () => {

@@ -8,7 +8,7 @@ import { ManagedHsms } from './keys/managed/hsms.ts'
 import { Database } from './store/database.ts'
 import type { ProcessContext, VersionMessage } from './workload.ts'
 
-/** Keys that strict mode may keep as token objects, where the token cannot wrap them. */
+/** The most keys that strict mode keeps as token objects, if the token cannot wrap them. */
 export const residentLimit = 500
 
 /**
@@ -69,10 +69,10 @@ export function openHsm(context: ProcessContext, onFatal: (reason: Error) => voi
   })
 }
 
-/** What an operator may vouch for when the cluster's keys are opened. */
+/** The facts an operator may vouch for when the cluster's keys are opened. */
 export type Vouched = Pick<CustodyOptions, 'acceptRestore' | 'beginEpoch'>
 
-/** The options of Custody that configuration and process give. */
+/** The options of Custody that come from configuration and process. */
 export const custodyOptions = (
   { config, log, clock, metrics }: ProcessContext,
   database: Database,

@@ -1,16 +1,17 @@
 import type { Static, TObject } from 'typebox'
+import type { Answers } from './answers.ts'
 import type { PemSource } from './crypto/pemstream.ts'
 import type { Stream } from './stream.ts'
 
 /** Vault's policy capabilities. */
 export type Capability = 'create' | 'read' | 'update' | 'patch' | 'delete' | 'list' | 'sudo' | 'deny'
 
-/** What the request does; PUT is POST, `GET ?list=true` is LIST. */
+/** The operation of a request; PUT is POST, `GET ?list=true` is LIST. */
 export type Method = 'GET' | 'LIST' | 'POST' | 'DELETE' | 'PATCH' | 'HEAD'
 
 export type MaybePromise<T> = T | Promise<T>
 
-/** A secrets engine or system folder as it is mounted: `path` ends in a slash and has no /v1/. */
+/** A mounted secrets engine or system folder: `path` ends in a slash and has no /v1/. */
 export interface Mount {
   readonly uuid: string
   readonly path: string
@@ -18,15 +19,17 @@ export interface Mount {
   readonly config: Readonly<Record<string, unknown>>
 }
 
-/** Who asks. The credential itself is never here. */
+/** The authenticated caller. The credential itself is never here. */
 export interface Caller {
   readonly tokenId: string
   readonly accessor: string
   readonly displayName: string
+  /** The display name and an HMAC of the accessor: the maker in the history of a key. */
+  readonly maker: string
   readonly policies: readonly string[]
 }
 
-/** What `run` receives: converted and checked input, and nothing of HTTP. */
+/** The input of `run`: converted and checked, without HTTP. */
 export interface Call<Context, Body extends TObject = TObject> {
   readonly context: Context
   readonly mount: Mount
@@ -36,23 +39,26 @@ export interface Call<Context, Body extends TObject = TObject> {
   readonly bytes: Buffer
   /** Canonical path below the mount. */
   readonly path: string
+  /** Whether a name in the path was sent in another spelling. */
+  readonly folded: boolean
   readonly requestId: string
   /** Absent on public routes called without a token. */
   readonly caller: Caller | undefined
-  /** What forms of answer the caller takes (RFC 9110, Accept); empty when he does not say. */
+  /** The accepted forms of answer (RFC 9110, Accept); empty if not given. */
   readonly accept: string
-  /** Request headers that the mount is tuned to let through, names in lower case. */
+  /** Request headers passed by the mount's tuning, names in lower case. */
   readonly headers: Readonly<Record<string, string>>
   /** Granted by the policies; a route that creates does so only under `create`. */
   readonly capability: Capability
-  /** Whether the policies grant sudo on the path too, for what a route lets few do. */
+  /** Whether the policies also grant sudo on the path, for privileged options of a route. */
   privileged(): boolean
   /** Adds a line to `warnings` of the answer. */
   warn(text: string): void
 }
 
 /**
- * What `run` returns: `undefined` answers 204; a plain object is `data` of the envelope with 200; an Answer says more.
+ * The result of `run`: `undefined` gives 204; a plain object is the `data` of an envelope with 200; an Answer sets
+ * more.
  */
 export type Outcome = undefined | Data | Answer
 export type Data = Readonly<Record<string, unknown>>
@@ -64,13 +70,13 @@ export interface Lease {
   readonly durationSeconds: number
 }
 
-/** What a client or a cache between may do with an answer that it keeps (RFC 9110 section 8.8, RFC 9111). */
+/** The rules for clients and caches that keep an answer (RFC 9110 section 8.8, RFC 9111). */
 export interface Caching {
-  /** Not in the future; only whole seconds of it count. */
+  /** Not in the future; rounded down to a second. */
   readonly lastModified?: Date | undefined
-  /** Opaque, of letters, digits and `-`, and another one whenever the answer is: mostly a digest. */
+  /** Opaque, of letters, digits and `-`; changes whenever the answer does: mostly a digest. */
   readonly etag?: string | undefined
-  /** How long it may be used without asking again; only answers of public routes are kept at all. */
+  /** Seconds for which it may be used without asking again; only answers of public routes may be cached at all. */
   readonly maxAgeSeconds?: number | undefined
 }
 
@@ -85,7 +91,7 @@ export class Answer {
   readonly raw: { readonly type: string; readonly body: Uint8Array | string | Stream } | undefined
   /** A member of `data` that is too long to be held as a string. */
   readonly pem: { readonly name: string; readonly text: PemSource } | undefined
-  /** Of an answer with 200; a conditional request may then be answered 304 in its place. */
+  /** For an answer with 200; a conditional request may then get 304 instead. */
   readonly caching: Caching | undefined
   readonly headers: Readonly<Record<string, string>>
 
@@ -121,47 +127,50 @@ export class Answer {
 export interface BytesBody {
   /** The Content-Type it should have, for OpenAPI and help. */
   readonly type: string
-  /** A longer one is refused with 413, and so is one above 64 KiB without a good token. Public: 64 KiB at most. */
+  /** A longer one is refused with 413, as is one above 64 KiB without a valid token. Public: 64 KiB at most. */
   readonly maxBytes: number
 }
 
-/**
- * One endpoint, declared once: routing, parsing, ACL, audit, OpenAPI and help come from it.
- */
+/** One endpoint, declared once: routing, parsing, ACL, audit, OpenAPI and help come from it. */
 export interface Route<Context, Body extends TObject = TObject> {
   readonly method: Method
   /**
-   * Below the mount; `:name` captures one key name, `:path*` captures the rest, slashes included, but for one fixed
-   * segment that may follow. `:path**` captures the rest raw: whatever was sent, decoded once, `//`, `..` and encoded
-   * slashes included. Policies and audit see a raw rest as one percent-encoded segment.
+   * Below the mount; `:name` captures one key name, `:path*` captures the rest, including slashes, except one fixed
+   * segment that may follow. `:path**` captures the rest raw: decoded once and otherwise unchanged, including `//`,
+   * `..` and encoded slashes. Policies and audit see a raw rest as one percent-encoded segment.
    */
   readonly path: string
-  /** Patterns (anchored) of captures that are no key names, by the capture's name. */
+  /** Patterns (anchored) of captures that are not key names, by the capture's name. */
   readonly captures?: Readonly<Record<string, RegExp>>
   /**
-   * The field whose value a capture is, where that is not the field of the capture's own name: rules of policies on
-   * parameters see it there too.
+   * The field whose value a capture gives, if it is not the field with the capture's own name: policy rules on
+   * parameters apply to it there too.
    */
   readonly stands?: Readonly<Record<string, string | ((captured: string) => string)>>
   /**
-   * `public` needs no token, though `caller` is there when a good one came, and a public GET answers HEAD too; `sudo`
-   * needs the method's capability and sudo.
+   * `public` needs no token, though `caller` is set when a valid one was sent, and a public GET also answers HEAD;
+   * `sudo` needs the method's capability and sudo.
    */
   readonly access: 'public' | 'token' | 'sudo'
   /** One sentence for help and OpenAPI. */
   readonly about: string
   readonly body: Body
-  /** The route takes bytes instead of JSON, whatever their Content-Type says; `body` then has no fields. */
+  /** The route takes bytes instead of JSON, with any Content-Type; `body` then has no fields. */
   readonly bytes?: BytesBody
-  /** Content types of what it answers as it is; absent where every answer is an envelope. */
-  readonly rawTypes?: readonly string[]
-  /** Says whether the object is there; absent makes a POST a `create`. Asked for callers who may create or update. */
+  /** Its successful answers, for OpenAPI and the tests; without one it always refuses. */
+  readonly answers: Answers
+  /** Whether the object exists; if not, a POST is a `create`. Called only for callers who may create or update. */
   exists?(context: Context, mount: Mount, params: Readonly<Record<string, string>>): MaybePromise<boolean>
-  /** The field in which batch items lie, for parameter rules of policies. */
+  /** The most elements of a list in a field of the body, if 10,000 are too few. Elements are small. */
+  readonly longestList?: number
+  /** The field with the batch items, for parameter rules of policies. */
   readonly items?: string
-  /** Whether every key of `data` also stands at the top level of the envelope. */
+  /** Whether every member of `data` is repeated at the top level of the envelope. */
   readonly inject?: boolean
-  /** False for what anybody may ask at any time, even when no audit device can be written: health and the like. */
+  /**
+   * False for requests that anybody may make at any time, even when no audit device can be written: health and similar
+   * ones.
+   */
   readonly audited?: false
   run(call: Call<Context, Body>): MaybePromise<Outcome>
 }
@@ -170,5 +179,5 @@ export interface Route<Context, Body extends TObject = TObject> {
 export const route = <Context, Body extends TObject>(declaration: Route<Context, Body>): Route<Context, Body> =>
   declaration
 
-/** A table of routes of one engine. `run` is a method, so that each route keeps its own body type inside. */
+/** A table of routes of one engine. `run` is a method, so that each route keeps its own body type. */
 export type Routes<Context> = readonly Route<Context>[]

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 
-/** What the audit log knows of bytes that it does not repeat. */
+/** Bytes as the audit log describes them, without repeating them. */
 export interface Content {
   /** SHA-256, in lower-case hexadecimal. */
   readonly sha256: string
@@ -8,23 +8,26 @@ export interface Content {
   readonly length: number
 }
 
-/** Of bytes that are all there. */
+/** The description of bytes in memory. */
 export const contentOf = (bytes: Uint8Array): Content => ({ sha256: hash('sha256', bytes), length: bytes.length })
 
-/** Whole lines of PEM, and well below what a socket buffers. */
+/** Whole lines of PEM, and well below the buffer of a socket. */
 const pieceBytes = 48 * 1024
 
-/** A long body, never whole in memory: a revocation list of a million entries. Nothing is read before it is sent. */
+/**
+ * A long body, never whole in memory, such as a revocation list of a million entries. Nothing is read before it is
+ * sent.
+ */
 export class Stream {
-  /** Of everything that is sent, in bytes. */
+  /** The number of bytes sent. */
   readonly length: number
-  /** Of what is sent, or of what that holds: a list in PEM has the content of its DER. */
+  /** The content of the bytes sent, or of the bytes inside them: a list in PEM has the content of its DER. */
   readonly content: Content
   /** Called once before it is sent, and not for HEAD or 304. @throws ApiError 503 when it cannot be sent now */
   readonly reserve: () => void
   readonly #open: () => AsyncIterable<Uint8Array>
 
-  /** @param fields `content` is absent where what is sent is the content itself */
+  /** @param fields without `content` the bytes sent are the content itself */
   constructor(
     fields: { length: number; reserve?: () => void; open: () => AsyncIterable<Uint8Array> } & (
       | { sha256: string }

@@ -1,4 +1,5 @@
-import { openListener } from './http/listeners.ts'
+import { shareMemory } from './http/budget.ts'
+import { createListener, type Serving } from './http/listeners.ts'
 import type { Pipeline, RawReply } from './request/exchange.ts'
 import { runWorker } from './supervisor/runworker.ts'
 
@@ -10,23 +11,34 @@ const reply: RawReply = {
 const pipeline: Pipeline = { handle: () => reply }
 const closeMilliseconds = 1000
 
-/** The entry of the stand-in: it answers 503 to everything, on the same listeners, while no worker is healthy. */
+/** The entry of the stand-in: it answers every request with 503, on the same listeners, while no worker is healthy. */
 runWorker(async ({ config, log }) => {
-  const open = () =>
-    Promise.all(config.listeners.map((listener) => openListener(listener, { pipeline, log, limits: config.limits })))
-  let listeners: Awaited<ReturnType<typeof open>> = []
+  const budgets = shareMemory(config.limits.workerMemoryMebibytes)
+  const listeners = new Map<string, Serving>()
   return {
     async listen() {
-      listeners = await open()
-      return { addresses: listeners.map(({ address }) => address) }
+      for (const listener of config.listeners) {
+        listeners.set(
+          listener.address,
+          await createListener(listener, { pipeline, log, limits: config.limits, budgets }),
+        )
+      }
+    },
+    accept(address, connection) {
+      const listener = listeners.get(address)
+      if (listener) listener.accept(connection)
+      else connection.destroy()
     },
     async drain() {
-      await Promise.all(listeners.map((listener) => listener.close(closeMilliseconds)))
+      await Promise.all([...listeners.values()].map((listener) => listener.close(closeMilliseconds)))
     },
+    announceEnd() {},
     hear() {},
     poll() {},
+    reopen() {},
     seal() {},
     forget() {},
     snapshot: () => [],
+    inFlight: () => [],
   }
 })

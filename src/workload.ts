@@ -1,17 +1,19 @@
+import type { Socket } from 'node:net'
 import type { Clock } from './clock.ts'
 import type { Secrets } from './config/secrets.ts'
 import type { Config } from './config.ts'
 import type { Logger } from './log.ts'
+import type { InFlightRequest } from './metrics/inflight.ts'
 import type { Snapshot, WorkerSnapshots } from './metrics/snapshot.ts'
 import type { Metrics } from './metrics.ts'
 import type { MaybePromise } from './route.ts'
 
-/** A leaf or a group of cached things (docs/coherence.md), and the number of its last change. */
+/** A leaf or a group of cached values (docs/coherence.md), and the number of its last change. */
 export type Version = readonly [place: number, v: number]
 
 /**
- * What the workers of one node tell each other over IPC. Each message is a fact that stays true, so that it may come
- * late, twice or to a worker that did not ask. `writer` is the incarnation of the process that committed.
+ * Messages between the workers of one node over IPC. Each is a fact that stays true, so it may arrive late, twice or at
+ * a worker that did not ask. `writer` is the incarnation of the process that committed.
  */
 export type VersionMessage =
   | {
@@ -45,27 +47,43 @@ export interface WorkloadOptions extends ProcessContext {
   send(message: VersionMessage): void
   /** The process must exit. */
   onFatal(reason: Error): void
-  /** Names an incarnation under which this process registers for coherence, so that it can be deleted after the process. */
+  /**
+   * Announces an incarnation under which this process registers for coherence, so that its registration can be deleted
+   * after the process has ended.
+   */
   announce(incarnation: string): void
   /** Seals or unseals the node; resolves with the resulting state once every worker has followed. */
   requestSeal(sealed: boolean): Promise<boolean>
+  /** Writes whole lines to the server's standard output; resolves with whether they are written. */
+  print(lines: string): Promise<boolean>
   /** Fetches the metrics of all workers of the node. */
   gather(): Promise<WorkerSnapshots>
+  /** Fetches the requests that the workers of the node are answering. @throws ApiError 503 when a worker is silent */
+  listInFlight(): Promise<readonly InFlightRequest[]>
 }
 
 /** The server that a worker process runs: the worker itself, or the stand-in. */
 export interface Workload {
-  listen(): Promise<{ addresses: readonly string[] }>
+  /** Makes its listeners, whose connections the supervisor accepts. @throws Error when a file of TLS cannot be read */
+  listen(): Promise<void>
+  /** Serves a connection that came to the listener with this address. */
+  accept(address: string, connection: Socket): void
   /** Takes what another worker of the node has sent. */
   hear(message: VersionMessage): void
-  /** Another node may have committed: looks at once. */
+  /** Polls at once: another node may have committed. */
   poll(): void
+  /** The node will end soon: sys/health says so from now on, and everything else is served. */
+  announceEnd(): void
+  /** Opens audit files anew that somebody has moved. */
+  reopen(): MaybePromise<void>
   /** Stops accepting, finishes requests, disposes everything. */
   drain(): Promise<void>
-  /** Drops every key and the login of the token, or takes them up again. */
+  /** Drops every key and the token login, or restores them. */
   seal(sealed: boolean): MaybePromise<void>
   /** Deletes the coherence registrations of processes that have ended. */
   forget(incarnations: readonly string[]): MaybePromise<void>
   /** The metrics of this process. */
   snapshot(): Snapshot
+  /** The requests that this process is answering. */
+  inFlight(): readonly InFlightRequest[]
 }

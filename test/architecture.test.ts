@@ -173,6 +173,18 @@ test.each([
   expect(found[0]).toContain(what)
 })
 
+test.each(['.toLowerCase()', '.toLocaleUpperCase()', ".localeCompare('a', 'en')"])(
+  'a name is folded by %s behind the pipeline only where a value is meant',
+  (fold) => {
+    const code = `const a = (name: string) => name${fold}\n`
+    const late = expect.stringContaining('changes the case of a text')
+    for (const path of ['src/system/routes/a.ts', 'src/engines/pki/a.ts', 'src/auth/a.ts', 'src/keys/managed/a.ts']) {
+      expect(breaches({ [path]: code })).toEqual([late])
+    }
+    expect(breaches({ 'src/x509/a.ts': code, 'src/request/headers.ts': code })).toEqual([])
+  },
+)
+
 test('an index file is refused, except the route tables of an engine and of sys/', () => {
   expect(breaches({ 'src/keys/index.ts': '' })).toEqual(['src/keys/index.ts: an index file (no barrels)'])
   expect(breaches({ 'src/engines/transit/index.ts': '', 'src/system/index.ts': '' })).toEqual([])

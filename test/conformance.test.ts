@@ -17,7 +17,7 @@ describe.each(engines)('the checklist of $name', ({ file, routes, fewest }) => {
   const sections = readChecklist(readFileSync(join(root, file), 'utf8'))
   const rows = sections.flatMap((section) => section.rows)
 
-  test('has as many rows in each section as its heading says, numbered without a gap', () => {
+  test('has as many rows in each section as its heading counts, numbered without a gap', () => {
     expect(sections.length).toBeGreaterThan(fewest)
     for (const { title, count, rows } of sections) {
       const letters = rows[0]?.id.replace(/\d+$/, '') ?? ''
@@ -34,7 +34,7 @@ describe.each(engines)('the checklist of $name', ({ file, routes, fewest }) => {
     expect(rows.filter(({ tests }) => tests.length === 0).map(({ id, rule }) => `${id} ${rule}`)).toEqual([])
   })
 
-  test('names tests that are there, in the groups where they stand', () => {
+  test('names existing tests, in their groups', () => {
     const known = new Map<string, Set<string>>()
     const titles = (file: string): Set<string> => {
       const path = join(root, file)

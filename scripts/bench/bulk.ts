@@ -22,10 +22,10 @@ const inserts = (mount: string): Readonly<Record<string, string>> => ({
     'token', IF(seq % 2, 'service', 'custom'), 0, 1, 3600, 0, 0, 0, 1, ${never}, NULL, 'active'`,
   leases: `${sealedBy(1, mount)}, CONCAT('transit/', ${named}), ${idOf(0)}, '{}', 1, 1, 1, 1, ${never}, NULL, 0, ${never}`,
   transit_keys: `${sealedBy(2, mount)}, ${named}, 'aes256-gcm96', 0, 0, 0, '', 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, NULL,
-    NULL, 1, IF(seq % 2, NULL, ${never})`,
+    NULL, 1, IF(seq % 2, NULL, ${never}), NULL`,
   transit_versions: `${sealedBy(3, mount)}, ${idOf(2)}, 1, ${idOf(4)}, NULL, NULL, 0, 1, NULL, NULL`,
   materials: `${sealedBy(4, mount)}, ${idOf(2)}, 1, 'key', 'aes256-gcm96', 32, 'wrapped', 'kek', 1, REPEAT('b', 40), NULL,
-    NULL, NULL, 0, 1, 1, 1, 'generated', 1, '', 0, 'active'`,
+    NULL, NULL, 0, 1, 1, 1, 'generated', 1, '', 0, 'active', NULL`,
   usage_counters: `${idOf(4)}, 0`,
   pki_certificates: `${idOf(5)}, '${mount}', IF(seq % 1000, 'default', 'small'), UNHEX(LPAD(HEX(seq), 40, '0')),
     IF(seq % 1000 = 1, 'rare', 'often'), REPEAT('c', 600), ${never} + seq, 1`,
@@ -61,7 +61,7 @@ export async function fill(url: string, mount: string, rows: number): Promise<vo
     for (const [table, row] of Object.entries(inserts(mount)))
       await connection.query(`INSERT INTO ${table} SELECT ${row} FROM seq_1_to_${rows}`)
     await connection.query(`INSERT IGNORE INTO version_leaves SELECT g.seq * 512 + l.seq, 1
-      FROM seq_0_to_255 g, seq_0_to_258 l`)
+      FROM seq_0_to_255 g, seq_0_to_259 l`)
     await connection.query(`INSERT IGNORE INTO version_leaves SELECT g.seq * 512 + l.seq, 1
       FROM seq_256_to_383 g, seq_0_to_63 l`)
     await connection.query(`INSERT INTO outcomes SELECT UNHEX(LPAD(HEX(seq), 32, '0')), 1, 1 FROM seq_1_to_12000`)

@@ -141,6 +141,11 @@ export class StrongroomNode implements AsyncDisposable {
     return pids.reduce((sum, pid) => sum + cpuMicroseconds(pid), 0)
   }
 
+  /** The supervisor's process id; 0 while the program is stopped. */
+  get pid(): number {
+    return this.#supervisor?.pid ?? 0
+  }
+
   /** Resident memory of the one worker. */
   get workerBytes(): number {
     const [worker = 0] = childrenOf(this.#supervisor?.pid ?? 0)

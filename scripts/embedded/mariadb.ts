@@ -31,6 +31,8 @@ export interface MariaDbOptions {
   readonly schema: string
   /** False only in tests: commits then survive the death of the server, but not of the machine. */
   readonly durable: boolean
+  /** Further arguments of the server, which win over ours. */
+  readonly args?: readonly string[]
   /** Descriptors that the server keeps open as long as it lives (a lock). */
   readonly descriptors?: readonly number[]
 }
@@ -69,6 +71,7 @@ export async function startMariaDb(options: MariaDbOptions): Promise<MariaDb> {
     `--innodb-flush-log-at-trx-commit=${options.durable ? 1 : 2}`,
     `--innodb-doublewrite=${options.durable ? 'ON' : 'OFF'}`,
     '--max-connections=500',
+    ...(options.args ?? []),
   ]
   const stdio: StdioOptions = ['ignore', 'ignore', 'ignore', ...descriptors]
   const child = spawnBound('mariadbd', args, { env: environment(directory), stdio })

@@ -7,30 +7,43 @@ import { badRequest } from '../errors.ts'
 import type { AuditKeys } from '../keys/cluster/system.ts'
 import type { Logger } from '../log.ts'
 import type { MaybePromise } from '../route.ts'
+import { type AuditedHeader, auditedHeaders } from '../settings/auditedheaders.ts'
+import type { SettingSet, Settings } from '../settings/settings.ts'
 import type { Database } from '../store/database.ts'
+import type { ChainNames } from './chain.ts'
+import { DatagramChannel } from './datagrams.ts'
 import { type Device, Devices, devicePath, type NewDevice, requireFreePath } from './devices.ts'
 import type { AuditedRequest } from './entry.ts'
 import { AppendFile } from './file.ts'
 import { Formatter } from './formatter.ts'
-import { ChainHeads, headRetention } from './heads.ts'
-import { checkDirectory, readOptions } from './options.ts'
+import { ChainHeads, headRetention, type SealedChain } from './heads.ts'
+import type { LineWriter } from './linewriter.ts'
+import { checkDevice, type DeviceOptions, readOptions } from './options.ts'
 import { Hasher } from './render.ts'
+import { SocketChannel } from './socket.ts'
+import { type Print, StdoutChannel } from './stdout.ts'
+import { StreamWriter } from './streamwriter.ts'
 import { type Destination, type OpenDevice, Trail } from './trail.ts'
 import { type Durability, Writer } from './writer.ts'
 
 export interface AuditOptions {
   readonly database: Database
   readonly keys: Pick<AuditKeys, 'device'>
+  readonly settings: Settings
   /** The cluster's, at start. */
   readonly epoch: number
   readonly clock: Clock
   readonly log: Logger
   readonly durability: Durability
-  /** The only directory that may hold audit files; undefined allows any. */
-  readonly directory?: string | undefined
+  /** The only directory that may hold audit files. */
+  readonly directory: string
+  /** Of the server; absent in commands. */
+  readonly print?: Print
   /** After the end of a chain, its sealed head is kept so long. */
   readonly headRetentionDays: number
 }
+
+type OpenableDevice = Pick<Device, 'id' | 'type' | 'options'>
 
 /** The audit devices of one worker, and the lines that go to them. */
 export class Audit implements Destination, AsyncDisposable {
@@ -43,9 +56,11 @@ export class Audit implements Destination, AsyncDisposable {
   #byId: ReadonlyMap<string, OpenDevice> = new Map()
   #openDevices: readonly OpenDevice[] = []
   /** Writers of devices that are gone, until their last head is sealed. */
-  #retired: readonly Writer[] = []
+  #retired: readonly LineWriter[] = []
   #sealing: Promise<void> = Promise.resolve()
   #stamp = { at: 0, text: '' }
+  /** Of the settings known last. */
+  #headers: { readonly set: SettingSet; readonly audited: readonly AuditedHeader[] } = { set: new Map(), audited: [] }
 
   constructor(options: AuditOptions) {
     this.#options = options
@@ -58,14 +73,26 @@ export class Audit implements Destination, AsyncDisposable {
    * Begins the trail of a request; undefined without devices. The request that enables the first device has a trail, so
    * that its response is in the file.
    * @param path as policies see it
-   * @param describe called only when there is a trail
+   * @param describe called only when there is a trail, with the headers to show
    */
-  begin(path: string, describe: () => AuditedRequest): MaybePromise<Trail | undefined> {
+  begin(
+    path: string,
+    describe: (headers: readonly AuditedHeader[]) => AuditedRequest,
+  ): MaybePromise<Trail | undefined> {
     return after(this.#devices.list(), (devices) => {
       this.#adopt(devices)
       if (devices.length === 0 && !path.startsWith('sys/audit/')) return undefined
-      return new Trail(this, describe())
+      const set = this.#options.settings.current()
+      if (set instanceof Promise) return set.then((loaded) => new Trail(this, describe(this.#headersIn(loaded))))
+      return new Trail(this, describe(this.#headersIn(set)))
     })
+  }
+
+  #headersIn(set: SettingSet): readonly AuditedHeader[] {
+    if (set !== this.#headers.set) {
+      this.#headers = { set, audited: auditedHeaders(set.get('audited-header') ?? new Map()) }
+    }
+    return this.#headers.audited
   }
 
   /**
@@ -109,12 +136,12 @@ export class Audit implements Destination, AsyncDisposable {
   }
 
   /**
-   * Enables a file device; every worker of every node writes to it before this resolves.
-   * @throws ApiError 400 for a path that is taken, a bad option, or a file that this worker cannot write
+   * Enables a device; every worker of every node writes to it before this resolves.
+   * @throws ApiError 400 for a path that is taken, a bad option, or a place that this worker cannot write to
    */
   async enable(request: NewDevice): Promise<void> {
     const device = { ...request, path: devicePath(request.path), id: randomUUIDv7() }
-    checkDirectory(readOptions(device.options), this.#options.directory)
+    checkDevice(device, this.#options.directory)
     requireFreePath(await this.list(), device.path)
     await this.#probe(device)
     const { id, ...row } = device
@@ -139,6 +166,32 @@ export class Audit implements Destination, AsyncDisposable {
     return this.#hasher(device.id).hash(text)
   }
 
+  /** Opens the paths of files anew, after somebody moved a file; never rejects. */
+  async reopen(): Promise<void> {
+    const reopened = await Promise.all(this.#openDevices.map((device) => this.#tryReopen(device)))
+    // From now on a file that was moved cannot lose its end unnoticed.
+    if (reopened.includes(true)) await this.trySealHeads()
+  }
+
+  /** @returns whether there was another file */
+  async #tryReopen({ formatter, writer }: OpenDevice): Promise<boolean> {
+    const { path: file, names } = writer
+    const about = { device: names.device, file }
+    try {
+      const reopened = await writer.reopen((event) => formatter.boundary(this.time, event, { id: randomUUID(), file }))
+      if (reopened) this.#options.log.info(about, 'an audit file was opened anew')
+      return reopened
+    } catch (error) {
+      this.#options.log.error(
+        { ...about, err: error },
+        'an audit file cannot be opened anew: lines go on into the old one',
+      )
+      const reason = error instanceof Error ? error.message : 'unknown reason'
+      await this.alarm('sys/audit', `the file cannot be opened anew, so lines go on into the old one: ${reason}`)
+      return false
+    }
+  }
+
   /** Seals the heads of this worker's chains; called periodically. */
   sealHeads(): Promise<void> {
     this.#sealing = this.#sealing.then(
@@ -161,7 +214,7 @@ export class Audit implements Destination, AsyncDisposable {
     await Promise.all(this.#writers.map((writer) => writer.close()))
   }
 
-  get #writers(): Writer[] {
+  get #writers(): LineWriter[] {
     return [...this.#retired, ...this.#openDevices.map(({ writer }) => writer)]
   }
 
@@ -180,20 +233,25 @@ export class Audit implements Destination, AsyncDisposable {
     for (const [id, { writer }] of before) if (!this.#byId.has(id)) this.#retire(writer)
   }
 
-  #open(device: Pick<Device, 'id' | 'options'>): OpenDevice {
-    const { epoch, log, durability } = this.#options
-    const options = readOptions(device.options)
-    const { prefix } = options
+  #open(device: OpenableDevice): OpenDevice {
+    const { epoch } = this.#options
+    const options = readOptions(device)
     const names = { node: hostname(), device: device.id, incarnation: randomUUID(), epoch }
-    const file = new AppendFile(options.filePath, options.mode)
-    return {
-      formatter: new Formatter(options, this.#hasher(device.id)),
-      writer: new Writer({ names, file, prefix, durability, log, register: (chain) => this.#heads.register(chain) }),
-    }
+    return { formatter: new Formatter(options, this.#hasher(device.id)), writer: this.#writerOf(names, options) }
+  }
+
+  #writerOf(names: ChainNames, { place, prefix }: DeviceOptions): LineWriter {
+    const { durability, log, clock, print } = this.#options
+    const common = { names, prefix, log, register: (chain: SealedChain) => this.#heads.register(chain) }
+    if (place.kind === 'file')
+      return new Writer({ ...common, durability, file: new AppendFile(place.path, place.mode) })
+    if (place.kind === 'stdout') return new StreamWriter({ ...common, channel: new StdoutChannel(print, clock) })
+    const Channel = place.socketType === 'udp' ? DatagramChannel : SocketChannel
+    return new StreamWriter({ ...common, channel: new Channel(place, clock) })
   }
 
   /** Writes Vault's test line: a device that this worker cannot write is never enabled. */
-  async #probe(device: Pick<Device, 'id' | 'options'>): Promise<void> {
+  async #probe(device: OpenableDevice): Promise<void> {
     const { formatter, writer } = this.#open(device)
     const written = await writer.write(formatter.test(this.time, randomUUID()))
     this.#retire(writer)
@@ -202,7 +260,7 @@ export class Audit implements Destination, AsyncDisposable {
     throw badRequest(`audit backend failed test message: ${reason}`, { cause: writer.fault })
   }
 
-  #retire(writer: Writer): void {
+  #retire(writer: LineWriter): void {
     this.#retired = [...this.#retired, writer]
     void writer.close().then(() => this.trySealHeads())
   }

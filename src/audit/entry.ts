@@ -2,6 +2,7 @@ import type { Verdict } from '../auth/acl/decide.ts'
 import { TokenCaller } from '../auth/caller.ts'
 import type { TokenRow } from '../auth/token.ts'
 import type { Caller, Mount, Outcome } from '../route.ts'
+import type { AuditedHeader } from '../settings/auditedheaders.ts'
 import type { Stream } from '../stream.ts'
 
 /** Vault's names of operations. */
@@ -14,11 +15,16 @@ export interface AuditedRequest {
   /** As policies see it. */
   readonly path: string
   readonly input: Readonly<Record<string, unknown>>
+  /** The body or the query that the input was read from. */
+  readonly sent: Uint8Array | string
   /** Empty without one. */
   readonly credential: string
   readonly remoteAddress: string
   readonly remotePort: number
   readonly clientCertificate: Uint8Array | undefined
+  /** All that were sent, names in lower case, and those of them that the lines show. */
+  readonly headers?: Readonly<Record<string, string | readonly string[] | undefined>>
+  readonly auditedHeaders?: readonly AuditedHeader[]
   readonly mount: (Mount & { readonly accessor?: string }) | undefined
 }
 
@@ -29,6 +35,8 @@ export interface RequestEntry {
   readonly operation: Operation
   readonly caller: Caller | undefined
   readonly verdict: Verdict | undefined
+  /** Whether it was refused before its line was written. */
+  readonly isRefused: boolean
 }
 
 /** A reply as it goes out. */

@@ -34,6 +34,20 @@ export class AppendFile {
     return writeAll(this.#descriptor, bytes)
   }
 
+  /**
+   * The file that the path names now, opened (and made, if need be); undefined where that is the file open here, and where
+   * none is: the next append opens the path.
+   * @throws the system's Error when it cannot be opened
+   */
+  successor(): AppendFile | undefined {
+    if (this.#descriptor === undefined) return undefined
+    const next = new AppendFile(this.path, this.#mode)
+    next.#descriptor = next.#open()
+    if (!sameFile(next.#descriptor, this.#descriptor)) return next
+    next.close()
+    return undefined
+  }
+
   /** What was appended survives a loss of power once this resolves. */
   sync(): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -82,6 +96,11 @@ export class AppendFile {
   #restrict(descriptor: number, stats: Stats): void {
     if (this.#mode !== 0 && stats.isFile() && (stats.mode & 0o777) !== this.#mode) fchmodSync(descriptor, this.#mode)
   }
+}
+
+function sameFile(one: number, other: number): boolean {
+  const [a, b] = [one, other].map((descriptor) => fstatSync(descriptor, { bigint: true }))
+  return a?.dev === b?.dev && a?.ino === b?.ino
 }
 
 /** A write is nearly always whole; after a short one the next tells the reason. @throws Error when nothing was written */

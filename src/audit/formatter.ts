@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import type { Caller, Mount } from '../route.ts'
 import type { Pieces } from './chain.ts'
+import { shownInput } from './elision.ts'
 import { type AuditedRequest, type RequestEntry, type ResponseEntry, tokenOf } from './entry.ts'
 import type { DeviceOptions } from './options.ts'
 import { type Hasher, joined, member, objectText, type Quote, quoteRaw } from './render.ts'
@@ -51,7 +52,7 @@ export class Formatter {
     const { before, after } = caller ?? noCaller
     const token = caller ? caller.token : credential && `"client_token":${this.#quote(credential)}`
     const mount = this.#mountText(request.mount)
-    const data = objectText(request.input, this.#quote, mount.clearRequest)
+    const data = objectText(shownInput(entry), this.#quote, mount.clearRequest)
     const auth = joined([before, policyResults(entry), after])
     const members = joined([
       `"id":"${request.id}"`,
@@ -63,6 +64,7 @@ export class Formatter {
       data === '{}' ? '' : `"data":${data}`,
       member('remote_address', request.remoteAddress),
       member('remote_port', request.remotePort),
+      request.auditedHeaders?.length ? headersOf(request, this.#quote) : '',
       clientCertificate ? member('client_certificate_serial_number', serialOf(clientCertificate)) : '',
     ])
     return `"auth":{${auth}},"request":{${members}}`
@@ -96,6 +98,16 @@ export class Formatter {
   ): Pieces {
     const members = joined([`"id":"${id}"`, '"namespace":{"id":"root"}', member('path', path), member('message', text)])
     return [`{"time":"${time}","type":"alarm","alarm":{${members}}`]
+  }
+
+  /** The record that ends a file when the path is opened anew, or the one that begins the next. */
+  boundary(
+    time: string,
+    event: 'closed' | 'opened',
+    { id, file }: { readonly id: string; readonly file: string },
+  ): Pieces {
+    const members = joined([`"id":"${id}"`, '"namespace":{"id":"root"}', member('event', event), member('file', file)])
+    return [`{"time":"${time}","type":"rotation","rotation":{${members}}`]
   }
 
   #callerText(caller: Caller, credential: string): CallerText {
@@ -145,6 +157,16 @@ export class Formatter {
 }
 
 const names = (list: unknown): ReadonlySet<string> => new Set(Array.isArray(list) ? list : [])
+
+/** The headers to show that were sent, each with its values, as Vault does. */
+function headersOf({ headers = {}, auditedHeaders = [] }: AuditedRequest, quote: Quote): string {
+  const shown = auditedHeaders.flatMap(({ name, hmac }) => {
+    const values = [headers[name] ?? []].flat()
+    const texts = values.map((value) => (hmac ? quote(value) : JSON.stringify(value)))
+    return texts.length === 0 ? [] : [`${JSON.stringify(name)}:[${texts.join()}]`]
+  })
+  return shown.length === 0 ? '' : `"headers":{${shown.join()}}`
+}
 
 const errorMember = (error: string): string => (error === '' ? '' : `,"error":${JSON.stringify(error)}`)
 

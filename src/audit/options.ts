@@ -1,11 +1,31 @@
 import { resolve, sep } from 'node:path'
+import { readMilliseconds } from '../duration.ts'
 import { badRequest } from '../errors.ts'
 
-/** How a file device writes. */
-export interface DeviceOptions {
-  readonly filePath: string
+/** A file that the device appends to. */
+export interface FilePlace {
+  readonly kind: 'file'
+  readonly path: string
   /** Permission bits of the file; 0 leaves them as they are. */
   readonly mode: number
+}
+
+/** A collector of lines. */
+export interface SocketPlace {
+  readonly kind: 'socket'
+  readonly socketType: 'tcp' | 'udp' | 'unix'
+  /** host:port, or the path of a unix socket. */
+  readonly address: string
+  /** Empty and 0 for a unix socket. */
+  readonly host: string
+  readonly port: number
+  /** For connecting, and for each message. */
+  readonly timeoutMilliseconds: number
+}
+
+/** How a device writes. */
+export interface DeviceOptions {
+  readonly place: FilePlace | SocketPlace | { readonly kind: 'stdout' }
   /** Stands before every line. */
   readonly prefix: string
   readonly hmacAccessor: boolean
@@ -16,27 +36,37 @@ export interface DeviceOptions {
 
 type OptionTexts = Readonly<Record<string, string>>
 
-const known: ReadonlySet<string> = new Set(
-  'file_path path mode format prefix hmac_accessor log_raw elide_list_responses'.split(' '),
-)
+const common = 'format prefix hmac_accessor log_raw elide_list_responses'.split(' ')
+const known: Readonly<Record<string, readonly string[]>> = {
+  file: [...common, 'file_path', 'path', 'mode'],
+  socket: [...common, 'address', 'socket_type', 'write_timeout'],
+}
 
-/** The names in `options` that are no options of this server. */
-export const unknownOptions = (options: OptionTexts): string[] =>
-  Object.keys(options).filter((name) => !known.has(name))
+/** The types of devices that this server has. */
+export const isDeviceType = (type: string): boolean => Object.hasOwn(known, type)
+
+/** The names in `options` that are no options of a device of this type. */
+export const unknownOptions = (type: string, options: OptionTexts): string[] =>
+  Object.keys(options).filter((name) => known[type]?.includes(name) !== true)
 
 /**
  * Reads the `options` of a device.
  * @throws ApiError 400 naming the option and its allowed values
  */
-export function readOptions(options: OptionTexts): DeviceOptions {
+export function readOptions({
+  type,
+  options,
+}: {
+  readonly type: string
+  readonly options: OptionTexts
+}): DeviceOptions {
   const { format = 'json', prefix = '' } = options
   if (format !== 'json') throw badRequest('option format must be json: other formats are not available on this server')
   if (prefix.length > 100 || /[\p{Cc}{]/u.test(prefix)) {
     throw badRequest('option prefix may have 100 characters, and no control character and no {')
   }
   return {
-    filePath: pathOf(options.file_path ?? options.path ?? ''),
-    mode: modeOf(options.mode ?? '0600'),
+    place: type === 'socket' ? socketOf(options) : fileOf(options),
     prefix,
     hmacAccessor: flag('hmac_accessor', options.hmac_accessor, true),
     logRaw: flag('log_raw', options.log_raw, false),
@@ -44,15 +74,80 @@ export function readOptions(options: OptionTexts): DeviceOptions {
   }
 }
 
+/** Characters of a description, and of all options: a column takes several times as much. */
+const longest = { description: 16_000, options: 64_000 }
+
 /**
- * A caller who may enable devices chooses a file that the server writes to, and part of its contents: the configuration
- * can confine audit files to one directory.
- * @param directory the only directory that may hold audit files; undefined allows any
+ * Rules that new devices have beyond those of `readOptions`, by which stored ones are opened. A caller who may enable
+ * devices chooses a file that the server appends to, and the beginning of its lines: files lie in one directory, and no
+ * prefix makes a line of the file mean anything to another program.
+ * @param directory the only directory that may hold audit files
  * @throws ApiError 400
  */
-export function checkDirectory({ filePath }: DeviceOptions, directory: string | undefined): void {
-  if (directory === undefined || filePath.startsWith(resolve(directory) + sep)) return
-  throw badRequest(`option file_path must lie in ${directory}: the configuration of this server says so`)
+export function checkDevice(
+  device: { readonly type: string; readonly description: string; readonly options: OptionTexts },
+  directory: string,
+): void {
+  const { description, options } = device
+  if (description.length > longest.description) {
+    throw badRequest(`description may have ${longest.description} characters`)
+  }
+  if (JSON.stringify(options).length > longest.options) {
+    throw badRequest(`options may have ${longest.options} characters, their names included`)
+  }
+  if (!/^[A-Za-z0-9@_:. -]{0,32}$/.test(options.prefix ?? '')) {
+    throw badRequest('option prefix may have 32 letters, digits, @ _ : . - and blanks')
+  }
+  const { place, prefix } = readOptions(device)
+  if (place.kind === 'socket' && prefix !== '') {
+    throw badRequest(
+      'option prefix is not available for sockets: the program that listens there could take it for a command',
+    )
+  }
+  if (place.kind !== 'file') return
+  const within = resolve(directory)
+  if (!place.path.startsWith(within.endsWith(sep) ? within : within + sep)) {
+    throw badRequest(`option file_path must lie in ${within}: audit.directory of the configuration names another place`)
+  }
+}
+
+function fileOf(options: OptionTexts): DeviceOptions['place'] {
+  const path = options.file_path ?? options.path ?? ''
+  const mode = modeOf(options.mode ?? '0600')
+  return /^stdout$/i.test(path) ? { kind: 'stdout' } : { kind: 'file', path: pathOf(path), mode }
+}
+
+const longestTimeoutMilliseconds = 60_000
+
+function socketOf({ address = '', socket_type: type = '', write_timeout: timeout = '' }: OptionTexts): SocketPlace {
+  const socketType = type === '' ? 'tcp' : type
+  if (socketType !== 'tcp' && socketType !== 'udp' && socketType !== 'unix') {
+    throw badRequest('option socket_type must be tcp, udp or unix')
+  }
+  const refuse = (reason: string): never => {
+    throw badRequest(`option write_timeout: ${reason}`)
+  }
+  const timeoutMilliseconds = readMilliseconds(timeout === '' ? '2s' : timeout, refuse)
+  if (timeoutMilliseconds < 1 || timeoutMilliseconds > longestTimeoutMilliseconds) {
+    refuse('it must be at least 1ms and at most 60s')
+  }
+  return { kind: 'socket', socketType, address, ...endpointOf(socketType, address), timeoutMilliseconds }
+}
+
+/** The most bytes of a unix socket's path (sockaddr_un). */
+const longestSocketPath = 107
+
+function endpointOf(socketType: string, address: string): { host: string; port: number } {
+  if (address === '') throw badRequest('address is required')
+  if (socketType === 'unix') {
+    const fits = Buffer.byteLength(address) <= longestSocketPath && !address.includes('\0')
+    if (address.startsWith('/') && fits) return { host: '', port: 0 }
+    throw badRequest(`option address must be the absolute path of a unix socket, ${longestSocketPath} bytes at most`)
+  }
+  const [, v6, name, digits] = /^(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9._-]{1,253})):(\d{1,5})$/.exec(address) ?? []
+  const port = Number(digits ?? 0)
+  if (port < 1 || port > 65_535) throw badRequest('option address must be host:port or [IPv6]:port')
+  return { host: v6 ?? name ?? '', port }
 }
 
 function pathOf(path: string): string {

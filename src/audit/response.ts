@@ -1,5 +1,6 @@
 import { Answer, type Data } from '../route.ts'
-import { type Content, Stream } from '../stream.ts'
+import { Stream } from '../stream.ts'
+import { contentMembers, shownData } from './elision.ts'
 import type { Reply, ResponseEntry } from './entry.ts'
 import { joined, member, objectText, type Quote } from './render.ts'
 
@@ -27,7 +28,7 @@ export function responseMembers(response: ResponseEntry, format: ResponseFormat)
 function dataText(response: ResponseEntry, { quote, clear, elide }: ResponseFormat): string {
   const data = dataOf(response)
   if (data === undefined) return ''
-  const text = objectText(elide ? elided(data) : data, quote, clear)
+  const text = objectText(shownData(elide ? elided(data) : data, response), quote, clear)
   return text === '{}' ? '' : `"data":${text}`
 }
 
@@ -40,12 +41,6 @@ function dataOf({ outcome, results, reply }: ResponseEntry): Data | undefined {
   if (pem !== undefined) return { ...data, [pem.name]: contentMembers(pem.text.content) }
   return data ?? undefined
 }
-
-/** What stands for bytes that a line does not repeat: an auditor who has them looks for the HMAC of their digest. */
-export const contentMembers = ({ sha256, length }: Content): Data => ({
-  content_sha256: sha256,
-  content_length: length,
-})
 
 function asBody({ status, headers, body }: Reply): Data {
   const type = headers[headers.indexOf('Content-Type') + 1]

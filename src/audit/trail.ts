@@ -4,12 +4,12 @@ import type { Caller, MaybePromise, Outcome } from '../route.ts'
 import type { Pieces } from './chain.ts'
 import type { AuditedRequest, Operation, Reply, RequestEntry, ResponseEntry } from './entry.ts'
 import type { Formatter } from './formatter.ts'
-import type { Writer } from './writer.ts'
+import type { LineWriter } from './linewriter.ts'
 
 /** A device as this worker has opened it. */
 export interface OpenDevice {
   readonly formatter: Formatter
-  readonly writer: Writer
+  readonly writer: LineWriter
 }
 
 /** Where lines go. */
@@ -33,7 +33,8 @@ export class Trail {
 
   constructor(destination: Destination, request: AuditedRequest) {
     this.#destination = destination
-    this.#entry = { request, operation: request.operation, caller: undefined, verdict: undefined }
+    const { operation } = request
+    this.#entry = { request, operation, caller: undefined, verdict: undefined, isRefused: false }
   }
 
   /**
@@ -45,7 +46,7 @@ export class Trail {
     verdict: Verdict | undefined,
     operation: Operation = this.#entry.operation,
   ): void {
-    this.#entry = { request: this.#entry.request, operation, caller, verdict }
+    this.#entry = { request: this.#entry.request, operation, caller, verdict, isRefused: false }
   }
 
   /**
@@ -74,6 +75,7 @@ export class Trail {
    * @throws ApiError 500 when no device takes them
    */
   async recordRefusal(error: ApiError, text: string, reply: Reply): Promise<void> {
+    if (this.#requestLine === 'none') this.#entry = { ...this.#entry, isRefused: true }
     const { verdict } = this.#entry
     // A request that was refused before its line was written gets both at once. The first gives the reason only where policies or sign-in refused.
     const request =
@@ -93,13 +95,13 @@ export class Trail {
     )
   }
 
-  /** Whether one device has the line; true without devices. */
+  /** Whether one device has the line, known as soon as one has; true without devices. */
   #write(format: (device: OpenDevice, requestText: string, time: string) => Pieces): Promise<boolean> {
     const { openDevices, time } = this.#destination
     const writes = openDevices.map((device) => device.writer.write(format(device, this.#requestText(device), time)))
     const [first, second] = writes
     if (first === undefined) return Promise.resolve(true)
-    return second === undefined ? first : Promise.all(writes).then((written) => written.includes(true))
+    return second === undefined ? first : firstWritten(writes)
   }
 
   /** The request's members, which both lines repeat: formatted once. */
@@ -114,3 +116,16 @@ export class Trail {
 
 const unwritten = (consequence: string): ApiError =>
   new ApiError(500, `no audit device could be written, so ${consequence}`, { style: 'list' })
+
+/** True as soon as one is: a device that is slow holds up nobody while another writes. */
+function firstWritten(writes: readonly Promise<boolean>[]): Promise<boolean> {
+  return new Promise((resolve) => {
+    let pending = writes.length
+    for (const write of writes) {
+      void write.then((written) => {
+        pending--
+        if (written || pending === 0) resolve(written)
+      })
+    }
+  })
+}

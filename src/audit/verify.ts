@@ -6,6 +6,8 @@ export interface SeenChain {
   readonly names: ChainNames
   readonly first: Linked
   last: Linked
+  /** Names its first line in problems. */
+  readonly where: string
   /** Whether the line with the sealed head was read. */
   headSeen: boolean
   lines: number
@@ -18,6 +20,8 @@ interface Linked extends ChainHead {
   readonly previous: string
   /** As the line says it: RFC 3339. */
   readonly time: string
+  /** Whether it begins a file, after a line that ends another. */
+  readonly opens: boolean
 }
 
 export type SealedHead = Pick<HeadRow, 'incarnation' | 'node' | 'sequence' | 'hash' | 'updatedAt'>
@@ -62,7 +66,7 @@ export class Verification {
   /**
    * The faults found, once every line was read. Nodes with lines in these files must have all their chains here; other
    * nodes have files of their own.
-   * @param from chains that ended before this time (milliseconds) may lie in other files
+   * @param from lines written before this time (milliseconds) may lie in other files
    * @param keptSince sealed heads of chains that ended before this time may be gone
    */
   problems(from = 0, keptSince = 0): string[] {
@@ -77,6 +81,10 @@ export class Verification {
       }
     }
     if (this.chains.size === 0) problems.push('there is no audit line')
+    for (const { names, first, where } of this.chains.values()) {
+      if (first.previous === originHash || endedBefore(from, first)) continue
+      problems.push(`${where}: chain ${names.incarnation} begins in its midst: the lines before are missing`)
+    }
     for (const { names, lines, last } of this.#withoutHead()) {
       if (endedBefore(keptSince, last)) continue
       problems.push(
@@ -102,11 +110,9 @@ export class Verification {
   }
 
   #begin(names: ChainNames, linked: Linked, where: string): SeenChain {
-    const chain = { names, first: linked, last: linked, headSeen: false, lines: 1, dropped: linked.sequence - 1 }
+    const dropped = linked.previous === originHash ? linked.sequence - 1 : 0
+    const chain = { names, first: linked, last: linked, where, headSeen: false, lines: 1, dropped }
     this.chains.set(chainName(names), chain)
-    if (linked.previous !== originHash) {
-      this.#problems.push(`${where}: chain ${names.incarnation} begins in its midst: the lines before are missing`)
-    }
     return chain
   }
 
@@ -115,7 +121,10 @@ export class Verification {
     if (linked.previous !== chain.last.hash || step < 1) {
       const { incarnation } = chain.names
       const before = `line ${chain.last.sequence} of chain ${incarnation}`
-      this.#problems.push(`${where}: does not follow on ${before}: a line was changed, moved, added or taken out`)
+      const reason = linked.opens
+        ? 'the file before was cut or swapped, or is not in its place'
+        : 'a line was changed, moved, added or taken out'
+      this.#problems.push(`${where}: does not follow on ${before}: ${reason}`)
     } else chain.dropped += step - 1
     chain.last = linked
     chain.lines++
@@ -157,7 +166,7 @@ function parse(text: string): { names: ChainNames; linked: Linked } | string | u
 }
 
 function linkOf(
-  { chain, time }: Record<string, unknown>,
+  { chain, time, rotation }: Record<string, unknown>,
   json: string,
 ): { names: ChainNames; linked: Linked } | string {
   if (typeof chain !== 'object' || chain === null) return 'has no chain field'
@@ -174,6 +183,9 @@ function linkOf(
   }
   return {
     names: { node, device, incarnation, epoch },
-    linked: { sequence, previous, hash: lineHash(json), time: String(time) },
+    linked: { sequence, previous, hash: lineHash(json), time: String(time), opens: opens(rotation) },
   }
 }
+
+const opens = (rotation: unknown): boolean =>
+  typeof rotation === 'object' && rotation !== null && 'event' in rotation && rotation.event === 'opened'

@@ -1,6 +1,7 @@
 import type { Logger } from '../log.ts'
 import { Chain, type ChainHead, type ChainNames, type Pieces } from './chain.ts'
 import type { AppendFile } from './file.ts'
+import type { Boundary, LineWriter } from './linewriter.ts'
 
 /** When a line counts as written: once the kernel has it, or once the disk has it. */
 export type Durability = 'write' | 'fdatasync'
@@ -26,19 +27,23 @@ interface PendingLine {
  * Writes the lines of one worker to one device. The lines of one turn of the event loop, and those that come while the
  * disk is busy with earlier ones, go out in one write; each caller is answered for its own line.
  */
-export class Writer {
+export class Writer implements LineWriter {
   readonly #options: WriterOptions
   readonly #chain: Chain
+  #file: AppendFile
   #waiting: PendingLine[] = []
-  /** Resolves when the line offered last is done, and so all before it. */
+  /** Changes of the file that were asked for and not begun. */
+  readonly #changes: (() => Promise<void>)[] = []
+  /** Resolves when what was offered last is done, and so all before it. */
   #last: Promise<unknown> | undefined
   #registered = false
-  /** Whether a registration or a sync is under way: lines wait for it. */
+  /** Whether a registration, a sync or a change of the file is under way: lines wait for it. */
   #busy = false
   #fault: unknown
 
   constructor(options: WriterOptions) {
     this.#options = options
+    this.#file = options.file
     this.#chain = new Chain(options.names)
   }
 
@@ -49,6 +54,11 @@ export class Writer {
 
   get names(): ChainNames {
     return this.#chain.names
+  }
+
+  /** The path of the file. */
+  get path(): string {
+    return this.#file.path
   }
 
   /** The error that kept the last lines from being written, if any. */
@@ -68,13 +78,32 @@ export class Writer {
     return written
   }
 
+  /**
+   * Goes over to the file that the path names now: a closing line ends the old file and an opening line begins the new one,
+   * both in this chain. Lines offered before come before them.
+   * @returns whether there was another file
+   * @throws the system's Error when it cannot be opened or written: the old file goes on
+   */
+  reopen(boundary: Boundary): Promise<boolean> {
+    const { promise, resolve, reject } = Promise.withResolvers<boolean>()
+    this.#changes.push(() => this.#changeFile(boundary).then(resolve, reject))
+    setImmediate(() => this.#flush())
+    this.#last = Promise.allSettled([this.#last, promise])
+    return promise
+  }
+
   /** Closes the file, once every line offered is written. */
   async close(): Promise<void> {
     await this.#last
-    this.#options.file.close()
+    this.#file.close()
   }
 
   #flush(): void {
+    if (this.#busy) return
+    if (this.#changes.length > 0) {
+      void this.#change()
+      return
+    }
     const batch = this.#waiting
     if (batch.length === 0) return
     if (!this.#registered) {
@@ -101,15 +130,44 @@ export class Writer {
     this.#flush()
   }
 
+  async #change(): Promise<void> {
+    this.#busy = true
+    await this.#changes.shift()?.()
+    this.#busy = false
+    this.#flush()
+  }
+
+  async #changeFile(boundary: Boundary): Promise<boolean> {
+    const [old, next] = [this.#file, this.#file.successor()]
+    if (next === undefined) return false
+    this.#append([boundary('closed')])
+    await this.#settle(old)
+    this.#file = next
+    if (this.#append([boundary('opened')]) === 0) {
+      this.#file = old
+      next.close()
+      throw this.#fault
+    }
+    await this.#settle(next)
+    this.#recover()
+    old.close()
+    return true
+  }
+
+  /** Syncs a line that nobody waits for: a sync that fails shows with the next one. */
+  async #settle(file: AppendFile): Promise<void> {
+    if (this.#options.durability === 'fdatasync') await file.sync().catch(() => undefined)
+  }
+
   async #sync(batch: readonly PendingLine[], written: number): Promise<void> {
     this.#busy = true
     try {
-      await this.#options.file.sync()
+      await this.#file.sync()
       this.#finish(batch, written)
     } catch (error) {
       this.#fail(error)
       // After a failed sync the kernel may drop the dirty pages and report no further error to this descriptor.
-      this.#options.file.close()
+      this.#file.close()
       finish(batch, 0)
     }
     this.#busy = false
@@ -118,12 +176,12 @@ export class Writer {
 
   /** @returns the number of whole lines in the file */
   #append(records: readonly Pieces[]): number {
-    const { prefix, file } = this.#options
+    const { prefix } = this.#options
     try {
       // After a failure the file may end in half a line, ours or another worker's, which must not run into this one.
       const start = this.#fault === undefined ? '' : '\n'
       const { bytes, heads } = this.#chain.link(records, { start, prefix })
-      const written = file.append(bytes)
+      const written = this.#file.append(bytes)
       const whole = written === bytes.length ? records.length : wholeLines(bytes.subarray(start.length, written))
       const head = heads[whole - 1]
       if (head) this.#chain.commit(head)
@@ -146,15 +204,15 @@ export class Writer {
     const known = this.#fault !== undefined
     this.#fault = error
     if (known) return
-    const { file, names, log } = this.#options
-    log.error({ err: error, device: names.device, file: file.path }, 'an audit device cannot be written')
+    const { names, log } = this.#options
+    log.error({ err: error, device: names.device, file: this.#file.path }, 'an audit device cannot be written')
   }
 
   #recover(): void {
     if (this.#fault === undefined) return
     this.#fault = undefined
-    const { file, names, log } = this.#options
-    log.warn({ device: names.device, file: file.path }, 'an audit device can be written again')
+    const { names, log } = this.#options
+    log.warn({ device: names.device, file: this.#file.path }, 'an audit device can be written again')
   }
 }
 

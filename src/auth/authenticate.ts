@@ -1,7 +1,7 @@
 import { after } from '../after.ts'
 import type { Caller, MaybePromise } from '../route.ts'
 import type { Acl } from './acl/compile.ts'
-import { TokenCaller } from './caller.ts'
+import { type HashAccessor, TokenCaller } from './caller.ts'
 import type { Policies } from './policies.ts'
 import { spentUses, type TokenRow } from './token.ts'
 import type { Tokens } from './tokens.ts'
@@ -12,26 +12,32 @@ export interface Identity {
   readonly acl: Acl
   /**
    * Present when this request takes the token's last use: revokes the token with its leases. Await it after the request
-   * has run, even if that failed, and before the answer.
+   * has run, even if it failed, and before the answer.
    */
   end?(): Promise<void>
 }
 
-/** Sign-in, for the request pipeline. Both answer without a promise when everything needed is cached. */
+/** Authentication, for the request pipeline. Both return without a promise when everything needed is cached. */
 export interface Authenticator {
   /**
-   * Signs a request in, which takes one use of a token whose uses are limited. Undefined for a credential that is unknown,
-   * expired, revoked, used up or forged, without saying which.
+   * Authenticates a request, which takes one use of a token whose uses are limited. Undefined for a credential that is
+   * unknown, expired, revoked, used up or forged, without telling which.
    */
   authenticate(credential: string): MaybePromise<Identity | undefined>
-  /** The same without taking a use: for routes that need no token. */
+  /** As authenticate, without taking a use: for routes that need no token. */
   recognise(credential: string): MaybePromise<Identity | undefined>
 }
 
-export function createAuthenticator({ tokens, policies }: { tokens: Tokens; policies: Policies }): Authenticator {
+export interface AuthenticatorOptions {
+  readonly tokens: Tokens
+  readonly policies: Policies
+  readonly hashAccessor: HashAccessor
+}
+
+export function createAuthenticator({ tokens, policies, hashAccessor }: AuthenticatorOptions): Authenticator {
   const identify = (credential: string, row: TokenRow | undefined): MaybePromise<Identity | undefined> => {
     if (row === undefined) return undefined
-    const caller = new TokenCaller(row, credential)
+    const caller = new TokenCaller(row, credential, hashAccessor)
     return after(policies.acl(row.policies), (acl) =>
       row.numUses === spentUses ? { caller, acl, end: () => tokens.revoke(row.id) } : { caller, acl },
     )

@@ -47,15 +47,15 @@ export function guessFilter(key: Uint8Array): GuessFilter {
   }
 }
 
-/** A new accessor: it names a token to an operator, and cannot be used to sign in. */
+/** A new accessor: it identifies a token to an operator, and cannot be used to authenticate. */
 export const newAccessor = (): string => randomText(accessorLength)
 
 /** Whether a text can be an accessor. */
 export const isAccessor = (text: string): boolean => /^[0-9A-Za-z]{24}$/.test(text)
 
 /**
- * Checks a text that an operator chose as a credential.
- * @throws ApiError 400 when it could be taken for one of ours or cannot be sent in a header
+ * Checks a credential chosen by an operator.
+ * @throws ApiError 400 when it could be mistaken for one of ours or cannot be sent in a header
  */
 export function checkCustom(credential: string): void {
   if (credential.startsWith(prefix)) throw badRequest(`custom token id must not begin with "${prefix}"`)

@@ -7,7 +7,7 @@ import { markRevoked, type RevokeDeps, removeTrees } from './revoke.ts'
 import { type TokenRow, tokenTable, tokenTraces, usable } from './token.ts'
 
 const pageSize = 64
-/** Nothing of ours ends before it: a time that was edited is left to whoever looks the row up. */
+/** None of our tokens ends before it: an edited time is left to be found when the row is looked up. */
 const beginning = 1
 
 /** A test of one row, without its ancestors. */
@@ -17,8 +17,8 @@ const usableIn =
     usable(row, clock.wall(), epoch)
 
 /**
- * The job that removes expired tokens with their descendants and leases, and revoked ones that a crash left behind. No
- * worker accepts them any more by then.
+ * The job that removes expired tokens with their descendants and leases, and revoked ones that a crash left behind. By
+ * then no worker accepts them any more.
  */
 export function expiryJob(deps: RevokeDeps, epoch: number): Job {
   const { database, clock } = deps

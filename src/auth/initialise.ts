@@ -1,14 +1,15 @@
 import type { Clock } from '../clock.ts'
 import type { Database } from '../store/database.ts'
 import type { Transaction } from '../store/reader.ts'
+import { insertToken, tokenTally } from './count.ts'
 import { createPolicies, policyTable } from './policies.ts'
 import { type CredentialKeys, prepareToken, rootToken, tokenTable } from './token.ts'
 
 /**
  * The access of a new installation: the default policy under its head, and the root token.
  * @param options.custom the root token's text, if the operator chose one
- * @returns the root token to print, and `write`, which stores everything in the transaction of an initialisation, also of
- *   a second one after a crash of the first
+ * @returns the root token to print, and `write`, which stores everything in the transaction of an initialisation, also
+ *   of a second one after a crash of the first
  * @throws ApiError 400 for a custom text that is not allowed
  */
 export async function prepareAccess(options: {
@@ -26,8 +27,8 @@ export async function prepareAccess(options: {
       const tokens = database.table(tokenTable)
       if (!(await database.table(policyTable).find(tx, { name: 'default' }))) await createPolicies(database, tx, now)
       // The root token of an unfinished initialisation was never printed.
-      await tokens.discard(tx, { path: row.path })
-      await tokens.insert(tx, row)
+      tx.tally(tokenTally, -(await tokens.removeWhere(tx, { path: row.path })))
+      await insertToken(database, tx, row)
     },
   }
 }

@@ -1,4 +1,5 @@
 import { showSeconds } from '../duration.ts'
+import { badRequest } from '../errors.ts'
 
 /** The life of a token by the rules of Vault's auth/token. Durations are whole seconds, points in time milliseconds. */
 export interface Lifetime {
@@ -12,35 +13,59 @@ export const systemTtlSeconds = 2_764_800
 
 /**
  * The life of a new token. All zero asks for the default, or for a token that never expires if `mayLiveForEver` (root).
- * @returns the life with its limits applied (a ttl of 0 never ends), and a warning for each limit that was applied
+ * The explicit maximum and the period are kept as requested; above the system's maximum, that bounds the ttl.
+ * @returns the life (a ttl of 0 never ends), and a warning for each limit that was applied
  */
 export function newLifetime(requested: Lifetime, mayLiveForEver: boolean): Lifetime & { warnings: string[] } {
   const warnings: string[] = []
-  const max = limited(requested.explicitMaxTtlSeconds, systemTtlSeconds, warnings, explicitMaxCapped)
-  const period = limited(requested.periodSeconds, max || systemTtlSeconds, warnings, capped('Period'))
-  const forEver = mayLiveForEver && requested.ttlSeconds === 0 && max === 0 && period === 0
-  const wanted = period || requested.ttlSeconds || Math.min(systemTtlSeconds, max || systemTtlSeconds)
-  const ttl = limited(wanted, max || systemTtlSeconds, warnings, capped('TTL'))
-  return { ttlSeconds: forEver ? 0 : ttl, explicitMaxTtlSeconds: max, periodSeconds: period, warnings }
+  const { ttlSeconds, explicitMaxTtlSeconds, periodSeconds } = requested
+  if (mayLiveForEver && ttlSeconds === 0 && periodSeconds === 0) {
+    return { ...requested, ttlSeconds: explicitMaxTtlSeconds, warnings }
+  }
+  const longest = longestLife(requested)
+  const granted =
+    periodSeconds > 0
+      ? limited(periodSeconds, longest, warnings, capped('Period'))
+      : limited(ttlSeconds || longest, longest, warnings, capped('TTL'))
+  return { ...requested, ttlSeconds: granted, warnings }
+}
+
+/** The fields of a token or lease that renewal needs. */
+export interface RenewableLife extends Lifetime {
+  readonly createdAt: number
+  readonly expiresAt: number | null
+  readonly lastRenewalAt: number | null
 }
 
 /**
  * The expiry of a token renewed now. A periodic token gets its period again; any other never passes its longest life,
  * counted from creation.
- * @param increment requested seconds; 0 requests the ttl it was created with
+ * @param increment requested seconds; 0 requests those of the last renewal, or else the ttl it was created with
  */
 export function renewedUntil(
-  life: Lifetime & { readonly createdAt: number },
+  life: RenewableLife,
   increment: number,
   now: number,
 ): { expiresAt: number; warnings: string[] } {
   const warnings: string[] = []
-  const wanted = life.periodSeconds || increment || life.ttlSeconds
-  const longest = life.explicitMaxTtlSeconds || (life.periodSeconds ? Number.POSITIVE_INFINITY : systemTtlSeconds)
-  const left = Math.max(0, Math.floor((life.createdAt + longest * 1000 - now) / 1000))
+  const periodic = life.periodSeconds > 0
+  const longest = longestLife(life)
+  const wanted = periodic
+    ? limited(life.periodSeconds, longest, warnings, capped('Period'))
+    : increment || lastGranted(life)
+  const end = periodic ? life.explicitMaxTtlSeconds || Number.POSITIVE_INFINITY : longest
+  const left = Math.max(0, Math.floor((life.createdAt + end * 1000 - now) / 1000))
+  if (left === 0) throw badRequest('past the max TTL, cannot renew')
   const seconds = limited(wanted, left, warnings, capped('TTL'))
   return { expiresAt: now + seconds * 1000, warnings }
 }
+
+const longestLife = ({ explicitMaxTtlSeconds }: Lifetime): number =>
+  Math.min(explicitMaxTtlSeconds || systemTtlSeconds, systemTtlSeconds)
+
+/** As in the reference, where a lease keeps the ttl that its last renewal got. */
+const lastGranted = ({ ttlSeconds, expiresAt, lastRenewalAt }: RenewableLife): number =>
+  expiresAt === null || lastRenewalAt === null ? ttlSeconds : Math.round((expiresAt - lastRenewalAt) / 1000)
 
 function limited(
   seconds: number,
@@ -56,10 +81,6 @@ function limited(
 const capped = (what: string) => (seconds: number, limit: number) =>
   `${what} of "${showSeconds(seconds)}" exceeded the effective max_ttl of "${showSeconds(limit)}"; ` +
   `${what} value is capped accordingly`
-
-const explicitMaxCapped = (seconds: number, limit: number): string =>
-  `Explicit max TTL of "${showSeconds(seconds)}" is greater than system/mount allowed value; ` +
-  `value is being capped to "${showSeconds(limit)}"`
 
 /** Seconds until an expiry, 0 after it. Rounded up: a new token or lease shows its whole ttl. */
 export const secondsLeft = (expiresAt: number, now: number): number => Math.max(0, Math.ceil((expiresAt - now) / 1000))

@@ -1,6 +1,6 @@
 /**
- * A bounded cache of pure results: two generations, the older dropped whole when the younger is full. A hit costs one Map
- * look-up, and a caller who asks for ever new keys cannot evict those in frequent use.
+ * A bounded cache of pure results in two generations; the older is dropped whole when the younger is full. A hit costs
+ * one Map look-up, and a caller with ever new keys cannot evict those in frequent use.
  */
 export function memo<V>(limit: number): { get(key: string): V | undefined; set(key: string, value: V): void } {
   let young = new Map<string, V>()

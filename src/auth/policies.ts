@@ -1,6 +1,7 @@
 import { after } from '../after.ts'
 import type { Clock } from '../clock.ts'
 import { badRequest } from '../errors.ts'
+import { foldName } from '../fold.ts'
 import type { MaybePromise } from '../route.ts'
 import type { CoherentCache } from '../store/coherence/cache.ts'
 import type { Database } from '../store/database.ts'
@@ -13,7 +14,7 @@ import type { Head } from '../store/sealed/heads.ts'
 import { column, defineTable, type Row } from '../store/table.ts'
 import { type Acl, rootAcl } from './acl/compile.ts'
 import { defaultPolicyText } from './acl/default.ts'
-import { parsePolicy } from './acl/parse.ts'
+import { type Policy, parsePolicy } from './acl/parse.ts'
 import { memo } from './memo.ts'
 import { type PolicySet, policySet, StoredPolicy } from './policyset.ts'
 
@@ -54,11 +55,11 @@ export class Policies {
   readonly #names: Reading<typeof policyNames>
   readonly #head: Head
   readonly #cache: CoherentCache<PolicySet>
-  /** Writers that come while others commit share the next transaction: each verifies the whole set. */
+  /** Writers that arrive while others commit share the next transaction: each transaction verifies the whole set. */
   readonly #changes = new Batch<PolicyChange, undefined>((changes) => this.#commit(changes))
-  /** The policies of the last load, by id: a change elsewhere in the set costs only the row that changed. */
+  /** The policies of the last load, by id: a change elsewhere in the set costs only the changed row. */
   #known: ReadonlyMap<string, KnownPolicy> = new Map()
-  /** What changes of the set have verified since that load. */
+  /** Rows that changes of the set have verified since that load. */
   readonly #verified = new Map<string, Contents>()
   readonly #compiled = memo<Acl>(keptCombinations)
 
@@ -76,15 +77,15 @@ export class Policies {
   }
 
   /**
-   * The union of these policies. Rejects with DamagedRow when any policy row was edited, removed, added or restored outside
-   * this server: no policy is trusted then, and only root tokens go on.
+   * The union of these policies. Rejects with DamagedRow when any policy row was edited, removed, added or restored
+   * outside this server: then no policy is trusted, and only root tokens can be used.
    */
   acl(names: readonly string[]): MaybePromise<Acl> {
     if (names.length === 1 && names[0] === 'root') return rootAcl
     return after(this.#set(), (set) => set.acl(names))
   }
 
-  /** A policy's name and text; undefined when there is none. `root` has an empty text. */
+  /** A policy's name and text; undefined when it does not exist. `root` has an empty text. */
   async read(name: string): Promise<{ name: string; text: string } | undefined> {
     const lower = policyName(name)
     const text = lower === 'root' ? '' : (await this.#set()).byName.get(lower)?.text
@@ -101,7 +102,7 @@ export class Policies {
     return [...names].sort()
   }
 
-  /** Those of these names that have no policy; tokens may carry such names. */
+  /** The names among these that have no policy; tokens may carry such names. */
   async unknown(names: readonly string[]): Promise<string[]> {
     const { byName } = await this.#set()
     return names.filter((name) => name !== 'root' && !byName.has(name))
@@ -110,19 +111,19 @@ export class Policies {
   /**
    * Creates or replaces a policy; effective on every worker before it resolves.
    * @param source HCL or JSON, plain or in base64
-   * @returns the name under which it is stored
+   * @returns its stored name, and its parsed contents
    * @throws ApiError 400 for `root`, and for a text that does not parse
    */
-  async write(name: string, source: string | undefined): Promise<string> {
+  async write(name: string, source: string | undefined): Promise<Policy & { readonly name: string }> {
     const lower = policyName(name)
     if (lower === 'root') throw badRequest('cannot update "root" policy')
-    const text = policyText(source)
+    const { text, policy } = policyText(source)
     await this.#changes.add({ name: lower, text })
-    return lower
+    return { name: lower, ...policy }
   }
 
   /**
-   * Removes a policy; an unknown one is no error.
+   * Removes a policy; an unknown one is not an error.
    * @throws ApiError 400 for `root` and `default`
    */
   async remove(name: string): Promise<void> {
@@ -151,7 +152,7 @@ export class Policies {
     )
   }
 
-  /** Verifies the members that this worker has not seen like that; their rows may be read again by what follows. */
+  /** Verifies the members that this worker has not seen in this state; the rows read here may be read again later. */
   async #verifyNew(q: Reader, members: readonly Contents[]): Promise<void> {
     const unseen = members.filter(
       (one) => !same(this.#verified.get(one.id), one) && !same(this.#known.get(one.id), one),
@@ -181,7 +182,7 @@ export class Policies {
     return rows
   }
 
-  /** Makes changes in their order and moves the head with them; other writers of the set wait meanwhile. */
+  /** Makes changes in their order and moves the head with them; meanwhile other writers of the set wait. */
   async #commit(changes: readonly PolicyChange[]): Promise<undefined[]> {
     const names = [...new Set(changes.map(({ name }) => name))]
     await this.#database.transaction(async (tx) => {
@@ -210,7 +211,7 @@ export class Policies {
     return changes.map(() => undefined)
   }
 
-  /** @returns the new row, or undefined when the policy is gone */
+  /** @returns the new row, or undefined when the policy was removed */
   async #replace(tx: Transaction, old: PolicyRow | undefined, change: PolicyChange): Promise<PolicyRow | undefined> {
     const { name, text } = change
     const now = this.#clock.wall()
@@ -233,7 +234,7 @@ interface PolicyChange {
   readonly text: string | undefined
 }
 
-/** A row of the set, and a digest of what is in it. */
+/** A row of the set, and a digest of its contents. */
 type Contents = Member & { readonly contents: string }
 
 const same = (one: Contents | undefined, other: Contents): boolean =>
@@ -255,19 +256,20 @@ function required(set: PolicySet | undefined): PolicySet {
  * @throws ApiError 400 for an empty or overlong name, and for control characters, which a listing could not show
  */
 export function policyName(text: string): string {
-  const name = text.trim().toLowerCase()
+  const name = foldName(text)
   if (name === '' || name.length > 255 || /[\p{Cc}\p{Cs}]/u.test(name))
     throw badRequest('policy name must be 1 to 255 characters without control characters')
+  if (name === '.' || name === '..')
+    throw badRequest('policy name must not be "." or "..", which a path cannot contain')
   return name
 }
 
-function policyText(source: string | undefined): string {
+function policyText(source: string | undefined): { readonly text: string; readonly policy: Policy } {
   if (source === undefined || source.trim() === '') throw badRequest("'policy' parameter not supplied or empty")
   const text = decoded(source)
   if (!text.isWellFormed()) throw badRequest('policy is not valid Unicode')
   if (text.length > maxTextLength) throw badRequest(`policy is longer than ${maxTextLength} characters`)
-  parsePolicy(text)
-  return text
+  return { text, policy: parsePolicy(text) }
 }
 
 /** The source, decoded if it is base64. A policy is never valid base64 itself: it has quotes and braces. */

@@ -2,12 +2,12 @@ import { type Acl, compile, rootAcl } from './acl/compile.ts'
 import { type Policy, parsePolicy } from './acl/parse.ts'
 import type { memo } from './memo.ts'
 
-/** A policy as it is stored, parsed when it is first needed. */
+/** A policy as stored, parsed at its first use. */
 export class StoredPolicy {
   readonly name: string
   /** Accepted by `parsePolicy` when it was written. */
   readonly text: string
-  /** No other policy, and no other text of this one, ever has the same. */
+  /** Unique to this policy and this text of it. */
   readonly revision: string
   #parsed: Policy | undefined
 
@@ -18,7 +18,7 @@ export class StoredPolicy {
     this.revision = `${id} ${rev} ${contents}`
   }
 
-  /** A stored text that no longer parses is our fault, not the caller's: a 500, and no grant. */
+  /** A stored text that no longer parses is a server fault: a 500, and grants nothing. */
   get parsed(): Policy {
     try {
       this.#parsed ??= parsePolicy(this.text)
@@ -36,7 +36,7 @@ export interface PolicySet {
   acl(names: readonly string[]): Acl
 }
 
-/** @param compiled combinations by the revisions they are made of: those of earlier sets stay good */
+/** @param compiled combinations by the revisions in them: those of earlier sets stay valid */
 export function policySet(policies: Iterable<StoredPolicy>, compiled: ReturnType<typeof memo<Acl>>): PolicySet {
   const byName = new Map([...policies].map((policy) => [policy.name, policy]))
   /** By identity of the list: a cached token presents the same one each time. */

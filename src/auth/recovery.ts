@@ -4,11 +4,11 @@ import type { CoherentCache } from '../store/coherence/cache.ts'
 import type { Transaction } from '../store/reader.ts'
 import type { SealedAccess } from '../store/sealed/access.ts'
 import { column, defineTable, type Row } from '../store/table.ts'
+import { insertToken } from './count.ts'
 import { credentialLength, randomText } from './credential.ts'
 import { prepareRootToken, type RootTokenDeps } from './roottoken.ts'
-import { tokenTable } from './token.ts'
 
-/** One row while root tokens may be generated, none otherwise. Of an earlier epoch it is void, as tokens are. */
+/** One row while root tokens may be generated, otherwise none. A row of an earlier epoch is void, like tokens. */
 export const recoveryTable = defineTable(
   'recovery',
   {
@@ -31,8 +31,8 @@ export interface Generation {
 }
 
 /**
- * Root tokens for whoever holds the recovery secret, in two steps as Vault's clients take them: an attempt with a one-time
- * pad (OTP), then the secret, for which the token comes back XORed with the pad.
+ * Root tokens for the holder of the recovery secret, in two steps as Vault's clients make them: an attempt with a
+ * one-time pad (OTP), then the secret, in return for which the token comes XORed with the pad.
  */
 export class RootGeneration {
   readonly #deps: RootTokenDeps
@@ -53,7 +53,7 @@ export class RootGeneration {
     })
   }
 
-  /** Makes a new recovery secret, in the place of an older one. It is kept nowhere: the caller must hand it out. */
+  /** Makes a new recovery secret, replacing an older one. It is not stored: the caller must hand it out. */
   async enable(): Promise<string> {
     const secret = randomBytes(32).toString('base64url')
     await this.#change(async (tx, row) => {
@@ -63,7 +63,7 @@ export class RootGeneration {
     return secret
   }
 
-  /** From now on nothing generates root tokens but the command line. */
+  /** From now on only the command line generates root tokens. */
   disable(): Promise<void> {
     return this.#change(async (tx, row) => row && this.#table.remove(tx, row))
   }
@@ -115,7 +115,7 @@ export class RootGeneration {
       if (!timingSafeEqual(row.secretHash, digest(secret))) throw badRequest('root generation failed: invalid key')
       pad = xor(row.otp, mask)
       await this.#table.update(tx, row, none)
-      await database.table(tokenTable).insert(tx, token)
+      await insertToken(database, tx, token)
     })
     return xor(Buffer.from(credential), pad).toString('base64').replace(/=+$/, '')
   }
@@ -136,7 +136,10 @@ export class RootGeneration {
     return nonce === null || age > attemptMilliseconds ? undefined : nonce
   }
 
-  /** By the key of token ids; no credential has a blank, so that none has this MAC. The database never holds the pad. */
+  /**
+   * Computed with the key of token ids; credentials have no blanks, so none of them has this MAC. The database never
+   * holds the pad.
+   */
   async #mask(nonce: string): Promise<Buffer> {
     const { tokenMac } = this.#deps.keys
     const parts = [1, 2].map(async (part) => tokenMac(Buffer.from(`generate-root ${nonce} ${part}`)))
@@ -151,5 +154,5 @@ const xor = (text: Buffer, pad: Buffer): Buffer => Buffer.from(text.map((byte, a
 
 function enabled(row: RecoveryRow | undefined): RecoveryRow {
   if (row !== undefined) return row
-  throw badRequest('generate-root is off: strongroom recovery-secret makes the secret that it asks for')
+  throw badRequest('generate-root is off; strongroom recovery-secret turns it on and prints the secret it needs')
 }

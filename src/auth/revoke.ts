@@ -3,10 +3,11 @@ import type { Database } from '../store/database.ts'
 import { pages } from '../store/pages.ts'
 import type { Transaction } from '../store/reader.ts'
 import { sound } from '../store/sealed/sound.ts'
+import { tokenTally } from './count.ts'
 import { type TokenRow, tokenTable, tokenTraces } from './token.ts'
 
 /**
- * Revokes the leases of tokens, before the tokens' rows are removed. Repeated after a crash, so it must be idempotent.
+ * Revokes the leases of tokens, before the tokens' rows are removed. Must be idempotent: it is repeated after a crash.
  * Returns the number of leases that could not be revoked at once; they no longer need the tokens and are tried again.
  */
 export type OnRevoke = (tokenIds: readonly string[]) => Promise<number>
@@ -24,10 +25,10 @@ export type Guard = (tx: Transaction) => Promise<void>
 const pageSize = 100
 
 /**
- * Revokes a token and its descendants; an absent one is no error.
+ * Revokes a token and its descendants; an absent one is not an error.
  *
- * The first transaction alone makes the whole tree worthless, on every worker before it resolves: a look-up walks up to
- * the root of the tree, so a descendant is refused as soon as an ancestor is, even one that is being created at this
+ * The first transaction alone invalidates the whole tree, on every worker before it resolves: a look-up walks up to the
+ * root of the tree, so a descendant is refused as soon as an ancestor is, even one that is being created at this
  * moment. The rest is removal.
  * @returns the number of the tree's leases still to be revoked
  */
@@ -48,8 +49,8 @@ export async function revokeOrphan(deps: RevokeDeps, id: string): Promise<number
 }
 
 /**
- * Marks the eligible ones of these tokens as revoked. No worker accepts them any more, so caches are not invalidated. Rows
- * edited outside this server are logged and stay; no worker accepts them.
+ * Marks the eligible ones of these tokens as revoked. No worker accepts them any more, so caches are not invalidated.
+ * Rows edited outside this server are logged and stay; no worker accepts them.
  * @returns the ids to remove
  */
 export async function markRevoked(
@@ -73,8 +74,8 @@ export async function markRevoked(
 }
 
 /**
- * Removes trees whose roots are revoked, leaves first, so that the remains after a crash can still be found from the top.
- * It needs no `touch`: no cached descendant can be used any more.
+ * Removes trees whose roots are revoked, leaves first, so that the remains after a crash can still be found from the
+ * top. It needs no `touch`: no cached descendant can be used any more.
  */
 export async function removeTrees({ database, onRevoke }: RevokeDeps, roots: readonly string[]): Promise<number> {
   const table = database.table(tokenTable)
@@ -87,7 +88,7 @@ export async function removeTrees({ database, onRevoke }: RevokeDeps, roots: rea
   while (ids.length > 0) {
     const leaves = ids.splice(-pageSize).reverse()
     left += await onRevoke(leaves)
-    await database.transaction((tx) => table.removeAll(tx, leaves))
+    await database.transaction(async (tx) => tx.tally(tokenTally, -(await table.removeAll(tx, leaves))))
   }
   return left
 }

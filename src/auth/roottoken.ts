@@ -1,30 +1,31 @@
 import type { Clock } from '../clock.ts'
 import type { Database } from '../store/database.ts'
 import type { New } from '../store/table.ts'
-import { type CredentialKeys, prepareToken, rootToken, type TokenRow, tokenTable } from './token.ts'
+import { insertToken } from './count.ts'
+import { type CredentialKeys, prepareToken, rootToken, type TokenRow, type tokenTable } from './token.ts'
 
-/** The life of root tokens that are made after the first one, unless their maker asks for another. */
+/** The life of root tokens made after the first one, unless another is requested. */
 export const rootTtlSeconds = 3600
 
-/** What root tokens are made with. */
+/** The dependencies of making root tokens. */
 export interface RootTokenDeps {
   readonly database: Database
   readonly keys: CredentialKeys
   readonly clock: Clock
 }
 
-/** Makes a root token. The credential is kept nowhere: the caller must hand it out. */
+/** Makes a root token. The credential is not stored: the caller must hand it out. */
 export async function createRootToken(
   deps: RootTokenDeps,
   ttlSeconds: number,
 ): Promise<{ credential: string; row: TokenRow }> {
   const { database } = deps
   const { credential, row } = await prepareRootToken(deps, ttlSeconds)
-  const created = await database.transaction((tx) => database.table(tokenTable).insert(tx, row))
+  const created = await database.transaction((tx) => insertToken(database, tx, row))
   return { credential, row: created }
 }
 
-/** The same, to be inserted by the caller. */
+/** As createRootToken, but the caller inserts the row. */
 export const prepareRootToken = (
   { keys, clock }: Pick<RootTokenDeps, 'keys' | 'clock'>,
   ttlSeconds: number,

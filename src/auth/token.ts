@@ -4,9 +4,9 @@ import { checkCustom, guessFilter, newAccessor } from './credential.ts'
 import type { Lifetime } from './lifetime.ts'
 
 /**
- * A stored service token; of its credential only the HMAC. `type` is `service`, or `custom` if an operator chose the
- * credential's text; `state` is `active`, or `revoked` while its descendants are being removed; `numUses` counts the
- * requests left, 0 for no limit and `spentUses` after the last.
+ * A stored service token, with only the HMAC of its credential. `type` is `service`, or `custom` if an operator chose
+ * the credential's text; `state` is `active`, or `revoked` while its descendants are being removed; `numUses` counts
+ * the requests left, 0 for no limit and `spentUses` after the last.
  */
 export const tokenTable = defineTable(
   'tokens',
@@ -35,11 +35,11 @@ export const tokenTable = defineTable(
 
 export type TokenRow = Row<typeof tokenTable>
 
-/** `numUses` of a token whose last use was taken: only its removal is left to do. */
+/** `numUses` of a token whose last use was taken: it only remains to be removed. */
 export const spentUses = -1
 
 /**
- * The columns of token rows that are read unverified: enough to find candidates for removal, never to decide by. An edited
+ * The columns of token rows that are read unverified: enough to find candidates for removal, never to decide. An edited
  * value cannot fail to parse and hide the other rows.
  */
 export const tokenTraces = defineTable(
@@ -48,7 +48,7 @@ export const tokenTraces = defineTable(
   { sealed: false },
 )
 
-/** What a listing of accessors reads of token rows, unverified. A token is verified when it is used or looked up. */
+/** The columns for a listing of accessors, unverified. A token is verified when it is used or looked up. */
 export const accessorTraces = defineTable(
   'tokens',
   {
@@ -61,8 +61,22 @@ export const accessorTraces = defineTable(
   { sealed: false },
 )
 
+/** The columns for a listing of token leases, unverified. */
+export const tokenLeaseTraces = defineTable(
+  'tokens',
+  {
+    id: column.text(),
+    path: column.text(),
+    state: column.text(),
+    numUses: column.loose(),
+    epoch: column.loose(),
+    expiresAt: column.loose().nullable(),
+  },
+  { sealed: false },
+)
+
 /**
- * Whether a token works by its own row; its ancestors must work too.
+ * Whether a token is valid by its own row; its ancestors must be valid too.
  * @param epoch the database's current one: tokens of an earlier one are void
  */
 export const usable = ({ state, numUses, epoch: made, expiresAt }: Usability, now: number, epoch: number): boolean =>
@@ -88,7 +102,7 @@ export interface NewToken extends Lifetime {
 }
 
 /**
- * Makes a credential and the row to store for it. The credential is kept nowhere: the caller must hand it out.
+ * Makes a credential and the row to store for it. The credential is not stored: the caller must hand it out.
  * @param now milliseconds
  * @throws ApiError 400 for a custom text that is not allowed
  */

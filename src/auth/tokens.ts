@@ -10,6 +10,7 @@ import type { GroupInsert } from '../store/group.ts'
 import { pages } from '../store/pages.ts'
 import type { SealedAccess } from '../store/sealed/access.ts'
 import type { New } from '../store/table.ts'
+import { insertToken, tokenTally } from './count.ts'
 import { fingerprint, type GuessFilter, guessFilter, isAccessor } from './credential.ts'
 import { expiryJob, tidyJob } from './expire.ts'
 import { renewedUntil } from './lifetime.ts'
@@ -21,6 +22,7 @@ import {
   type NewToken,
   prepareToken,
   type TokenRow,
+  tokenLeaseTraces,
   tokenTable,
   usable,
 } from './token.ts'
@@ -36,9 +38,11 @@ export interface TokensOptions {
 }
 
 const cacheSize = 10_000
+/** How long a credential that no row has is refused unasked. It can get none: rows are committed before it is handed out. */
+const deadMilliseconds = 10_000
 /** Every request walks up its token's tree, so the tree's height is bounded. */
 const maxDepth = 32
-/** Key of the one entry that says whether custom credentials exist. */
+/** Key of the one entry that tells whether custom credentials exist. */
 const customEntry = 'custom'
 /** Rows read at once for a listing. */
 const pageSize = 500
@@ -58,6 +62,8 @@ export class Tokens {
   readonly #customs: CoherentCache<{ readonly exist: boolean }>
   /** Row ids by fingerprint of the credential. The id never changes while the row exists, so this cache needs no coherence. */
   readonly #ids = memo<string>(cacheSize)
+  /** Until when credentials of ours are refused that no row has, by fingerprint; monotonic milliseconds. */
+  readonly #dead = memo<number>(cacheSize)
 
   constructor(options: TokensOptions) {
     const { database } = options
@@ -65,7 +71,7 @@ export class Tokens {
     this.#options = options
     this.#filter = guessFilter(options.keys.audit.guess)
     this.#table = database.table(tokenTable)
-    this.#inserts = database.group(tokenTable)
+    this.#inserts = database.group(tokenTable, tokenTally)
     // A token with a limited number of uses is never cached: its row changes with each of them.
     this.#rows = database.cache({
       table,
@@ -94,8 +100,8 @@ export class Tokens {
     const { credential, row } = await prepareToken(this.#options.keys, this.#options.clock.wall(), token)
     const insert = token.custom === undefined ? this.#inserts.insert(row) : this.#insertCustom(row)
     const created = await insert
-    // A revocation of the parent lists its children once no worker accepts the parent: either that listing has found this
-    // one, or the parent is found gone here.
+    // A revocation of the parent lists its children once no worker accepts the parent: either that listing has found
+    // this one, or here the parent is found to be gone.
     if (token.parent !== null && (await this.get(token.parent.id)) === undefined) {
       await this.revoke(created.id)
       throw new ApiError(403, 'permission denied')
@@ -104,8 +110,9 @@ export class Tokens {
   }
 
   /**
-   * The living token of a credential, for the request that it signs in: takes one of its uses if they are limited. After
-   * the last use the row's `numUses` is `spentUses`, and the caller must revoke the token when the request has run.
+   * The living token of a credential, for the request it authenticates: takes one of its uses if they are limited.
+   * After the last use the row's `numUses` is `spentUses`, and the caller must revoke the token when the request has
+   * run.
    * @throws ApiError 503 when the use could not be taken, or may have been
    */
   use(credential: string): MaybePromise<TokenRow | undefined> {
@@ -121,7 +128,8 @@ export class Tokens {
     const row = id === undefined ? undefined : this.#rows.peek(id)
     if (row !== undefined) return this.#living(row)
     const kind = this.#filter.screen(credential)
-    return kind === 'forged' ? undefined : this.#find(credential, print, kind === 'custom')
+    if (kind === 'forged' || this.#clockIsBefore(this.#dead.get(print))) return undefined
+    return this.#find(credential, print, kind === 'custom')
   }
 
   /** A living token by its id. */
@@ -138,7 +146,7 @@ export class Tokens {
   }
 
   /**
-   * Accessors, in order, of the tokens whose own rows say that they work.
+   * Accessors, in order, of the tokens that are valid by their own rows.
    * @param after only those after this one
    */
   async accessors(after: string, limit: number): Promise<string[]> {
@@ -152,9 +160,26 @@ export class Tokens {
     return found.slice(0, limit)
   }
 
+  /** The number of tokens that are stored. */
+  count(): Promise<number> {
+    return this.#options.database.tally(tokenTally)
+  }
+
+  /**
+   * Tokens with an expiry that are valid by their own rows, a page at a time in the order of their ids.
+   * @param after only those after this id
+   */
+  async *ending(after: string): AsyncGenerator<Pick<TokenRow, 'id' | 'path'>[], void> {
+    const { database } = this.#options
+    const order = { by: 'id', after, limit: pageSize } as const
+    for await (const page of pages(database, database.unverified(tokenLeaseTraces), {}, order)) {
+      yield page.filter((row) => row.expiresAt !== null && this.#usable(row))
+    }
+  }
+
   /**
    * Extends a token's life; effective everywhere before it resolves.
-   * @param increment requested seconds; 0 requests the ttl it was created with
+   * @param increment requested seconds; 0 requests those of the last renewal, or else the ttl it was created with
    * @throws ApiError 400
    */
   async renew(id: string, increment: number): Promise<{ row: TokenRow; warnings: string[] }> {
@@ -179,7 +204,7 @@ export class Tokens {
     requireComplete(await revokeTree(this.#options, id))
   }
 
-  /** Revokes one token; its children live on as orphans. */
+  /** Revokes one token; its children become orphans. */
   async revokeOrphan(id: string): Promise<void> {
     requireComplete(await revokeOrphan(this.#options, id))
   }
@@ -188,9 +213,16 @@ export class Tokens {
     if (custom && !(await this.#customs.get(customEntry))?.exist) return undefined
     const hash = await this.#options.keys.tokenMac(Buffer.from(credential))
     const found = await this.#options.database.read((q) => this.#table.find(q, { hash }))
-    if (found === undefined) return undefined
+    if (found === undefined) {
+      if (!custom) this.#dead.set(print, this.#options.clock.monotonic() + deadMilliseconds)
+      return undefined
+    }
     this.#ids.set(print, found.id)
     return found.numUses === 0 ? this.get(found.id) : this.#living(found)
+  }
+
+  #clockIsBefore(end: number | undefined): boolean {
+    return end !== undefined && this.#options.clock.monotonic() < end
   }
 
   #living(row: TokenRow): MaybePromise<TokenRow | undefined> {
@@ -226,7 +258,7 @@ export class Tokens {
     try {
       return await this.#options.database.transaction((tx) => {
         tx.touch(tokenTable.name, customEntry)
-        return this.#table.insert(tx, row)
+        return insertToken(this.#options.database, tx, row)
       })
     } catch (error) {
       if (error instanceof DuplicateRow) throw badRequest('cannot create a token with a duplicate ID')

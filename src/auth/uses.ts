@@ -6,8 +6,8 @@ import { spentUses, type TokenRow, tokenTable, usable } from './token.ts'
 
 /**
  * Takes the uses of tokens that have a limited number of them. Each is a compare-and-set of the row in the database, so
- * that exactly as many requests succeed as the token had uses, over all workers and nodes. Simultaneous requests share a
- * transaction. A request whose transaction has an unknown outcome is refused; its use counts if it was committed.
+ * that exactly as many requests succeed as the token has uses, over all workers and nodes. Simultaneous requests share
+ * a transaction. A request whose transaction has an unknown outcome is refused; its use counts if it was committed.
  */
 export class Uses {
   readonly #batch: Batch<string, TokenRow | undefined>

@@ -10,15 +10,15 @@ import type { ProcessContext } from '../workload.ts'
 import { keysUnder, loneKeys } from './lonekeys.ts'
 import { sealedSets, sealedTables } from './sealedtables.ts'
 
-/** What the operator says and brings. */
+/** The operator's statements and components. */
 export interface AdoptRequest {
-  /** Check value of the row key, as `kek status` showed it. */
+  /** Check value of the row key, as shown by `kek status`. */
   readonly rowKey: string
   /** The token may hold keys of another cluster. */
   readonly shared: boolean
-  /** Other nodes serve the cluster: no epoch begins. */
+  /** Other nodes serve the cluster, so no new epoch begins. */
   readonly join: boolean
-  /** Goes on though rows are damaged: each of them stays refused at every use. */
+  /** Continues despite damaged rows: each of them stays refused at every use. */
   readonly damaged: boolean
   /** Asks for the components of a KEK. */
   components(kek: KekRow): Promise<readonly Component[]>
@@ -33,15 +33,15 @@ export interface Adopted {
   readonly verifiedRows: number
   /** Damaged rows and sets. */
   readonly damaged: readonly string[]
-  /** Keys that went with their token, by name. */
+  /** Keys lost with their token, by name. */
   readonly lost: readonly string[]
 }
 
 /**
- * Brings a cluster back out of its database and its custodians' components, into a token that is new to it: KEKs, then every
- * sealed row verified, then an epoch and the first memory of it in the token.
- * @param work is given the open cluster
- * @throws Error with an explanation when anything does not fit: nothing is left in the token then. May be run again
+ * Restores a cluster from its database and its custodians' components, into a token that is new to it: first the KEKs,
+ * then every sealed row is verified, then an epoch begins and the token gets its first record of it.
+ * @param work receives the open cluster
+ * @throws Error with an explanation when anything does not match: then nothing is left in the token. May be run again
  */
 export async function adopt(
   context: ProcessContext,
@@ -84,6 +84,6 @@ const shownDamage = 20
 
 const damage = (damaged: readonly string[]): string =>
   [
-    `damaged rows: ${damaged.length}, each of them refused wherever it is used (--damaged adopts the rest):`,
+    `damaged rows: ${damaged.length}, each of them is refused at every use (--damaged adopts the rest):`,
     ...damaged.slice(0, shownDamage),
   ].join('\n  ')

@@ -10,15 +10,17 @@ import type { Where } from '../store/table.ts'
 
 const rowsAtOnce = 200
 
-/** A key that no component brings back. */
+/** A key that components cannot restore. */
 export interface LoneKey {
-  /** As its users know it, with mount and version. */
+  /** Its name for users, with mount and version. */
   readonly name: string
   /** Whether this token holds it. */
   readonly here: boolean
 }
 
-/** Keys that live in one token alone, outside the database. Their rows are read unverified: this is for people. */
+/**
+ * Keys that exist only in one token, not in the database. Their rows are read unverified: the list is for operators.
+ */
 export async function loneKeys(database: Database, hsm: Hsm): Promise<LoneKey[]> {
   const found: LoneKey[] = []
   for await (const row of materials(database, { residence: 'token' })) {

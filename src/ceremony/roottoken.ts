@@ -6,14 +6,14 @@ import { type OpenCluster, recorded } from './record.ts'
 /** A root token, to be printed once. */
 export interface MadeRootToken {
   readonly credential: string
-  /** Names the token to whoever revokes it. */
+  /** Identifies the token, for revoking it. */
   readonly accessor: string
   readonly expiresAt: Date
 }
 
 type Context = Omit<ProcessContext, 'secrets'>
 
-/** Makes a root token for whoever holds PIN and database. @throws as `recorded` */
+/** Makes a root token for the holder of PIN and database. @throws as `recorded` */
 export async function makeRootToken(context: Context, open: OpenCluster, ttlSeconds: number): Promise<MadeRootToken> {
   const deps = { database: open.database, keys: open.custody.macs, clock: context.clock }
   const { credential, row } = await recorded(
@@ -31,7 +31,7 @@ export async function makeRootToken(context: Context, open: OpenCluster, ttlSeco
   return { credential, accessor: row.accessor, expiresAt: new Date(row.expiresAt ?? 0) }
 }
 
-/** Makes the secret that sys/generate-root asks for, in the place of an older one. @throws as `recorded` */
+/** Makes the secret for sys/generate-root, replacing an older one. @throws as `recorded` */
 export function makeRecoverySecret(context: Context, open: OpenCluster): Promise<string> {
   const deed = { path: 'sys/recovery-secret', input: { enabled: true } }
   return recorded(

@@ -21,13 +21,14 @@ import { leaseTable } from '../leases/lease.ts'
 import { looseMountsTable } from '../request/mounts/loose.ts'
 import { mountsTable } from '../request/mounts/mount.ts'
 import { remountsTable } from '../request/mounts/remounts.ts'
+import { settingsTable as systemSettingsTable } from '../settings/settings.ts'
 import { headsTable } from '../store/sealed/heads.ts'
 
 /** Every table whose rows decide something. A test compares them with the schema. */
 export const sealedTables: readonly SealedTable[] = [
   ...[clusterTable, keksTable, systemKeysTable, headsTable],
   ...[mountsTable, looseMountsTable, remountsTable, policyTable, tokenTable, recoveryTable, leaseTable],
-  ...[devicesTable, chainHeadsTable],
+  ...[devicesTable, chainHeadsTable, systemSettingsTable],
   ...[materialsTable, intentsTable, managedKeysTable],
   ...[keysTable, versionsTable, settingsTable],
   ...[pkiSettingsTable, clustersTable, pkiKeysTable, issuersTable, rolesTable],
@@ -36,4 +37,7 @@ export const sealedTables: readonly SealedTable[] = [
 ]
 
 /** Those of them whose rows are a set with a head. */
-export const sealedSets: readonly SealedTable[] = [mountsTable, policyTable, devicesTable]
+export const sealedSets: readonly SealedTable[] = [
+  ...[keksTable, mountsTable, policyTable, devicesTable],
+  systemSettingsTable,
+]

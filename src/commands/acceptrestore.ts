@@ -15,10 +15,10 @@ export const acceptRestoreCommand = (): Command =>
     .description(
       "accept a database that is older than the token's record of it: tokens issued before are void, a root token is printed",
     )
-    .option('--new-epoch', 'do so though the database is not older, to void every token')
+    .option('--new-epoch', 'begin a new epoch even if the database is not older, which voids every token')
     .addHelpText(
       'after',
-      '\nStop every node before, or restart it after: a running one goes on with the tokens it knows.',
+      '\nStop every node before, or restart it afterwards: a running node keeps accepting the tokens it knows.',
     )
     .action(acceptRestore)
 
@@ -26,13 +26,15 @@ async function acceptRestore({ newEpoch: beginEpoch = false, ...options }: Optio
   await withCustody({ ...options, acceptRestore: true, beginEpoch }, async (custody, database, settings) => {
     const { epoch, begun } = custody.cluster
     if (!begun) {
-      console.log(`epoch ${epoch} goes on: the database is not behind the token (--new-epoch begins one all the same)`)
+      console.log(
+        `epoch ${epoch} continues: the database is not behind the token (--new-epoch begins a new one nevertheless)`,
+      )
       return
     }
     console.log(`epoch ${epoch}: this database is accepted, and tokens issued before are void`)
     const workers = (await database.incarnations()).length
     if (workers > 0)
-      console.error(`workers registered: ${workers}. Restart every node that runs: until then it takes the old tokens`)
+      console.error(`workers registered: ${workers}. Restart every running node: until then it accepts the old tokens`)
     await printRootToken(settings, { database, custody })
   })
 }

@@ -20,17 +20,17 @@ interface Options {
   readonly damaged: boolean
 }
 
-/** `strongroom kek adopt`: KEKs out of their custodians' components, into this node's token. */
+/** `strongroom kek adopt`: makes KEKs from their custodians' components, in this node's token. */
 export const adoptCommand = (): Command =>
   withForce(withConfig(new Command('adopt')))
-    .argument('[id]', 'one KEK, as `kek status` shows it; without: the whole cluster, into a token that is new to it')
+    .argument('[id]', 'id of one KEK from `kek status`; without it the whole cluster, into a token that is new to it')
     .description("bring KEKs into this node's token from their custodians' components")
-    .option('--component-file <file...>', "custodians' files, of every ceremony; without: asked for", [])
-    .option('--custodians <number>', 'how many to ask', wholeNumber(2, 12), 2)
-    .option('--row-key <check value>', 'as `kek status` showed it in good days; without: asked for')
-    .option('--join', 'other nodes serve the cluster: tokens stay good, and no root token is printed', false)
+    .option('--component-file <file...>', "custodians' files, of every ceremony; prompted for when absent", [])
+    .option('--custodians <number>', 'number of custodians to prompt', wholeNumber(2, 12), 2)
+    .option('--row-key <check value>', 'as shown earlier by `kek status`; prompted for when absent')
+    .option('--join', 'other nodes serve the cluster: tokens stay valid, and no root token is printed', false)
     .option('--shared', 'the token may hold keys of another cluster', false)
-    .option('--damaged', 'go on though rows are damaged; each of them stays refused', false)
+    .option('--damaged', 'continue despite damaged rows; each of them stays refused', false)
     .addHelpText(
       'after',
       '\nWithout an id every sealed row is verified, an epoch begins (tokens issued before are void), and a root token is printed.',
@@ -52,7 +52,7 @@ async function adoptCluster(options: Options): Promise<void> {
   const components = broughtBy(options)
   const settings = await openSettings(options)
   const { rowKey = await askSecret('check value of the row key: '), shared, join, damaged } = options
-  // Imported here, so that the supervisor, which shares the entry, does not load it.
+  // Imported here, so that the supervisor, which shares this entry, does not load it.
   const { adopt } = await import('../ceremony/adopt.ts')
   const request: AdoptRequest = { rowKey, shared, join, damaged, components }
   await adopt(settings, request, (adopted) => report(settings, adopted, join))
@@ -68,7 +68,10 @@ async function report(settings: OpenedSettings, adopted: Adopted, join: boolean)
   if (!join) await printRootToken(settings, adopted)
 }
 
-/** What custodians bring for a KEK: their files are read at once, so that a bad one is found before anything is done. */
+/**
+ * The custodians' components of a KEK: their files are read at once, so that a bad one is found before anything is
+ * done.
+ */
 function broughtBy({
   componentFile: files,
   custodians,

@@ -22,8 +22,8 @@ export const auditCommand = (): Command =>
 const verify = (): Command =>
   withForce(withConfig(new Command('verify')))
     .argument('<file...>', 'audit files of one device, the oldest first')
-    .description('check that no line of these files was added, changed, moved or taken out; exit code 1 when one was')
-    .option('--from <time>', 'chains that ended before it may lie in older files (RFC 3339)', moment)
+    .description('check that no line of these files was added, changed, moved or removed; exit code 1 when one was')
+    .option('--from <time>', 'lines written before it may lie in older files (RFC 3339)', moment)
     .action(async (files: readonly string[], options: Options) => {
       await withCustody(options, async (_custody, database, { config: { audit } }) => {
         const [{ ChainHeads }, { Verification }] = await Promise.all([
@@ -40,7 +40,7 @@ const verify = (): Command =>
       })
     })
 
-/** @param keptSince when the oldest chains ended whose sealed heads are surely there */
+/** @param keptSince the sealed heads of chains that ended later are certainly still there */
 function report(verification: Verification, from: number | undefined, keptSince: number): void {
   for (const chain of verification.chains.values()) console.log(described(chain))
   const { torn } = verification
@@ -50,7 +50,7 @@ function report(verification: Verification, from: number | undefined, keptSince:
     console.log(
       `${unsealed} chains ended before ${new Date(keptSince).toISOString()}, and their sealed heads are gone:`,
     )
-  if (unsealed > 0) console.log('neither a cut end of these would show nor a forged one')
+  if (unsealed > 0) console.log('a truncated or forged end of these cannot be detected')
   const problems = verification.problems(from, keptSince)
   for (const problem of problems) console.error(problem)
   console.log(problems.length === 0 ? 'unbroken' : `${problems.length} problems`)
@@ -62,7 +62,7 @@ function described({ names, lines, first, last, dropped }: SeenChain): string {
   return `${names.node} ${names.incarnation}: ${lines} lines${lost}, ${first.time} to ${last.time}`
 }
 
-/** Split at the newline alone: readline would also split at separators that JSON text may hold. */
+/** Split at newlines only: readline would also split at separators that JSON text may contain. */
 async function* linesOf(file: string): AsyncGenerator<string> {
   let rest = ''
   for await (const chunk of createReadStream(file, 'utf8')) {
@@ -75,6 +75,6 @@ async function* linesOf(file: string): AsyncGenerator<string> {
 
 function moment(text: string): number {
   const time = Date.parse(text)
-  if (Number.isNaN(time)) throw new InvalidArgumentError('It is a time like 2026-11-21T10:00:00Z.')
+  if (Number.isNaN(time)) throw new InvalidArgumentError('It must be a time like 2026-11-21T10:00:00Z.')
   return time
 }

@@ -3,13 +3,14 @@ import { type Component, combine, componentCheckValue, kekBytes, parseComponent 
 import { type KekPurpose, kekPurposes } from '../keys/tables.ts'
 import type { MaybePromise } from '../route.ts'
 
-/** What one custodian holds: a component of each KEK. */
+/** One custodian's sheet: a component of each KEK. */
 export type Sheet = Readonly<Record<KekPurpose, Component>>
 
 export type Components = Readonly<Record<KekPurpose, readonly Component[]>>
 
 /**
- * Reads a custodian's file: one line for each KEK, `use <64 hex digits> <check value>`; empty lines and # lines are skipped.
+ * Reads a custodian's file: one line for each KEK, `use <64 hex digits> <check value>`; empty lines and # lines are
+ * skipped.
  * @throws Error naming the line by its purpose or number, never by its digits
  */
 export function parseSheet(text: string): Sheet {
@@ -20,7 +21,7 @@ export function parseSheet(text: string): Sheet {
     if (!(kekPurposes as readonly string[]).includes(purpose)) {
       throw new Error(`line ${index + 1} does not begin with one of ${kekPurposes.join(', ')}`)
     }
-    if (found.has(purpose)) throw new Error(`the ${purpose} component is there twice`)
+    if (found.has(purpose)) throw new Error(`the ${purpose} component occurs twice`)
     found.set(purpose, checked(purpose, digits))
   }
   const of = (purpose: KekPurpose): Component => {
@@ -45,7 +46,8 @@ export function sheetsFromFiles(paths: readonly string[]): Sheet[] {
 type Ask = (question: string) => Promise<string>
 
 /**
- * Asks each custodian for the component of one KEK. A mistyped one is asked for again: its check value shows it at once.
+ * Asks each custodian for the component of one KEK. A mistyped one is asked for again: its check value reveals it at
+ * once.
  * @param ask reads a line without echo
  */
 export async function componentsFromPrompt(
@@ -72,7 +74,7 @@ export async function allFromPrompt(custodians: number, ask: Ask, say: (text: st
   return { use: await of('use'), export: await of('export'), open: await of('open'), system: await of('system') }
 }
 
-/** The components of each KEK out of custodians' sheets. @throws Error when they cannot be combined */
+/** The components of each KEK from custodians' sheets. @throws Error when they cannot be combined */
 export function componentsFromSheets(sheets: readonly Sheet[]): Components {
   const of = (purpose: KekPurpose) => combinable(sheets.map((sheet) => sheet[purpose]))
   return { use: of('use'), export: of('export'), open: of('open'), system: of('system') }

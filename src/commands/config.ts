@@ -4,6 +4,7 @@ import { Command } from 'commander'
 import { stringify } from 'yaml'
 import { ConfigError } from '../config/problems.ts'
 import type { Config } from '../config.ts'
+import { strictHelper } from '../hsm/strict/helper.ts'
 import { readSettings, withConfig } from './settings.ts'
 
 /** `strongroom config check`: every check that needs neither token nor database. */
@@ -20,12 +21,13 @@ export const configCommand = (): Command =>
         )
         const problems = tlsProblems(config)
         if (problems.length > 0) throw new ConfigError(problems)
+        if (config.strict) strictHelper()
         for (const warning of warnings) console.error(`warning: ${warning}`)
         console.log(options.show ? stringify(config).trimEnd() : 'the configuration is good')
       }),
   )
 
-/** Certificates that cannot be read, or do not belong to their keys. */
+/** Faults of certificates: unreadable, or not belonging to their keys. */
 function tlsProblems({ listeners }: Config): string[] {
   return listeners.flatMap(({ tls }, index) => {
     if (!tls) return []

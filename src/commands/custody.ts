@@ -5,7 +5,7 @@ import type { Database } from '../store/database.ts'
 import { type OpenedSettings, openSettings } from './settings.ts'
 
 /**
- * Opens the cluster's keys for one command and closes everything after it.
+ * Opens the cluster's keys for one command and closes everything afterwards.
  * @throws Error with an explanation when token, PIN or database are not as configured
  */
 export async function withCustody(
@@ -14,7 +14,7 @@ export async function withCustody(
 ): Promise<void> {
   const { acceptRestore = false, beginEpoch = false } = options
   const settings = await openSettings(options)
-  // Imported here, so that the supervisor, which shares the entry, does not load it.
+  // Imported here, so that the supervisor, which shares this entry, does not load it.
   const { openCustody, openDatabase, openHsm } = await import('../open.ts')
   await using database = await openDatabase(settings)
   await using hsm = await openHsm(settings, (reason) => {
@@ -24,7 +24,7 @@ export async function withCustody(
   await work(custody, database, settings, hsm)
 }
 
-/** The same with the token alone, whatever database the configuration names. */
+/** As withCustody, but only the token, whatever database the configuration names. */
 export async function withHsm(
   options: { readonly config?: string; readonly force?: boolean },
   work: (hsm: Hsm) => Promise<void>,

@@ -1,10 +1,13 @@
 import { ConfigError } from '../config/problems.ts'
 
-/** Exit codes of every verb, `status` apart: 0 done, 1 failed, 2 wrong usage or configuration. */
+/** Exit codes of every verb except `status`: 0 done, 1 failed, 2 wrong usage or configuration. */
 export const exitFailed = 1
 export const exitUsage = 2
 
-/** Prints on standard error why a command failed, without a stack: the text is for the operator. @returns the exit code */
+/**
+ * Prints the reason of a command's failure on standard error, without a stack: the text is for the operator. @returns
+ * the exit code
+ */
 export function explainFailure(error: unknown): number {
   if (error instanceof ConfigError) {
     console.error('the configuration is wrong:')
@@ -18,7 +21,7 @@ export function explainFailure(error: unknown): number {
   return exitFailed
 }
 
-/** Node's error of several refused connections has no message of its own. */
+/** Node's error for several refused connections has no message of its own. */
 function sentence(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   return error.message || (error instanceof AggregateError ? error.errors.map(sentence).join('; ') : error.name)

@@ -22,29 +22,29 @@ export const initCommand = (): Command =>
   withForce(withConfig(new Command('init')))
     .description('make schema, keys, mounts and root token of a new cluster')
     .addOption(
-      new Option('--kek <how>', 'keys that wrap keys: born in the token, or from custodians')
+      new Option('--kek <how>', 'origin of the KEKs: generated in the token, or from custodians')
         .choices(['generate', 'components'])
         .default('generate'),
     )
-    .option('--component-file <file...>', "custodians' files, as `kek component` makes them; without: asked for", [])
-    .option('--custodians <number>', 'how many to ask', wholeNumber(2, 20), 2)
+    .option('--component-file <file...>', "custodians' files, made by `kek component`; prompted for when absent", [])
+    .option('--custodians <number>', 'number of custodians to prompt', wholeNumber(2, 20), 2)
     .option('--root-token-file <file>', 'take the root token from a file instead of making one')
-    .option('--if-needed', 'do nothing, and succeed, when the cluster is initialised already')
+    .option('--if-needed', 'succeed without doing anything when the cluster is already initialised')
     .option('--json', 'print JSON')
-    .addHelpText('after', '\nSTRONGROOM_ROOT_TOKEN gives the root token too. What is printed is shown only this once.')
+    .addHelpText('after', '\nThe root token can also be given in STRONGROOM_ROOT_TOKEN. The output is shown only once.')
     .action(initialiseCluster)
 
 async function initialiseCluster(options: Options): Promise<void> {
   const rootToken = readRootToken(options.rootTokenFile)
   const settings = await openSettings(options)
-  // Imported here, so that the supervisor, which shares the entry, does not load it.
+  // Imported here, so that the supervisor, which shares this entry, does not load it.
   const { initialise, isInitialised } = await import('../initialise.ts')
   if (options.ifNeeded && (await isInitialised(settings))) return
   const kek = await ceremony(options)
   const made = await initialise({ ...settings, kek, ...(rootToken === undefined ? {} : { rootToken }) })
   const answer = {
     cluster_id: made.clusterId,
-    // An operator who chose the root token has it already.
+    // An operator who chose the root token already has it.
     ...(rootToken === undefined ? { root_token: made.rootToken } : {}),
     unseal_secret: made.unsealSecret,
   }

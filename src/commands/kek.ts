@@ -24,9 +24,9 @@ export const kekCommand = (): Command =>
 
 const rotate = (): Command =>
   withForce(withConfig(new Command('rotate')))
-    .description('announce that KEKs are replaced; the running nodes do it, `kek status` shows how far they are')
-    .addOption(new Option('--purpose <purpose>', 'only this one; all four otherwise').choices(kekPurposes))
-    .option('--components', 'custodians bring the new KEK by `kek adopt`; otherwise it is born in the token')
+    .description('announce the replacement of KEKs; the running nodes carry it out, `kek status` shows their progress')
+    .addOption(new Option('--purpose <purpose>', 'only this purpose; otherwise all four').choices(kekPurposes))
+    .option('--components', 'custodians bring the new KEK by `kek adopt`; otherwise it is generated in the token')
     .action(async (options: Options & { purpose?: KekPurpose; components?: boolean }) => {
       await withRotation(options, async (rotation) => {
         for (const purpose of options.purpose ? [options.purpose] : kekPurposes) {
@@ -40,7 +40,7 @@ const rotate = (): Command =>
 const status = (): Command =>
   withForce(withConfig(new Command('status')))
     .description(
-      'every KEK, what would be lost with the token, and the workers that have not shown that theirs holds it',
+      'every KEK, the keys that would be lost with the token, and the workers whose token has not been shown to hold each KEK',
     )
     .option('--json', 'print JSON')
     .action(async (options: Options & { json?: boolean }) => {
@@ -54,13 +54,13 @@ const status = (): Command =>
 
 const destroy = (): Command =>
   withForce(withConfig(new Command('destroy')))
-    .argument('<id>', 'as `kek status` shows it')
+    .argument('<id>', 'as shown by `kek status`')
     .description('destroy a retired KEK in this token; takes a minute, and older database dumps become useless')
     .action(async (id: string, options: Options) => {
       await withRotation(options, async (rotation) => {
         const { dumpsUsableSince } = await rotation.destroy(id)
         console.log(`destroyed: ${id}`)
-        console.log(`database dumps are usable from ${new Date(dumpsUsableSince).toISOString()} on, none from before`)
+        console.log(`database dumps are usable from ${new Date(dumpsUsableSince).toISOString()} on, no earlier ones`)
       })
     })
 
@@ -83,31 +83,33 @@ const component = (): Command =>
 const withRotation = (options: Options, work: (rotation: Rotation) => Promise<void>): Promise<void> =>
   withCustody(options, (custody) => work(custody.rotation))
 
-/** What an operator must know of the KEKs in good days. */
+/** The information about KEKs that an operator must keep for an emergency. */
 interface Status {
   /** Check value of the key that seals rows. */
   readonly rowKey: string
   readonly keks: readonly KekStatus[]
-  /** Keys that live in a token alone. */
+  /** Keys that exist only in a token. */
   readonly lone: readonly LoneKey[]
 }
 
 function report({ rowKey, keks, lone }: Status): void {
-  console.log(`row key  check value ${rowKey}, to be kept with the components: kek adopt asks for it`)
+  console.log(`row key  check value ${rowKey}, keep it with the components: kek adopt asks for it`)
   keks.forEach(line)
-  for (const { name, here } of lone) console.log(`${here ? 'in this token alone' : 'not in this token'}: ${name}`)
+  for (const { name, here } of lone) console.log(`${here ? 'only in this token' : 'not in this token'}: ${name}`)
   const alone = keks.filter(({ origin, state, keys }) => origin !== 'components' && (state === 'active' || keys > 0))
   if (alone.length === 0) return
   const names = alone.map(({ state, purpose }) => `${state} ${purpose}`).join(', ')
-  console.log(`No components bring back these KEKs: ${names}. What is under them is lost with the token.`)
+  console.log(`These KEKs have no components: ${names}. The keys under them are lost with the token.`)
   console.log('Keep a copy of the token, or replace them: strongroom kek rotate --components')
 }
 
-function line({ id, purpose, state, origin, checkValue, here, keys, unproven }: KekStatus): void {
-  const from = origin === 'components' ? 'from components' : 'born in a token'
+function line({ id, purpose, state, origin, checkValue, here, keys, unproven, lacking }: KekStatus): void {
+  const from = origin === 'components' ? 'from components' : 'generated in a token'
   const where = here ? 'in this token' : 'not in this token'
   console.log(
     `${purpose.padEnd(7)} ${state.padEnd(9)} ${id}  check value ${checkValue || 'none yet'}, ${from}, ${where}, ${keys} keys`,
   )
-  if (state === 'pending') console.log(`        waits for: ${unproven.join(', ') || 'nobody'}`)
+  if (state === 'pending') console.log(`        waits for: ${unproven.join(', ') || 'no worker'}`)
+  if (lacking.length > 0)
+    console.log(`        its token does not enforce ${lacking.join(', ')} on what it unwraps: kek rotate replaces it`)
 }

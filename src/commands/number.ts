@@ -6,5 +6,5 @@ export const wholeNumber =
   (text: string): number => {
     const number = Number(text)
     if (/^\d+$/.test(text) && number >= minimum && number <= maximum) return number
-    throw new InvalidArgumentError(`It is a whole number from ${minimum} to ${maximum}.`)
+    throw new InvalidArgumentError(`It must be a whole number from ${minimum} to ${maximum}.`)
   }

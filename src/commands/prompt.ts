@@ -2,7 +2,7 @@ import { openSync, writeSync } from 'node:fs'
 import { ReadStream } from 'node:tty'
 
 /**
- * Asks on the controlling terminal and reads a line without echo, wherever the standard streams go.
+ * Asks on the controlling terminal and reads a line without echo, wherever the standard streams are directed.
  * @throws Error without a terminal, or when Ctrl-C or Ctrl-D is pressed
  */
 export async function askSecret(question: string): Promise<string> {

@@ -15,11 +15,11 @@ interface Options {
 
 const longestSeconds = 2_764_800
 
-/** `strongroom root-token`: a new root token for whoever holds PIN and database. */
+/** `strongroom root-token`: a new root token for the holder of PIN and database. */
 export const rootTokenCommand = (): Command =>
   withForce(withConfig(new Command('root-token')))
     .description('make a root token and print it once; revoke it by its accessor')
-    .option('--ttl <duration>', 'how long it lives: 90s, 1h30m, 7d; 768h at most', lifetime, rootTtlSeconds)
+    .option('--ttl <duration>', 'its lifetime: 90s, 1h30m, 7d; 768h at most', lifetime, rootTtlSeconds)
     .option('--json', 'print JSON')
     .action(async ({ ttl, json = false, ...options }: Options) => {
       await withCustody(options, (custody, database, settings) =>
@@ -33,7 +33,7 @@ export async function printRootToken(
   keys: { readonly database: Database; readonly custody: Custody },
   { ttlSeconds = rootTtlSeconds, json = false } = {},
 ): Promise<void> {
-  // Imported here, so that the supervisor, which shares the entry, does not load it.
+  // Imported here, so that the supervisor, which shares this entry, does not load it.
   const { makeRootToken } = await import('../ceremony/roottoken.ts')
   const { credential, accessor, expiresAt } = await makeRootToken(settings, keys, ttlSeconds)
   const answer = { root_token: credential, accessor, expires_at: expiresAt.toISOString() }
@@ -46,5 +46,5 @@ function lifetime(text: string): number {
     throw new InvalidArgumentError(`${reason}.`)
   })
   if (seconds >= 1 && seconds <= longestSeconds) return seconds
-  throw new InvalidArgumentError('It is 1s to 768h.')
+  throw new InvalidArgumentError('It must be from 1s to 768h.')
 }

@@ -1,11 +1,24 @@
-import { Command } from 'commander'
+import { fileURLToPath } from 'node:url'
+import { Command, Option } from 'commander'
 import { systemClock } from '../clock.ts'
+import { fingerprint } from '../config/fingerprint.ts'
+import { auditDirectory, type Config } from '../config.ts'
+import { strictHelper } from '../hsm/strict/helper.ts'
 import { createLog } from '../log.ts'
+import { activatedSockets, closeUnwanted, forgetActivation, requireSockets } from '../supervisor/activation.ts'
+import { Output } from '../supervisor/output.ts'
 import { tryPin } from '../supervisor/pin.ts'
 import { Ports } from '../supervisor/ports.ts'
+import { recordStart, recordStep, recordUpgrade } from '../supervisor/record.ts'
+import { obeySignals } from '../supervisor/signals.ts'
 import { removeDeadSockets } from '../supervisor/sockets.ts'
 import { openSealState } from '../supervisor/state.ts'
+import type { Handover } from '../supervisor/upgrade/handover.ts'
+import { Predecessor } from '../supervisor/upgrade/predecessor.ts'
+import { installedNode, installedProgram } from '../supervisor/upgrade/program.ts'
+import { Upgrade } from '../supervisor/upgrade/upgrade.ts'
 import { Supervisor } from '../supervisor.ts'
+import { createReload } from './hangup.ts'
 import { askSecret } from './prompt.ts'
 import { readSettings, withConfig, withForce } from './settings.ts'
 import { makeStateDirectory } from './statedirectory.ts'
@@ -13,60 +26,118 @@ import { makeStateDirectory } from './statedirectory.ts'
 interface Options {
   readonly config?: string
   readonly force?: boolean
+  readonly successor?: boolean
 }
+
+/** The program of this process. */
+const own = fileURLToPath(new URL('../main.ts', import.meta.url))
+
+/** Until one worker more of an upgrade's new program serves. */
+const upgradeMilliseconds = 120_000
 
 /** `strongroom server`: the supervisor of this node. */
 export const serverCommand = (): Command =>
   withForce(withConfig(new Command('server')))
+    .addOption(new Option('--successor').hideHelp())
     .description('serve; prints "ready ADDRESS" when every listener does, logs on standard error')
-    .addHelpText('after', '\nSIGTERM, SIGINT: drain and end; again: end at once. SIGHUP: read the configuration again.')
+    .addHelpText(
+      'after',
+      '\nSIGTERM, SIGINT: drain and end; again: end at once. SIGHUP: open audit files anew, and take over a changed configuration. SIGUSR2: start the new program in its place.',
+    )
     .action(serve)
 
 /** Ends the process when every process of the node has ended. */
-async function serve({ config: file, force = false }: Options): Promise<void> {
-  // Both for SIGHUP, when the secrets are long gone from process.env and no operator is at the terminal.
-  const environment = { ...process.env }
-  let answer: Promise<string> | undefined
-  const prompt = (question: string) => (answer ??= askSecret(question))
-  const first = await readSettings(file, environment, { prompt })
-  const log = createLog(first.config.log.level, { process: 'supervisor' })
-  for (const warning of first.warnings) log.warn(warning)
-  makeStateDirectory(first.config.stateDirectory)
-  const sealState = openSealState(first.config.stateDirectory)
-  if (!sealState.sealed) await tryPin({ ...first, force })
-  await removeDeadSockets(first.config.listeners.map(({ address }) => address))
-  const ports = new Ports()
-
-  const supervisor = new Supervisor({
-    config: await ports.assign(first.config),
-    secrets: first.secrets,
-    log,
-    clock: systemClock,
-    sealState,
-    onReady: (addresses) => console.log(`ready ${addresses.join(' ')}`),
-  })
-  const reload = async () => {
-    try {
-      const next = await readSettings(file, environment, { prompt })
-      for (const warning of next.warnings) log.warn(warning)
-      if (!sealState.sealed) await tryPin({ ...next, force: false })
-      log.info('configuration read again')
-      supervisor.replace(await ports.assign(next.config), next.secrets)
-    } catch (error) {
-      log.error({ err: error }, 'the configuration was not taken over; the old one goes on')
-    }
+async function serve({ config: file, force = false, successor = false }: Options): Promise<void> {
+  // Neither log rotation nor a request for an upgrade must end a server that is just starting.
+  for (const signal of ['SIGHUP', 'SIGUSR2'] as const) process.on(signal, () => undefined)
+  const predecessor = successor ? new Predecessor() : undefined
+  try {
+    await run({ file, force, predecessor, handover: await predecessor?.handover })
+  } catch (error) {
+    predecessor?.refuse((error as Error).message)
+    throw error
   }
-  let stopping = false
-  const stop = () => {
-    if (stopping) supervisor.kill()
-    else supervisor.stop()
-    stopping = true
-  }
-  process.on('SIGTERM', stop)
-  process.on('SIGINT', stop)
-  process.on('SIGHUP', () => void reload())
-  // A parent that started us with an IPC channel watches us through it, and we end with it.
-  if (process.connected) process.on('disconnect', () => supervisor.stop())
-  // Explicit, because Node keeps a listening socket whose last worker was killed under connections, and with it the loop.
-  process.exit(await supervisor.ended)
 }
+
+interface Start {
+  readonly file: string | undefined
+  readonly force: boolean
+  readonly predecessor: Predecessor | undefined
+  readonly handover: Handover | undefined
+}
+
+async function run({ file, force, predecessor, handover }: Start): Promise<void> {
+  // Both for SIGHUP and an upgrade, when the secrets are long gone from process.env and no operator is at the terminal.
+  const environment = handover?.environment ?? handedOn(process.env)
+  let pin = handover?.pin ?? null
+  const prompt = async (question: string) => {
+    pin ??= await askSecret(question)
+    return pin
+  }
+  const first = await readSettings(file, environment, { prompt })
+  const { config } = first
+  const log = createLog(config.log.level, { process: 'supervisor' })
+  for (const warning of first.warnings) log.warn(warning)
+  makeStateDirectory(config.stateDirectory)
+  if (config.audit.directory === undefined) makeStateDirectory(auditDirectory(config))
+  const sealState = openSealState(config.stateDirectory)
+  if (config.strict) strictHelper()
+  if (!sealState.sealed) await tryPin({ ...first, force })
+  const ports = new Ports(handover?.ports)
+  const assigned = await ports.assign(config)
+  // Of what the workers will read: a file that changes meanwhile costs a needless replacement at most.
+  const started = fingerprint(assigned, first.secrets)
+  const inherited = inheritedSockets(assigned, environment, handover)
+  await removeDeadSockets(config.listeners.map(({ address }) => address).filter((address) => !inherited.has(address)))
+
+  const output = new Output()
+  const supervisor = new Supervisor({
+    ...{ config: assigned, secrets: first.secrets, log, clock: systemClock, sealState, inherited, output },
+    ...(predecessor ? { peer: predecessor.peer } : {}),
+    onFailure: (reason) => predecessor?.post({ type: 'failed', reason }),
+    onProgress: () => predecessor?.post({ type: 'progress' }),
+    onReady(addresses) {
+      output.write(`ready ${addresses.join(' ')}\n`)
+      if (predecessor) predecessor.post({ type: 'ready' })
+      else recordStart(config.stateDirectory, log)
+    },
+  })
+  const command = () => {
+    const [started = ''] = process.argv.slice(1)
+    const program = installedProgram(started)
+    const node = installedNode(program, own)
+    log.info({ program, node }, 'the program of the upgrade')
+    return [node, started, 'server', ...(file === undefined ? [] : ['--config', file]), '--successor']
+  }
+  const upgrade = new Upgrade({
+    ...{ supervisor, predecessor, log, deadlineMilliseconds: upgradeMilliseconds, command },
+    handover: () => ({ ports: ports.chosen, environment, pin }),
+    onProgress: () => recordStep(config.stateDirectory, log),
+    onOutcome: (failure) => recordUpgrade(config.stateDirectory, failure, log),
+  })
+  const reload = createReload({
+    ...{ supervisor, sealState, ports, log, fingerprint: started },
+    read: () => readSettings(file, environment, { prompt }),
+  })
+  obeySignals({ supervisor, upgrade, log, reload, predecessor })
+  // Explicit, because an open channel keeps the loop alive.
+  process.exit(await upgrade.finish(await supervisor.ended))
+}
+
+/** Those of the server from which this one takes over, or those that systemd has opened. */
+function inheritedSockets(config: Config, environment: NodeJS.ProcessEnv, handover: Handover | undefined) {
+  if (handover === undefined) {
+    forgetActivation(process.env)
+    return activatedSockets(config, environment, process.pid)
+  }
+  const sockets = new Map(handover.sockets)
+  closeUnwanted(config, sockets)
+  requireSockets(config, sockets)
+  return sockets
+}
+
+/** The variables that the configuration may read: all, because it may name any for the PIN. */
+const handedOn = (environment: NodeJS.ProcessEnv): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(environment).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+  )

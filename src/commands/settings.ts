@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander'
 import { systemClock } from '../clock.ts'
 import type { Environment } from '../config/environment.ts'
 import { type Config, type Loaded, loadConfig, type Secrets, type Sources } from '../config.ts'
+import { strictHelper } from '../hsm/strict/helper.ts'
 import { createLog, type Logger } from '../log.ts'
 import { tryPin } from '../supervisor/pin.ts'
 import { askSecret } from './prompt.ts'
@@ -13,14 +14,14 @@ export const withConfig = (command: Command): Command =>
     new Option('-c, --config <file>', 'YAML or JSON file; STRONGROOM_* variables override it').env('STRONGROOM_CONFIG'),
   )
 
-/** Adds `--force`, of every verb that logs in to the token. */
+/** Adds `--force`, for every verb that logs in to the token. */
 export const withForce = (command: Command): Command =>
-  command.option('--force', 'try a PIN that the token refused before, or a token that stands at its last try')
+  command.option('--force', 'log in even with a PIN that the token refused before, or with only one try left')
 
 /**
- * Reads configuration and secrets, and takes every STRONGROOM_* variable (and the one that holds the PIN) out of this
+ * Reads configuration and secrets, and removes every STRONGROOM_* variable (and the one with the PIN) from this
  * process's environment, so that no child inherits a secret.
- * @param environment a copy of process.env from before
+ * @param environment an earlier copy of process.env
  * @throws ConfigError
  */
 export async function readSettings(
@@ -35,7 +36,7 @@ export async function readSettings(
   return loaded
 }
 
-/** What a verb that works on token and database needs. */
+/** The needs of a verb that works on token and database. */
 export interface OpenedSettings {
   readonly config: Config
   readonly secrets: Secrets
@@ -49,6 +50,7 @@ export async function openSettings(options: { config?: string; force?: boolean }
   const log = createLog(config.log.level)
   for (const warning of warnings) log.warn(warning)
   makeStateDirectory(config.stateDirectory)
+  if (config.strict) strictHelper()
   await tryPin({ config, secrets, force: options.force ?? false })
   Object.assign(process.env, config.pkcs11.environment)
   return { config, secrets, log, clock: systemClock }

@@ -2,7 +2,7 @@ import { accessSync, constants, mkdirSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { ConfigError } from '../config/problems.ts'
 
-/** Makes a node's state directory where it is not there. @throws ConfigError when it cannot be made or written */
+/** Makes a node's state directory if it is missing. @throws ConfigError when it cannot be made or written */
 export function makeStateDirectory(path: string): void {
   const directory = resolve(path)
   try {
@@ -13,7 +13,7 @@ export function makeStateDirectory(path: string): void {
   }
 }
 
-/** One after the other: `recursive` never returns below a directory that takes none (/proc). */
+/** One directory after the other: `recursive` never returns below a directory in which none can be made (/proc). */
 function make(directory: string): void {
   if (isDirectory(directory)) return
   make(dirname(directory))

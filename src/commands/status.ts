@@ -9,7 +9,7 @@ interface Options {
   readonly json?: boolean
 }
 
-/** As Vault's CLI: 0 unsealed (here: and serving), 1 error, 2 sealed. */
+/** As in Vault's CLI: 0 unsealed (here: and serving), 1 error, 2 sealed. */
 const sealedCode = 2
 
 /** `strongroom status`: asks a running node. */
@@ -17,7 +17,7 @@ export const statusCommand = (): Command =>
   new Command('status')
     .description('ask a node for its state; exit code 0: it serves, 2: sealed, 1: it does not serve or answer')
     .addOption(
-      new Option('--address <url>', 'http(s)://HOST:PORT or unix:/PATH; without: VAULT_ADDR')
+      new Option('--address <url>', 'http(s)://HOST:PORT or unix:/PATH; default VAULT_ADDR')
         .env('STRONGROOM_ADDRESS')
         .default(process.env.VAULT_ADDR || 'http://127.0.0.1:8200'),
     )
@@ -41,13 +41,13 @@ interface Asked {
   readonly body: Record<string, unknown>
 }
 
-/** @throws Error when the node does not answer, or without JSON */
+/** @throws Error when the node does not answer, or not in JSON */
 async function ask({ address, ca }: Options, path: string): Promise<Asked> {
   const { status, text } = await get(address, path, ca)
   try {
     return { status, body: JSON.parse(text) }
   } catch {
-    throw new Error(`${address} is no Strongroom: it answers ${status} without JSON`)
+    throw new Error(`${address} is not a Strongroom: it answers ${status} without JSON`)
   }
 }
 

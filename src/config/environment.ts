@@ -3,10 +3,10 @@ import { parseText } from './read.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Variables of the commands, the launcher and the tests, which are no fields. */
+/** Variables of the commands, the launcher and the tests, which are not fields. */
 const reserved = /^STRONGROOM_(CONFIG|DATA|ROOT_TOKEN|ADDRESS|TEST_.*)$/
 
-/** Which environment variable sets which field: `database.poolSize` is STRONGROOM_DATABASE_POOL_SIZE. */
+/** The environment variable of each field: `database.poolSize` is STRONGROOM_DATABASE_POOL_SIZE. */
 export function variables(node: Node, path: readonly string[] = []): Map<string, readonly string[]> {
   const found = new Map<string, readonly string[]>()
   for (const [key, part] of Object.entries(node.properties ?? {})) {
@@ -20,9 +20,9 @@ export function variables(node: Node, path: readonly string[] = []): Map<string,
 const upperCase = (key: string): string => key.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()
 
 /**
- * Lays the environment over the file. Lists and maps are written as YAML or JSON; STRONGROOM_LISTEN is the address of
- * the first listener. A variable of our prefix that sets nothing is only warned about: Kubernetes makes such names for
- * a service called strongroom.
+ * Overrides the file by the environment. Lists and maps are written as YAML or JSON; STRONGROOM_LISTEN is the address
+ * of the first listener. A variable with our prefix that sets nothing only causes a warning: Kubernetes makes such
+ * names for a service called strongroom.
  */
 export function override(schema: Node, file: Tree, environment: Environment): { tree: Tree; warnings: string[] } {
   const known = variables(schema)
@@ -46,7 +46,7 @@ function parsed(schema: Node, path: readonly string[], text: string): unknown {
   try {
     return parseText(text)
   } catch {
-    return text // no list and no map: the check says so
+    return text // neither a list nor a map: the check refuses it
   }
 }
 

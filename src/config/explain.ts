@@ -58,7 +58,7 @@ function unknownField(parent: Node | undefined, key: string): string {
 }
 
 function shown(node: Node, value: unknown): string {
-  if (node.secret) return 'what stands there (not shown)'
+  if (node.secret) return 'the value (not shown)'
   if (typeof value === 'object' && value !== null) {
     return Array.isArray(value)
       ? `a list of ${value.length}`
@@ -72,7 +72,7 @@ const at = (value: unknown, path: readonly string[]): unknown =>
 
 const unescapePointer = (segment: string): string => segment.replaceAll('~1', '/').replaceAll('~0', '~')
 
-/** Levenshtein's distance: how many letters to add, drop or change. */
+/** Levenshtein's distance: the number of letters to add, remove or change. */
 function distance(a: string, b: string): number {
   let previous = Array.from({ length: b.length + 1 }, (_, column) => column)
   for (let row = 1; row <= a.length; row++) {

@@ -2,27 +2,35 @@ import { accessSync, constants } from 'node:fs'
 import { isAbsolute } from 'node:path'
 import type { Config } from './schema.ts'
 
+type NamedFile = readonly [field: string, path: string]
+
 /**
- * Every file that the configuration names and this process cannot read, a line each; those of secrets are looked at where
+ * Every file named in the configuration that this process cannot read, a line each; files of secrets are checked where
  * they are read.
  */
-export function missingFiles({ listeners, database, pkcs11, pkcs11Libraries }: Config): string[] {
-  const named: [field: string, path: string | undefined][] = listeners.flatMap(({ tls }, index) =>
-    fieldsOf(`listeners.${index}.tls`, { certificate: tls?.certificate, key: tls?.key, clientCa: tls?.clientCa }),
-  )
-  const { ca, certificate, key } = database.tls ?? {}
-  named.push(...fieldsOf('database.tls', { ca, certificate, key }))
-  named.push(['pkcs11.library', pkcs11.library])
-  for (const [index, { library }] of pkcs11Libraries.entries())
-    named.push([`pkcs11Libraries.${index}.library`, library])
-  return named.flatMap(([field, path]) => (path === undefined ? [] : problemOf(field, path)))
+export function missingFiles(config: Config): string[] {
+  const { pkcs11, pkcs11Libraries } = config
+  const libraries = pkcs11Libraries.map(({ library }, index) => [`pkcs11Libraries.${index}.library`, library] as const)
+  const named: NamedFile[] = [...tlsFiles(config), ['pkcs11.library', pkcs11.library], ...libraries]
+  return named.flatMap(([field, path]) => problemOf(field, path))
 }
 
-const fieldsOf = (section: string, paths: Record<string, string | undefined>): [string, string | undefined][] =>
-  Object.entries(paths).map(([name, path]) => [`${section}.${name}`, path])
+/** The certificates and keys that the configuration names. */
+export function tlsFiles({ listeners, database }: Config): NamedFile[] {
+  const { ca, certificate, key } = database.tls ?? {}
+  return [
+    ...listeners.flatMap(({ tls }, index) =>
+      fieldsOf(`listeners.${index}.tls`, { certificate: tls?.certificate, key: tls?.key, clientCa: tls?.clientCa }),
+    ),
+    ...fieldsOf('database.tls', { ca, certificate, key }),
+  ]
+}
+
+const fieldsOf = (section: string, paths: Record<string, string | undefined>): NamedFile[] =>
+  Object.entries(paths).flatMap(([name, path]) => (path === undefined ? [] : [[`${section}.${name}`, path]]))
 
 function problemOf(field: string, path: string): string[] {
-  // The loader looks for a module without a directory in places of its own.
+  // The loader searches its own directories for a module without a directory.
   if (field.endsWith('library') && !isAbsolute(path)) return []
   try {
     accessSync(path, constants.R_OK)

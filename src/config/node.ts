@@ -1,4 +1,4 @@
-/** The parts of a JSON Schema node that reading, overriding and explaining look at. */
+/** The parts of a JSON Schema node needed for reading, overriding and explaining. */
 export interface Node {
   readonly type?: string
   readonly properties?: Readonly<Record<string, Node>>

@@ -1,4 +1,4 @@
-/** Everything that is wrong with a configuration, one line per field. Its text holds no secret. */
+/** All faults of a configuration, one line per field. Its text contains no secret. */
 export class ConfigError extends Error {
   readonly problems: readonly string[]
 

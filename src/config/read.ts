@@ -3,12 +3,12 @@ import { isTree, type Node } from './node.ts'
 
 /**
  * YAML (JSON too) whose scalars all stay text: the schema decides their types. So a serial number keeps its leading
- * zeros, `1.2` is a version and not a number, and an environment variable is read by the same rule as the file.
+ * zeros, `1.2` is a version and not a number, and an environment variable is read by the same rules as the file.
  * @throws Error of the yaml package with line and column
  */
 export const parseText = (text: string): unknown => parse(text, { schema: 'failsafe', logLevel: 'error' }) ?? {}
 
-/** Converts texts to the types of the schema; a text that does not fit stays, for the check to refuse. */
+/** Converts texts to the types of the schema; a text that does not fit stays, and the check refuses it. */
 export function typed(node: Node | undefined, value: unknown): unknown {
   if (node === undefined) return value
   if (node.properties) {

@@ -1,11 +1,11 @@
 import { type Static, Type } from 'typebox'
 
 /**
- * The only schema of the configuration. `description` explains a field's allowed values where its type does not; the error
- * for a wrong value quotes it. One keyword is ours: `secret` keeps a wrong value out of that error.
+ * The only schema of the configuration. `description` explains a field's allowed values where its type does not; the
+ * error for a wrong value quotes it. The keyword `secret` is our own: it keeps a wrong value out of that error.
  */
 const section = { additionalProperties: false }
-/** A section of alternatives: one of its fields, and only one. */
+/** A section of alternatives: exactly one of its fields. */
 const exactlyOne = { additionalProperties: false, minProperties: 1, maxProperties: 1 }
 
 const path = (what: string) => Type.String({ minLength: 1, description: `the path of ${what}` })
@@ -13,12 +13,23 @@ const whole = (minimum: number, maximum: number, fallback: number) =>
   Type.Integer({ minimum, maximum, default: fallback })
 const flag = () => Type.Boolean({ default: false })
 
+const proxies = Type.Array(Type.String(), {
+  minItems: 1,
+  description: 'a list of IP addresses and CIDR blocks, or unix for the peers of a unix socket',
+})
+
 const listener = Type.Object(
   {
     address: Type.String({
       pattern: String.raw`^(unix:/.+|\[[0-9a-fA-F:.]+\]:\d{1,5}|[^:\s/]+:\d{1,5})$`,
       description: 'host:port, [IPv6]:port or unix:/PATH',
     }),
+    socket: Type.Optional(
+      Type.String({
+        pattern: '^[!-9;-~]{1,255}$',
+        description: 'the name of a socket that systemd has opened (FileDescriptorName=), without a colon',
+      }),
+    ),
     tls: Type.Optional(
       Type.Object(
         {
@@ -31,6 +42,18 @@ const listener = Type.Object(
       ),
     ),
     maxRequestBytes: whole(1024, 1 << 30, 32 << 20),
+    forwardedFor: Type.Optional(
+      Type.Object(
+        {
+          addresses: proxies,
+          hopSkips: whole(0, 32, 0),
+          rejectNotPresent: Type.Boolean({ default: true }),
+          rejectNotAuthorized: Type.Boolean({ default: true }),
+        },
+        section,
+      ),
+    ),
+    proxyProtocol: Type.Optional(Type.Object({ addresses: proxies }, section)),
   },
   section,
 )
@@ -40,7 +63,7 @@ const datagramAddress = Type.String({
   description: 'host:port or [IPv6]:port',
 })
 
-/** Where this node takes hints that another has committed (UDP), and the nodes it gives them to. */
+/** The UDP address at which this node takes hints that another has committed, and the nodes to which it sends them. */
 const cluster = Type.Object(
   {
     nudge: Type.Optional(
@@ -58,7 +81,7 @@ const database = Type.Object(
         'mysql://user@host:port/name, with ?socketPath=/PATH for a unix socket; several, separated by commas, are one cluster',
       secret: true,
     }),
-    passwordFile: Type.Optional(path('a file that holds the password alone')),
+    passwordFile: Type.Optional(path('a file that contains only the password')),
     poolSize: whole(1, 1000, 8),
     tls: Type.Optional(
       Type.Object(
@@ -94,7 +117,7 @@ const pkcs11 = Type.Object(
     ),
     pin: Type.Object(
       {
-        file: Type.Optional(path('a file that holds the PIN alone')),
+        file: Type.Optional(path('a file that contains only the PIN')),
         environment: Type.Optional(
           Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]*$', description: 'the name of an environment variable' }),
         ),
@@ -134,10 +157,17 @@ const limits = Type.Object(
     headersSeconds: whole(1, 600, 10),
     requestSeconds: whole(1, 3600, 60),
     idleSeconds: whole(1, 3600, 65),
+    leastBytesPerSecond: whole(1, 1_000_000_000, 2048),
     connections: whole(1, 1_000_000, 10_000),
     drainSeconds: whole(1, 600, 30),
     workerMemoryMebibytes: whole(128, 1 << 20, 1024),
   },
+  { ...section, default: {} },
+)
+
+/** The end of a node, asked for by a signal. */
+const drain = Type.Object(
+  { announceSeconds: whole(0, 300, 0), keepAliveSeconds: whole(0, 60, 1) },
   { ...section, default: {} },
 )
 
@@ -168,6 +198,7 @@ export const schema = Type.Object(
     ),
     coherence: Type.Object({ leaseMilliseconds: whole(250, 60_000, 1000) }, { ...section, default: {} }),
     limits,
+    drain,
     log: Type.Object(
       { level: Type.Enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], { default: 'info' }) },
       { ...section, default: {} },
@@ -175,7 +206,9 @@ export const schema = Type.Object(
     audit: Type.Object(
       {
         durability: Type.Enum(['write', 'fdatasync'], { default: 'write' }),
-        directory: Type.Optional(path('the only directory that may hold audit files')),
+        directory: Type.Optional(
+          path('the only directory that may hold audit files; audit/ in the state directory when absent'),
+        ),
         headRetentionDays: whole(1, 36_500, 90),
       },
       { ...section, default: {} },

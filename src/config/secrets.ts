@@ -8,7 +8,7 @@ export interface SecretValues {
   readonly databasePassword?: string
 }
 
-/** The PIN and the database password. Printing, logging or serialising one shows nothing of them. */
+/** The PIN and the database password. Printing, logging or serialising it reveals neither. */
 export class Secrets {
   readonly #values: SecretValues
 
@@ -17,7 +17,7 @@ export class Secrets {
   }
 
   /**
-   * The values themselves, to be passed to token, database or a worker. A method and no getters: log scrubbers evaluate
+   * The values themselves, to be passed to token, database or a worker. A method, because log scrubbers evaluate
    * getters.
    */
   reveal(): SecretValues {
@@ -35,17 +35,18 @@ export class Secrets {
 
 export interface SecretSources {
   readonly environment: Environment
-  /** The password that stood in database.url, decoded. */
+  /** The password from database.url, decoded. */
   readonly urlPassword: string | undefined
-  /** False where only the database is used: the PIN is then '' and its source is not touched. */
+  /** False if only the database is used: the PIN is then '' and its source is not touched. */
   readonly pin?: boolean
-  /** Asks a person on the terminal, without echo. */
+  /** Asks on the terminal, without echo. */
   prompt(question: string): Promise<string>
 }
 
 /**
- * Fetches the secrets from where the configuration says they are.
- * @returns `problems`: sources that are missing or empty, or, in strict mode, files that others on this machine can read
+ * Reads the secrets from the sources in the configuration.
+ * @returns `problems`: sources that are missing or empty, or, in strict mode, files that others on this machine can
+ *   read
  */
 export async function readSecrets(
   config: Config,

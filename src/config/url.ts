@@ -17,3 +17,13 @@ export const withPassword = (url: string, password: string): string =>
       return parsed.href
     })
     .join()
+
+/** The hosts that are reached over TCP, each once; an IPv6 address without its brackets. */
+export const hostsOf = (url: string): string[] => [
+  ...new Set(
+    nodes(url)
+      .map((node) => new URL(node))
+      .filter(({ searchParams }) => !searchParams.has('socketPath'))
+      .map(({ hostname }) => hostname.replace(/^\[|\]$/g, '')),
+  ),
+]

@@ -1,6 +1,7 @@
 /**
- * The little of DER (X.690) that keys and certificates need: elements with one-byte tags and definite, minimal lengths. Reading
- * answers views and writing fresh buffers, so that whoever holds a private key can wipe what held it.
+ * The parts of DER (X.690) that keys and certificates need: elements with one-byte tags and definite, minimal lengths.
+ * Reading returns views and writing fresh buffers, so that a caller with a private key can wipe every buffer that held
+ * it.
  */
 export interface Element {
   readonly tag: number
@@ -28,14 +29,14 @@ export const asn1 = {
   set: 0x31,
 } as const
 
-/** The tag of a context-specific element: of a value in its usual encoding, or around others. */
+/** The tag of a context-specific element: with a value in its usual encoding, or around other elements. */
 export const context = (number: number): number => 0x80 + number
 export const contextAround = (number: number): number => 0xa0 + number
 
-/** The bytes are not DER, or not of the shape that was asked for. Never says what they are. */
+/** The bytes are not DER or do not have the expected structure. Never quotes the bytes. */
 export class NotDer extends Error {}
 
-/** The elements that lie side by side in `bytes`; nothing may be left over. @throws NotDer */
+/** All elements in `bytes`; nothing may be left over. @throws NotDer */
 export function readAll(bytes: Buffer): readonly Element[] {
   const elements: Element[] = []
   for (let rest = bytes; rest.length > 0; ) {
@@ -46,17 +47,17 @@ export function readAll(bytes: Buffer): readonly Element[] {
   return elements
 }
 
-/** The one element that `bytes` are. @throws NotDer */
+/** The single element in `bytes`. @throws NotDer */
 export function readOne(bytes: Buffer, tag: number): Buffer {
   const [element, ...more] = readAll(bytes)
   if (more.length > 0) throw new NotDer('more than one element')
   return expect(element, tag)
 }
 
-/** The element that `bytes` begin with, head included; tokens fill private keys up with zeros. @throws NotDer */
+/** The first element in `bytes`, head included; tokens pad private keys with zeros. @throws NotDer */
 export const readFirst = (bytes: Buffer): Buffer => bytes.subarray(0, first(bytes).length)
 
-/** @throws NotDer when there is no element, or one of another tag */
+/** @throws NotDer when the element is missing or has another tag */
 export function expect(element: Element | undefined, tag: number): Buffer {
   if (element?.tag !== tag) throw new NotDer('an element of another kind was expected')
   return element.contents
@@ -68,11 +69,11 @@ export function readNumber(element: Element | undefined): Buffer {
   const [high, next] = contents
   if (high === undefined || high > 0x7f) throw new NotDer('a positive number was expected')
   if (high !== 0) return contents
-  if (next !== undefined && next < 0x80) throw new NotDer('a number is longer than it need be')
+  if (next !== undefined && next < 0x80) throw new NotDer('a number is not in its shortest form')
   return contents.subarray(1)
 }
 
-/** One element around the given contents. Certificates are made of these calls: hence no arrays in between. */
+/** One element around the given contents. Certificates are built from such calls, so no arrays are made in between. */
 export function write(tag: number, ...contents: readonly Uint8Array[]): Buffer {
   let length = 0
   for (const part of contents) length += part.length
@@ -103,7 +104,7 @@ function putHead(der: Buffer, tag: number, length: number): void {
   for (let octet = 0; octet < lengthOctets; octet++) der[1 + lengthOctets - octet] = length >>> (8 * octet)
 }
 
-/** An INTEGER out of its magnitude; empty is zero. */
+/** An INTEGER from its magnitude; empty is zero. */
 export const writeNumber = (magnitude: Uint8Array): Buffer =>
   (magnitude[0] ?? 0x80) > 0x7f ? write(asn1.integer, Buffer.alloc(1), magnitude) : write(asn1.integer, magnitude)
 
@@ -111,10 +112,10 @@ function first(bytes: Buffer): { element: Element; length: number } {
   const [tag, short] = bytes
   if (tag === undefined || short === undefined || (tag & 0x1f) === 0x1f) throw new NotDer('no element')
   const more = short > 0x80 ? short - 0x80 : 0
-  if (short === 0x80 || more > 4 || bytes.length < 2 + more) throw new NotDer('a length of no known form')
+  if (short === 0x80 || more > 4 || bytes.length < 2 + more) throw new NotDer('a length has an unknown form')
   const size = more === 0 ? short : bytes.readUIntBE(2, more)
   const start = 2 + more
-  if (more > 0 && (size < 0x80 || bytes[2] === 0)) throw new NotDer('a length is longer than it need be')
+  if (more > 0 && (size < 0x80 || bytes[2] === 0)) throw new NotDer('a length is not in its shortest form')
   if (bytes.length < start + size) throw new NotDer('an element is cut short')
   return { element: { tag, contents: bytes.subarray(start, start + size) }, length: start + size }
 }

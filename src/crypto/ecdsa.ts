@@ -3,8 +3,8 @@ import { inverse, modulo, toBytes, toNumber } from './number.ts'
 
 /**
  * ECDSA verification of a digest (FIPS 186-5, 6.4.2), which node:crypto offers for whole inputs only. The two scalar
- * products are OpenSSL's: u1·G + u2·Q = u2·(Q + (e/r)·G), so that one ECDH key generation and one ECDH agreement, whose
- * result is exactly the x coordinate, leave a single point addition to be done here. All of it is public data.
+ * products are OpenSSL's: u1·G + u2·Q = u2·(Q + (e/r)·G), so that with one ECDH key generation and one ECDH agreement,
+ * whose result is exactly the x coordinate, only one point addition is left to do here. All of it is public data.
  */
 export interface Curve {
   /** OpenSSL's name. */
@@ -50,7 +50,7 @@ function toScalar(digest: Uint8Array, order: bigint): bigint {
 
 /** 04 ‖ X ‖ Y (SEC 1, 2.3.3): the point of an EC key. */
 export function encodePoint(key: KeyObject): Buffer {
-  // JWK has no name for P-224; the point ends the SPKI.
+  // JWK has no name for P-224; the point is at the end of the SPKI.
   if (key.asymmetricKeyDetails?.namedCurve === 'secp224r1')
     return key.export({ format: 'der', type: 'spki' }).subarray(-57)
   const { x = '', y = '' } = key.export({ format: 'jwk' })

@@ -1,13 +1,13 @@
 import type { KeyObject } from 'node:crypto'
 import { inverse, modulo, power } from './number.ts'
 
-/** Points of edwards25519 (RFC 8032 section 5.1), as far as a public key must be looked at before it is believed. */
+/** Points of edwards25519 (RFC 8032 section 5.1), as far as needed to check a public key before it is trusted. */
 const p = 2n ** 255n - 19n
 const d = -121665n * inverse(121666n, p)
 
 /**
- * Whether 32 bytes are a point that a public key can be: its encoding canonical, on the curve, and not of small order, under which
- * signatures verify that nobody has made.
+ * Whether 32 bytes are a valid public key: canonically encoded, on the curve, and not of small order, under which
+ * forged signatures verify.
  */
 export function isKeyPoint(encoded: Uint8Array): boolean {
   let y = BigInt(`0x${Buffer.from(encoded).reverse().toString('hex')}`) & (2n ** 255n - 1n)
@@ -16,7 +16,7 @@ export function isKeyPoint(encoded: Uint8Array): boolean {
   const [u, v] = [modulo(y * y - 1n, p), modulo(d * y * y + 1n, p)]
   if (power(u * v, (p - 1n) / 2n, p) === p - 1n) return false
   let xx = modulo(u * inverse(v, p), p)
-  // Eight times the point: the neutral one, (0, 1), when its order divides 8.
+  // Eight times the point is the neutral one, (0, 1), if its order divides 8.
   for (let doubling = 0; doubling < 3; doubling++) {
     y = modulo((y * y + xx) * inverse(1n - d * xx * y * y, p), p)
     xx = modulo((y * y - 1n) * inverse(d * y * y + 1n, p), p)
@@ -24,5 +24,5 @@ export function isKeyPoint(encoded: Uint8Array): boolean {
   return y !== 1n
 }
 
-/** The 32 bytes of an Ed25519 public key, which end its SPKI (RFC 8410 section 4). */
+/** The 32 bytes of an Ed25519 public key, at the end of its SPKI (RFC 8410 section 4). */
 export const pointOf = (key: KeyObject): Buffer => key.export({ format: 'der', type: 'spki' }).subarray(-32)

@@ -1,11 +1,11 @@
 import { hash as hashOnce } from 'node:crypto'
 
-/** A hash as every layer needs it: one row, whoever asks. */
+/** One row for each hash, shared by all layers. */
 export interface Hash {
   /** The name on the wire. */
   readonly name: string
   readonly family: 'sha1' | 'sha2' | 'sha3'
-  /** The name node:crypto and OpenSSL know it by. */
+  /** Its name in node:crypto and OpenSSL. */
   readonly node: string
   readonly bytes: number
   /** DER of `DigestInfo` up to the digest itself (RFC 8017 section 9.2, note 1). */
@@ -35,7 +35,7 @@ const rows = [
   ['sha3-512', 'sha3', 'sha3-512', 64, `${nist}0a`],
 ] as const
 
-/** Every hash there is, by its name on the wire. `none` is no hash: it is the absence of one. */
+/** Every supported hash by its name on the wire. `none` is not among them: it means the absence of a hash. */
 export const hashes: ReadonlyMap<string, Hash> = new Map(
   rows.map(([name, family, node, bytes, oid]) => [
     name,
@@ -57,6 +57,6 @@ export function hashOf(name: string): Hash {
   return hash
 }
 
-/** The digest of public data, made on the host: no key takes part. By way of a string, which takes a third of the time. */
+/** The digest of public data, made on the host: no key takes part. Going through a string takes a third of the time. */
 export const digest = (hash: Hash, input: Uint8Array): Buffer =>
   Buffer.from(hashOnce(hash.node, input, 'binary'), 'latin1')

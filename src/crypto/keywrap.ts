@@ -10,11 +10,11 @@ export function wrapKey(kek: Uint8Array, key: Uint8Array): Buffer {
   return Buffer.concat([wrap.update(key), wrap.final()])
 }
 
-/** The wrapped bytes, which the caller wipes; undefined when the blob is not of this KEK. */
+/** The unwrapped bytes, which the caller wipes; undefined when the blob was not wrapped under this KEK. */
 export function unwrapKey(kek: Uint8Array, blob: Uint8Array): Buffer | undefined {
   const unwrap = createDecipheriv(cipher, kek, initialValue)
   try {
-    // All of it comes at once: what `final` gives is empty.
+    // All of it comes at once: `final` returns nothing.
     const key = unwrap.update(blob)
     unwrap.final()
     return key

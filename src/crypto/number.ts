@@ -1,4 +1,7 @@
-/** Big integers, for numbers that are public or about to be checked: none of this takes constant time. */
+/**
+ * Big integers for public numbers: a BigInt cannot be wiped (arithmetic.ts is for secret ones), and nothing here takes
+ * constant time.
+ */
 
 /** The residue between 0 and the modulus. */
 export const modulo = (value: bigint, modulus: bigint): bigint => ((value % modulus) + modulus) % modulus
@@ -25,11 +28,11 @@ export function power(base: bigint, exponent: bigint, modulus: bigint): bigint {
   return result
 }
 
-/** Big-endian; no bytes are zero. */
+/** Big-endian; an empty input is zero. */
 export const toNumber = (bytes: Uint8Array): bigint =>
   BigInt(`0x${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('hex') || '0'}`)
 
-/** Big-endian, filled with zeros in front up to `bytes`; without it as short as can be, so that zero is empty. */
+/** Big-endian, padded with leading zeros to `bytes`; without it in the shortest form, in which zero is empty. */
 export function toBytes(value: bigint, bytes = 0): Buffer {
   const hex = value === 0n ? '' : value.toString(16)
   return Buffer.from(hex.padStart(Math.max(2 * bytes, hex.length + (hex.length % 2)), '0'), 'hex')

@@ -1,11 +1,12 @@
 import { digest, type Hash } from './hashes.ts'
 import { mgf1, xor } from './mgf.ts'
+import { secretBuffer } from './wiping.ts'
 
 /**
  * EME-OAEP decoding (RFC 8017 section 7.1.2, step 3) with an empty label and MGF1 by the same hash, around a raw RSA
- * operation of a token whose CKM_RSA_PKCS_OAEP lacks the hash. Whoever can tell one kind of wrong block from another
- * decrypts anything by some thousand questions (Manger 2001): so every byte is looked at whichever is wrong, nothing
- * branches on one before the end, and the end knows good and bad alone.
+ * operation of a token whose CKM_RSA_PKCS_OAEP lacks the hash. An attacker who can distinguish one kind of wrong block
+ * from another decrypts anything with some thousand queries (Manger 2001): so every byte is examined whichever is
+ * wrong, nothing branches on one before the end, and the end distinguishes only good and bad.
  */
 
 /** The message; undefined when anything is wrong. Overwrites the block. @param block as long as the modulus */
@@ -15,15 +16,15 @@ export function decodeOaep(block: Buffer, hash: Hash): Buffer | undefined {
 }
 
 /**
- * The message, which must be as long as `substitute`; the substitute (random bytes) when anything is wrong. Nothing shows which
- * it is: for keys, with which the caller goes on and fails later. Overwrites the block.
+ * The message, which must be as long as `substitute`; the substitute (random bytes) when anything is wrong. Nothing
+ * shows which of the two it is: for keys, with which the caller continues and fails later. Overwrites the block.
  */
 export function decodeOaepOr(block: Buffer, hash: Hash, substitute: Uint8Array): Buffer {
   const { bad, data, start } = scan(block, hash)
   const from = data.length - substitute.length
   // All ones when anything is wrong, else zero.
   const mask = -(isZero(bad | (start ^ from)) ^ 1)
-  const message = Buffer.alloc(substitute.length)
+  const message = secretBuffer(substitute.length)
   for (let at = 0; at < message.length; at++) {
     const byte = data[from + at] ?? 0
     message[at] = byte ^ ((byte ^ (substitute[at] ?? 0)) & mask)
@@ -50,7 +51,7 @@ function scan(block: Buffer, hash: Hash): { bad: number; data: Buffer; start: nu
     const byte = data[at] ?? 0
     const one = isZero(byte ^ 1)
     start |= -(searching & one) & (at + 1)
-    // Before the 01 there are only zeros.
+    // Only zeros may precede the 01.
     bad |= searching & (one ^ 1) & (isZero(byte) ^ 1)
     searching &= one ^ 1
   }

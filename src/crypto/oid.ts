@@ -3,9 +3,9 @@ import { asn1, NotDer, write } from './der.ts'
 /** Object identifiers: dotted, and as DER (X.690 section 8.19). */
 
 const longestContents = 128
-/** Whatever can be read can be written: four characters for an octet, as in `.127`. */
+/** Everything that can be read can be written: four characters for an octet, as in `.127`. */
 const longestText = 4 * longestContents
-/** Identifiers of our own tables fill this long before a caller could. */
+/** Filled by identifiers of our own tables long before a caller could fill it. */
 const mostRemembered = 500
 
 const dotted = /^(?:[01]\.(?:[0-9]|[1-3][0-9])|2\.(?:0|[1-9][0-9]*))(?:\.(?:0|[1-9][0-9]*))*$/
@@ -32,14 +32,14 @@ function base128(arc: bigint): number[] {
   return octets
 }
 
-/** The dotted form of the contents that lie between two places. @throws NotDer */
+/** The dotted form of the contents between two offsets. @throws NotDer */
 export function readOid(bytes: Uint8Array, at: number, end: number): string {
   if (end - at > longestContents) throw new NotDer('an object identifier is too long')
   let text = ''
   for (let start = at; start < end; ) {
     let next = start
     let arc = 0
-    if (bytes[start] === 0x80) throw new NotDer('an object identifier is longer than it need be')
+    if (bytes[start] === 0x80) throw new NotDer('an object identifier is not in its shortest form')
     for (; next < end; next++) {
       const octet = bytes[next] ?? 0
       arc = arc * 128 + (octet & 0x7f)

@@ -1,4 +1,4 @@
-/** PEM (RFC 7468): the contents of every block of one of these labels, in their order. */
+/** PEM (RFC 7468): the contents of every block with one of these labels, in order. */
 export function readPem(text: string, labels: readonly string[]): readonly Buffer[] {
   const blocks = text.matchAll(/-----BEGIN ([A-Z0-9 ]{1,40})-----([A-Za-z0-9+/=\s]*)-----END \1-----/g)
   return [...blocks].flatMap(([, label = '', body = '']) =>
@@ -6,12 +6,12 @@ export function readPem(text: string, labels: readonly string[]): readonly Buffe
   )
 }
 
-/** A block as it stands in a text. */
+/** A block of a text. */
 export interface PemBlock {
   readonly label: string
-  /** Whether it has header lines (RFC 1421), as OpenSSL's encrypted keys have. */
+  /** Whether it has header lines (RFC 1421), as in OpenSSL's encrypted keys. */
   readonly headers: boolean
-  /** Undefined where the block does not end or is not base64. */
+  /** Undefined if the block does not end or is not base64. */
   readonly der: Buffer | undefined
 }
 
@@ -19,7 +19,7 @@ const beginning = /-----BEGIN ([^\r\n-]{1,64})-----/g
 const padding = /={1,2}$/
 const noDigit = /[^A-Za-z0-9+/]/
 
-/** Every block of a text, whatever its label; text between them is ignored. The last one may be a broken one. */
+/** Every block of a text, with any label; text between blocks is ignored. The last one may be incomplete. */
 export function readBlocks(text: string, most: number): readonly PemBlock[] {
   const blocks: PemBlock[] = []
   beginning.lastIndex = 0
@@ -41,13 +41,15 @@ function readBlock(label: string, text: string): PemBlock {
   return { label, headers, der: isBase64(body) ? Buffer.from(body, 'base64') : undefined }
 }
 
-/** Looks for what is wrong: one expression for the whole would need a stack as deep as the text is long. */
+/**
+ * Searches for an invalid character: one expression for the whole text would need a stack as deep as the text is long.
+ */
 const isBase64 = (text: string): boolean => text.length % 4 === 0 && !noDigit.test(text.replace(padding, ''))
 
 /** Characters of base64 in a line (RFC 7468 section 2). */
 const lineLength = 64
 
-/** One block, without a newline at its end. Of private keys no copy is made but the text. */
+/** One block, without a newline at its end. The text is the only copy made of a private key. */
 export function writePem(label: string, der: Uint8Array): string {
   const base64 = Buffer.from(der.buffer, der.byteOffset, der.byteLength).toString('base64')
   let text = `-----BEGIN ${label}-----\n`

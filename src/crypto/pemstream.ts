@@ -3,18 +3,18 @@ import { Stream } from '../stream.ts'
 /** Bytes in one line of 64 characters (RFC 7468 section 2). */
 const lineBytes = 48
 
-/** How a line ends: in text, and inside a JSON string. */
+/** The end of a line: in text, and inside a JSON string. */
 export type Newline = '\n' | '\\n'
 
 /** A PEM text for an envelope. */
 export interface PemSource {
   /** Of the DER inside. */
   readonly content: Stream['content']
-  /** The text as the inside of a JSON string. */
+  /** The text escaped for the inside of a JSON string. */
   inJson(): Stream
 }
 
-/** One PEM block that is never whole in memory; `writePem` byte for byte. */
+/** One PEM block that is never whole in memory; byte for byte as by `writePem`. */
 export class PemText implements PemSource {
   readonly #begin: string
   readonly #end: string
@@ -33,7 +33,7 @@ export class PemText implements PemSource {
     return this.#der.content
   }
 
-  /** The text; `\\n` for the inside of a JSON string, where nothing else of PEM needs escaping. */
+  /** The text; with `\\n` for the inside of a JSON string, where nothing else of PEM needs escaping. */
   stream(newline: Newline = '\n'): Stream {
     const lines = Math.ceil(this.#der.length / lineBytes)
     const newlines = lines + 1 + (this.#newlineAtEnd ? 1 : 0)

@@ -4,16 +4,16 @@ import { mgf1, xor } from './mgf.ts'
 
 /**
  * EMSA-PSS (RFC 8017 section 9.1) around a raw RSA operation: for signatures by tokens whose CKM_RSA_PKCS_PSS lacks the
- * hash, and for verifying a digest whose input nobody has (node:crypto verifies inputs only). MGF1 uses the same hash;
- * the trailer is 0xbc. Everything here is public data.
+ * hash, and for verifying a digest without its input (node:crypto verifies inputs only). MGF1 uses the same hash; the
+ * trailer is 0xbc. Everything here is public data.
  */
 
-/** How many salt bytes: as many as fit, as many as the hash has, or exactly so many. */
+/** The number of salt bytes: as many as fit, as many as the hash has, or a fixed number. */
 export type SaltLength = 'auto' | 'hash' | number
 
 /**
  * The salt's length in bytes for a signature.
- * @returns undefined when so many do not fit the modulus
+ * @returns undefined when the modulus is too short for it
  */
 export function saltBytes(length: SaltLength, hash: Hash, modulusBytes: number): number | undefined {
   const most = modulusBytes - hash.bytes - 2
@@ -36,7 +36,7 @@ export function encodePss(digest: Uint8Array, hash: Hash, modulusBytes: number, 
   return block
 }
 
-/** Whether `block`, a signature raised to the public exponent, encodes `digest`; with `auto` any salt length does. */
+/** Whether `block`, a signature raised to the public exponent, encodes `digest`; `auto` accepts any salt length. */
 export function verifyPss(block: Uint8Array, digest: Uint8Array, hash: Hash, length: SaltLength): boolean {
   const size = block.length
   const masked = Buffer.from(block.subarray(0, size - hash.bytes - 1))

@@ -23,8 +23,8 @@ export function toDer(signature: Uint8Array): Buffer {
 
 /**
  * DER → r‖s of `coordinateBytes` each.
- * @throws ApiError 400 with the reference's text when the bytes are no such SEQUENCE
- * @returns undefined when a number is negative or longer than the curve: well formed, and never a valid signature
+ * @throws ApiError 400 with the reference's text when the bytes are not such a SEQUENCE
+ * @returns undefined when a number is negative or longer than the curve: well formed, but never a valid signature
  */
 export function fromDer(der: Uint8Array, coordinateBytes: number): Buffer | undefined {
   const outer = element(der, 0, 0x30)
@@ -42,17 +42,17 @@ export function fromDer(der: Uint8Array, coordinateBytes: number): Buffer | unde
   return out
 }
 
-/** Where a number begins without its leading zeros; zero is one byte. */
+/** The index of a number's first byte without its leading zeros; zero is one byte. */
 function firstByte(bytes: Uint8Array, from: number, to: number): number {
   let at = from
   while (at < to - 1 && bytes[at] === 0) at += 1
   return at
 }
 
-/** A zero stands before a number whose first bit is set: INTEGERs are signed. */
+/** A number whose first bit is set gets a leading zero: INTEGERs are signed. */
 const integerBytes = (bytes: Uint8Array, from: number, to: number): number => to - from + ((bytes[from] ?? 0) >> 7)
 
-/** @returns where it ends */
+/** @returns the index after it */
 function writeInteger(der: Buffer, at: number, bytes: Uint8Array, from: number, to: number): number {
   const length = integerBytes(bytes, from, to)
   der[at] = 0x02

@@ -16,11 +16,11 @@ const names = [
   'Ed25519',
 ] as const
 
-/** How a certificate, a request, a CRL or an OCSP answer is signed. */
+/** The signature algorithm of a certificate, a request, a CRL or an OCSP answer. */
 export interface SignatureAlgorithm {
   readonly name: SignatureName
   readonly family: 'rsa' | 'ecdsa' | 'ed25519'
-  /** Undefined for Ed25519, which signs inputs whole. */
+  /** Undefined for Ed25519, which signs whole inputs. */
   readonly hash: Hash | undefined
   /** RSASSA-PSS with MGF1 by the same hash and a salt as long as the hash. */
   readonly pss: boolean
@@ -32,7 +32,7 @@ const oid = (contents: string): Buffer => write(asn1.oid, Buffer.from(contents, 
 const pkcs1 = '2a864886f70d0101'
 const ansiX962 = '2a8648ce3d0403'
 
-/** id-sha… with NULL (RFC 4055 section 2.1): what DigestInfo begins with. */
+/** id-sha… with NULL (RFC 4055 section 2.1): the first part of DigestInfo. */
 const hashIdentifier = ({ digestInfo }: Hash): Buffer => digestInfo.subarray(2, -2)
 
 /** RSASSA-PSS-params (RFC 4055 section 3.1); the trailer is the default, which DER leaves out. */
@@ -82,10 +82,10 @@ const rows: readonly SignatureAlgorithm[] = [
   ed25519,
 ]
 
-/** Every algorithm that certificates are signed by, by its name. */
+/** Every signature algorithm of certificates, by its name. */
 export const signatureAlgorithms: ReadonlyMap<string, SignatureAlgorithm> = new Map(rows.map((row) => [row.name, row]))
 
-/** The row of a name that the code itself has. */
+/** The row of a name used in the code. */
 export function signatureAlgorithmOf(name: SignatureName): SignatureAlgorithm {
   const algorithm = signatureAlgorithms.get(name)
   if (algorithm === undefined) throw new Error(`no signature algorithm ${name}`)

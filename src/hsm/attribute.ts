@@ -20,6 +20,7 @@ export interface AttributeValues {
   sign: boolean
   wrap: boolean
   unwrap: boolean
+  derive: boolean
   valueLength: number
   value: Buffer
   modulus: Buffer
@@ -62,6 +63,7 @@ const table: Record<AttributeName, readonly [number, (bytes: Buffer) => Attribut
   sign: [CKA.SIGN, readers.boolean],
   wrap: [CKA.WRAP, readers.boolean],
   unwrap: [CKA.UNWRAP, readers.boolean],
+  derive: [CKA.DERIVE, readers.boolean],
   valueLength: [CKA.VALUE_LEN, readers.number],
   value: [CKA.VALUE, readers.bytes],
   modulus: [CKA.MODULUS, readers.bytes],

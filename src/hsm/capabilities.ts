@@ -10,7 +10,6 @@ import type { Dialect } from './template.ts'
 const abilities = {
   'aes-gcm': 'CKM_AES_GCM',
   'hmac-sha256': 'CKM_SHA256_HMAC',
-  sha3: 'CKM_SHA3_256_HMAC',
   'digest-key': 'C_DigestKey',
   'ecdsa-p224': 'CKM_ECDSA on P-224',
   'ecdsa-p256': 'CKM_ECDSA on P-256',
@@ -49,6 +48,10 @@ export interface Findings {
   readonly kwp: number
   readonly proven: readonly Ability[]
   readonly maxSecretBytes: number
+  /** The shortest key in bytes that each HMAC mechanism takes, by its number; without an entry where the token lacks it. */
+  readonly hmacKeys: Readonly<Record<number, number>>
+  /** The CKR code of a forged GCM tag, where a session is as good after it. */
+  readonly forgedTag?: number | undefined
   readonly dialect: Dialect
 }
 
@@ -60,6 +63,7 @@ export const assumed: Findings = {
   kwp: CKM.AES_KEY_WRAP_KWP,
   proven: Object.keys(abilities) as Ability[],
   maxSecretBytes: 0,
+  hmacKeys: {},
   dialect: { modifiableOnUnwrap: true, copyableOnToken: true, pointOnUnwrap: false },
 }
 
@@ -69,18 +73,28 @@ export class Capabilities {
   readonly kwp: number
   /** The longest generic secret that can be wrapped and unwrapped, up to 512. */
   readonly maxSecretBytes: number
+  /** The CKR code with which a forged GCM tag is refused, where the session is as good afterwards; else undefined. */
+  readonly forgedTag: number | undefined
   readonly dialect: Dialect
   readonly #proven: ReadonlySet<Ability>
+  readonly #hmacKeys: ReadonlyMap<number, number>
 
   constructor(findings: Findings) {
     this.kwp = findings.kwp
     this.maxSecretBytes = findings.maxSecretBytes
+    this.forgedTag = findings.forgedTag
     this.dialect = findings.dialect
     this.#proven = new Set(findings.proven)
+    this.#hmacKeys = new Map(Object.entries(findings.hmacKeys).map(([type, bytes]) => [Number(type), bytes]))
   }
 
   supports(ability: Ability): boolean {
     return this.#proven.has(ability)
+  }
+
+  /** Bytes of the shortest key that the HMAC mechanism takes; undefined where the token lacks it. @param type a CKM number */
+  shortestHmacKey(type: number): number | undefined {
+    return this.#hmacKeys.get(type)
   }
 
   /** The mechanism's name, for a refusal. */

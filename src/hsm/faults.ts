@@ -101,8 +101,18 @@ export function ckrOf(error: unknown): number | undefined {
   return number === undefined ? undefined : Number(number)
 }
 
+/** An error without a stack trace, which costs more than a decryption: a client's input is enough to provoke one. */
+class Untraced extends Error {
+  constructor(message: string) {
+    const { stackTraceLimit } = Error
+    Error.stackTraceLimit = 0
+    super(message)
+    Error.stackTraceLimit = stackTraceLimit
+  }
+}
+
 /** A call that failed and what comes of it, in a form that crosses threads. */
-export class Failure extends Error {
+export class Failure extends Untraced {
   readonly fate: Fate
   readonly code: number
 
@@ -114,7 +124,7 @@ export class Failure extends Error {
 }
 
 /** The token refused the input (bad tag, tampered blob, wrong length, missing mechanism). Callers give it their own words. */
-export class HsmRefusal extends Error {
+export class HsmRefusal extends Untraced {
   /** CKR code, for the log: it never tells a client which step failed. */
   readonly code: number
 
@@ -151,6 +161,7 @@ export function outcome(failure: Failure): Error {
     case 'lost':
       return tokenLost(failure)
     default:
+      Error.captureStackTrace(failure, outcome)
       return failure
   }
 }

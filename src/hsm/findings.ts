@@ -8,7 +8,7 @@ import type { TokenInfo } from './slots.ts'
 import { readState, writeState } from './state.ts'
 
 /** Grows when a probe is added or changed: what an older self-test found is then not trusted. */
-const format = 3
+const format = 5
 
 /**
  * What the token can do: from the state directory when this very token and module were tested before, else by testing now.

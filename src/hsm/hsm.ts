@@ -11,6 +11,7 @@ import { Handle, StaleHandle } from './handle.ts'
 import { isSlow } from './measure.ts'
 import { fitsMechanism, isRsa, type Mechanism } from './mechanism.ts'
 import type { Run } from './selftest/bench.ts'
+import { aloneMeanwhile } from './session/alone.ts'
 import { Link, type TokenIdentity } from './session/link.ts'
 import type { Arguments, Operation, Result } from './session/operations.ts'
 import { type EpochListener, Service } from './session/service.ts'
@@ -28,7 +29,7 @@ export interface HsmOptions {
   readonly token: TokenSelector
   readonly pin: string
   /**
-   * `inline`: cheap operations synchronously, RSA private operations, RSA key pairs and payloads over 1 MiB in threads.
+   * `inline`: cheap operations synchronously, RSA private operations, RSA key pairs, payloads over 1 MiB and searches in threads.
    * `threads`: everything in threads. `auto` (default): `inline`, unless the token is measured to be slow.
    */
   readonly executor?: 'auto' | 'inline' | 'threads'
@@ -148,7 +149,8 @@ export class Hsm implements AsyncDisposable {
 
   decrypt(key: Handle, mechanism: Mechanism, ciphertext: Uint8Array): MaybePromise<Buffer> {
     const heavy = isRsa(mechanism.type) || ciphertext.length > bigPayload
-    return this.#perform('decrypt', [this.#use(key), mechanism, ciphertext], heavy, key)
+    const forgedTag = mechanism.gcm && this.capabilities.forgedTag
+    return this.#perform('decrypt', [this.#use(key), mechanism, ciphertext, forgedTag], heavy, key)
   }
 
   /** Signs or MACs. `signatureLength` is exact, in bytes. */
@@ -222,12 +224,12 @@ export class Hsm implements AsyncDisposable {
   }
 
   /**
-   * Objects that fit; looks at every object of the token, so never on a hot path. Each call gives new Handles, whose pins
-   * know nothing of those found before.
+   * Objects that fit; looks at every object of the token and of its sessions, so in a thread and never on a hot path. Each
+   * call gives new Handles, whose pins know nothing of those found before.
    */
   async find(template: Partial<KeyTemplate>): Promise<Handle[]> {
     const { epoch } = this
-    const objects = await this.#perform('find', [search(template)], false)
+    const objects = await this.#perform('find', [search(template)], true)
     return objects.map((value) => new Handle(value, epoch, template.token ?? true))
   }
 
@@ -252,6 +254,13 @@ export class Hsm implements AsyncDisposable {
     const args = [this.#use(key), asking(names), this.#use(beside)] as const
     const values = this.#perform('reveal', [...args], false, key, beside)
     return values instanceof Promise ? values.then((some) => answered(names, some)) : answered(names, values)
+  }
+
+  /** Runs work on this token that other processes with the same state directory do not run at the same time, by its name. */
+  alone<T>(name: string, work: () => Promise<T>): Promise<T> {
+    const { stateDirectory } = this.#options
+    const file = `${name}-${Buffer.from(this.token.serial).toString('hex')}`
+    return stateDirectory === undefined ? work() : aloneMeanwhile(stateDirectory, file, work)
   }
 
   /**

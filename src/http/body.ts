@@ -1,7 +1,10 @@
 import type { IncomingMessage } from 'node:http'
 import { after } from '../after.ts'
-import { strangerBodyBytes } from '../request/exchange.ts'
+import { type BodyLimit, strangerBodyBytes } from '../request/exchange.ts'
 import type { MaybePromise } from '../route.ts'
+import type { Budgets, Claim } from './budget.ts'
+import { type Pace, watchPace } from './pace.ts'
+import { Pieces } from './pieces.ts'
 
 const nothing = Buffer.alloc(0)
 
@@ -12,69 +15,92 @@ export const declaresMore = (request: IncomingMessage, maxBytes: number): boolea
 /** How much of a body is read. */
 export interface BodyLimits {
   readonly maxBytes: number
-  /** Asked once, before more than `strangerBodyBytes` are read: a lower limit of the request's route. */
-  routeBytes(): MaybePromise<number | undefined>
+  readonly budgets: Budgets
+  /** For a body that comes in several pieces. */
+  readonly pace: Pace
+  /** The client's, whose share of a budget counts. */
+  readonly address: string
+  /**
+   * Asked once, before more than `strangerBodyBytes` are read, or where strangers' budget is used up. Undefined: nobody is known here.
+   */
+  ask(): MaybePromise<BodyLimit | undefined>
 }
+
+/** Why a body is not read to its end. */
+export type BodyRefusal = 'tooLong' | 'tooLongUnsigned' | 'tooSlow' | 'noRoom'
+
+/** @param claim what a body holds that came in several pieces, until it is answered */
+export type BodyDone = (body: Buffer | BodyRefusal, claim?: Claim) => void
 
 /**
  * Reads a request's body whole.
- * @param done called once with the body, or undefined when it is longer than the limits; at once when there is none,
- *   and never when the client goes away first
+ * @param done called once; at once when there is no body, and never when the client goes away first
  */
-export function readBody(request: IncomingMessage, limits: BodyLimits, done: (body: Buffer | undefined) => void): void {
+export function readBody(request: IncomingMessage, limits: BodyLimits, done: BodyDone): void {
   const { headers } = request
   const length = headers['content-length']
-  if (headers['transfer-encoding'] === undefined && (length === undefined || length === '0')) {
-    done(nothing)
-    return
-  }
-  if (declaresMore(request, limits.maxBytes)) {
-    done(undefined)
-    return
-  }
-  if (!declaresMore(request, strangerBodyBytes)) {
-    collect(request, limits, done)
-    return
-  }
-  void after(limits.routeBytes(), (routeBytes = limits.maxBytes) => {
-    if (declaresMore(request, routeBytes)) done(undefined)
-    else collect(request, limits, done, Math.min(routeBytes, limits.maxBytes))
-  })
+  if (headers['transfer-encoding'] === undefined && (length === undefined || length === '0')) done(nothing)
+  else if (declaresMore(request, limits.maxBytes)) done('tooLong')
+  else collect(request, limits, done)
 }
 
-/** @param known the limit, where the route was asked before anything was read */
-function collect(
-  request: IncomingMessage,
-  { maxBytes, routeBytes }: BodyLimits,
-  done: (body: Buffer | undefined) => void,
-  known?: number,
-): void {
-  const chunks: Buffer[] = []
-  let total = 0
-  let limit = known ?? Math.min(strangerBodyBytes, maxBytes)
-  let final = known !== undefined || limit === maxBytes
-  const take = (chunk: Buffer): void => {
-    total += chunk.length
-    chunks.push(chunk)
-    if (total > limit) exceed()
+const unknownLimit: BodyLimit = { bytes: strangerBodyBytes, caller: 'anybody' }
+
+function collect(request: IncomingMessage, limits: BodyLimits, done: BodyDone): void {
+  const { maxBytes, budgets, pace, address, ask } = limits
+  const pieces = new Pieces()
+  const declared = Number(request.headers['content-length'] ?? Number.NaN)
+  let bytes = Math.min(strangerBodyBytes, maxBytes)
+  let limit: BodyLimit | undefined
+  let claim: Claim | undefined
+  let endWatch: (() => void) | undefined
+  const release = (): void => {
+    endWatch?.()
+    claim?.release()
   }
-  const exceed = (): void => {
-    if (final) {
-      request.off('data', take).off('end', finish)
-      done(undefined)
-      return
+  const received = (): number | undefined => (request.isPaused() ? undefined : pieces.length)
+  /** A body that comes in one piece is held no longer than it takes to serve it. */
+  const hold = (): boolean => {
+    if (pieces.length === declared && claim === undefined) return true
+    endWatch ??= watchPace(pace, received, () => refuse('tooSlow'))
+    if (claim === undefined) {
+      claim = (limit?.caller === 'known' ? budgets.callers : budgets.strangers).claim(address)
+      // Also when the client goes away.
+      request.once('close', () => request.complete || release())
     }
-    final = true
-    request.pause()
-    void after(routeBytes(), (bytes = maxBytes) => {
-      limit = Math.min(bytes, maxBytes)
-      if (total > limit) exceed()
-      else request.resume()
-    })
+    return claim.resize(pieces.length)
+  }
+  const take = (piece: Buffer): void => {
+    pieces.add(piece)
+    if (pieces.length > bytes || !hold()) judge()
+  }
+  const refuse = (refusal: BodyRefusal): void => {
+    request.off('data', take).off('end', finish)
+    pieces.clear()
+    release()
+    done(refusal)
+  }
+  const isWithin = (): boolean => Math.max(pieces.length, declared || 0) <= bytes
+  /** Goes on reading, with the limit of the route and the caller; refuses what is beyond. */
+  const judge = (): void => {
+    if (limit === undefined) {
+      request.pause()
+      void after(ask(), (found = unknownLimit) => {
+        limit = found
+        if (request.destroyed) return release()
+        bytes = Math.min(found.bytes ?? maxBytes, maxBytes)
+        claim?.release()
+        claim = undefined
+        if (isWithin() && (pieces.length === 0 || hold())) request.resume()
+        else judge()
+      })
+    } else if (isWithin() || limit.caller === 'undecided') refuse('noRoom')
+    else refuse(limit.caller === 'unknown' ? 'tooLongUnsigned' : 'tooLong')
   }
   const finish = (): void => {
-    const [only] = chunks
-    done(chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks, total))
+    endWatch?.()
+    done(pieces.joined(), claim)
   }
   request.on('data', take).on('end', finish)
+  if (declared > bytes) judge()
 }

@@ -1,12 +1,16 @@
 import { readFile } from 'node:fs/promises'
 import { createServer as createPlainServer, type IncomingMessage, type Server, type ServerOptions } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import type { TLSSocket, TlsOptions } from 'node:tls'
 import type { Logger } from '../log.ts'
 import type { Pipeline } from '../request/exchange.ts'
 import { declaresMore } from './body.ts'
+import type { Budgets } from './budget.ts'
+import { Connections } from './connections.ts'
+import { type ForwardedFor, readForwardedFor } from './forwarded.ts'
 import { acceptListVerb } from './listverb.ts'
+import { acceptProxyProtocol } from './proxyprotocol.ts'
 import { createEdge } from './server.ts'
 
 export interface ListenerOptions {
@@ -21,6 +25,10 @@ export interface ListenerOptions {
     readonly clientCa?: string | undefined
   }
   readonly maxRequestBytes: number
+  /** Proxies that name the client in X-Forwarded-For. */
+  readonly forwardedFor?: ForwardedFor | undefined
+  /** Proxies that name the client in the PROXY protocol. */
+  readonly proxyProtocol?: { readonly addresses: readonly string[] } | undefined
 }
 
 export interface ListenerLimits {
@@ -29,31 +37,72 @@ export interface ListenerLimits {
   /** From the first byte to the last of the body, then 408. */
   readonly requestSeconds: number
   readonly idleSeconds: number
+  /** Of bodies that come and of answers that are taken. */
+  readonly leastBytesPerSecond: number
   readonly connections: number
 }
 
+/** A server that serves the requests of the connections it is given. */
+export interface Serving {
+  /** Serves a connection that another process has accepted; beyond the limit it is closed. */
+  accept(connection: Socket): void
+  /**
+   * Finishes requests that have begun, each of whose answers ends its connection. An idle connection may bring one more
+   * request for `keepAliveMilliseconds`: closed at once, it would lose the one that is on its way (as nginx has it with
+   * keepalive_min_timeout). Closes what remains after the deadline.
+   */
+  close(deadlineMilliseconds: number, keepAliveMilliseconds?: number): Promise<void>
+}
+
 /** An open socket that serves requests. */
-export interface Listener {
+export interface Listener extends Serving {
   /** `http://HOST:PORT`, `https://HOST:PORT` or `unix:/PATH`, with the port that was bound. */
   readonly address: string
-  /** Takes no more connections, finishes requests that have begun, and closes what remains after the deadline. */
-  close(deadlineMilliseconds: number): Promise<void>
+}
+
+interface ListenerContext {
+  readonly pipeline: Pipeline
+  readonly log: Logger
+  readonly limits: ListenerLimits
+  readonly budgets: Budgets
 }
 
 /**
- * Opens one listener. In a cluster worker the socket is shared with the other workers.
+ * Opens one listener.
  * @throws when the address cannot be bound or a PEM file cannot be read
  */
-export async function openListener(
-  { address, tls, maxRequestBytes }: ListenerOptions,
-  { pipeline, log, limits }: { pipeline: Pipeline; log: Logger; limits: ListenerLimits },
-): Promise<Listener> {
+export async function openListener(options: ListenerOptions, context: ListenerContext): Promise<Listener> {
+  const { server, serving } = await createServing(options, context)
+  await listen(server, options.address)
+  return { ...serving, address: shown(server, options.tls ? 'https' : 'http') }
+}
+
+/**
+ * A listener without a socket: its connections are given to it.
+ * @throws when a PEM file cannot be read
+ */
+export async function createListener(options: ListenerOptions, context: ListenerContext): Promise<Serving> {
+  const { server, serving } = await createServing(options, context)
+  // Node watches over slow headers and bodies from here on, and this server never listens.
+  server.emit('listening')
+  return serving
+}
+
+async function createServing(
+  { tls, maxRequestBytes, forwardedFor, proxyProtocol }: ListenerOptions,
+  { pipeline, log, limits, budgets }: ListenerContext,
+): Promise<{ server: Server; serving: Serving }> {
   let closing = false
+  let remote = forwardedFor && readForwardedFor(forwardedFor)
   const serve = createEdge({
+    get remote() {
+      return remote
+    },
     pipeline,
     log,
     maxRequestBytes,
-    idleSeconds: limits.idleSeconds,
+    budgets,
+    pace: { idleMilliseconds: limits.idleSeconds * 1000, leastBytesPerSecond: limits.leastBytesPerSecond },
     secure: tls !== undefined,
     closing: () => closing,
     clientCertificate: tls?.clientCa === undefined ? () => undefined : presented,
@@ -68,18 +117,21 @@ export async function openListener(
     serve(request, response)
   })
   acceptListVerb(server)
-  await listen(server, address)
+  if (proxyProtocol) {
+    remote = acceptProxyProtocol(server, { ...proxyProtocol, headerSeconds: limits.headersSeconds })
+  }
+  const connections = new Connections(server)
   return {
-    address: shown(server, tls ? 'https' : 'http'),
-    close(deadlineMilliseconds) {
-      closing = true
-      return new Promise((resolve) => {
-        const timer = setTimeout(() => server.closeAllConnections(), deadlineMilliseconds)
-        server.close(() => {
-          clearTimeout(timer)
-          resolve()
-        })
-      })
+    server,
+    serving: {
+      accept(connection) {
+        if (connections.count < limits.connections) connections.inject(connection)
+        else connection.destroy()
+      },
+      close(deadlineMilliseconds, keepAliveMilliseconds = 0) {
+        closing = true
+        return connections.close(deadlineMilliseconds, keepAliveMilliseconds)
+      },
     },
   }
 }

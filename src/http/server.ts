@@ -1,37 +1,79 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import Koa from 'koa'
+import { after } from '../after.ts'
+import { type ApiError, badRequest } from '../errors.ts'
 import type { Logger } from '../log.ts'
-import type { Pipeline, RawReply, RawRequest } from '../request/exchange.ts'
+import { errorReply } from '../request/envelope.ts'
+import {
+  longestShortBody,
+  type Pipeline,
+  type RawReply,
+  type RawRequest,
+  strangerBodyBytes,
+} from '../request/exchange.ts'
 import { splitTarget } from '../request/path.ts'
 import { Stream } from '../stream.ts'
-import { readBody } from './body.ts'
+import { type BodyRefusal, readBody } from './body.ts'
+import type { Budgets, Claim } from './budget.ts'
+import type { ReadRemote, Remote } from './forwarded.ts'
+import { type Pace, timeFor } from './pace.ts'
+import { admit, discard } from './pipelined.ts'
 import { piecesOf, sendPieces } from './streaming.ts'
 
 export interface EdgeOptions {
   readonly pipeline: Pipeline
   readonly log: Logger
   readonly maxRequestBytes: number
-  /** A client that takes nothing of a long answer for so long is cut off. */
-  readonly idleSeconds: number
+  /** The worker's, which its listeners share. */
+  readonly budgets: Budgets
+  readonly pace: Pace
   /** Whether this is TLS: answers then carry Strict-Transport-Security. */
   readonly secure: boolean
   /** Whether the listener is closing: answers then end their connection. */
   readonly closing: () => boolean
+  /** Reads the client of a request that a proxy has sent; absent where the peer is the client. */
+  readonly remote?: ReadRemote | undefined
   /** DER of what the client of a connection presented. */
   readonly clientCertificate: (request: IncomingMessage) => Uint8Array | undefined
 }
 
 const nothing = Buffer.alloc(0)
-const tooLarge: RawReply = {
-  status: 413,
-  headers: ['Cache-Control', 'no-store', 'Content-Type', 'application/json'],
-  body: '{"errors":["http: request body too large"]}\n',
+const headers = ['Cache-Control', 'no-store', 'Content-Type', 'application/json']
+const refusal = (status: number, text: string): RawReply => ({
+  status,
+  headers: status === 503 ? [...headers, 'Retry-After', '1'] : headers,
+  body: `${JSON.stringify({ errors: [text] })}\n`,
+})
+const broken = refusal(500, '1 error occurred:\n\t* internal error\n\n')
+const tooMany = refusal(503, 'too many requests wait on this connection for the answers in front of them')
+const noRoomToAnswer = refusal(
+  503,
+  'the answer is withheld: too much of other answers is not read yet. What was asked may have been done',
+)
+const refusals: Readonly<Record<BodyRefusal, RawReply>> = {
+  tooLong: refusal(413, 'http: request body too large'),
+  tooLongUnsigned: refusal(
+    413,
+    `http: request body too large: more than ${strangerBodyBytes} bytes are taken with a valid token only`,
+  ),
+  tooSlow: refusal(408, 'the body comes too slowly: limits.leastBytesPerSecond says what is waited for'),
+  noRoom: refusal(503, 'the body cannot be taken now: too much of other bodies is under way'),
 }
-const broken: RawReply = {
-  status: 500,
-  headers: tooLarge.headers,
-  body: '{"errors":["1 error occurred:\\n\\t* internal error\\n\\n"]}\n',
+
+const twoHosts = badRequest('a request must have one Host header')
+
+/**
+ * Whether there is a second Host header, which a proxy in front may read where we read the first (RFC 9112 3.2).
+ * @param headers name, value, name, value … as they were sent
+ */
+function hasTwoHosts(headers: readonly string[]): boolean {
+  let hosts = 0
+  for (let at = 0; at < headers.length; at += 2) {
+    const name = headers[at]
+    if (name?.length === 4 && (name === 'Host' || name.toLowerCase() === 'host')) hosts++
+  }
+  return hosts > 1
 }
 
 /**
@@ -62,29 +104,69 @@ export function createEdge(options: EdgeOptions): RequestListener {
 }
 
 function serve(options: EdgeOptions, request: IncomingMessage, response: ServerResponse): void {
+  const admitted = admit(request, response, options.pace.idleMilliseconds)
+  if (admitted !== 'serve') {
+    if (admitted === 'refuse') write({ ...options, closing: () => true }, response, tooMany)
+    return
+  }
+  let remote: Remote | undefined
+  try {
+    remote = options.remote?.(request)
+    if (hasTwoHosts(request.rawHeaders)) throw twoHosts
+  } catch (error) {
+    const refused = options.pipeline.refused?.(rawRequest(options, request, remote, nothing))
+    void after(refused, (limited) =>
+      write({ ...options, closing: () => true }, response, limited ?? errorReply(error as ApiError)),
+    )
+    return
+  }
   const limits = {
     maxBytes: options.maxRequestBytes,
-    routeBytes: () => options.pipeline.bodyLimit?.(rawRequest(options, request, nothing)),
+    budgets: options.budgets,
+    pace: options.pace,
+    address: remote?.address ?? request.socket.remoteAddress ?? '',
+    ask: () => options.pipeline.bodyLimit?.(rawRequest(options, request, remote, nothing)),
   }
-  readBody(request, limits, (body) => {
-    if (body === undefined) {
-      refuseBody(options, request, response)
+  readBody(request, limits, (body, claim) => {
+    if (typeof body === 'string') {
+      takeNoMore(request, options.pace)
+      const refused = options.pipeline.refused?.(rawRequest(options, request, remote, nothing))
+      void after(refused, (limited) => refuse(options, { request, response, reply: limited ?? refusals[body] }))
       return
     }
-    const reply = options.pipeline.handle(rawRequest(options, request, body))
-    if (reply instanceof Promise) reply.then((done) => writeSoon(() => write(options, response, done)))
-    else writeSoon(() => write(options, response, reply))
+    const reply = options.pipeline.handle(rawRequest(options, request, remote, body))
+    const { address } = limits
+    if (reply instanceof Promise) reply.then((done) => answer(options, response, { reply: done, claim, address }))
+    else answer(options, response, { reply, claim, address })
   })
 }
 
-const rawRequest = (options: EdgeOptions, request: IncomingMessage, body: Buffer): RawRequest => ({
+interface Answer {
+  readonly reply: RawReply
+  /** What the body has held until now. */
+  readonly claim: Claim | undefined
+  /** The client's. */
+  readonly address: string
+}
+
+function answer(options: EdgeOptions, response: ServerResponse, { reply, claim, address }: Answer): void {
+  claim?.release()
+  writeSoon(() => write(options, response, reply, address))
+}
+
+const rawRequest = (
+  options: EdgeOptions,
+  request: IncomingMessage,
+  remote: Remote | undefined,
+  body: Buffer,
+): RawRequest => ({
   id: randomUUID(),
   method: request.method ?? '',
   ...splitTarget(request.url ?? ''),
   headers: request.headers,
   body,
-  remoteAddress: request.socket.remoteAddress ?? '',
-  remotePort: request.socket.remotePort ?? 0,
+  remoteAddress: remote?.address ?? request.socket.remoteAddress ?? '',
+  remotePort: remote?.port ?? request.socket.remotePort ?? 0,
   clientCertificate: options.clientCertificate(request),
 })
 
@@ -103,14 +185,20 @@ function writeSoon(answer: () => void): void {
   })
 }
 
-function write(options: EdgeOptions, response: ServerResponse, reply: RawReply): void {
+/** @param address of the client, whose share of the answers' budget counts */
+function write(options: EdgeOptions, response: ServerResponse, reply: RawReply, address = ''): void {
   try {
-    response.writeHead(reply.status, headersOf(options, reply))
     const { body } = reply
+    if (body.length > longestShortBody && !(body instanceof Stream)) {
+      const bytes = typeof body === 'string' ? Buffer.from(body) : body
+      writeLong(options, response, reply, { bytes, address })
+      return
+    }
+    response.writeHead(reply.status, headersOf(options, reply))
     if (response.req.method === 'HEAD') response.end()
-    else if (body instanceof Stream) void send(options, response, body.pieces())
-    else if (body.length <= longestAtOnce) response.end(body)
-    else void send(options, response, piecesOf(typeof body === 'string' ? Buffer.from(body) : body))
+    else if (body instanceof Stream) return void send(options, response, body.pieces())
+    else response.end(body)
+    cutUnread(response, options.pace)
   } catch (error) {
     // A header that HTTP does not allow: a fault of the route.
     options.log.error({ err: error }, 'an answer could not be written')
@@ -119,8 +207,52 @@ function write(options: EdgeOptions, response: ServerResponse, reply: RawReply):
   }
 }
 
-/** Characters or bytes that a socket takes whether the client reads or not. Longer bodies would hold their connection for ever. */
-const longestAtOnce = 16 * 1024
+/**
+ * Ends the connection of an answer that has ended and is not taken in time, whatever the client sends meanwhile: nothing
+ * else would.
+ */
+function cutUnread(response: ServerResponse, pace: Pace): void {
+  // Behind another answer this one is not the client's to take yet.
+  if (response.socket === null) response.once('socket', () => cutLater(response, pace))
+  else if (response.socket.writableLength > 0) cutLater(response, pace)
+}
+
+function cutLater(response: ServerResponse, pace: Pace): void {
+  const timer = setTimeout(() => response.req.socket.destroy(), timeFor(pace, response.writableLength))
+  response.once('finish', () => clearTimeout(timer)).once('close', () => clearTimeout(timer))
+}
+
+/** A body, and whose share of the budget it takes. */
+interface Held {
+  readonly bytes: Uint8Array
+  readonly address: string
+}
+
+/** A body that is held until the client has taken it, if there is room for that. */
+function writeLong(options: EdgeOptions, response: ServerResponse, reply: RawReply, { bytes, address }: Held): void {
+  const { answers, answersToStrangers } = options.budgets
+  const claim = (reply.forCaller === true ? answers : answersToStrangers).claim(address)
+  const { socket } = response.req
+  if (!socket.destroyed && !claim.resize(bytes.length)) {
+    write(options, response, noRoomToAnswer)
+    return
+  }
+  // An answer that waits for its turn is not told that its connection is gone.
+  const release = (): void => claim.release()
+  socket.once('close', release)
+  const isHead = response.req.method === 'HEAD'
+  try {
+    response.writeHead(reply.status, headersOf(options, reply))
+  } catch (error) {
+    socket.off('close', release)
+    release()
+    throw error
+  }
+  void send(options, response, isHead ? [] : piecesOf(bytes)).finally(() => {
+    socket.off('close', release)
+    release()
+  })
+}
 
 /** The answer has begun: a failure can only cut it off, and the client sees that bytes are missing. */
 async function send(
@@ -129,7 +261,7 @@ async function send(
   pieces: Parameters<typeof sendPieces>[1],
 ): Promise<void> {
   try {
-    await sendPieces(response, pieces, options.idleSeconds * 1000)
+    if (await sendPieces(response, pieces, options.pace)) cutUnread(response, options.pace)
   } catch (error) {
     options.log.error({ err: error }, 'a streamed answer broke off')
     response.req.socket.destroy()
@@ -148,20 +280,31 @@ function headersOf(options: EdgeOptions, reply: RawReply): string[] {
 
 const lengthOf = (body: RawReply['body']): number => (body instanceof Stream ? body.length : Buffer.byteLength(body))
 
-/** How long a client that sends too much may go on before it is cut off. */
+/** How long a client that is refused may go on before it is cut off. */
 const lingerMilliseconds = 1000
 
+/** What a request still sends is not parsed: of a body in small chunks, each would be a buffer of its own. */
+function takeNoMore(request: IncomingMessage, { idleMilliseconds }: Pace): void {
+  if (request.complete) return
+  discard(request.socket, idleMilliseconds)
+  request.resume()
+}
+
 /**
- * Answers 413 and ends the connection a moment later: a connection closed at once, with bytes of the body still coming,
- * is reset, and the client would never read why.
+ * Answers before the body has come, and ends the connection a moment later: a connection closed at once, with bytes of the
+ * body still coming, is reset, and the client would never read why.
  */
-function refuseBody(options: EdgeOptions, request: IncomingMessage, response: ServerResponse): void {
-  const end = (): void => {
-    clearTimeout(timer)
-    response.end()
+function refuse(
+  options: EdgeOptions,
+  { request, response, reply }: { request: IncomingMessage; response: ServerResponse; reply: RawReply },
+): void {
+  const ending = { ...options, closing: () => true }
+  if (request.complete) {
+    write(ending, response, reply)
+    return
   }
-  const timer = setTimeout(end, lingerMilliseconds)
-  request.resume().once('end', end).once('close', end)
-  response.writeHead(tooLarge.status, [...headersOf({ ...options, closing: () => true }, tooLarge)])
-  response.write(tooLarge.body)
+  response.writeHead(reply.status, headersOf(ending, reply))
+  response.write(reply.body)
+  const timer = setTimeout(() => response.end(), lingerMilliseconds)
+  response.once('close', () => clearTimeout(timer))
 }

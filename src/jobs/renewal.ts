@@ -14,7 +14,8 @@ const renewals = 3
 
 /**
  * Does work under a lease, which is renewed until the work has ended.
- * @param work its signal aborts as the given one does, and when the lease was taken over or could not be renewed in time
+ * @param work its signal aborts together with the given one, and when the lease was taken over or could not be renewed
+ *   in time
  */
 export async function whileRenewed(
   held: Held,
@@ -36,7 +37,7 @@ export async function whileRenewed(
   }
 }
 
-/** @throws LeaseLost; Error when no renewal was answered in time, before anybody else can take the lease */
+/** @throws LeaseLost; Error when no renewal was answered in time, before another process can take the lease */
 async function renew({ name, lease, ttlSeconds, clock }: Held, ended: AbortSignal): Promise<void> {
   const ttlMilliseconds = ttlSeconds * 1000
   const pauseMilliseconds = ttlMilliseconds / renewals
@@ -52,7 +53,7 @@ async function renew({ name, lease, ttlSeconds, clock }: Held, ended: AbortSigna
   }
 }
 
-/** The answer, unless there is none by then, or an error. */
+/** The answer; undefined on an error, or if there is none by the given time. */
 async function answerBy(clock: Clock, end: number, ask: () => Promise<boolean>): Promise<boolean | undefined> {
   const answered = new AbortController()
   const late = sleep(clock, end - clock.monotonic(), answered.signal).then(() => undefined)

@@ -11,18 +11,18 @@ export interface RunnerOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly metrics?: Metrics
-  /** Time that a job keeps its lease beyond its period; after it, another worker succeeds a dead holder. */
+  /** Time for which a job keeps its lease beyond its period; afterwards another worker succeeds a dead holder. */
   readonly graceSeconds?: number
 }
 
 const defaultGraceSeconds = 15
-/** How long an interrupted walk of a started job waits for another worker, at most. */
+/** The longest time that an interrupted walk of a started job waits for another worker. */
 const resumeEverySeconds = 60
 const atEndMilliseconds = 10_000
 
 /**
- * Background work. A leased job runs on one worker of the cluster at a time, which renews the lease while the job runs; a
- * local task on every worker. A failure is logged, and the job runs again in its next turn.
+ * Background work. A leased job runs on one worker of the cluster at a time, which renews the lease while the job runs;
+ * a local task runs on every worker. A failure is logged, and the job runs again in its next turn.
  */
 export class Runner implements AsyncDisposable {
   readonly #options: RunnerOptions
@@ -30,7 +30,7 @@ export class Runner implements AsyncDisposable {
   readonly #running = new Set<Promise<void>>()
   /** Names of the jobs that `start` has begun here. */
   readonly #started = new Set<string>()
-  /** Leases by the job's name; other workers may hold some by now. */
+  /** Leases by the job's name; other workers may have taken some by now. */
   readonly #held = new Map<string, JobLease>()
   readonly #atEnd: Job[] = []
 
@@ -38,7 +38,7 @@ export class Runner implements AsyncDisposable {
     this.#options = options
   }
 
-  /** Runs a job on the worker that holds the lease of its name; with `atEnd` once more when this worker ends. */
+  /** Runs a job on the worker that holds the lease of its name; with `atEnd` also when this worker ends. */
   schedule(job: Job, { atEnd = false } = {}): void {
     this.scheduleLocal(job.name, job.everySeconds, () => this.#runLeased(job))
     if (atEnd) this.#atEnd.push(job)
@@ -46,7 +46,7 @@ export class Runner implements AsyncDisposable {
 
   /**
    * Runs a leased job once, now and in the background.
-   * @returns false when it is running already
+   * @returns false when it is already running
    */
   async start(job: Job): Promise<boolean> {
     if (this.#started.has(job.name)) return false
@@ -63,7 +63,7 @@ export class Runner implements AsyncDisposable {
     return work !== undefined
   }
 
-  /** Starts a job again that has stored a place when the worker that ran it ended. */
+  /** Starts a job again if it has stored a place because the worker that ran it ended. */
   resume(job: Job): void {
     this.scheduleLocal(`resume: ${job.name}`, Math.min(resumeEverySeconds, job.everySeconds), async () => {
       if ((await this.#options.database.jobPlace(job.name)) !== '') await this.start(job)
@@ -103,7 +103,7 @@ export class Runner implements AsyncDisposable {
     return whileRenewed(held, this.#stop.signal, (signal) => job.run(signal, lease.fence))
   }
 
-  /** Workers that end at the same time take turns: the last one's run is the one that counts. */
+  /** Workers that end at the same time take turns: the run of the last one counts. */
   async #runAtEnd(job: Job): Promise<void> {
     const { database, clock } = this.#options
     const signal = AbortSignal.timeout(atEndMilliseconds)
@@ -131,7 +131,7 @@ export class Runner implements AsyncDisposable {
     return !signal.aborted
   }
 
-  /** Waits for running jobs, releases their leases to other workers, and runs the jobs for the end. */
+  /** Waits for running jobs, releases their leases to other workers, and runs the jobs scheduled for the end. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort()
     await Promise.all(this.#running)

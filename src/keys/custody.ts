@@ -1,11 +1,21 @@
 import type { Job } from '../engine.ts'
 import { Metrics } from '../metrics.ts'
+import { rememberedChange } from './cluster/anchor.ts'
 import { Cluster } from './cluster/cluster.ts'
-import { type CustodyOptions, newEpoch, type OpenedRows, openRows, openSystem, readRecords } from './cluster/opening.ts'
+import {
+  type CustodyOptions,
+  compareWithAnchor,
+  type OpenedRows,
+  openRows,
+  openSystem,
+  readRecords,
+  reopenRows,
+} from './cluster/opening.ts'
 import { proofTidying } from './cluster/proofs.ts'
 import { Rotation } from './cluster/rotation.ts'
-import type { AuditKeys, SystemMac, SystemMacs } from './cluster/system.ts'
+import { type AuditKeys, RowMac, type SystemMac, type SystemMacs, tokenMac } from './cluster/system.ts'
 import { Keks } from './kek/keks.ts'
+import { createKekSet, KekSet, kekSet } from './kek/kekset.ts'
 import { Blobs } from './live/blobs.ts'
 import { Handles } from './live/handles.ts'
 import { Residents } from './making/residents.ts'
@@ -13,6 +23,7 @@ import { TransientPairs } from './making/transient.ts'
 import { Pins } from './managed/pins.ts'
 import { AuthorityKeys } from './materials/authoritykeys.ts'
 import { Materials } from './materials/materials.ts'
+import { Opening } from './materials/opening.ts'
 import type { ClusterRow } from './tables.ts'
 import { KeyExport } from './transfer/keyexport.ts'
 import { KeyImport } from './transfer/keyimport.ts'
@@ -21,7 +32,12 @@ import type { Transfer } from './transfer/transfer.ts'
 import { Approval } from './use/approval.ts'
 import { createOperations, type Operations } from './use/operations.ts'
 
-type SystemKeys = OpenedRows & { readonly tokens: SystemMac; readonly audit: AuditKeys }
+type SystemKeys = Pick<OpenedRows, 'rowKey' | 'mac'> & { readonly tokens: SystemMac; readonly audit: AuditKeys }
+
+interface OpenedKeks {
+  readonly keks: Keks
+  readonly set: KekSet
+}
 
 /** Keys as the token holds them. */
 interface TokenObjects {
@@ -61,15 +77,20 @@ export class Custody implements Disposable {
   readonly jobs: readonly Job[]
   readonly #systemKeys: readonly SystemMac[]
 
-  private constructor(options: CustodyOptions, row: ClusterRow, keks: Keks, system: SystemKeys) {
+  private constructor(options: CustodyOptions, row: ClusterRow, { keks, set }: OpenedKeks, system: SystemKeys) {
     const { hsm, database, clock, log, strict, fips, handleLimit, residentLimit: limit } = options
-    const { rowMac, rowKey, tokens, audit, macs } = system
-    this.cluster = new Cluster(row, { hsm, database, rowKey })
-    this.macs = { rowMac, tokenMac: (message) => tokens.mac(message), audit }
-    this.#systemKeys = [...macs, tokens]
+    const { mac, rowKey, tokens, audit } = system
+    this.cluster = new Cluster(row, { hsm, database, rowKey, keks: () => keks.list() })
+    this.macs = { rowMac: new RowMac(mac), tokenMac: tokenMac(tokens), audit }
+    this.#systemKeys = [mac, tokens]
     const cluster = row.id
     const approval = new Approval(fips)
-    const residents = new Residents({ hsm, database, clock, cluster, limit })
+    const tombstones = {
+      list: () => this.cluster.dead(),
+      add: (dead: readonly string[]) => this.cluster.bury({ dead }),
+      remove: (buried: readonly string[]) => this.cluster.bury({ buried }),
+    }
+    const residents = new Residents({ hsm, database, clock, log, cluster, limit, tombstones })
     const cacheLimit = 4 * handleLimit
     const forget = (id: string): void => handles.drop(id)
     const materials = new Materials({ hsm, database, keks, residents, clock, strict, approval, cacheLimit, forget })
@@ -83,14 +104,16 @@ export class Custody implements Disposable {
     const metrics = options.metrics ?? new Metrics()
     metrics.gauge('strongroom.handles.live', 'Keys that are open in the token.', () => handles.size)
     const overused = metrics.counter('strongroom.gcm.warnings', 'Encryptions under a key version used over 2^31 times.')
-    const parts = { hsm, database, blobs, handles, materials, approval, strict, log }
+    const opening = new Opening({ hsm, database, keks, blobs })
+    const parts = { hsm, database, blobs, handles, materials, opening, approval, strict, log }
     this.operations = createOperations({ ...parts, cacheLimit, overused })
     this.transfer = {
       keyImport: new KeyImport({ hsm, database, handles, materials }),
       keyExport: new KeyExport({ hsm, blobs }),
       makeExportable: new MakeExportable({ hsm, database, keks, strict }),
     }
-    this.rotation = new Rotation({ hsm, database, keks, clock, log, strict, cluster })
+    const anchor = async () => void (await this.cluster.anchor())
+    this.rotation = new Rotation({ hsm, database, keks, set, clock, log, strict, cluster, anchor })
     this.jobs = [this.rotation.job, residents.job, proofTidying({ database, clock })]
   }
 
@@ -100,17 +123,25 @@ export class Custody implements Disposable {
    */
   static async open(options: CustodyOptions): Promise<Custody> {
     const { hsm, database, strict } = options
-    const rows = await openRows(options)
-    database.useMac(rows.rowMac)
-    const records = await readRecords(options, rows.clusterId)
-    const epoch = await newEpoch(options, records, rows.rowKey)
-    const keks = new Keks(hsm, database, strict)
-    const system = await openSystem(options, records, keks)
-    const custody = new Custody(options, records.cluster, keks, { ...rows, ...system })
-    database.setEpoch(custody.cluster.epoch)
+    const opened = await openRows(options)
+    database.useMac(new RowMac(opened.mac))
+    const records = await readRecords(options, opened.clusterId)
+    const mac = await reopenRows(options, opened, records)
+    database.useMac(new RowMac(mac))
+    const { anchor, rowKey } = opened
+    const { epoch, heads } = await compareWithAnchor(options, records, anchor)
+    database.setEpoch(records.cluster.epoch)
+    const remembered = anchor !== undefined && kekSet in anchor.heads
+    // A dump from before the set had a head comes without one, and the operator vouches for it.
+    if (!remembered || epoch !== undefined) await database.transaction((tx) => createKekSet(database, tx))
+    const { id, epoch: now } = records.cluster
+    const set = new KekSet(database, heads[kekSet], () => rememberedChange(hsm, id, kekSet, epoch ?? now))
+    const keks = new Keks(hsm, database, strict, set, options.log)
+    const system = await openSystem(options, records, keks, await set.current())
+    const custody = new Custody(options, records.cluster, { keks, set }, { mac, rowKey, ...system })
     await options.adoption?.verify()
     if (epoch !== undefined) await custody.cluster.beginEpoch(epoch)
-    else if (options.adoption) await custody.cluster.anchor()
+    else if (options.adoption || (anchor && !remembered)) await custody.cluster.anchor()
     return custody
   }
 

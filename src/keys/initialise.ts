@@ -13,6 +13,7 @@ import { type Component, combine } from './kek/components.ts'
 import { clusterOf } from './kek/identity.ts'
 import { makeKek, type NewKek, planKek } from './kek/kek.ts'
 import { Kek } from './kek/keks.ts'
+import { createKekSet } from './kek/kekset.ts'
 import { clusterTable, type KekPurpose, kekPurposes, keksTable, systemKeysTable } from './tables.ts'
 
 /** KEKs born in the token, or each the XOR of custodians' components. */
@@ -113,6 +114,7 @@ async function createInitialKeys(options: InitialiseOptions, lease: JobLease): P
       if (intent === undefined) throw new Error('the intent to initialise is gone')
       await table.update(tx, intent, { name })
       await database.table(keksTable).insertMany(tx, keks)
+      await createKekSet(database, tx)
       await database.table(systemKeysTable).insertMany(tx, system)
     })
     seal.close()
@@ -178,7 +180,7 @@ async function makeSystemKeys(hsm: Hsm, keks: readonly MadeKek[], createdAt: num
       purpose,
       state: 'active',
       createdAt,
-      ...(await makeSystemKey(hsm, kekOf(hsm, keks, systemKeks[purpose]))),
+      ...(await makeSystemKey(hsm, kekOf(hsm, keks, systemKeks[purpose]), purpose)),
     })),
   )
 }

@@ -1,4 +1,6 @@
 import type { KeyObject } from 'node:crypto'
+import { Type } from 'typebox'
+import { orNull, timestamp } from '../answers.ts'
 import type { Algorithm } from './algorithms/algorithm.ts'
 import { algorithmOf } from './algorithms.ts'
 import { decodePublicKey } from './publickey.ts'
@@ -30,6 +32,21 @@ export class Material {
     this.#publicKey ??= decodePublicKey(this.row.publicKey)
     return this.#publicKey
   }
+}
+
+/** The members of describe. */
+export const materialAnswer = {
+  residence: Type.String(),
+  state: Type.String(),
+  origin: Type.String(),
+  created_at: timestamp,
+  created_by: Type.String(),
+  local: Type.Boolean(),
+  never_extractable: Type.Boolean(),
+  always_sensitive: Type.Boolean(),
+  ever_plaintext: Type.Boolean(),
+  exportable: Type.Boolean(),
+  fingerprint: orNull(Type.String()),
 }
 
 /** Residence and history as key read shows them; snake_case, ready for the wire. Times in RFC 3339. */

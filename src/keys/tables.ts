@@ -88,6 +88,8 @@ export const materialsTable = defineTable(
     mechanism: column.integer().nullable(),
     blob: column.bytes().nullable(),
     ckaId: column.bytes().nullable(),
+    /** Of the token that alone holds the key; null for other residences, and for keys of programs before migration 16. */
+    tokenSerial: column.text().nullable(),
     /** SPKI DER. */
     publicKey: column.bytes().nullable(),
     /** SHA-256 of the SPKI. */
@@ -115,9 +117,13 @@ export const intentsTable = defineTable(
     material: column.text(),
     ckaId: column.bytes(),
     algorithm: column.text(),
-    /** intent | removed */
+    /**
+     * intent: meant; abandoned: never stored, to be destroyed if the token says so too (births.ts); removed: its key was deleted
+     */
     state: column.text(),
     createdAt: column.integer(),
+    /** Of the token that the object is in; null before migration 16. */
+    tokenSerial: column.text().nullable(),
   },
   { sealed: true },
 )

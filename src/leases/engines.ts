@@ -13,7 +13,7 @@ export function engineRevoker(
 ): RevokeDeps['revokeInEngine'] {
   return async (uuid, payload) => {
     const mount = (await mounts()).find((one) => one.uuid === uuid)
-    // A removed mount took everything in it along.
+    // The contents of a removed mount are removed with it.
     if (mount === undefined) return
     const engine = engines.get(mount.type)
     if (engine?.revokeLease === undefined) throw new Error(`engines of type ${mount.type} cannot revoke leases`)
@@ -24,6 +24,9 @@ export function engineRevoker(
 /** The engine with leases of a mount removed when the mount is, before the leased objects. */
 export const withLeases = (engine: Engine, leases: Leases): Engine => ({
   ...engine,
-  removeSome: async (mount, claim) =>
-    (await leases.removeSome(mount, claim)) || ((await engine.removeSome?.(mount, claim)) ?? false),
+  async removeSome(mount, claim) {
+    if ((await leases.removeSome(mount, claim)) || (await engine.removeSome?.(mount, claim))) return true
+    await leases.forget(mount, claim)
+    return false
+  },
 })

@@ -35,9 +35,9 @@ export function expiryJob(deps: RevokeDeps): Job {
 }
 
 /**
- * sys/leases/tidy: goes through all leases and revokes those whose token is gone, which a crash may leave until they
- * expire.
- * @param alive whether a token works
+ * sys/leases/tidy: goes through all leases and revokes those whose token is gone; a crash may leave such leases until
+ * they expire.
+ * @param alive whether a token is valid
  */
 export function tidyJob(deps: RevokeDeps, alive: (token: string) => Promise<boolean>): Job {
   const { database, clock } = deps

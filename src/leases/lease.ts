@@ -8,10 +8,10 @@ import type { Call, Lease } from '../route.ts'
 import { column, defineTable, type Row } from '../store/table.ts'
 
 /**
- * Leases, to be revoked when they expire or when their token is revoked. Sealed: an edited payload would have the server
- * revoke another client's certificate under its own signature; an edited token, expiry or maximum would let a credential
- * outlive its holder. `attempts` above 0 means that revocation has begun: such a lease is not renewed. `dueAt` is the time
- * of the next attempt: the expiry, then later after each failure.
+ * Leases, revoked when they expire or when their token is revoked. Sealed: an edited payload would make the server
+ * revoke another client's certificate under its own signature; an edited token, expiry or maximum would let a
+ * credential outlive its holder. `attempts` above 0 means that revocation has begun: such a lease is not renewed.
+ * `dueAt` is the time of the next attempt: the expiry, then later after each failure.
  */
 export const leaseTable = defineTable(
   'leases',
@@ -34,7 +34,7 @@ export const leaseTable = defineTable(
 export type LeaseRow = Row<typeof leaseTable>
 
 /**
- * The columns of lease rows that are read unverified: enough to find candidates for revocation, never to decide by. An
+ * The columns of lease rows that are read unverified: enough to find candidates for revocation, never to decide. An
  * edited value cannot fail to parse and hide the other rows.
  */
 export const leaseTraces = defineTable(
@@ -49,10 +49,13 @@ export const leaseNames = defineTable('leases', { leaseId: column.text(), mount:
 /** The count of leases, kept by every transaction that stores or removes some. */
 export const leaseTally = 'leases'
 
+/** The same of one mount. @param mount its uuid */
+export const mountTally = (mount: string): string => `${leaseTally}-${mount}`
+
 /** A row to insert in the transaction that stores the leased object. */
 export type NewLease = Omit<LeaseRow, 'namespace' | 'rev' | 'epoch'>
 
-/** A lease that an engine asks for. */
+/** A lease requested by an engine. */
 export interface LeaseRequest {
   /** Passed to the engine's revokeLease; holds no secret. */
   readonly payload: Readonly<Record<string, unknown>>

@@ -4,9 +4,10 @@ import type { Claim, Job } from '../engine.ts'
 import { ApiError, badRequest, unavailable } from '../errors.ts'
 import type { Call, Lease, MaybePromise, Mount } from '../route.ts'
 import { pages } from '../store/pages.ts'
-import type { Transaction } from '../store/reader.ts'
+import type { Reader, Transaction } from '../store/reader.ts'
 import type { Reading, SealedAccess } from '../store/sealed/access.ts'
 import { sound } from '../store/sealed/sound.ts'
+import type { Row } from '../store/table.ts'
 import { expiryJob, tidyJob } from './jobs.ts'
 import {
   describeLease,
@@ -16,6 +17,7 @@ import {
   leaseTable,
   leaseTally,
   leaseTraces,
+  mountTally,
   type NewLease,
   prepareLease,
 } from './lease.ts'
@@ -23,12 +25,27 @@ import { expireLease, type RevokeDeps, removeLeases, revokeAll, revokeLease } fr
 
 export interface LeasesOptions extends RevokeDeps {
   readonly tokens: Pick<Tokens, 'get'>
-  /** Whether a mount was removed. Its leases are there until a job removes them, and nobody sees them. */
+  /** Whether a mount was removed. Its leases stay until a job removes them, but are no longer shown. */
   removed(mount: string): MaybePromise<boolean>
+  /** Absent where there are no quotas. */
+  limits?(): MaybePromise<LeaseLimits | undefined>
 }
 
+/** Refusals of leases that are beyond a quota. */
+export type Refusals = ReadonlyMap<NewLease, ApiError>
+
+/** Quotas of leases, for a moment. */
+export interface LeaseLimits {
+  /** Throws ApiError 429 where a mount has no room for a lease. @param path below the mount */
+  requireRoom(mount: Mount, path: string): Promise<void>
+  /** The leases that find no room, however many others are stored at the same time. First in its transaction. */
+  refuse(tx: Transaction, rows: readonly NewLease[]): Promise<Refusals>
+}
+
+const noRefusals: Refusals = new Map()
 const pageSize = 100
 const removedAtOnce = 200
+const idsOf = (leases: readonly { readonly id: string }[]): string[] => leases.map(({ id }) => id)
 /** Sorts after every continuation of the text before it. */
 const lastCharacter = '\u{10ffff}'
 
@@ -61,15 +78,37 @@ export class Leases {
     return prepareLease(call, request, this.#options.clock.wall())
   }
 
-  /** Stores leases, for the engine's own group insert. */
-  async insert(tx: Transaction, rows: readonly NewLease[]): Promise<void> {
-    await this.#table.insertMany(tx, rows)
-    tx.tally(leaseTally, rows.length)
+  /** The quotas of leases as they are now, to be asked before the transaction that stores some; undefined where none are. */
+  limits(): MaybePromise<LeaseLimits | undefined> {
+    return this.#options.limits?.()
   }
 
   /**
-   * Checks that the token outlived the creation of its lease. A revocation lists the token's leases once no worker accepts
-   * the token: either that listing has found this one, or the token is found gone here.
+   * Refuses a lease beyond its quota, before there is work for it; `insert` decides.
+   * @throws ApiError 429
+   */
+  async requireRoom({ mount, path }: Pick<Call<unknown>, 'mount' | 'path'>): Promise<void> {
+    const limits = await this.limits()
+    if (limits !== undefined) await limits.requireRoom(mount, path)
+  }
+
+  /**
+   * Stores leases, for the engine's own group insert, before anything else of the transaction.
+   * @param limits as they are now
+   * @returns the refusals of those that are beyond a quota, and are not stored: what they are leases of must not be either
+   */
+  async insert(tx: Transaction, rows: readonly NewLease[], limits?: LeaseLimits): Promise<Refusals> {
+    const refusals = (rows.length > 0 && (await limits?.refuse(tx, rows))) || noRefusals
+    const stored = rows.filter((row) => !refusals.has(row))
+    await this.#table.insertMany(tx, stored)
+    tx.tally(leaseTally, stored.length)
+    for (const { mount } of stored) tx.tally(mountTally(mount), 1)
+    return refusals
+  }
+
+  /**
+   * Checks that the token outlived the creation of its lease. A revocation lists the token's leases once no worker
+   * accepts the token: either that listing has found this one, or here the token is found to be gone.
    * @param row the committed one
    * @returns the lease as the answer shows it
    * @throws ApiError 403 when the token is gone; then the lease is revoked
@@ -87,6 +126,11 @@ export class Leases {
     return this.#options.database.tally(leaseTally)
   }
 
+  /** The number of leases of a mount, by reading all of them. @param mount its uuid */
+  countStored(q: Reader, mount: string): Promise<number> {
+    return this.#options.database.unverified(leaseTraces).count(q, { mount })
+  }
+
   /** A lease by its id. */
   async find(leaseId: string): Promise<LeaseRow | undefined> {
     const row = await this.#options.database.read((q) => this.#table.find(q, { leaseId }))
@@ -96,7 +140,7 @@ export class Leases {
   /**
    * The keys directly below a prefix, in order: ids without the prefix, and folders with a slash at the end.
    * @param prefix '' or ending in a slash
-   * @param after a key of an earlier answer: only those after it
+   * @param after a key of an earlier answer: only keys after it
    */
   async list(prefix: string, after: string, limit: number): Promise<string[]> {
     const keys: string[] = []
@@ -127,7 +171,7 @@ export class Leases {
 
   /**
    * Extends a lease, up to its longest life.
-   * @param increment requested seconds; 0 requests the ttl it was created with
+   * @param increment requested seconds; 0 requests those of the last renewal, or else the ttl it was created with
    * @throws ApiError 400 for a lease that is unknown, expired or not renewable
    */
   renew(leaseId: string, increment: number): Promise<{ lease: Lease; warnings: string[] }> {
@@ -146,7 +190,7 @@ export class Leases {
   }
 
   /**
-   * Revokes a lease; an unknown one is no error.
+   * Revokes a lease; an unknown one is not an error.
    * @throws the engine's error; the lease has expired then, and the expiry job tries again
    */
   async revoke(leaseId: string): Promise<void> {
@@ -160,16 +204,16 @@ export class Leases {
    */
   async revokePrefix(prefix: string): Promise<void> {
     let left = 0
-    for await (const ids of this.#below(prefix)) left += await revokeAll(this.#options, ids)
+    for await (const leases of this.#below(prefix)) left += await revokeAll(this.#options, idsOf(leases))
     if (left > 0) throw unavailable(`${left} leases could not be revoked yet and are tried again`)
   }
 
   /** Expires every lease below a prefix now; the expiry job revokes them. */
   async expirePrefix(prefix: string): Promise<void> {
     const { database, clock } = this.#options
-    for await (const ids of this.#below(prefix)) {
+    for await (const leases of this.#below(prefix)) {
       await database.transaction(async (tx) => {
-        for (const id of ids) {
+        for (const { id } of leases) {
           const row = await sound(this.#table, tx, id)
           if (row) await expireLease(this.#table, tx, row, clock.wall(), 0)
         }
@@ -177,12 +221,12 @@ export class Leases {
     }
   }
 
-  /** Revokes the leases below a prefix and removes even those that the engine fails to revoke, and edited rows. */
+  /** Revokes the leases below a prefix, and also removes edited rows and those that the engine fails to revoke. */
   async revokeForce(prefix: string): Promise<void> {
-    for await (const ids of this.#below(prefix)) {
-      await revokeAll(this.#options, ids)
+    for await (const leases of this.#below(prefix)) {
+      await revokeAll(this.#options, idsOf(leases))
       await this.#options.database.transaction(async (tx) => {
-        await removeLeases(this.#table, tx, ids)
+        await removeLeases(this.#table, tx, leases)
       })
     }
   }
@@ -215,19 +259,26 @@ export class Leases {
     if (found.length === 0) return false
     await database.transaction(async (tx) => {
       await tx.fence(job, fence)
-      const ids = found.map(({ id }) => id)
-      await removeLeases(this.#table, tx, ids)
+      await removeLeases(this.#table, tx, found)
     })
     return true
   }
 
-  /** Row ids of the leases below a prefix, page by page. */
-  async *#below(prefix: string): AsyncGenerator<string[], void> {
+  /** Forgets the count of a removed mount, when nothing of it is left. */
+  async forget({ uuid }: Mount, { job, fence }: Claim): Promise<void> {
+    await this.#options.database.transaction(async (tx) => {
+      await tx.fence(job, fence)
+      await tx.discardTallies(mountTally(uuid))
+    })
+  }
+
+  /** The leases below a prefix, page by page and unverified. */
+  async *#below(prefix: string): AsyncGenerator<Row<typeof leaseTraces>[], void> {
     const { database } = this.#options
     const order = { by: 'leaseId', after: prefix, limit: pageSize } as const
     for await (const page of pages(database, database.unverified(leaseTraces), {}, order)) {
       const below = page.filter(({ leaseId }) => leaseId.startsWith(prefix))
-      yield below.map(({ id }) => id)
+      yield below
       if (below.length < page.length) return
     }
   }

@@ -4,16 +4,14 @@ import type { Database } from '../store/database.ts'
 import type { Transaction } from '../store/reader.ts'
 import type { SealedAccess } from '../store/sealed/access.ts'
 import { together } from '../store/together.ts'
-import { type LeaseRow, leaseTable, leaseTally } from './lease.ts'
+import { type LeaseRow, leaseTable, leaseTally, mountTally } from './lease.ts'
 
 /** Dependencies of the functions below. */
 export interface RevokeDeps {
   readonly database: Database
   readonly clock: Clock
   readonly log: Logger
-  /**
-   * Has the engine of a mount revoke a leased object. A removed mount took everything in it along, so that is no error.
-   */
+  /** Has the engine of a mount revoke a leased object. Not an error for a removed mount, whose contents are gone. */
   revokeInEngine(mount: string, payload: Readonly<Record<string, unknown>>): Promise<void>
 }
 
@@ -24,18 +22,18 @@ export interface Condition {
   guard?(tx: Transaction): Promise<void>
 }
 
-/** Leases that are expired, and removed, by one transaction. */
+/** Leases that one transaction expires and removes. */
 const leasesAtOnce = 64
 /** Leases that engines revoke at the same time. */
 const concurrency = 8
-/** Of a transaction for several leases; where it is refused, because of one of them perhaps, each gets its own. */
+/** For a transaction of several leases: if it fails, perhaps because of one of them, each gets its own. */
 const impatient = { deadlineMilliseconds: 3000 }
 const firstPauseMilliseconds = 30_000
 const longestPauseMilliseconds = 3_600_000
 
 /**
  * Revokes one lease: it expires for good (no renewal can follow), the engine is called, and then the row is removed. If
- * that stops half-way the expiry job tries again, after growing pauses. An absent lease is no error.
+ * that stops half-way the expiry job tries again, after growing pauses. An absent lease is not an error.
  * @throws the engine's error, and DamagedRow
  */
 export async function revokeLease(deps: RevokeDeps, id: string, { eligible, guard }: Condition = {}): Promise<void> {
@@ -49,17 +47,25 @@ export async function revokeLease(deps: RevokeDeps, id: string, { eligible, guar
   })
   if (ended === undefined) return
   await deps.revokeInEngine(ended.mount, ended.payload)
-  await database.transaction((tx) => removeLeases(table, tx, [id]))
+  await database.transaction((tx) => removeLeases(table, tx, [ended]))
 }
 
-/** Removes lease rows unread, and counts them out. */
+/** Removes lease rows unread, and counts them out. @param leases their mounts decide nothing but the counts */
 export async function removeLeases(
   table: SealedAccess<typeof leaseTable>,
   tx: Transaction,
-  ids: readonly string[],
+  leases: readonly Pick<LeaseRow, 'id' | 'mount'>[],
 ): Promise<void> {
-  tx.tally(leaseTally, -(await table.removeAll(tx, ids)))
+  for (const [mount, some] of Map.groupBy(leases, (lease) => lease.mount)) {
+    const ids = some.map(({ id }) => id)
+    const removed = await table.removeAll(tx, ids)
+    tx.tally(leaseTally, -removed)
+    // An edited mount has no count.
+    if (isUuid(mount)) tx.tally(mountTally(mount), -removed)
+  }
 }
+
+const isUuid = (text: string): boolean => /^[0-9a-f-]{36}$/.test(text)
 
 /**
  * Expires a lease now: the expiry job revokes it after `pauseMilliseconds`.
@@ -79,9 +85,9 @@ export const expireLease = (
   })
 
 /**
- * Revokes all of these, so many in each transaction; a failure is logged and does not stop the others.
- * @returns the number that the expiry job will try again, without rows edited outside this server: those are never acted
- *   on, and stay
+ * Revokes all of these, several in each transaction; a failure is logged and does not stop the others.
+ * @returns the number that the expiry job will try again, without rows edited outside this server: those are never
+ *   acted on, and stay
  * @throws LeaseLost when another worker has taken over the job
  */
 export async function revokeAll(deps: RevokeDeps, ids: readonly string[], condition?: Condition): Promise<number> {
@@ -92,7 +98,10 @@ export async function revokeAll(deps: RevokeDeps, ids: readonly string[], condit
   return failures
 }
 
-/** As `revokeLease`, of several together: two transactions, and the engine between them. @returns how many failed */
+/**
+ * As `revokeLease`, for several together: two transactions, and the engine between them. @returns the number of
+ * failures
+ */
 async function revokeSome(deps: RevokeDeps, ids: readonly string[], condition: Condition = {}): Promise<number> {
   const { database, log } = deps
   const table = database.table(leaseTable)
@@ -103,9 +112,11 @@ async function revokeSome(deps: RevokeDeps, ids: readonly string[], condition: C
   }
   const ended = await together(ids, (some) => endLeases(deps, some, condition), failed)
   const revoked = await revokeInEngine(deps, ended, failed)
+  const mounts = new Map(ended.map(({ id, mount }) => [id, mount]))
   const remove = (some: readonly string[]) =>
     database.transaction(async (tx) => {
-      await removeLeases(table, tx, some)
+      const leases = some.map((id) => ({ id, mount: mounts.get(id) ?? '' }))
+      await removeLeases(table, tx, leases)
       return some
     }, impatient)
   await together(revoked, remove, failed)

@@ -7,12 +7,16 @@ const harmless: ReadonlySet<string> = new Set(['tokenid', 'tokentype', 'tokenpol
 
 const deepest = 6
 const longestList = 50
-/** A credential of ours in the middle of a text, as in the path of an old-fashioned look-up. */
+/** A credential of ours inside a text, as in the path of an old-style look-up. */
 const credentials = /\b(hv[sbr]\.)[A-Za-z0-9_-]{8,}/g
 
+/** A text with its credentials of ours made unreadable. */
+export const withoutCredentials = (text: string): string => text.replace(credentials, '$1[redacted]')
+
 /**
- * A copy of a log entry without secrets: fields with secret names at any depth, credentials by their form, and all bytes.
- * Of an error its description remains, with its causes: other properties may carry results meant for the client alone.
+ * A copy of a log entry without secrets: without the values of fields with secret names at any depth, credentials
+ * recognised by their form, and all bytes. An error keeps its description and its causes: other properties may carry
+ * results meant for the client alone.
  */
 export const scrub = (fields: object): Record<string, unknown> => object(fields, 0)
 
@@ -29,7 +33,7 @@ function isSecret(name: string): boolean {
 }
 
 function show(value: unknown, depth: number): unknown {
-  if (typeof value === 'string') return value.replace(credentials, '$1[redacted]')
+  if (typeof value === 'string') return withoutCredentials(value)
   if (typeof value === 'bigint') return String(value)
   if (typeof value !== 'object' || value === null) return typeof value === 'function' ? '[function]' : value
   if (value instanceof ArrayBuffer || ArrayBuffer.isView(value)) return `[${value.byteLength} bytes]`

@@ -1,5 +1,25 @@
+import { Type } from 'typebox'
+import { anyObject, mapOf } from '../answers.ts'
 import type { Series, Snapshot } from './snapshot.ts'
 import { recentOf } from './timing.ts'
+
+const series = { Name: Type.String(), Labels: mapOf(Type.String()) }
+const number = Type.Number()
+
+/** The members of metricsJson. */
+export const metricsAnswer = Type.Object({
+  Timestamp: Type.String(),
+  Gauges: Type.Array(Type.Object({ ...series, Value: number })),
+  Points: Type.Array(anyObject),
+  Counters: Type.Array(Type.Object({ ...series, Count: number, Sum: number })),
+  Samples: Type.Array(
+    Type.Object({
+      ...series,
+      Count: Type.Integer(),
+      ...{ Rate: number, Sum: number, Min: number, Max: number, Mean: number, Stddev: number },
+    }),
+  ),
+})
 
 /** Seconds that a timing's recent part covers, on average. */
 const recentSeconds = 45

@@ -4,7 +4,7 @@ import { quantile } from './timing.ts'
 
 const quantiles = [0.5, 0.9, 0.99]
 
-/** Dots, dashes and slashes of names become underscores, as the reference has it. */
+/** Dots, dashes and slashes of names become underscores, as in the reference. */
 const flat = (name: string): string => name.replace(/[^A-Za-z0-9_]/g, '_')
 
 /** Prometheus's text format: counters, gauges, and timings as summaries in milliseconds. */
@@ -17,7 +17,7 @@ export async function prometheus(snapshot: Snapshot): Promise<{ type: string; bo
     values: series.flatMap((one) => valuesOf(name, one)),
     aggregator: 'sum',
   }))
-  // prom-client's way from plain data to a registry.
+  // Makes a registry from plain data, as prom-client requires.
   const registry = AggregatorRegistry.aggregate([metrics])
   return { type: registry.contentType, body: await registry.metrics() }
 }

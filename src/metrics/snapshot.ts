@@ -2,7 +2,7 @@ import { addTimings, type TimingState } from './timing.ts'
 
 export type Labels = Readonly<Record<string, string>>
 
-/** One series as it stands, in a form that crosses processes. */
+/** The current state of one series, in a form that crosses processes. */
 export type Series = { readonly name: string; readonly help: string; readonly labels: Labels } & (
   | { readonly kind: 'counter'; readonly value: number }
   | { readonly kind: 'gauge'; readonly value: number }
@@ -37,8 +37,8 @@ function add(one: Series, other: Series): Series {
 }
 
 /**
- * The totals of a worker that has ended: without them those of the node would shrink, and a reader would take that for a
- * restart.
+ * The totals of a worker that has ended: without them those of the node would shrink, and a reader would take that for
+ * a restart.
  */
 export const totals = (snapshot: Snapshot): Snapshot =>
   snapshot.flatMap((series): Series[] => {

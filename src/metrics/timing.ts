@@ -5,7 +5,7 @@ export interface TimingState {
   readonly sumMilliseconds: number
   /** Of the last 30 to 60 seconds. */
   readonly recentMilliseconds: number
-  /** Index and count of every bucket with something in it, of the same time; ascending. */
+  /** Index and count of every bucket that is not empty, of the same time; ascending. */
   readonly recent: readonly (readonly [bucket: number, count: number])[]
 }
 
@@ -52,7 +52,7 @@ export class Timing {
   }
 }
 
-/** The bucket of a duration: the position of its highest bit and the three bits behind it. */
+/** The bucket of a duration: the position of its highest bit and the next three bits. */
 function bucketOf(microseconds: number): number {
   const whole = Math.min(Math.max(microseconds, 0), longestMicroseconds) | 0
   if (whole < perDoubling) return whole
@@ -60,7 +60,7 @@ function bucketOf(microseconds: number): number {
   return (exponent - 2) * perDoubling + ((whole >> (exponent - 3)) & (perDoubling - 1))
 }
 
-/** Where a bucket begins. */
+/** The lower bound of a bucket. */
 function startOf(bucket: number): number {
   if (bucket < 2 * perDoubling) return bucket
   const exponent = Math.floor(bucket / perDoubling) + 2
@@ -69,7 +69,7 @@ function startOf(bucket: number): number {
 
 const middleOf = (bucket: number): number => (startOf(bucket) + startOf(bucket + 1)) / 2000
 
-/** The state of all of them together. */
+/** The sum of two states. */
 export function addTimings(one: TimingState, other: TimingState): TimingState {
   const buckets = new Map(one.recent)
   for (const [bucket, count] of other.recent) buckets.set(bucket, (buckets.get(bucket) ?? 0) + count)

@@ -6,8 +6,8 @@ import type { MaybePromise } from '../route.ts'
 export const notAuthenticated = (): ApiError => new ApiError(403, 'permission denied')
 
 /**
- * The caller of a public route, if a good token came. A look-up that fails must not keep sys/health from answering: its
- * caller is then unknown.
+ * The caller of a public route, if it sent a valid token. A failing look-up must not keep sys/health from answering:
+ * the caller is then unknown.
  */
 export function recogniseCaller(authenticator: Authenticator, credential: string): MaybePromise<Identity | undefined> {
   if (credential === '') return undefined
@@ -20,7 +20,7 @@ export function recogniseCaller(authenticator: Authenticator, credential: string
   }
 }
 
-/** Serves the last request of a token, and removes the token before the answer, whatever the outcome was. */
+/** Serves the last request of a token, and removes the token before the answer, whatever the outcome. */
 export async function endingToken<T>(serve: () => MaybePromise<T>, end: () => Promise<void>): Promise<T> {
   try {
     return await serve()

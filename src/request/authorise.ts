@@ -1,6 +1,6 @@
 import { after } from '../after.ts'
 import type { Acl } from '../auth/acl/compile.ts'
-import { decide, explain, restrict, type Verdict } from '../auth/acl/decide.ts'
+import { decide, denial, explain, restrict, type Verdict } from '../auth/acl/decide.ts'
 import { ApiError } from '../errors.ts'
 import type { Capability, MaybePromise, Method } from '../route.ts'
 import type { CanonicalRequest } from './canonicalise.ts'
@@ -18,8 +18,8 @@ export const capabilities: Readonly<Record<Method, Capability>> = {
 }
 
 /**
- * The capability that a request needs. Whether a POST creates or updates is asked only for callers who may do one of
- * them: to others the capability in the refusal would tell what exists.
+ * The capability that a request needs. Whether a POST creates or updates is looked up only for callers who may do one
+ * of them: for others the capability in the refusal would reveal what exists.
  */
 export function neededCapability(
   { method, policyPath }: CanonicalRequest,
@@ -33,14 +33,17 @@ export function neededCapability(
   return after(route.exists(context, mount, match.params), (exists) => (exists ? 'update' : 'create'))
 }
 
-/** What the policies say of a request, rules on its parameters included. */
+/** The decision of the policies on a request, including rules on its parameters. */
 export function verdictOn(request: CanonicalRequest, { match }: Target, acl: Acl, capability: Capability): Verdict {
-  const { path, policyPath, input } = request
+  const { path, policyPath, sentPolicyPath, input } = request
   const verdict = decide(acl, capability, policyPath, match.endpoint.access === 'sudo')
-  if (!acl.limited || !verdict.allowed) return verdict
+  if (!verdict.allowed) return verdict
+  const denied = sentPolicyPath === undefined ? undefined : denial(acl, capability, sentPolicyPath)
+  if (denied !== undefined) return denied
+  if (!acl.limited) return verdict
   return restrict(acl, verdict, capability, parametersOf(input, match), shorterPaths(path, match))
 }
 
-/** 403 of the policies: first the reference's exact text, then the rule that said no. */
+/** 403 by the policies: first the reference's exact text, then the rule that refused. */
 export const notAuthorised = (verdict: Verdict, path: string): ApiError =>
   new ApiError(403, ['1 error occurred:\n\t* permission denied\n\n', explain(verdict, path)])

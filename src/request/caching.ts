@@ -1,15 +1,15 @@
 import type { Caching } from '../route.ts'
 import { readHttpDate } from './httpdate.ts'
 
-/** What a client says of the answer that it has kept. */
+/** The conditions of a client about its cached answer. */
 export interface Conditions {
   readonly ifNoneMatch: string | undefined
   readonly ifModifiedSince: string | undefined
 }
 
 /**
- * Whether the answer that the client has kept is still the one. If-Modified-Since counts only without If-None-Match, and
- * only if it is a date (RFC 9110 sections 13.1.2, 13.1.3 and 13.2.2).
+ * Whether the client's cached answer is still current. If-Modified-Since counts only without If-None-Match, and only if
+ * it is a date (RFC 9110 sections 13.1.2, 13.1.3 and 13.2.2).
  */
 export function isUnchanged({ etag, lastModified }: Caching, { ifNoneMatch, ifModifiedSince }: Conditions): boolean {
   if (ifNoneMatch !== undefined) return names(ifNoneMatch, etag)
@@ -18,7 +18,9 @@ export function isUnchanged({ etag, lastModified }: Caching, { ifNoneMatch, ifMo
   return since !== undefined && wholeSeconds(lastModified) <= since
 }
 
-/** Whether an If-None-Match names the tag, by the weak comparison (RFC 9110 section 8.8.3.2); `*` is any answer. */
+/**
+ * Whether an If-None-Match contains the tag, by the weak comparison (RFC 9110 section 8.8.3.2); `*` matches any answer.
+ */
 function names(ifNoneMatch: string, etag: string | undefined): boolean {
   if (ifNoneMatch.trim() === '*') return true
   if (etag === undefined) return false
@@ -29,13 +31,12 @@ function names(ifNoneMatch: string, etag: string | undefined): boolean {
 }
 
 /**
- * The headers of the answer, with 200 and with 304 alike (RFC 9110 section 15.4.5).
- * @param weak whether answers of the same tag differ in bytes, as envelopes do by their request's id
- * @throws {Error} for a tag that a header cannot carry
+ * The caching headers of an answer, for 200 and 304 alike (RFC 9110 section 15.4.5).
+ * @param weak whether answers with the same tag differ in bytes, as envelopes do by their request's id
+ * @throws {Error} for a tag that a header cannot contain
  */
 export function cachingHeaders({ etag, lastModified, maxAgeSeconds }: Caching, weak: boolean): Record<string, string> {
-  if (etag !== undefined && !/^[\w.:-]+$/.test(etag))
-    throw new Error('an entity tag has a character that it must not have')
+  if (etag !== undefined && !/^[\w.:-]+$/.test(etag)) throw new Error('an entity tag has an invalid character')
   return {
     ...(maxAgeSeconds === undefined
       ? {}

@@ -1,17 +1,17 @@
 import { ApiError, badRequest } from '../errors.ts'
-import type { BytesBody, Method } from '../route.ts'
+import type { BytesBody, MaybePromise, Method } from '../route.ts'
 import type { RawRequest } from './exchange.ts'
 import { asksForHelp } from './help.ts'
 import { bodyInput, type Input, methodOf, queryInput } from './input.ts'
 import { canonicalPath, cleanHead } from './path.ts'
 
-/** What a request line and headers say: enough to find the route, which says how to read the rest. */
+/** The contents of the request line and headers: enough to find the route, which decides how the body is read. */
 export interface RequestHead {
   readonly raw: RawRequest
   readonly method: Method
-  /** Canonical; of a path with a fault what stands before the fault, enough to find the mount. */
+  /** Canonical; for a path with a fault, the part before the fault, which is enough to find the mount. */
   readonly path: string
-  /** Why the path is refused, unless a raw rest begins before the fault. */
+  /** The refusal of the path, unless a raw rest begins before the fault. */
   readonly fault: ApiError | undefined
   readonly query: URLSearchParams | undefined
   /** Empty when none was sent. */
@@ -24,12 +24,14 @@ export interface RequestHead {
 export interface CanonicalRequest {
   readonly raw: RawRequest
   readonly method: Method
-  /** Without trailing slash: what routes see. */
+  /** Without trailing slash, for routes. */
   readonly path: string
-  /** The same with a slash behind it for a list: what policies see. */
+  /** The same with a trailing slash for a list, for policies. */
   readonly policyPath: string
+  /** The policy path as sent, if a name in it was folded. */
+  readonly sentPolicyPath: string | undefined
   readonly input: Input
-  /** The body, where the route takes bytes. */
+  /** The body, if the route takes bytes. */
   readonly bytes: Buffer | undefined
   /** Empty when none was sent. */
   readonly credential: string
@@ -54,28 +56,40 @@ export function canonicalise(raw: RawRequest): RequestHead {
 
 /**
  * Reads the parameters, or the bytes.
- * @param path canonical
- * @param bytes what the route says of its body, where that is not JSON
+ * @param sent the canonical path @param path the same, folded
+ * @param route its declaration of the body: `bytes` if it is not JSON
  * @throws {ApiError} 400 for JSON that cannot be read, 413 for more bytes than the route takes
  */
-export function readRequest(head: RequestHead, path: string, bytes: BytesBody | undefined): CanonicalRequest {
+export function readRequest(
+  head: RequestHead,
+  sent: string,
+  path: string,
+  { bytes, longestList }: { readonly bytes?: BytesBody; readonly longestList?: number },
+): MaybePromise<CanonicalRequest> {
   const { raw, method, query, credential, help } = head
-  const policyPath = method === 'LIST' ? `${path}/` : path
+  const policyPath = policyPathOf(method, path)
+  const sentPolicyPath = sent === path ? undefined : policyPathOf(method, sent)
   if (bytes !== undefined) {
     if (raw.body.length > bytes.maxBytes) throw new ApiError(413, 'http: request body too large')
-    return { raw, method, path, policyPath, input: noInput, bytes: raw.body, credential, help }
+    return { raw, method, path, policyPath, sentPolicyPath, input: noInput, bytes: raw.body, credential, help }
   }
   const contentType = raw.headers['content-type']
   const input = writes(method)
-    ? bodyInput(method, typeof contentType === 'string' ? contentType : '', raw.body)
+    ? bodyInput(method, typeof contentType === 'string' ? contentType : '', raw.body, longestList)
     : queryInput(query)
-  return { raw, method, path, policyPath, input, bytes: undefined, credential, help }
+  if (!(input instanceof Promise)) {
+    return { raw, method, path, policyPath, sentPolicyPath, input, bytes: undefined, credential, help }
+  }
+  const rest = { raw, method, path, policyPath, sentPolicyPath, bytes: undefined, credential, help }
+  return input.then((read) => ({ ...rest, input: read }))
 }
+
+const policyPathOf = (method: Method, path: string): string => (method === 'LIST' ? `${path}/` : path)
 
 const noInput: Input = {}
 const writes = (method: Method): boolean => method === 'POST' || method === 'PATCH'
 
-/** Lists of the specification that are written without their mount, which is the default one of its type. */
+/** Lists that the specification writes without their mount, which is the default one of its type. */
 const mountless = 'certs/'
 const defaultMount = 'pki/'
 
@@ -90,7 +104,7 @@ function pathOf(rawPath: string): { path: string; trailingSlash: boolean; fault?
   }
 }
 
-/** A header that would change the meaning of the answer is refused where it is not supported, never ignored. */
+/** A header that would change the meaning of the answer is refused if unsupported, never ignored. */
 function refuseUnsupported(headers: RawRequest['headers']): void {
   if (headers['x-vault-wrap-ttl'] || headers['x-vault-wrap-format']) {
     throw badRequest(
@@ -104,7 +118,7 @@ function refuseUnsupported(headers: RawRequest['headers']): void {
 }
 
 /** X-Vault-Token, or else `Authorization: Bearer …`; empty when there is neither. */
-function credentialOf(headers: RawRequest['headers']): string {
+export function credentialOf(headers: RawRequest['headers']): string {
   const token = headers['x-vault-token']
   if (typeof token === 'string' && token !== '') return token
   const { authorization } = headers

@@ -2,11 +2,11 @@ import { readSeconds } from '../duration.ts'
 import type { Lenient } from '../field.ts'
 import { goFalse, goTrue } from './input.ts'
 
-/** Ends the conversion with a reason that never repeats the value: it may be a secret. */
+/** Ends the conversion with a reason, which never repeats the value: it may be a secret. */
 export type Refuse = (reason: string) => never
 
 /**
- * Converts one value as Vault's clients may spell it (the reference's weak decoding) to the type a field declares.
+ * Converts one value, in any spelling of Vault's clients (the reference's weak decoding), to the type of a field.
  * @param value as parsed from JSON, a form or a query; never null
  */
 export function convert(lenient: Lenient, value: unknown, refuse: Refuse): unknown {
@@ -46,29 +46,35 @@ const kindOf = (value: unknown): string =>
 function toText(value: unknown, refuse: Refuse): string {
   if (typeof value === 'string') return value
   if (typeof value === 'boolean') return value ? '1' : '0'
-  if (typeof value !== 'number') return refuse(`expected a string, got ${kindOf(value)}`)
-  // JSON.parse has rounded it already; the text that was sent is gone.
-  if (Number.isInteger(value) && !Number.isSafeInteger(value)) return refuse('the number is too large; send it as text')
-  return String(value)
+  // A number that a double would round is already text (numbers.ts).
+  return typeof value === 'number' ? String(value) : refuse(`expected a string, got ${kindOf(value)}`)
 }
 
 /** Go's base 0 without underscores. */
 const integerText = /^[+-]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)$/
+const fraction = /^-?[0-9]+(?:\.[0-9]+(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)$/
+const withoutFraction = 'expected an integer without fraction or exponent'
 
 function toInteger(value: unknown, refuse: Refuse): number {
   if (typeof value === 'boolean') return value ? 1 : 0
   if (value === '') return 0
   const number = typeof value === 'string' && integerText.test(value) ? goInteger(value) : value
+  if (typeof number === 'string' && fraction.test(number)) return refuse(withoutFraction)
   if (typeof number !== 'number') return refuse(`expected an integer, got ${kindOf(value)}`)
-  if (!Number.isInteger(number)) return refuse('expected an integer, got a fraction')
-  if (!Number.isSafeInteger(number)) return refuse('the number is out of range')
+  if (Math.abs(number) > Number.MAX_SAFE_INTEGER) return refuse('the number is out of range')
+  if (!Number.isInteger(number)) return refuse(withoutFraction)
   return number === 0 ? 0 : number
 }
 
+/** A sign, a prefix, 64 binary digits and some leading zeros. */
+const longestInteger = 80
+
 function goInteger(text: string): number {
   const negative = text.startsWith('-')
+  // Longer than any number of 64 bits; BigInt's time grows faster than the length.
+  if (text.length > longestInteger) return Number.POSITIVE_INFINITY
   const digits = text.replace(/^[+-]/, '').replace(/^0(?=[0-7])/, '0o')
-  // Through BigInt, because Number('9007199254740993') rounds without a word.
+  // Through BigInt, because Number('9007199254740993') rounds silently.
   const magnitude = BigInt(digits)
   if (magnitude > BigInt(Number.MAX_SAFE_INTEGER)) return Number.POSITIVE_INFINITY
   return negative ? -Number(magnitude) : Number(magnitude)
@@ -107,10 +113,16 @@ const realDate = (text: string): boolean => {
   return day >= 1 && day <= new Date(Date.UTC(year, month, 0)).getUTCDate()
 }
 
+/** As many as a list in JSON may have (json/measure.ts). */
+const mostEntries = 10_000
+
 function toCommaList(value: unknown, refuse: Refuse): string[] {
   if (Array.isArray(value)) return value.map((item) => toText(item, refuse).trim())
   const text = toText(value, refuse)
-  return text.trim() === '' ? [] : text.split(',').map((item) => item.trim())
+  if (text.trim() === '') return []
+  const entries = text.split(',', mostEntries + 1)
+  if (entries.length > mostEntries) return refuse(`more than ${mostEntries} entries`)
+  return entries.map((item) => item.trim())
 }
 
 /** The map has no prototype: a key named `__proto__` is a key like any other. */

@@ -4,19 +4,19 @@ import { type Capture, type Endpoint, type Match, missingMethod, missingPath, mi
 import { compileFields } from './parse.ts'
 import { decodeRest } from './rawrest.ts'
 
-/** Finds the route of a path below a mount; the match of a path without one throws the 404 or 405 when it is run. */
+/** Finds the route of a path below a mount. For a path without one the match throws the 404 or 405 when it is run. */
 export type Dispatch = (method: Method, path: string) => Match
 
-/** Letters, digits and `_`; inside also `-` and `.`: the reference's rule for key names and most captures. */
+/** Letters, digits and `_`, and inside also `-` and `.`: the reference's rule for key names and most captures. */
 const keyName = /^\w(?:[\w.-]*\w)?$/
 const anything = /./s
 
-/** One segment further: by its text (a Map look-up), as a capture, or with everything that follows. */
+/** The next segment: by its text (a Map look-up), as a capture, or with everything that follows. */
 interface Node {
   readonly statics: Map<string, Node>
   capture: Node | undefined
   rest: Map<Method, Endpoint> | undefined
-  /** Routes that take the rest but for its last segment, by that segment. */
+  /** Routes that capture the rest except its last segment, by that segment. */
   readonly tails: Map<string, Map<Method, Endpoint>>
   readonly ends: Map<Method, Endpoint>
 }
@@ -30,10 +30,10 @@ const newNode = (): Node => ({
 })
 
 /**
- * Compiles the routes of an engine. A look-up costs a Map access per segment, however many routes there are; a static
- * segment wins over a capture, and a capture over `:path*`. A path that ends in the segment behind a `:path*` is that
- * route's alone, whatever its method. A public GET answers HEAD too.
- * @throws {Error} at start, when two routes answer to the same method and path or a declaration is malformed
+ * Compiles the routes of an engine. A look-up costs one Map access per segment, however many routes there are. A static
+ * segment wins over a capture, and a capture over `:path*`. A path that ends in the segment after a `:path*` belongs to
+ * that route alone, for every method. A public GET also answers HEAD.
+ * @throws {Error} at start, when two routes have the same method and path or a declaration is malformed
  */
 export function compileRoutes(routes: Routes<unknown>): Dispatch {
   const root = newNode()
@@ -61,7 +61,7 @@ function insert(root: Node, route: Route<unknown>): void {
     } else if (segment.endsWith('*')) {
       const [tail, more] = segments.slice(index + 1)
       if (more !== undefined || tail?.startsWith(':')) {
-        throw new Error(`${route.path}: one fixed segment at most may follow what takes the rest`)
+        throw new Error(`${route.path}: at most one fixed segment may follow a rest`)
       }
       const raw = segment.endsWith('**')
       const name = segment.slice(1, raw ? -2 : -1)
@@ -84,7 +84,7 @@ function insert(root: Node, route: Route<unknown>): void {
   ends.set(route.method, { route, access: route.access, captures, fields })
 }
 
-/** @throws {Error} when a declaration of bytes contradicts the rest of it */
+/** @throws {Error} when a declaration of bytes contradicts the rest of the route */
 function checkBytes({ method, path, access, bytes, body }: Route<unknown>): void {
   if (bytes === undefined) return
   if (method !== 'POST') throw new Error(`${method} ${path} has no body to be bytes`)
@@ -94,7 +94,7 @@ function checkBytes({ method, path, access, bytes, body }: Route<unknown>): void
   }
 }
 
-/** Lets every public GET answer HEAD, where no route of its own does. */
+/** Lets every public GET answer HEAD, unless HEAD has a route of its own. */
 function answerHead({ statics, capture, rest, tails, ends }: Node): void {
   for (const methods of [ends, rest, ...tails.values()]) {
     const get = methods?.get('GET')
@@ -116,7 +116,7 @@ interface Search {
   match: Match | undefined
   /** Whether the path exists under another method. */
   otherMethod: boolean
-  /** Whether it does without a token. */
+  /** Whether the other method needs no token. */
   publicMethod: boolean
 }
 
@@ -152,7 +152,7 @@ function matchEnd(ends: Map<Method, Endpoint>, captured: string[], search: Searc
   }
 }
 
-/** Undefined when a captured segment does not have the form its capture asks for. */
+/** Undefined when a captured segment does not match its capture's form. */
 function paramsOf(endpoint: Endpoint, captured: string[]): Record<string, string> | undefined {
   const params: Record<string, string> = {}
   for (const [index, capture] of endpoint.captures.entries()) {

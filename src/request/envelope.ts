@@ -10,18 +10,18 @@ const empty: RawReply = { status: 204, headers: noStore, body: '' }
 
 /** Warnings of an answer; those of the route come first. */
 export interface Warnings {
-  /** About unknown or replaced parameters: sent only where there is a body. */
+  /** About unknown or replaced parameters: sent only if there is a body. */
   readonly parameters: readonly string[]
-  /** Of the route itself: they make a body of their own. */
+  /** Of the route itself: an answer without a body gets one for them. */
   readonly route: readonly string[]
 }
 
 export const noWarnings: Warnings = { parameters: [], route: [] }
 
 /**
- * Turns what `run` returned into the answer: 204, the reference's envelope (keys in its order, `data` sorted, one
+ * Turns the result of `run` into the answer: 204, the reference's envelope (keys in its order, `data` sorted, one
  * newline at the end), a bare object, or bytes as they are.
- * @param inject whether the keys of `data` also stand at the top level
+ * @param inject whether the members of `data` are repeated at the top level
  */
 export function envelope(requestId: string, outcome: Outcome, warnings: Warnings, inject: boolean): RawReply {
   if (outcome === undefined && warnings.route.length === 0) return empty
@@ -41,7 +41,7 @@ export function envelope(requestId: string, outcome: Outcome, warnings: Warnings
   return { status, headers, body: withPem(requestId, outcome, all, pem) }
 }
 
-/** Nothing is kept, unless the answer says so itself. */
+/** Not to be cached, unless the answer itself says otherwise. */
 function headersOf({ headers }: Answer, type?: string): readonly string[] {
   const store = headers['Cache-Control'] === undefined ? noStore : []
   return extended(type === undefined ? store : [...store, 'Content-Type', type], headers)
@@ -59,14 +59,14 @@ function wrapped(id: string, { data, auth, lease }: Content, warnings: readonly 
   return `${head},"wrap_info":null,"warnings":${warningsText},"auth":${authText}${tail}}\n`
 }
 
-/** An envelope with a PEM text among its data, which is read while it is sent. */
+/** An envelope with a PEM text in its data, which is read while it is sent. */
 function withPem(
   id: string,
   answer: Answer,
   warnings: readonly string[],
   { name, text }: NonNullable<Answer['pem']>,
 ): Stream {
-  // Unguessable: the rest of the data may hold what callers have chosen.
+  // Unguessable: the rest of the data may contain texts chosen by callers.
   const place = randomUUID()
   const whole = wrapped(id, { ...answer, data: { ...answer.data, [name]: place } }, warnings, false)
   const [before = '', after = ''] = whole.split(place)
@@ -82,13 +82,13 @@ const envelopeKeys: ReadonlySet<string> = new Set(
   'request_id lease_id renewable lease_duration data wrap_info warnings auth'.split(' '),
 )
 
-/** The members of `data` once more, after the envelope's own; those never give way. */
+/** The members of `data` again, after the envelope's own, which they never replace. */
 function injected(data: Data): string {
   const members = Object.entries(sorted(data)).filter(([key, value]) => !envelopeKeys.has(key) && value !== undefined)
   return members.map(([key, value]) => `,${JSON.stringify(key)}:${JSON.stringify(value)}`).join('')
 }
 
-/** Go prints a map with its keys sorted. Hot routes return them in order and pay only for the look. */
+/** Go prints a map with its keys sorted. Hot routes return them in order and pay only for the check. */
 function sorted(data: Data): Data {
   let before = ''
   for (const key in data) {
@@ -103,7 +103,7 @@ function extended(headers: readonly string[], more: Readonly<Record<string, stri
   return extra.length === 0 ? headers : [...headers, ...extra.flat()]
 }
 
-/** `{"errors":[…]}`, with `data` beside it where the error carries results (a batch), and warnings where it has some. */
+/** `{"errors":[…]}`, with `data` beside it if the error carries results (a batch), and warnings if it has any. */
 export function errorReply(error: ApiError): RawReply {
   const body = {
     errors: errorLines(error),

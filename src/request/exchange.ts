@@ -1,11 +1,11 @@
 import type { MaybePromise } from '../route.ts'
 import type { Stream } from '../stream.ts'
 
-/** A request as the edge hands it over: read completely, nothing of it interpreted. */
+/** A request from the edge: read completely and not interpreted. */
 export interface RawRequest {
   /** UUID, for the envelope and the log. */
   readonly id: string
-  /** As on the request line: upper case, PUT and unknown methods included. */
+  /** As on the request line: upper case, including PUT and unknown methods. */
   readonly method: string
   readonly rawPath: string
   /** Without the `?`. */
@@ -16,7 +16,7 @@ export interface RawRequest {
   /** Empty, and the port 0, on a unix socket. */
   readonly remoteAddress: string
   readonly remotePort: number
-  /** DER of the certificate that the TLS client presented, not verified against anything. */
+  /** DER of the certificate that the TLS client presented; not verified. */
   readonly clientCertificate: Uint8Array | undefined
 }
 
@@ -26,17 +26,35 @@ export interface RawReply {
   /** Name, value, name, value … as node:http writes them fastest. */
   readonly headers: readonly string[]
   readonly body: string | Uint8Array | Stream
+  /** Whether the caller had a good token; said of bodies longer than `longestShortBody` alone. */
+  readonly forCaller?: boolean
 }
 
-/** Bytes that anybody may send to a route that takes bytes; no more of any body is read before its route is asked. */
+/** Characters or bytes that a socket takes whether the client reads or not. Longer bodies would hold their connection for ever. */
+export const longestShortBody = 16 * 1024
+
+/** Bytes that anybody may send; no more of any body is read before its route and its credential are looked at. */
 export const strangerBodyBytes = 64 * 1024
 
-/** The whole of request/ to the edge. It never throws and never rejects. */
+/** The limit of a body, decided by the head of its request. */
+export interface BodyLimit {
+  /** The most bytes, if the route or the caller has a limit of its own. */
+  readonly bytes: number | undefined
+  /** Whether the credential is valid; `anybody` if none is needed, `undecided` if it could not be looked up. */
+  readonly caller: 'known' | 'unknown' | 'anybody' | 'undecided'
+}
+
+/** All of request/ as the edge sees it. It never throws and never rejects. */
 export interface Pipeline {
   /**
-   * The most bytes that the body of a request may have, where its route has a limit of its own. Asked with an empty body,
-   * before more than `strangerBodyBytes` of it are read; absent where no route has one.
+   * The limit of a request's body. Called with an empty body, before more than `strangerBodyBytes` of it are read;
+   * absent, or undefined, where callers are not authenticated.
    */
-  bodyLimit?(request: RawRequest): MaybePromise<number | undefined>
+  bodyLimit?(request: RawRequest): MaybePromise<BodyLimit | undefined>
+  /**
+   * Counts a request that is refused before it is handled, with an empty body; absent where nothing is counted.
+   * @returns the answer in place of the refusal, where there are too many
+   */
+  refused?(request: RawRequest): MaybePromise<RawReply | undefined>
   handle(request: RawRequest): MaybePromise<RawReply>
 }

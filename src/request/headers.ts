@@ -2,7 +2,7 @@ import { Answer, type Mount, type Outcome } from '../route.ts'
 import type { RawRequest } from './exchange.ts'
 
 const none: Readonly<Record<string, string>> = {}
-/** Whatever a mount is tuned to: the credential never goes further than the pipeline. */
+/** However a mount is tuned, the credential never leaves the pipeline. */
 const credentials: ReadonlySet<string> = new Set(['x-vault-token', 'authorization'])
 
 /** The header names in a setting of the mount, in lower case. */
@@ -11,7 +11,7 @@ export function namesIn(mount: Mount, setting: string): readonly string[] {
   return Array.isArray(names) ? names.map((name) => String(name).toLowerCase()) : []
 }
 
-/** The request headers that the engine sees: those named in the mount's passthrough_request_headers. */
+/** The request headers passed to the engine: those named in the mount's passthrough_request_headers. */
 export function passRequestHeaders(mount: Mount, headers: RawRequest['headers']): Readonly<Record<string, string>> {
   if (mount.config.passthrough_request_headers === undefined) return none
   const passed: Record<string, string> = {}
@@ -23,7 +23,9 @@ export function passRequestHeaders(mount: Mount, headers: RawRequest['headers'])
   return passed
 }
 
-/** The answer of a mounted engine with only the headers named in allowed_response_headers; sys/ and auth/ may set any. */
+/**
+ * The answer of a mounted engine with only the headers named in allowed_response_headers; sys/ and auth/ may set any.
+ */
 export function restrictResponseHeaders(mount: Mount, outcome: Outcome): Outcome {
   if (mount.uuid === '' || !(outcome instanceof Answer)) return outcome
   const set = Object.entries(outcome.headers)

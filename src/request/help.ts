@@ -1,15 +1,15 @@
 import type { Data, Method, Mount, Route, Routes } from '../route.ts'
 import type { Dispatch } from './dispatch.ts'
 import { unsupportedPath } from './match.ts'
-import { describeApi, fieldsOf } from './openapi.ts'
+import { describeApi, fieldsOf } from './openapi/document.ts'
 
 const methods: readonly Method[] = ['GET', 'LIST', 'POST', 'PATCH', 'DELETE', 'HEAD']
 
-/** Whether a query asks what a path is, instead of asking the path: `?help=1`. */
+/** Whether a query asks for a description of the path: `?help=1`. */
 export const asksForHelp = (query: URLSearchParams | undefined): boolean => !!query?.get('help')
 
 /**
- * What `?help=1` answers: of a mount its paths, of a path what it takes.
+ * The answer of `?help=1`: the paths of a mount, or the fields of a path.
  * @param path canonical, below the mount
  * @throws {ApiError} 404 for a path that no route of the mount has
  */
@@ -38,14 +38,15 @@ const words: Readonly<Record<string, string>> = { raw: 'any', commaList: 'list',
 const rights = { public: 'Needs no token.', token: '', sudo: 'Needs the capability "sudo" too.' } as const
 
 function full(route: Route<unknown>, mount: Mount): string {
-  const { about, access, bytes, rawTypes } = route
+  const { about, access, bytes, answers } = route
   const fields = fieldsOf(route).map(([name, { lenient, description, aliases = [] }]) => {
     const others = aliases.length === 0 ? '' : `; also: ${aliases.join(', ')}`
     return `    ${name} (type: ${words[lenient] ?? lenient}${others})\n        ${description}`
   })
   const parts = [`Request: ${headline(route, mount)}`, `${about} ${rights[access]}`.trimEnd()]
   if (bytes !== undefined) parts.push(`Takes at most ${bytes.maxBytes} bytes of ${bytes.type}.`)
-  if (rawTypes !== undefined) parts.push(`Answers ${rawTypes.join(' or ')}, without an envelope.`)
+  const files = answers.flatMap((form) => (form.kind === 'bytes' ? [form.type] : []))
+  if (files.length > 0) parts.push(`Answers ${files.join(' or ')}, without an envelope.`)
   if (fields.length > 0) parts.push('## PARAMETERS', fields.join('\n\n'))
   return parts.join('\n\n')
 }

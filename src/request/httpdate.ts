@@ -9,7 +9,7 @@ const asctime = new RegExp(`^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (${month}) ([ \\d]\
 
 /**
  * Reads an HTTP date.
- * @returns milliseconds since 1970, or undefined for anything that is none
+ * @returns milliseconds since 1970, or undefined for any other text
  */
 export function readHttpDate(text: string): number | undefined {
   const fixed = imfFixdate.exec(text)
@@ -20,7 +20,7 @@ export function readHttpDate(text: string): number | undefined {
   return c ? moment(c[6], c[1], c[2], c.slice(3, 6)) : undefined
 }
 
-/** Two digits, of the years that were young when that form was in use: nothing here is older than 1970. */
+/** A year of two digits: no date here is before 1970. */
 const fullYear = (digits: number): number => (digits < 70 ? 2000 + digits : 1900 + digits)
 
 function moment(

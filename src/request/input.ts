@@ -1,12 +1,12 @@
 import { ApiError, badRequest } from '../errors.ts'
-import type { Method } from '../route.ts'
-import { parseJsonObject } from './json.ts'
+import type { MaybePromise, Method } from '../route.ts'
+import { parseJsonObject } from './json/parse.ts'
 
 /** Parameters by name, as the caller spelled them. */
 export type Input = Readonly<Record<string, unknown>>
 
 /**
- * What the request does, from its method and its query. PUT is POST and `GET ?list=true` is LIST.
+ * The operation of a request, from its method and query. PUT is POST and `GET ?list=true` is LIST.
  * @throws {ApiError} 405 for an unknown method, 400 for OPTIONS and for a `list` that is not a Go bool
  */
 export function methodOf(method: string, query: URLSearchParams | undefined): Method {
@@ -55,17 +55,23 @@ export function queryInput(query: URLSearchParams | undefined): Input {
 }
 
 /**
- * Parameters of a write. The body is JSON whatever its content type says, because Go clients send none and curl says
- * form; a form is read only when it says so and does not begin as JSON does.
+ * Parameters of a write. The body is read as JSON whatever its content type, because Go clients send none and curl says
+ * form; it is read as a form only if it is declared as one and does not begin like JSON.
+ * @param longestList the most elements of a list of the route (Route.longestList)
  * @throws {ApiError} 400 for JSON that cannot be read, 415 for a PATCH in a format of its own
  */
-export function bodyInput(method: Method, contentType: string, body: Buffer): Input {
+export function bodyInput(
+  method: Method,
+  contentType: string,
+  body: Buffer,
+  longestList?: number,
+): MaybePromise<Input> {
   const type = contentType.split(';', 1)[0]?.trim().toLowerCase() ?? ''
   if (method === 'PATCH' && !patchTypes.has(type)) {
     throw new ApiError(415, `PATCH requires Content-Type of application/merge-patch+json, provided ${printed(type)}`)
   }
   if (type === 'application/x-www-form-urlencoded' && looksLikeForm(body)) return formInput(body)
-  return parseJsonObject(body)
+  return parseJsonObject(body, longestList)
 }
 
 const patchTypes: ReadonlySet<string> = new Set(['', 'application/merge-patch+json', 'application/json'])
@@ -76,7 +82,7 @@ function looksLikeForm(body: Buffer): boolean {
   return start !== '' && !start.startsWith('{') && !start.startsWith('[')
 }
 
-/** A form is for the hand of a person; a bound here keeps 32 MiB of `&` from becoming a gigabyte of objects. */
+/** Forms are written by hand; a bound here keeps 32 MiB of `&` from becoming a gigabyte of objects. */
 const maxFormBytes = 1024 * 1024
 
 function formInput(body: Buffer): Input {

@@ -5,8 +5,8 @@ import type { Match } from './match.ts'
 import type { Field } from './parse.ts'
 
 /**
- * The parameters of a request, for the rules of policies: under any name and in any place, since a rule on a hash must hold
- * in the body, in the path, under an older name and in a batch item. Where there is no route every name is unknown.
+ * The parameters of a request, for the rules of policies: under any name and in any place, since a rule on a hash must
+ * hold in the body, in the path, under an older name and in a batch item. Without a route every name is unknown.
  */
 export function parametersOf(input: Input, match: Match): RequestParameters {
   const { known } = match.endpoint.fields
@@ -30,7 +30,9 @@ export function parametersOf(input: Input, match: Match): RequestParameters {
   }
 }
 
-/** The paths of the same request with fewer fields in its path: without the captures at its end that stand for fields. */
+/**
+ * The paths of the same request with fewer fields in its path: without the captures at its end that stand for fields.
+ */
 export function shorterPaths(path: string, { endpoint }: Match): string[] {
   const { route, fields } = endpoint
   const segments = route.path.split('/')
@@ -43,7 +45,7 @@ export function shorterPaths(path: string, { endpoint }: Match): string[] {
 
 type Known = ReadonlyMap<string, Field>
 
-/** What a parameter amounts to: an explicit null stands for the initial value of a field that has one. */
+/** The effective value of a parameter: an explicit null stands for the initial value of a field that has one. */
 const effective = (value: unknown, field: Field | undefined): unknown => (value === null ? field?.initial : value)
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
@@ -75,7 +77,7 @@ function parameter(name: string, value: unknown, source: Parameter['source'], kn
 
 const unchanged = (value: unknown): unknown => value
 
-/** Thrown and caught at once, for every value of a batch perhaps: it has no stack to collect. */
+/** Thrown and caught at once, perhaps for every value of a batch: it has no stack to collect. */
 const unreadable = Object.freeze({ reason: 'no such value' })
 const refuse: Refuse = () => {
   throw unreadable

@@ -1,5 +1,5 @@
 import { type ApiError, badRequest } from '../errors.ts'
-import type { Lenient } from '../field.ts'
+import { type Lenient, wholeBody } from '../field.ts'
 import { convert, type Refuse } from './convert.ts'
 import type { Input } from './input.ts'
 
@@ -13,7 +13,9 @@ export interface Field {
   readonly minimum: number | undefined
   readonly maximum: number | undefined
   readonly values: readonly unknown[] | undefined
-  /** What an explicit null stands for; undefined where it is as if absent. */
+  /** The most characters. */
+  readonly longest: number
+  /** The meaning of an explicit null; undefined if it is like an absent field. */
   readonly initial: unknown
   readonly refuse: Refuse
 }
@@ -24,9 +26,9 @@ export interface Fields {
   readonly known: ReadonlyMap<string, Field>
   /** Each of them once. */
   readonly all: readonly Field[]
-  /** Those that have aliases. */
+  /** The fields with aliases. */
   readonly aliased: readonly Field[]
-  /** Names that the URL gives. */
+  /** Names captured from the URL. */
   readonly captured: ReadonlySet<string>
 }
 
@@ -37,9 +39,9 @@ export interface Named {
 }
 
 /**
- * Reads the declaration of a body that is made of the fields of field.ts.
+ * Reads the declaration of a body made of the fields of field.ts.
  * @param captured names captured from the URL, which win over parameters of the same name
- * @throws {Error} at start, when a property is no such field, is one of every object's or shares a name with another
+ * @throws {Error} at start, when a property is not such a field, exists on every object or shares a name with another
  */
 export function compileFields(properties: Readonly<Record<string, object>>, captured: readonly string[]): Fields {
   const known = new Map<string, Field>()
@@ -56,13 +58,14 @@ export function compileFields(properties: Readonly<Record<string, object>>, capt
   return { known, all, aliased, captured: new Set(captured) }
 }
 
-/** What the makers of field.ts write into a schema. */
+/** The schema written by the makers of field.ts. */
 interface Schema {
   readonly lenient?: Lenient
   readonly aliases?: readonly string[]
   readonly minimum?: number
   readonly maximum?: number
   readonly enum?: readonly unknown[]
+  readonly longest?: number
   readonly default?: unknown
 }
 
@@ -76,6 +79,7 @@ function compileField(name: string, schema: Schema): Field {
     minimum: schema.minimum,
     maximum: schema.maximum,
     values: schema.enum,
+    longest: schema.longest ?? wholeBody,
     initial: schema.default,
     refuse: (reason) => {
       throw invalid(`error converting input for field "${name}": ${reason}`)
@@ -86,7 +90,7 @@ function compileField(name: string, schema: Schema): Field {
 const invalid = (text: string): ApiError => badRequest(`Field validation failed: ${text}`)
 
 /**
- * Brings parameters under the names the route declares: aliases resolved, null taken as absent or as the field's initial
+ * Brings parameters under the names the route declares: aliases resolved, null read as absent or as the field's initial
  * value; undeclared parameters and those that the URL replaces are left out with a warning. Nothing is converted yet.
  */
 export function normaliseNames(fields: Fields, input: Input): Named {
@@ -134,19 +138,30 @@ function shown(names: string[]): string {
 
 /**
  * Converts named values to the types the fields declare and checks their bounds.
- * @returns only declared names: a plain object, which is several times as fast to use as one without prototype
- * @throws {ApiError} 400 `Field validation failed: …` that names the field and what it allows
+ * @returns only declared names: a plain object, several times as fast as one without prototype
+ * @throws {ApiError} 400 `Field validation failed: …` naming the field and its bounds
  */
 export function convertFields(fields: Fields, values: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const body: Record<string, unknown> = {}
   for (const field of fields.all) {
     const sent = values[field.name]
     if (sent === undefined) continue
+    // Before the conversion, which may cost time for every character.
+    if (field.longest !== wholeBody && lengthOf(sent) > field.longest)
+      field.refuse(`longer than ${field.longest} characters`)
     const value = convert(field.lenient, sent, field.refuse)
     checkBounds(field, value)
     body[field.name] = value
   }
   return body
+}
+
+/** The characters of a text, or of all texts and keys in a list or an object. */
+function lengthOf(value: unknown): number {
+  if (typeof value === 'string') return value.length
+  if (typeof value !== 'object' || value === null) return 0
+  if (Array.isArray(value)) return value.reduce((length: number, element) => length + lengthOf(element), 0)
+  return Object.entries(value).reduce((length, [key, element]) => length + key.length + lengthOf(element), 0)
 }
 
 function checkBounds(field: Field, value: unknown): void {

@@ -3,13 +3,13 @@ import { badRequest } from '../errors.ts'
 /** A request path as mounts, routes, policies and audit see it: no leading slash, no `v1/`, no trailing slash. */
 export interface CanonicalPath {
   readonly path: string
-  /** Whether a slash stood at the end, as clients write the path of a list. */
+  /** Whether it ended in a slash, as clients write the path of a list. */
   readonly trailingSlash: boolean
 }
 
-/** What a path may hold before it is decoded; anything else comes percent-encoded (RFC 3986). */
+/** Characters of an undecoded path; all others must be percent-encoded (RFC 3986). */
 const printableAscii = /^[\x21-\x7e]*$/
-/** What Go's unicode.IsPrint lets through, which is the reference's rule for paths. */
+/** Characters that Go's unicode.IsPrint accepts: the reference's rule for paths. */
 const printable = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]*$/u
 const emptyOrDots = /(?:^|\/)\.{0,2}(?:\/|$)/
 
@@ -25,13 +25,13 @@ export function splitTarget(target: string): { rawPath: string; query: string } 
 }
 
 /**
- * The one form of a path that everything behind the edge sees. Percent-encoding is undone once, segment by segment, so
- * that an encoded slash can never move a segment's border; `/v1/x` and `/x` are the same path.
- * @throws {ApiError} 400 for an empty, `.` or `..` segment, an encoded slash, bad encoding, or what cannot be printed
+ * The canonical path, the only form used after the edge. Percent-encoding is undone once, segment by segment, so that
+ * an encoded slash can never move a segment's border; `/v1/x` and `/x` are the same path.
+ * @throws {ApiError} 400 for an empty, `.` or `..` segment, an encoded slash, bad encoding, or an unprintable character
  */
 export function canonicalPath(rawPath: string): CanonicalPath {
   if (!rawPath.startsWith('/')) throw badRequest('the request path must begin with "/"')
-  if (!printableAscii.test(rawPath)) throw badRequest('the path holds a character that must be percent-encoded')
+  if (!printableAscii.test(rawPath)) throw badRequest('the path contains a character that must be percent-encoded')
   const trailingSlash = rawPath.length > 1 && rawPath.endsWith('/')
   const encoded = rawPath.slice(1, trailingSlash ? -1 : undefined)
   const decoded = encoded.includes('%') ? encoded.split('/').map(decodeSegment).join('/') : encoded
@@ -40,7 +40,7 @@ export function canonicalPath(rawPath: string): CanonicalPath {
   return { path: decoded.startsWith('v1/') ? decoded.slice(3) : decoded, trailingSlash }
 }
 
-/** Of a path that is refused, the segments before the first one at fault, decoded and without `v1/`. */
+/** Of a refused path, the segments before the first one at fault, decoded and without `v1/`. */
 export function cleanHead(rawPath: string): string {
   if (!rawPath.startsWith('/') || !printableAscii.test(rawPath)) return ''
   const clean: string[] = []
@@ -49,6 +49,15 @@ export function cleanHead(rawPath: string): string {
     clean.push(decodeSegment(segment))
   }
   return (clean[0] === 'v1' ? clean.slice(1) : clean).join('/')
+}
+
+/** The canonical form of a path, or of what stands before its fault. */
+export function readablePath(rawPath: string): string {
+  try {
+    return canonicalPath(rawPath).path
+  } catch {
+    return cleanHead(rawPath)
+  }
 }
 
 function isClean(segment: string): boolean {
@@ -63,8 +72,8 @@ function unclean(path: string): string {
   const segments = path.split('/')
   if (segments.includes('..')) return 'path cannot contain parent references'
   return segments.includes('.')
-    ? 'the path must not hold a "." segment'
-    : 'the path must not hold an empty segment ("//")'
+    ? 'the path must not contain a "." segment'
+    : 'the path must not contain an empty segment ("//")'
 }
 
 function decodeSegment(segment: string): string {
@@ -72,9 +81,9 @@ function decodeSegment(segment: string): string {
   try {
     text = decodeURIComponent(segment)
   } catch {
-    throw badRequest('the path holds a percent-encoding that is not UTF-8')
+    throw badRequest('the path contains a percent-encoding that is not UTF-8')
   }
-  if (text.includes('/')) throw badRequest('the path must not hold an encoded slash (%2F)')
-  if (!printable.test(text)) throw badRequest('the path holds a character that cannot be printed')
+  if (text.includes('/')) throw badRequest('the path must not contain an encoded slash (%2F)')
+  if (!printable.test(text)) throw badRequest('the path contains a character that cannot be printed')
   return text
 }

@@ -2,23 +2,23 @@ import { badRequest } from '../errors.ts'
 import type { Routes } from '../route.ts'
 
 /**
- * What stands before each raw rest, with its slash: `ocsp/`. Nothing else may lie below, or one path as policies see it
- * could be two requests.
- * @throws {Error} at start, when something does, or when what stands before is not fixed
+ * The fixed paths before raw rests, with their slash: `ocsp/`. No other route may be below one, or the same path as
+ * policies see it could be two requests.
+ * @throws {Error} at start, when there is another route below one, or a path before a raw rest is not fixed
  */
 export function rawPrefixes(routes: Routes<unknown>): readonly string[] {
   const raw = routes.filter(({ path }) => path.endsWith('**'))
   const prefixes = new Set(raw.map(({ path }) => path.slice(0, path.lastIndexOf(':'))))
   for (const prefix of prefixes) {
-    if (!/^(?:[^:/]+\/)+$/.test(prefix)) throw new Error(`${prefix}: what stands before a raw rest must be fixed`)
+    if (!/^(?:[^:/]+\/)+$/.test(prefix)) throw new Error(`${prefix}: the path before a raw rest must be fixed`)
     const segments = prefix.split('/').slice(0, -1)
     const stranger = routes.find((route) => !raw.includes(route) && reaches(route.path.split('/'), segments))
-    if (stranger) throw new Error(`${stranger.path} lies below the raw rest of ${prefix}`)
+    if (stranger) throw new Error(`${stranger.path} is below the raw rest of ${prefix}`)
   }
   return [...prefixes]
 }
 
-/** Whether a route's pattern may match a path below these segments. */
+/** Whether a route's pattern can match a path below these segments. */
 function reaches(pattern: readonly string[], below: readonly string[]): boolean {
   const isRest = (segment: string): boolean => segment.startsWith(':') && segment.endsWith('*')
   for (const [index, segment] of below.entries()) {
@@ -31,9 +31,9 @@ function reaches(pattern: readonly string[], below: readonly string[]): boolean 
 }
 
 /**
- * The rest of a path, raw: percent-encoding undone once, and nothing else.
+ * The rest of a path, raw: only percent-encoding is undone, once.
  * @param rawPath as on the request line
- * @param segments how many stand before it, without `v1`
+ * @param segments the number of segments before it, without `v1`
  * @throws {ApiError} 400 for an encoding that is not UTF-8
  */
 export function rawRest(rawPath: string, segments: number): string {
@@ -43,13 +43,13 @@ export function rawRest(rawPath: string, segments: number): string {
   try {
     return decodeURIComponent(rawPath.slice(start))
   } catch {
-    throw badRequest('the path holds a percent-encoding that is not UTF-8')
+    throw badRequest('the path contains a percent-encoding that is not UTF-8')
   }
 }
 
 /**
- * The one form in which routes, policies and audit see a raw rest: a single percent-encoded segment. Every rest has its
- * own, none is `.` or `..`, and a request that is sent to the path in this form is the same request.
+ * The only form in which routes, policies and audit see a raw rest: one percent-encoded segment. Every rest has its
+ * own, none is `.` or `..`, and sending a request to the path in this form is the same request.
  */
 export const encodeRest = (rest: string): string =>
   rest === '.' || rest === '..' ? rest.replaceAll('.', '%2E') : encodeURIComponent(rest)

@@ -1,17 +1,20 @@
 import { after } from '../after.ts'
 import type { Audit } from '../audit/audit.ts'
+import { contentMembers } from '../audit/elision.ts'
 import type { AuditedRequest, Operation } from '../audit/entry.ts'
-import { contentMembers } from '../audit/response.ts'
 import type { Trail } from '../audit/trail.ts'
 import type { Verdict } from '../auth/acl/decide.ts'
 import { ApiError, errorLines } from '../errors.ts'
 import type { Logger } from '../log.ts'
+import { type Meter, RateLimited } from '../quota/meter.ts'
 import type { Caller, Capability, MaybePromise, Method, Mount, Outcome } from '../route.ts'
+import type { AuditedHeader } from '../settings/auditedheaders.ts'
 import { contentOf } from '../stream.ts'
-import type { CanonicalRequest } from './canonicalise.ts'
+import { type CanonicalRequest, credentialOf, type RequestHead } from './canonicalise.ts'
 import { errorReply, type Warnings } from './envelope.ts'
-import type { RawReply, RawRequest } from './exchange.ts'
-import type { Labels } from './watch.ts'
+import { longestShortBody, type RawReply, type RawRequest } from './exchange.ts'
+import type { UnderWay } from './inflight.ts'
+import { canonicalPath } from './path.ts'
 
 /** The audit's word for each method; a POST may turn out to be a `create`. */
 const operations: Readonly<Record<Method, Operation>> = {
@@ -23,25 +26,53 @@ const operations: Readonly<Record<Method, Operation>> = {
   DELETE: 'delete',
 }
 
-/** What audit, metrics and log learn of one request on its way. Without an audit trail its steps just go on. */
+/** Reports one request to audit, metrics and log on its way. Without an audit trail its steps just continue. */
 export class Recorder {
-  readonly #raw: RawRequest
-  readonly #labels: Labels
+  readonly #request: UnderWay
   readonly #log: Logger
   #trail: Trail | undefined
+  #mount: Mount | undefined
+  /** Whether the request has begun its trail or needs none. */
+  #begun = false
+  /** What counts the request; null until that was asked. */
+  #meter: Meter | undefined | null = null
 
-  constructor(raw: RawRequest, labels: Labels, log: Logger) {
-    this.#raw = raw
-    this.#labels = labels
+  constructor(request: UnderWay, log: Logger) {
+    this.#request = request
     this.#log = log
   }
 
-  setMethod(method: Method): void {
-    this.#labels.operation = operations[method]
+  /** Whether it was asked what counts the request. */
+  get isMetered(): boolean {
+    return this.#meter !== null
+  }
+
+  get meter(): Meter | undefined {
+    return this.#meter ?? undefined
+  }
+
+  set meter(meter: Meter | undefined) {
+    this.#meter = meter
+  }
+
+  setHead({ method, path }: Pick<RequestHead, 'method' | 'path'>): void {
+    this.#request.operation = operations[method]
+    this.#request.path = path
   }
 
   setMount(mount: Mount | undefined): void {
-    this.#labels.mount = mount?.path
+    this.#mount = mount
+    this.#request.mount = mount?.path
+  }
+
+  /** The path as policies see it, but for a slash behind that of a list. */
+  setPath(path: string): void {
+    this.#request.path = path
+  }
+
+  /** For requests that anybody may make at any time; they have no trail. */
+  exempt(): void {
+    this.#begun = true
   }
 
   /** Begins the trail, unless there is no audit device. */
@@ -51,22 +82,25 @@ export class Recorder {
     mount: Mount | undefined,
     next: () => MaybePromise<T>,
   ): MaybePromise<T> {
-    const trail = audit.begin(request.policyPath, () => describe(request, mount))
+    this.#begun = true
+    const trail = audit.begin(request.policyPath, (headers) => describe(request, mount, headers))
     return after(trail, (begun) => {
       this.#trail = begun
       return next()
     })
   }
 
-  /** For requests that policies are not asked about. */
+  /** For requests that policies do not decide about. */
   setCaller(caller: Caller | undefined): void {
+    this.#request.caller = caller
     this.#trail?.setVerdict(caller, undefined)
   }
 
   setVerdict(caller: Caller, verdict: Verdict, capability: Capability): void {
     const operation = capability === 'create' ? 'create' : undefined
+    this.#request.caller = caller
     this.#trail?.setVerdict(caller, verdict, operation)
-    if (verdict.allowed && operation !== undefined) this.#labels.operation = operation
+    if (verdict.allowed && operation !== undefined) this.#request.operation = operation
   }
 
   /** Writes the line of the request, then carries the request out. */
@@ -74,18 +108,45 @@ export class Recorder {
     return this.#trail === undefined ? work() : this.#trail.recordRequest(work)
   }
 
-  /** Writes the line of the answer, which then may go out. */
+  /** Writes the line of the answer, which may then be sent. */
   recordResponse(outcome: Outcome, warnings: Warnings, reply: RawReply): MaybePromise<RawReply> {
+    const told = this.#told(reply)
     return this.#trail === undefined
-      ? reply
-      : this.#trail.recordResponse(outcome, [...warnings.route, ...warnings.parameters], reply)
+      ? told
+      : this.#trail.recordResponse(outcome, [...warnings.route, ...warnings.parameters], told)
   }
 
-  /** The reply to a request that failed, recorded before it goes out. Never throws or rejects. */
+  /** As recordRefusal; a request that failed before its trail began is recorded with the known parts of it. */
+  refuse(audit: Pick<Audit, 'begin'> | undefined, error: unknown): MaybePromise<RawReply> {
+    if (error instanceof RateLimited && !error.audited) return this.#told(errorReply(error))
+    return this.#begun || audit === undefined ? this.recordRefusal(error) : this.#refuseEarly(audit, error)
+  }
+
+  async #refuseEarly(audit: Pick<Audit, 'begin'>, error: unknown): Promise<RawReply> {
+    const path = earlyPath(this.#request.raw, this.#request.operation)
+    try {
+      this.#trail = await audit.begin(path, (headers) =>
+        describeEarly(this.#request.raw, this.#request.operation, path, this.#mount, headers),
+      )
+    } catch {
+      // Whether there are devices cannot be found out; the request's own refusal mostly has the same reason.
+    }
+    return this.recordRefusal(error)
+  }
+
+  /** The reply to a failed request, recorded before it is sent. Never throws or rejects. */
   recordRefusal(error: unknown): MaybePromise<RawReply> {
     const refusal = this.#loggedError(error)
-    const reply = errorReply(refusal)
+    const reply = this.#told(errorReply(refusal))
     return this.#trail === undefined ? reply : this.#writeRefusal(this.#trail, refusal, reply)
+  }
+
+  /** With what sys/quotas/config has answers say of a quota; a long one names whose room it takes at the edge. */
+  #told(reply: RawReply): RawReply {
+    const isLong = reply.body.length > longestShortBody
+    const owned = isLong && this.#request.caller !== undefined ? { ...reply, forCaller: true } : reply
+    if (!this.#meter || this.#meter.headers.length === 0) return owned
+    return { ...owned, headers: [...reply.headers, ...this.#meter.headers] }
   }
 
   async #writeRefusal(trail: Trail, refusal: ApiError, reply: RawReply): Promise<RawReply> {
@@ -97,9 +158,9 @@ export class Recorder {
     }
   }
 
-  /** Anything but an ApiError is a fault of the server: its text stays in the log. */
+  /** Any error but an ApiError is a server fault: its text stays in the log. */
   #loggedError(error: unknown): ApiError {
-    const about = { requestId: this.#raw.id, method: this.#raw.method, err: error }
+    const about = { requestId: this.#request.raw.id, method: this.#request.raw.method, err: error }
     if (error instanceof ApiError) {
       if (error.status >= 500) this.#log.warn(about, 'a request could not be served')
       return error
@@ -109,11 +170,56 @@ export class Recorder {
   }
 }
 
-/** The request as the audit lines show it: of bytes their digest and length. */
-function describe(request: CanonicalRequest, mount: Mount | undefined): AuditedRequest {
+/** The request as in audit lines: bytes are shown by their digest and length. */
+function describe(
+  request: CanonicalRequest,
+  mount: Mount | undefined,
+  auditedHeaders: readonly AuditedHeader[],
+): AuditedRequest {
   const { raw, method, policyPath: path, bytes, credential, help } = request
-  const { id, remoteAddress, remotePort, clientCertificate } = raw
+  const { id, remoteAddress, remotePort, clientCertificate, headers } = raw
   const operation = help ? 'help' : operations[method]
   const input = bytes === undefined ? request.input : contentMembers(contentOf(bytes))
-  return { id, operation, path, input, credential, remoteAddress, remotePort, clientCertificate, mount }
+  return {
+    id,
+    operation,
+    path,
+    input,
+    sent: method === 'POST' || method === 'PATCH' ? raw.body : raw.query,
+    credential,
+    remoteAddress,
+    remotePort,
+    clientCertificate,
+    mount,
+    headers,
+    auditedHeaders,
+  }
+}
+
+const longestShownPath = 1000
+
+const earlyPath = ({ rawPath }: RawRequest, operation: Operation | undefined): string =>
+  `${shownPath(rawPath)}${operation === 'list' ? '/' : ''}`
+
+/** A request of which only the request line and headers were read. */
+function describeEarly(
+  raw: RawRequest,
+  operation: Operation | undefined,
+  path: string,
+  mount: Mount | undefined,
+  auditedHeaders: readonly AuditedHeader[],
+): AuditedRequest {
+  const { id, remoteAddress, remotePort, clientCertificate, headers } = raw
+  const sender = { remoteAddress, remotePort, clientCertificate }
+  const shown = { id, operation: operation ?? 'read', path, input: {}, sent: '', credential: credentialOf(headers) }
+  return { ...shown, ...sender, mount, headers, auditedHeaders }
+}
+
+/** Canonical, or as sent if it has no canonical form. */
+function shownPath(rawPath: string): string {
+  try {
+    return canonicalPath(rawPath).path
+  } catch {
+    return rawPath.replace(/^\/(?:v1\/)?/, '').slice(0, longestShownPath)
+  }
 }

@@ -5,8 +5,8 @@ import { namesIn } from './headers.ts'
 import type { Target } from './routetable.ts'
 
 /**
- * Gives an answer that may be kept its headers, or 304 in its place. As in the reference If-Modified-Since counts only
- * where the mount passes it, and Last-Modified goes out only where the mount allows it; tags and ages need no tuning.
+ * Adds its headers to a cacheable answer, or replaces it by 304. As in the reference If-Modified-Since counts only if
+ * the mount passes it, and Last-Modified is sent only if the mount allows it; tags and ages need no tuning.
  */
 export function revalidate(outcome: Outcome, { method, raw }: CanonicalRequest, { mount, match }: Target): Outcome {
   if (!(outcome instanceof Answer) || outcome.caching === undefined) return outcome
@@ -29,7 +29,7 @@ export function revalidate(outcome: Outcome, { method, raw }: CanonicalRequest, 
     : outcome.withHeaders(headers)
 }
 
-/** Built-in mounts are not tuned, and do as they like. */
+/** Built-in mounts cannot be tuned; they may use all headers. */
 const names = (mount: Mount, setting: string, header: string): boolean =>
   mount.uuid === '' || namesIn(mount, setting).includes(header)
 

@@ -4,16 +4,17 @@ import type { RequestHead } from './canonicalise.ts'
 import { compileRoutes, type Dispatch } from './dispatch.ts'
 import { helpOf } from './help.ts'
 import { type Match, missingMount, missingPath, unknownMount } from './match.ts'
+import { Foldings } from './names/folding.ts'
 import { encodeRest, rawPrefixes, rawRest } from './rawrest.ts'
 
-/** Where a request goes: the mount its path lies in, the context of that mount's engine, and the endpoint. */
+/** The target of a request: the mount of its path, the context of that mount's engine, and the endpoint. */
 export interface Target {
   readonly mount: Mount
   readonly context: unknown
   readonly match: Match
 }
 
-/** The mount of what lies in none. */
+/** The mount of a path that is in none. */
 const nowhere: Mount = { uuid: '', path: '', type: '', config: {} }
 
 interface CompiledEngine {
@@ -25,6 +26,7 @@ interface CompiledEngine {
 /** The routes of every engine, compiled at start. */
 export class RouteTable {
   readonly #engines: ReadonlyMap<string, CompiledEngine>
+  readonly #foldings: Foldings
 
   /**
    * @param engines by mount type
@@ -36,11 +38,12 @@ export class RouteTable {
       return { engine, dispatch: compileRoutes(routes), rawPrefixes: rawPrefixes(routes) }
     }
     this.#engines = new Map([...engines].map(([type, engine]) => [type, compile(engine)]))
+    this.#foldings = new Foldings(engines.values())
   }
 
   /**
    * The canonical path of a request, in which a raw rest is one percent-encoded segment.
-   * @throws {ApiError} 400 for a path with a fault that lies in no raw rest
+   * @throws {ApiError} 400 for a path with a fault outside a raw rest
    */
   canonicalPath({ raw, path, fault }: RequestHead, mount: Mount | undefined): string {
     if (mount !== undefined) {
@@ -56,9 +59,14 @@ export class RouteTable {
     return path
   }
 
+  /** A canonical path with its names folded: what routes, policies and audit see. */
+  folded(path: string, mount: Mount | undefined): string {
+    return this.#foldings.path(path, mount)
+  }
+
   /**
-   * The target of a request; of a path that does not exist the `run` throws.
-   * @param path canonical
+   * The target of a request; for a path that does not exist, its `run` throws.
+   * @param path canonical and folded
    */
   find(method: Method, path: string, mount: Mount | undefined): Target {
     if (mount === undefined) {
@@ -71,7 +79,7 @@ export class RouteTable {
   }
 
   /**
-   * What `?help=1` answers.
+   * The answer of `?help=1`.
    * @throws {ApiError} 404 for a path without a route
    */
   help({ path, policyPath }: { path: string; policyPath: string }, mount: Mount | undefined): Data {

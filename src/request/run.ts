@@ -12,7 +12,7 @@ import type { Target } from './routetable.ts'
 
 const noBytes = Buffer.alloc(0)
 
-/** What a request may do, and for whom. */
+/** The rights of a request, and its caller. */
 export interface Grant {
   readonly caller: Caller | undefined
   readonly capability: Capability
@@ -22,7 +22,7 @@ export interface Grant {
 
 /**
  * Runs a route: names → fields → run → respond.
- * @throws {ApiError} 400 for a field, and what the route throws
+ * @throws {ApiError} 400 for a field, and any error of the route
  */
 export function run(
   request: CanonicalRequest,
@@ -42,6 +42,7 @@ export function run(
     body: convertFields(fields, named.values),
     bytes: request.bytes ?? noBytes,
     path: request.path.slice(mount.path.length),
+    folded: request.sentPolicyPath !== undefined,
     requestId: request.raw.id,
     caller: grant.caller,
     accept: String(headers.accept ?? ''),
@@ -55,7 +56,7 @@ export function run(
   return after(outcome, (result) => respond(request, target, result, warnings, recorder))
 }
 
-/** The answer is on record before it goes out. @throws ApiError 503 for a long body that cannot be sent now */
+/** The answer is recorded before it is sent. @throws ApiError 503 for a long body that cannot be sent now */
 function respond(
   request: CanonicalRequest,
   target: Target,

@@ -5,17 +5,19 @@ import type { Timing } from '../metrics/timing.ts'
 import type { Metrics } from '../metrics.ts'
 import type { MaybePromise } from '../route.ts'
 import type { RawReply, RawRequest } from './exchange.ts'
+import { type InFlight, type UnderWay, underWay } from './inflight.ts'
 
-/** What a request's timing is filed under; filled in on its way. */
-export interface Labels {
-  /** Path of the mount, with its slash; undefined until it is known, and where there is none. */
-  mount: string | undefined
-  operation: Operation | undefined
+export interface WatchOptions {
+  readonly metrics: Metrics
+  /** Learns of each request that is not answered at once. */
+  readonly inFlight: InFlight
+  readonly clock: Clock
+  readonly log: Logger
 }
 
 /**
  * Measures requests under the reference's names, as a whole and by mount and operation, and logs each at level debug.
- * Costs a request two looks at the clock and a few additions.
+ * Costs a request two looks at the clock, a few additions, and a place among those in flight.
  */
 export class Watch {
   readonly #metrics: Metrics
@@ -24,34 +26,36 @@ export class Watch {
   readonly #verbose: boolean
   readonly #all: Timing
   readonly #routes = new Map<string, Map<Operation, Timing>>()
-  #inFlight = 0
+  readonly #inFlight: InFlight
 
-  constructor({ metrics, clock, log }: { metrics: Metrics; clock: Clock; log: Logger }) {
+  constructor({ metrics, inFlight, clock, log }: WatchOptions) {
     this.#metrics = metrics
     this.#clock = clock
     this.#log = log
+    this.#inFlight = inFlight
     this.#verbose = log.isLevelEnabled('debug')
     this.#all = metrics.timing('vault.core.handle_request', 'Requests, from the last byte read to the answer.')
-    metrics.gauge('vault.core.in_flight_requests', 'Requests that are being answered.', () => this.#inFlight)
+    metrics.gauge('vault.core.in_flight_requests', 'Requests that are being answered.', () => inFlight.size)
   }
 
   /** @param work answers the request, and never throws or rejects */
-  over(request: RawRequest, work: (labels: Labels) => MaybePromise<RawReply>): MaybePromise<RawReply> {
-    const labels: Labels = { mount: undefined, operation: undefined }
-    const start = this.#clock.monotonic()
-    this.#inFlight++
-    const reply = work(labels)
-    if (reply instanceof Promise) return reply.then((settled) => this.#end(request, labels, start, settled))
-    return this.#end(request, labels, start, reply)
+  over(raw: RawRequest, work: (request: UnderWay) => MaybePromise<RawReply>): MaybePromise<RawReply> {
+    const request = underWay(raw, this.#clock.monotonic())
+    const reply = work(request)
+    if (!(reply instanceof Promise)) return this.#end(request, reply)
+    this.#inFlight.add(request)
+    return reply.then((settled) => {
+      this.#inFlight.delete(request)
+      return this.#end(request, settled)
+    })
   }
 
-  #end(request: RawRequest, { mount, operation }: Labels, start: number, reply: RawReply): RawReply {
+  #end({ raw, start, mount, operation }: UnderWay, reply: RawReply): RawReply {
     const milliseconds = this.#clock.monotonic() - start
-    this.#inFlight--
     this.#all.observe(milliseconds)
     if (mount !== undefined && operation !== undefined) this.#route(mount, operation).observe(milliseconds)
     if (this.#verbose) {
-      const { id, method, rawPath, remoteAddress } = request
+      const { id, method, rawPath, remoteAddress } = raw
       this.#log.debug(
         { requestId: id, method, path: rawPath, remoteAddress, status: reply.status, milliseconds },
         'request',

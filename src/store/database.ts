@@ -39,23 +39,23 @@ import { totalOf } from './tally.ts'
 export interface DatabaseOptions {
   /** `mysql://user:password@host:port/name`, `?socketPath=`; several, separated by commas, are nodes of one cluster. */
   readonly url: string
-  /** Connections of requests at most; a few more are kept for polls, waits and counters. */
+  /** The most connections for requests; a few more are kept for polls, waits and counters. */
   readonly poolSize: number
   readonly tls?: Tls
   readonly log: Logger
   readonly clock: Clock
   readonly metrics?: Metrics
-  /** Sends a message to the other workers of this node, which `hear` it. */
+  /** Sends a message to the other workers of this node, which take it by `hear`. */
   readonly send?: (message: VersionMessage) => void
   /** L is the same on every node. */
   readonly lease?: Partial<LeaseTimes>
-  /** The schema this program knows; its own unless a test says otherwise. */
+  /** The schema this program knows; tests may give another. */
   readonly migrations?: readonly Migration[]
 }
 
 export interface TransactionOptions {
   readonly deadlineMilliseconds?: number
-  /** `counters`: small transactions that a request cannot go on without have a lane of their own. */
+  /** `counters`: a lane of their own for small transactions that a request cannot go on without. */
   readonly lane?: 'requests' | 'counters'
 }
 
@@ -65,13 +65,13 @@ const clockLimitMilliseconds = 30_000
 const defaultTimes: LeaseTimes = { leaseMilliseconds: 1000, marginMilliseconds: 250, pollMilliseconds: 100 }
 
 /**
- * Everything that is stored. Reads are causal, transactions are repeated until they hold, sealed rows are verified, and
- * what a transaction touched is in no worker's cache any more when it is answered.
+ * All stored state. Reads are causal, transactions are repeated after a conflict, sealed rows are verified, and when a
+ * transaction is answered no worker's cache holds a value it touched.
  */
 export class Database {
   /** Names this process among the registrations, for `forget`. */
   readonly incarnation = randomUUID()
-  /** For whoever leads jobs. */
+  /** Jobs of the store, for the process that leads jobs. */
   readonly jobs: readonly Job[]
   readonly #pools: Pools
   readonly #seal: Seal
@@ -143,7 +143,7 @@ export class Database {
     }
   }
 
-  /** Opens the sealed tables; a second call rotates the key that new rows are sealed with. */
+  /** Opens the sealed tables; a second call changes the key that seals new rows. */
   useMac(mac: Mac): void {
     this.#seal.use(mac)
   }
@@ -153,7 +153,7 @@ export class Database {
     this.#seal.epoch = epoch
   }
 
-  /** Brings the schema to what this program knows. ApiError 503 when it is too new to be read. */
+  /** Changes the schema to the version of this program. ApiError 503 when the schema is too new for it. */
   migrate(): Promise<void> {
     return this.#migrator.migrate()
   }
@@ -162,7 +162,7 @@ export class Database {
     return this.#migrator.status()
   }
 
-  /** Single statements, each of its own moment, each after everything that was committed before it. */
+  /** Single statements, each a snapshot of its own that includes everything committed before it. */
   read<T>(work: (q: Reader) => Promise<T>, lane: ReadLane = 'requests'): Promise<T> {
     return this.#timed(this.#measured.get, () => this.#reads(lane).read(work))
   }
@@ -177,20 +177,34 @@ export class Database {
   }
 
   /**
-   * Runs `work`, which may be run again from the start, and commits it once. Returns when what it touched is in no
-   * worker's cache; nothing fails after the COMMIT. ApiError 503 when it was not committed: refused before it began, or
-   * by the deadline. UnknownOutcome when that could not be found out.
+   * Runs `work`, which may be run again from the start, and commits it once. Returns when no worker's cache holds a
+   * value it touched; nothing fails after the COMMIT. ApiError 503 when nothing was committed: refused before it began,
+   * or past the deadline. UnknownOutcome when the outcome could not be found out.
    */
   async transaction<T>(work: (tx: Transaction) => Promise<T>, options: TransactionOptions = {}): Promise<T> {
     const lane = options.lane === 'counters' ? this.#counters : this.#transactions
     const write = () => lane.write(work, options.deadlineMilliseconds)
-    const { result, versions } = await this.#timed(this.#measured.put, write)
-    if (versions?.leaves.length === 0) return result
-    if (versions) this.#peers.announce(versions)
+    const { result, versions, look, fill, afterwards } = await this.#timed(this.#measured.put, write)
+    const touched = versions?.leaves.length !== 0
+    if (touched && versions) this.#peers.announce(versions)
+    fill()
     const began = this.#options.clock.monotonic()
-    await (versions ? this.#settlement.settled(versions) : this.#settlement.outlast())
-    this.#measured.settle.observe(this.#options.clock.monotonic() - began)
+    const settling = touched && (versions ? this.#settlement.settled(versions, look) : this.#settlement.outlast())
+    if (afterwards) await this.#follow(afterwards)
+    await settling
+    if (touched) this.#measured.settle.observe(this.#options.clock.monotonic() - began)
     return result
+  }
+
+  /** Nothing fails after the COMMIT. */
+  async #follow(afterwards: readonly (() => Promise<void>)[]): Promise<void> {
+    for (const work of afterwards) {
+      try {
+        await work()
+      } catch (error) {
+        this.#options.log.error({ err: error }, 'the work after a commit failed')
+      }
+    }
   }
 
   /** The only way to a table's rows. */
@@ -215,12 +229,12 @@ export class Database {
     return headOf(set, this.#seal)
   }
 
-  /** The number that transactions have added up under a name (`tx.tally`). */
+  /** The sum of the numbers that transactions have added under a name (`tx.tally`). */
   tally(name: string): Promise<number> {
     return this.read((q) => totalOf(Session.of(q), name))
   }
 
-  /** A cache; it holds something only in a process that was started. */
+  /** A cache; it stays empty in a process that has not called `start`. */
   cache<V>(options: CacheOptions<V>): CoherentCache<V> {
     const { hits, misses } = this.#measured
     const cache = new StampedCache(options, {
@@ -234,7 +248,7 @@ export class Database {
     return cache
   }
 
-  /** What a cache reads by a single statement (`CacheOptions.load`). */
+  /** A cache's read in a single statement (`CacheOptions.load`). */
   joined<T extends Readonly<Record<string, Table>>, V>(options: JoinedOptions<T, V>): Joined<V> {
     return joinedRows(options, this.#seal)
   }
@@ -248,12 +262,12 @@ export class Database {
     await this.#coherence.start()
   }
 
-  /** Another node may have committed. */
+  /** Polls at once: another node may have committed. */
   poll(): void {
     if (this.#coherence.running) this.#coherence.poll()
   }
 
-  /** False while polls are slower than L, or fail: what needs the database is refused with 503. */
+  /** False while polls fail or are slower than L: work that needs the database is refused with 503. */
   get healthy(): boolean {
     return !this.#coherence.late
   }
@@ -265,20 +279,21 @@ export class Database {
 
   /**
    * For work whose times must be right, such as the validity of a certificate.
-   * @throws ApiError 503 naming the difference, when this host's clock and the database's differ by more
+   * @throws ApiError 503 naming the difference, when the clocks of this host and of the database differ by more than
+   *   the limit
    */
   requireClock(limitMilliseconds = clockLimitMilliseconds): void {
     this.#coherence.clocks.require(limitMilliseconds)
   }
 
-  /** Takes what another worker of this node has sent. */
+  /** Takes a message from another worker of this node. */
   hear(message: VersionMessage): void {
     this.#peers.hear(message)
   }
 
   /**
-   * Deletes the registrations of processes that have ended, by their `incarnation`, and gives up their leases; of a living
-   * one it would be unsound.
+   * Deletes the registrations and gives up the leases of processes that have ended, by their `incarnation`. Unsound for
+   * a living process.
    */
   async forget(incarnations: readonly string[]): Promise<void> {
     if (incarnations.length === 0) return
@@ -296,19 +311,29 @@ export class Database {
     return takeLease(this.#transactions, name, ttlSeconds, this.incarnation)
   }
 
-  /** Where a job has come to that says so by `tx.fence`; '' at the beginning. */
+  /** The place a job has reached, as it stored it by `tx.fence`; '' at the beginning. */
   jobPlace(name: string): Promise<string> {
     return placeOf(this.#transactions, name)
   }
 
-  /** Inserts that share their commits; keep what it returns. */
-  group<T extends Table>(table: T): GroupInsert<T> {
+  /**
+   * Inserts that share their commits; keep what it returns.
+   * @param tally the name under which the rows are counted, if they are
+   */
+  group<T extends Table>(table: T, tally?: string): GroupInsert<T> {
     const access = table.sealed ? sealedAccess(table, this.#seal) : plainAccess(table)
-    const batch = new Batch<New<T>, Row<T>>((rows) => this.transaction((tx) => access.insertMany(tx, rows)))
+    const insert = (tx: Transaction, rows: readonly New<T>[]): Promise<Row<T>[]> => {
+      if (tally !== undefined) tx.tally(tally, rows.length)
+      return access.insertMany(tx, rows)
+    }
+    const batch = new Batch<New<T>, Row<T>>((rows) => this.transaction((tx) => insert(tx, rows)))
     return { insert: (row) => batch.add(row) }
   }
 
-  /** Removes what nobody asks for any more; the rows may go twice, so that no fence is needed. */
+  /**
+   * Removes outcomes and acknowledgements that nobody asks for any more. Needs no fence: removing a row twice does no
+   * harm.
+   */
   #tidying(outcomes: Outcomes): Job {
     const run = async (signal: AbortSignal) => {
       await this.#registry.sweep()

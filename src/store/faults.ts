@@ -1,4 +1,4 @@
-import { ApiError, unavailable } from '../errors.ts'
+import { ApiError, badRequest, unavailable } from '../errors.ts'
 
 /**
  * A row that must not be used: its MAC is wrong, its head does not list it, or it is not the row that was asked for.
@@ -26,7 +26,7 @@ export class DuplicateRow extends Error {
   }
 }
 
-/** The job's lease is somebody else's by now: the job stops, and its transaction changed nothing. */
+/** Another process has taken over the job's lease: the job stops, and its transaction changed nothing. */
 export class LeaseLost extends Error {
   constructor(job: string) {
     super(`the lease of ${job} was taken over`)
@@ -34,10 +34,10 @@ export class LeaseLost extends Error {
   }
 }
 
-/** The row changed since it was read: the transaction is repeated. Never leaves store/. */
+/** The row has changed since it was read: the transaction is repeated. Never leaves store/. */
 export class Conflict extends Error {}
 
-/** 503 of a write of which the database could not say in time whether it was committed. Not to be repeated unread. */
+/** 503: the database could not say in time whether the write was committed. Read before repeating it. */
 export class UnknownOutcome extends ApiError {
   constructor(cause: unknown) {
     super(503, 'the database did not say whether this change was made: read before repeating it', { cause })
@@ -47,24 +47,27 @@ export class UnknownOutcome extends ApiError {
 
 /**
  * Server errors after which the same work may succeed: 1213 deadlock, or Galera's certification; 1205 lock wait; 1020
- * changed since the snapshot; 3100, 3101 Group Replication; 1615 statement to be prepared again; 1317 interrupted; 1969,
- * 3024 longer than the server lets a statement take (MariaDB, MySQL).
+ * changed since the snapshot; 3100, 3101 Group Replication; 1615 statement to be prepared again; 1317 interrupted;
+ * 1969, 3024 longer than the server's limit for a statement (MariaDB, MySQL); 1461 no room for another prepared
+ * statement on this server now; 3797 the wait for earlier commits of the group failed.
  */
-const passing = new Set([1213, 1205, 1020, 3100, 3101, 1615, 1317, 1969, 3024])
+const passing = new Set([1213, 1205, 1020, 3100, 3101, 1615, 1317, 1969, 3024, 1461, 3797])
 
 /**
- * Server errors after which the connection, or the node, is of no more use: 1047 not in the quorum; 1180 error during
- * COMMIT; 1053 shutting down; 1927, 4031 connection killed; 1040, 1203, 1226 too many connections; 1290, 1836 read only.
+ * Server errors after which the connection, or the node, cannot be used: 1047 not in the quorum; 1180 error during
+ * COMMIT; 1053 shutting down; 1927, 4031 connection killed; 1040, 1203, 1226 too many connections; 1290, 1836 read
+ * only; 3032 offline mode, in which a member of MySQL 8.4 leaves its group; 3796 a group member that is not ONLINE and
+ * cannot wait for earlier commits.
  */
-const lost = new Set([1047, 1180, 1053, 1927, 4031, 1040, 1203, 1226, 1290, 1836])
+const lost = new Set([1047, 1180, 1053, 1927, 4031, 1040, 1203, 1226, 1290, 1836, 3032, 3796])
 
-/** COMMIT answered that nothing was committed. Any other error of COMMIT leaves it open. */
+/** Errors of COMMIT that mean nothing was committed. Any other error leaves the outcome open. */
 const refusedCommit = new Set([1213, 3101])
 
-/** What the driver reported: the server's error number, or 0 when the connection failed or stayed silent. */
+/** An error reported by the driver: the server's error number, or 0 when the connection failed or stayed silent. */
 export class Failure extends Error {
   readonly number: number
-  /** Of a script: how many statements were answered before the one that failed. */
+  /** Of a script: the number of statements answered before the one that failed. */
   readonly done: number | undefined
 
   constructor(error: unknown, done?: number) {
@@ -77,8 +80,8 @@ export class Failure extends Error {
 }
 
 /**
- * No answer in time. The connection is given up; the node is not, unless it was asked about itself: any other statement may
- * have been too much work.
+ * No answer in time. The connection is given up. The node is avoided only if the statement was a question about the
+ * node itself: any other may have been too much work.
  */
 export class TimedOut extends Failure {
   readonly aboutNode: boolean
@@ -89,27 +92,34 @@ export class TimedOut extends Failure {
   }
 }
 
-/** The node answers, but from a state that may be old: a copy, a demoted primary, a member that left its cluster. */
+/** The node answers, but its state may be old: a copy, a demoted primary, a member that left its cluster. */
 export const notWriting = (): Failure =>
   new Failure(Object.assign(new Error('the database node takes no writes'), { errno: 1290 }))
 
 const numberOf = (error: unknown): number => (error instanceof Failure ? error.number : -1)
 
-/** Whether the connection itself is of no more use. */
+/** Whether the connection itself cannot be used any more. */
 export const isLost = (error: unknown): boolean => numberOf(error) === 0 || lost.has(numberOf(error))
 
-/** Whether the node that the connection leads to is to be avoided. */
+/** Whether the connection's node is to be avoided. */
 export const isNodeLost = (error: unknown): boolean => isLost(error) && !(error instanceof TimedOut && !error.aboutNode)
 
 /** Whether the same work may succeed when it is repeated whole, on this node or another. */
 export const isPassing = (error: unknown): boolean =>
   error instanceof Conflict || passing.has(numberOf(error)) || isLost(error)
 
-/** Whether an error of COMMIT is a plain no. */
+/** Whether an error of COMMIT means that nothing was committed. */
 export const isRefusedCommit = (error: unknown): boolean => refusedCommit.has(numberOf(error))
 
-/** 1062: a unique key is taken. */
+/** 1062: the unique key is taken. */
 export const isDuplicate = (error: unknown): boolean => numberOf(error) === 1062
+
+/** 1406: longer than its column; 1153: than a packet of the server. */
+export const isTooLarge = (error: unknown): boolean => numberOf(error) === 1406 || numberOf(error) === 1153
+
+/** 400: rows are short, but for what callers send. */
+export const tooLarge = (cause?: unknown): ApiError =>
+  badRequest('the object is too large for the database: send less of it', { cause })
 
 /** 503 after the deadline. */
 export const busy = (cause: unknown): ApiError => unavailable('the database is busy or out of reach', { cause })

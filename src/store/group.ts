@@ -4,7 +4,7 @@ import type { New, Row, Table } from './table.ts'
 
 /** Inserts rows in groups: one COMMIT for many callers, each answered when its own row is committed. */
 export interface GroupInsert<T extends Table> {
-  /** Answers the row as it is stored. */
+  /** Returns the row as stored. */
   insert(row: New<T>): Promise<Row<T>>
 }
 
@@ -14,15 +14,18 @@ interface Waiting<In, Out> {
   readonly reject: (error: unknown) => void
 }
 
-/** Groups on their way at the same time: while one waits for the disk another is written. */
+/** Groups under way at the same time: while one waits for the disk another is written. */
 const groupsAtOnce = 2
-/** So many writes are worth a second group: each is a transaction, whatever is in it, and waiting for the first one fills it. */
+/**
+ * Writes that are worth a second group: each group is a transaction of a fixed cost, and the wait for the first one
+ * fills it.
+ */
 const worthAnother = 16
 
 /**
- * Collects writes while earlier groups are on their way and commits up to 64 of them together, in their order. When a group
- * fails they are tried one by one, so that a bad one harms only its own caller.
- * @param commit makes the writes in one transaction and answers one result for each
+ * Collects writes while earlier groups are under way and commits up to 64 of them together, in their order. When a
+ * group fails its writes are tried one by one, so that a bad one harms only its own caller.
+ * @param commit makes the writes in one transaction and returns one result for each
  */
 export class Batch<In, Out> {
   readonly #commit: (writes: In[]) => Promise<Out[]>
@@ -33,7 +36,7 @@ export class Batch<In, Out> {
     this.#commit = commit
   }
 
-  /** Answers when this write is committed. */
+  /** Resolves when this write is committed. */
   add(write: In): Promise<Out> {
     return new Promise((resolve, reject) => {
       this.#queue.push({ write, resolve, reject })
@@ -44,7 +47,7 @@ export class Batch<In, Out> {
     })
   }
 
-  /** Whether what waits is a group of its own beside so many others. */
+  /** Whether the queue is worth a group of its own beside this many others. */
   #isWorth(others: number): boolean {
     return this.#queue.length >= (others === 0 ? 1 : worthAnother)
   }
@@ -57,15 +60,15 @@ export class Batch<In, Out> {
     this.#busy--
   }
 
-  /** Answers false when they are to be tried one by one. */
+  /** False when the writes are to be tried one by one. */
   async #together(group: readonly Waiting<In, Out>[]): Promise<boolean> {
     if (group.length === 1) return false
     try {
       const results = await this.#commit(group.map(({ write }) => write))
       for (const [index, { resolve }] of group.entries()) resolve(results[index] as Out)
     } catch (error) {
-      // Unreachable, or in doubt: repeating them would be wrong, or as vain for each.
-      if (!(error instanceof ApiError)) return false
+      // Unreachable or in doubt: repeating each of them would be wrong or in vain.
+      if (!(error instanceof ApiError) || error.status < 500) return false
       for (const { reject } of group) reject(error)
     }
     return true

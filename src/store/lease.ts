@@ -5,9 +5,9 @@ import { databaseTime } from './time.ts'
 
 /** The right to do a job alone. */
 export interface JobLease {
-  /** Grows with every change of hands; compare it in each transaction of the job (`tx.fence`). */
+  /** Grows with every change of hands; each transaction of the job compares it (`tx.fence`). */
   readonly fence: bigint
-  /** Begins its time anew; false when somebody else has taken it over. */
+  /** Starts its time anew; false when another process has taken it over. */
   renew(): Promise<boolean>
   /** Gives the lease up before its time. */
   release(): Promise<void>
@@ -16,8 +16,8 @@ export interface JobLease {
 const expiryAfter = (seconds: number): string => `${databaseTime} + ${Math.ceil(seconds * 1000)}`
 
 /**
- * Takes or prolongs the lease of a job for `holder`; undefined while somebody else has it. Time, by the database's
- * clock, decides only when another may try: what keeps two holders apart is the fence in every transaction.
+ * Takes or prolongs the lease of a job for `holder`; undefined while another process has it. Time, by the database's
+ * clock, decides only when another may try; the fence in every transaction keeps two holders apart.
  */
 export async function takeLease(
   transactions: Transactions,
@@ -54,7 +54,7 @@ function leaseOf(transactions: Transactions, name: string, ttlSeconds: number, f
   }
   return {
     fence,
-    // Also when its time is over: as long as the fence is the same, nobody has taken it.
+    // Possible after expiry too: while the fence is the same, no other process has taken the lease.
     renew: () => set(expiryAfter(ttlSeconds)),
     async release() {
       await set('0')
@@ -73,7 +73,7 @@ export async function releaseLeases(transactions: Transactions, holders: readonl
   })
 }
 
-/** Where a job has come to, by `tx.fence`; '' at the beginning. */
+/** The place a job has reached, stored by `tx.fence`; '' at the beginning. */
 export async function placeOf(transactions: Transactions, name: string): Promise<string> {
   const sql = 'SELECT place FROM job_leases WHERE name = ?'
   const [row] = await transactions.read((q) => Session.of(q).rows(sql, [name]))

@@ -8,8 +8,8 @@ import type { Row, Table, Where } from './table.ts'
 type Cursor<T extends Table> = NonNullable<Page<T>['after']>
 
 /**
- * All rows that match, a page of `limit` at a time in the order of `by`, each page a read of its own: rows may come and
- * go meanwhile. It ends at an empty page, since rows that only seem to match are left out of a page.
+ * All rows that match, in pages of `limit` ordered by `by`, each page a read of its own: rows may come and go
+ * meanwhile. It ends at an empty page, not at a short one: a page leaves out rows that only seem to match.
  */
 export async function* pages<T extends Table>(
   database: Database,
@@ -32,7 +32,7 @@ const cursorOf = <T extends Table>(row: Row<T>, by: Page<T>['by']): Cursor<T> =>
   return (keys.length === 1 ? keys[0] : keys) as Cursor<T>
 }
 
-/** The walk of a job through a large table, of which it reads ids. */
+/** The walk of a job through a large table in the order of ids. */
 interface Walk {
   readonly claim: Claim
   readonly limit: number
@@ -41,8 +41,8 @@ interface Walk {
 }
 
 /**
- * All rows in the order of their ids, page by page, paced, from where an earlier run of the job was interrupted. The job's
- * place is stored after each page.
+ * All rows in the order of their ids, page by page, paced, starting from the place where an earlier run of the job was
+ * interrupted. The job's place is stored after each page.
  */
 export async function* walk<T extends Table>(
   database: Database,

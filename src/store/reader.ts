@@ -1,28 +1,35 @@
-/**
- * A connection lent for reading. It means nothing outside store/: it is passed to `Access` and `Head`.
- */
+/** A connection lent for reading. Outside store/ it is only passed on to `Access` and `Head`. */
 export interface Reader {
-  /** Whether all reads of it see one moment (a snapshot or a transaction). Heads can be verified only there. */
+  /** Whether all its reads see one moment (a snapshot or a transaction). Heads can be verified only there. */
   readonly consistent: boolean
 }
 
 /** A transaction. The function that receives it must be pure under repetition: it runs again whole after a conflict. */
 export interface Transaction extends Reader {
   /**
-   * Says that what caches hold under (table, id) is replaced or removed by this transaction: the caller is answered
-   * only when no worker can use it any more. `table` is the cache's, `id` the cache's key.
+   * Declares that this transaction replaces or removes the cached value (table, id): the caller is answered only when
+   * no worker can use it any more. `table` is the cache's, `id` the cache's key.
    */
   touch(table: string, id: string): void
   /**
-   * Adds to the count of a name: a number that is kept with the rows it counts, since counting reads them all.
-   * `Database.tally` reads it. Names are of letters, digits, `_` and `-`.
+   * Adds to the count of a name, which is kept beside the rows because counting them would read them all.
+   * `Database.tally` reads it. Names consist of letters, digits, `_` and `-`.
    */
   tally(name: string, delta: number): void
+  /**
+   * Holds the count of a name: whoever else holds it waits until this transaction has ended, so that no holder counts past
+   * a limit. The first thing that a transaction asks, and of several names in their order.
+   */
+  holdTally(name: string): Promise<void>
+  /** The count of a name as this transaction sees it, without what it adds itself by `tally`. */
+  tallied(name: string): Promise<number>
+  /** Runs once after the COMMIT, before the caller of the transaction is answered; what it throws is its own affair. */
+  onCommit(work: () => Promise<void>): void
   /** Forgets the counts of all names that begin with this one. */
   discardTallies(prefix: string): Promise<void>
   /**
    * Throws LeaseLost unless `fence` still holds the job's lease; nobody can take it over before this transaction ends.
-   * @param place where the job has come to, once this transaction is committed
+   * @param place the place the job will have reached once this transaction is committed
    */
   fence(job: string, fence: bigint, place?: string): Promise<void>
 }

@@ -10,20 +10,20 @@ interface Retention<T extends Table> {
   readonly name: string
   readonly table: T
   readonly rows: SealedAccess<T>
-  /** The column of the time, in milliseconds, from which a row is kept; indexed. */
+  /** The column with the time, in milliseconds, that the retention counts from; indexed. */
   readonly since: keyof Row<T> & string
   readonly keptMilliseconds: number
 }
 
-/** The columns that find old rows; the time has the name that `since` says. */
+/** The columns that find old rows; the time has the name given by `since`. */
 type Traces = Table<{ readonly id: Column<string>; readonly since: Column<number> }, false>
 
 const everySeconds = 3600
 const rowsAtOnce = 64
 
 /**
- * The job that removes the rows of a sealed table that are old. Candidates are read unverified; the sealed row decides, and
- * edited rows stay.
+ * The job that removes old rows of a sealed table. Candidates are read unverified; the sealed row decides, and edited
+ * rows stay.
  */
 export function retentionJob<T extends Table>(
   { database, clock }: { readonly database: Database; readonly clock: Clock },

@@ -1,9 +1,9 @@
-/** What the database driver takes and gives for one column. */
+/** The values that the database driver takes and returns for a column. */
 export type Stored = string | number | Buffer | null
 
 export type Kind = 'text' | 'integer' | 'boolean' | 'bytes' | 'json'
 
-/** One column: how its value looks in the code and in the database. */
+/** One column: its value in the code and in the database. */
 export interface Column<V> {
   readonly kind: Kind
   readonly optional: boolean
@@ -11,7 +11,7 @@ export interface Column<V> {
   decode(stored: Stored): V
 }
 
-/** A column that is never NULL, until `.nullable()` says otherwise. */
+/** A column that is not NULL, unless made `.nullable()`. */
 export interface Definite<V> extends Column<V> {
   nullable(): Column<V | null>
 }
@@ -32,7 +32,7 @@ export interface Sealed {
   readonly mount: string
   /** Grows by one with every update; updates compare it. */
   readonly rev: number
-  /** The database's life (a restore begins a new one) in which the row was last written. */
+  /** The epoch of the database (a restore begins a new one) in which the row was last written. */
   readonly epoch: number
 }
 
@@ -45,8 +45,8 @@ export type Row<T extends Table> =
   T extends Table<infer C, infer S> ? Fields<C> & (S extends true ? Sealed : unknown) : never
 
 /**
- * A row to insert: NULL-able columns may be left out; a sealed row gets a new id (UUIDv7), namespace '' and mount '' unless
- * given.
+ * A row to insert: nullable columns may be left out; a sealed row gets a new id (UUIDv7), namespace '' and mount ''
+ * unless given.
  */
 export type New<T extends Table> =
   T extends Table<infer C, infer S>
@@ -58,7 +58,7 @@ export type New<T extends Table> =
 /** Declared columns to change. */
 export type Changes<T extends Table> = T extends Table<infer C, boolean> ? Partial<Fields<C>> : never
 
-/** Whole numbers within bounds, which are included; NULL never is. */
+/** Whole numbers between inclusive bounds; NULL is never among them. */
 export class Range {
   readonly bounds: readonly (readonly ['>=' | '<=', number])[]
 
@@ -78,7 +78,7 @@ export const between = (from: number, to: number): Range => new Range(['>=', fro
 
 type Asked<V> = V | (number extends V ? Range : never)
 
-/** On every named column equality, or for numbers a range; null means IS NULL. */
+/** Equality on every named column, or for numbers a range; null means IS NULL. */
 export type Where<T extends Table> = { readonly [K in keyof Row<T>]?: Asked<Row<T>[K]> }
 
 /** Declares a table. The schema itself is in migrations/; camelCase properties are snake_case columns there. */
@@ -115,7 +115,7 @@ function wholeNumber(stored: Stored): number {
 }
 
 function bytesOfHex(digits: string): Buffer {
-  if (!/^(?:[0-9a-f]{2})*$/.test(digits)) throw new TypeError('not hexadecimal digits of lower case')
+  if (!/^(?:[0-9a-f]{2})*$/.test(digits)) throw new TypeError('not lower-case hexadecimal digits')
   return Buffer.from(digits, 'hex')
 }
 
@@ -127,7 +127,10 @@ const asText = (stored: Stored): string => (Buffer.isBuffer(stored) ? stored.toS
 export const column = {
   text: (): Definite<string> => definite('text', wellFormed, asText),
   integer: (): Definite<number> => definite('integer', wholeNumber, wholeNumber),
-  /** An integer of a column that is read unverified: what is none (it was edited) is NaN, and hides no other row. */
+  /**
+   * An integer of a column that is read unverified: an edited value that is not a number becomes NaN, and hides no
+   * other row.
+   */
   loose: (): Definite<number> => definite('integer', wholeNumber, Number),
   boolean: (): Definite<boolean> =>
     definite(
@@ -141,7 +144,7 @@ export const column = {
       (value) => value,
       (stored) => (Buffer.isBuffer(stored) ? stored : Buffer.from(String(stored), 'utf8')),
     ),
-  /** Bytes that the code knows as hexadecimal digits of lower case. */
+  /** Bytes that the code handles as lower-case hexadecimal digits. */
   hex: (): Definite<string> =>
     definite('bytes', bytesOfHex, (stored) => (Buffer.isBuffer(stored) ? stored.toString('hex') : '')),
   json: <T>(): Definite<T> =>

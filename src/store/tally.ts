@@ -2,28 +2,39 @@ import { randomInt } from 'node:crypto'
 import type { Statement } from './pool/literal.ts'
 import type { Stored } from './table.ts'
 
-/** A count lies in so many rows, one of which a transaction takes by chance: two at once seldom wait for each other. */
+/** The rows of one count, of which a transaction takes one at random: two at once seldom wait for each other. */
 const stripes = 64
+/** The row that a transaction writes which holds a count: no other is taken by chance. */
+const heldStripe = stripes
 
-/** Names go into statements as they are. */
+/** Names go into statements unquoted. */
 export const isTallyName = (name: string): boolean => /^[A-Za-z0-9_-]{1,128}$/.test(name)
 
 /** Removes the counts of all names that begin with `prefix`. */
 export const discarding = (prefix: string): Statement => ({
   sql: 'DELETE FROM tallies WHERE name >= ? AND name < ?',
-  // A tilde comes after every character of a name.
+  // A tilde sorts after every character of a name.
   values: [prefix, `${prefix}~`],
 })
 
-/** Statements that add to counts. The names are text of ours, never anything from a request. */
+/** Statements that add to counts. The names are made by the program, never taken from a request. */
 export const additions = (tallies: ReadonlyMap<string, number>): string[] =>
   [...tallies]
     .filter(([, delta]) => delta !== 0)
     .sort(([one], [other]) => (one < other ? -1 : 1))
     .map(
       ([name, delta]) => `INSERT INTO tallies (name, stripe, n) VALUES ('${name}', ${randomInt(stripes)}, ${delta})
-      ON DUPLICATE KEY UPDATE n = n + VALUES(n)`,
+      ON DUPLICATE KEY UPDATE n = n + (${delta})`,
     )
+
+/**
+ * Locks a count until the transaction ends. The row is changed, not only read, so that a holder on another node of a
+ * cluster conflicts; the change is taken back with the transaction's other additions.
+ */
+export const holding = (name: string): Statement => ({
+  sql: 'INSERT INTO tallies (name, stripe, n) VALUES (?, ?, 1) ON DUPLICATE KEY UPDATE n = n + 1',
+  values: [name, heldStripe],
+})
 
 /** What has been added up under a name. */
 export async function totalOf(

@@ -1,12 +1,12 @@
 import { LeaseLost } from './faults.ts'
 
-/** Failures one after the other at which it is not the rows: the database or the token is away. */
+/** After this many failures in a row the cause is not the rows: the database or the token is away. */
 const failuresInARow = 3
 
 /**
- * Does work for several rows at once; when that fails, for each of them alone, so that none holds up the others.
- * @param failed called for each that fails alone too
- * @throws LeaseLost, and the error when one after the other fails
+ * Works on several rows at once; if that fails, on each alone, so that none holds up the others.
+ * @param failed called for each row that fails alone too
+ * @throws LeaseLost, and the error after too many failures in a row
  */
 export async function together<R>(
   ids: readonly string[],

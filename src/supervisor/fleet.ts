@@ -1,7 +1,9 @@
+import type { Socket } from 'node:net'
 import type { Clock } from '../clock.ts'
 import type { Config, Secrets } from '../config.ts'
 import type { Logger } from '../log.ts'
 import { Child } from './child.ts'
+import { type Envelope, unwrapMessage } from './envelope.ts'
 import type { FromWorker } from './messages.ts'
 import type { Member } from './plan.ts'
 import { type Role, type Timing, verdict, wasSuspended } from './policy.ts'
@@ -15,8 +17,12 @@ export interface FleetOptions {
   readonly scripts: Scripts
   readonly clock: Clock
   readonly log: Logger
+  /** As ChildOptions.hiddenDescriptors. */
+  readonly hiddenDescriptors: number
   onMessage(child: Child, message: FromWorker): void
   onEnd(child: Child, ending: string): void
+  /** As ChildOptions.onReturned. */
+  onReturned(address: string, connection: Socket): void
 }
 
 /** The start parameters of a process. */
@@ -31,6 +37,7 @@ export interface Launch {
 export class Fleet {
   readonly #options: FleetOptions
   readonly #children = new Map<number, Child>()
+  #lastId = 0
   #lastExamined: number
 
   constructor(options: FleetOptions) {
@@ -51,6 +58,12 @@ export class Fleet {
     return this.workers.filter((child) => child.phase === 'ready')
   }
 
+  /** Processes that are given connections: workers, or the stand-in while none serves. */
+  get takers(): readonly Child[] {
+    const { serving } = this
+    return serving.length > 0 ? serving : this.all.filter((child) => child.phase === 'ready')
+  }
+
   /** Workers that have metrics, including those being drained. */
   get measuring(): readonly Child[] {
     return this.all.filter((child) => child.role === 'worker' && child.phase !== 'starting')
@@ -66,24 +79,45 @@ export class Fleet {
     }))
   }
 
-  start(role: Role, { config, secrets, sealed, generation }: Launch): void {
+  start(role: Role, { config, secrets, sealed, generation }: Launch): Child {
     const { scripts, clock, log } = this.#options
     const child = new Child({
+      id: ++this.#lastId,
       role,
       script: scripts[role],
       environment: role === 'worker' ? config.pkcs11.environment : {},
+      addresses: config.listeners.map(({ address }) => address),
+      hiddenDescriptors: this.#options.hiddenDescriptors,
       generation,
       now: clock.monotonic(),
-      onMessage: (message) => this.#options.onMessage(child, message),
+      onMessage: (envelope) => this.#receive(child, envelope),
       onEnd: (ending) => {
         this.#children.delete(child.id)
         this.#options.onEnd(child, ending)
+      },
+      onReturned: (address, connection) => {
+        if (child.full)
+          log.warn({ worker: child.id }, 'worker has no descriptor left: it is offered a connection a second')
+        this.#options.onReturned(address, connection)
       },
     })
     this.#children.set(child.id, child)
     log.info({ worker: child.id, workerPid: child.pid, role }, 'process started')
     // The stand-in gets no secret.
     child.send({ type: 'start', config, secrets: role === 'worker' ? secrets.reveal() : { pin: '' }, sealed })
+    return child
+  }
+
+  #receive(child: Child, envelope: Envelope<FromWorker>): void {
+    let message: FromWorker
+    try {
+      message = unwrapMessage(envelope)
+    } catch (error) {
+      child.failure ??= { reason: (error as Error).message, kind: 'other' }
+      child.kill()
+      return
+    }
+    this.#options.onMessage(child, message)
   }
 
   drain(id: number): void {

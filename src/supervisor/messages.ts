@@ -1,5 +1,6 @@
 import type { SecretValues } from '../config/secrets.ts'
 import type { Config } from '../config.ts'
+import type { InFlightRequest } from '../metrics/inflight.ts'
 import type { Snapshot, WorkerSnapshots } from '../metrics/snapshot.ts'
 import type { VersionMessage } from '../workload.ts'
 
@@ -11,9 +12,15 @@ export interface Recipient {
 /** Messages of the supervisor to a worker, over IPC. */
 export type ToWorker =
   | { readonly type: 'start'; readonly config: Config; readonly secrets: SecretValues; readonly sealed: boolean }
+  /** Comes with a connection to this listener. */
+  | { readonly type: 'connection'; readonly address: string }
+  /** The node will end soon. */
+  | { readonly type: 'announceEnd' }
   | { readonly type: 'drain' }
   /** Another node may have committed. */
   | { readonly type: 'poll' }
+  /** Somebody may have moved audit files: open their paths anew. */
+  | { readonly type: 'reopen' }
   /** From another worker of this node. */
   | { readonly type: 'versions'; readonly message: VersionMessage }
   | { readonly type: 'seal'; readonly sealed: boolean; readonly sequence: number }
@@ -21,15 +28,30 @@ export type ToWorker =
   | { readonly type: 'sealDone'; readonly sealed: boolean }
   /** Report your metrics. */
   | { readonly type: 'measure'; readonly sequence: number }
+  /** Whether the lines of a print message are written. */
+  | { readonly type: 'printed'; readonly sequence: number; readonly written: boolean }
   /** The metrics of all workers of the node, for the one that asked. */
-  | { readonly type: 'gathered'; readonly gathered: WorkerSnapshots }
+  | { readonly type: 'gathered'; readonly gathered: WorkerSnapshots; readonly question?: number | undefined }
+  /** Report the requests that you are answering. */
+  | { readonly type: 'listRequests'; readonly sequence: number }
+  /** The requests of all workers of the node, for the one that asked. */
+  | {
+      readonly type: 'requests'
+      readonly requests: readonly InFlightRequest[]
+      /** Workers that did not answer in time. */
+      readonly missing?: number
+      readonly question?: number | undefined
+    }
   /** Incarnations of processes that have ended: their coherence registrations may be deleted. */
   | { readonly type: 'ended'; readonly ids: readonly string[] }
 
 /** Messages of a worker to the supervisor. */
 export type FromWorker =
   | { readonly type: 'beat'; readonly rssBytes: number }
-  | { readonly type: 'ready'; readonly addresses: readonly string[] }
+  /** Its listeners take connections. */
+  | { readonly type: 'ready' }
+  /** It has the connection that it was given last, and may be given another. */
+  | { readonly type: 'taken' }
   | { readonly type: 'failed'; readonly reason: string; readonly kind: FailureKind }
   /** For other workers of this node. */
   | { readonly type: 'versions'; readonly message: VersionMessage }
@@ -38,8 +60,13 @@ export type FromWorker =
   | { readonly type: 'forgotten'; readonly ids: readonly string[] }
   | { readonly type: 'seal'; readonly sealed: boolean }
   | { readonly type: 'sealed'; readonly sequence: number }
-  | { readonly type: 'gather' }
+  /** For standard output: whole lines. */
+  | { readonly type: 'print'; readonly sequence: number; readonly lines: string }
+  /** `question`: its number among those of this worker, which the answer repeats; programs before this one had none. */
+  | { readonly type: 'gather'; readonly question?: number }
   | { readonly type: 'measured'; readonly sequence: number; readonly snapshot: Snapshot }
+  | { readonly type: 'askRequests'; readonly question?: number }
+  | { readonly type: 'listed'; readonly sequence: number; readonly requests: readonly InFlightRequest[] }
 
 /** `pin`: the token refused the PIN, so it must not be tried again. */
 export type FailureKind = 'pin' | 'other'

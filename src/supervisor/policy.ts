@@ -1,3 +1,5 @@
+import type { Config } from '../config.ts'
+
 /** When a worker counts as lost, and when the next one is started. All times are monotonic milliseconds. */
 export interface Timing {
   /** Silence of the event loop after which a worker is killed. */
@@ -18,6 +20,16 @@ export const defaultTiming = {
   settleMilliseconds: 60_000,
   tickMilliseconds: 500,
 } as const
+
+/** After its deadline a worker cuts off its clients, and then has this long to release token and database. */
+const farewellMilliseconds = 5000
+
+/** The timing of a configuration. */
+export const timingOf = ({ drainSeconds, workerMemoryMebibytes }: Config['limits']): Timing => ({
+  ...defaultTiming,
+  drainMilliseconds: drainSeconds * 1000 + farewellMilliseconds,
+  rssLimitBytes: workerMemoryMebibytes * 2 ** 20,
+})
 
 export interface Vitals {
   readonly phase: Phase

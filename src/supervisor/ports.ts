@@ -2,11 +2,21 @@ import { type AddressInfo, createServer } from 'node:net'
 import type { Config } from '../config.ts'
 
 /**
- * Ports for listeners that are configured with port 0, chosen once: they stay the same over replaced workers and reloads,
- * and node:cluster shares one socket among workers only by its number.
+ * Ports for listeners that are configured with port 0, chosen once: they stay the same over replaced workers, reloads
+ * and upgrades.
  */
 export class Ports {
-  readonly #chosen = new Map<string, string>()
+  readonly #chosen: Map<string, string>
+
+  /** @param chosen by the supervisor from which this one takes over */
+  constructor(chosen: readonly (readonly [configured: string, chosen: string])[] = []) {
+    this.#chosen = new Map(chosen)
+  }
+
+  /** Of all listeners with port 0. */
+  get chosen(): [configured: string, chosen: string][] {
+    return [...this.#chosen]
+  }
 
   /** The configuration with a number for every port 0. @throws Error when the host is not an address of this machine */
   async assign(config: Config): Promise<Config> {

@@ -1,11 +1,16 @@
-import cluster from 'node:cluster'
+import type { Socket } from 'node:net'
 import { systemClock } from '../clock.ts'
 import { Secrets } from '../config/secrets.ts'
+import { unavailable } from '../errors.ts'
 import { freeze } from '../freeze.ts'
 import { createLog, type Logger } from '../log.ts'
+import type { InFlightRequest } from '../metrics/inflight.ts'
+import { residentBytes } from '../metrics/resident.ts'
 import type { WorkerSnapshots } from '../metrics/snapshot.ts'
 import type { Workload, WorkloadOptions } from '../workload.ts'
+import { type Envelope, enclose, unwrapMessage } from './envelope.ts'
 import { failureKind } from './failure.ts'
+import { Inquiry } from './inquiry.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
 
 const beatMilliseconds = 1000
@@ -17,18 +22,18 @@ const farewellMilliseconds = 1000
  */
 export function runWorker(create: (options: WorkloadOptions) => Promise<Workload>): void {
   const worker = new WorkerProcess(create)
-  process.on('message', (message: ToWorker) => worker.receive(message))
-  process.on('disconnect', () => process.exit(worker.drained ? 0 : 1))
+  process.on('message', (envelope: Envelope<ToWorker>, connection?: Socket) => worker.take(envelope, connection))
+  process.on('disconnect', () => process.exit(1))
   process.on('uncaughtException', (error) => worker.fail(error))
   // A terminal sends its signals to the whole group; the supervisor decides.
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
-  const beat = () => tell({ type: 'beat', rssBytes: process.memoryUsage.rss() })
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR2'] as const) process.on(signal, () => {})
+  const beat = () => tell({ type: 'beat', rssBytes: residentBytes() })
   setInterval(beat, beatMilliseconds)
   beat()
 }
 
 function tell(message: FromWorker, sent: () => void = () => {}): void {
-  if (process.connected) process.send?.(message, undefined, undefined, sent)
+  if (process.connected) process.send?.(enclose(message), undefined, undefined, sent)
   else sent()
 }
 
@@ -37,8 +42,15 @@ const end = (): void => {
   process.kill(process.pid, 'SIGKILL')
 }
 
+type Listed = Extract<ToWorker, { type: 'requests' }>
+
+/** @throws ApiError 503 when requests are missing: the answer has no place to say so */
+function complete({ requests, missing = 0 }: Listed): readonly InFlightRequest[] {
+  if (missing > 0) throw unavailable(`${missing} of the workers of this node did not tell their requests in time`)
+  return requests
+}
+
 class WorkerProcess {
-  drained = false
   readonly #create: (options: WorkloadOptions) => Promise<Workload>
   #log: Logger = createLog('info')
   #workload: Workload | undefined
@@ -46,18 +58,42 @@ class WorkerProcess {
   #turn: Promise<void> = Promise.resolve()
   /** Callers that wait until the whole node has followed a seal or unseal. */
   #requesters: ((sealed: boolean) => void)[] = []
-  /** The pending request for the node's metrics; concurrent callers share its result. */
-  #gathering: PromiseWithResolvers<WorkerSnapshots> | undefined
+  readonly #gathering = new Inquiry<WorkerSnapshots>((question) => tell({ type: 'gather', question }))
+  readonly #listing = new Inquiry<Listed>((question) => tell({ type: 'askRequests', question }))
+  /** Texts on their way to standard output. */
+  readonly #printing = new Map<number, (written: boolean) => void>()
+  #sequence = 0
 
   constructor(create: (options: WorkloadOptions) => Promise<Workload>) {
     this.#create = create
   }
 
-  receive(message: ToWorker): void {
+  take(envelope: Envelope<ToWorker>, connection?: Socket): void {
+    try {
+      const message = unwrapMessage(envelope)
+      if (message.type === 'connection') this.#accept(message.address, connection)
+      else this.#receive(message)
+    } catch (error) {
+      this.fail(error)
+    }
+  }
+
+  /** @param connection undefined when the client was gone before it came here */
+  #accept(address: string, connection: Socket | undefined): void {
+    tell({ type: 'taken' })
+    if (connection && this.#workload) this.#workload.accept(address, connection)
+    else connection?.destroy()
+  }
+
+  #receive(message: ToWorker): void {
     if (message.type === 'versions') this.#workload?.hear(message.message)
     else if (message.type === 'poll') this.#workload?.poll()
+    else if (message.type === 'reopen') this.#reopen().catch((error) => this.fail(error))
+    else if (message.type === 'printed') this.#printed(message)
     else if (message.type === 'measure') this.#measure(message.sequence)
-    else if (message.type === 'gathered') this.#gathered(message.gathered)
+    else if (message.type === 'gathered') this.#gathering.answered(message.gathered, message.question)
+    else if (message.type === 'listRequests') this.#listRequests(message.sequence)
+    else if (message.type === 'requests') this.#listing.answered(message, message.question)
     else if (message.type === 'drain') this.#drain().catch((error) => this.fail(error))
     else this.#turn = this.#turn.then(() => this.#obey(message)).catch((error) => this.fail(error))
   }
@@ -83,6 +119,9 @@ class WorkerProcess {
         for (const done of this.#requesters) done(message.sealed)
         this.#requesters = []
         break
+      case 'announceEnd':
+        this.#workload?.announceEnd()
+        break
       case 'ended':
         await this.#forget(message.ids)
     }
@@ -105,27 +144,39 @@ class WorkerProcess {
         tell({ type: 'seal', sealed: wanted })
         return promise
       },
-      gather: () => this.#gather(),
+      print: (lines) => this.#print(lines),
+      gather: () => this.#gathering.ask(),
+      listInFlight: async () => complete(await this.#listing.ask()),
     })
-    const { addresses } = await this.#workload.listen()
-    tell({ type: 'ready', addresses })
+    await this.#workload.listen()
+    tell({ type: 'ready' })
   }
 
-  #gather(): Promise<WorkerSnapshots> {
-    if (this.#gathering === undefined) {
-      this.#gathering = Promise.withResolvers<WorkerSnapshots>()
-      tell({ type: 'gather' })
-    }
-    return this.#gathering.promise
+  /** While the server is being built it may have opened files already, so they are looked at when it stands. */
+  async #reopen(): Promise<void> {
+    if (this.#workload === undefined) await this.#turn
+    await this.#workload?.reopen()
   }
 
-  #gathered(gathered: WorkerSnapshots): void {
-    this.#gathering?.resolve(gathered)
-    this.#gathering = undefined
+  #print(lines: string): Promise<boolean> {
+    const sequence = ++this.#sequence
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    this.#printing.set(sequence, resolve)
+    tell({ type: 'print', sequence, lines })
+    return promise
+  }
+
+  #printed({ sequence, written }: Extract<ToWorker, { type: 'printed' }>): void {
+    this.#printing.get(sequence)?.(written)
+    this.#printing.delete(sequence)
   }
 
   #measure(sequence: number): void {
     tell({ type: 'measured', sequence, snapshot: this.#workload?.snapshot() ?? [] })
+  }
+
+  #listRequests(sequence: number): void {
+    tell({ type: 'listed', sequence, requests: this.#workload?.inFlight() ?? [] })
   }
 
   /** Only tidies up: while the database is away the supervisor keeps the ids and says them again. */
@@ -140,9 +191,6 @@ class WorkerProcess {
 
   async #drain(): Promise<void> {
     await this.#workload?.drain()
-    this.drained = true
-    // Connections handed to us until the supervisor knew are handed back: Node's own farewell waits for that.
-    if (cluster.worker?.isConnected()) cluster.worker.disconnect()
-    else process.exit(0)
+    process.exit(0)
   }
 }

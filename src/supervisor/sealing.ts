@@ -1,6 +1,11 @@
 import type { Recipient } from './messages.ts'
 import type { SealState } from './state.ts'
 
+interface Follower extends Recipient {
+  /** How many times a worker's patience: another supervisor waits for its own workers first. */
+  readonly patience?: number
+}
+
 interface Round<P> {
   readonly sequence: number
   readonly sealed: boolean
@@ -19,7 +24,7 @@ const patienceMilliseconds = 5000
  * once; unsealing to one after the other, so that a PIN changed meanwhile meets the token once. A newer request takes
  * over from an unfinished one.
  */
-export class Sealing<P extends Recipient> {
+export class Sealing<P extends Follower> {
   readonly #state: SealState
   #round: Round<P> | undefined
   #sequence = 0
@@ -55,7 +60,8 @@ export class Sealing<P extends Recipient> {
   /** Workers that still hold their keys although the node was sealed a while ago: only killing them is left. */
   late(now: number): readonly P[] {
     const round = this.#round
-    return round?.sealed && now - round.since > patienceMilliseconds ? round.pending : []
+    if (!round?.sealed) return []
+    return round.pending.filter(({ patience = 1 }) => now - round.since > patience * patienceMilliseconds)
   }
 
   #order({ sealed, sequence }: Round<P>, worker: P): void {

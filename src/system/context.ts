@@ -5,12 +5,19 @@ import type { RootGeneration } from '../auth/recovery.ts'
 import type { Tokens } from '../auth/tokens.ts'
 import type { Clock } from '../clock.ts'
 import type { Engine, Job } from '../engine.ts'
+import type { KeyStatus } from '../keys/cluster/cluster.ts'
 import type { ManagedAdministration } from '../keys/managed/administration.ts'
 import type { Leases } from '../leases/leases.ts'
+import type { InFlightRequest } from '../metrics/inflight.ts'
 import type { Snapshot } from '../metrics/snapshot.ts'
+import type { LeaseQuotas } from '../quota/leasecount.ts'
 import type { Mounts } from '../request/mounts/mounts.ts'
-import type { ApiSection } from '../request/openapi.ts'
+import type { Foldings } from '../request/names/folding.ts'
+import type { ApiSection } from '../request/openapi/document.ts'
 import type { Data, Route } from '../route.ts'
+import type { Settings } from '../settings/settings.ts'
+import type { HashContext } from '../tools/hash.ts'
+import type { RandomContext } from '../tools/random.ts'
 import type { Tries } from './tries.ts'
 
 /** The state of this node, for callers without a token. */
@@ -26,6 +33,8 @@ export interface Status {
   hsmHealthy(): boolean
   /** False while the database answers slower than caches may be used without it. */
   databaseHealthy(): boolean
+  /** Whether the node was asked to end and still serves for a while. */
+  draining(): boolean
   /** What the engines say of their own health, by their type; absent while the node is sealed. */
   details?(): Promise<Data>
 }
@@ -42,24 +51,32 @@ export interface StatusContext {
 }
 
 /** The context of the routes of /v1/sys. */
-export interface SystemContext extends StatusContext {
+export interface SystemContext extends StatusContext, HashContext, RandomContext {
   /** Seals every worker of this node; resolves when the last one has dropped its keys. */
   seal(): Promise<boolean>
   readonly mounts: Mounts
   readonly policies: Policies
   readonly audit: Audit
+  readonly settings: Settings
   readonly tokens: Tokens
   readonly leases: Leases
+  readonly leaseQuotas: Pick<LeaseQuotas, 'count' | 'recount'>
   readonly managedKeys: ManagedAdministration
   readonly rootGeneration: RootGeneration
   /** Tries of the recovery secret. */
   readonly tries: Tries
+  /** The KEK of the server's own keys. */
+  keyStatus(): Promise<KeyStatus>
   /** The metrics of the whole node. */
   metrics(): Promise<Snapshot>
+  /** The requests that the workers of this node are answering. */
+  inFlight(): Promise<readonly InFlightRequest[]>
   /** Starts a background job; false when it is running already. */
   start(job: Job): Promise<boolean>
   /** The routes of every engine, sys/ among them. */
   sections(): readonly ApiSection[]
+  /** The names in paths that several spellings share. */
+  foldings(): Foldings
   /** The engines that can be mounted, by type. */
   readonly engines: ReadonlyMap<string, Engine>
 }

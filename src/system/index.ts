@@ -1,10 +1,18 @@
 import type { Engine } from '../engine.ts'
+import { foldName } from '../fold.ts'
 import type { Route, Routes } from '../route.ts'
 import type { SystemContext } from './context.ts'
 import { disableAuditDevice, enableAuditDevice, listAuditDevices } from './routes/audit.ts'
 import { hashForAudit } from './routes/audithash.ts'
 import { disableAuthMethod, enableAuthMethod, listAuthMethods, readAuthMethod } from './routes/auth.ts'
 import { readAccessorCapabilities, readCapabilities, readOwnCapabilities } from './routes/capabilities.ts'
+import { readCorsConfig, removeCorsConfig, writeCorsConfig } from './routes/config/cors.ts'
+import {
+  listAuditedHeaders,
+  readAuditedHeader,
+  removeAuditedHeader,
+  writeAuditedHeader,
+} from './routes/config/requestheaders.ts'
 import {
   beginRootGeneration,
   cancelRootGeneration,
@@ -14,7 +22,7 @@ import {
 import { readHaStatus } from './routes/hastatus.ts'
 import { probeHealth, readHealth } from './routes/health.ts'
 import { readHostInfo } from './routes/hostinfo.ts'
-import { readInit } from './routes/init.ts'
+import { initialise, readInit } from './routes/init.ts'
 import { readLeader } from './routes/leader.ts'
 import { listLeases, listLeasesBelow, lookUpLease } from './routes/leases/lookup.ts'
 import { renewLease, renewLeaseAt, renewLeaseAtOlder, renewLeaseOlder } from './routes/leases/renew.ts'
@@ -31,6 +39,7 @@ import {
 import { readMetrics } from './routes/metrics.ts'
 import { disableMount, enableMount, listMounts, readMount } from './routes/mounts.ts'
 import { readOpenApi } from './routes/openapi.ts'
+import { listCatalog, readCatalog, readPlugin } from './routes/plugins/catalog.ts'
 import { reloadBackend, reloadPlugin } from './routes/plugins.ts'
 import {
   getPoliciesOlder,
@@ -43,10 +52,39 @@ import {
   writePolicy,
   writePolicyOlder,
 } from './routes/policies.ts'
+import { readQuotaConfig, writeQuotaConfig } from './routes/quotas/config.ts'
+import {
+  listLeaseCounts,
+  readLeaseCountQuota,
+  removeLeaseCountQuota,
+  writeLeaseCountQuota,
+} from './routes/quotas/leasecount.ts'
+import {
+  listRateLimits,
+  readRateLimitQuota,
+  removeRateLimitQuota,
+  writeRateLimitQuota,
+} from './routes/quotas/ratelimit.ts'
 import { moveMount, readMove } from './routes/remount.ts'
 import { readResultantAcl } from './routes/resultantacl.ts'
 import { sealNode } from './routes/seal.ts'
 import { readSealStatus } from './routes/sealstatus.ts'
+import {
+  countActivity,
+  countEntities,
+  countMonthlyActivity,
+  countRequests,
+  countTokens,
+  exportActivity,
+  readCountersConfig,
+} from './routes/status/counters.ts'
+import { listInFlight } from './routes/status/inflight.ts'
+import { readKeyStatus } from './routes/status/keystatus.ts'
+import { readLicense } from './routes/status/license.ts'
+import { readDisasterRecovery, readPerformance, readReplication } from './routes/status/replication.ts'
+import { listFeatureFlags, listUiNamespaces } from './routes/status/web.ts'
+import { hashTool, hashToolWith } from './routes/tools/hash.ts'
+import { randomTool, randomToolFirst, randomToolFrom } from './routes/tools/random.ts'
 import { readAuthTuning, readMountTuning, tuneAuthMethod, tuneMount } from './routes/tune.ts'
 import { listUiMounts, readUiMount } from './routes/uimounts.ts'
 import { unsealNode } from './routes/unseal.ts'
@@ -59,6 +97,7 @@ export const table = {
   'GET seal-status': readSealStatus,
   'GET leader': readLeader,
   'GET init': readInit,
+  'POST init': initialise,
   'POST unseal': unsealNode,
   'POST seal': sealNode,
   'GET generate-root/attempt': readRootGeneration,
@@ -86,9 +125,33 @@ export const table = {
   'GET internal/specs/openapi': readOpenApi,
   'LIST version-history': listVersionHistory,
   'GET host-info': readHostInfo,
+  'GET in-flight-req': listInFlight,
   'GET ha-status': readHaStatus,
   'GET internal/ui/mounts': listUiMounts,
   'GET internal/ui/mounts/:path*': readUiMount,
+  'GET internal/ui/feature-flags': listFeatureFlags,
+  'GET internal/ui/namespaces': listUiNamespaces,
+  'GET plugins/catalog': readCatalog,
+  'LIST plugins/catalog/:type': listCatalog,
+  'GET plugins/catalog/:type/:name': readPlugin,
+  'GET key-status': readKeyStatus,
+  'GET internal/counters/tokens': countTokens,
+  'GET internal/counters/entities': countEntities,
+  'GET internal/counters/requests': countRequests,
+  'GET internal/counters/config': readCountersConfig,
+  'GET internal/counters/activity': countActivity,
+  'GET internal/counters/activity/monthly': countMonthlyActivity,
+  'GET internal/counters/activity/export': exportActivity,
+  'GET replication/status': readReplication,
+  'GET replication/dr/status': readDisasterRecovery,
+  'GET replication/performance/status': readPerformance,
+  'GET license/status': readLicense,
+
+  'POST tools/hash': hashTool,
+  'POST tools/hash/:algorithm': hashToolWith,
+  'POST tools/random': randomTool,
+  'POST tools/random/:first': randomToolFirst,
+  'POST tools/random/:source/:bytes': randomToolFrom,
 
   'LIST policies/acl': listPolicies,
   'GET policies/acl/:name': readPolicy,
@@ -134,9 +197,39 @@ export const table = {
   'POST managed-keys/:type/:name/test/sign': testManagedKey,
 
   'GET metrics': readMetrics,
+
+  'LIST quotas/rate-limit': listRateLimits,
+  'GET quotas/rate-limit/:name': readRateLimitQuota,
+  'POST quotas/rate-limit/:name': writeRateLimitQuota,
+  'DELETE quotas/rate-limit/:name': removeRateLimitQuota,
+  'GET quotas/config': readQuotaConfig,
+  'POST quotas/config': writeQuotaConfig,
+  'LIST quotas/lease-count': listLeaseCounts,
+  'GET quotas/lease-count/:name': readLeaseCountQuota,
+  'POST quotas/lease-count/:name': writeLeaseCountQuota,
+  'DELETE quotas/lease-count/:name': removeLeaseCountQuota,
+  'GET config/cors': readCorsConfig,
+  'POST config/cors': writeCorsConfig,
+  'DELETE config/cors': removeCorsConfig,
+  'GET config/auditing/request-headers': listAuditedHeaders,
+  'GET config/auditing/request-headers/:header': readAuditedHeader,
+  'POST config/auditing/request-headers/:header': writeAuditedHeader,
+  'DELETE config/auditing/request-headers/:header': removeAuditedHeader,
 } satisfies Readonly<Record<string, Route<SystemContext>>>
 
 const routes: Routes<SystemContext> = Object.values(table)
 
+const folds = {
+  'policies/acl/:name': foldName,
+  'policy/:name': foldName,
+  'managed-keys/:type/:name': foldName,
+  'config/auditing/request-headers/:header': foldName,
+}
+
 /** The engine behind sys/, which is always mounted. */
-export const createSystem = (context: SystemContext): Engine<SystemContext> => ({ type: 'system', context, routes })
+export const createSystem = (context: SystemContext): Engine<SystemContext> => ({
+  type: 'system',
+  context,
+  routes,
+  folds,
+})

@@ -9,7 +9,7 @@ import { createPipeline } from '../request/pipeline.ts'
 import type { Mount, Route, Routes } from '../route.ts'
 import type { StatusContext } from './context.ts'
 import { probeHealth, readHealth } from './routes/health.ts'
-import { readInit } from './routes/init.ts'
+import { initialise, readInit } from './routes/init.ts'
 import { readLeader } from './routes/leader.ts'
 import { readSealStatus } from './routes/sealstatus.ts'
 import { unsealNode } from './routes/unseal.ts'
@@ -18,6 +18,8 @@ import { Tries } from './tries.ts'
 export interface SealedOptions {
   /** As StatusContext.unseal. */
   unseal(secret: string): Promise<boolean>
+  /** As Status.draining. */
+  draining(): boolean
   /** Processes of this node that share its allowance of tries. */
   readonly workers: number
   readonly clock: Clock
@@ -31,6 +33,7 @@ export const sealedTable = {
   'GET seal-status': readSealStatus,
   'GET leader': readLeader,
   'GET init': readInit,
+  'POST init': initialise,
   'POST unseal': unsealNode,
 } satisfies Readonly<Record<string, Route<StatusContext>>>
 
@@ -43,13 +46,14 @@ const noIdentity = () => undefined
 
 /** The pipeline of a sealed worker: its state, and `Vault is sealed` for everything else. It has no keys and no callers. */
 export function createSealedPipeline(options: SealedOptions): Pipeline {
-  const { clock, log } = options
+  const { clock, log, draining } = options
   const status = {
     clusterName: '',
     clusterId: '',
     clock,
     createdAt: 0,
     sealed: () => true,
+    draining,
     hsmHealthy: () => true,
     databaseHealthy: () => true,
   }

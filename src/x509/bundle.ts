@@ -5,14 +5,14 @@ import { Malformed, reading } from './malformed.ts'
 import { readPkcs7 } from './pkcs7.ts'
 import { toPkcs8 } from './privatekey.ts'
 
-/** Bundles in PEM as they come in: certificates and private keys, in any order, with text between them. */
+/** Bundles in PEM as clients send them: certificates and private keys, in any order, with text between them. */
 export interface Bundle {
   readonly certificates: readonly Certificate[]
   readonly keys: readonly BundledKey[]
 }
 
 export interface BundledKey {
-  /** Of its PEM block. */
+  /** The label of its PEM block. */
   readonly label: string
   /** PKCS#8, DER. The caller wipes it. */
   readonly pkcs8: Buffer
@@ -28,8 +28,8 @@ const pkcs7Labels: readonly string[] = ['PKCS7', 'PKCS #7 SIGNED DATA', 'CMS']
 const ignoredLabels: readonly string[] = ['CRL', 'X509 CRL', 'EC PARAMETERS', 'EC PARAMS']
 
 /**
- * Every block, in its order; a block of any label that is not known is a private key. Equal certificates stay.
- * @throws Malformed naming the block, with nothing left of the keys
+ * Reads every block in its order; a block with an unknown label is taken for a private key. Equal certificates stay.
+ * @throws Malformed naming the block, after wiping the keys
  */
 export async function readBundle(text: string): Promise<Bundle> {
   if (text.length > longestText) throw new Malformed(`the bundle is longer than ${longestText} characters`)
@@ -77,7 +77,7 @@ function readKey(der: Buffer, headers: boolean, where: string): Buffer {
   }
 }
 
-/** OpenSSL must be able to read what is imported as well: relying parties will. */
+/** OpenSSL must be able to read imported certificates as well: relying parties use it. */
 function readStrictly(der: Buffer, where: string): Certificate {
   const certificate = reading(where, () => readCertificate(der))
   reading(where, () => certificate.publicKey())

@@ -19,14 +19,14 @@ import { readTbs, type Tbs } from './tbs.ts'
 const sha1 = hashOf('sha1')
 const sha256 = hashOf('sha2-256')
 
-/** A certificate as it was read (RFC 5280 section 4.1). Its buffers are views of `der`. */
+/** A parsed certificate (RFC 5280 section 4.1). Its buffers are views of `der`. */
 export interface Certificate extends Tbs {
   readonly der: Buffer
   /** The bytes that are signed. */
   readonly tbs: Buffer
   readonly signature: Buffer
   readonly basicConstraints: BasicConstraints | undefined
-  /** Undefined where the extension is absent: then nothing is forbidden. */
+  /** Undefined where the extension is absent: then every usage is allowed. */
   readonly keyUsage: readonly KeyUsage[] | undefined
   readonly extendedKeyUsage: readonly string[] | undefined
   readonly subjectKeyId: Buffer | undefined
@@ -34,7 +34,7 @@ export interface Certificate extends Tbs {
   readonly authorityKeyId: Buffer | undefined
   readonly subjectAltName: readonly GeneralName[]
   readonly nameConstraints: NameConstraints | undefined
-  /** Whether basic constraints say so; never of a v1 certificate. */
+  /** Whether basic constraints say so; always false for a v1 certificate. */
   readonly isCa: boolean
   /** Whether subject and issuer are the same name, byte for byte. */
   readonly isSelfIssued: boolean
@@ -44,7 +44,7 @@ export interface Certificate extends Tbs {
   publicKey(): KeyObject
 }
 
-/** A strict reading: DER, and everything that this project decides by is understood. @throws Malformed */
+/** Reads strictly: DER, and every extension that this project acts on must be valid. @throws Malformed */
 export const readCertificate = (der: Buffer): Certificate =>
   reading('certificate', () =>
     within(der, asn1.sequence, (outside) => {
@@ -52,7 +52,7 @@ export const readCertificate = (der: Buffer): Certificate =>
       const algorithm = outside.element(asn1.sequence)
       const signature = outside.bytes()
       const parts = readTbs(tbs)
-      if (!parts.algorithm.equals(algorithm)) throw new Malformed('it names two signature algorithms')
+      if (!parts.algorithm.equals(algorithm)) throw new Malformed('its two signature algorithms differ')
       readName(parts.issuer)
       readName(parts.subject)
       const known = understand(parts.extensions)
@@ -70,7 +70,7 @@ export const readCertificate = (der: Buffer): Certificate =>
     }),
   )
 
-/** The extensions that decide something here. @throws Malformed */
+/** The extensions that this project acts on. @throws Malformed */
 function understand(extensions: readonly Extension[]) {
   const read = <T>(oid: string, reader: (value: Buffer) => T): T | undefined => {
     const extension = extensions.find((candidate) => candidate.oid === oid)
@@ -87,7 +87,7 @@ function understand(extensions: readonly Extension[]) {
   }
 }
 
-/** The extension of this OID, of a certificate or request. */
+/** The extension of this OID in a certificate or request. */
 export const extensionOf = (
   { extensions }: { readonly extensions: readonly Extension[] },
   oid: string,

@@ -8,20 +8,20 @@ import { signatureAlgorithmOf, verifySignature } from './signature.ts'
 export interface Authority {
   readonly id: string
   readonly certificate: Certificate
-  /** Ids to be used as they stand instead of a chain that is built. */
+  /** Ids used as they stand instead of a built chain. */
   readonly manualChain?: readonly string[] | undefined
 }
 
-/** Whether the key of `parent` made the signature of `child`; its answer for two certificates never changes. */
+/** Whether the key of `parent` made the signature of `child`; the result for two certificates never changes. */
 export type Verification = (child: Certificate, parent: Certificate) => boolean
 
-/** Names that meet and a signature that verifies; never a signature over SHA-1. */
+/** The names must match and the signature must verify; a signature over SHA-1 never counts. */
 export const isSignedBy: Verification = (child, parent) =>
   child.issuer.equals(parent.subject) &&
   signatureAlgorithmOf(child.algorithm)?.weak === false &&
   verifies(child, parent)
 
-/** Whether a certificate is a root: signed by itself. A weak signature serves, because nobody's trust rests on it. */
+/** Whether a certificate is a root: signed by itself. A weak signature is enough, because no trust rests on it. */
 export const isSelfSigned = (certificate: Certificate): boolean =>
   certificate.isSelfIssued && verifies(certificate, certificate)
 
@@ -35,10 +35,11 @@ function verifies({ algorithm, tbs, signature }: Certificate, parent: Certificat
 }
 
 /**
- * The chain of a certificate as ids: itself, then its parents' chains, those of self-issued parents first, each id once. A chain
- * ends where parents are missing. The order of the answer depends on nothing but the set.
- * @param verified asked at once, for each certificate and each key that its issuer may have; callers may remember its answers
- * @returns finds the chain of an id of the set: of many twins each chain is as long as the set, so they are not all made
+ * The chain of a certificate as ids: itself, then its parents' chains, those of self-issued parents first, each id
+ * once. A chain ends where parents are missing. The order depends on the set alone.
+ * @param verified called at once, for each certificate and each possible key of its issuer; callers may remember its
+ *   results
+ * @returns finds the chain of an id of the set. Chains are made on demand: with many twins each is as long as the set
  */
 export function chainFinder(
   authorities: readonly Authority[],
@@ -58,7 +59,7 @@ export function chainFinder(
   }
 }
 
-/** Certificates with the same subject and key: either all of them are parents of another or none is. */
+/** Certificates with the same subject and key: they are parents of the same certificates. */
 type Twins = readonly Authority[]
 
 interface Candidates {
@@ -82,12 +83,15 @@ function findCandidates(authorities: readonly Authority[]): readonly Candidates[
   }))
 }
 
-/** By key identifiers, as OpenSSL has it: or every certificate would be verified with every other of its issuer's name. */
+/**
+ * Compares key identifiers, as OpenSSL does: otherwise every certificate would be verified with each one that has its
+ * issuer's name.
+ */
 function identifies({ authorityKeyId: wanted }: Certificate, { subjectKeyId: has }: Certificate): boolean {
   return wanted === undefined || has === undefined || wanted.equals(has)
 }
 
-/** The verifications that a chainFinder will ask for, child and parent: a caller may do them ahead, and take breaks. */
+/** The verifications, child and parent, that a chainFinder will ask for: a caller can do them ahead, with breaks. */
 export const candidatesOf = (authorities: readonly Authority[]): readonly (readonly [Certificate, Certificate])[] =>
   findCandidates(authorities).flatMap(({ child, twins }) =>
     twins.flatMap(([first]) => (first === undefined ? [] : [[child.certificate, first.certificate] as const])),
@@ -95,7 +99,7 @@ export const candidatesOf = (authorities: readonly Authority[]): readonly (reado
 
 const text = (der: Buffer): string => der.toString('latin1')
 
-/** Depth first. Each set of twins is entered once, so that a chain costs no more than the whole set has certificates. */
+/** Depth first. Each set of twins is entered once, so that a chain costs no more than the size of the set. */
 function collect(start: Authority, parents: ReadonlyMap<string, readonly Twins[]>): readonly string[] {
   const chain = new Set<string>()
   const entered = new Set<Twins>()
@@ -114,16 +118,19 @@ function collect(start: Authority, parents: ReadonlyMap<string, readonly Twins[]
   return [...chain]
 }
 
-/** The reverse of the order in which parents follow, because the last one waiting is taken next: self-issued, then by id from the end. */
+/**
+ * The reverse of the order in which parents follow, because the last one waiting is taken next: self-issued ones last,
+ * then by id.
+ */
 function lastFirst(a: Authority, b: Authority): number {
   if (a.certificate.isSelfIssued !== b.certificate.isSelfIssued) return a.certificate.isSelfIssued ? 1 : -1
   return a.id < b.id ? -1 : 1
 }
 
 /**
- * Whether a chain given by hand may be used for an issuer: it begins with the issuer, each certificate signed the one before, and
- * a root ends it.
- * @returns why not, as a sentence; undefined when it may
+ * Whether an issuer may use a manual chain: it begins with the issuer, each certificate signed the one before, and a
+ * root ends it.
+ * @returns the reason when it may not, as a sentence
  */
 export function verifyManualChain(issuer: Certificate, chain: readonly Certificate[]): string | undefined {
   const [first] = chain

@@ -4,9 +4,9 @@ import { attributeTypes, commonNameOf, emptyName, valuesOf } from './name.ts'
 import { withColons } from './serial.ts'
 import { describeName, isWithin, type Purpose } from './subtree.ts'
 
-/** What the CA certificates above a new certificate allow it (RFC 5280 sections 4.2.1.9, 4.2.1.10 and 6.1). */
+/** The limits that CA certificates above a new certificate set to it (RFC 5280 sections 4.2.1.9, 4.2.1.10 and 6.1). */
 
-/** The part of a certificate that constraints speak of. */
+/** The fields of a certificate that constraints apply to. */
 export interface Constrained {
   /** Name, DER. */
   readonly subject: Buffer
@@ -16,15 +16,15 @@ export interface Constrained {
 
 interface Step {
   readonly certificate: Certificate
-  /** How many CA certificates below it are not self-issued. */
+  /** The number of CA certificates below it that are not self-issued. */
   readonly depth: number
 }
 
 /**
  * Whether a certificate of this issuer would satisfy the constraints of at least one path through the chain.
- * @param chain the issuer, then the CA certificates above it that are known, in any order and with any number of paths
- * @param at milliseconds since 1970: every certificate of the path must be valid then; undefined does not ask
- * @returns why not, as a sentence; undefined when it may be issued
+ * @param chain the issuer, then the known CA certificates above it, in any order and with any number of paths
+ * @param at milliseconds since 1970, when every certificate of the path must be valid; undefined skips this check
+ * @returns the reason when it may not be issued, as a sentence
  */
 export function refusalOf(leaf: Constrained, chain: readonly Certificate[], at?: number): string | undefined {
   const [issuer] = chain
@@ -42,7 +42,7 @@ export function refusalOf(leaf: Constrained, chain: readonly Certificate[], at?:
     if (reason !== undefined) continue
     const parents = isAbove(certificate, certificate) ? [] : chain.filter((parent) => isAbove(parent, certificate))
     if (parents.length === 0) return undefined
-    // The shortest way to a certificate is walked first: what is not self-issued waits behind what is.
+    // Self-issued certificates do not count towards the depth: walking them first finds the least depth of each.
     if (certificate.isSelfIssued) steps.unshift(...parents.map((parent) => ({ certificate: parent, depth })))
     else steps.push(...parents.map((parent) => ({ certificate: parent, depth: depth + 1 })))
   }
@@ -117,8 +117,8 @@ const kinds: Readonly<Record<GeneralNameKind, string>> = {
 const hostName = /^(?=.*\.)(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?$/i
 
 /**
- * Every name that constraints apply to: the alternative names, the subject, its e-mail addresses, and its common name where it is
- * a host name and no alternative name is, as OpenSSL has it.
+ * Every name that constraints apply to: the alternative names, the subject, its e-mail addresses, and, as in OpenSSL,
+ * its common name where that is a host name and there is no DNS alternative name.
  */
 function namesOf({ subject, subjectAltName }: Constrained): readonly GeneralName[] {
   const email = valuesOf(subject, attributeTypes.emailAddress)

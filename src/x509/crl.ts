@@ -3,19 +3,20 @@ import { type Extension, writeExtension } from './extension.ts'
 import { writeTime } from './time.ts'
 
 /**
- * Revocation lists (RFC 5280 section 5.1) around entries that are kept elsewhere: the bytes to sign are `head`, the entries,
- * `tbsTail`; the list is `head`, the entries, `tail`. Entries are neither copied nor held: lists of a million have 39 MB of them.
+ * Revocation lists (RFC 5280 section 5.1) around entries that are kept elsewhere: the bytes to sign are `head`, the
+ * entries, `tbsTail`; the list is `head`, the entries, `tail`. Entries are neither copied nor held: in a list of a
+ * million they have 39 MB.
  */
 export interface CrlFrame {
   /** Name, DER. */
   readonly issuer: Buffer
   /** AlgorithmIdentifier of the signature, DER. */
   readonly algorithm: Buffer
-  /** Milliseconds since 1970; a part of a second is dropped. */
+  /** Milliseconds since 1970; rounded down to a second. */
   readonly thisUpdate: number
   readonly nextUpdate: number
   readonly extensions: readonly Extension[]
-  /** How many bytes of entries come between. */
+  /** The number of bytes of all entries. */
   readonly entriesBytes: number
 }
 
@@ -28,7 +29,10 @@ const version2 = write(asn1.integer, Buffer.from([1]))
 const extensionsTag = contextAround(0)
 const noUnusedBits = Buffer.alloc(1)
 
-/** TBSCertList of version 2, before its entries and after them. Without entries it has no list of them (section 5.1.2.6). */
+/**
+ * TBSCertList of version 2, before and after its entries. Without entries the revokedCertificates field is absent
+ * (section 5.1.2.6).
+ */
 export function writeCrlFrame(frame: CrlFrame): WrittenFrame {
   const { issuer, algorithm, thisUpdate, nextUpdate, extensions, entriesBytes } = frame
   const fields = [version2, algorithm, issuer, writeTime(thisUpdate), writeTime(nextUpdate)]
@@ -46,15 +50,15 @@ const writeExtensions = (extensions: readonly Extension[]): Buffer =>
     ? Buffer.alloc(0)
     : write(extensionsTag, write(asn1.sequence, ...extensions.map(writeExtension)))
 
-/** What is before the entries of the whole list and after them. */
+/** The bytes of the whole list before its entries and after them. */
 export interface FinishedCrl {
   readonly head: Buffer
   readonly tail: Buffer
-  /** Of the whole list. */
+  /** The size of the whole list. */
   readonly bytes: number
 }
 
-/** @param written of this frame @param signature over `written.head`, the entries and `written.tbsTail` */
+/** @param written the result for this frame @param signature over `written.head`, the entries and `written.tbsTail` */
 export function finishCrl(frame: CrlFrame, written: WrittenFrame, signature: Uint8Array): FinishedCrl {
   const tail = Buffer.concat([written.tbsTail, frame.algorithm, write(asn1.bitString, noUnusedBits, signature)])
   const contentBytes = written.head.length + frame.entriesBytes + tail.length

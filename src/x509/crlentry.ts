@@ -5,15 +5,17 @@ import { crlReasons, isReason, readReasonCode, reasonCode } from './extensions/r
 import { Malformed, reading } from './malformed.ts'
 import { timeAt, writeTime } from './time.ts'
 
-/** Entries of revocation lists (RFC 5280 section 5.1.2.6): written one by one, and read where they stand, a million at a time. */
+/**
+ * Entries of revocation lists (RFC 5280 section 5.1.2.6): written one by one, and read in place, a million at a time.
+ */
 export interface CrlEntry {
   /** Magnitude without leading zeros; zero is one byte. */
   readonly serial: Buffer
-  /** Milliseconds since 1970; a part of a second is dropped. */
+  /** Milliseconds since 1970; rounded down to a second. */
   readonly revokedAt: number
   /** CRLReason; undefined and 0 write no extension (RFC 5280 section 5.3.1). */
   readonly reason?: number | undefined
-  /** Besides the reason. */
+  /** Extensions besides the reason. */
   readonly extensions?: readonly Extension[] | undefined
 }
 
@@ -25,7 +27,7 @@ export function writeCrlEntry({ serial, revokedAt, reason = 0, extensions = [] }
   return write(asn1.sequence, number, time, write(asn1.sequence, ...list.map(writeExtension)))
 }
 
-/** An entry where it stands, strictly read. Its buffers are views, made when they are asked for. */
+/** An entry read strictly and in place. Its buffers are views, made on demand. */
 export class ListedEntry {
   /** Milliseconds since 1970. */
   readonly revokedAt: number
@@ -72,19 +74,19 @@ export class ListedEntry {
     return this.#extensionsAt < this.#end
   }
 
-  /** All of them, the reason included. */
+  /** All extensions, the reason included. */
   get extensions(): readonly Extension[] {
     return this.hasExtensions ? readList(new Cursor(this.#bytes, this.#extensionsAt, this.#end)) : []
   }
 }
 
-/** Tag and length of an element below 128 bytes. */
+/** Tag and length of an element shorter than 128 bytes. */
 const headBytes = 2
 const mostSerialBytes = 20
 
 /**
- * Where the magnitude of an INTEGER begins.
- * @param from where its contents begin when they are short; longer ones are refused for their length all the same
+ * The index at which the magnitude of an INTEGER begins.
+ * @param from the index of its contents if their length takes one byte; longer ones are refused anyway
  * @throws Malformed
  */
 function magnitudeAt(bytes: Buffer, from: number, to: number): number {
@@ -92,12 +94,12 @@ function magnitudeAt(bytes: Buffer, from: number, to: number): number {
   if (from >= to) throw new Malformed('a serial number is empty')
   if (high > 0x7f) throw new Malformed('a serial number is negative')
   const start = high === 0 && to - from > 1 ? from + 1 : from
-  if (start > from && next < 0x80) throw new Malformed('a serial number is longer than it need be')
+  if (start > from && next < 0x80) throw new Malformed('a serial number has a superfluous leading zero')
   if (to - start > mostSerialBytes) throw new Malformed(`a serial number has more than ${mostSerialBytes} bytes`)
   return start
 }
 
-/** What every entry with a reason and nothing else ends with, but for the reason itself. */
+/** The last bytes of every entry whose only extension is a reason, without the reason itself. */
 const usualExtensions = write(asn1.sequence, writeExtension(reasonCode(crlReasons.keyCompromise))).subarray(0, -1)
 
 function reasonAt(bytes: Buffer, entry: Cursor): number | undefined {
@@ -119,7 +121,7 @@ function readList(entry: Cursor): readonly Extension[] {
   return readExtensions(list)
 }
 
-/** Walks over entries that stand side by side. @throws Malformed at the first damaged one */
+/** Walks over adjacent entries. @throws Malformed at the first damaged one */
 export function* entrySerials(entries: Buffer): Generator<ListedEntry, void, undefined> {
   const list = new Cursor(entries)
   while (list.more) yield reading('entry', () => new ListedEntry(entries, list))

@@ -8,7 +8,7 @@ import { readName } from './name.ts'
 import { verifySignature } from './signature.ts'
 import { readTime } from './time.ts'
 
-/** A revocation list as it was read (RFC 5280 section 5.1). Its buffers are views of `der`. */
+/** A parsed revocation list (RFC 5280 section 5.1). Its buffers are views of `der`. */
 export interface Crl {
   readonly der: Buffer
   /** The bytes that are signed. */
@@ -19,9 +19,9 @@ export interface Crl {
   readonly algorithm: Buffer
   /** Milliseconds since 1970. */
   readonly thisUpdate: number
-  /** Absent from lists that no rule of RFC 5280 binds. */
+  /** Absent from lists that do not follow RFC 5280. */
   readonly nextUpdate: number | undefined
-  /** Side by side, for `entrySerials`; every one has been read. */
+  /** All entries, adjacent, for `entrySerials`; each has been read. */
   readonly entries: Buffer
   readonly count: number
   readonly extensions: readonly Extension[]
@@ -30,7 +30,7 @@ export interface Crl {
 
 const extensionsTag = contextAround(0)
 
-/** A strict reading of v1 and v2. Extensions are not interpreted. @throws Malformed */
+/** Reads v1 and v2 strictly. Extensions are not interpreted. @throws Malformed */
 export const readCrl = (der: Buffer): Crl =>
   reading('CRL', () =>
     within(der, asn1.sequence, (outside) => {
@@ -38,7 +38,7 @@ export const readCrl = (der: Buffer): Crl =>
       const algorithm = outside.element(asn1.sequence)
       const signature = outside.bytes()
       const parts = within(tbs, asn1.sequence, readTbsCertList)
-      if (!parts.algorithm.equals(algorithm)) throw new Malformed('it names two signature algorithms')
+      if (!parts.algorithm.equals(algorithm)) throw new Malformed('its two signature algorithms differ')
       readName(parts.issuer)
       return { ...parts, der, tbs, signature }
     }),
@@ -78,6 +78,6 @@ function readList(around: Cursor): readonly Extension[] {
   return readExtensions(list)
 }
 
-/** Whether the key signed the list. False also for algorithms that are not supported or do not fit the key. */
+/** Whether the key signed the list. False also for an algorithm that is not supported or does not fit the key. */
 export const verifyCrl = ({ tbs: data, algorithm, signature }: Crl, publicKey: KeyObject): boolean =>
   verifySignature({ publicKey, algorithm, data, signature })

@@ -8,9 +8,9 @@ export interface Extension {
   /** Dotted. */
   readonly oid: string
   readonly critical: boolean
-  /** What extnValue contains: the DER of the extension's own type. */
+  /** The contents of extnValue: the DER of the extension's own type. */
   readonly value: Buffer
-  /** The whole Extension, where it was prepared. */
+  /** The whole Extension, if it was prepared. */
   readonly der?: Buffer
 }
 
@@ -34,7 +34,7 @@ export const extensionOids = {
   subjectInformationAccess: '1.3.6.1.5.5.7.1.11',
 } as const
 
-/** Those of revocation lists and their entries alone (RFC 5280 sections 5.2 and 5.3). */
+/** Extensions of revocation lists and their entries alone (RFC 5280 sections 5.2 and 5.3). */
 export const crlExtensionOids = {
   crlNumber: '2.5.29.20',
   reasonCode: '2.5.29.21',
@@ -57,10 +57,10 @@ export const writeExtension = (extension: Extension): Buffer =>
     write(asn1.octetString, extension.value),
   )
 
-/** The same extension with its DER kept: for those that a role or issuer gives to every certificate. */
+/** The same extension with its DER kept: for extensions that a role or issuer gives to every certificate. */
 export const prepareExtension = (extension: Extension): Extension => ({ ...extension, der: writeExtension(extension) })
 
-/** Extensions as they stand in a certificate or request. @throws NotDer, Malformed also when one of them comes twice */
+/** The extensions of a certificate or request. @throws NotDer; Malformed also when one comes twice */
 export function readExtensions(list: Cursor): readonly Extension[] {
   const extensions: Extension[] = []
   while (list.more) {

@@ -24,9 +24,10 @@ import { readTbs, type Tbs } from './tbs.ts'
 import { isUtcTime, readTime } from './time.ts'
 
 /**
- * Reads a certificate that is about to be signed as a stranger would, and holds it against the profile of RFC 5280.
+ * Reads a certificate that is about to be signed as a relying party would, and checks it against the profile of RFC
+ * 5280.
  * @param der TBSCertificate
- * @returns what is wrong, errors and warnings in any order
+ * @returns errors and warnings in any order
  */
 export function lint(der: Buffer): readonly Finding[] {
   try {
@@ -52,7 +53,10 @@ function lintFields({ serial, issuer, subject, notBefore, notAfter }: Tbs): Find
 
 const longestNotice = 200
 
-/** What a reader overlooks and DER or RFC 5280 does not: types of times, and defaults that are written out. */
+/**
+ * Faults that a tolerant reader overlooks and DER or RFC 5280 forbids: types of times, and defaults that are written
+ * out.
+ */
 const lintEncoding = (der: Buffer): readonly Finding[] =>
   within(der, asn1.sequence, (tbs) => {
     const findings: Finding[] = []
@@ -164,7 +168,7 @@ function lintIdentifiers({ ca, selfIssued, subjectKeyId, authorityKeyId }: Ident
   return findings
 }
 
-/** Where revocation is published, or that it is not (RFC 9608 section 4). */
+/** The places of revocation information, or their absence (RFC 9608 section 4). */
 function lintRevocation(find: (oid: string) => Extension | undefined, ca: boolean): readonly Finding[] {
   const access = find(extensionOids.authorityInformationAccess)
   const ocsp = access === undefined ? [] : readAuthorityInformationAccess(access.value).ocsp

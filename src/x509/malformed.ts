@@ -1,13 +1,13 @@
 import { NotDer } from '../crypto/der.ts'
 
 /**
- * A certificate, request or part of one that cannot be read: the one error of every reader here. Its message is a sentence for
- * the caller and never repeats the bytes; routes make a 400 of it.
+ * A certificate, request or part of one cannot be read: the only error of the readers here. Its message is a sentence
+ * for the caller and never repeats the bytes; routes turn it into a 400.
  */
 export class Malformed extends Error {}
 
 /**
- * Names what was being read in the error of the reader.
+ * Adds the name of the structure to a reader's error.
  * @throws Malformed
  */
 export function reading<T>(what: string, read: () => T): T {

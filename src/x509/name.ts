@@ -4,7 +4,7 @@ import { writeOid } from '../crypto/oid.ts'
 import { reading } from './malformed.ts'
 import { isIa5, readText, writeText } from './text.ts'
 
-/** Distinguished names (RFC 5280 section 4.1.2.4). Everywhere else a name is its DER, and is copied and compared as such. */
+/** Distinguished names (RFC 5280 section 4.1.2.4). Everywhere else a name is its DER, copied and compared as such. */
 
 export interface AttributeValue {
   /** The attribute's dotted OID. */
@@ -40,12 +40,12 @@ export const attributeTypes = {
   emailAddress: '1.2.840.113549.1.9.1',
 } as const
 
-/** IA5String by their definition (RFC 5280 appendix A.1, RFC 4519 section 2.4). */
+/** IA5String by definition (RFC 5280 appendix A.1, RFC 4519 section 2.4). */
 const ia5Types: ReadonlySet<string> = new Set([attributeTypes.emailAddress, attributeTypes.domainComponent])
 
 export const emptyName: Buffer = write(asn1.sequence)
 
-/** The DER of a name. Several values in one RDN stand in the order of their DER (X.690 section 11.6). */
+/** The DER of a name. The values of one RDN are sorted by their DER (X.690 section 11.6). */
 export const writeName = (rdns: readonly (readonly AttributeValue[])[]): Buffer =>
   write(asn1.sequence, ...rdns.map((rdn) => write(asn1.set, ...rdn.map(writeAttribute).sort(Buffer.compare))))
 
@@ -55,7 +55,7 @@ function writeAttribute({ type, value }: AttributeValue): Buffer {
   return write(asn1.sequence, writeOid(type), text)
 }
 
-/** The attributes of a name by RDN, every string type decoded. @throws Malformed */
+/** The attributes of a name by RDN, of any string type. @throws Malformed */
 export const readName = (der: Buffer): readonly (readonly NameAttribute[])[] =>
   reading('name', () =>
     within(der, asn1.sequence, (rdns) => {
@@ -85,5 +85,5 @@ export const valuesOf = (der: Buffer, type: string): readonly string[] =>
     .filter((attribute) => attribute.type === type)
     .map(({ value }) => value)
 
-/** The last common name, the most specific one; undefined without one. @throws Malformed */
+/** The last common name, the most specific one; undefined if there is none. @throws Malformed */
 export const commonNameOf = (der: Buffer): string | undefined => valuesOf(der, attributeTypes.commonName).at(-1)

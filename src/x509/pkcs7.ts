@@ -2,19 +2,19 @@ import { Malformed } from './malformed.ts'
 
 /** The certificates of a PKCS#7 bundle (SignedData, RFC 2315 section 9.1 and RFC 5652 section 5.1). */
 
-/** What a node of asn1js has, as far as it is read here. */
+/** The parts of an asn1js node that are read here. */
 interface Node {
   readonly idBlock: { readonly tagClass: number; readonly tagNumber: number }
   readonly valueBlock: { readonly value?: readonly Node[] }
-  /** The element as it came in. */
+  /** The element exactly as received. */
   readonly valueBeforeDecodeView: Uint8Array
 }
 
 const contextClass = 3
 
 /**
- * The DER of each certificate, byte for byte as it came in; nobody's signature is looked at. BER outside the certificates is read,
- * which is why a library does it; it is loaded at the first bundle.
+ * The DER of each certificate, byte for byte as received; signatures are not verified. The parts outside the
+ * certificates may be BER, hence the library; it is loaded at the first bundle.
  * @throws Malformed
  */
 export async function readPkcs7(ber: Buffer): Promise<readonly Buffer[]> {

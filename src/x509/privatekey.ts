@@ -3,15 +3,15 @@ import { asn1, contextAround, write } from '../crypto/der.ts'
 import { writeOid } from '../crypto/oid.ts'
 import { Malformed, reading } from './malformed.ts'
 
-/** Private keys in the three forms that PEM files carry; what their numbers are worth is for the keys' own reader to say. */
+/** Private keys in the three forms found in PEM files. The numbers themselves are checked by the reader of keys. */
 
 const zero = write(asn1.integer, Buffer.alloc(1))
 const rsaEncryption = write(asn1.sequence, writeOid('1.2.840.113549.1.1.1'), write(asn1.null))
 const ecPublicKey = writeOid('1.2.840.10045.2.1')
 
 /**
- * PKCS#8 (RFC 5958) of a key that is PKCS#8 already, PKCS#1 (RFC 8017 appendix A.1.2) or SEC 1 (RFC 5915). The caller wipes both
- * buffers.
+ * Converts a key in PKCS#8, PKCS#1 (RFC 8017 appendix A.1.2) or SEC 1 (RFC 5915) to PKCS#8 (RFC 5958). The caller wipes
+ * both buffers.
  * @returns a fresh buffer
  * @throws Malformed
  */
@@ -43,7 +43,7 @@ function checkPkcs1(version: number, key: Cursor): void {
   for (let number = 0; number < 8; number++) key.skip(asn1.integer)
 }
 
-/** The OID of the curve, which PKCS#8 has outside. */
+/** The OID of the curve, which PKCS#8 has outside the key. */
 function readSec1Curve(version: number, key: Cursor): Buffer {
   if (version !== 1) throw new Malformed('its version is unknown')
   key.skip(asn1.octetString)

@@ -9,7 +9,7 @@ import { Malformed, reading } from './malformed.ts'
 
 export type Curve = 'P-224' | 'P-256' | 'P-384' | 'P-521'
 
-/** What kind of key it is. Whether such a key is strong enough is for policies to say. */
+/** The kind and size of a key. Policies decide whether it is strong enough. */
 export type SubjectKey =
   | {
       readonly family: 'rsa'
@@ -35,11 +35,11 @@ const curves: ReadonlyMap<string, { readonly curve: Curve; readonly bits: number
   ['1.3.132.0.35', { curve: 'P-521', bits: 521 }],
 ])
 
-/** OpenSSL verifies with no longer ones. */
+/** OpenSSL verifies with at most this many. */
 const mostModulusBits = 16_384
 const mostExponentBytes = 8
 
-/** @param spki DER @throws Malformed also for algorithms and curves that are not served */
+/** @param spki DER @throws Malformed also for algorithms and curves that are not supported */
 export const readSubjectKey = (spki: Buffer): SubjectKey =>
   reading('public key', () =>
     within(spki, asn1.sequence, (info) => {
@@ -95,12 +95,12 @@ function readEc(identifier: Cursor, info: Cursor): SubjectKey {
   if (named === undefined) throw new Malformed(`curve ${oid} is not supported`)
   const encoded = info.bytes()
   if (encoded[0] !== 4 || encoded.length !== 1 + 2 * Math.ceil(named.bits / 8)) {
-    throw new Malformed(`no uncompressed point of ${named.curve}`)
+    throw new Malformed(`it is not an uncompressed point of ${named.curve}`)
   }
   return { family: 'ec', ...named, encoded }
 }
 
-/** The key as node:crypto has it, which checks that a point lies on its curve. @param spki DER @throws Malformed */
+/** The key as a KeyObject; node:crypto checks that a point lies on its curve. @param spki DER @throws Malformed */
 export function importSubjectKey(spki: Buffer): KeyObject {
   const key = readSubjectKey(spki)
   if (key.family === 'ed25519' && !isKeyPoint(key.encoded)) {
@@ -109,6 +109,6 @@ export function importSubjectKey(spki: Buffer): KeyObject {
   try {
     return withoutStackTraces(() => createPublicKey({ key: spki, format: 'der', type: 'spki' }))
   } catch (error) {
-    throw new Malformed('public key: its numbers make no key', { cause: error })
+    throw new Malformed('public key: its numbers are not those of a key', { cause: error })
   }
 }

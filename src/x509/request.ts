@@ -11,7 +11,7 @@ import { verifySignature } from './signature.ts'
 /** Certification requests (PKCS#10, RFC 2986). */
 
 const attributesTag = contextAround(0)
-/** RFC 2985 section 5.4.2, and what Microsoft's tools write instead. */
+/** RFC 2985 section 5.4.2, and the OID of Microsoft's tools. */
 const extensionRequests: readonly string[] = ['1.2.840.113549.1.9.14', '1.3.6.1.4.1.311.2.1.14']
 const [extensionRequest = ''] = extensionRequests
 const version1 = write(asn1.integer, Buffer.alloc(1))
@@ -25,7 +25,7 @@ export interface Attribute {
   readonly values: readonly Buffer[]
 }
 
-/** A request as it was read. Its buffers are views of `der`. Whoever believes it has called verifyRequest. */
+/** A parsed request. Its buffers are views of `der`. Call verifyRequest before trusting it. */
 export interface CertificationRequest {
   readonly der: Buffer
   /** CertificationRequestInfo, DER: the bytes that are signed. */
@@ -35,17 +35,17 @@ export interface CertificationRequest {
   /** SubjectPublicKeyInfo, DER. */
   readonly spki: Buffer
   readonly subjectKey: SubjectKey
-  /** @throws Malformed for numbers that make no key */
+  /** @throws Malformed for numbers that are not those of a key */
   publicKey(): KeyObject
   readonly attributes: readonly Attribute[]
-  /** The extensions that it asks for. */
+  /** The requested extensions. */
   readonly extensions: readonly Extension[]
   /** AlgorithmIdentifier of the signature, DER. */
   readonly algorithm: Buffer
   readonly signature: Buffer
 }
 
-/** A strict reading. @throws Malformed */
+/** Reads strictly. @throws Malformed */
 export const readRequest = (der: Buffer): CertificationRequest =>
   reading('certification request', () =>
     within(der, asn1.sequence, (outside) => {
@@ -65,7 +65,7 @@ export const readRequest = (der: Buffer): CertificationRequest =>
     }),
   )
 
-/** Attributes may be absent, as many old tools leave them out. */
+/** Attributes may be absent: many old tools leave them out. */
 function readInfo(info: Cursor) {
   if (info.count() !== 0) throw new Malformed('its version is unknown')
   const subject = info.element(asn1.sequence)
@@ -100,7 +100,7 @@ function requestedExtensions(attributes: readonly Attribute[]): readonly Extensi
   return reading('extension request', () => within(value, asn1.sequence, readExtensions))
 }
 
-/** Whether the request is signed by its own key. @throws Malformed for numbers that make no key */
+/** Whether the request is signed by its own key. @throws Malformed for numbers that are not those of a key */
 export const verifyRequest = (request: CertificationRequest): boolean =>
   verifySignature({
     publicKey: request.publicKey(),
@@ -109,7 +109,7 @@ export const verifyRequest = (request: CertificationRequest): boolean =>
     signature: request.signature,
   })
 
-/** What a request says besides its key: subject and attributes, as their DER. */
+/** The contents of a request besides its key: subject and attributes, as DER. */
 export interface Template {
   readonly subject: Buffer
   readonly attributes: Buffer
@@ -117,7 +117,7 @@ export interface Template {
 
 export const emptyTemplate: Template = { subject: emptyName, attributes: write(attributesTag) }
 
-/** A subject, and the extensions to ask for. @param subject Name, DER */
+/** A subject and the requested extensions. @param subject Name, DER */
 export function makeTemplate(subject: Buffer, extensions: readonly Extension[]): Template {
   if (extensions.length === 0) return { subject, attributes: emptyTemplate.attributes }
   const value = write(asn1.sequence, ...extensions.map(writeExtension))
@@ -125,13 +125,13 @@ export function makeTemplate(subject: Buffer, extensions: readonly Extension[]):
   return { subject, attributes: write(attributesTag, attribute) }
 }
 
-/** The subject and attributes of a request of somebody else. Its signature does not matter: another is made. @throws NotDer */
+/** The subject and attributes of a given request. Its signature does not matter: a new one is made. @throws NotDer */
 export const readTemplate = (der: Buffer): Template =>
   within(der, asn1.sequence, (outside) => {
     const info = outside.enter(asn1.sequence)
     outside.skip(asn1.sequence)
     outside.skip(asn1.bitString)
-    if (info.count() !== 0) throw new NotDer('no such version')
+    if (info.count() !== 0) throw new NotDer('unsupported version')
     const subject = info.element(asn1.sequence)
     info.skip(asn1.sequence)
     const attributes = info.more ? info.element(attributesTag) : emptyTemplate.attributes

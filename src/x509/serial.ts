@@ -1,8 +1,8 @@
 import { randomFillSync } from 'node:crypto'
 
-/** Serial numbers as the API writes them: hexadecimal bytes of the magnitude (RFC 5280 section 4.1.2.2). */
+/** Serial numbers in the API's form: hexadecimal bytes of the magnitude (RFC 5280 section 4.1.2.2). */
 
-/** Twenty bytes at most, as RFC 5280 allows. */
+/** RFC 5280 allows at most twenty bytes. */
 const mostBytes = 20
 const written = /^[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2})*$/
 
@@ -23,10 +23,10 @@ export function newSerial(): Buffer {
   return first < 0 ? newSerial() : bytes.subarray(first)
 }
 
-/** `1f:02:…`, as answers carry it. @param serial magnitude */
+/** `1f:02:…`, the form in answers. @param serial magnitude */
 export const withColons = (serial: Uint8Array): string => joined(serial, ':')
 
-/** `1f-02-…`, as paths and lists carry it. @param serial magnitude */
+/** `1f-02-…`, the form in paths and lists. @param serial magnitude */
 export const withHyphens = (serial: Uint8Array): string => joined(serial, '-')
 
 const octets = Array.from({ length: 256 }, (_, octet) => octet.toString(16).padStart(2, '0'))
@@ -37,7 +37,7 @@ function joined(serial: Uint8Array, separator: string): string {
   return text
 }
 
-/** The magnitude, without leading zeros, of either form in either case; undefined for any other text. */
+/** Reads either form in either case. Returns the magnitude, without leading zeros; undefined for any other text. */
 export function parseSerial(text: string): Buffer | undefined {
   if (text.length > 3 * (mostBytes + 1) || !written.test(text)) return undefined
   const bytes = Buffer.from(text.replace(/[:-]/g, ''), 'hex')

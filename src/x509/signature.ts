@@ -7,10 +7,10 @@ import { signatureAlgorithms as ourAlgorithms } from '../crypto/signaturealgorit
 
 /** Signatures of certificates, requests and lists (RFC 3279, 4055, 5758 and 8410): one table, and one verification. */
 export interface SignatureAlgorithm {
-  /** As the API names it. */
+  /** Its name in the API. */
   readonly name: string
   readonly family: 'rsa' | 'ec' | 'ed25519'
-  /** Ed25519 has one of its own. */
+  /** Undefined for Ed25519, which has one of its own. */
   readonly hash: Hash | undefined
   /** Bytes of salt; undefined where the padding is not PSS. */
   readonly saltBytes: number | undefined
@@ -41,7 +41,7 @@ function row(name: string, family: SignatureAlgorithm['family'], oid: string, ha
   return { name, family, hash: hashOf(hashName), saltBytes: undefined, identifier, weak: hashName === 'sha1' }
 }
 
-/** Signatures that are made here, as what verifies them. */
+/** The algorithms of our own signatures, as rows of this table. */
 const made = [...ourAlgorithms.values()].map(
   ({ name, family, hash, pss, identifier }): SignatureAlgorithm => ({
     ...{ name, hash, identifier, weak: false },
@@ -71,7 +71,9 @@ const byIdentifier = new Map(
   rows.flatMap((one) => [one.identifier, ...withoutNull(one)].map((der) => [der.toString('latin1'), one])),
 )
 
-/** @param identifier AlgorithmIdentifier, DER @returns undefined for an algorithm that is not supported, or badly written */
+/**
+ * @param identifier AlgorithmIdentifier, DER @returns undefined for an algorithm that is unsupported or badly written
+ */
 export function signatureAlgorithmOf(identifier: Buffer): SignatureAlgorithm | undefined {
   const known = byIdentifier.get(identifier.toString('latin1'))
   if (known !== undefined) return known
@@ -83,7 +85,10 @@ export function signatureAlgorithmOf(identifier: Buffer): SignatureAlgorithm | u
   }
 }
 
-/** RSASSA-PSS-params (RFC 4055 section 3.1). MGF1 uses the same hash, as RFC 4055 recommends and OpenSSL's verification demands. */
+/**
+ * RSASSA-PSS-params (RFC 4055 section 3.1). MGF1 must use the same hash, as RFC 4055 recommends and OpenSSL's
+ * verification demands.
+ */
 function readPss(identifier: Cursor): SignatureAlgorithm {
   if (identifier.oid() !== rsassaPss) throw new NotDer('another algorithm')
   const start = identifier.element(asn1.sequence)
@@ -136,7 +141,7 @@ export interface SignedBytes {
   readonly signature: Buffer
 }
 
-/** Whether the signature is the key's; false also for algorithms that are not supported or do not fit the key. */
+/** Whether the key made the signature; false also for an algorithm that is not supported or does not fit the key. */
 export function verifySignature({ publicKey, algorithm, data, signature }: SignedBytes): boolean {
   const row = signatureAlgorithmOf(algorithm)
   if (row === undefined || !fits(row, publicKey)) return false
@@ -146,7 +151,7 @@ export function verifySignature({ publicKey, algorithm, data, signature }: Signe
   try {
     return verify(row.hash?.node, data, padding === undefined ? publicKey : { key: publicKey, ...padding }, signature)
   } catch {
-    // OpenSSL throws for keys too small for the hash, and for what an RSA-PSS key does not allow.
+    // OpenSSL throws for keys too small for the hash, and for algorithms that an RSA-PSS key does not allow.
     return false
   }
 }

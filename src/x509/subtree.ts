@@ -4,10 +4,13 @@ import { readName } from './name.ts'
 
 /** Whether names lie within the subtrees of name constraints (RFC 5280 section 4.2.1.10). */
 
-/** How a subtree is compared: what it permits must hold for all that a name stands for, what it excludes for nothing of it. */
+/**
+ * The purpose of a comparison: a permitted subtree must cover everything a name stands for; an excluded one matches if
+ * it covers any of it.
+ */
 export type Purpose = 'permitted' | 'excluded'
 
-/** @returns undefined when the name cannot be compared at all, which no constraint of its kind tolerates */
+/** @returns undefined when the name cannot be compared; then a constraint of its kind refuses it */
 export function isWithin(name: GeneralName, base: GeneralName, purpose: Purpose): boolean | undefined {
   switch (name.kind) {
     case 'dns':
@@ -27,14 +30,14 @@ export function isWithin(name: GeneralName, base: GeneralName, purpose: Purpose)
 
 const host = (text: string): string => text.toLowerCase().replace(/\.$/, '')
 
-/** A base with a leading dot leaves the domain itself out, as OpenSSL and others read it. */
+/** A base with a leading dot excludes the domain itself, as OpenSSL and others read it. */
 function dnsWithin(name: string, base: string, purpose: Purpose): boolean {
   if (base === '' || name === base || name.endsWith(base.startsWith('.') ? base : `.${base}`)) return true
-  // A wildcard stands for every host one label below, an excluded one too.
+  // A wildcard stands for every host one label below, including an excluded one.
   return purpose === 'excluded' && name.startsWith('*.') && base.replace(/^[^.]+\./, '*.') === name
 }
 
-/** A mailbox, all of a host, or with a leading dot all hosts of a domain. */
+/** The base is a mailbox, a host, or with a leading dot all hosts of a domain. */
 function emailWithin(name: string, base: string): boolean | undefined {
   const at = name.lastIndexOf('@')
   if (at < 1 || at === name.length - 1) return undefined
@@ -74,7 +77,7 @@ const foldedRdns = (name: Buffer): readonly string[] =>
 
 const fold = (text: string): string => text.normalize('NFKC').toLowerCase().trim().replaceAll(/\s+/g, ' ')
 
-/** A name or subtree for a sentence. */
+/** Describes a name or subtree for a sentence. */
 export function describeName(name: GeneralName): string {
   switch (name.kind) {
     case 'ip':

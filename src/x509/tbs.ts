@@ -4,7 +4,7 @@ import { type Extension, readExtensions, writeExtension } from './extension.ts'
 import { Malformed } from './malformed.ts'
 import { readTime, writeTime } from './time.ts'
 
-/** What an issuer signs: TBSCertificate (RFC 5280 section 4.1.2). */
+/** The bytes that an issuer signs: TBSCertificate (RFC 5280 section 4.1.2). */
 export interface Tbs {
   /** Magnitude without leading zeros; zero is one byte. */
   readonly serial: Buffer
@@ -27,7 +27,7 @@ const extensionsTag = contextAround(3)
 const version3 = write(versionTag, write(asn1.integer, Buffer.from([2])))
 const mostSerialBytes = 20
 
-/** X.509 v3, always. What is fixed for many certificates is best prepared (prepareExtension). */
+/** Always X.509 v3. Prepare the extensions that many certificates share (prepareExtension). */
 export const writeTbs = (tbs: Tbs): Buffer =>
   write(
     asn1.sequence,
@@ -45,7 +45,7 @@ export const writeTbs = (tbs: Tbs): Buffer =>
 
 const noUnusedBits = Buffer.alloc(1)
 
-/** @param tbs exactly the bytes that were signed @param algorithm the AlgorithmIdentifier that is in them, DER */
+/** @param tbs exactly the signed bytes @param algorithm the AlgorithmIdentifier inside them, DER */
 export const writeCertificate = (tbs: Buffer, algorithm: Buffer, signature: Uint8Array): Buffer =>
   write(asn1.sequence, tbs, algorithm, write(asn1.bitString, noUnusedBits, signature))
 

@@ -4,14 +4,17 @@ import { Malformed } from './malformed.ts'
 
 /** The string types of names (RFC 5280 appendix A.1, X.680 section 41). */
 
-/** As in the reference, an asterisk and an ampersand pass on reading: wildcard certificates carry them in a PrintableString. */
+/**
+ * An asterisk and an ampersand are accepted on reading, as in the reference: wildcard certificates carry them in a
+ * PrintableString.
+ */
 const printable = /^[A-Za-z0-9 '()+,\-./:=?*&]*$/
 const strictlyPrintable = /^[A-Za-z0-9 '()+,\-./:=?]*$/
 
 /** Whether a text may be a PrintableString. */
 export const isPrintable = (text: string): boolean => strictlyPrintable.test(text)
 
-/** What a string of this type says; no text has a null byte. @throws Malformed also for a type that is no string */
+/** The text of a string of this type; null bytes are refused. @throws Malformed also for a type that is not a string */
 export function readText(tag: number | undefined, contents: Buffer): string {
   const text = decode(tag, contents)
   if (text.includes('\0')) throw new Malformed('a text has a null byte')
@@ -32,36 +35,36 @@ function decode(tag: number | undefined, contents: Buffer): string {
     case asn1.visibleString:
       return matching(contents, /^[ -~]*$/, 'VisibleString')
     case asn1.teletexString:
-      // Nobody uses T.61 for anything that ISO 8859-1 does not say as well.
+      // In practice T.61 strings hold ISO 8859-1.
       return contents.toString('latin1')
     case asn1.bmpString:
       return decodeWide(contents, 2)
     case asn1.universalString:
       return decodeWide(contents, 4)
     default:
-      throw new Malformed('a text of no string type')
+      throw new Malformed('a text has an unknown string type')
   }
 }
 
 function matching(contents: Buffer, allowed: RegExp, type: string): string {
   const text = contents.toString('latin1')
-  if (!allowed.test(text)) throw new Malformed(`a ${type} has a character that it cannot have`)
+  if (!allowed.test(text)) throw new Malformed(`a ${type} has a character that is not allowed`)
   return text
 }
 
 /** An IA5String. @throws Malformed */
 export function readAscii(contents: Buffer): string {
-  if (!isAscii(contents)) throw new Malformed('an IA5String has a character that it cannot have')
+  if (!isAscii(contents)) throw new Malformed('an IA5String has a character that is not allowed')
   return contents.toString('latin1')
 }
 
-/** UCS-2 and UCS-4, which have no surrogates. */
+/** UCS-2 and UCS-4, without surrogates. */
 function decodeWide(contents: Buffer, width: 2 | 4): string {
   if (contents.length % width !== 0) throw new Malformed('a text is cut short')
   let text = ''
   for (let at = 0; at < contents.length; at += width) {
     const point = contents.readUIntBE(at, width)
-    if (point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) throw new Malformed('a text has no such character')
+    if (point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) throw new Malformed('a text has an invalid character')
     text += String.fromCodePoint(point)
   }
   return text

@@ -13,13 +13,14 @@ const lastTime = 253_402_300_799_999
 export const isUtcTime = (milliseconds: number): boolean =>
   milliseconds >= firstUtcTime && milliseconds < firstGeneralizedTime
 
-/** @param milliseconds since 1970; a part of a second is dropped. Years 0 to 9999 */
+/** @param milliseconds since 1970, rounded down to a second. Years 0 to 9999 */
 export const writeTime = (milliseconds: number): Buffer =>
   isUtcTime(milliseconds) ? writeDigits(milliseconds, asn1.utcTime) : writeGeneralizedTime(milliseconds)
 
-/** As writeTime, for what is GeneralizedTime in every year: OCSP (RFC 6960 section 4.2.2.1). */
+/** As writeTime, for fields that are GeneralizedTime in every year: OCSP (RFC 6960 section 4.2.2.1). */
 export function writeGeneralizedTime(milliseconds: number): Buffer {
-  if (!(milliseconds >= firstTime && milliseconds <= lastTime)) throw new RangeError('a time of no year of four digits')
+  if (!(milliseconds >= firstTime && milliseconds <= lastTime))
+    throw new RangeError('the year of a time has four digits')
   return writeDigits(milliseconds, asn1.generalizedTime)
 }
 
@@ -44,21 +45,24 @@ function writeDigits(milliseconds: number, tag: number): Buffer {
 const zulu = 0x5a
 const zero = 0x30
 
-/** Two digits. @returns where they end */
+/** Writes two digits. @returns the index after them */
 function putPair(der: Buffer, at: number, number: number): number {
   der[at] = zero + Math.floor(number / 10)
   der[at + 1] = zero + (number % 10)
   return at + 2
 }
 
-/** Milliseconds since 1970 of the next element. Either type at any time: some CAs write GeneralizedTime always. @throws NotDer, Malformed */
+/**
+ * Milliseconds since 1970 of the next element. Either type in any year: some CAs always write GeneralizedTime. @throws
+ * NotDer, Malformed
+ */
 export function readTime(cursor: Cursor): number {
   const short = cursor.tag === asn1.utcTime
   const digits = cursor.contents(short ? asn1.utcTime : asn1.generalizedTime)
   return timeAt(digits, 0, digits.length, short)
 }
 
-/** Reads contents where they stand, for lists of a million of them. @param short whether they are a UTCTime's @throws Malformed */
+/** Reads a time in place, for lists of a million of them. @param short whether it is a UTCTime @throws Malformed */
 export function timeAt(bytes: Buffer, from: number, to: number, short: boolean): number {
   const start = short ? from : from + 2
   if (to !== start + 13 || bytes[start + 12] !== zulu) throw noTime()
@@ -78,11 +82,14 @@ function pairAt(digits: Buffer, at: number): number {
 }
 
 const longestMonths = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
-/** The calendar repeats after so many years. */
+/** The calendar repeats after this many years. */
 const cycleYears = 400
 const cycleMilliseconds = 146_097 * 86_400_000
 
-/** Date takes a day that does not exist for one that does, and years before 100 for later ones. @throws Malformed */
+/**
+ * Checks days and years itself: Date takes a day that does not exist for another, and years before 100 for later ones.
+ * @throws Malformed
+ */
 function dayOf(year: number, month: number, day: number): number {
   const inCycle = year % cycleYears
   const isLeap = inCycle % 4 === 0 && (inCycle % 100 !== 0 || inCycle === 0)
@@ -91,4 +98,4 @@ function dayOf(year: number, month: number, day: number): number {
   return Date.UTC(2000 + inCycle, month - 1, day) + ((year - inCycle - 2000) / cycleYears) * cycleMilliseconds
 }
 
-const noTime = (): Malformed => new Malformed('a time that does not exist')
+const noTime = (): Malformed => new Malformed('invalid time')

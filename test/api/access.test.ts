@@ -28,7 +28,7 @@ describe('a request', () => {
     expect((await node.server.client('').call('GET', 'sys/mounts', undefined, headers)).status).toBe(200)
   })
 
-  test('of a token whose policy says nothing is refused also where there is no mount', async () => {
+  test('of a token whose policy does not mention it is refused even without a mount', async () => {
     const client = await node.limited(grant('other/*', 'read'))
     for (const path of ['transit/keys/a', 'nomount/a']) {
       expectDenied(await client.get(path), `no policy of this token has a rule for path "${path}", which needs "read"`)
@@ -63,7 +63,7 @@ describe('a token limited by a policy', () => {
       await node.limited(grant('transit/keys/*', 'create')),
       await node.limited(grant('transit/keys/*', 'update')),
     ]
-    const why = 'decides about "transit/keys/new" and does not grant "update"'
+    const why = 'applies to "transit/keys/new" and does not grant "update"'
     const reply = await creator.post('transit/keys/new')
     expect(reply.status).toBe(403)
     expect(reply.text).toContain(JSON.stringify(why).slice(1, -1))
@@ -126,7 +126,7 @@ describe('a token', () => {
     }
   })
 
-  test('never stands in the log', () => {
+  test('is never in the log', () => {
     expect(node.server.output().replace(/root_token:.*/, '')).not.toContain(node.server.rootToken)
     expect(node.server.output()).not.toMatch(/fault of ours/)
   })

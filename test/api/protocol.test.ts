@@ -79,7 +79,7 @@ describe('a body', () => {
     ['{"a":', /unexpected EOF/],
     ['{"a" 1}', /invalid syntax/],
     ['"x"', /cannot unmarshal string/],
-  ])('that is no JSON object is refused: %j', async (body, text) => {
+  ])('that is not a JSON object is refused: %j', async (body, text) => {
     const reply = await node.root.call('POST', `transit/keys/${fresh('k')}`, body)
     expect(reply.status).toBe(400)
     expect(reply.body).toEqual({ errors: [expect.stringMatching(text)] })
@@ -120,7 +120,7 @@ describe('an answer', () => {
     }
   })
 
-  test('cannot be wrapped yet, and says so before anything is done', async () => {
+  test('cannot be wrapped yet, and is refused before anything is done', async () => {
     const name = fresh('k')
     const reply = await node.root.call('POST', `transit/keys/${name}`, {}, { 'X-Vault-Wrap-TTL': '60s' })
     expectRefused(

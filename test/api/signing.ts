@@ -18,6 +18,15 @@ export const hashNames = [
   ['sha3-512', 'sha3-512'],
 ] as const
 
+/** The warnings of an HMAC by version 1 of a key that has made one with this hash before: SoftHSM has none with SHA-3. */
+export function openedWarnings(algorithm: string): string[] | null {
+  const [, bits] = /^sha3-(\d+)$/.exec(algorithm) ?? []
+  if (bits === undefined) return null
+  return [
+    `the HSM lacks CKM_SHA3_${bits}_HMAC: the HMAC secret of version 1 was in the server’s memory for this request`,
+  ]
+}
+
 /** The public key of version 1, as its reader gets it. */
 export async function publicKeyOf(client: Client, name: string): Promise<KeyObject> {
   const { body } = await client.get(`transit/keys/${name}`)

@@ -67,7 +67,7 @@ const digests = (text: string): Buffer[] =>
 const found = (where: Buffer, what: readonly Buffer[]): string[] =>
   what.filter((form) => where.includes(form)).map((form) => form.toString('latin1'))
 
-test('the search finds a secret in whatever it is encoded with', () => {
+test('the search finds a secret in any encoding', () => {
   for (const [before, after] of ['', 'a', 'bc', 'def'].flatMap((head) => ['', '1', '23'].map((tail) => [head, tail]))) {
     for (const encoding of ['utf8', 'hex', 'base64', 'base64url'] as const) {
       const text = Buffer.from(`${before}${marker}?>${after}`).toString(encoding)
@@ -134,7 +134,7 @@ describe('secrets', { shuffle: false }, () => {
     expect(server.output()).toContain('a damaged row was refused')
   })
 
-  test('none of them is in the logs at level trace, nor in what the node keeps', () => {
+  test('none of them is in the logs at level trace, nor in the files of the node', () => {
     // What init prints is shown that one time.
     const output = server.output().replace(/^unseal_secret: .*$/m, '')
     const state = readdirSync(server.stateDirectory).map((name) => join(server.stateDirectory, name))
@@ -143,7 +143,7 @@ describe('secrets', { shuffle: false }, () => {
     }
   })
 
-  test('none of them is in any column of any table, nor what would tell that a guess is right', async () => {
+  test('none of them is in any column of any table, nor anything that would confirm a guess', async () => {
     const guessable = [...given.filter((text) => text !== server.unsealSecret), server.rootToken].flatMap(digests)
     const what = [marker, ...given].flatMap(forms)
     const [searched, controls] = [[...what, ...guessable], forms(control)]

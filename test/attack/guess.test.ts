@@ -75,14 +75,14 @@ const little = guesses / 20
 /** Background jobs verify a few rows in the token every few seconds; a call for each guess would be 200 times this. */
 const few = guesses / 200
 
-describe('before and after somebody chooses a credential', { shuffle: false }, () => {
+describe('before and after an operator chooses a credential', { shuffle: false }, () => {
   test('guesses in the form of our credentials reach neither the database nor the token', async () => {
     const cost = await send(ours)
     expect(cost.statements).toBeLessThan(little)
     expect(cost.calls).toBeLessThan(few)
   })
 
-  test('guesses in any other form reach neither, as long as nobody chose a credential himself', async () => {
+  test('guesses in any other form reach neither, until an operator has chosen a credential', async () => {
     const forms = [() => random(26), () => `s.${random(24)}`, () => `hvb.${random(100)}`, () => `hvs.${random(5)}`]
     let turn = 0
     const cost = await send(() => forms[turn++ % forms.length]?.() ?? '')
@@ -90,7 +90,7 @@ describe('before and after somebody chooses a credential', { shuffle: false }, (
     expect(cost.calls).toBeLessThan(few)
   })
 
-  test('once somebody did, those in our own form still reach neither', async () => {
+  test('afterwards those in our own form still reach neither', async () => {
     expectServed(await server.client().post('auth/token/create', { id: 'chosen', policies: ['default'] }))
     const cost = await send(ours)
     expect(cost.statements).toBeLessThan(little)

@@ -1,5 +1,7 @@
 import { connect, createServer, type Socket } from 'node:net'
 import { parseTargets } from '../../src/store/pool/target.ts'
+import { wholeAnswers } from '../store/answers.ts'
+import { isCommit } from '../store/line.ts'
 
 /** A line to the database on which answers can be held back. */
 export interface Hold extends AsyncDisposable {
@@ -10,8 +12,9 @@ export interface Hold extends AsyncDisposable {
   /**
    * The next COMMIT (or the nth) of a transaction that may write gets no answer, nor does anything after it on its connection;
    * resolves when it has come. `before`: the server never hears of it; `after`: the server has done it.
+   * @param counts of which transactions, by their statements; all, unless it is said
    */
-  trap(when: 'before' | 'after', nth?: number): Promise<void>
+  trap(when: 'before' | 'after', nth?: number, counts?: (transaction: string) => boolean): Promise<void>
   /** Gives all answers that were held back. */
   release(): void
 }
@@ -19,24 +22,27 @@ export interface Hold extends AsyncDisposable {
 /** What one connection asked, and whether its answers wait. */
 interface Talk {
   asked: string
-  writing: boolean
+  /** Of that, from the beginning of the last transaction. */
+  transaction: string
   frozen: boolean
 }
 
 const begin = 'START TRANSACTION'
-/** Alone, or after other statements. */
-const commit = 'COMMIT'
+
+const mayWrite = (transaction: string): boolean => transaction.startsWith(`${begin} READ WRITE`)
 
 export async function openHold(url: string): Promise<Hold> {
   const [target] = parseTargets(url)
   if (target === undefined) throw new Error('no target')
   const sockets = new Set<Socket>()
   let held: { matches(talk: Talk): boolean; answers: (() => void)[]; waiting: () => void } | undefined
-  let trap: { when: 'before' | 'after'; nth: number; sprung: () => void } | undefined
+  let trap:
+    | { when: 'before' | 'after'; nth: number; counts: (transaction: string) => boolean; sprung: () => void }
+    | undefined
 
   const server = createServer((client) => {
     const upstream = target.socketPath ? connect(target.socketPath) : connect(target.port, target.host)
-    const talk: Talk = { asked: '', writing: false, frozen: false }
+    const talk: Talk = { asked: '', transaction: '', frozen: false }
     for (const socket of [client, upstream]) {
       sockets.add(socket)
       socket.on('error', () => undefined)
@@ -45,13 +51,23 @@ export async function openHold(url: string): Promise<Hold> {
     client.on('data', (bytes) => {
       const text = bytes.toString('latin1')
       talk.asked += text
-      if (text.includes(begin)) talk.writing = text.includes(`${begin} READ WRITE`)
-      if (trap !== undefined && talk.writing && text.endsWith(commit) && --trap.nth === 0) {
+      const begun = text.lastIndexOf(begin)
+      talk.transaction = begun < 0 ? talk.transaction + text : text.slice(begun)
+      if (
+        trap !== undefined &&
+        isCommit(bytes) &&
+        mayWrite(talk.transaction) &&
+        trap.counts(talk.transaction) &&
+        --trap.nth === 0
+      ) {
         const { when, sprung } = trap
         trap = undefined
         talk.frozen = true
         if (when === 'before') return sprung()
-        upstream.once('data', sprung)
+        const whole = wholeAnswers()
+        upstream.on('data', (answer) => {
+          if (whole(answer)) sprung()
+        })
       }
       upstream.write(bytes)
     })
@@ -79,9 +95,9 @@ export async function openHold(url: string): Promise<Hold> {
         held = { matches: ({ asked }) => asked.includes(text), answers: [], waiting: resolve }
       })
     },
-    trap(when, nth = 1) {
+    trap(when, nth = 1, counts = () => true) {
       return new Promise((resolve) => {
-        trap = { when, nth, sprung: resolve }
+        trap = { when, nth, counts, sprung: resolve }
       })
     },
     release() {

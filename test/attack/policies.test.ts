@@ -151,7 +151,7 @@ describe('the most specific rule decides, and only that', () => {
     expect(await verdicts(policy, paths)).toEqual(expected)
   })
 
-  test('a deny in one policy of a token takes what another grants', async () => {
+  test('a deny in one policy of a token overrides the grant of another', async () => {
     const root = server.client()
     expectServed(await root.post('sys/policies/acl/one', { policy: allow('transit/keys/a', 'read') }))
     expectServed(await root.post('sys/policies/acl/two', { policy: allow('transit/keys/a', 'deny') }))

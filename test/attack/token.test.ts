@@ -109,7 +109,7 @@ test('while a token comes and goes under load, every answer is right or 503', as
   await expectRightKeys()
 })
 
-test('a worker whose call hangs is killed and replaced; nobody waits for it longer than that', async () => {
+test('a worker whose call hangs is killed and replaced; no request waits longer than that', async () => {
   const before = serving(server)
   shim.set({ groups: group.cipher, delayMicroseconds: hangMicroseconds, times: 1 })
   const hanging = seal().catch((error: NodeJS.ErrnoException) => error.code)

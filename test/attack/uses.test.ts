@@ -52,7 +52,7 @@ test.each([1, 2, 17, 49, 50])(
   },
 )
 
-test('what the policies refuse takes a use too, and none is given back', async () => {
+test('a request that the policies refuse takes a use too, and none is given back', async () => {
   const made = await server.client().post('auth/token/create', { policies: ['default'], num_uses: 20 })
   const token = expectServed(made).string('auth.client_token')
   const refused = await Promise.all(pinned.slice(0, 10).map((one) => one.ask('GET', 'sys/mounts', undefined, token)))

@@ -7,10 +7,12 @@ import { runDirectory } from '../support/directory.ts'
 /** A line of an audit file. Members are there or not, as the test knows. */
 export interface Line {
   readonly time: string
-  readonly type: 'request' | 'response'
+  readonly type: 'request' | 'response' | 'rotation'
   readonly auth: Readonly<Record<string, unknown>>
   readonly request: Readonly<Record<string, unknown>> & { readonly path: string; readonly id: string }
   readonly response?: Readonly<Record<string, unknown>>
+  readonly rotation?: { readonly event: 'closed' | 'opened'; readonly file: string }
+  readonly alarm?: { readonly path: string; readonly message: string }
   readonly error?: string
   readonly chain: { readonly incarnation: string; readonly sequence: number; readonly previous: string }
 }
@@ -42,7 +44,7 @@ export async function enable(root: Client, options: Readonly<Record<string, stri
     ...{ path, directory, file },
     text: () => readFileSync(file, 'utf8'),
     lines: () => linesOf(device.text().replaceAll(options.prefix ?? '\0', '')),
-    of: (wanted) => device.lines().filter(({ request }) => request.path === wanted),
+    of: (wanted) => device.lines().filter(({ request }) => request?.path === wanted),
     hash: async (input) => (await root.post(`sys/audit-hash/${path}`, { input })).string('data.hash'),
     async disable() {
       await root.delete(`sys/audit/${path}`)

@@ -1,12 +1,12 @@
 import { spawn } from 'node:child_process'
-import { copyFileSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { done, hello } from '../api/node.ts'
-import { childrenOf } from '../attack/nodes.ts'
+import { childrenOf, serving } from '../attack/nodes.ts'
 import { startServer, type TestServer } from '../support/server.ts'
-import { enable, linesOf, type TestDevice } from './device.ts'
+import { enable, type Line, linesOf, type TestDevice } from './device.ts'
 
 // Workers are replaced and the verb is run several times.
 vi.setConfig({ testTimeout: 120_000 })
@@ -38,43 +38,182 @@ async function work(calls: number): Promise<void> {
 }
 
 async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await condition())) await delay(50)
+  while (!(await condition())) await delay(20)
 }
 
-/** Replaces the workers, as SIGHUP does, and waits until the old ones have ended. */
-async function reload(): Promise<void> {
-  const before = childrenOf(server.pid)
-  process.kill(server.pid, 'SIGHUP')
-  await until(() => {
-    const now = childrenOf(server.pid)
-    return now.length >= 2 && before.every((child) => !now.includes(child))
-  })
+const hangUp = (): boolean => process.kill(server.pid, 'SIGHUP')
+
+/** Moves the file of a device as logrotate does, and waits until every worker that serves has left it. */
+async function rotate(device: TestDevice, name: string): Promise<string> {
+  const old = `${device.file}.${name}`
+  renameSync(device.file, old)
+  hangUp()
+  const writers = chainsOf(readFileSync(old, 'utf8'))
+  await until(() => boundaries(old, 'closed').length >= Math.min(2, writers.size))
+  return old
 }
 
-const incarnations = (device: TestDevice, file = device.file) =>
-  new Set(linesOf(readFileSync(file, 'utf8')).map(({ chain }) => chain.incarnation))
+const chainsOf = (text: string): Set<string> => new Set(linesOf(text).map(({ chain }) => chain.incarnation))
 
-test('a file that was moved is opened anew after SIGHUP, and every file is whole in itself', async () => {
+/** The boundary lines of a file, as far as they are there. */
+const boundaries = (file: string, event: string): Line[] =>
+  (existsSync(file) ? linesOf(readFileSync(file, 'utf8')) : []).filter(({ rotation }) => rotation?.event === event)
+
+const unbroken = { code: 0, output: expect.stringMatching(/^unbroken$/m) }
+
+test('a file that was moved is opened anew after SIGHUP by the same workers, in the same chains', async () => {
   const device = await enable(server.client())
   await work(10)
+  const workers = childrenOf(server.pid)
   renameSync(device.file, `${device.file}.1`)
   await work(4)
   // Until then the moved file is the one.
   expect(existsSync(device.file)).toBe(false)
-  await reload()
+  hangUp()
+  await until(() => boundaries(device.file, 'opened').length === 2)
   await work(10)
-  const [old, fresh] = [incarnations(device, `${device.file}.1`), incarnations(device)]
-  // The test line's chain, and one for each worker; none goes on in the other file.
-  expect([old.size, fresh.size]).toEqual([3, 2])
-  expect([...old].filter((one) => fresh.has(one))).toEqual([])
+  expect(childrenOf(server.pid)).toEqual(workers)
+  const [old, fresh] = [linesOf(readFileSync(`${device.file}.1`, 'utf8')), device.lines()]
+  for (const [opening] of [...chainsOf(device.text())].map((one) =>
+    fresh.filter(({ chain }) => chain.incarnation === one),
+  )) {
+    const last = old.findLast(({ chain }) => chain.incarnation === opening?.chain.incarnation)
+    expect(last).toMatchObject({ type: 'rotation', rotation: { event: 'closed', file: device.file } })
+    expect(opening).toMatchObject({ type: 'rotation', rotation: { event: 'opened', file: device.file } })
+    expect(opening?.chain.sequence).toBe((last?.chain.sequence ?? 0) + 1)
+  }
+  expect(await verify(`${device.file}.1`, device.file)).toMatchObject(unbroken)
+  await device.disable()
+})
 
-  expect(await verify(`${device.file}.1`, device.file)).toMatchObject({
-    code: 0,
-    output: expect.stringMatching(/^unbroken$/m),
-  })
-  const missing = await verify(device.file)
-  expect(missing.code).toBe(1)
-  expect(missing.output).toContain('is missing')
+test('verify finds a moved file that is missing, cut, or not in its place; --from excuses older files alone', async () => {
+  const device = await enable(server.client())
+  await work(6)
+  const oldest = await rotate(device, '2')
+  await work(6)
+  const older = await rotate(device, '1')
+  await work(6)
+  const second = linesOf(readFileSync(older, 'utf8'))
+  await device.disable()
+  await until(async () => (await verify(oldest, older, device.file)).code === 0)
+  const cut = `${older}.cut`
+  writeFileSync(cut, readFileSync(older, 'utf8').split('\n').slice(0, -3).join('\n'))
+  for (const [files, problem] of [
+    [[older, device.file], 'begins in its midst'],
+    [[oldest, device.file], 'the file before was cut or swapped, or is not in its place'],
+    [[oldest, cut, device.file], 'the file before was cut or swapped, or is not in its place'],
+    [[older, oldest, device.file], 'does not follow on'],
+    [[oldest, older], 'lacks its line'],
+  ] as const) {
+    const found = await verify(...files)
+    expect([found.code, found.output], files.join()).toEqual([1, expect.stringContaining(problem)])
+  }
+  // A moment at which the second file had begun: what came before it may be elsewhere.
+  const begun = second.filter(({ rotation }) => rotation?.event === 'opened').map(({ time }) => time)
+  const from = new Date(Math.max(...begun.map(Date.parse)) + 1).toISOString()
+  expect(await verify('--from', from, older, device.file)).toMatchObject(unbroken)
+  const early = new Date(Math.min(...begun.map(Date.parse)) - 1).toISOString()
+  expect((await verify('--from', early, older, device.file)).output).toContain('begins in its midst')
+})
+
+test('under load no request fails and none is without its two lines, however often and how fast it is rotated', async () => {
+  const device = await enable(server.client())
+  const ids: string[] = []
+  let stopped = false
+  const client = async (): Promise<void> => {
+    while (!stopped) {
+      const reply = await server.client().post('transit/encrypt/orders', { plaintext: hello })
+      expect(reply.status, reply.text).toBe(200)
+      ids.push(reply.string('request_id'))
+    }
+  }
+  const clients = Array.from({ length: 16 }, client)
+  const files: string[] = []
+  for (let round = 0; round < 6; round++) {
+    const before = ids.length
+    await until(() => ids.length > before + 30)
+    const old = `${device.file}.${round}`
+    renameSync(device.file, old)
+    files.push(old)
+    hangUp()
+    // Twice at once; and every second time again, while the first is under way.
+    hangUp()
+    if (round % 2 === 1) setTimeout(hangUp, 5)
+    await until(() => boundaries(old, 'closed').length === 2)
+  }
+  stopped = true
+  await Promise.all(clients)
+  files.push(device.file)
+  const lines = files.flatMap((file) => linesOf(readFileSync(file, 'utf8')))
+  const written = Map.groupBy(lines, ({ request }) => request?.id)
+  for (const id of ids)
+    expect(
+      written.get(id)?.map(({ type }) => type),
+      id,
+    ).toEqual(['request', 'response'])
+  expect(lines.filter(({ rotation }) => rotation?.event === 'opened')).toHaveLength(12)
+  expect(await verify(...files)).toMatchObject(unbroken)
+  await device.disable()
+})
+
+test('a path that cannot be opened leaves the moved file in use, with an alarm, until SIGHUP finds it mended', async () => {
+  const device = await enable(server.client())
+  await work(4)
+  const old = `${device.file}.1`
+  renameSync(device.file, old)
+  mkdirSync(device.file)
+  hangUp()
+  const alarms = () => linesOf(readFileSync(old, 'utf8')).filter(({ alarm }) => alarm !== undefined)
+  await until(() => alarms().length === 2)
+  expect(alarms()[0]).toMatchObject({ alarm: { path: 'sys/audit', message: expect.stringContaining('EISDIR') } })
+  await until(() => server.output().includes('an audit file cannot be opened anew: lines go on into the old one'))
+  await work(4)
+  expect(linesOf(readFileSync(old, 'utf8')).filter(({ type }) => type === 'response').length).toBeGreaterThanOrEqual(8)
+  rmdirSync(device.file)
+  hangUp()
+  await until(() => boundaries(device.file, 'opened').length === 2)
+  await work(4)
+  expect(await verify(old, device.file)).toMatchObject(unbroken)
+  await device.disable()
+})
+
+test('a directory that is moved with its file keeps its lines, and no directory is made', async () => {
+  const device = await enable(server.client())
+  await work(4)
+  const away = `${device.directory}.away`
+  renameSync(device.directory, away)
+  hangUp()
+  const moved = join(away, 'audit.log')
+  await until(() => linesOf(readFileSync(moved, 'utf8')).filter(({ alarm }) => alarm !== undefined).length === 2)
+  const before = readFileSync(moved, 'utf8').length
+  await work(2)
+  expect(readFileSync(moved, 'utf8').length).toBeGreaterThan(before)
+  expect(existsSync(device.directory)).toBe(false)
+  mkdirSync(device.directory)
+  hangUp()
+  await until(() => boundaries(device.file, 'opened').length === 2)
+  expect(await verify(moved, device.file)).toMatchObject(unbroken)
+  await device.disable()
+})
+
+test('workers that start while the file is moved leave nothing in it', async () => {
+  const device = await enable(server.client())
+  await work(4)
+  for (const [round, lead] of [0, 150, 400].entries()) {
+    const before = serving(server)
+    process.kill(before[0] ?? 0, 'SIGKILL')
+    await delay(lead)
+    const old = `${device.file}.${round}`
+    renameSync(device.file, old)
+    hangUp()
+    await until(() => serving(server).filter((pid) => !before.includes(pid)).length === 1)
+    await until(() => boundaries(old, 'closed').length >= 1)
+    await delay(100)
+    const size = readFileSync(old).length
+    await work(6)
+    expect(readFileSync(old)).toHaveLength(size)
+  }
+  expect(await verify(...[0, 1, 2].map((round) => `${device.file}.${round}`), device.file)).toMatchObject(unbroken)
   await device.disable()
 })
 

@@ -1,9 +1,12 @@
 import { execFileSync, spawn } from 'node:child_process'
 import {
   appendFileSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
+  readlinkSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -11,7 +14,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { AppendFile } from '../../src/audit/file.ts'
 import { type Durability, Writer } from '../../src/audit/writer.ts'
 import { runDirectory } from '../support/directory.ts'
@@ -31,6 +34,7 @@ function writerOn(path: string, durability: Durability = 'write') {
 }
 
 const record = (text: string) => [JSON.stringify({ time: 't', text }).slice(0, -1)]
+const boundary = (event: string) => record(event)
 const texts = (path: string) =>
   linesOf(readFileSync(path, 'utf8')).map((line) => (line as unknown as { text: string }).text)
 
@@ -65,7 +69,7 @@ test('a file that was deleted is made anew, and the lines that went into the old
   await writer.close()
 })
 
-test('a file that was moved is written to until the writer is replaced', async () => {
+test('a file that was moved is written to until it is opened anew', async () => {
   const path = place()
   const { writer } = writerOn(path)
   await writer.write(record('a'))
@@ -73,6 +77,76 @@ test('a file that was moved is written to until the writer is replaced', async (
   await writer.write(record('b'))
   expect(texts(`${path}.1`)).toEqual(['a', 'b'])
   await writer.close()
+})
+
+describe.each(['write', 'fdatasync'] as const)('opening anew (%s)', (durability) => {
+  test('keeps the order of lines and their chain, with a boundary on either side', async () => {
+    const path = place()
+    const { writer } = writerOn(path, durability)
+    await writer.write(record('a'))
+    renameSync(path, `${path}.1`)
+    const before = writer.write(record('b'))
+    const reopened = [writer.reopen(boundary), writer.reopen(boundary)]
+    const after = Array.from({ length: 50 }, (_, line) => writer.write(record(`c${line}`)))
+    expect(await Promise.all([before, ...after])).toEqual(Array(51).fill(true))
+    expect(await Promise.all(reopened)).toEqual([true, false])
+    const [old, fresh] = [texts(`${path}.1`), texts(path)]
+    expect([old[0], old.at(-1), fresh[0]]).toEqual(['a', 'closed', 'opened'])
+    const lines = [...old, ...fresh].filter((text) => !['closed', 'opened'].includes(text))
+    expect(lines).toEqual(['a', 'b', ...Array.from({ length: 50 }, (_, line) => `c${line}`)])
+    const chain = [`${path}.1`, path].flatMap((file) => linesOf(readFileSync(file, 'utf8')))
+    expect(chain.map(({ chain: { sequence } }) => sequence)).toEqual(chain.map((_, index) => index + 1))
+    await writer.close()
+  })
+
+  test('does nothing while the path names the open file, or no file was opened', async () => {
+    const path = place()
+    const { writer } = writerOn(path, durability)
+    expect(await writer.reopen(boundary)).toBe(false)
+    expect(existsSync(path)).toBe(false)
+    await writer.write(record('a'))
+    expect(await writer.reopen(boundary)).toBe(false)
+    expect(texts(path)).toEqual(['a'])
+    await writer.close()
+  })
+
+  test.each([
+    ['a directory in its place', (path: string) => mkdirSync(path), 'EISDIR'],
+    ['a full disk', (path: string) => symlinkSync('/dev/full', path), 'ENOSPC'],
+    ['a pipe', (path: string) => execFileSync('mkfifo', [path]), 'ENXIO'],
+  ])('of %s is refused, and the old file goes on', async (_what, make, code) => {
+    const path = place()
+    const { writer } = writerOn(path, durability)
+    await writer.write(record('a'))
+    renameSync(path, `${path}.1`)
+    make(path)
+    await expect(writer.reopen(boundary)).rejects.toMatchObject({ code })
+    expect(await writer.write(record('b'))).toBe(true)
+    expect(texts(`${path}.1`).filter((text) => text !== 'closed')).toEqual(['a', 'b'])
+    rmSync(path, { recursive: true })
+    expect(await writer.reopen(boundary)).toBe(true)
+    expect(await writer.write(record('c'))).toBe(true)
+    expect(texts(path)).toEqual(['opened', 'c'])
+    await writer.close()
+  })
+})
+
+test('a writer that is closed while it opens its file anew leaves no file open', async () => {
+  const path = place()
+  const { writer } = writerOn(path, 'fdatasync')
+  await writer.write(record('a'))
+  renameSync(path, `${path}.1`)
+  const reopened = writer.reopen(boundary)
+  await writer.close()
+  expect(await reopened).toBe(true)
+  const open = readdirSync('/proc/self/fd').map((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`)
+    } catch {
+      return ''
+    }
+  })
+  expect(open.filter((target) => target.startsWith(path))).toEqual([])
 })
 
 test('without its directory nothing is written and nothing is created, until it is back', async () => {

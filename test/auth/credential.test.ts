@@ -38,7 +38,7 @@ describe('a credential', () => {
       expect(filter.screen(text), text).toBe('forged')
   })
 
-  test('a text somebody chose cannot be mistaken for one of ours', () => {
+  test('a chosen text cannot be mistaken for one of ours', () => {
     expect(filter.screen('root')).toBe('custom')
     expect(filter.screen('s.oldtoken')).toBe('custom')
     expect(() => checkCustom('dev-root')).not.toThrow()
@@ -51,9 +51,9 @@ describe('a credential', () => {
     expect(fingerprint('root')).not.toBe(fingerprint('Root'))
   })
 
-  test('is not visible in whoever carries it', () => {
+  test('is not visible in the caller that carries it', () => {
     const row = { id: 'id', accessor: 'accessor', displayName: 'token', policies: ['default'] } as unknown as TokenRow
-    const caller = new TokenCaller(row, 'hvs.secret')
+    const caller = new TokenCaller(row, 'hvs.secret', String)
     expect(TokenCaller.credentialOf(caller)).toBe('hvs.secret')
     for (const shown of [
       JSON.stringify(caller),
@@ -61,6 +61,6 @@ describe('a credential', () => {
       JSON.stringify({ ...caller }),
     ])
       expect(shown).not.toContain('secret')
-    expect(() => TokenCaller.credentialOf({ ...caller })).toThrow(TypeError)
+    expect(() => TokenCaller.credentialOf({ ...caller, maker: '' })).toThrow(TypeError)
   })
 })

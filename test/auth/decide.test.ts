@@ -137,7 +137,7 @@ describe('decide', () => {
     expect(may(allow('a/*/c', 'read'), 'read', 'a/b/c')).toBe(false)
   })
 
-  test('a union of policies grants what each grants, and one deny takes it all', () => {
+  test('a union of policies grants everything that each grants, and one deny removes it all', () => {
     const both = acl(allow('p', 'read'), allow('p', 'update'))
     expect(capabilities(both, 'p')).toEqual(['read', 'update'])
     expect(capabilities(acl(allow('p', 'read', 'sudo'), allow('p', 'deny')), 'p')).toEqual(['deny'])
@@ -145,12 +145,12 @@ describe('decide', () => {
     expect(capabilities(rootAcl, 'anything')).toEqual(['root'])
   })
 
-  test('a refusal names the rule and what is missing', () => {
+  test('a refusal names the rule and the missing capability', () => {
     const compiled = acl(allow('transit/*', 'read'), allow('secret', 'deny'))
     const refused = decide(compiled, 'update', 'transit/keys/a', true)
     expect(refused).toMatchObject({ allowed: false, missing: ['sudo', 'update'], rule: { path: 'transit/*' } })
     expect(explain(refused, 'transit/keys/a')).toBe(
-      'path "transit/*" in policy "p0" decides about "transit/keys/a" and does not grant "sudo" and "update"',
+      'path "transit/*" in policy "p0" applies to "transit/keys/a" and does not grant "sudo" and "update"',
     )
     expect(explain(decide(compiled, 'read', 'secret'), 'secret')).toBe('path "secret" in policy "p1" denies "secret"')
     expect(explain(decide(compiled, 'read', 'x'), 'x')).toContain('has a rule for path "x", which needs "read"')

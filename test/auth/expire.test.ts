@@ -78,7 +78,7 @@ test('all that end in the same millisecond go in one run', async () => {
   expect(await there(...made.map(({ row }) => row.id))).toBe(0)
 })
 
-test('a token that somebody locks holds up no other', async () => {
+test('a locked token holds up no other', async () => {
   const made = await Promise.all(Array.from({ length: 20 }, () => create(null, { ttlSeconds: 5 })))
   const [locked = '', ...others] = made.map(({ row }) => row.id)
   world.clock.ahead += 6000

@@ -96,7 +96,7 @@ describe('a child token', () => {
     expect(() => grant({ no_parent: true }, parent({}), false, 'orphan')).toThrow('sudo privileges required')
   })
 
-  test('has as many uses as asked for, never fewer than none, and none from a parent whose uses are counted', () => {
+  test('has the requested number of uses, never a negative one, and cannot come from a parent whose uses are counted', () => {
     expect(grant({ num_uses: 3 }, root, true).token.numUses).toBe(3)
     expect(grant({}, root, true).token.numUses).toBe(0)
     expect(() => grant({ num_uses: -1 }, root, true)).toThrow('number of uses cannot be negative')
@@ -121,7 +121,7 @@ describe('a lifetime', () => {
     periodSeconds,
   })
 
-  test('is the default, and never longer than the system or the explicit maximum, which it says', () => {
+  test('is the default, and at most that of the system or the explicit maximum, with a warning', () => {
     expect(newLifetime(life(), false)).toMatchObject({ ttlSeconds: systemTtlSeconds, warnings: [] })
     expect(newLifetime(life(), true).ttlSeconds).toBe(0)
     expect(newLifetime(life(0, 100), false)).toMatchObject({ ttlSeconds: 100, warnings: [] })
@@ -133,17 +133,31 @@ describe('a lifetime', () => {
     expect(newLifetime(life(systemTtlSeconds + 1), false).warnings).toEqual([
       'TTL of "768h0m1s" exceeded the effective max_ttl of "768h0m0s"; TTL value is capped accordingly',
     ])
-    expect(newLifetime(life(0, systemTtlSeconds * 2), false)).toMatchObject({
-      explicitMaxTtlSeconds: systemTtlSeconds,
-    })
     expect(newLifetime(life(5, 0, 600), false)).toMatchObject({ ttlSeconds: 600, periodSeconds: 600 })
   })
 
+  test('keeps an explicit maximum and a period above the system’s, which bounds the ttl', () => {
+    const [long, longer] = [2 * systemTtlSeconds, 3 * systemTtlSeconds]
+    const kept = { ttlSeconds: systemTtlSeconds, explicitMaxTtlSeconds: long, periodSeconds: 0, warnings: [] }
+    expect(newLifetime(life(0, long), false)).toEqual(kept)
+    const text = 'TTL of "2304h0m0s" exceeded the effective max_ttl of "768h0m0s"; TTL value is capped accordingly'
+    expect(newLifetime(life(longer, long), false)).toEqual({ ...kept, warnings: [text] })
+    const period =
+      'Period of "1536h0m0s" exceeded the effective max_ttl of "768h0m0s"; Period value is capped accordingly'
+    expect(newLifetime(life(5, 0, long), false)).toEqual({ ...life(systemTtlSeconds, 0, long), warnings: [period] })
+    const short = 'Period of "1536h0m0s" exceeded the effective max_ttl of "1m40s"; Period value is capped accordingly'
+    expect(newLifetime(life(5, 100, long), false)).toEqual({ ...life(100, 100, long), warnings: [short] })
+    expect(newLifetime(life(0, long), true)).toEqual({ ...life(long, long), warnings: [] })
+    expect(newLifetime(life(0, 0, long), true).ttlSeconds).toBe(systemTtlSeconds)
+  })
+
+  const made = { createdAt: 1_000_000, expiresAt: null, lastRenewalAt: null }
+  const at = (seconds: number) => made.createdAt + seconds * 1000
+
   test('renewed stays within the longest life counted from creation, unless it is periodic', () => {
-    const made = { createdAt: 1_000_000 }
-    const at = (seconds: number) => made.createdAt + seconds * 1000
     expect(renewedUntil({ ...life(60), ...made }, 0, at(30)).expiresAt).toBe(at(90))
     expect(renewedUntil({ ...life(60), ...made }, 10, at(30)).expiresAt).toBe(at(40))
+    expect(() => renewedUntil({ ...life(60, 80), ...made }, 10, at(80))).toThrow('past the max TTL, cannot renew')
     expect(renewedUntil({ ...life(60, 80), ...made }, 0, at(30))).toMatchObject({
       expiresAt: at(80),
       warnings: [expect.stringContaining('capped')],
@@ -151,5 +165,22 @@ describe('a lifetime', () => {
     expect(renewedUntil({ ...life(60), ...made }, 2 * systemTtlSeconds, at(30)).expiresAt).toBe(at(systemTtlSeconds))
     expect(renewedUntil({ ...life(60, 0, 60), ...made }, 5, at(9_000_000)).expiresAt).toBe(at(9_000_060))
     expect(renewedUntil({ ...life(60, 100, 60), ...made }, 5, at(90)).expiresAt).toBe(at(100))
+  })
+  test('renewed without increment gets the life that the last renewal granted, even if less than requested', () => {
+    const renewed = { ...life(60, 100), ...made, expiresAt: at(50), lastRenewalAt: at(30) }
+    expect(renewedUntil(renewed, 0, at(40)).expiresAt).toBe(at(60))
+    expect(renewedUntil(renewed, 25, at(40)).expiresAt).toBe(at(65))
+    expect(renewedUntil({ ...renewed, lastRenewalAt: null }, 0, at(40)).expiresAt).toBe(at(100))
+    expect(renewedUntil({ ...renewed, periodSeconds: 45 }, 0, at(40)).expiresAt).toBe(at(85))
+  })
+
+  test('renewed is bound by the system’s maximum where its own is longer', () => {
+    const long = { ...life(60, 2 * systemTtlSeconds), ...made }
+    expect(renewedUntil(long, 2 * systemTtlSeconds, at(30)).expiresAt).toBe(at(systemTtlSeconds))
+    const periodic = { ...life(60, 0, 2 * systemTtlSeconds), ...made }
+    expect(renewedUntil(periodic, 5, at(9_000_000))).toEqual({
+      expiresAt: at(9_000_000 + systemTtlSeconds),
+      warnings: [expect.stringMatching(/^Period of "1536h0m0s" exceeded the effective max_ttl of "768h0m0s"/)],
+    })
   })
 })

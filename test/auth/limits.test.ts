@@ -64,7 +64,7 @@ describe('limits in a policy text', () => {
     })
   })
 
-  test('that limit nothing are none', () => {
+  test('that limit nothing are left out', () => {
     expect(limitsOf('')).toBe(undefined)
     expect(limitsOf('allowed_parameters = {} denied_parameters {} required_parameters = []')).toBe(undefined)
     expect(limitsOf('min_wrapping_ttl = 0 max_wrapping_ttl = "0s"')).toBe(undefined)
@@ -76,11 +76,11 @@ describe('limits in a policy text', () => {
     ['denied_parameters "x" { }', 'path "a": denied_parameters: unexpected "x" on line 3'],
     [
       'denied_parameters = { "x" = ["a"], "X" = ["b"] }',
-      'path "a": denied_parameters: parameter "x" stands twice, again on line 3',
+      'path "a": denied_parameters: parameter "x" occurs twice, again on line 3',
     ],
     [
       'denied_parameters { "x" = 1 } denied_parameters { "y" = 1 }',
-      'path "a": key "denied_parameters" stands twice, again on line 3',
+      'path "a": key "denied_parameters" occurs twice, again on line 3',
     ],
     ['required_parameters = [5]', 'path "a": required_parameters must be a list of strings on line 3'],
     ['min_wrapping_ttl = true', 'path "a": error parsing min_wrapping_ttl on line 3: expected seconds or a duration'],
@@ -113,7 +113,7 @@ const asSets = (limits: Limits) => {
 }
 
 describe('the union of limits', () => {
-  test('adds values up, lets a list for any value win, unites what is required and takes the smaller bound', () => {
+  test('adds values up, lets an empty list (any value) win, unites required names and takes the smaller bound', () => {
     const compiled = compile(
       new Map(
         [
@@ -143,7 +143,7 @@ describe('the union of limits', () => {
     )
   })
 
-  test('counts for nothing where a deny stands', () => {
+  test('has no effect beside a deny', () => {
     const texts = [inBlock('required_parameters = ["x"]'), 'path "a" { capabilities = ["deny"] }']
     const compiled = compile(new Map(texts.map((text, n) => [`p${n}`, parsePolicy(text)])))
     expect(decide(compiled, 'update', 'a').missing).toEqual(['update'])

@@ -113,7 +113,7 @@ describe('auth/token', () => {
     })
   })
 
-  test('renewing oneself extends the life and says when it was capped', async () => {
+  test('renewing oneself extends the life and warns when it was capped', async () => {
     const { token } = await create(world.rootToken, { policies: ['app'], ttl: 100, explicit_max_ttl: 200 })
     world.clock.ahead += 50_000
     const { auth, warnings } = await call(token, 'POST', 'renew-self', { increment: 1000 })
@@ -123,6 +123,18 @@ describe('auth/token', () => {
     expect(warnings).toEqual([expect.stringContaining('capped')])
     expect((await call(token, 'GET', 'lookup-self')).outcome).toHaveProperty('last_renewal_time')
     expect(await refusal(call(world.rootToken, 'POST', 'renew-self'))).toEqual([400, 'lease is not renewable'])
+  })
+
+  test('renewing without increment repeats the last one, and limits above the system’s are shown as they were asked for', async () => {
+    const { token } = await create(world.rootToken, { policies: ['app'], ttl: 100 })
+    await call(token, 'POST', 'renew-self', { increment: 300 })
+    expect((await call(token, 'POST', 'renew-self')).auth).toMatchObject({ lease_duration: 300 })
+    const long = 3_000_000
+    const asked = { policies: ['app'], ttl: 600, explicit_max_ttl: long, period: long }
+    const made = await create(world.rootToken, asked)
+    expect(made.warnings).toEqual([expect.stringMatching(/^Period of "833h20m0s" exceeded .* "768h0m0s"/)])
+    const shown = { explicit_max_ttl: long, period: long, creation_ttl: 2_764_800 }
+    expect((await call(made.token, 'GET', 'lookup-self')).outcome).toMatchObject(shown)
   })
 
   test('revoking works by token, by accessor and on oneself', async () => {
@@ -146,7 +158,7 @@ describe('auth/token', () => {
     expect(await refusal(call(world.rootToken, 'POST', 'revoke'))).toEqual([400, 'missing token ID'])
   })
 
-  test('a maker of tokens gives only what it has; sudo on create gives more, never root', async () => {
+  test('a token’s creator grants only its own policies; sudo on create grants more, never root', async () => {
     const maker = await create(world.rootToken, { policies: ['maker'] })
     expect((await create(maker.token, {})).auth?.policies).toEqual(['default', 'maker'])
     expect(await refusal(create(maker.token, { policies: ['app'] }))).toEqual([

@@ -81,7 +81,7 @@ describe('rules on parameters', () => {
     )
   })
 
-  test('say which of them was broken, and never what the request said', () => {
+  test('name the broken one, and never repeat the request', () => {
     const secret = 'c2VjcmV0'
     const sent = { hash: secret, other: secret }
     const of = (said: Parameters<typeof limits>[0]) => breach(limits(said), 'update', given(sent))
@@ -130,7 +130,7 @@ describe('a denied value', () => {
     expect(denies(rule, value, asItIs)).toBe(false)
   })
 
-  test('holds for whatever a rule of the same text allows', () => {
+  test('holds for everything that a rule with the same text allows', () => {
     const scalarOrList = fc.oneof(scalar, fc.array(scalar, { minLength: 1, maxLength: 3 }))
     fc.assert(
       fc.property(fc.array(ruleValue, { maxLength: 3 }), scalarOrList, (rule, value) => {
@@ -159,7 +159,7 @@ describe('an allowed value', () => {
     expect(allows(rule, value, asItIs)).toBe(verdict)
   })
 
-  test('is what the field makes of it, not what was sent', () => {
+  test('is compared as the field reads it, not as sent', () => {
     const commas = (value: unknown) => (typeof value === 'string' ? value.split(',') : value)
     expect(allows(['app-*'], 'app-1,root', commas)).toBe(false)
     expect(allows(['app-*'], 'app-1,app-2', commas)).toBe(true)

@@ -78,7 +78,7 @@ describe('a policy text', () => {
     expect(refusal('path "x" { policy = "constructor" }')).toContain('invalid policy')
   })
 
-  test('what is not enforced yet is refused by name, never ignored', () => {
+  test('keys that are not enforced yet are refused by name, never ignored', () => {
     expect(refusal('path "a" {\n mfa_methods = ["m"]\n}')).toBe(
       'failed to parse policy: path "a": key "mfa_methods" on line 2 is not built yet',
     )
@@ -106,8 +106,8 @@ describe('a policy text', () => {
     expect(at('path: "a"')).toContain('expected "{"')
     expect(at('path "a" { capabilities: ["read"] }')).toContain('expected "{"')
     expect(at('path = "a"')).toBe('"path": expected an object on line 1')
-    expect(at('path "a" { capabilities = ["deny"] capabilities = ["read"] }')).toContain('stands twice')
-    expect(at('{"path":{"a":{"capabilities":["deny"],"capabilities":["read"]}}}')).toContain('stands twice')
+    expect(at('path "a" { capabilities = ["deny"] capabilities = ["read"] }')).toContain('occurs twice')
+    expect(at('{"path":{"a":{"capabilities":["deny"],"capabilities":["read"]}}}')).toContain('occurs twice')
     expect(at('{"path":{"a":{"capabilities":["read"]}},}')).toContain('JSON')
     expect(at('{"path":null}')).toContain('expected a value, found "null"')
   })

@@ -39,7 +39,7 @@ describe('policies', () => {
 
   test('names have no case, and nothing is stored under a text that was refused', async () => {
     const { policies } = world.node
-    expect(await policies.write('MixEd', grants('read'))).toBe('mixed')
+    expect(await policies.write('MixEd', grants('read'))).toMatchObject({ name: 'mixed' })
     expect(await policies.read('mIXed')).toEqual({ name: 'mixed', text: grants('read') })
     await policies.write('mixed', Buffer.from(grants('update')).toString('base64'))
     expect((await policies.read('mixed'))?.text).toBe(grants('update'))
@@ -78,7 +78,7 @@ describe('policies', () => {
   })
 })
 
-test('more policies than a page holds are one set', async () => {
+test('more policies than fit on a page are one set', async () => {
   await using world = await createWorld()
   const { database, policies } = world.node
   const table = database.table(policyTable)

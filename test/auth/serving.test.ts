@@ -59,7 +59,7 @@ test('a refused request counts, a look at the health does not', async () => {
   expect(shown(await use(token))).toEqual(forbidden)
 })
 
-test('the last use, refused, takes the token all the same', async () => {
+test('a last use that is refused still removes the token', async () => {
   const { token, accessor } = await create({ num_uses: 1 })
   const reply = await server.client(token).get('sys/mounts')
   expect(reply.status).toBe(403)
@@ -67,7 +67,7 @@ test('the last use, refused, takes the token all the same', async () => {
   expect(await rowOf(accessor)).toBeUndefined()
 })
 
-test('uses are counted across a restart, and by kill -9 none comes back', async () => {
+test('uses are counted across a restart, and kill -9 restores none', async () => {
   const { token } = await create({ num_uses: 4 })
   expect((await use(token)).status).toBe(200)
   await server.stop()
@@ -126,7 +126,7 @@ test('the job removes tokens that have ended, on a node that was restarted meanw
   expect(await rowOf(spent.accessor)).toBeDefined()
 })
 
-test('sudo paths say which capability is missing, and answer who has it', async () => {
+test('sudo paths name the missing capability, and answer a caller who has it', async () => {
   const rules = 'path "auth/token/*" { capabilities = ["update", "list"] }'
   await done(server.client().post('sys/policies/acl/clerk', { policy: rules }))
   const { token } = await create({ policies: ['clerk'] })
@@ -143,7 +143,7 @@ test('sudo paths say which capability is missing, and answer who has it', async 
   expect((body as { data: { keys: string[] } }).data.keys).toContain(accessor)
 })
 
-test('tidy answers 202 with a warning, and removes what hangs on nothing', async () => {
+test('tidy answers 202 with a warning, and removes orphaned rows', async () => {
   const parent = await create({ policies: ['maker'] })
   const child = (await done(server.client(parent.token).post('auth/token/create'))).string('auth.accessor')
   await sql('DELETE FROM tokens WHERE accessor = ?', [parent.accessor])
@@ -168,9 +168,10 @@ test.each([
   await sql('DELETE FROM tokens WHERE accessor = ?', [accessor])
 })
 
-test('sys/leases answers on a node without leases', async () => {
+test('sys/leases answers on a node that has no leases but those of tokens', async () => {
   const client = server.client()
-  expect((await client.list('sys/leases/lookup')).status).toBe(404)
+  expect((await client.list('sys/leases/lookup')).body).toMatchObject({ data: { keys: ['auth/'] } })
+  expect((await client.list('sys/leases/lookup/pki/issue')).status).toBe(404)
   expect(shown(await client.post('sys/leases/lookup', { lease_id: 'pki/issue/a/b' }))).toEqual({
     status: 400,
     body: { errors: ['invalid lease'] },

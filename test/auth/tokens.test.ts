@@ -42,7 +42,20 @@ describe('tokens', () => {
     expect(world.keys.calls).toBe(calls)
   })
 
-  test('a token ends by time, and what descends from it ends with it', async () => {
+  test('a revoked token is looked up once more, then refused without database or HSM', async () => {
+    const { tokens } = world.node
+    const [one, other] = [await tokens.create(service(root)), await tokens.create(service(root))]
+    expect(await tokens.lookup(one.credential)).toBeDefined()
+    for (const { row } of [one, other]) await tokens.revoke(row.id)
+    for (const { credential } of [one, other]) {
+      expect(await tokens.lookup(credential)).toBeUndefined()
+      const { calls } = world.keys
+      expect([tokens.lookup(credential), tokens.use(credential)]).toEqual([undefined, undefined])
+      expect(world.keys.calls).toBe(calls)
+    }
+  })
+
+  test('a token ends by time, and its descendants end with it', async () => {
     const { tokens } = world.node
     const parent = await tokens.create(service(root, { ttlSeconds: 60 }))
     const child = await tokens.create(service(parent.row))
@@ -118,7 +131,7 @@ describe('tokens', () => {
     }
   })
 
-  test('two revocations of one tree, and of what is gone, both succeed', async () => {
+  test('two revocations of one tree, and of a missing one, both succeed', async () => {
     const parent = await world.node.tokens.create(service(root))
     await Promise.all(Array.from({ length: 5 }, () => world.node.tokens.create(service(parent.row))))
     await Promise.all(world.nodes.map(({ tokens }) => tokens.revoke(parent.row.id)))
@@ -161,7 +174,7 @@ describe('tokens', () => {
     await expect(climb()).rejects.toThrow('32')
   })
 
-  test('accessors find a living token and are no credential', async () => {
+  test('accessors find a living token but do not authenticate', async () => {
     const { credential, row } = await world.node.tokens.create(service(root))
     expect((await world.node.tokens.withAccessor(row.accessor))?.id).toBe(row.id)
     expect(await world.node.tokens.lookup(row.accessor)).toBeUndefined()

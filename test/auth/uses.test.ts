@@ -37,7 +37,7 @@ test('exactly as many requests sign in as the token has uses, whichever workers 
   }
 })
 
-test('each use is written down before its request runs, and every worker sees what is left', async () => {
+test('each use is stored before its request runs, and every worker sees the number left', async () => {
   const { credential, row } = await limited(3)
   for (const [index, node] of world.nodes.entries()) {
     expect(await node.authenticator.authenticate(credential)).toBeDefined()
@@ -52,7 +52,7 @@ test('each use is written down before its request runs, and every worker sees wh
   }
 })
 
-test('looking a token up, or recognising it where none is needed, takes no use', async () => {
+test('a look-up, or an optional authentication, takes no use', async () => {
   const { credential, row } = await limited(1)
   for (const { tokens, authenticator } of world.nodes) {
     expect(await tokens.lookup(credential)).toMatchObject({ numUses: 1 })
@@ -62,7 +62,7 @@ test('looking a token up, or recognising it where none is needed, takes no use',
   expect(await count(row.id)).toBe(1)
 })
 
-test('a use counts when what follows it fails', async () => {
+test('a use counts even if the request then fails', async () => {
   const { credential, row } = await limited(2, { policies: ['nosuch'] })
   const { database, tokens } = world.node
   const policies = new Policies({ database, clock: world.clock })

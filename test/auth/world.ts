@@ -112,7 +112,7 @@ function createNode(database: Database, keys: CredentialKeys, clock: Clock, epoc
   }
   const tokens = new Tokens({ database, keys, clock, epoch, onRevoke })
   const policies = new Policies({ database, clock })
-  const authenticator = createAuthenticator({ tokens, policies })
+  const authenticator = createAuthenticator({ tokens, policies, hashAccessor: String })
   const start = async (job: Job) => {
     await runJob(database, job)
     return true

@@ -46,7 +46,7 @@ describe('curl as the documentation writes it', () => {
     expect(form).toMatchObject({ status: 200, body: { data: { key_version: 1 } } })
   })
 
-  test('lists by -X LIST, which is no verb that HTTP knows', async () => {
+  test('lists by -X LIST, which is not a standard HTTP method', async () => {
     const mount = await node.mount()
     await node.root.post(`${mount}/keys/a`)
     const listed = { status: 200, body: { data: { keys: ['a'] } } }
@@ -90,7 +90,7 @@ describe('curl as the documentation writes it', () => {
     expect((await curl(`transit/decrypt/${name}`, ...limited, '-d', body)).status).toBe(403)
   })
 
-  test('waits for the server to go on before it sends a large body', async () => {
+  test('waits for 100 Continue before it sends a large body', async () => {
     const input = Buffer.alloc(3_000_000, 1).toString('base64')
     const told = run('curl', [
       '-s',

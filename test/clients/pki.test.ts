@@ -9,7 +9,7 @@ import { csrOf } from '../pki/api/csr.ts'
 const node = useNode()
 
 describe('cert-manager', () => {
-  test('sends every value as a string, and builds a chain of what it gets', async () => {
+  test('sends every value as a string, and builds a chain from the answer', async () => {
     const pki = await createAuthority(node)
     const root = await pki.root()
     await pki.role('r', { key_type: 'any', allowed_uri_sans: '*', allow_any_name: true })
@@ -87,7 +87,7 @@ describe('the CLI', () => {
     expect(dataOf(await done(child.patch(`issuer/${id}`, { issuer_name: 'sub' }))).issuer_name).toBe('sub')
   })
 
-  test('pki health-check reads what is there, and is told what is not', async () => {
+  test('pki health-check reads the existing paths, and gets refusals for the others', async () => {
     const pki = await createAuthority(node)
     const { issuer_id: id, key_id: key, serial_number: serial } = await pki.root()
     await pki.role('r')
@@ -198,7 +198,7 @@ describe('Terraform', () => {
     expect(await settles('config/keys', { default: String(key) }, pki)).toMatchObject({ default: key })
   })
 
-  test('knows what is gone by the reference’s words', async () => {
+  test('recognises missing objects by the reference’s words', async () => {
     const pki = await createAuthority(node)
     const { issuer_id: id, key_id: key } = await pki.root()
     expect((await pki.delete(`issuer/${id}`)).status).toBe(200)

@@ -4,6 +4,7 @@ VAULT_ADDR and VAULT_TOKEN say where and as whom. Ends with 0 when everything wa
 """
 
 import base64
+import hashlib
 import os
 import sys
 import uuid
@@ -165,6 +166,29 @@ def mounts():
     assert "path is already in use" in text
     client.sys.disable_secrets_engine(path=path)
     refused(exceptions.InvalidPath, transit.read_key, name="a", mount_point=path)
+
+
+def polled():
+    """What monitoring asks."""
+    made = client.auth.token.create(policies=["default"], ttl="10m", explicit_max_ttl="1000h")
+    own = client.auth.token.lookup(made["auth"]["client_token"])["data"]
+    assert own["explicit_max_ttl"] == 3_600_000 and own["creation_ttl"] == 600
+    path = own["path"]
+    listed = client.sys.list_leases(prefix=path)["data"]["keys"]
+    leases = [client.sys.read_lease(lease_id=f"{path}/{key}")["data"] for key in listed]
+    [mine] = [lease for lease in leases if lease["expire_time"] == own["expire_time"]]
+    assert mine["renewable"] and mine["ttl"] <= 600
+    client.sys.revoke_lease(lease_id=mine["id"])
+    refused(exceptions.Forbidden, client.auth.token.lookup, made["auth"]["client_token"])
+    assert client.sys.get_encryption_key_status()["data"]["term"] >= 1
+    summed = client.write("sys/tools/hash/sha2-256", input=encoded("hello"))["data"]["sum"]
+    assert summed == hashlib.sha256(b"hello").hexdigest()
+    drawn = client.write("sys/tools/random/9", format="hex")["data"]["random_bytes"]
+    assert len(bytes.fromhex(drawn)) == 9
+    counters = client.read("sys/internal/counters/tokens")["data"]["counters"]
+    assert counters["service_tokens"]["total"] >= 1
+    assert "transit" in client.read("sys/plugins/catalog")["data"]["secret"]
+    assert client.read("sys/replication/status")["data"]["dr"]["mode"] == "disabled"
 
 
 def access():

@@ -29,9 +29,13 @@ export interface Running extends AsyncDisposable {
   ready(): Promise<string>
 }
 
-/** Starts `strongroom …`; disposing kills it. */
-export function start(args: readonly string[], environment: Record<string, string> = {}): Running {
-  const child = spawn(process.execPath, [main, ...args], {
+/** Starts `strongroom …`; disposing kills it. @param script of another checkout */
+export function start(
+  args: readonly string[],
+  environment: Record<string, string> = {},
+  script: string = main,
+): Running {
+  const child = spawn(process.execPath, [script, ...args], {
     env: { ...clean(), ...environment },
     // By the channel a server notices when the tests are killed.
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],

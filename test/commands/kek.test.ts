@@ -47,7 +47,8 @@ describe('a cluster, then restored', { shuffle: false }, () => {
     })
     const use = (await keks()).filter(({ purpose }) => purpose === 'use')
     expect(use.map(({ state }) => state).sort()).toEqual(['active', 'retiring'])
-    expect(use.find(({ state }) => state === 'active')?.keys).toBe(1)
+    // The key and its HMAC secret.
+    expect(use.find(({ state }) => state === 'active')?.keys).toBe(2)
     await server.stop()
     await server.start()
     expect(await opens()).toBe(plaintext)

@@ -56,7 +56,7 @@ describe('an operator', { shuffle: false }, () => {
     await server.stop()
     const idle = await run('accept-restore')
     expect(idle).toMatchObject({ code: 0 })
-    expect(idle.stdout).toMatch(/^epoch 2 goes on: .*--new-epoch.*\n$/)
+    expect(idle.stdout).toMatch(/^epoch 2 continues: .*--new-epoch.*\n$/)
     const { code, stdout, stderr } = await run('accept-restore', '--new-epoch')
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout).toContain('epoch 3: ')
@@ -75,6 +75,6 @@ describe('an operator', { shuffle: false }, () => {
   test('is told of nodes that go on with the old tokens', async () => {
     const { code, stderr } = await run('accept-restore', '--new-epoch')
     expect(code).toBe(0)
-    expect(stderr).toContain('workers registered: 1. Restart every node that runs')
+    expect(stderr).toContain('workers registered: 1. Restart every running node')
   })
 })

@@ -61,7 +61,7 @@ describe('config check', () => {
     const file = join(runDirectory(), 'check.yaml')
     writeFileSync(
       file,
-      `database: { url: 'mysql://u:geheim@h/s' }\npkcs11: { library: l, token: { slot: 0 }, pin: { environment: HSM_PIN } }`,
+      `database: { url: 'mysql://u:geheim@localhost/s' }\npkcs11: { library: l, token: { slot: 0 }, pin: { environment: HSM_PIN } }`,
     )
     const environment = { HSM_PIN: 'geheim-7391', STRONGROOM_WORKERS: '3', STRONGROOM_CONFIG: file }
     expect(await strongroom(['config', 'check'], environment)).toMatchObject({
@@ -72,7 +72,7 @@ describe('config check', () => {
     const { code, stdout, stderr } = await strongroom(['config', 'check', '--show'], environment)
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout).toContain('workers: 3')
-    expect(stdout).toContain('url: mysql://u@h/s')
+    expect(stdout).toContain('url: mysql://u@localhost/s')
     expect(stdout).not.toContain('geheim')
   })
 

@@ -26,7 +26,7 @@ test('the example shows every field that there is, commented where it excludes a
   expect(missing).toEqual([])
 })
 
-test('the example says the defaults', () => {
+test('the example shows the defaults', () => {
   const shown = parseConfig(text, {}).config
   const { listeners, database, pkcs11, pkcs11Libraries, ...rest } = shown
   const smallest = `database: { url: '${shown.database.url}' }\npkcs11: { library: a, token: { slot: 0 }, pin: { prompt: true } }`

@@ -5,7 +5,7 @@ import { Secrets } from '../../src/config/secrets.ts'
 import { databaseUrl, parseConfig } from '../../src/config.ts'
 
 const smallest = `
-database: { url: 'mysql://strongroom@db/strongroom' }
+database: { url: 'mysql://strongroom@localhost/strongroom' }
 pkcs11:
   library: /usr/lib/softhsm/libsofthsm2.so
   token: { label: lab }
@@ -56,7 +56,7 @@ describe('a configuration', () => {
   test('is the same as YAML and as JSON, and scalars are read as the schema asks', () => {
     const yaml = `${smallest}\nworkers: auto\nstrict: true\nlisteners: [{address: '[::1]:8200', tls: {certificate: c, key: k, minimumVersion: 1.3}}]`
     const json = JSON.stringify({
-      database: { url: 'mysql://strongroom@db/strongroom' },
+      database: { url: 'mysql://strongroom@localhost/strongroom' },
       pkcs11: {
         library: '/usr/lib/softhsm/libsofthsm2.so',
         token: { label: 'lab' },
@@ -75,18 +75,21 @@ describe('a configuration', () => {
   })
 
   test('keeps the database password out of itself', () => {
-    const { config, urlPassword } = parseConfig(smallest.replace('strongroom@db', 'strongroom:s%40crt@db'), {})
+    const { config, urlPassword } = parseConfig(
+      smallest.replace('strongroom@localhost', 'strongroom:s%40crt@localhost'),
+      {},
+    )
     expect(urlPassword).toBe('s@crt')
-    expect(config.database.url).toBe('mysql://strongroom@db/strongroom')
+    expect(config.database.url).toBe('mysql://strongroom@localhost/strongroom')
   })
 
   test('takes several database nodes, whose password is one', () => {
     const nodes = 'mysql://s:x%2Cy@a/s,mysql://s:x%2Cy@b:3307/s'
-    const { config, urlPassword } = parseConfig(smallest.replace('mysql://strongroom@db/strongroom', nodes), {})
+    const { config, urlPassword } = parseConfig(smallest.replace('mysql://strongroom@localhost/strongroom', nodes), {})
     expect(config.database.url).toBe('mysql://s@a/s,mysql://s@b:3307/s')
     expect(urlPassword).toBe('x,y')
     expect(databaseUrl(config, new Secrets({ pin: '1', databasePassword: 'x,y' }))).toBe(nodes)
-    const other = smallest.replace('mysql://strongroom@db/strongroom', 'mysql://s:x@a/s,mysql://s:y@b/s')
+    const other = smallest.replace('mysql://strongroom@localhost/strongroom', 'mysql://s:x@a/s,mysql://s:y@b/s')
     expect(problems(other)).toEqual(['database.url: every node must have the same password'])
   })
 
@@ -97,7 +100,7 @@ describe('a configuration', () => {
 })
 
 describe('a refusal', () => {
-  test('names every wrong field and what is allowed, all at once', () => {
+  test('names every wrong field and its allowed values, all at once', () => {
     const text = `
 listeners:
   - address: 8200
@@ -115,13 +118,13 @@ listen: x
     const lines = problems(text)
     expect(lines.toSorted()).toEqual(
       [
-        'listen: unknown field; known here: listeners, database, pkcs11, pkcs11Libraries, strict, fips, workers, clusterName, site, cluster, stateDirectory, caches, coherence, limits, log, audit',
+        'listen: unknown field; known here: listeners, database, pkcs11, pkcs11Libraries, strict, fips, workers, clusterName, site, cluster, stateDirectory, caches, coherence, limits, drain, log, audit',
         'listeners.0.address: "8200" is not allowed; it is host:port, [IPv6]:port or unix:/PATH',
         'listeners.0.tls.key: is missing; it is the path of the PEM file of the private key',
         'listeners.0.tls.minimumVersion: "1.1" is not allowed; it is one of 1.2, 1.3',
         'listeners.1.address: is missing; it is host:port, [IPv6]:port or unix:/PATH',
         'listeners.1.maxRequestBytes: 5 is not allowed; it is a whole number from 1024 to 1073741824',
-        'database.url: what stands there (not shown) is not allowed; it is mysql://user@host:port/name, with ?socketPath=/PATH for a unix socket; several, separated by commas, are one cluster',
+        'database.url: the value (not shown) is not allowed; it is mysql://user@host:port/name, with ?socketPath=/PATH for a unix socket; several, separated by commas, are one cluster',
         'database.poolsize: unknown field; did you mean poolSize?',
         'pkcs11.library: is missing; it is the path of the PKCS#11 module, a shared library',
         'pkcs11.token: a section with label, serial is not allowed; it is exactly one of label, serial, slot',
@@ -134,7 +137,7 @@ listen: x
     expect(lines.join()).not.toContain('geheim')
   })
 
-  test('an audit device is no setting: it is enabled by the API, and the configuration says how it writes', () => {
+  test('an audit device is not a setting: it is enabled by the API, and the configuration only sets how it writes', () => {
     expect(problems(`${smallest}\naudit: { file: /var/log/audit }`)).toEqual([
       'audit.file: unknown field; known here: durability, directory, headRetentionDays',
     ])
@@ -149,21 +152,21 @@ listen: x
       'pkcs11: is missing; it is a section with library, libraryParameters, environment, token, pin, executor, threads, callDeadlineSeconds, managedKeys',
     ])
     expect(problems('[1]')).toEqual(['the configuration must be a map of sections'])
-    expect(problems('a: b: c')[0]).toMatch(/^the configuration is no YAML: /)
+    expect(problems('a: b: c')[0]).toMatch(/^the configuration is not YAML: /)
   })
 
   test('shows nothing of a YAML text that cannot be read', () => {
     expect(problems("database: { url: 'mysql://u:geheim@db/x'\n  bad").join()).not.toContain('geheim')
   })
 
-  test('catches what no single field shows', () => {
-    const text = `${smallest.replace('strongroom@db', 'strongroom:x@db').replace("strongroom' }", "strongroom', passwordFile: /p, tls: { key: k } }")}
+  test('finds faults that involve several fields', () => {
+    const text = `${smallest.replace('strongroom@localhost', 'strongroom:x@localhost').replace("strongroom' }", "strongroom', passwordFile: /p, tls: { key: k } }")}
 listeners: [{address: 'h:70000'}, {address: 'h:1'}, {address: 'h:1'}]`
     expect(problems(text)).toEqual([
       'listeners.0.address: h:70000 is not allowed; a port is 0 to 65535',
-      'listeners.2.address: h:1 is there twice',
-      'database.passwordFile: database.url holds a password already; give one of the two',
-      'database.tls: certificate and key belong together',
+      'listeners.2.address: h:1 occurs twice',
+      'database.passwordFile: database.url already contains a password; give only one of the two',
+      'database.tls: certificate and key must be given together',
     ])
   })
 

@@ -18,7 +18,7 @@ writeFileSync(passwordFile, 'p@ss wörd\r\n', { mode: 0o600 })
 function load(pin: object, more: object = {}, environment: Record<string, string> = {}) {
   const file = join(directory, 'config.json')
   const config = {
-    database: { url: 'mysql://u@h/s', passwordFile },
+    database: { url: 'mysql://u@localhost/s', passwordFile },
     pkcs11: { library: 'l', token: { slot: 0 }, pin },
     ...more,
   }
@@ -27,7 +27,7 @@ function load(pin: object, more: object = {}, environment: Record<string, string
 }
 
 describe('a secret', () => {
-  test('comes from where the configuration says', async () => {
+  test('comes from the source in the configuration', async () => {
     expect((await load({ file: pinFile })).secrets.reveal().pin).toBe('geheim-7391')
     expect((await load({ environment: 'HSM_PIN' }, {}, { HSM_PIN: '42' })).secrets.reveal().pin).toBe('42')
     expect((await load({ prompt: true })).secrets.reveal().pin).toBe('typed')
@@ -35,7 +35,7 @@ describe('a secret', () => {
 
   test('goes into the database URL only when the store asks', async () => {
     const { config, secrets } = await load({ file: pinFile })
-    expect(config.database.url).toBe('mysql://u@h/s')
+    expect(config.database.url).toBe('mysql://u@localhost/s')
     const url = new URL(databaseUrl(config, secrets))
     expect(decodeURIComponent(url.password)).toBe('p@ss wörd')
   })

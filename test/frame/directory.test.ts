@@ -16,7 +16,7 @@ test('a data directory refuses a second start while the first one lives', () => 
   expect(() => lockDirectory(directory)).toThrow(`${directory} is in use by the running process ${process.pid}`)
 })
 
-test('a start after a kill waits for what the killed one left running', async () => {
+test('a start after a kill waits for processes left running by the killed one', async () => {
   const directory = fresh()
   const module = join(import.meta.dirname, '../../scripts/embedded/lock.ts')
   const ended = join(directory, 'ended')
@@ -45,7 +45,7 @@ test('an unfinished first start is made again from nothing, a finished one never
   expect(existsSync(join(directory, 'mariadb', 'whole'))).toBe(true)
 })
 
-test('a directory that lost its database is refused, never begun anew over its token', () => {
+test('a directory that lost its database is refused, never started afresh over its token', () => {
   const directory = fresh()
   for (const part of ['token', 'state']) mkdirSync(join(directory, part))
   expect(() => firstStart(directory)).toThrow('damaged: mariadb is not there any more')

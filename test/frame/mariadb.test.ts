@@ -65,7 +65,7 @@ function running(pid: number): boolean {
   }
 }
 
-test('a server that cannot start says why, with the end of its log', async () => {
+test('a server that cannot start gives the reason, with the end of its log', async () => {
   const directory = fresh()
   await (await start(directory))[Symbol.asyncDispose]()
   rmSync(join(directory, 'data', 'ibdata1'))

@@ -27,9 +27,14 @@ const bound = 1000
 const exceptions: readonly { readonly statement: RegExp; readonly most: number; readonly reason: string }[] = [
   {
     statement: /^SELECT l\.leaf, .* FROM version_leaves l JOIN versions g/,
-    most: 2 * (256 * 259 + 128 * 64),
+    most: 2 * (256 * 260 + 128 * 64),
     reason:
-      'a poll reads the leaves of what has changed, the first one all that there ever are: 256 groups of 259, 128 of 64',
+      'a poll reads the leaves of what has changed, the first one all that there ever are: 256 groups of 260, 128 of 64',
+  },
+  {
+    statement: /^SELECT COUNT\(\*\) FROM `leases` WHERE `mount` = /,
+    most: bulkRows + bound,
+    reason: 'an operator who sets a lease-count quota has the leases of its mount counted, once',
   },
 ]
 

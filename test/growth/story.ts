@@ -11,11 +11,13 @@ import { runDirectory } from '../support/directory.ts'
 import type { TestServer } from '../support/server.ts'
 import type { TestToken } from '../support/token.ts'
 import { writeOcspRequest } from '../x509/ocspasking.ts'
+import { refusedCounters, tellPolled } from './polled.ts'
+import { tellSettings } from './settings.ts'
 
 type Body = Readonly<Record<string, unknown>>
 
-/** No other auth method can be enabled or tuned yet. */
-const alwaysRefused = ['POST sys/auth/:path*', 'POST sys/auth/:path*/tune']
+/** No other auth method can be enabled or tuned yet, and a cluster is made once. */
+const alwaysRefused = ['POST sys/auth/:path*', 'POST sys/auth/:path*/tune', 'POST sys/init', ...refusedCounters]
 
 /** A client that remembers which routes it has used. */
 export class Teller {
@@ -97,7 +99,7 @@ export async function tellTransit(teller: Teller): Promise<void> {
   const backup = (await at('GET backup/:name', { name: 'aes' })).string('data.backup')
   await at('POST restore', {}, { backup, name: 'again' })
   await at('POST restore', {}, { backup, name: 'again', force: true })
-  await at('POST restore/:name', { name: 'once-more' }, { backup })
+  await at('POST restore/:name*', { name: 'once-more' }, { backup })
   await tellUses(at)
   await at('DELETE keys/:name/soft-delete', { name: 'aes' })
   await at('POST keys/:name/soft-delete-restore', { name: 'aes' })
@@ -163,9 +165,11 @@ async function tellLists(at: At): Promise<void> {
   const revoked_certs = [{ serial_number: '0a:0b', revocation_time: 1_700_000_000 }]
   const list = await at('POST issuer/:issuer_ref/sign-revocation-list', other, { crl_number: 1, revoked_certs })
   await at('POST issuer/:issuer_ref/resign-crls', other, { crl_number: 2, crls: [list.string('data.crl')] })
-  await at('POST config/crl', {}, { auto_rebuild: true, enable_delta: true, unified_crl: true })
+  const points = 'http://crl.example/{{issuer_id}}/{{shard}}'
+  await at('POST config/urls', {}, { enable_templating: true, crl_distribution_points: points })
+  await at('POST config/crl', {}, { auto_rebuild: true, enable_delta: true, unified_crl: true, crl_shards: 2 })
   await at('GET config/crl')
-  for (const route of Object.keys(listRoutes)) await at(route, route.includes(':') ? other : {})
+  for (const route of Object.keys(listRoutes)) await at(route, { ...other, shard: '1-of-2' })
 }
 
 /** About the certificate of the default issuer, which is stored like any other. */
@@ -292,6 +296,8 @@ export async function tellSystem(
     await at(`GET ${path}`)
   for (const path of ['internal/specs/openapi', 'internal/ui/mounts', 'internal/ui/resultant-acl', 'policy', 'audit'])
     await at(`GET ${path}`)
+  await tellPolled(at)
+  await tellSettings(at)
   await at('HEAD health')
   await at('LIST version-history')
   await tellMounts(at)

@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { middle, never } from '../../scripts/bench/bulk.ts'
 import { createApp } from '../../src/app.ts'
@@ -12,6 +14,7 @@ import { dueKeys } from '../../src/engines/transit/ring/tables.ts'
 import { leaseTraces } from '../../src/leases/lease.ts'
 import { Leases } from '../../src/leases/leases.ts'
 import { between } from '../../src/store/table.ts'
+import type { Workload } from '../../src/workload.ts'
 import { service } from '../auth/world.ts'
 import { log, openHsm, Place, reopen } from '../keys/support.ts'
 import type { TestServer } from '../support/server.ts'
@@ -52,7 +55,7 @@ export async function prepare(server: TestServer): Promise<Prepared> {
   await tokens.create(service(parent.row, { ttlSeconds: 30 }))
   const prepared = (path: string, ttlSeconds: number) =>
     leases.prepare(
-      { mount, path, caller: new TokenCaller(row, '') },
+      { mount, path, caller: new TokenCaller(row, '', String) },
       { payload: {}, ttlSeconds, maxTtlSeconds: 200_000, renewable: true },
     )
   const living = Array.from({ length: 12 }, (_, n) => prepared(`of/${n}`, 100_000))
@@ -65,6 +68,15 @@ export async function prepare(server: TestServer): Promise<Prepared> {
     epoch: custody.cluster.epoch,
   })
   return { leaseIds: living.map(({ leaseId }) => leaseId), recoverySecret: await generation.enable() }
+}
+
+/** The listening socket, which a supervisor would have. */
+async function openSocket(address: string, app: Pick<Workload, 'accept'>): Promise<Server> {
+  const [host = '', port] = address.split(':')
+  const socket = createServer({ allowHalfOpen: true }, (connection) => app.accept(address, connection))
+  socket.listen(Number(port), host)
+  await once(socket, 'listening')
+  return socket
 }
 
 /** A worker in this process, on a clock on which every job runs several times a second. */
@@ -80,10 +92,19 @@ export async function startApp(server: TestServer, clock: Clock = fast) {
       await app.seal(sealed)
       return sealed
     },
+    print: async () => false,
     gather: async () => ({ snapshots: [app.snapshot()], missing: 0 }),
+    listInFlight: async () => app.inFlight(),
   })
   await app.listen()
-  return { fatal, [Symbol.asyncDispose]: () => app.drain() }
+  const socket = await openSocket(config.listeners[0]?.address ?? '', app)
+  return {
+    fatal,
+    async [Symbol.asyncDispose]() {
+      socket.close()
+      await app.drain()
+    },
+  }
 }
 
 /** Reads a page from the middle of rows that all have one time, as a job does once very many things end together. */

@@ -1,8 +1,10 @@
-import { spawnSync } from 'node:child_process'
-import { existsSync, utimesSync, writeFileSync } from 'node:fs'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readdirSync, renameSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { alone } from '../../src/hsm/session/alone.ts'
+import { until } from '../attack/nodes.ts'
 import { newDirectory } from './support/open.ts'
 
 test('a turn ends with its work, also when that throws', () => {
@@ -39,4 +41,39 @@ test('while somebody else is at it nothing is done', () => {
   }
   expect(() => alone(directory, 'turn', work)).toThrow('another process')
   expect(done).toBe(false)
+})
+
+test('two who find the same file left behind do not both have their turn', async () => {
+  const directory = newDirectory()
+  writeFileSync(join(directory, 'turn'), String(spawnSync('true').pid))
+  const script = join(import.meta.dirname, 'support/turn.ts')
+  const take = (pace: string) => spawn(process.execPath, [script, directory, pace], { stdio: 'inherit' })
+  const slow = take('slow')
+  await until(() => existsSync(join(directory, 'slow')))
+  const other = take('')
+  const codes = await Promise.all([slow, other].map((child) => once(child, 'close')))
+  expect(codes.map(([code]) => code)).toEqual([0, 0])
+  expect(readdirSync(directory)).toEqual(['slow'])
+}, 60_000)
+
+test('who dies while taking a file away is followed by another', () => {
+  const directory = newDirectory()
+  const path = join(directory, 'turn')
+  const dead = String(spawnSync('true').pid)
+  writeFileSync(path, dead)
+  const { ino, mtimeNs } = statSync(path, { bigint: true })
+  for (const taker of [0, 1]) writeFileSync(`${path}.${ino}-${mtimeNs}.${taker}`, dead)
+  expect(alone(directory, 'turn', () => 1)).toBe(1)
+  expect(readdirSync(directory)).toEqual([])
+})
+
+test('a turn that was taken away for its age does not end the one after it', () => {
+  const directory = newDirectory()
+  const path = join(directory, 'turn')
+  alone(directory, 'turn', () => {
+    utimesSync(path, 0, 0)
+    writeFileSync(join(directory, 'next'), String(process.ppid))
+    renameSync(join(directory, 'next'), path)
+  })
+  expect(existsSync(path)).toBe(true)
 })

@@ -6,8 +6,8 @@ import { Capabilities } from '../../src/hsm/capabilities.ts'
 import { CKK, CKM, CKR } from '../../src/hsm/constants.ts'
 import { HsmRefusal } from '../../src/hsm/faults.ts'
 import type { Hsm } from '../../src/hsm/hsm.ts'
-import { group } from './support/fault.ts'
-import { openFaulty } from './support/faulty.ts'
+import { group, type Shim } from './support/fault.ts'
+import { openFaulty, theShim } from './support/faulty.ts'
 import { aesTemplate, hmac256, macTemplate, newAes, newDirectory, openHsm } from './support/open.ts'
 
 test('the proven number is RFC 5649: OpenSSL wraps what the token unwraps; the other number is not', async () => {
@@ -27,13 +27,6 @@ test('the proven number is RFC 5649: OpenSSL wraps what the token unwraps; the o
 
 /** Something to do for which a capability is the condition. */
 const deeds: Record<string, (hsm: Hsm) => Promise<unknown>> = {
-  sha3: async (hsm) =>
-    hsm.sign(
-      await hsm.create(macTemplate({ value: randomBytes(64) })),
-      { type: CKM.SHA3_256_HMAC },
-      Buffer.from('m'),
-      32,
-    ),
   eddsa: async (hsm) => newEd25519(hsm),
   'wrap-ed25519': async (hsm) => {
     const { privateKey } = await newEd25519(hsm)
@@ -59,6 +52,48 @@ test.each(Object.entries(deeds))('%s is done where it is supported and refused w
     expect(() => hsm.capabilities.require(ability)).toThrow(hsm.capabilities.missing(ability))
     expect(hsm.healthy).toBe(true)
   }
+})
+
+/** Every HMAC mechanism, and the bytes of its hash. */
+const hmacs = [
+  ...([
+    [CKM.SHA_1_HMAC, 20],
+    [CKM.SHA224_HMAC, 28],
+    [CKM.SHA256_HMAC, 32],
+    [CKM.SHA384_HMAC, 48],
+  ] as const),
+  ...([
+    [CKM.SHA512_HMAC, 64],
+    [CKM.SHA3_224_HMAC, 28],
+    [CKM.SHA3_256_HMAC, 32],
+    [CKM.SHA3_384_HMAC, 48],
+  ] as const),
+  [CKM.SHA3_512_HMAC, 64],
+] as const
+
+test('the shortest key of every HMAC mechanism is taken, and none that is shorter', async () => {
+  await using open = await openHsm()
+  const { hsm } = open
+  const takes = async (type: number, hashBytes: number, keyBytes: number): Promise<boolean> => {
+    const key = await hsm.create(macTemplate({ value: randomBytes(keyBytes) }))
+    const signing = async () => hsm.sign(key, { type }, Buffer.from('m'), hashBytes)
+    return signing().then(
+      () => true,
+      (error) => {
+        expect(error).toBeInstanceOf(HsmRefusal)
+        return false
+      },
+    )
+  }
+  for (const [type, hashBytes] of hmacs) {
+    const shortest = hsm.capabilities.shortestHmacKey(type)
+    if (shortest === undefined) expect([type, await takes(type, hashBytes, 64)]).toEqual([type, false])
+    else {
+      expect([type, await takes(type, hashBytes, shortest)]).toEqual([type, true])
+      if (shortest > 16) expect([type, await takes(type, hashBytes, shortest - 1)]).toEqual([type, false])
+    }
+  }
+  expect(hsm.capabilities.shortestHmacKey(CKM.SHA256_HMAC)).toBeLessThanOrEqual(32)
 })
 
 test('secrets up to the proven length survive a wrap, as every HMAC key must', async () => {
@@ -88,10 +123,32 @@ test('what every token here must have is proven, and nothing is left behind by t
 
 test('a refusal names the mechanism', () => {
   const dialect = { modifiableOnUnwrap: true, copyableOnToken: true, pointOnUnwrap: false }
-  const capabilities = new Capabilities({ kwp: 0x210b, proven: ['aes-gcm'], maxSecretBytes: 256, dialect })
+  const capabilities = new Capabilities({
+    kwp: 0x210b,
+    proven: ['aes-gcm'],
+    maxSecretBytes: 256,
+    hmacKeys: {},
+    dialect,
+  })
   expect(() => capabilities.require('eddsa')).toThrow(ApiError)
   expect(() => capabilities.require('eddsa')).toThrow('CKM_EDDSA')
   expect(() => capabilities.require('aes-gcm')).not.toThrow()
+})
+
+test.each<[string, Parameters<Shim['careless']>]>([
+  ['readable', [1, 0]],
+  ['extractable', [0, 1]],
+])('a token that unwraps keys as %s, whatever it is told, is no use', async (_, careless) => {
+  const shim = await theShim()
+  shim.clear()
+  shim.careless(...careless)
+  try {
+    await expect(openHsm({ library: shim.library, stateDirectory: newDirectory() })).rejects.toThrow(
+      'the token does not keep a key that it unwraps sensitive and not extractable, as it is told to',
+    )
+  } finally {
+    shim.careless(0, 0)
+  }
 })
 
 test('an ordinary start tests nothing again; a state file that is broken only costs a test', async () => {

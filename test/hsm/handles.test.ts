@@ -33,7 +33,7 @@ describe.each(executors)('under the %s executor', (executor) => {
     await interrupt(hsm, shim)
 
     let other: { value: Buffer; key: Handle } | undefined
-    for (let i = 0; i < 100 && other === undefined; i++) {
+    for (let i = 0; i < 1000 && other === undefined; i++) {
       const made = await newMac(hsm)
       if (made.key.value.equals(before.key.value)) other = made
     }

@@ -1,11 +1,15 @@
 import { createCipheriv, randomBytes } from 'node:crypto'
+import { readdirSync, utimesSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { CKK } from '../../src/hsm/constants.ts'
+import { CKK, CKM } from '../../src/hsm/constants.ts'
 import { HsmRefusal } from '../../src/hsm/faults.ts'
 import type { Handle } from '../../src/hsm/handle.ts'
 import type { Hsm } from '../../src/hsm/hsm.ts'
+import { strictHelper } from '../../src/hsm/strict/helper.ts'
 import { makeStrictKek } from '../../src/hsm/strict/strict.ts'
-import { aesTemplate, gcm, newAes, type OpenHsm, openHsm } from './support/open.ts'
+import type { KeyTemplate, Usage } from '../../src/hsm/template.ts'
+import { aesTemplate, gcm, newAes, newDirectory, type OpenHsm, openHsm } from './support/open.ts'
 
 let open: OpenHsm
 let hsm: Hsm
@@ -22,6 +26,8 @@ async function make(value?: Buffer): Promise<Handle | undefined> {
   const found = await hsm.find({ class: 'secret', id, token: true })
   if (refusal instanceof Error) {
     expect(refusal.message).toMatch(/CKA_UNWRAP_TEMPLATE/)
+    // SoftHSM has it.
+    expect(process.env.STRONGROOM_TEST_HSM).toBe('nss')
     expect(found).toEqual([])
     return undefined
   }
@@ -66,16 +72,57 @@ test('the token itself lets nothing out again that it unwraps under a strict KEK
   const { kwp } = hsm.capabilities
   const key = await newAes(hsm, ['encrypt', 'decrypt'], { extractable: true })
   const blob = await hsm.wrap(kek, kwp, key)
-  const leaks = [{ extractable: true }, { sensitive: false }, { sensitive: false, extractable: true }]
+  const leaks: readonly Partial<KeyTemplate>[] = [
+    ...[{ extractable: true }, { sensitive: false }, { sensitive: false, extractable: true }],
+    // What could be derived from it, or unwrapped by it, would be under no template.
+    ...([{ usages: ['derive'] }, { usages: ['decrypt', 'unwrap'] }, { modifiable: true }] as const),
+  ]
   for (const leak of leaks) {
     const call = async () => hsm.unwrap(kek, kwp, blob, aesTemplate(['decrypt'], leak))
-    await expect(call()).rejects.toBeInstanceOf(HsmRefusal)
+    await expect(call(), JSON.stringify(leak)).rejects.toBeInstanceOf(HsmRefusal)
   }
   const copy = await hsm.unwrap(kek, kwp, blob, aesTemplate(['decrypt']))
   const iv = randomBytes(12)
   const sealed = await hsm.encrypt(key, gcm(iv), Buffer.from('m'))
   expect((await hsm.decrypt(copy, gcm(iv), sealed)).toString()).toBe('m')
   await expect((async () => hsm.wrap(kek, kwp, copy))()).rejects.toBeInstanceOf(HsmRefusal)
+})
+
+test('a private key that a strict KEK unwraps signs, and neither derives nor unwraps', async () => {
+  const kek = await make()
+  if (kek === undefined) return
+  const { kwp } = hsm.capabilities
+  const ecParameters = Buffer.from('06082a8648ce3d030107', 'hex')
+  const pair = await hsm.generateKeyPair(
+    CKM.EC_KEY_PAIR_GEN,
+    { class: 'public', keyType: CKK.EC, ecParameters, usages: [] },
+    { class: 'private', keyType: CKK.EC, usages: ['sign'], extractable: true },
+  )
+  const blob = await hsm.wrap(kek, kwp, pair.privateKey)
+  const unwrap = async (usages: readonly Usage[]) =>
+    hsm.unwrap(kek, kwp, blob, { class: 'private', keyType: CKK.EC, usages })
+  expect(await hsm.sign(await unwrap(['sign']), { type: CKM.ECDSA }, randomBytes(32), 64)).toHaveLength(64)
+  for (const usage of ['derive', 'unwrap'] as const) {
+    await expect(unwrap(['sign', usage]), usage).rejects.toBeInstanceOf(HsmRefusal)
+  }
+})
+
+test('what the server unwraps wraps nothing, which no template can forbid to private keys', async () => {
+  const kek = await newAes(hsm, ['wrap', 'unwrap'])
+  const { kwp } = hsm.capabilities
+  const blob = await hsm.wrap(kek, kwp, await newAes(hsm, ['encrypt'], { extractable: true }))
+  const copy = await hsm.unwrap(kek, kwp, blob, aesTemplate(['encrypt', 'decrypt']))
+  expect(await hsm.attributes(copy, ['wrap'])).toEqual({ wrap: false })
+})
+
+test('the helper is never compiled by the server: where it is missing or old, set-up is named', () => {
+  const directory = newDirectory()
+  expect(() => strictHelper(directory)).toThrow(`${join(directory, 'strict-kek')} is missing`)
+  expect(() => strictHelper(directory)).toThrow('node scripts/setup.mjs')
+  writeFileSync(join(directory, 'strict-kek'), '')
+  utimesSync(join(directory, 'strict-kek'), 1, 1)
+  expect(() => strictHelper(directory)).toThrow('is older than its source')
+  expect(readdirSync(directory)).toEqual(['strict-kek'])
 })
 
 test('a strict KEK from components is the key that the components say', async () => {

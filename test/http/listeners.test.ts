@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, afterEach, expect, test } from 'vitest'
+import { shareMemory } from '../../src/http/budget.ts'
 import { type ListenerOptions, openListener } from '../../src/http/listeners.ts'
 import { type Serving, serve } from './serving.ts'
 import { createCertificate, dial, hear, hearUntil, statuses } from './wire.ts'
@@ -106,7 +107,8 @@ test('a client certificate is asked for and reaches the pipeline; a client witho
         },
       },
       log: (await import('pino')).pino({ level: 'silent' }),
-      limits: { headersSeconds: 2, requestSeconds: 2, idleSeconds: 5, connections: 10 },
+      limits: { headersSeconds: 2, requestSeconds: 2, idleSeconds: 5, leastBytesPerSecond: 2048, connections: 10 },
+      budgets: shareMemory(1024),
     },
   )
   const port = Number(listener.address.split(':').at(-1))

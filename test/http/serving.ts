@@ -1,13 +1,15 @@
 import { request } from 'node:http'
 import { pino } from 'pino'
 import { Type } from 'typebox'
+import { anyObject, data } from '../../src/answers.ts'
 import { compile, rootAcl } from '../../src/auth/acl/compile.ts'
 import { parsePolicy } from '../../src/auth/acl/parse.ts'
 import type { Authenticator } from '../../src/auth/authenticate.ts'
 import type { Engine } from '../../src/engine.ts'
 import { absent, badRequest } from '../../src/errors.ts'
-import { boolean, integer, map, raw, text } from '../../src/field.ts'
-import { type Listener, type ListenerOptions, openListener } from '../../src/http/listeners.ts'
+import { boolean, integer, map, raw, text, wholeBody } from '../../src/field.ts'
+import { type Budgets, shareMemory } from '../../src/http/budget.ts'
+import { type Listener, type ListenerLimits, type ListenerOptions, openListener } from '../../src/http/listeners.ts'
 import { builtinRecord, compileSet, lookUp } from '../../src/request/mounts/mount.ts'
 import { createPipeline } from '../../src/request/pipeline.ts'
 import { Answer, route } from '../../src/route.ts'
@@ -23,10 +25,10 @@ const fields = Type.Object({
   size: integer({ about: 'A size.', minimum: 1, maximum: 64 }),
   derived: boolean({ about: 'A flag.' }),
   hash: text({ about: 'A word.', aliases: ['algorithm'] }),
-  labels: map({ about: 'Pairs.' }),
+  labels: map({ about: 'Pairs.', longest: wholeBody }),
   items: raw({ about: 'Anything.' }),
 })
-const plain = { access: 'token', about: 'For the test.' } as const
+const plain = { access: 'token', about: 'For the test.', answers: data(anyObject) } as const
 const declare = route<Shelf, typeof nothing>
 const declareFields = route<Shelf, typeof fields>
 
@@ -129,6 +131,22 @@ const routes = [
     body: nothing,
     run: () => new Promise((resolve) => setTimeout(() => resolve({ slow: true }), 200)),
   }),
+  declare({
+    ...plain,
+    method: 'GET',
+    path: 'slow/:milliseconds',
+    access: 'public',
+    body: nothing,
+    run: ({ params }) => new Promise((resolve) => setTimeout(resolve, Number(params.milliseconds), undefined)),
+  }),
+  declare({
+    ...plain,
+    method: 'GET',
+    path: 'open/:bytes',
+    access: 'public',
+    body: nothing,
+    run: ({ params }) => new Answer({ raw: { type: 'text/plain', body: Buffer.alloc(Number(params.bytes), 'x') } }),
+  }),
 ]
 
 export const policyText = `
@@ -140,7 +158,13 @@ path "nowhere/*" { capabilities = ["read"] }
 path "shelf/keys/forbidden" { capabilities = ["deny"] }
 `
 
-export const caller = (displayName: string) => ({ tokenId: displayName, accessor: 'a', displayName, policies: [] })
+export const caller = (displayName: string) => ({
+  tokenId: displayName,
+  accessor: 'a',
+  displayName,
+  maker: displayName,
+  policies: [],
+})
 
 const authenticator: Authenticator = {
   authenticate(credential) {
@@ -178,7 +202,11 @@ export interface Reply {
 }
 
 /** Serves the test engine under shelf/ on loopback. */
-export async function serve(options: Partial<ListenerOptions> = {}): Promise<Serving> {
+export async function serve(
+  options: Partial<ListenerOptions> = {},
+  budgets: Budgets = shareMemory(1024),
+  other: Partial<ListenerLimits> = {},
+): Promise<Serving> {
   const shelf: Shelf = { names: new Set(), capabilities: [] }
   const logged: string[] = []
   const log = pino({ level: 'debug' }, { write: (line: string) => void logged.push(line) })
@@ -190,10 +218,11 @@ export async function serve(options: Partial<ListenerOptions> = {}): Promise<Ser
     engines: new Map<string, Engine>([['shelf', engine as Engine]]),
     log,
   })
-  const limits = { headersSeconds: 2, requestSeconds: 2, idleSeconds: 5, connections: 100 }
+  const seconds = { headersSeconds: 2, requestSeconds: 2, idleSeconds: 5 }
+  const limits = { ...seconds, leastBytesPerSecond: 2048, connections: 100, ...other }
   const listener = await openListener(
     { address: '127.0.0.1:0', maxRequestBytes: 32 * 1024 * 1024, ...options },
-    { pipeline, log, limits },
+    { pipeline, log, limits, budgets },
   )
   const port = Number(listener.address.split(':').at(-1))
   return {

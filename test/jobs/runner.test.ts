@@ -46,7 +46,7 @@ test('a leased job is done by one worker, and by the other as soon as the first 
   await all(both, (runner) => runner[Symbol.asyncDispose]())
 })
 
-test('what is started runs once at a time over all workers, and can be started again when it has ended', async () => {
+test('a started job runs once at a time over all workers, and can be started again when it has ended', async () => {
   const both = runners()
   let runs = 0
   let finish = () => {}
@@ -69,7 +69,7 @@ test('what is started runs once at a time over all workers, and can be started a
   expect(runs).toBe(2)
 })
 
-test('a runner ends when what it started has ended, which it tells to stop', async () => {
+test('a runner tells the jobs it started to stop, and ends when they have', async () => {
   const [runner] = runners()
   let over = false
   const run = async (signal: AbortSignal) => {
@@ -82,7 +82,7 @@ test('a runner ends when what it started has ended, which it tells to stop', asy
   expect(over).toBe(true)
 })
 
-test('what is started and fails is logged, and can be started again', async () => {
+test('a started job that fails is logged, and can be started again', async () => {
   const [runner] = runners()
   const job = { name: 'fails', everySeconds: 60, run: async () => Promise.reject(new Error('no')) }
   expect(await runner?.start(job)).toBe(true)
@@ -157,7 +157,7 @@ test('a job whose lease cannot be renewed is told to stop before another can tak
   await runner[Symbol.asyncDispose]()
 }, 30_000)
 
-test('a walk that a dead worker has begun goes on from its place in another, and what has ended is not begun again', async () => {
+test('a walk that a dead worker began continues from its place in another, and a finished one is not begun again', async () => {
   const both = runners(0.2)
   const [dead] = databases
   const from: string[] = []

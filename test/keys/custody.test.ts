@@ -1,6 +1,6 @@
 import { createHmac, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { hashes } from '../../src/crypto/hashes.ts'
+import { hashes, hashOf } from '../../src/crypto/hashes.ts'
 import { CKK } from '../../src/hsm/constants.ts'
 import type { Hsm } from '../../src/hsm/hsm.ts'
 import { bootstrapMac } from '../../src/keys/cluster/bootstrap.ts'
@@ -15,7 +15,7 @@ import { Usage } from '../../src/keys/use/usage.ts'
 import { DamagedRow } from '../../src/store/faults.ts'
 import { Shape } from '../../src/store/sealed/shape.ts'
 import { createToken } from '../support/token.ts'
-import { initialising, makeKey, openCluster, openHsm, options, Place, reopen } from './support.ts'
+import { initialising, makeKey, nobody, openCluster, openHsm, options, Place, reopen } from './support.ts'
 
 let hsm: Hsm
 
@@ -176,9 +176,13 @@ describe('the database’s owner', () => {
     await using place = await Place.fresh()
     const custody = await openCluster(hsm, place)
     const keks = new Keks(hsm, place.database, false)
+    const { hmacs } = custody.operations
     const canaries: Buffer[] = []
     for (const algorithm of ['hmac', 'ed25519', 'chacha20-poly1305']) {
-      const { row } = await makeKey(custody, place.database, algorithm)
+      const made = await makeKey(custody, place.database, algorithm)
+      // What no HMAC has opened never was in memory.
+      if (algorithm === 'hmac') await hmacs.macOpened(made, hashOf('sha3-256'), Buffer.from('x'), nobody)
+      const { row } = await custody.materials.fetch(made.id)
       if (row.kek === null || row.blob === null) throw new Error('no blob')
       await withSecret(hsm, await keks.get(row.kek), row.blob, (secret) =>
         canaries.push(Buffer.from(secret.subarray(0, 32))),

@@ -117,6 +117,8 @@ describe('an RSA key is refused', () => {
   test.each([
     ['whose primes are not those of the modulus', encode({ ...sound, p: sound.p + 2n })],
     ['with the modulus as a prime', encode({ ...sound, p: sound.n, q: 2n })],
+    ['with primes much longer than the modulus', encode({ ...sound, p: 2n ** 400_000n, q: 2n ** 400_000n + 1n })],
+    ['with a private exponent much longer than the modulus', encode({ ...sound, d: 2n ** 400_000n })],
     ['whose private exponent is another', encode({ ...sound, d: sound.d + 2n })],
     ['with a wrong CRT exponent', encode(sound, { dp: 5n })],
     ['with a wrong CRT coefficient', encode(sound, { qi: 5n })],

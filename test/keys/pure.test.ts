@@ -201,18 +201,33 @@ describe('residence', () => {
     ['ecdsa-p256', false, true, { residence: 'wrapped', kek: 'use' }],
     ['ed25519', false, false, { residence: 'enveloped', kek: 'open' }],
     ['ed25519', false, true, { residence: 'token', kek: undefined }],
-    ['hmac', false, false, { residence: 'enveloped', kek: 'open' }],
+    ['hmac', false, false, { residence: 'wrapped', kek: 'use' }],
+    ['hmac', true, false, { residence: 'wrapped', kek: 'export' }],
     ['hmac', false, true, { residence: 'wrapped', kek: 'use' }],
     ['chacha20-poly1305', false, false, { residence: 'enveloped', kek: 'open' }],
   ])('%s, exportable %s, strict %s', (name, exportable, strict, placement) => {
-    expect(chooseResidence(row(name), { exportable, strict, exact: true, capabilities: softhsm })).toEqual(placement)
+    expect(chooseResidence(row(name), { exportable, strict, capabilities: softhsm })).toEqual(placement)
+  })
+
+  it('an HMAC secret that is opened to be loaded is enveloped, and refused where that is forbidden', () => {
+    const place = (when: 'made' | 'loaded', more: { strict?: boolean; hmacInHsmOnly?: boolean } = {}) =>
+      chooseResidence(row('hmac'), {
+        ...{ exportable: false, strict: false, capabilities: softhsm, exposure: { when, why: 'the reason' } },
+        ...more,
+      })
+    expect(place('loaded')).toEqual({ residence: 'enveloped', kek: 'open' })
+    expect(place('made')).toEqual({ residence: 'wrapped', kek: 'use' })
+    for (const when of ['made', 'loaded'] as const) {
+      expect(() => place(when, { strict: true })).toThrow('strict mode: the reason')
+      expect(() => place(when, { hmacInHsmOnly: true })).toThrow('hmac_in_hsm_only: the reason')
+    }
   })
 
   it('strict mode names what the token lacks', () => {
     const refuse =
       (name: string, exportable = false) =>
       () =>
-        chooseResidence(row(name), { exportable, strict: true, exact: true, capabilities: softhsm })
+        chooseResidence(row(name), { exportable, strict: true, capabilities: softhsm })
     expect(refuse('chacha20-poly1305')).toThrow('strict mode: the HSM lacks CKM of chacha20-poly1305')
     expect(refuse('rsa-2048')).toThrow('CKM of rsa-pkcs1')
     expect(refuse('ed25519', true)).toThrow('cannot be exported')

@@ -1,20 +1,38 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { objectId } from '../../src/keys/kek/identity.ts'
 import type { Material } from '../../src/keys/material.ts'
 import type { Draft } from '../../src/keys/materials/draft.ts'
 import { type Cluster, useCluster } from './support.ts'
 
-/** A cluster of its own: this test fills its token up. */
+/** A cluster of its own: this test fills its token up. As many keys live in the token of another node. */
 let cluster: Cluster
 const residentLimit = 2
 useCluster(
   'residentlimit',
-  (begun) => {
+  async (begun) => {
     cluster = begun
+    for (let count = 0; count < residentLimit; count++) await storeElsewhere()
   },
   { residentLimit },
 )
 const createdBy = 'me'
+
+/** A row as another node's worker writes it, whose token alone has the key. */
+async function storeElsewhere(): Promise<void> {
+  const { custody, hsm } = cluster
+  const draft = await custody.authorityKeys.prepare({ algorithm: 'ecdsa-p256', createdBy })
+  const ckaId = objectId(custody.cluster.id, draft.fields.id ?? '')
+  const there = {
+    residence: 'token',
+    kek: null,
+    mechanism: null,
+    blob: null,
+    ckaId,
+    tokenSerial: `not ${hsm.token.serial}`,
+  }
+  await store({ ...draft, fields: { ...draft.fields, ...there } })
+}
 
 async function store(draft: Draft): Promise<Material> {
   const { materials } = cluster.custody
@@ -31,7 +49,7 @@ async function expectSigns(material: Material): Promise<void> {
   expect((await signer.sign(name, Buffer.from('to be signed'))).signature.length).toBeGreaterThan(0)
 }
 
-test('keys of authorities that live in the token alone are not extractable, and as many as configured', async () => {
+test('keys of authorities that live in this token alone are not extractable, and as many as configured', async () => {
   const wanted = { algorithm: 'ecdsa-p256', residence: 'token', createdBy } as const
   const stored: Material[] = []
   let refused: unknown
@@ -41,6 +59,7 @@ test('keys of authorities that live in the token alone are not extractable, and 
     })
     if (draft) stored.push(await store(draft))
   }
+  expect(stored).toHaveLength(residentLimit)
   expect(refused).toMatchObject({
     status: 400,
     message: `the HSM already holds ${residentLimit} keys that live there alone, as many as configured`,

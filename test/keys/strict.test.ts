@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { hashes } from '../../src/crypto/hashes.ts'
+import { hashes, hashOf } from '../../src/crypto/hashes.ts'
 import { CKK } from '../../src/hsm/constants.ts'
 import type { Hsm } from '../../src/hsm/hsm.ts'
 import type { Scheme } from '../../src/keys/algorithms/signature.ts'
 import { Custody } from '../../src/keys/custody.ts'
 import { materialsTable } from '../../src/keys/tables.ts'
 import { verify } from '../../src/keys/use/verify.ts'
-import { clock, makeKey, none, openCluster, options, Place, useCluster } from './support.ts'
+import { clock, makeKey, nobody, none, openCluster, options, Place, useCluster } from './support.ts'
 
 let hsm: Hsm
 let place: Place
@@ -72,17 +72,22 @@ describe('strict mode', () => {
       'strict mode: the HSM lacks CKM_CHACHA20_POLY1305',
     )
     const secret = await makeKey(custody, place.database, 'hmac')
-    const sha3 = hashes.get('sha3-256')
-    if (sha3 === undefined) throw new Error('no sha3-256')
-    expect(() => custody.operations.hmacs.mac(secret, sha3, Buffer.from('x'))).toThrow(
-      'strict mode: the HSM lacks CKM_SHA3_256_HMAC',
+    const { hmacs } = custody.operations
+    const opened = (hash: string) => hmacs.macOpened(secret, hashOf(hash), Buffer.from('x'), nobody)
+    await expect(opened('sha3-256')).rejects.toThrow('strict mode: the HSM lacks CKM_SHA3_256_HMAC')
+    await expect(opened('sha2-512')).rejects.toThrow(
+      'strict mode: CKM_SHA512_HMAC in the HSM takes secrets of 64 bytes or more, and that of version 1 has 32: key_size 64 serves every SHA-2',
     )
+    expect((await custody.materials.fetch(secret.id)).row).toEqual(secret.row)
     for (const derived of ['aes256-gcm96', 'ed25519']) {
       await expect(makeKey(custody, place.database, derived, { derived: true })).rejects.toThrow(
         "strict mode: derived keys would be in the server's memory, since the HSM lacks CKM_HKDF_DERIVE with info",
       )
     }
     await expect(makeKey(custody, place.database, 'hmac', { sizeBytes: 65 })).rejects.toThrow('multiples of 8 bytes')
+    await expect(makeKey(custody, place.database, 'hmac', { sizeBytes: 31 })).rejects.toThrow(
+      'strict mode: CKM_SHA256_HMAC in the HSM takes secrets of 32 bytes or more, asked for 31',
+    )
     await expect(makeKey(custody, place.database, 'ed25519', { exportable: true })).rejects.toThrow(
       'cannot be exported',
     )

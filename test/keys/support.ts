@@ -14,6 +14,7 @@ import { ManagedKeys } from '../../src/keys/managed/managedkeys.ts'
 import { Registry } from '../../src/keys/managed/registry.ts'
 import type { Material } from '../../src/keys/material.ts'
 import type { Owner, Specification } from '../../src/keys/materials/draft.ts'
+import type { SecretOwner } from '../../src/keys/materials/opening.ts'
 import type { Mount } from '../../src/route.ts'
 import { Database } from '../../src/store/database.ts'
 import { createDatabase } from '../support/database.ts'
@@ -160,7 +161,7 @@ export function manage(
 ): { managed: ManagedKeys; administration: ManagedAdministration; hsms: ManagedHsms } {
   const { materials } = custody
   const { pins, blobs } = custody.managed
-  const { approval, certification } = custody.operations
+  const { approval, certification, cipher } = custody.operations
   const onFatal = (reason: Error): void => {
     throw reason
   }
@@ -177,9 +178,13 @@ export function manage(
     blobs,
     approval,
     certification,
+    cipher,
     clock,
     strict,
     mount,
   })
   return { managed, hsms, administration: new ManagedAdministration({ registry, hsms, pins, keys: managed }) }
 }
+
+/** Of a secret that belongs to no key of Transit. */
+export const nobody: SecretOwner = { lock: async () => undefined, touch: () => undefined }

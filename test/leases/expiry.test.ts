@@ -23,7 +23,7 @@ beforeEach(async () => {
 async function issue(count: number): Promise<string[]> {
   const { database, leases } = world.node
   const asked = { payload: { what: 'it' }, ttlSeconds: 10, maxTtlSeconds: 20, renewable: true }
-  const caller = new TokenCaller(token, 'not looked at')
+  const caller = new TokenCaller(token, 'not looked at', String)
   const rows = Array.from({ length: count }, () => leases.prepare({ mount: world.mount, path: 'a', caller }, asked))
   const [{ expiresAt = 0 } = {}] = rows
   await database.transaction((tx) =>
@@ -48,7 +48,7 @@ test('all that end in one moment end in one run of the job, 64 by each transacti
   expect((await transactions()) - before).toBeLessThanOrEqual(2 * Math.ceil(200 / 64) + 2)
 })
 
-test('one that was edited, one that its engine fails to revoke and one that somebody locks hold up no other', async () => {
+test('edited leases, locked ones and ones whose revocation fails hold up no other', async () => {
   const ids = await issue(100)
   const [edited = '', locked = ''] = ids
   await world.sql('UPDATE leases SET renewable = 1 - renewable WHERE id = ?', [edited])
@@ -68,7 +68,7 @@ test('one that was edited, one that its engine fails to revoke and one that some
   expect([2, 3]).toContain(remaining.length)
 }, 60_000)
 
-test('as many edited ones as fit into a transaction keep none behind them from ending, nor beside them', async () => {
+test('as many edited ones as fit into a transaction hold up no lease after or beside them', async () => {
   const ids = await issue(100)
   const edited = ids.slice(0, 64)
   await world.sql(`UPDATE leases SET max_ttl_seconds = 1 WHERE id IN (?)`, [edited])
@@ -78,7 +78,7 @@ test('as many edited ones as fit into a transaction keep none behind them from e
   expect(await left()).toEqual(edited)
 })
 
-test('tidy goes on where it was interrupted, once round', async () => {
+test('tidy continues where it was interrupted, for one whole round', async () => {
   const { leases, database } = world.node
   const ids = await issue(150)
   const interrupted = AbortSignal.abort()

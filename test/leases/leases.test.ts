@@ -69,13 +69,16 @@ test('many leases that end together go in one run, page by page', async () => {
   expect(new Set(world.ledger.taken).size).toBe(230)
 })
 
-test('a renewal gives more time up to the longest life, and none to what has ended or is not renewable', async () => {
+test('a renewal gives more time up to the longest life, but not to an expired lease or one that is not renewable', async () => {
   const { row } = await world.node.token(null, { ttlSeconds: 100_000 })
   const { leases } = world.node
   const one = await world.node.issue(row, 'r', { ttlSeconds: 100, maxTtlSeconds: 250 })
   world.clock.ahead += 60_000
   expect((await leases.renew(one.leaseId, 0)).lease).toMatchObject({ durationSeconds: 100 })
   world.clock.ahead += 90_000
+  // Without increment as the last time.
+  await leases.renew(one.leaseId, 20)
+  expect((await leases.renew(one.leaseId, 0)).lease).toMatchObject({ durationSeconds: 20 })
   const { lease, warnings } = await leases.renew(one.leaseId, 1000)
   expect(lease.durationSeconds).toBeLessThanOrEqual(100)
   expect(warnings).toEqual([expect.stringContaining('capped')])
@@ -118,7 +121,7 @@ test('the leases of a token that ended by time, or was used up, go with it', asy
   expect(world.ledger.taken).toEqual(['timed', 'counted'])
 })
 
-test('a lease given while its token is revoked is refused, or taken back: none is left', async () => {
+test('a lease issued while its token is revoked is refused or revoked: none is left', async () => {
   for (let round = 0; round < 5; round++) {
     const { row } = await world.node.token()
     const given = world.nodes.flatMap(({ issue }, node) =>
@@ -130,7 +133,7 @@ test('a lease given while its token is revoked is refused, or taken back: none i
   }
 })
 
-test('what an engine fails to take back is said, has ended all the same, and is tried again later', async () => {
+test('a revocation that fails in the engine is reported, has expired the lease, and is tried again later', async () => {
   const { row } = await world.node.token(null, { ttlSeconds: 100_000 })
   const bad = await world.node.issue(row, 'bad')
   const good = await world.node.issue(row, 'good')
@@ -184,7 +187,7 @@ test('a prefix is a folder: taken back now, ended now and taken back by the job,
   expect(await leases.list('shop/', '', 100)).toContain('webmail/')
 })
 
-test('a listing shows what stands directly below, however much lies deeper', async () => {
+test('a listing shows the entries directly below, however many are deeper', async () => {
   const { row } = await world.node.token()
   const paths = ['l/a', 'l/a-b', 'l/a/deep', 'l/b', ...Array.from({ length: 130 }, () => 'l/many')]
   await Promise.all(paths.map((path) => world.node.issue(row, path, { path })))

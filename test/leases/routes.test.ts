@@ -22,11 +22,11 @@ beforeAll(async () => {
     await world.nodes[1]?.tidy()
     return true
   }
-  const context = { leases, start, status: { clock: world.clock } }
+  const context = { leases, tokens, start, status: { clock: world.clock } }
   const system: Engine = { type: 'system', context, routes: Object.values(table) }
   pipeline = createPipeline({
     mounts: { find: () => ({ uuid: '', path: 'sys/', type: 'system', config: {} }) },
-    authenticator: createAuthenticator({ tokens, policies }),
+    authenticator: createAuthenticator({ tokens, policies, hashAccessor: String }),
     engines: new Map([['system', system]]),
     log: createLog('silent'),
   })
@@ -54,7 +54,7 @@ const refused = (...errors: string[]) => ({ status: 400, body: { errors } })
 const done = { status: 204, body: undefined }
 const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
 
-test('looking a lease up says when it was given and when it ends', async () => {
+test('a look-up of a lease shows when it was issued and when it ends', async () => {
   const id = await lease()
   for (const method of ['POST', 'PUT']) {
     const { status, body } = await ask(method, 'leases/lookup', { lease_id: id })
@@ -127,12 +127,52 @@ test('who means tokens is told where tokens are revoked, never that they were', 
 test('listing shows folders and ids, page by page', async () => {
   const ids = await Promise.all([lease('list/a'), lease('list/a'), lease('list/b')])
   expect((await ask('LIST', 'leases/lookup/shop/list')).body.data).toEqual({ keys: ['a/', 'b/'] })
-  expect((await ask('GET', 'leases/lookup?list=true')).body.data.keys).toEqual(['shop/'])
+  expect((await ask('GET', 'leases/lookup?list=true')).body.data.keys).toEqual(['auth/', 'shop/'])
+  expect((await ask('LIST', 'leases/lookup?after=auth/')).body.data.keys).toEqual(['shop/'])
+  expect((await ask('LIST', 'leases/lookup?limit=1')).body.data.keys).toEqual(['auth/'])
   const names = ids.slice(0, 2).map((id) => id.slice('shop/list/a/'.length))
   const sorted = (await ask('LIST', 'leases/lookup/shop/list/a')).body.data.keys
   expect(new Set(sorted)).toEqual(new Set(names))
   expect((await ask('LIST', 'leases/lookup/shop/list/a?limit=1')).body.data.keys).toEqual(sorted.slice(0, 1))
   expect((await ask('LIST', `leases/lookup/shop/list/a?after=${sorted[0]}`)).body.data.keys).toEqual(sorted.slice(1))
+})
+
+test('tokens that end are leases under the path that made them: listed, looked up and revoked, not renewed', async () => {
+  const { tokens } = world.node
+  const { row: model } = await world.node.token()
+  const make = async (more: object) => {
+    const fields = { ...model, parent: null, numUses: 0, policies: ['default'], ttlSeconds: 600, renewable: true }
+    return tokens.create({ ...fields, path: 'auth/token/of/a-test', ...more })
+  }
+  const made = [await make({}), await make({}), await make({}), await make({ path: 'auth/token/of/another' })]
+  await make({ ttlSeconds: 0, policies: ['root'] })
+  expect((await ask('LIST', 'leases/lookup/auth')).body.data.keys).toEqual(['token/'])
+  expect((await ask('LIST', 'leases/lookup/auth/token')).body.data.keys).toContain('of/')
+  expect((await ask('LIST', 'leases/lookup/auth/token/of')).body.data.keys).toEqual(['a-test/', 'another/'])
+  expect((await ask('LIST', 'leases/lookup/auth/token/of?after=a-test/')).body.data.keys).toEqual(['another/'])
+  expect(await ask('LIST', 'leases/lookup/auth/token/o')).toEqual({ status: 404, body: { errors: [] } })
+  const list = async (query = '') => (await ask('LIST', `leases/lookup/auth/token/of/a-test${query}`)).body?.data.keys
+  const ids: string[] = await list()
+  expect(ids).toHaveLength(3)
+  expect(await list('?limit=2')).toEqual(ids.slice(0, 2))
+  expect(await list(`?after=${ids[0]}&limit=1`)).toEqual(ids.slice(1, 2))
+  for (const { credential, row } of made)
+    for (const secret of [credential, row.accessor]) expect(ids).not.toContain(secret)
+
+  const lease_id = `auth/token/of/a-test/${ids[0]}`
+  expect((await ask('POST', 'leases/lookup', { lease_id })).body.data).toEqual({
+    ...{ id: lease_id, issue_time: time, expire_time: time, last_renewal: null, renewable: true, ttl: 600 },
+  })
+  const elsewhere = `auth/token/of/another/${ids[0]}`
+  expect(await ask('POST', 'leases/lookup', { lease_id: elsewhere })).toEqual(refused('invalid lease'))
+  const renewed = await ask('POST', 'leases/renew', { lease_id })
+  expect(renewed).toEqual(refused('tokens cannot be renewed through this endpoint'))
+  expect((await ask('POST', 'leases/revoke', { lease_id: elsewhere })).status).toBe(400)
+  expect(await list()).toEqual(ids)
+  expect(await ask('POST', 'leases/revoke', { lease_id })).toEqual(done)
+  expect(await list()).toEqual(ids.slice(1))
+  const [alive] = await Promise.all(made.map(({ credential }) => tokens.lookup(credential)))
+  expect(alive === undefined).toBe(made[0]?.row.id === ids[0])
 })
 
 test('lists and whole folders need sudo, one’s own renewal and look-up the default policy alone', async () => {
@@ -160,7 +200,7 @@ test('lists and whole folders need sudo, one’s own renewal and look-up the def
   expect((await ask('POST', 'leases/revoke-prefix/shop/own', {}, chief)).status).toBe(204)
 })
 
-test('tidy answers 202 and takes back what hangs on tokens that are gone', async () => {
+test('tidy answers 202 and revokes leases of tokens that are gone', async () => {
   const { row } = await world.node.token()
   const { leaseId } = await world.node.issue(row, 'lost')
   await world.sql('DELETE FROM tokens WHERE id = ?', [row.id])

@@ -72,7 +72,7 @@ function leaseNode(
     const { path = 'issue/a', ...request } = more
     const [mount] = mounts
     if (mount === undefined) throw new Error('nothing is mounted')
-    const caller = new TokenCaller(token, 'not looked at')
+    const caller = new TokenCaller(token, 'not looked at', String)
     const asked = { payload: { what }, ttlSeconds: 600, maxTtlSeconds: 1200, renewable: true, ...request }
     const row = leases.prepare({ mount, path, caller }, asked)
     await database.transaction((tx) => leases.insert(tx, [row]))

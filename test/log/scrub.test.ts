@@ -69,7 +69,7 @@ describe('a secret never reaches the log', () => {
   })
 })
 
-test('what is safe stays readable', () => {
+test('harmless fields stay readable', () => {
   const fields = {
     requestId: 'r',
     keyId: 'k',

@@ -114,7 +114,7 @@ describe('in a token of its own keys that the configuration opens to managed key
   const own = (more: Readonly<Record<string, unknown>>) => ({ library: 'same', ...ownOf(open), ...more })
   const ofServer = 'the object is a key of the server itself'
 
-  test('a key of somebody else serves; under another PIN it does not, and the token hears nothing of that', async () => {
+  test('a foreign key serves; under another PIN it does not, and the token is not called', async () => {
     await makeEc(open.token, 'ec', 'e0')
     const name = fresh('mk')
     await done(open.client().post(at(name), own({})))
@@ -188,7 +188,7 @@ describe('in a token of its own keys that the configuration opens to managed key
     await done(open.client().post(`transit/keys/${fresh('k')}`))
   }, 60_000)
 
-  test('the anchor is no key: data objects are not found', async () => {
+  test('the anchor is not a key: data objects are not found', async () => {
     const { body } = await open.client().get('sys/health')
     const label = (body as { cluster_id: string }).cluster_id
     for (const mechanism of ['0x1041', '0x1', '0x9', '0x1087']) {
@@ -201,7 +201,7 @@ describe('in a token of its own keys that the configuration opens to managed key
     }
   })
 
-  test('two objects of one label serve nobody until the id says which', async () => {
+  test('two objects with one label are refused until an id tells them apart', async () => {
     await makeEc(open.token, 'twin', 'e2')
     await makeEc(open.token, 'twin', 'e3')
     const refused = await open.client().post(at(fresh('mk')), own({ key_label: 'twin' }))

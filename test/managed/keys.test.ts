@@ -5,7 +5,7 @@ import { at, dataOf, useWorld } from './world.ts'
 const world = useWorld()
 
 describe('a transit key of type managed_key', () => {
-  test('is made by name or by uuid, and shows which managed key it uses and what the token says of it', async () => {
+  test('is made by name or by uuid, and shows its managed key and the attributes in the token', async () => {
     const name = await world.managed(world.settingsOf())
     const { UUID } = dataOf(await done(world.root.get(at(name))))
     const keys = [fresh('k'), fresh('k')] as const
@@ -14,7 +14,7 @@ describe('a transit key of type managed_key', () => {
     for (const key of keys) {
       const read = dataOf(await done(world.root.get(`transit/keys/${key}`)))
       expect(read).toMatchObject({
-        ...{ type: 'managed_key', supports_encryption: true, supports_decryption: true, supports_signing: true },
+        ...{ type: 'managed_key', supports_encryption: false, supports_decryption: false, supports_signing: true },
         ...{ supports_derivation: false, exportable: false, latest_version: 1 },
         ...{ managed_key_name: name, managed_key_id: UUID },
         keys: { 1: { name: 'P-256', public_key: expect.stringContaining('BEGIN PUBLIC KEY') } },
@@ -53,11 +53,11 @@ describe('a transit key of type managed_key', () => {
     ],
     [
       { exportable: true },
-      'keys of type managed_key lie in a token of their own and are neither exported nor backed up',
+      'keys of type managed_key are in a token of their own and are neither exported nor backed up',
     ],
     [
       { allow_plaintext_backup: true },
-      'keys of type managed_key lie in a token of their own and are neither exported nor backed up',
+      'keys of type managed_key are in a token of their own and are neither exported nor backed up',
     ],
     [
       { auto_rotate_period: '24h' },
@@ -97,7 +97,16 @@ describe('a transit key of type managed_key', () => {
     expect(imported.status).toBe(400)
   })
 
-  test('export and backup are refused in words', async () => {
+  test('that exists stays unchanged when it is created again, whichever worker is asked', async () => {
+    const made = { type: 'managed_key', managed_key_name: await world.managed(world.settingsOf()) }
+    const path = `transit/keys/${fresh('k')}`
+    const first = await done(world.root.post(path, made))
+    const again = await Promise.all(Array.from({ length: 16 }, () => world.root.post(path, made)))
+    for (const reply of again)
+      expect([reply.status, reply.body]).toEqual([200, expect.objectContaining({ data: dataOf(first) })])
+  })
+
+  test('export and backup are refused with an explanation', async () => {
     const key = await world.keyOf(world.settingsOf())
     for (const path of [`transit/export/signing-key/${key}`, `transit/backup/${key}`]) {
       const refused = await world.root.get(path)
@@ -174,7 +183,7 @@ describe('which mounts may use a managed key', () => {
     expect((await world.root.delete(at(name))).status).toBe(204)
   })
 
-  test('what a removed mount had keeps no managed key', async () => {
+  test('keys of a removed mount do not count as uses of a managed key', async () => {
     const name = await world.managed(world.settingsOf())
     const mount = fresh('m')
     await done(world.root.post(`sys/mounts/${mount}`, { type: 'transit' }))
@@ -212,7 +221,7 @@ describe('sys/managed-keys/pkcs11', () => {
     expect(dataOf(await done(world.root.list('sys/managed-keys/pkcs11'))).keys).toContain(name)
   })
 
-  test('an update changes what it names; a usage taken away is refused at once, by every worker', async () => {
+  test('an update changes only the given fields; a removed usage is refused at once, by every worker', async () => {
     const name = await world.managed(world.settingsOf())
     const key = fresh('k')
     await done(world.root.post(`transit/keys/${key}`, { type: 'managed_key', managed_key_name: name }))
@@ -250,7 +259,7 @@ describe('sys/managed-keys/pkcs11', () => {
     await done(world.root.post(`transit/keys/${fresh('k')}`, { type: 'managed_key', managed_key_name: name }))
   })
 
-  test('test/sign fails where there is no such key, and where the key does not sign', async () => {
+  test('test/sign fails for a missing key, and for a key that does not sign', async () => {
     const none = await world.managed(world.settingsOf({ key_label: 'none' }))
     expectRefused(
       await world.root.post(`${at(none)}/test/sign`),
@@ -298,7 +307,7 @@ describe('sys/managed-keys/pkcs11', () => {
     expect([refused.status, refused.text]).toEqual([400, expect.stringContaining('there are 0x0001 CKM_RSA_PKCS')])
   })
 
-  test('kinds of other clouds are refused in words', async () => {
+  test('kinds of other clouds are refused with an explanation', async () => {
     for (const type of ['awskms', 'azurekeyvault', 'gcpckms']) {
       const refused = await world.root.post(`sys/managed-keys/${type}/x`, {})
       expectRefused(refused, 400, `managed keys of type ${type} are not available: there is pkcs11`)

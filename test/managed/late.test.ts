@@ -4,7 +4,7 @@ import { createToken } from '../support/token.ts'
 import { makeEc } from './tool.ts'
 import { at } from './world.ts'
 
-test('a token that was made after the server began is unavailable, in words, until the server is started again', async () => {
+test('a token made after the server began is unavailable, with an explanation, until the server is started again', async () => {
   const library = '/usr/lib/softhsm/libsofthsm2.so'
   await using server = await startServer({ config: { pkcs11Libraries: [{ name: 'same', library }] } })
   const { label: token_label, pin } = await createToken('late').then(async (token) => {

@@ -87,7 +87,7 @@ test('signatures verify while the token is away', async () => {
   await untilServed(() => sign(keys.far))
 }, 60_000)
 
-test('a session that is lost is opened anew without a word to the caller', async () => {
+test('a lost session is opened again, unnoticed by the caller', async () => {
   shim.set({ groups: group.sign, rv: CKR.SESSION_HANDLE_INVALID, times: 1 })
   await done(sign(keys.far))
   shim.clear()
@@ -113,7 +113,7 @@ async function remove(name: string, id: string): Promise<void> {
   shim.set({ groups: group.sign, rv: CKR.KEY_HANDLE_INVALID, times: 1 })
 }
 
-test('a handle that has become void is looked up anew without a word to the caller', async () => {
+test('a void handle is looked up again, unnoticed by the caller', async () => {
   shim.set({ groups: group.sign, rv: CKR.KEY_HANDLE_INVALID, times: 1 })
   await done(sign(keys.far))
   shim.clear()
@@ -127,7 +127,7 @@ test('an object that is gone from the token is a refusal', async () => {
   await done(sign(keys.far))
 })
 
-test('an object made anew under the same label and id is another key: no version signs by it until a rotation', async () => {
+test('a new object under the same label and id is another key: no version signs by it until a rotation', async () => {
   const key = await keyOn('anew', '0d')
   const old = (await done(root.get(`transit/keys/${key}`))).string('data.keys.1.public_key')
   await remove('anew', '0d')
@@ -159,7 +159,7 @@ test('a call that hangs fails after its deadline, with those that wait behind it
   await untilServed(() => sign(keys.own))
 }, 120_000)
 
-test('a token that hangs before the login holds nobody up', async () => {
+test('a token that hangs before the login holds up no other request', async () => {
   await server.stop()
   shim.set({ groups: group.info, delayMicroseconds: 30_000_000 })
   await server.start()

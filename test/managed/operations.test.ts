@@ -38,7 +38,7 @@ describe('a key that pkcs11-tool made', () => {
     },
   )
 
-  test('signs by PKCS#1 v1.5 alone where its mechanism says so, and without a word from the caller', async () => {
+  test('signs by PKCS#1 v1.5 if that is its mechanism’s only padding, without being asked', async () => {
     const key = await world.keyOf(world.settingsOf({ key_label: 'rsa', mechanism: '0x0001' }))
     const signed = await done(world.root.post(`transit/sign/${key}`, { input: hello }))
     const { key: openKey, ...rsa } = { key: await publicKeyOf(key), padding: padding.RSA_PKCS1_PADDING }
@@ -61,7 +61,7 @@ describe('a key that pkcs11-tool made', () => {
     expect(dataOf(checked)).toEqual({ valid: true })
   })
 
-  test('decrypts what anybody encrypted to it by OAEP with SHA-256', async () => {
+  test('decrypts messages that were encrypted to its public key by OAEP with SHA-256', async () => {
     const key = await world.keyOf(world.settingsOf({ key_label: 'rsa', mechanism: '0x9' }))
     const ours = await done(world.root.post(`transit/encrypt/${key}`, { plaintext: hello }))
     const back = await done(world.root.post(`transit/decrypt/${key}`, { ciphertext: ours.string('data.ciphertext') }))
@@ -133,7 +133,7 @@ describe('a key that pkcs11-tool made', () => {
     expect(dataOf(batch).batch_results).toMatchObject([{ key_version: 1 }, { error: expect.any(String) }])
   })
 
-  test('what its mechanism does not do is refused by the mechanism’s name', async () => {
+  test('an operation that its mechanism lacks is refused, naming the mechanism', async () => {
     const ec = await world.keyOf(world.settingsOf())
     const aes = await world.keyOf(world.settingsOf({ key_label: 'aes', mechanism: '0x1087' }))
     const encrypted = await world.root.post(`transit/encrypt/${ec}`, { plaintext: hello })

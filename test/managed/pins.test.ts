@@ -92,7 +92,7 @@ describe('a PIN', { shuffle: false }, () => {
     }
   })
 
-  test('a PIN that was changed on the token: one try over all workers, 503 for its keys, until it is written anew', async () => {
+  test('a PIN that was changed on the token: one try over all workers, 503 for its keys, until it is written again', async () => {
     const name = fresh('mk')
     await done(root.post(at(name), settings(canaries.right)))
     const key = fresh('k')
@@ -125,7 +125,7 @@ describe('a PIN', { shuffle: false }, () => {
     expect((await root.get(at(name))).body).toMatchObject({ data: { pin_refused: false } })
   }, 60_000)
 
-  test('no PIN stands in a log, an answer, a row, an audit line or a file of the state directory', async () => {
+  test('no PIN is in a log, an answer, a row, an audit line or a file of the state directory', async () => {
     const answers = await Promise.all([
       root.get(at('x')),
       root.list('sys/managed-keys/pkcs11'),

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll } from 'vitest'
 import { done, fresh } from '../api/node.ts'
 import type { Client, Reply } from '../support/client.ts'
+import type { TestDatabase } from '../support/database.ts'
 import { startServer, type TestServer } from '../support/server.ts'
 import { createToken, type TestToken } from '../support/token.ts'
 import { createForeign, type Foreign, makeAes, makeEc, makeRsa } from './tool.ts'
@@ -11,6 +12,9 @@ type Settings = Readonly<Record<string, unknown>>
 export interface World {
   readonly root: Client
   readonly url: string
+  readonly database: TestDatabase
+  /** The one beside the server's own. */
+  readonly sibling: TestToken
   readonly foreign: Foreign
   /** A managed key in the sibling token: `ec`, by ECDSA, for any mount, unless it is said otherwise. */
   settingsOf(more?: Settings): Settings
@@ -51,6 +55,12 @@ export function useWorld(): World {
     },
     get url() {
       return server.url
+    },
+    get database() {
+      return server.database
+    },
+    get sibling() {
+      return sibling
     },
     get foreign() {
       return foreign

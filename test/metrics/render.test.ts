@@ -51,7 +51,7 @@ test('of a worker that has ended the totals remain, and nothing of its present',
   expect(sum).toMatchObject({ timing: { count: 5, sumMilliseconds: 10, recent: [] } })
 })
 
-test('what is asked for again is the same: a node that is unsealed goes on counting', () => {
+test('asking twice gives the same object: a node that is unsealed continues counting', () => {
   const metrics = worker(2, 1)
   metrics.counter('strongroom.hsm.operations', 'Calls.', { operation: 'sign' }).value++
   const found = metrics.snapshot().find(({ name }) => name === 'strongroom.hsm.operations')

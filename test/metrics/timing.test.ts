@@ -10,7 +10,7 @@ const timingOf = (values: readonly number[]): Timing => {
 }
 
 describe('a timing', () => {
-  test('of several workers together is what one would have measured', () => {
+  test('of several workers together equal those that one would have measured', () => {
     fc.assert(
       fc.property(fc.array(milliseconds), fc.array(milliseconds), (one, other) => {
         const together = addTimings(timingOf(one).state(), timingOf(other).state())
@@ -47,7 +47,7 @@ describe('a timing', () => {
     expect(quantile(state, 0.5)).toBeNaN()
   })
 
-  test('takes what no clock should give', () => {
+  test('accepts durations that no clock should give', () => {
     const timing = timingOf([0, -1, 1e12, 0.0001])
     expect(timing.state().count).toBe(4)
     expect(timing.state().recent.reduce((sum, [, count]) => sum + count, 0)).toBe(4)

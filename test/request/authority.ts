@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { Type } from 'typebox'
+import { anyObject, bytes, data } from '../../src/answers.ts'
 import { AppendFile } from '../../src/audit/file.ts'
 import { Formatter } from '../../src/audit/formatter.ts'
 import { readOptions } from '../../src/audit/options.ts'
@@ -15,6 +16,7 @@ import type { Authenticator } from '../../src/auth/authenticate.ts'
 import { PemText } from '../../src/crypto/pemstream.ts'
 import type { Engine } from '../../src/engine.ts'
 import { unavailable } from '../../src/errors.ts'
+import { shareMemory } from '../../src/http/budget.ts'
 import { type Listener, openListener } from '../../src/http/listeners.ts'
 import { builtinRecord, compileSet, lookUp } from '../../src/request/mounts/mount.ts'
 import { createPipeline } from '../../src/request/pipeline.ts'
@@ -41,7 +43,8 @@ export interface Authority {
 
 const nothing = Type.Object({})
 const declare = route<Authority, typeof nothing>
-const plain = { access: 'public', about: 'For the test.', body: nothing } as const
+const anyData = data(anyObject)
+const plain = { access: 'public', about: 'For the test.', body: nothing, answers: anyData } as const
 const modified = new Date('2026-11-22T08:00:00.900Z')
 const caching = { lastModified: modified, etag: 'abc', maxAgeSeconds: 3600.5 }
 
@@ -73,7 +76,7 @@ export const routes = [
     ...plain,
     method: 'GET',
     path: 'ocsp/:request**',
-    rawTypes: ['application/json'],
+    answers: bytes('application/json'),
     run: ({ params, path }) =>
       new Answer({ raw: { type: 'application/json', body: JSON.stringify({ request: params.request, path }) } }),
   }),
@@ -82,7 +85,7 @@ export const routes = [
     method: 'POST',
     path: 'ocsp',
     bytes: { type: 'application/ocsp-request', maxBytes: 2048 },
-    rawTypes: ['application/ocsp-response'],
+    answers: bytes('application/ocsp-response'),
     run: ({ bytes }) => new Answer({ raw: { type: 'application/ocsp-response', body: Buffer.from(bytes) } }),
   }),
   declare({
@@ -105,14 +108,14 @@ export const routes = [
     ...plain,
     method: 'GET',
     path: 'crl',
-    rawTypes: ['application/pkix-crl'],
+    answers: bytes('application/pkix-crl'),
     run: ({ context }) => new Answer({ raw: { type: 'application/pkix-crl', body: streamOf(context) }, caching }),
   }),
   declare({
     ...plain,
     method: 'GET',
     path: 'crl/pem',
-    rawTypes: ['application/x-pem-file'],
+    answers: bytes('application/x-pem-file'),
     run: ({ context }) => new Answer({ raw: { type: 'application/x-pem-file', body: pem(context).stream() } }),
   }),
   declare({
@@ -131,14 +134,14 @@ export const routes = [
     ...plain,
     method: 'GET',
     path: 'ca',
-    rawTypes: ['application/pkix-cert'],
+    answers: bytes('application/pkix-cert'),
     run: () => new Answer({ raw: { type: 'application/pkix-cert', body: Buffer.from('DER') }, caching }),
   }),
   declare({
     ...plain,
     method: 'GET',
     path: 'held',
-    rawTypes: ['application/pkix-crl'],
+    answers: bytes('application/pkix-crl'),
     run: ({ context }) => new Answer({ raw: { type: 'application/pkix-crl', body: context.list } }),
   }),
   declare({ ...plain, method: 'GET', path: 'cert/ca', run: () => new Answer({ data: { certificate: 'x' }, caching }) }),
@@ -225,11 +228,14 @@ export async function serveAuthority(
     mounts: { find: (path) => lookUp(set, path) },
     authenticator,
     engines: new Map([['pki', engine as Engine]]),
-    audit: { begin: (_path, describe) => new Trail(destination, describe()) },
+    audit: { begin: (_path, describe) => new Trail(destination, describe([])) },
     log,
   })
-  const limits = { headersSeconds: 5, requestSeconds: 5, idleSeconds, connections: 100 }
-  const listener = await openListener({ address: '127.0.0.1:0', maxRequestBytes: 1_000_000 }, { pipeline, log, limits })
+  const limits = { headersSeconds: 5, requestSeconds: 5, idleSeconds, leastBytesPerSecond: 2048, connections: 100 }
+  const listener = await openListener(
+    { address: '127.0.0.1:0', maxRequestBytes: 1_000_000 },
+    { pipeline, log, limits, budgets: shareMemory(1024) },
+  )
   const port = Number(listener.address.split(':').at(-1))
   return {
     ...{ authority, listener, port, logged, lookups },
@@ -241,7 +247,7 @@ export async function serveAuthority(
 export const auditKey = Buffer.alloc(32, 7)
 
 function openDevice(file: string, log: pino.Logger) {
-  const options = readOptions({ file_path: file })
+  const options = readOptions({ type: 'file', options: { file_path: file } })
   const names = { node: 'test', device: randomUUID(), incarnation: randomUUID(), epoch: 0 }
   return {
     formatter: new Formatter(options, new Hasher(auditKey)),

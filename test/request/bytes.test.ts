@@ -66,7 +66,7 @@ test('a body far beyond the limit of the route is refused before it is read', as
   expect(statuses(await hear(chunked))).toEqual(['413'])
 })
 
-test('a stranger sends 64 KiB at most, whatever the route takes', async () => {
+test('a stranger sends at most 64 KiB to any route', async () => {
   for (const token of ['', 'guess']) {
     expect((await served.ask('POST', '/v1/pki/import', { token, body: Buffer.alloc(65_536) })).status).toBe(403)
     const client = await dial(served.port)
@@ -76,14 +76,14 @@ test('a stranger sends 64 KiB at most, whatever the route takes', async () => {
   }
 })
 
-test('other routes keep the limit of the listener, and a path that is refused says so', async () => {
+test('other routes keep the limit of the listener, and a refused path gets its refusal', async () => {
   const body = Buffer.from(`{${' '.repeat(900_000)}`)
   for (const path of ['/v1/pki/crl', '/v1/nowhere/ocsp', '/v1/pki//ocsp']) {
     expect((await served.ask('POST', path, { body })).status).toBe(400)
   }
 })
 
-test('?help=1 tells what the route takes, whatever is sent along', async () => {
+test('?help=1 describes the bytes of the route, for any body', async () => {
   const { json } = await served.ask('POST', '/v1/pki/ocsp?help=1', { body: Buffer.of(0, 255) })
   expect(json.help).toContain('Takes at most 2048 bytes of application/ocsp-request.')
   expect(json.help).toContain('Answers application/ocsp-response, without an envelope.')
@@ -91,7 +91,15 @@ test('?help=1 tells what the route takes, whatever is sent along', async () => {
 
 test('declarations that contradict themselves fail at start', () => {
   const declare = (more: Partial<Route<unknown>>): Route<unknown> => ({
-    ...{ method: 'POST', path: 'a', access: 'public', about: 'a', body: Type.Object({}), run: () => undefined },
+    ...{
+      method: 'POST',
+      path: 'a',
+      access: 'public',
+      about: 'a',
+      body: Type.Object({}),
+      answers: [],
+      run: () => undefined,
+    },
     bytes: { type: 'a/b', maxBytes: 65_536 },
     ...more,
   })

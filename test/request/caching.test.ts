@@ -32,7 +32,7 @@ test.each([
   'Sun, 06 Nov 1994 24:00:00 GMT',
   'Sun, 06 nov 1994 08:49:37 GMT',
   ' Sun, 06 Nov 1994 08:49:37 GMT, x',
-])('%j is no date', (text) => {
+])('%j is not a date', (text) => {
   expect(readHttpDate(text)).toBe(undefined)
 })
 
@@ -61,7 +61,7 @@ test.each([
   ['"x,"a"', false],
   ['w/"a"', false],
   ['', false],
-])('If-None-Match: %s is %s, whatever If-Modified-Since says', (ifNoneMatch, expected) => {
+])('If-None-Match: %s is %s, for any If-Modified-Since', (ifNoneMatch, expected) => {
   for (const ifModifiedSince of [undefined, since(moment + 1000), since(0)]) {
     expect(isUnchanged({ lastModified, etag: 'a' }, { ifModifiedSince, ifNoneMatch })).toBe(expected)
   }

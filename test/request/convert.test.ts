@@ -55,7 +55,20 @@ test('an integer that a double would round is refused, never rounded', () => {
     expect(refused('integer', text)).toBe(true)
     expect(refused('integer', JSON.parse(text.startsWith('0x') ? '9007199254740993' : text))).toBe(true)
   }
-  expect(refused('string', JSON.parse('9007199254740993'))).toBe(true)
+})
+
+test.each([
+  ['9007199254740993', 'the number is out of range'],
+  ['-9007199254740993', 'the number is out of range'],
+  [9007199254740992, 'the number is out of range'],
+  ['9'.repeat(81), 'the number is out of range'],
+  [`0x${'f'.repeat(1_000_000)}`, 'the number is out of range'],
+  ['1000.0', 'expected an integer without fraction or exponent'],
+  ['1e3', 'expected an integer without fraction or exponent'],
+  [1.5, 'expected an integer without fraction or exponent'],
+  ['09', 'expected an integer, got a string'],
+])('%j is not an integer, and the refusal gives the reason: %s', (value, reason) => {
+  expect(as('integer', value)).toBe(`refused: ${reason}`)
 })
 
 test('every safe integer is itself, as number, decimal, hexadecimal and octal text', () => {
@@ -70,7 +83,7 @@ test('every safe integer is itself, as number, decimal, hexadecimal and octal te
   )
 })
 
-test('a string stays itself, whatever it holds', () => {
+test('any string stays unchanged', () => {
   fc.assert(fc.property(fc.string(), (text) => as('string', text) === text))
   expect(as('string', 12)).toBe('12')
   expect(as('string', 1.5)).toBe('1.5')

@@ -9,6 +9,7 @@ const declare = (method: Method, path: string, captures?: Record<string, RegExp>
   path,
   access: 'token',
   about: path,
+  answers: [],
   body: Type.Object({}),
   run: () => undefined,
   ...(captures ? { captures } : {}),
@@ -44,6 +45,7 @@ const caller = {
   bytes: Buffer.alloc(0),
   caller: undefined,
   accept: '',
+  folded: false,
   headers: {},
   capability: 'read',
   privileged: () => false,
@@ -95,6 +97,6 @@ test('only a method that a public path does not have is refused before anybody i
 
 test('contradicting declarations fail at start', () => {
   expect(() => compileRoutes([declare('GET', 'a/:x'), declare('GET', 'a/:y')])).toThrow('two routes answer GET a/:y')
-  expect(() => compileRoutes([declare('GET', 'a/:x*/b/c')])).toThrow('one fixed segment at most')
-  expect(() => compileRoutes([declare('GET', 'a/:x*/:b')])).toThrow('one fixed segment at most')
+  expect(() => compileRoutes([declare('GET', 'a/:x*/b/c')])).toThrow('at most one fixed segment')
+  expect(() => compileRoutes([declare('GET', 'a/:x*/:b')])).toThrow('at most one fixed segment')
 })

@@ -11,7 +11,7 @@ test('the envelope has every key in the reference’s order, sorted data and one
   })
 })
 
-test('nothing to say is 204 without a body, whatever the parameters were', () => {
+test('an answer without content is 204 without a body, for any parameters', () => {
   expect(envelope('id', undefined, { parameters: ['Endpoint ignored …'], route: [] }, false)).toEqual({
     status: 204,
     headers: ['Cache-Control', 'no-store'],

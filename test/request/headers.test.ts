@@ -11,7 +11,7 @@ const sent = {
   authorization: 'Bearer S3CRET',
 }
 
-test('an engine sees no request header until its mount names it, in whatever case', () => {
+test('an engine sees no request header until its mount names it, in any case', () => {
   expect(passRequestHeaders(mount({}), sent)).toEqual({})
   const names = ['If-Modified-Since', 'X-MANY', 'absent']
   expect(passRequestHeaders(mount({ passthrough_request_headers: names }), sent)).toEqual({
@@ -20,7 +20,7 @@ test('an engine sees no request header until its mount names it, in whatever cas
   })
 })
 
-test('the credential is passed to no engine, whatever its mount names', () => {
+test('the credential is passed to no engine, even if its mount names it', () => {
   const names = ['X-Vault-Token', 'Authorization', 'accept']
   expect(passRequestHeaders(mount({ passthrough_request_headers: names }), sent)).toEqual({ accept: 'a/b' })
 })

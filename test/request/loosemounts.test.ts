@@ -99,7 +99,7 @@ test('a crash of the job leaves rows that its next run removes', async () => {
   await mounts.disable('b')
 })
 
-test('what a request that had begun before still wrote goes too', async () => {
+test('rows that an older request still wrote are removed too', async () => {
   await enable('late')
   const [mount] = await mounts.list()
   await mounts.disable('late')
@@ -140,7 +140,7 @@ test('a mount that took so long to be made that the job has given it up is not m
   expect(await mounts.list()).toEqual([])
 })
 
-test('a row that says that a mount is gone, put back while the mount stands, takes nothing of it', async () => {
+test('an old row which marks an existing mount as gone removes nothing of it', async () => {
   let meant: Awaited<ReturnType<Sql['row']>> | undefined
   during = async () => {
     meant = await sql.row('SELECT * FROM loose_mounts')
@@ -153,7 +153,7 @@ test('a row that says that a mount is gone, put back while the mount stands, tak
   await mounts.disable('standing')
 })
 
-test('a path is mounted anew at once, and the job takes nothing of the new mount', async () => {
+test('a path can be mounted again at once, and the job removes nothing of the new mount', async () => {
   await enable('anew')
   const [old] = await mounts.list()
   await mounts.disable('anew')

@@ -86,7 +86,7 @@ test('case is kept: two names that differ in case are two mounts', async () => {
   expect((await mounts.find('case/x'))?.type).toBe('pki')
 })
 
-test('a listing shows what was sent, with an accessor of the type and eight hexadecimal digits', async () => {
+test('a listing shows the settings as sent, with an accessor of the type and eight hexadecimal digits', async () => {
   await mounts.enable({
     path: 'tt/',
     type: 'transit',
@@ -143,7 +143,7 @@ test.each(['', '/', 'a//b', '*', 'a+', 'a b', 'a/../b', '%2e', 'ä', 'x'.repeat(
   },
 )
 
-test('types and settings are checked in words', async () => {
+test('types and settings are checked, and refusals name the fault', async () => {
   const enable = (type: string, config?: unknown) => refusal(mounts.enable({ path: 'x', type, config }))
   expect(await enable('')).toBe('400 backend type must be specified as a string')
   expect(await enable('zzz')).toBe('400 plugin not found in the catalog: zzz')
@@ -183,7 +183,7 @@ test('of two that enable the same path at once one wins, and the other leaves no
   expect(times('mount race/') - times('unmount race/')).toBe(1)
 })
 
-test('disable removes the mount, a job its data; what is not there is no error; built-in mounts stay', async () => {
+test('disable removes the mount, a job its data; a missing mount is not an error; built-in mounts stay', async () => {
   await mounts.enable({ path: 'gone', type: 'transit' })
   await mounts.disable('gone/')
   expect(await pathOf('gone/x')).toBe(undefined)
@@ -239,7 +239,7 @@ test('a mount row that is deleted, edited or copied in the database stops every 
   await attack("DELETE FROM heads WHERE `set` = 'mounts'", 'SELECT 1')
 })
 
-test('tune changes what it names and nothing else, for every worker', async () => {
+test('tune changes only the given settings, for every worker', async () => {
   await using other = await open(schema.url)
   await other.start()
   const elsewhere = make(other)
@@ -324,7 +324,7 @@ test('a reload reaches the engine of every worker before its next request finds 
   expect(heard).toEqual(['r1/'])
 })
 
-test('a move is forgotten after 30 days, and one that somebody made look old is not', async () => {
+test('a move is forgotten after 30 days, and one whose time was edited is not', async () => {
   let ahead = 0
   const clock = { ...systemClock, wall: () => systemClock.wall() + ahead }
   const later = new Mounts({ database, engines, builtin, clock })

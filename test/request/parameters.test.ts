@@ -20,7 +20,7 @@ const body = Type.Object({
   batch_input: raw({ about: '' }),
   limit: integer({ about: '', initial: 7 }),
 })
-const common = { method: 'POST', access: 'token', about: '', body, items: 'batch_input' } as const
+const common = { method: 'POST', access: 'token', about: '', body, answers: [], items: 'batch_input' } as const
 const declare = (path: string, stands?: Route<unknown>['stands']): Route<unknown> => ({
   ...common,
   path,
@@ -104,7 +104,7 @@ describe('a denied value', () => {
     expect(refusal(denied('derived', 'true'), 'sign/k', { derived: 'f' })).toBe(undefined)
   })
 
-  test('holds wherever it is put, whatever the value', () => {
+  test('holds in any place and for any value', () => {
     const word = fc.stringMatching(/^[a-z0-9]{1,6}$/)
     const put: ((value: string) => [string, Record<string, unknown>])[] = [
       (value) => ['sign/k', { hash_algorithm: value }],
@@ -136,7 +136,7 @@ describe('limits on the path without the field', () => {
     expect(refusal(middle, 'random/x/5')).toContain('"size" in the path')
   })
 
-  test('do not bind what a rule of its own speaks of', () => {
+  test('do not bind a path that has a rule of its own', () => {
     for (const path of ['t/sign/k/sha1', 't/sign/k/*', 't/sign/+/+', 't/sign/k/sha*'])
       expect(refusal(rule(path, '') + rule('t/sign/k', limit), 'sign/k/sha1'), path).toBe(undefined)
   })
@@ -179,7 +179,7 @@ describe('required parameters', () => {
       expect(refusal(policy, path, input), JSON.stringify(input)).toContain('requires the parameter "hash_algorithm"')
   })
 
-  test('cannot be given by what every object has', () => {
+  test('cannot be satisfied by properties that every object has', () => {
     expect(refusal(rule('t/sign/*', 'required_parameters = ["constructor"]'), 'sign/k')).toBeDefined()
     expect(refusal(rule('t/sign/*', 'required_parameters = ["__proto__"]'), 'sign/k')).toBeDefined()
   })
@@ -198,7 +198,7 @@ describe('allowed parameters', () => {
     expect(refusal(names, 'sign/k')).toBe(undefined)
   })
 
-  test('have their values compared wherever they stand', () => {
+  test('have their values compared in any place', () => {
     for (const [path, input] of [
       ['sign/k', { hash_algorithm: 'sha1' }],
       ['sign/k', { algorithm: 'sha1' }],
@@ -221,7 +221,7 @@ describe('allowed parameters', () => {
     expect(refusal(both, 'sign/k', { algorithm: 'sha3-256' })).toBeDefined()
   })
 
-  test('with a star restrict what they name and free the rest', () => {
+  test('with a star restrict the named ones and free the rest', () => {
     const star = rule('t/sign/*', 'allowed_parameters = { "*" = [], "size" = [1, 2] }')
     expect(refusal(star, 'sign/k', { anything: 'x', size: '0x2' })).toBe(undefined)
     expect(refusal(star, 'sign/k', { anything: 'x', size: 3 })).toBeDefined()
@@ -245,12 +245,12 @@ test('the name of the key is a parameter to who names it', () => {
   expect(refusal(allowed, 'sign/prod', { input: 'x', name: 'dev-1' })).toContain('in the path')
 })
 
-test('a path nobody has is judged by the names as they are', () => {
+test('a path without a route is judged by the names as sent', () => {
   expect(refusal(rule('t/*', 'denied_parameters = { "x" = [1] }'), 'nothing/here', { x: 1 })).toBeDefined()
   expect(refusal(rule('t/*', 'denied_parameters = { "x" = [1] }'), 'nothing/here', { y: 1 })).toBe(undefined)
 })
 
-test('a capture that stands for one field or another is the one its text says', () => {
+test('a capture that can stand for one field or another stands for the one its text fits', () => {
   const policy = rule('t/random/*', 'denied_parameters = { "size" = [5], "input" = ["a"] }')
   expect(refusal(policy, 'random/5')).toContain('"size"')
   expect(refusal(policy, 'random/a')).toContain('"input"')

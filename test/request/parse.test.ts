@@ -83,7 +83,7 @@ test.each([
   [{ bytes: 0 }, 'field "bytes" must be at least 1'],
   [{ bytes: 33 }, 'field "bytes" must be at most 32'],
   [{ type: 'S3CRET' }, 'field "type" must be one of one, two'],
-])('%j is refused by the field’s name and what it allows', (input, reason) => {
+])('%j is refused, naming the field and its bounds', (input, reason) => {
   expect(() => read(input)).toThrow(`Field validation failed: ${reason}`)
 })
 

@@ -29,7 +29,7 @@ test('the bare form and the /v1/ form are one path', () => {
   )
 })
 
-test('a canonical path stays what it is when it is asked for again', () => {
+test('the canonical form of a canonical path is itself', () => {
   fc.assert(
     fc.property(fc.string({ maxLength: 40 }), (text) => {
       if (refusal(`/${text}`) !== 'accepted') return
@@ -78,19 +78,19 @@ test.each([
   ['/v1/transit/../sys', 'path cannot contain parent references'],
   ['/v1/transit/%2e%2e/sys', 'path cannot contain parent references'],
   ['/..', 'path cannot contain parent references'],
-  ['/v1/./transit', 'the path must not hold a "." segment'],
-  ['/v1//transit', 'the path must not hold an empty segment ("//")'],
-  ['/transit/keys//', 'the path must not hold an empty segment ("//")'],
-  ['//', 'the path must not hold an empty segment ("//")'],
-  ['/transit/keys/a%2Fb', 'the path must not hold an encoded slash (%2F)'],
-  ['/transit/keys/%2e%2e%2fx', 'the path must not hold an encoded slash (%2F)'],
-  ['/transit/keys/a%00', 'the path holds a character that cannot be printed'],
-  ['/transit/keys/a%0d%0aX', 'the path holds a character that cannot be printed'],
-  ['/transit/keys/\u00e9', 'the path holds a character that must be percent-encoded'],
-  ['/transit/keys/%c2%85', 'the path holds a character that cannot be printed'],
-  ['/transit/keys/%E2%80%AE', 'the path holds a character that cannot be printed'],
-  ['/transit/keys/%zz', 'the path holds a percent-encoding that is not UTF-8'],
-  ['/transit/keys/%ff', 'the path holds a percent-encoding that is not UTF-8'],
+  ['/v1/./transit', 'the path must not contain a "." segment'],
+  ['/v1//transit', 'the path must not contain an empty segment ("//")'],
+  ['/transit/keys//', 'the path must not contain an empty segment ("//")'],
+  ['//', 'the path must not contain an empty segment ("//")'],
+  ['/transit/keys/a%2Fb', 'the path must not contain an encoded slash (%2F)'],
+  ['/transit/keys/%2e%2e%2fx', 'the path must not contain an encoded slash (%2F)'],
+  ['/transit/keys/a%00', 'the path contains a character that cannot be printed'],
+  ['/transit/keys/a%0d%0aX', 'the path contains a character that cannot be printed'],
+  ['/transit/keys/\u00e9', 'the path contains a character that must be percent-encoded'],
+  ['/transit/keys/%c2%85', 'the path contains a character that cannot be printed'],
+  ['/transit/keys/%E2%80%AE', 'the path contains a character that cannot be printed'],
+  ['/transit/keys/%zz', 'the path contains a percent-encoding that is not UTF-8'],
+  ['/transit/keys/%ff', 'the path contains a percent-encoding that is not UTF-8'],
   ['*', 'the request path must begin with "/"'],
   ['', 'the request path must begin with "/"'],
 ])('%s: %s', (raw, text) => {

@@ -34,7 +34,7 @@ test('a written key is read and listed, under /v1/ and bare, by LIST and by ?lis
   }
 })
 
-test('every answer says no-store, its type and its length; the envelope ends in a newline', async () => {
+test('every answer has no-store, its type and its length; the envelope ends in a newline', async () => {
   const { headers, text } = await ask('POST', '/v1/shelf/keys/a', { body: '{}' })
   expect(headers).toMatchObject({
     'cache-control': 'no-store',
@@ -47,7 +47,7 @@ test('every answer says no-store, its type and its length; the envelope ends in 
   )
 })
 
-test('nothing to say is 204 with an empty body, and a warning of the route makes it 200', async () => {
+test('an answer without content is 204 with an empty body, and a warning of the route makes it 200', async () => {
   const silent = await ask('POST', '/v1/shelf/keys/a/config', { body: '{"unknown":1}' })
   expect([silent.status, silent.text, silent.headers['content-type']]).toEqual([204, '', undefined])
   const said = await ask('POST', '/v1/shelf/keys/a/config', { body: '{"unknown":1,"derived":true}' })
@@ -67,7 +67,7 @@ test('unknown parameters and those the URL gives are told in warnings', async ()
   ])
 })
 
-test('create is asked for what is absent and update for what is there', async () => {
+test('a missing object needs create and an existing one update', async () => {
   const body = '{}'
   expect((await ask('POST', '/v1/shelf/keys/mine', { ...limited, body })).status).toBe(200)
   expect(await brief('POST', '/v1/shelf/keys/mine', { ...limited, body })).toEqual({
@@ -80,7 +80,7 @@ test('create is asked for what is absent and update for what is there', async ()
   expect(serving.shelf.capabilities).toEqual(['create', 'update'])
 })
 
-test('who may not ask does not learn what is there: 403 for mounts, paths and methods that do not exist', async () => {
+test('a caller without rights does not learn what exists: 403 for missing mounts, paths and methods', async () => {
   for (const [method, path] of [
     ['GET', '/v1/nomount/x'],
     ['GET', '/v1/shelf/nothing'],
@@ -96,7 +96,7 @@ test('who may not ask does not learn what is there: 403 for mounts, paths and me
   }
 })
 
-test('who may ask is told what is not there, in the words of the reference', async () => {
+test('a caller with rights learns what does not exist, in the words of the reference', async () => {
   const unsupported = '1 error occurred:\n\t* unsupported path\n\n'
   expect(await brief('GET', '/v1/nomount/x')).toEqual({
     status: 404,
@@ -114,7 +114,7 @@ test('who may ask is told what is not there, in the words of the reference', asy
   expect(await brief('LIST', '/v1/shelf/keys')).toEqual({ status: 404, errors: [] })
 })
 
-test('a trailing slash, an encoding or a dot is no way around a policy', async () => {
+test('a trailing slash, an encoding or a dot cannot bypass a policy', async () => {
   serving.shelf.names.add('forbidden')
   for (const path of [
     '/v1/shelf/keys/forbidden/',
@@ -205,7 +205,7 @@ test('writes to a path with a slash at the end are refused; the root is nothing'
   for (const path of ['/', '/v1', '/v1/']) expect(await brief('GET', path)).toEqual({ status: 404, errors: [] })
 })
 
-test('a body is JSON whatever its content type; null and nothing are no parameters', async () => {
+test('a body is JSON with any content type; null and an empty body have no parameters', async () => {
   for (const body of [undefined, 'null', '', ' ']) {
     expect((await ask('PUT', '/v1/shelf/keys/a', { body })).json.data).toEqual({ name: 'a' })
   }
@@ -242,7 +242,7 @@ test('bad input is named by its field and never repeated', async () => {
   expect(serving.shelf.names.size).toBe(0)
 })
 
-test('the query gives parameters to reads and none to writes', async () => {
+test('the query has parameters of reads, but not of writes', async () => {
   const { json } = await ask('POST', '/v1/shelf/keys/a?size=3', { body: '{}' })
   expect(json.data).toEqual({ name: 'a' })
   expect((await ask('GET', '/v1/shelf/keys/a?x=1')).json.warnings).toEqual([
@@ -250,7 +250,7 @@ test('the query gives parameters to reads and none to writes', async () => {
   ])
 })
 
-test('a fault of ours is 500 with a fixed text; what happened is in the log, under the request’s id', async () => {
+test('a server fault is 500 with a fixed text; the cause is in the log, under the request’s id', async () => {
   for (const path of ['/v1/shelf/bug', '/v1/shelf/laterbug']) {
     const { status, text } = await ask('GET', path)
     expect([status, text]).toEqual([500, '{"errors":["1 error occurred:\\n\\t* internal error\\n\\n"]}\n'])

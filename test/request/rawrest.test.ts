@@ -60,7 +60,7 @@ test.each([
 test('an encoding that is not UTF-8 is refused in the rest as elsewhere', async () => {
   for (const rest of ['%zz', '%ff', 'a//%', '%C0%AF']) {
     expect(await sees(`/v1/pki/ocsp/${rest}`)).toEqual({
-      errors: ['the path holds a percent-encoding that is not UTF-8'],
+      errors: ['the path contains a percent-encoding that is not UTF-8'],
     })
   }
 })
@@ -90,7 +90,7 @@ test('a rest leads to no other route, mount or policy', async () => {
   expect(await ask('/v1/pki/est/a%252Fb')).toBe(403)
 })
 
-test('under another method too the path on record is the one form', async () => {
+test('with another method too the recorded path is the canonical form', async () => {
   for (const path of ['/v1/pki/ocsp/other/x', '/v1/pki/ocsp/other%2Fx']) {
     expect((await served.ask('DELETE', path, { token: '' })).status).toBe(405)
     expect((await served.ask('LIST', path)).status).toBe(405)
@@ -101,15 +101,15 @@ test('under another method too the path on record is the one form', async () => 
 })
 
 test.each([
-  ['GET', '/v1/pki//ocsp/a', 'the path must not hold an empty segment ("//")'],
-  ['GET', '/v1/pki/crl//', 'the path must not hold an empty segment ("//")'],
+  ['GET', '/v1/pki//ocsp/a', 'the path must not contain an empty segment ("//")'],
+  ['GET', '/v1/pki/crl//', 'the path must not contain an empty segment ("//")'],
   ['GET', '/v1/pki/crl/../ocsp/a', 'path cannot contain parent references'],
-  ['GET', '/v1/pki/ocsp%2Fa', 'the path must not hold an encoded slash (%2F)'],
-  ['GET', '/v1/pki/ocsps//a', 'the path must not hold an empty segment ("//")'],
-  ['GET', '/v1/nowhere/ocsp//a', 'the path must not hold an empty segment ("//")'],
-  ['GET', '/v1//pki/ocsp/a', 'the path must not hold an empty segment ("//")'],
+  ['GET', '/v1/pki/ocsp%2Fa', 'the path must not contain an encoded slash (%2F)'],
+  ['GET', '/v1/pki/ocsps//a', 'the path must not contain an empty segment ("//")'],
+  ['GET', '/v1/nowhere/ocsp//a', 'the path must not contain an empty segment ("//")'],
+  ['GET', '/v1//pki/ocsp/a', 'the path must not contain an empty segment ("//")'],
   ['GET', '/../v1/pki/ocsp/a//b', 'path cannot contain parent references'],
-  ['GET', '/v1/pki/%zz', 'the path holds a percent-encoding that is not UTF-8'],
+  ['GET', '/v1/pki/%zz', 'the path contains a percent-encoding that is not UTF-8'],
   ['POST', '/v1/pki/ocsp/', "cannot write to a path ending in '/'"],
   ['POST', '/v1/bare/certs/', "cannot write to a path ending in '/'"],
 ])('%s %s stays refused: %s', async (method, path, text) => {
@@ -117,7 +117,7 @@ test.each([
   expect([status, json.errors]).toEqual([400, [text]])
 })
 
-test('no rest is no request of that route', async () => {
+test('a path without a rest does not match the route', async () => {
   expect((await served.ask('GET', '/v1/pki/ocsp/', { token: '' })).status).toBe(405)
   expect((await served.ask('GET', '/v1/pki/ocsp', { token: '' })).status).toBe(405)
 })
@@ -129,7 +129,7 @@ test('?help=1 of a raw path tells of its route', async () => {
 })
 
 const declare = (path: string, method: Method = 'GET'): Route<unknown> => ({
-  ...{ method, path, access: 'token', about: path, body: Type.Object({}), run: () => undefined },
+  ...{ method, path, access: 'token', about: path, body: Type.Object({}), answers: [], run: () => undefined },
 })
 
 test('declarations that would make one path two requests fail at start', () => {
@@ -139,7 +139,7 @@ test('declarations that would make one path two requests fail at start', () => {
     'unified/ocsp/',
   ])
   for (const path of ['ocsp/status', 'ocsp/:name', ':a/:b', ':rest*', 'ocsp/:rest*', ':a*/tail']) {
-    expect(() => prefixesOf('ocsp/:x**', path)).toThrow(`${path} lies below the raw rest of ocsp/`)
+    expect(() => prefixesOf('ocsp/:x**', path)).toThrow(`${path} is below the raw rest of ocsp/`)
   }
   for (const path of [':x**', 'issuer/:ref/ocsp/:x**']) expect(() => prefixesOf(path)).toThrow('must be fixed')
   expect(() => compileRoutes([declare('ocsp/:x**/tail')])).toThrow('nothing may follow a raw rest')

@@ -18,7 +18,7 @@ const ask = async (path: string, headers: Record<string, string> = {}, method = 
 const fresh = { store: 'public, max-age=3600', etag: '"abc"', changed: modified }
 const unchanged = { ...fresh, status: 304, type: undefined, text: '' }
 
-test('a public read says how long it may be kept, its tag and its date', async () => {
+test('a public read has a tag, a date and a time for which it may be kept', async () => {
   expect(await ask('pki/ca')).toEqual({ ...fresh, status: 200, type: 'application/pkix-cert', text: 'DER' })
   expect(await ask('pki/cert/ca')).toMatchObject({ ...fresh, status: 200, etag: 'W/"abc"', type: 'application/json' })
 })
@@ -38,7 +38,7 @@ test('304 has the same headers and no body', async () => {
   expect(await ask('pki/ca', { 'If-None-Match': '"abc"' }, 'HEAD')).toEqual(unchanged)
 })
 
-test('a change, a tag that is another and a date that is none are 200', async () => {
+test('a change, a different tag and an invalid date are 200', async () => {
   for (const headers of [
     { 'If-Modified-Since': earlier },
     { 'If-Modified-Since': 'yesterday' },
@@ -67,7 +67,7 @@ test('dates go through the mount’s tuning in both directions, tags and ages do
   await halves.listener.close(0)
 })
 
-test('everything else is kept by nobody: other status, errors, answers for a token', async () => {
+test('all other answers must not be kept: other status, errors, answers for a token', async () => {
   expect(await ask('pki/nothing', { 'If-None-Match': '*' })).toMatchObject({
     status: 204,
     store: 'no-store',
@@ -91,7 +91,7 @@ test('HEAD of a public read has its headers and no body; others do not answer it
   expect(request?.type).toBe('request')
 })
 
-test('a public read without a token looks none up', async () => {
+test('a public read without a token looks up none', async () => {
   served.lookups.length = 0
   for (const path of ['ca', 'cert/ca', 'ocsp/a', 'crl']) await ask(`pki/${path}`)
   await ask('pki/ca', {}, 'HEAD')

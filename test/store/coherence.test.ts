@@ -114,7 +114,7 @@ describe('a change that was answered', () => {
     expect(cache.peek(id)?.text).toBe('new')
   })
 
-  test('is seen when it made what an unfinished fill did not find', async () => {
+  test('is seen even if an unfinished fill did not find it', async () => {
     const { cache, read, goOn } = await pausing()
     const id = crypto.randomUUID()
     const before = cache.get(id)
@@ -126,7 +126,7 @@ describe('a change that was answered', () => {
     expect((await after)?.id).toBe(id)
   })
 
-  test('is never undone by a process that was stopped and goes on', async () => {
+  test('is never undone by a process that was stopped and continued', async () => {
     const remote = await RemoteWorker.start(bench.nodes())
     const id = await insert('0')
     await remote.watch(id)
@@ -237,7 +237,7 @@ describe('a worker', () => {
     expect(cache.peek(id)).toBeUndefined()
   })
 
-  test('that was condemned drops its cache and registers anew', async () => {
+  test('that was condemned drops its cache and registers again', async () => {
     const { database, cache } = await worker()
     const id = await insert('0')
     await cache.get(id)
@@ -290,7 +290,7 @@ describe('a worker', () => {
     expect(cache.peek(id)?.text).toBe('kept')
   })
 
-  test('caches nothing before it has started, and reads all the same', async () => {
+  test('caches nothing before it has started, but can read', async () => {
     const cache = cacheOf(bench.database)
     const id = await insert('0')
     expect((await cache.get(id))?.text).toBe('0')
@@ -299,7 +299,7 @@ describe('a worker', () => {
     expect((await cache.get(id))?.text).toBe('1')
   })
 
-  test('holds no more entries than its limit, and gives back what it drops', async () => {
+  test('holds no more entries than its limit, and reports the ones it drops', async () => {
     const dropped: string[] = []
     const database = await bench.another()
     const cache = database.cache({

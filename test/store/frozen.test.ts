@@ -4,20 +4,23 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createConnection } from 'mysql2/promise'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { type MariaDb, startMariaDb } from '../../scripts/embedded/mariadb.ts'
+import { systemClock } from '../../src/clock.ts'
 import type { CoherentCache } from '../../src/store/coherence/cache.ts'
 import type { Database } from '../../src/store/database.ts'
+import { Pool } from '../../src/store/pool/pool.ts'
 import { parseTargets } from '../../src/store/pool/target.ts'
 import type { Reader } from '../../src/store/reader.ts'
 import { runDirectory } from '../support/directory.ts'
+import { clustered } from '../support/engine.ts'
+import { type SecondServer, startSecondServer } from '../support/secondserver.ts'
 import { Line } from './line.ts'
 import { type Bench, createBench, policies, policy, randomName } from './support.ts'
 
 // A second server whose replication has stopped: it answers, from the state that it was given.
 const directory = mkdtempSync(join(runDirectory(), 'copy-'))
-let server: MariaDb
+let server: SecondServer
 beforeAll(async () => {
-  server = await startMariaDb({ directory, schema: 'copy', durable: false })
+  server = await startSecondServer(directory, 'copy')
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
@@ -83,42 +86,69 @@ async function worker(url: string) {
   return { database, caches }
 }
 
-// Galera has its own, in galera.test.ts: its nodes are no copies of each other.
-describe.skipIf(process.env.STRONGROOM_TEST_GALERA)(
-  'a database node that takes no writes never gives a stale answer',
-  () => {
-    test('a read-only copy in the URL, when the first node is cut off', async () => {
-      replicate()
-      await set(server.url, 'read_only = ON')
-      await using line = await Line.open(bench.url)
-      const { database, caches } = await worker(`${line.url},${server.url}`)
-      // One that never caches is refused by the copy alone.
-      const plain = await bench.another({ url: `${line.url},${server.url}` })
-      line.silent = true
-      await write(bench.database, 'new')
-      expect(await Promise.all([answers(database, caches), answers(plain)])).toEqual([
-        [503, 503, 503, 503, 503],
-        [503, 503, 503],
-      ])
-      line.silent = false
-      const again = () => answers(database, caches)
-      while ((await again()).includes(503)) await delay(50)
-      expect(await again()).toEqual(['new', 'new', 'new', 'new', 'new'])
-    }, 120_000)
+function poolOf(url: string): Pool {
+  const timeouts = { connectMilliseconds: 1000, statementMilliseconds: 8000 }
+  return new Pool({ targets: parseTargets(url), limit: 1, queueLimit: 1, tls: undefined, timeouts, clock: systemClock })
+}
 
-    test('a demoted primary, when another has been promoted', async () => {
-      const nodes = `${bench.url},${server.url}`
-      const { database, caches } = await worker(nodes)
-      const plain = await bench.another({ url: nodes })
-      await set(bench.url, 'read_only = ON')
-      replicate()
-      await write(await bench.another({ url: server.url }), 'new')
-      expect(await answers(plain)).toEqual(['new', 'new', 'new'])
-      for (let seen = await answers(database, caches); ; seen = await answers(database, caches)) {
-        expect(seen).not.toContain('old')
-        if (!seen.includes(503)) break
-        await delay(50)
-      }
-    }, 120_000)
-  },
-)
+// Clusters have their own, in galera.test.ts and engines/members.test.ts: their nodes are no copies of each other.
+describe.skipIf(clustered)('a database node that takes no writes never gives a stale answer', () => {
+  test('a read-only copy in the URL, when the first node is cut off', async () => {
+    replicate()
+    await set(server.url, 'read_only = ON')
+    await using line = await Line.open(bench.url)
+    const { database, caches } = await worker(`${line.url},${server.url}`)
+    // One that never caches is refused by the copy alone.
+    const plain = await bench.another({ url: `${line.url},${server.url}` })
+    line.silent = true
+    await write(bench.database, 'new')
+    expect(await Promise.all([answers(database, caches), answers(plain)])).toEqual([
+      [503, 503, 503, 503, 503],
+      [503, 503, 503],
+    ])
+    line.silent = false
+    const again = () => answers(database, caches)
+    while ((await again()).includes(503)) await delay(50)
+    expect(await again()).toEqual(['new', 'new', 'new', 'new', 'new'])
+  }, 120_000)
+
+  test('a demoted primary, when another has been promoted', async () => {
+    const nodes = `${bench.url},${server.url}`
+    const { database, caches } = await worker(nodes)
+    const plain = await bench.another({ url: nodes })
+    await set(bench.url, 'read_only = ON')
+    replicate()
+    await write(await bench.another({ url: server.url }), 'new')
+    expect(await answers(plain)).toEqual(['new', 'new', 'new'])
+    for (let seen = await answers(database, caches); ; seen = await answers(database, caches)) {
+      expect(seen).not.toContain('old')
+      if (!seen.includes(503)) break
+      await delay(50)
+    }
+  }, 120_000)
+
+  test('a demoted primary makes no change of one round trip, though the account might', async () => {
+    await using pool = poolOf(bench.url)
+    const commit = () =>
+      pool.use((connection) =>
+        connection.commit([`UPDATE policies SET text = CONCAT(text, '+') WHERE id = '${id}'`], { opened: false }),
+      )
+    await commit()
+    await set(bench.url, 'read_only = ON')
+    await expect(commit()).rejects.toThrow('takes no writes')
+    expect(await bench.sql('SELECT text FROM policies WHERE id = ?', [id])).toEqual([{ text: 'old+' }])
+  })
+
+  test('a primary that was demoted before its COMMIT: the look that follows it does not count', async () => {
+    await using pool = poolOf(bench.url)
+    const commit = (demote: () => Promise<void>) =>
+      pool.use(async (connection) => {
+        await connection.open('change', [])
+        await demote()
+        const change = `UPDATE policies SET text = 'new' WHERE id = '${id}'`
+        return connection.commit([change], { opened: true, next: '1 FROM `schema`' })
+      })
+    expect(await commit(async () => undefined)).toMatchObject({ sure: true, rows: [[1]] })
+    expect(await commit(() => set(bench.url, 'read_only = ON'))).toMatchObject({ sure: true, rows: undefined })
+  })
+})

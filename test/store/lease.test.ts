@@ -63,7 +63,7 @@ describe("a job's lease", () => {
     expect(await other.jobLease(kept, 60)).toBeUndefined()
   })
 
-  test('stores a place together with the work, and none for who has lost the lease', async () => {
+  test('stores a place together with the work, but not without the lease', async () => {
     const job = randomName()
     expect(await other.jobPlace(job)).toBe('')
     const mine = await taken(bench.database, job, 0.05)

@@ -1,6 +1,7 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseTargets } from '../../src/store/pool/target.ts'
+import { wholeAnswers } from './answers.ts'
 
 /**
  * What happens to the next COMMIT: `before` cuts the line without passing it on, `after` passes it on and cuts the
@@ -8,8 +9,9 @@ import { parseTargets } from '../../src/store/pool/target.ts'
  */
 export type Cut = 'none' | 'before' | 'after' | 'late'
 
-/** Alone, or after other statements. */
-const isCommit = (bytes: Buffer): boolean => bytes.subarray(-6).toString('latin1') === 'COMMIT'
+/** Alone, or after other statements; a look may follow. */
+export const isCommit = (bytes: Buffer): boolean =>
+  /COMMIT(; SELECT [^;]*)?$/.test(bytes.subarray(-400).toString('latin1'))
 
 /** A line to the database that can be cut around a COMMIT, or go silent as a dead network does. */
 export class Line implements AsyncDisposable {
@@ -66,7 +68,7 @@ export class Line implements AsyncDisposable {
     const [target] = parseTargets(this.#url)
     if (!target) throw new Error('no target')
     const server = target.socketPath ? connect(target.socketPath) : connect(target.port, target.host)
-    let cutAfterAnswer = false
+    let whole: ReturnType<typeof wholeAnswers> | undefined
     let answers = Promise.resolve()
     for (const socket of [client, server]) {
       this.#sockets.add(socket)
@@ -86,7 +88,7 @@ export class Line implements AsyncDisposable {
       if (cut === 'none') return void server.write(bytes)
       this.cut = 'none'
       if (cut === 'after') {
-        cutAfterAnswer = true
+        whole = wholeAnswers()
         server.write(bytes)
         return
       }
@@ -97,8 +99,9 @@ export class Line implements AsyncDisposable {
     server.on('data', (bytes) => {
       if (this.silent) return
       if (this.#ends('down', bytes)) return void client.write(this.#last('down', bytes), () => client.destroy())
-      if (cutAfterAnswer) client.destroy()
-      else answers = answers.then(() => this.#lag()).then(() => void client.write(bytes))
+      if (whole !== undefined) {
+        if (whole(bytes)) client.destroy()
+      } else answers = answers.then(() => this.#lag()).then(() => void client.write(bytes))
     })
     client.on('close', () => server.destroy())
     server.on('close', () => client.destroy())

@@ -21,7 +21,7 @@ function occupy(database = bench.database) {
 }
 
 describe('under overload', () => {
-  test('every refused change changed nothing, every acknowledged one is there, and cached reads go on', async () => {
+  test('every refused change changed nothing, every acknowledged one is there, and cached reads continue', async () => {
     const database = await bench.another({ poolSize: 50, lease: { leaseMilliseconds: 5000 } })
     const table = database.table(policies)
     const cache = database.cache({ table: 'other', limit: 10, load: async (_, id) => id })
@@ -66,7 +66,7 @@ describe('under overload', () => {
     expect(worked).toBe(256)
   })
 
-  test('public reads have a lane of their own: beyond it they are refused, and requests go on', async () => {
+  test('public reads have a lane of their own: beyond it they are refused, and requests continue', async () => {
     const database = await bench.another({ poolSize: 4 })
     const table = database.table(policies)
     const gate = Promise.withResolvers<void>()
@@ -111,7 +111,7 @@ describe('under overload', () => {
   })
 })
 
-test('while polls are slower than L everything is refused before it begins, the log says so once, and service is back', async () => {
+test('while polls are slower than L all work is refused before it begins, the log reports it once, and service resumes', async () => {
   await using line = await Line.open(bench.url)
   const said: string[] = []
   const log = createLogTo({ write: (text) => said.push(JSON.parse(text).msg) }, 'info')

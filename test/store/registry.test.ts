@@ -44,7 +44,7 @@ function stoppedClock(): { clock: Clock; monotonic: number; wall: number } {
   return hands
 }
 
-test('a condemned registration is removed only when its time is over by the clock of whoever removes it', async () => {
+test('a condemned registration is removed only when its time is over by the clock of the remover', async () => {
   const registry = new Registry(pool, systemClock)
   const [silent, alive] = [await registry.register('a', 1000), await registry.register('b', 1000)]
   await acknowledged(silent, 7, 1)
@@ -109,7 +109,7 @@ test('many old outcomes are purged in portions, and the purge ends between two o
   expect(await left()).toBe(0)
 })
 
-test('what is known is fresh for less than L by both clocks, from the beginning of the poll', () => {
+test('known versions are fresh for less than L by both clocks, from the beginning of the poll', () => {
   for (const hand of ['monotonic', 'wall'] as const) {
     const hands = stoppedClock()
     const known = new Known(hands.clock, 1000)

@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => bench[Symbol.asyncDispose]())
 
 describe('rows', () => {
-  test('what is inserted is read back whole', async () => {
+  test('an inserted row is read back whole', async () => {
     const { database } = bench
     const table = database.table(mounts)
     const row = await database.transaction((tx) =>
@@ -63,7 +63,7 @@ describe('rows', () => {
     expect(await database.read((q) => table.find(q, { name: `${name}x ` }))).toBeUndefined()
   })
 
-  test('a listing goes on after its cursor, both ways', async () => {
+  test('a listing continues after its cursor, both ways', async () => {
     const { database } = bench
     const table = database.table(policies)
     const mount = randomName()

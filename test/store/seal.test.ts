@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Database } from '../../src/store/database.ts'
 import { DamagedRow } from '../../src/store/faults.ts'
 import { defineTable, type Row } from '../../src/store/table.ts'
 import { type Bench, createBench, mounts, policies, policy, randomName, testMac } from './support.ts'
@@ -9,21 +10,21 @@ beforeAll(async () => {
 })
 afterAll(() => bench[Symbol.asyncDispose]())
 
+const mountFields = () => ({
+  path: `${randomName()}/`,
+  type: 'transit',
+  description: 'd',
+  accessor: randomName(),
+  config: {},
+  local: false,
+  sealWrap: false,
+  touched: false,
+  createdAt: 1,
+  mount: crypto.randomUUID(),
+})
+
 const insertMount = (): Promise<Row<typeof mounts>> =>
-  bench.database.transaction((tx) =>
-    bench.database.table(mounts).insert(tx, {
-      path: `${randomName()}/`,
-      type: 'transit',
-      description: 'd',
-      accessor: randomName(),
-      config: {},
-      local: false,
-      sealWrap: false,
-      touched: false,
-      createdAt: 1,
-      mount: crypto.randomUUID(),
-    }),
-  )
+  bench.database.transaction((tx) => bench.database.table(mounts).insert(tx, mountFields()))
 
 const insertPolicy = (): Promise<Row<typeof policies>> =>
   bench.database.transaction((tx) => bench.database.table(policies).insert(tx, policy(randomName())))
@@ -113,7 +114,8 @@ describe('the owner of the database', () => {
   test('can put back an older row where no head lists it, and that is all', async () => {
     const table = bench.database.table(policies)
     const old = await insertPolicy()
-    await bench.sql('CREATE TABLE kept AS SELECT * FROM policies WHERE id = ?', [old.id])
+    await bench.sql('CREATE TABLE kept LIKE policies')
+    await bench.sql('INSERT INTO kept SELECT * FROM policies WHERE id = ?', [old.id])
     await bench.database.transaction(async (tx) => {
       const row = await table.get(tx, old.id)
       if (row) await table.update(tx, row, { text: 'stricter' })
@@ -126,10 +128,11 @@ describe('the owner of the database', () => {
   })
 })
 
-test('a row that is read again as it was is verified once; a large one anew, and it pushes out no other', async () => {
+/** A database of its own that tells which rows its MAC has verified. */
+async function counting(): Promise<{ database: Database; verified: ('small' | 'large')[] }> {
   const database = await bench.another()
   const mac = testMac()
-  const verified: string[] = []
+  const verified: ('small' | 'large')[] = []
   database.useMac({
     ...mac,
     verify(keyId, message, tag) {
@@ -137,14 +140,40 @@ test('a row that is read again as it was is verified once; a large one anew, and
       return mac.verify(keyId, message, tag)
     },
   })
-  const table = database.table(policies)
-  const [small, large] = await database.transaction(async (tx) => [
-    await table.insert(tx, policy(randomName())),
-    await table.insert(tx, policy(randomName(), 'x'.repeat(120_000))),
-  ])
-  const get = (id: string) => database.read((q) => table.get(q, id))
-  await get(small?.id ?? '')
-  for (let n = 0; n < 200; n++) await get(large?.id ?? '')
-  await get(small?.id ?? '')
+  return { database, verified }
+}
+
+test('an unchanged row is verified once; a large one each time, and it evicts no other', async () => {
+  const { database, verified } = await counting()
+  const small = await insertPolicy()
+  const large = await bench.database.transaction((tx) =>
+    bench.database.table(policies).insert(tx, policy(randomName(), 'x'.repeat(120_000))),
+  )
+  const get = (id: string) => database.read((q) => database.table(policies).get(q, id))
+  await get(small.id)
+  for (let n = 0; n < 200; n++) await get(large.id)
+  await get(small.id)
   expect(verified).toEqual(['small', ...Array.from({ length: 200 }, () => 'large')])
+})
+
+test('a row is not verified by the process that wrote it, unless it was edited since', async () => {
+  const { database, verified } = await counting()
+  const table = database.table(mounts)
+  const written = await database.transaction((tx) =>
+    table.insert(tx, { ...mountFields(), options: { a: 'ü', b: [1.5, null] }, touched: true }),
+  )
+  const get = () => database.read((q) => table.get(q, written.id))
+  expect(await get()).toEqual(written)
+  const updated = await database.transaction(async (tx) => {
+    const row = await table.get(tx, written.id)
+    return row && table.update(tx, row, { description: 'other' })
+  })
+  expect(await get()).toEqual(updated)
+  expect(verified).toEqual([])
+
+  await bench.sql('UPDATE mounts SET touched = 0 WHERE id = ?', [written.id])
+  await expect(get()).rejects.toBeInstanceOf(DamagedRow)
+  await bench.sql('UPDATE mounts SET touched = 1, rev = 1 WHERE id = ?', [written.id])
+  await expect(get()).rejects.toBeInstanceOf(DamagedRow)
+  expect(verified).toEqual(['small', 'small'])
 })

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { RemoteWorker } from './fleet.ts'
 import { createBench, policies, policy, randomName } from './support.ts'
 
-test('a process stopped within a transaction loses its locks, and what it had written', async () => {
+test('a process stopped within a transaction loses its locks and its writes', async () => {
   await using bench = await createBench()
   const { database } = bench
   const table = database.table(policies)

@@ -6,6 +6,7 @@ import { Database, type DatabaseOptions } from '../../src/store/database.ts'
 import type { Mac } from '../../src/store/sealed/seal.ts'
 import { column, defineTable } from '../../src/store/table.ts'
 import { createDatabase } from '../support/database.ts'
+import { causal } from '../support/engine.ts'
 
 /** A MAC under a key of the test's own: the store is given one, whatever makes it. */
 export function testMac(keyId = '00000000-0000-4000-8000-000000000001', key = Buffer.alloc(32, 7)): Mac {
@@ -92,7 +93,7 @@ export async function createBench(options: Partial<DatabaseOptions> = {}): Promi
     async sql(text, values = [], url = held.url) {
       const connection = await createConnection(url)
       try {
-        if (!text.startsWith('SET GLOBAL')) await connection.query('SET SESSION wsrep_sync_wait = 1')
+        if (!text.startsWith('SET GLOBAL')) await connection.query(causal)
         const [rows] = await connection.query<RowDataPacket[]>(text, [...values])
         return rows
       } finally {

@@ -22,7 +22,7 @@ async function until(what: () => Promise<boolean> | boolean): Promise<void> {
   while (!(await what())) await new Promise((resolve) => setTimeout(resolve, 10))
 }
 
-test('a change costs no refill of what lies in other leaves', async () => {
+test('a change causes no refill of values in other leaves', async () => {
   const { database } = await worker()
   let fills = 0
   const cache = database.cache({
@@ -44,9 +44,10 @@ test('a change costs no refill of what lies in other leaves', async () => {
   expect([await cache.get('0'), fills]).toEqual(['0', 2])
 })
 
-test('policies, mounts and audit devices share their leaves with no other table', () => {
+test('policies, mounts, audit devices and settings share their leaves with no other table', () => {
   const hashed = new Set(Array.from({ length: 20_000 }, (_, n) => leafOf('transit_rings', String(n))))
-  for (const table of ['policies', 'mounts', 'audit_devices']) expect(hashed.has(leafOf(table, 'set'))).toBe(false)
+  for (const table of ['policies', 'mounts', 'audit_devices', 'system_settings'])
+    expect(hashed.has(leafOf(table, 'set'))).toBe(false)
 })
 
 test('certificates have groups of their own, which every schema has a row of', async () => {
@@ -99,7 +100,7 @@ test('a change by a program that knows groups alone replaces every leaf of its g
   expect((await cache.get(name))?.text).toBe('new')
 })
 
-test('a name that is deleted and made anew is never answered for while its old row is cached anywhere', async () => {
+test('a name that is deleted and made again is never answered for while its old row is cached anywhere', async () => {
   await using line = await Line.open(bench.url)
   const name = randomName()
   const { database } = bench

@@ -61,6 +61,16 @@ test('a worker that ends before it answers holds nobody up', () => {
   expect(total('served', a.answers[0])).toBe(3)
 })
 
+test('a worker that has answered and ends while another is asked counts once', () => {
+  const { gathering, a, b } = given()
+  gathering.request(a, [a, b])
+  gathering.measured(b, b.sequence, served(2))
+  gathering.gone(b)
+  gathering.measured(a, a.sequence, served(3))
+  expect(total('served', a.answers[0])).toBe(5)
+  expect(total('now', a.answers[0])).toBe(1)
+})
+
 test('a worker that is silent for a second is left out with its older totals, and counted as missing', () => {
   vi.useFakeTimers()
   try {

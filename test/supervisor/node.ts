@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { type Agent, get } from 'node:http'
+import type { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -8,12 +9,19 @@ import { fileURLToPath } from 'node:url'
 
 export interface NodeOptions {
   readonly workers?: number
-  /** What workers do when they start: serve, hang, die, fail, pin, stuck. */
+  /** What workers do when they start: serve, hang, die, fail, pin, stuck; brief: die soon after it. */
   readonly order?: string
   /** Milliseconds and bytes that replace the supervisor's own. */
   readonly timing?: Record<string, number>
   readonly limits?: string
+  readonly announceSeconds?: number
+  /** YAML; requests go to the first. */
+  readonly listeners?: string
+  /** Its standard output and error; without `ready`, `output` and `log` then. */
+  readonly streams?: number | Socket
 }
+
+const ownListener = "[{ address: '127.0.0.1:0' }]"
 
 /** A supervisor process and everything below it. */
 export class TestNode {
@@ -28,9 +36,10 @@ export class TestNode {
     this.order(options.order ?? 'serve')
     this.configure(options)
     const script = fileURLToPath(new URL('fixtures/supervise.ts', import.meta.url))
+    const streams = options.streams ?? 'pipe'
     this.process = spawn(process.execPath, [script, this.#config, JSON.stringify(options.timing ?? {})], {
       // By the channel it notices when the tests are killed.
-      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+      stdio: ['ignore', streams, streams, 'ipc'],
     })
     const { promise, resolve, reject } = Promise.withResolvers<string>()
     this.ready = promise
@@ -38,10 +47,10 @@ export class TestNode {
     this.ended = new Promise((end) => this.process.once('close', (code, signal) => end(code ?? signal)))
     this.ended.then((ending) => reject(new Error(`ended with ${ending}`)))
     const { stdout, stderr } = this.process
-    if (stdout === null || stderr === null) throw new Error('no pipes')
+    if (stdout === null || stderr === null) return
     createInterface(stdout).on('line', (line) => {
       this.output.push(line)
-      resolve(line.replace('ready ', ''))
+      resolve(line.replace('ready ', '').replace(/ .*/, ''))
     })
     createInterface(stderr).on('line', (line) => {
       this.log.push(line.startsWith('{') ? JSON.parse(line) : { text: line })
@@ -52,18 +61,19 @@ export class TestNode {
     return join(this.directory, 'config.json')
   }
 
-  get #control(): string {
+  get control(): string {
     return join(this.directory, 'control')
   }
 
-  configure({ workers = 1, limits = '{}' }: NodeOptions): void {
+  configure({ workers = 1, limits = '{}', announceSeconds = 0, listeners = ownListener }: NodeOptions): void {
     const text = `
-listeners: [{ address: '127.0.0.1:0' }]
+listeners: ${listeners}
 database: { url: 'mysql://nobody@localhost/none' }
-pkcs11: { library: none, token: { slot: 0 }, pin: { prompt: true }, environment: { CONTROL: '${this.#control}' } }
+pkcs11: { library: none, token: { slot: 0 }, pin: { prompt: true }, environment: { CONTROL: '${this.control}' } }
 stateDirectory: ${this.directory}
 workers: ${workers}
 limits: ${limits}
+drain: { announceSeconds: ${announceSeconds} }
 log: { level: info }
 `
     writeFileSync(this.#config, text)
@@ -71,13 +81,13 @@ log: { level: info }
 
   /** What workers that start from now on do. */
   order(word: string): void {
-    writeFileSync(this.#control, word)
+    writeFileSync(this.control, word)
   }
 
   /** Process ids of all workers that were ever started, in order. */
   get starts(): number[] {
     try {
-      return readFileSync(`${this.#control}.starts`, 'utf8').trim().split('\n').map(Number)
+      return readFileSync(`${this.control}.starts`, 'utf8').trim().split('\n').map(Number)
     } catch {
       return []
     }

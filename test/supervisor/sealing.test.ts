@@ -10,11 +10,12 @@ function given() {
       state.sealed = sealed
     },
   }
-  const party = () => {
+  const party = (patience = 1) => {
     const heard: string[] = []
     let sequence = 0
     return {
       heard,
+      patience,
       get sequence() {
         return sequence
       },
@@ -25,7 +26,7 @@ function given() {
     }
   }
   const workers = [party(), party(), party()] as const
-  return { state, workers, sealing: new Sealing<ReturnType<typeof party>>(state) }
+  return { state, workers, peer: party(2), sealing: new Sealing<ReturnType<typeof party>>(state) }
 }
 
 describe('a seal', () => {
@@ -59,6 +60,14 @@ describe('a seal', () => {
     sealing.followed(a, a.sequence)
     expect(sealing.late(5000)).toEqual([])
     expect(sealing.late(5001)).toEqual([b, c])
+  })
+
+  test('gives another supervisor twice the time, which waits for its own workers first', () => {
+    const { workers, peer, sealing } = given()
+    const [a] = workers
+    sealing.request(undefined, true, [a, peer], 0)
+    expect(sealing.late(10_000)).toEqual([a])
+    expect(sealing.late(10_001)).toEqual([a, peer])
   })
 })
 

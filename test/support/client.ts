@@ -1,4 +1,5 @@
 import { request } from 'node:http'
+import { checkAnswer, type Exchange } from './answers.ts'
 
 export interface Reply {
   readonly status: number
@@ -10,7 +11,10 @@ export interface Reply {
   string(path: string): string
 }
 
-/** A client as curl is one: any verb, a body of JSON or bytes, X-Vault-Token. Each call is a connection of its own. */
+/**
+ * A client as curl is one: any verb, a body of JSON or bytes, X-Vault-Token. Each call is a connection of its own. A
+ * success that is not declared by its route is an error.
+ */
 export interface Client {
   call(verb: string, path: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<Reply>
   get(path: string): Promise<Reply>
@@ -40,14 +44,19 @@ export function createClient(base: () => string, token: string): Client {
         response.on('data', (part: Buffer) => parts.push(part))
         response.on('error', reject)
         response.on('end', () => {
-          const received = Buffer.concat(parts).toString()
-          resolve({
-            status: response.statusCode ?? 0,
-            headers: response.headers,
-            text: received,
-            body: parsed(received),
-            string: (path) => stringAt(parsed(received), path),
-          })
+          const text = Buffer.concat(parts).toString()
+          const { statusCode: status = 0, headers } = response
+          const reply = {
+            status,
+            headers,
+            text,
+            body: parsed(text),
+            string: (at: string) => stringAt(parsed(text), at),
+          }
+          checked({ ...reply, verb, path, sent: body, contentType: headers['content-type'] ?? '' }).then(
+            () => resolve(reply),
+            reject,
+          )
         })
       })
       sent.end(isReady ? body : JSON.stringify(body))
@@ -59,6 +68,11 @@ export function createClient(base: () => string, token: string): Client {
     post: (path, body = {}) => call('POST', path, body),
     delete: (path) => call('DELETE', path),
   }
+}
+
+/** Every success is held against the declaration of its route. */
+async function checked(exchange: Exchange): Promise<void> {
+  if (exchange.status >= 200 && exchange.status < 300) await checkAnswer(exchange)
 }
 
 function parsed(text: string): unknown {

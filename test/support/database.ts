@@ -1,32 +1,46 @@
 import { randomBytes } from 'node:crypto'
 import { createConnection } from 'mysql2/promise'
+import { causal, clustered } from './engine.ts'
 
 export interface TestDatabase extends AsyncDisposable {
   readonly url: string
-  /** One for each node of the database: three in the Galera environment, else `url` alone. */
+  /** One for each node of the database, the one that takes writes first: three of a cluster, else `url` alone. */
   readonly urls: readonly string[]
 }
 
-/** A fresh, empty schema of its own in the run's private MariaDB or Galera cluster; disposing drops it. */
+/** A fresh, empty schema of its own in the run's database; disposing drops it. */
 export async function createDatabase(): Promise<TestDatabase> {
   const name = `t_${randomBytes(8).toString('hex')}`
-  const urls = servers().map((server) => Object.assign(new URL(server), { pathname: name }).href)
+  const nodes = await servers()
+  const urls = nodes.map((server) => Object.assign(new URL(server), { pathname: name }).href)
   const [url] = urls
-  const [server] = servers()
+  const [server] = nodes
   if (url === undefined || server === undefined) throw new Error('not under vitest: test/support/global.ts has not run')
-  const run = async (statement: string, uri = server): Promise<void> => {
-    const connection = await createConnection({ uri, multipleStatements: true })
-    await connection.query(statement).finally(() => connection.end())
-  }
-  await run(`CREATE DATABASE ${name} CHARACTER SET utf8mb4`)
-  // The other nodes of a cluster have it once they have caught up.
-  for (const other of servers().slice(1)) await run('SET wsrep_sync_wait = 1; SHOW DATABASES', other)
-  return { url, urls, [Symbol.asyncDispose]: () => run(`DROP DATABASE ${name}`) }
+  await run(server, `CREATE DATABASE ${name} CHARACTER SET utf8mb4`)
+  // The other nodes of a cluster have it once they have caught up. Group Replication waits before a COMMIT too.
+  for (const other of nodes.slice(1)) await run(other, `${causal}; SHOW DATABASES; COMMIT`)
+  const drop = async () => void (await run((await servers())[0] ?? server, `DROP DATABASE ${name}`))
+  return { url, urls, [Symbol.asyncDispose]: drop }
 }
 
-/** URLs without a schema. */
-function servers(): string[] {
+async function run(uri: string, statements: string): Promise<unknown> {
+  const connection = await createConnection({ uri, multipleStatements: true })
+  const [answer] = await connection.query(statements).finally(() => connection.end())
+  return answer
+}
+
+/** URLs without a schema; those of nodes that take no writes at the end. */
+async function servers(): Promise<string[]> {
   const socket = process.env.STRONGROOM_TEST_SOCKET
   if (socket !== undefined) return [`mysql://root@localhost/?socketPath=${encodeURIComponent(socket)}`]
-  return (process.env.STRONGROOM_TEST_URLS ?? '').split('\n').filter((line) => line !== '')
+  const all = (process.env.STRONGROOM_TEST_URLS ?? '').split('\n').filter((line) => line !== '')
+  if (!clustered) return all
+  const writing = await Promise.all(all.map((server) => takesWrites(server)))
+  return [...all.filter((_, n) => writing[n]), ...all.filter((_, n) => !writing[n])]
 }
+
+const takesWrites = (server: string): Promise<boolean> =>
+  run(server, 'SELECT @@read_only AS closed').then(
+    (rows) => Array.isArray(rows) && Number((rows[0] as { closed: unknown }).closed) === 0,
+    () => false,
+  )

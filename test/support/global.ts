@@ -1,18 +1,26 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startMariaDb } from '../../scripts/embedded/mariadb.ts'
+import { compile } from '../../src/hsm/strict/compile.ts'
+import { engine } from './engine.ts'
 
-/** Makes what a run of tests shares, in a short-named directory: one private MariaDB, or a Galera cluster. */
+/** Prints the declarations that test/support/answers.ts holds answers against. */
+const contractProgram = join(import.meta.dirname, 'contract.ts')
+
+/** Makes what a run of tests shares, in a short-named directory: one private MariaDB, or the servers of engine.ts. */
 export async function setup(): Promise<() => Promise<void>> {
   const directory = mkdtempSync(join(tmpdir(), 'sr-'))
   process.env.STRONGROOM_TEST_DIRECTORY = directory
   process.env.STRONGROOM_GALERA_DIRECTORY = join(tmpdir(), `sr-galera-${process.pid}`)
+  process.env.STRONGROOM_MYSQL_DIRECTORY = join(tmpdir(), `sr-mysql-${process.pid}`)
+  await compile('strict-kek', 'program')
+  writeFileSync(join(directory, 'contract.json'), execFileSync(process.execPath, [contractProgram]))
   process.env.TMPDIR = directory // what a test leaves in os.tmpdir() goes with the run
   const clean = (): void => rmSync(directory, { recursive: true, force: true })
   try {
-    const stop = process.env.STRONGROOM_TEST_GALERA ? startGalera() : await startPrivate(join(directory, 'db'))
+    const stop = engine === 'mariadb' ? await startPrivate(join(directory, 'db')) : startNodes()
     return async () => {
       await stop()
       clean()
@@ -30,14 +38,22 @@ async function startPrivate(directory: string): Promise<() => Promise<void>> {
   return async () => mariadb[Symbol.asyncDispose]()
 }
 
-/** Three nodes that end with this process. Tests may run scripts/galera themselves: its variables are set for them. */
-function startGalera(): () => Promise<void> {
-  const galera = (verb: string): string =>
-    execFileSync(join(import.meta.dirname, '../../scripts/galera'), [verb], { encoding: 'utf8' })
-  process.env.STRONGROOM_GALERA_PORT = String(13_000 + (process.pid % 36) * 500)
-  process.env.STRONGROOM_GALERA_OWNER = String(process.pid)
-  galera('init')
-  galera('start')
-  process.env.STRONGROOM_TEST_URLS = galera('urls')
-  return async () => void galera('destroy')
+/** Nodes that end with this process. Tests may run the script themselves: its variables are set for them. */
+function startNodes(): () => Promise<void> {
+  const [script, prefix] =
+    engine === 'galera' ? ['galera', 'STRONGROOM_GALERA'] : [join('mysql', 'nodes'), 'STRONGROOM_MYSQL']
+  const nodes = (verb: string): string =>
+    execFileSync(join(import.meta.dirname, '../../scripts', script), [verb], { encoding: 'utf8' })
+  process.env[`${prefix}_PORT`] = String(13_000 + (process.pid % 36) * 500)
+  process.env[`${prefix}_OWNER`] = String(process.pid)
+  process.env.STRONGROOM_MYSQL_KIND = engine
+  try {
+    nodes('init')
+    nodes('start')
+  } catch (error) {
+    nodes('destroy')
+    throw error
+  }
+  process.env.STRONGROOM_TEST_URLS = nodes('urls')
+  return async () => void nodes('destroy')
 }

@@ -1,14 +1,25 @@
 import { closeSync, openSync, readFileSync, readSync } from 'node:fs'
 
 const pieceBytes = 16
-const chunkBytes = 1 << 22
+const chunkBytes = 1 << 18
+const untouched = Buffer.alloc(chunkBytes)
+
+interface Piece {
+  readonly name: string
+  readonly inverse: Buffer
+}
+
+/** The first three bytes of a piece, by which a search skips nearly everything. */
+const headOf = (bytes: Uint8Array, at: number): number =>
+  ((bytes[at] ?? 0) << 16) | ((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0)
 
 /**
  * Secrets to be looked for in this process's own memory. They are kept as their complements, and memory is complemented before it is
  * searched, so that nothing that is kept here is found.
  */
 export class Remembered {
-  readonly #pieces: { readonly name: string; readonly inverse: Buffer }[] = []
+  readonly #pieces = new Map<number, Piece[]>()
+  readonly #heads = new Uint8Array(1 << 24)
 
   /** Remembers the first and the last 16 bytes of a secret, in both byte orders: some libraries keep numbers with the lowest byte first. */
   add(name: string, secret: Uint8Array): void {
@@ -18,7 +29,7 @@ export class Remembered {
         there[index] = ~(secret[at + index] ?? 0)
         back[pieceBytes - 1 - index] = ~(secret[at + index] ?? 0)
       }
-      this.#pieces.push({ name, inverse: there }, { name, inverse: back })
+      for (const inverse of [there, back]) this.#remember({ name, inverse })
     }
   }
 
@@ -26,9 +37,21 @@ export class Remembered {
   found(pid: number | 'self' = 'self'): string[] {
     const hits = new Set<string>()
     for (const chunk of memory(pid)) {
-      for (const { name, inverse } of this.#pieces) if (!hits.has(name) && chunk.includes(inverse)) hits.add(name)
+      for (let at = 0; at + pieceBytes <= chunk.length; at++) {
+        const head = headOf(chunk, at)
+        if (this.#heads[head] !== 1) continue
+        for (const { name, inverse } of this.#pieces.get(head) ?? []) {
+          if (chunk.compare(inverse, 0, pieceBytes, at, at + pieceBytes) === 0) hits.add(name)
+        }
+      }
     }
     return [...hits]
+  }
+
+  #remember(piece: Piece): void {
+    const head = headOf(piece.inverse, 0)
+    this.#heads[head] = 1
+    this.#pieces.set(head, [...(this.#pieces.get(head) ?? []), piece])
   }
 }
 
@@ -46,6 +69,8 @@ function* memory(pid: number | 'self'): Generator<Buffer> {
       for (let at = BigInt(`0x${start}`); at < last; at += BigInt(chunkBytes - pieceBytes)) {
         const length = Math.min(chunkBytes, Number(last - at))
         const read = readPart(file, chunk, length, at)
+        // Most of what is mapped was never touched.
+        if (chunk.compare(untouched, 0, read, 0, read) === 0) continue
         for (let index = 0; 4 * index < read; index++) words[index] = ~(words[index] ?? 0)
         yield chunk.subarray(0, read)
         // Where it met what is remembered it holds the secret itself, and is memory too.

@@ -65,6 +65,8 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
         pkcs11: { library: options.library ?? token.library, token: { label: token.label }, pin: { file: pinFile } },
         stateDirectory: join(directory, 'state'),
         workers: options.workers ?? 1,
+        // Each test has audit files in a directory of its own.
+        audit: { directory: '/' },
         ...options.config,
       }),
     )

@@ -26,6 +26,7 @@ function given() {
       pipeline: { handle: () => new Promise((resolve) => answers.push(() => resolve(reply('unsealed')))) },
       hear() {},
       poll() {},
+      reopen: async () => undefined,
       forget: async () => {},
       dropKeys: async () => void events.push('dropKeys'),
       [Symbol.asyncDispose]: async () => void events.push('dispose'),
@@ -52,9 +53,13 @@ describe('a sealed core', () => {
 
   test('knows no limit of a body; unsealed it asks the routes', async () => {
     const { core, build } = given()
+    const limit = { bytes: 7, caller: 'anybody' } as const
     expect(core.bodyLimit(request)).toBe(undefined)
-    await core.unseal(async () => ({ ...(await build()), pipeline: { handle: () => reply(''), bodyLimit: () => 7 } }))
-    expect(core.bodyLimit(request)).toBe(7)
+    await core.unseal(async () => ({
+      ...(await build()),
+      pipeline: { handle: () => reply(''), bodyLimit: () => limit },
+    }))
+    expect(core.bodyLimit(request)).toBe(limit)
   })
 })
 

@@ -106,7 +106,7 @@ test('a key whose job was missed for many periods rotates once', async () => {
   expect(await latest(name)).toBe(2)
 })
 
-test('a rotation by hand begins the period anew', async () => {
+test('a rotation by hand restarts the period', async () => {
   const name = await made()
   aheadMilliseconds += hour - 60_000
   await workers[0].context.rotation.rotate(mount, name, 'me')
@@ -147,6 +147,27 @@ test('a soft-deleted key does not rotate until it is restored', async () => {
   await change(name, { softDeleted: false })
   await turn(workers[0])
   expect(await latest(name)).toBe(2)
+})
+
+test('a key of which new secrets may never be in memory does not rotate where the token cannot make one', async () => {
+  const name = await made({ type: 'hmac', keySize: 16 })
+  await change(name, { hmacInHsmOnly: true })
+  aheadMilliseconds += 2 * hour
+  await expect(turn(workers[0])).rejects.toThrow('1 keys did not rotate by themselves')
+  expect(await latest(name)).toBe(1)
+  await change(name, { hmacInHsmOnly: false })
+  // By the worker that may still recall the key as it was.
+  await turn(workers[0])
+  expect(await latest(name)).toBe(2)
+})
+
+test('a secret that was made before its key forbade it in memory is not stored', async () => {
+  const name = await made({ type: 'hmac', keySize: 16, autoRotateSeconds: 0 })
+  const before = (await workers[1].context.rings.get(mount, name))?.key
+  if (before === undefined) throw new Error('there is no such key')
+  await change(name, { hmacInHsmOnly: true })
+  await expect(workers[1].context.rotation.rotate(mount, name, 'me', { before })).rejects.toThrow('hmac_in_hsm_only: ')
+  expect(await latest(name)).toBe(1)
 })
 
 test('two workers that both believe to hold the lease rotate a key once', async () => {
@@ -199,7 +220,7 @@ test('an edited due time is damage, and neither hastens a rotation nor puts it o
   expect(await latest(name)).toBe(1)
 })
 
-test("a version's history says that it was made by itself", async () => {
+test("a version's history shows that it was made automatically", async () => {
   const name = await made()
   aheadMilliseconds += 2 * hour
   await turn(workers[0])

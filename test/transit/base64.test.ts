@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { decodeBase64 } from '../../src/engines/transit/input/base64.ts'
+import { decodeBase64 } from '../../src/crypto/base64.ts'
 
 const fault = (text: string) => {
   try {
@@ -12,7 +12,7 @@ const fault = (text: string) => {
 }
 
 describe('strict base64', () => {
-  test('decoding what was encoded gives it back', () => {
+  test('decoding an encoded text gives it back', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
         expect(decodeBase64(Buffer.from(bytes).toString('base64'))).toEqual(Buffer.from(bytes))

@@ -87,7 +87,7 @@ describe('a fault of ours', () => {
     expect(stray).toEqual([])
   })
 
-  test('is what a token that is away is taken for: 503, and no result', async () => {
+  test('fails by an absent token with 503, and no result', async () => {
     const lost = () =>
       runInputs({ body: {}, warn: () => undefined }, { batch: true, items: [{}] }, { partialStatus: 400 }, () => {
         throw unavailable('the token is away')

@@ -47,21 +47,21 @@ async function replaced(): Promise<string> {
   return name
 }
 
-test('a key that was deleted and made anew is read with its own versions and parts', async () => {
+test('a key that was deleted and made again is read with its own versions and parts', async () => {
   const name = await replaced()
   const made = await one.rings.readInventory(mount, name)
   expect(await other.rings.readInventory(mount, name)).toEqual(made)
   expect((await other.rings.get(mount, name))?.key.id).toBe(made?.ring.key.id)
 })
 
-test('a key that was deleted and made anew is rotated from its own versions', async () => {
+test('a key that was deleted and made again is rotated from its own versions', async () => {
   const name = await replaced()
   const { ring, parts } = await other.rotation.rotate(mount, name, 'me')
   expect([ring.key.latestVersion, ring.versions.size]).toEqual([2, 2])
   expect(await one.rings.readInventory(mount, name)).toEqual({ ring, parts })
 })
 
-test('a key that is gone is not read by what it left', async () => {
+test('a deleted key is not read from its remains', async () => {
   const name = await replaced()
   await other.changes.change(mount, name, 'none', (tx, ring) => other.keys.remove(tx, ring))
   expect([await one.rings.read(mount, name), await other.rings.inventory(mount, name)]).toEqual([undefined, undefined])

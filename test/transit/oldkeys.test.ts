@@ -98,7 +98,7 @@ describe('a key of convergent version 1', () => {
     await expect(opening).rejects.toThrow('cipher: message authentication failed')
   })
 
-  test('needs its context all the same', async () => {
+  test('needs its context nevertheless', async () => {
     const ring = await oldRing(1)
     const sealing = encrypt(ring, { plaintext: hello, nonce: base64(Buffer.alloc(12)) })
     await expect(sealing).rejects.toThrow("missing 'context' for key derivation")

@@ -110,7 +110,7 @@ test('token objects of keys that stay in the token are destroyed by the next swe
   expect(await cluster.place.sql("SELECT id FROM materials WHERE state IN ('removed', 'intent')")).toEqual([])
 })
 
-test('rows that somebody edited go too, and hold up nothing', async () => {
+test('edited rows are removed too, and hold up nothing', async () => {
   const mount = await newMount(['aes256-gcm96', 'aes256-gcm96', 'hmac'])
   const { place } = cluster
   await place.sql("UPDATE materials SET `blob` = 'x' WHERE mount = ? LIMIT 1", [mount.uuid])

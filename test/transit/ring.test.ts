@@ -24,6 +24,7 @@ const attributes = (changes: Partial<Attributes> = {}): Attributes => ({
   imported: false,
   allowRotation: false,
   softDeleted: false,
+  hmacInHsmOnly: null,
   ...changes,
 })
 
@@ -74,11 +75,11 @@ describe('the version a request gets', () => {
     expect(() => versionToUse(old, 1, 'HMAC')).toThrow('cannot verify HMAC: version is too old (disallowed by policy)')
   })
 
-  test('a version above the latest of a cached ring is no refusal yet: another worker may have made it', () => {
+  test('a version above the latest of a cached ring is not refused yet: another worker may have made it', () => {
     expect(() => versionToUse(ring(), 2, 'HMAC')).toThrow(VersionAhead)
   })
 
-  test('the latest version makes an HMAC whatever the minimum says', () => {
+  test('the latest version makes an HMAC whatever the minimum is', () => {
     expect(versionToMac(ring({ latestVersion: 2, minEncryptionVersion: 2 }), 2).version).toBe(2)
     expect(() => versionToMac(ring({ latestVersion: 3, minEncryptionVersion: 3 }), 2)).toThrow('version is too old')
     expect(() => versionToMac(ring(), 7)).toThrow('key version does not exist; latest key version is 1')
@@ -109,7 +110,7 @@ describe('configuration', () => {
     expect(warnings).toHaveLength(1)
   })
 
-  test('what once could leave never stops having been able to', () => {
+  test('a key that could once be exported always can', () => {
     const key = attributes({ exportable: true, allowPlaintextBackup: true })
     expect(configure(key, { exportable: false, allow_plaintext_backup: false }).changes).toEqual({})
   })
@@ -141,7 +142,7 @@ describe('configuration', () => {
 describe('trimming', () => {
   const key = attributes({ latestVersion: 6, minAvailableVersion: 2, minDecryptionVersion: 3, minEncryptionVersion: 4 })
 
-  test('raises the floor to what was asked for', () => {
+  test('raises the floor to the requested version', () => {
     expect(trimmed(key, 3)).toEqual({ minAvailableVersion: 3 })
     expect(trimmed(key, 2)).toEqual({ minAvailableVersion: 2 })
   })
@@ -239,7 +240,7 @@ describe('laws', () => {
     )
   })
 
-  test('whatever configure accepts is a sound key again', () => {
+  test('everything that configure accepts is a sound key again', () => {
     const wanted = fc.record(
       {
         min_decryption_version: fc.integer({ min: -1, max: 9 }),
@@ -262,7 +263,7 @@ describe('laws', () => {
     )
   })
 
-  test('whatever is done to a key one after the other, nothing below its floor is ever served again', () => {
+  test('after any sequence of changes, no version below the floor is served', () => {
     const version = fc.integer({ min: -1, max: 12 })
     const step = fc.oneof(
       fc.constant(() => (key: Attributes) => rotated('k', key)),

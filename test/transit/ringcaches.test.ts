@@ -72,7 +72,7 @@ describe('the cache of rings', () => {
     expect(await useAll()).toBe(0)
   })
 
-  test('keeps what was used last', async () => {
+  test('keeps the most recently used', async () => {
     const mount = await newMount()
     await settings.change(mount, { cacheSize: 10 })
     const { caches, loads } = counted(100)
@@ -96,7 +96,7 @@ describe('the cache of rings', () => {
     expect((await caches.of(other)).size).toBe(0)
   })
 
-  test('of a removed mount is freed, and a late request fills none for it', async () => {
+  test('of a removed mount is freed, and a late request does not fill it again', async () => {
     const [gone, standing] = [await newMount(), await newMount()]
     const { caches } = counted(100)
     for (const mount of [gone, standing]) await settings.change(mount, { cacheSize: 10 })

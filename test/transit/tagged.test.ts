@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { tag, untag } from '../../src/engines/transit/input/tagged.ts'
 
-test('what is tagged is read back', () => {
+test('a tagged payload is read back', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 2 ** 31 }), fc.base64String(), (version, payload) => {
       expect(untag(tag(version, payload), 'ciphertext')).toEqual({ version, payload })

@@ -25,7 +25,7 @@ useCluster('unmounted', async ({ hsm, custody, place }) => {
   mounts = new Mounts({ database, engines, builtin: [], clock })
 })
 
-const caller = { tokenId: 't', accessor: 'a', displayName: 'd', policies: [] }
+const caller = { tokenId: 't', accessor: 'a', displayName: 'd', maker: 'd', policies: [] }
 const request = (method: string, rawPath: string, body = '{}') => ({
   id: randomUUID(),
   method,

@@ -30,7 +30,7 @@ const fields = fc.record({
   extensions,
 })
 
-describe('what was written is read again', () => {
+describe('written certificates are read again', () => {
   test('every TBSCertificate, and written again it is the same bytes', () => {
     fc.assert(
       fc.property(fields, (tbs) => {
@@ -192,7 +192,7 @@ describe('by hand', () => {
   const assemble = (...elements: readonly Buffer[]) => certificate(write(asn1.sequence, ...elements))
   const withSerial = (hex: string) => assemble(version(2), Buffer.from(hex, 'hex'), ...usual.slice(1))
 
-  test('a certificate of version 1 has no extensions and is no CA', () => {
+  test('a certificate of version 1 has no extensions and is not a CA', () => {
     const read = readCertificate(assemble(...usual))
     expect(read).toMatchObject({ isCa: false, extensions: [], basicConstraints: undefined, keyUsage: undefined })
   })
@@ -207,7 +207,7 @@ describe('by hand', () => {
     ['version 1 that is written out', assemble(version(0), ...usual), 'only X.509 v1 and v3'],
     ['a negative serial number', withSerial('0201ff'), 'negative'],
     ['a serial number of 21 bytes', withSerial(`0215${'11'.repeat(21)}`), 'more than 20 bytes'],
-    ['a padded serial number', withSerial('02020001'), 'longer than it need be'],
+    ['a padded serial number', withSerial('02020001'), 'not in its shortest form'],
     ['extensions in version 1', assemble(...usual, write(contextAround(3), write(asn1.sequence))), 'too many'],
     [
       'an empty list of extensions',
@@ -230,9 +230,9 @@ describe('by hand', () => {
     [
       'a signature of odd bits',
       write(asn1.sequence, writeTbs(parts), algorithm, write(asn1.bitString, Buffer.from([1, 2]))),
-      'whole bytes',
+      'unused bits',
     ],
-  ])('%s is refused with a sentence', (_, der, why) => {
+  ])('%s is refused with a reason', (_, der, why) => {
     expect(() => readCertificate(der)).toThrow(Malformed)
     expect(() => readCertificate(der)).toThrow(why)
   })

@@ -52,7 +52,7 @@ describe('a chain', () => {
     })
   })
 
-  test('takes self-issued parents first, then by id from the end, whatever order the set has', () => {
+  test('takes self-issued parents first, then by id from the end, for any order of the set', () => {
     const [ra, rb, rc] = [makeCa('A'), makeCa('B'), makeCa('C')]
     const [xb, xc] = [makeCa('A', rb, { key: ra.key }), makeCa('A', rc, { key: ra.key })]
     const child = makeCa('Child', ra)
@@ -182,7 +182,7 @@ describe('a chain', () => {
 })
 
 describe('a manual chain', () => {
-  test('is used as it stands, without ids that are gone, and those below build on it', () => {
+  test('is used as it stands, without missing ids, and chains below build on it', () => {
     const other = makeCa('Other')
     const set = [
       of('low', low),

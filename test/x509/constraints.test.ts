@@ -222,7 +222,7 @@ describe('paths', () => {
     expect(refusalOf(leaf, certificatesOf(rollover, middle, top))).toBeUndefined()
   })
 
-  test('of two ways to a certificate the one with fewer that are not self-issued counts, however long it is', () => {
+  test('of two paths to a certificate the one with fewer that are not self-issued counts, however long it is', () => {
     const top = makeCa('Top', undefined, { pathLength: 2 })
     const key = ecPair()
     const short = makeCa('Issuer', makeCa('Side', top), { key })
@@ -254,7 +254,7 @@ describe('paths', () => {
     expect(refusalOf(leaf, certificatesOf(middle, top), 0)).toContain('not valid before')
   })
 
-  test('what is no CA certificate, or may not sign certificates, issues nothing', () => {
+  test('a certificate that is not a CA, or may not sign certificates, issues nothing', () => {
     const der = certify({ subject: named('No CA'), key: leafKey, extensions: leafExtensions(leafKey, leafKey) })
     expect(refusalOf(leaf, [readCertificate(der)])).toContain('not a CA certificate')
   })

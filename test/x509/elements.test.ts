@@ -135,7 +135,7 @@ describe('times', () => {
     '2601010000Z',
     '260101000000+0000',
     '26010100000aZ',
-  ])('the UTCTime %s is none', (text) => {
+  ])('the UTCTime %s is invalid', (text) => {
     expect(() => readTime(new Cursor(write(asn1.utcTime, Buffer.from(text))))).toThrow(Malformed)
   })
 
@@ -176,7 +176,7 @@ describe('serial numbers', () => {
     '01 02',
     '01:02\n',
     '01:'.repeat(30).concat('01'),
-  ])('%j is none', (text) => expect(parseSerial(text)).toBeUndefined())
+  ])('%j is not a serial number', (text) => expect(parseSerial(text)).toBeUndefined())
 
   test('new ones have 159 random bits: positive, at most 20 bytes, never twice', () => {
     const serials = Array.from({ length: 2000 }, newSerial)

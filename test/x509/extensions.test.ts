@@ -35,7 +35,7 @@ import { ascii, extensions, generalName, oid, subtree, text } from './generators
 const uris = fc.array(ascii, { minLength: 1, maxLength: 4 })
 const identifier = fc.uint8Array({ minLength: 1, maxLength: 32 }).map((array) => Buffer.from(array))
 
-describe('what was written is read again', () => {
+describe('written extensions are read again', () => {
   test('a list of extensions, prepared or not', () => {
     fc.assert(
       fc.property(extensions, (list) => {
@@ -175,24 +175,24 @@ describe('names of the API', () => {
   ])('extended key usage %j is %s', (name, usage) => expect(extendedKeyUsageNamed(name)).toBe(usage))
 })
 
-describe('what nobody should write is refused with a sentence', () => {
+describe('invalid extensions are refused with a reason', () => {
   const hex = (text: string) => Buffer.from(text.replaceAll(' ', ''), 'hex')
   test.each([
     ['keyUsage without bits', readKeyUsage, '0300', 'BIT STRING'],
     ['keyUsage with a trailing byte', readKeyUsage, '030205a0 00', 'element too many'],
-    ['a path length of what is no CA', readBasicConstraints, '3003020100', 'only a CA has a path length'],
+    ['a path length without a CA', readBasicConstraints, '3003020100', 'only a CA can have a path length'],
     ['a negative path length', readBasicConstraints, '30060101ff0201ff', 'out of range'],
     ['a BOOLEAN of 1', readBasicConstraints, '3003010101', 'BOOLEAN'],
     ['no purpose', readExtendedKeyUsage, '3000', 'it is empty'],
-    ['no alternative name', readSubjectAltName, '3000', 'no known kind'],
-    ['an address of five bytes', readSubjectAltName, '300787050102030405', 'no known length'],
+    ['no alternative name', readSubjectAltName, '3000', 'unknown kind'],
+    ['an address of five bytes', readSubjectAltName, '300787050102030405', 'wrong length'],
     ['a null byte in a DNS name', readSubjectAltName, '300a8208612e62002e632e64', 'null byte'],
     ['a DNS name beyond ASCII', readSubjectAltName, '30048202c3a4', 'IA5String'],
     ['a null byte in an other name', readSubjectAltName, '300da00b06022a03a0050c03610062', 'null byte'],
-    ['a name of no kind', readSubjectAltName, '30028900', 'no known kind'],
+    ['a name of no kind', readSubjectAltName, '30028900', 'unknown kind'],
     ['no constraint', readNameConstraints, '3000', 'it is empty'],
     ['a minimum', readNameConstraints, '300aa0083006820161800101', 'minimum'],
-    ['an indefinite length', readSubjectAltName, '30800000', 'length of no known form'],
+    ['an indefinite length', readSubjectAltName, '30800000', 'a length has an unknown form'],
     ['a policy that comes twice', readCertificatePolicies, '300c300406022a03300406022a03', 'twice'],
     ['an empty subject key identifier', readSubjectKeyIdentifier, '0400', 'empty'],
     ['half an issuer and serial number', readAuthorityKeyIdentifier, '3003820101', 'go together'],
@@ -214,7 +214,7 @@ describe('what nobody should write is refused with a sentence', () => {
     expect(readExtensions(new Cursor(Buffer.concat(list.slice(1))))).toHaveLength(100)
   })
 
-  test('a FALSE that is written out is read all the same', () => {
+  test('an explicit FALSE is accepted', () => {
     const der = write(
       asn1.sequence,
       Buffer.from('06022a03', 'hex'),

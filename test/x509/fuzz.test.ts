@@ -138,7 +138,7 @@ describe('mutated bytes', () => {
     expect(read).toBeGreaterThan(100)
   })
 
-  test('of what is linted', () => {
+  test('of linted certificates', () => {
     fc.assert(
       fc.property(mutation, (mutations) => {
         lint(mutate(readCertificate(certificate).tbs, mutations))

@@ -191,7 +191,7 @@ describe('encodings that a reader overlooks', () => {
       write(contextAround(3), write(asn1.sequence, ...list)),
     )
 
-  test('nothing is wrong with what they are made of', () => expect(found(assemble())).toEqual([]))
+  test('their unchanged base has no findings', () => expect(found(assemble())).toEqual([]))
 
   test('GeneralizedTime before 2050', () =>
     expect(found(assemble({ times: 'long' }))).toEqual(['error validity_encoding']))
@@ -210,7 +210,7 @@ describe('encodings that a reader overlooks', () => {
     expect(found(assemble({ list }))).toEqual(['error default_encoding'])
   })
 
-  test('basic constraints that write out that this is no CA', () => {
+  test('basic constraints with an explicit CA:FALSE', () => {
     const spoken = { ...writeBasicConstraints({ ca: false }), value: Buffer.from('3003010100', 'hex') }
     expect(found(writeTbs(having(leaf, spoken)))).toEqual(['error default_encoding'])
   })
@@ -267,7 +267,7 @@ describe('only a warning', () => {
   })
 })
 
-test('lint answers for whatever is built, and never throws', () => {
+test('lint gives findings for any input, and never throws', () => {
   const tbs = fc.record({ serial, issuer: name, subject: name, notBefore: time, notAfter: time, extensions })
   fc.assert(
     fc.property(tbs, (fields) => {

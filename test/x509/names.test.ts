@@ -105,7 +105,7 @@ describe('distinguished names', () => {
     expect(shown.trim()).toBe('subject=UID=u1,CN=Käse,OU=Zwei+OU=Eins,C=DE')
   })
 
-  test('the last common name is the one that counts', () => {
+  test('the last common name counts', () => {
     const type = attributeTypes.commonName
     expect(commonNameOf(writeName([[{ type, value: 'a' }], [{ type, value: 'b' }]]))).toBe('b')
     expect(commonNameOf(writeName([]))).toBeUndefined()
@@ -149,7 +149,7 @@ describe('addresses', () => {
     '1::2::3',
     '',
     ' 1.2.3.4',
-  ])('%j is none', (text) => expect(parseAddress(text)).toBeUndefined())
+  ])('%j is not an address', (text) => expect(parseAddress(text)).toBeUndefined())
 
   test.each([
     ['10.0.0.0/8', '0a000000ff000000'],
@@ -170,7 +170,7 @@ describe('addresses', () => {
     },
   )
 
-  test('a mask that is no prefix is written out', () => {
+  test('a mask that is not a prefix is written as an address', () => {
     expect(formatRange(Buffer.from('0a000000ff00ff00', 'hex'))).toBe('10.0.0.0/255.0.255.0')
   })
 })

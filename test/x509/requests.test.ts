@@ -124,8 +124,12 @@ describe('an attack by request', () => {
     ['secp256k1', () => request(none, named('a'), ecSpki(writeOid('1.3.132.0.10'), point)), '1.3.132.0.10'],
     ['no curve', () => request(none, named('a'), ecSpki(Buffer.alloc(0), point)), 'named by its OID'],
     ['curve and more', () => request(none, named('a'), ecSpki(Buffer.concat([p256, p256]), point)), 'too many'],
-    ['point at infinity', () => request(none, named('a'), ecSpki(p256, Buffer.alloc(1))), 'no uncompressed point'],
-    ['compressed point', () => request(none, named('a'), ecSpki(p256, Buffer.alloc(33, 2))), 'no uncompressed point'],
+    ['point at infinity', () => request(none, named('a'), ecSpki(p256, Buffer.alloc(1))), 'not an uncompressed point'],
+    [
+      'compressed point',
+      () => request(none, named('a'), ecSpki(p256, Buffer.alloc(33, 2))),
+      'not an uncompressed point',
+    ],
     ['exponent 1', () => request(none, named('a'), rsaSpki(modulus, Buffer.from([1]))), 'exponent'],
     ['even exponent', () => request(none, named('a'), rsaSpki(modulus, Buffer.from([4]))), 'exponent'],
     ['huge exponent', () => request(none, named('a'), rsaSpki(modulus, Buffer.alloc(200, 0x7f))), 'exponent'],
@@ -136,7 +140,7 @@ describe('an attack by request', () => {
       'modulus',
     ],
     ['huge modulus', () => request(none, named('a'), rsaSpki(Buffer.alloc(4096, 0x7f), Buffer.from([3]))), '16384'],
-    ['padded exponent', () => request(none, named('a'), rsaSpki(modulus, Buffer.from([0, 3]))), 'longer than'],
+    ['padded exponent', () => request(none, named('a'), rsaSpki(modulus, Buffer.from([0, 3]))), 'shortest form'],
     [
       'DSA',
       () => request(none, named('a'), write(asn1.sequence, write(asn1.sequence, writeOid('1.2.840.10040.4.1')))),
@@ -167,13 +171,13 @@ describe('an attack by request', () => {
       'another kind',
     ],
     ['attributes twice', () => request(Buffer.concat([none, none])), 'too many'],
-    ['indefinite length', () => request(Buffer.from('a0800000', 'hex')), 'length of no known form'],
+    ['indefinite length', () => request(Buffer.from('a0800000', 'hex')), 'a length has an unknown form'],
     [
       'hundred and one attributes',
       () => request(attributes(...Array.from({ length: 101 }, (_, arc) => attribute(`1.2.${arc}`)))),
       'more than 100',
     ],
-  ])('%s is refused with a sentence', async (_, make, why) => {
+  ])('%s is refused with a reason', async (_, make, why) => {
     const der = await make()
     expect(() => readRequest(der)).toThrow(Malformed)
     expect(() => readRequest(der)).toThrow(why)
@@ -195,7 +199,7 @@ describe('an attack by request', () => {
     expect(() => verifyRequest(read)).toThrow('small order')
   })
 
-  test('what it asks for is told, never believed: CA, unknown critical extensions, weak keys', async () => {
+  test('its contents are reported, never trusted: CA, unknown critical extensions, weak keys', async () => {
     const unknown = { oid: '1.2.3.4', critical: true, value: Buffer.from('0500', 'hex') }
     const read = readRequest(
       await request(attributes(asking([wanted, unknown])), named('a'), rsaSpki(modulus, Buffer.from([3]))),
@@ -219,7 +223,7 @@ describe('an attack by request', () => {
     }
   })
 
-  test('homographs stay what they are', async () => {
+  test('homographs stay unchanged', async () => {
     const subject = named('раypal.example')
     expect(commonNameOf(readRequest(await request(none, subject)).subject)).toBe('раypal.example')
     expect(commonNameOf(subject)).not.toBe('paypal.example')

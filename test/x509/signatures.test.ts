@@ -92,7 +92,7 @@ describe('identifiers of others', () => {
     ['MD5', write(asn1.sequence, writeOid('1.2.840.113549.1.1.4'), write(asn1.null))],
     ['no identifier', Buffer.from('0500', 'hex')],
     ['nothing', Buffer.alloc(0)],
-  ])('%s is no algorithm and verifies nothing', (_, algorithm) => {
+  ])('%s is not an algorithm and verifies nothing', (_, algorithm) => {
     expect(signatureAlgorithmOf(algorithm)).toBeUndefined()
     const signature = sign('sha256', data, rsa.privateKey)
     expect(verifySignature({ publicKey: rsa.publicKey, algorithm, data, signature })).toBe(false)

@@ -6,6 +6,7 @@ import { writersOfPolicies } from './policies.ts'
 import { issued, revocationsBesideEncrypts, tokens } from './revocations.ts'
 import { revocationsBesideMany } from './revoked.ts'
 import { smallKeysBesideLarge } from './rsa.ts'
+import { shardsOfMillion } from './shards.ts'
 import type { PressureBench } from './start.ts'
 import { twoWorkers } from './workers.ts'
 
@@ -20,5 +21,6 @@ export const pressures: Readonly<Record<string, (bench: PressureBench) => Promis
   'a million certificates': manyCertificates,
   'revocations beside a million': revocationsBesideMany,
   'a list of a million': listsOfMillion,
+  '256 shards of a million': shardsOfMillion,
   'memory of an authority': memoryOfIssuing,
 }

@@ -11,7 +11,7 @@ const fresh = 1000
 const sampleMilliseconds = 10
 
 /** What a list has cost. */
-interface Cost {
+export interface Cost {
   readonly cpuSeconds: number
   readonly seconds: number
   /** By how much the worker's memory was larger at most than before. */
@@ -51,7 +51,8 @@ export async function listsOfMillion(bench: PressureBench): Promise<string> {
   ].join('; ')
 }
 
-async function costOf(node: StrongroomNode, path: string): Promise<Cost> {
+/** Does what a path says, and measures it. */
+export async function costOf(node: StrongroomNode, path: string): Promise<Cost> {
   const [cpuBefore, bytesBefore, began] = [node.cpuMicroseconds, node.workerBytes, performance.now()]
   let mostBytes = bytesBefore
   const sampling = setInterval(() => {

@@ -8,9 +8,9 @@ import type { PathRule, Policy } from './parse.ts'
 export interface Rule {
   readonly path: string
   readonly capabilities: Capabilities
-  /** Names of the policies in which the path stands. */
+  /** Names of the policies that contain the path. */
   readonly policies: readonly string[]
-  /** Undefined where nothing is limited: most rules pay nothing for those that are. */
+  /** Undefined without limits, so that most rules cost nothing for them. */
   readonly limits: Limits | undefined
 }
 
@@ -26,7 +26,7 @@ interface Pattern {
   readonly matches: (path: string) => boolean
 }
 
-/** Everything a token may do, ready to be asked. Immutable, except that it remembers its answers. */
+/** Everything a token may do, ready for look-ups. Immutable, except for its memory of earlier results. */
 export interface Acl {
   readonly root: boolean
   /** Whether any rule has limits. */
@@ -44,7 +44,7 @@ const rememberedPaths = 512
 
 const empty = () => ({ plain: memo<Rule | null>(rememberedPaths), list: memo<Rule | null>(rememberedPaths) })
 
-/** Everything is allowed. */
+/** Allows everything. */
 export const rootAcl: Acl = {
   root: true,
   limited: false,
@@ -54,8 +54,8 @@ export const rootAcl: Acl = {
 }
 
 /**
- * @param policies the token's policies by name; the same path in several is the union of their capabilities
- *   under the union of their limits, and a `deny` in one of them leaves only that
+ * @param policies the token's policies by name; the same path in several is the union of their capabilities under the
+ *   union of their limits, and a `deny` in any of them leaves only `deny`
  */
 export function compile(policies: ReadonlyMap<string, Policy>): Acl {
   const rules = new Map<string, Rule>()
@@ -106,12 +106,12 @@ function byPriority(one: Pattern, other: Pattern): number {
   )
 }
 
-/** Whether the rule says `deny` in so many words. */
+/** Whether the rule is an explicit `deny`. */
 export const denies = (rule: Rule): boolean => rule.capabilities === denyBit
 
 /**
- * The one rule that decides about a path: exact before patterns; a listing, whose path ends in a slash, falls back to
- * the path without it.
+ * The one rule that decides about a path: exact rules come before patterns; a listing, whose path ends in a slash,
+ * falls back to the path without it.
  */
 export function ruleFor(acl: Acl, path: string, capability: Capability): Rule | null {
   const listing = capability === 'list'

@@ -10,7 +10,7 @@ export interface Verdict {
   readonly rule: Rule | null
   /** The needed capabilities that are not granted; empty when allowed. */
   readonly missing: readonly Capability[]
-  /** Which of the rule's limits was broken, as the end of a sentence that begins with the rule. */
+  /** The broken limit of the rule, as the end of a sentence that begins with the rule. */
   readonly broken: string | undefined
 }
 
@@ -28,6 +28,15 @@ export function decide(acl: Acl, capability: Capability, path: string, sudo = fa
   const missing = rule ? needed & ~rule.capabilities : needed
   if (missing === 0) return { allowed: true, rule, missing: none, broken: undefined }
   return { allowed: false, rule, missing: capabilityNames(missing), broken: undefined }
+}
+
+/**
+ * The refusal of a path as sent, if its canonical form is spelled differently: a `deny` counts for either, so that one
+ * written for a spelling holds. Undefined if no rule denies it.
+ */
+export function denial(acl: Acl, capability: Capability, path: string): Verdict | undefined {
+  const rule = acl.root ? null : ruleFor(acl, path, capability)
+  return rule !== null && denies(rule) ? { allowed: false, rule, missing: [capability], broken: undefined } : undefined
 }
 
 /**
@@ -53,15 +62,19 @@ export function restrict(
   return verdict
 }
 
-/** Whether the rule's text itself has more segments than the path, a closing `*` aside. */
+/** Whether the rule's text itself, without a closing `*`, has more segments than the path. */
 const isLongerThan = (rule: Rule, path: string): boolean =>
   rule.path.replace(/\*$/, '').split('/').length > path.split('/').length
 
-/** The answer of sys/capabilities for a path: sorted names, `root` alone, or `deny` alone. */
-export function capabilities(acl: Acl, path: string): (Capability | 'root')[] {
+/**
+ * The answer of sys/capabilities for a path: sorted names, `root` alone, or `deny` alone.
+ * @param path canonical and folded @param sent the path as the caller wrote it: a `deny` counts for either
+ */
+export function capabilities(acl: Acl, path: string, sent = path): (Capability | 'root')[] {
   if (acl.root) return ['root']
-  // As a listing, so that a directory's path is answered by the same rules as a request to list it.
-  const rule = ruleFor(acl, path.replace(/^\/+/, ''), 'list')
+  // Decided as a listing, so that a directory's path has the same rules as a request to list it.
+  if (sent !== path && denial(acl, 'list', sent)) return ['deny']
+  const rule = ruleFor(acl, path, 'list')
   return rule && rule.capabilities !== 0 ? capabilityNames(rule.capabilities) : ['deny']
 }
 
@@ -72,5 +85,5 @@ export function explain({ rule, missing, broken }: Verdict, path: string): strin
   const where = `path "${rule.path}" in policy ${rule.policies.map((name) => `"${name}"`).join(', ')}`
   if (broken !== undefined) return `${where} ${broken}`
   if (denies(rule)) return `${where} denies "${path}"`
-  return `${where} decides about "${path}" and does not grant ${needs}`
+  return `${where} applies to "${path}" and does not grant ${needs}`
 }

@@ -29,18 +29,7 @@ path "sys/leases/lookup" {
     capabilities = ["update"]
 }
 
-# wrap, look up and unwrap answers
-path "sys/wrapping/wrap" {
-    capabilities = ["update"]
-}
-path "sys/wrapping/lookup" {
-    capabilities = ["update"]
-}
-path "sys/wrapping/unwrap" {
-    capabilities = ["update"]
-}
-
-# hash its own data
+# hash general data
 path "sys/tools/hash" {
     capabilities = ["update"]
 }

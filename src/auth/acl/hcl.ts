@@ -1,9 +1,9 @@
 import { badRequest } from '../../errors.ts'
 
 /**
- * Reads the part of HCL 1 that policies are written in, and its JSON spelling, into one tree: blocks, lists, quoted
- * strings, numbers, booleans, the three kinds of comment. No maintained JavaScript library reads HCL 1. Stricter than
- * the original where that had surprises: no heredocs, no octal or \x escapes.
+ * Reads the part of HCL 1 that policies use, and its JSON spelling, into one tree: blocks, lists, quoted strings,
+ * numbers, booleans, the three kinds of comment. No maintained JavaScript library reads HCL 1. Stricter than the
+ * original in surprising places: no heredocs, no octal or \x escapes.
  */
 export type Value = string | number | boolean | readonly Value[] | Block
 

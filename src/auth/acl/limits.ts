@@ -1,15 +1,15 @@
-/** Parameter names in lower case, with the values that a rule names for them; an empty list is any value. */
+/** Parameter names in lower case, with the values that a rule lists for them; an empty list means any value. */
 export type Values = ReadonlyMap<string, readonly unknown[]>
 
 /** The limits of a `path` block, beside its capabilities. */
 export interface Limits {
-  /** Empty is everything; the name `*` is every other name. */
+  /** Empty allows everything; the name `*` stands for every other name. */
   readonly allowed: Values
-  /** The name `*` is every name. */
+  /** The name `*` stands for every name. */
   readonly denied: Values
   /** In lower case. */
   readonly required: readonly string[]
-  /** Bounds of the life of a wrapped answer; 0 is unbounded. */
+  /** Bounds on the life of a wrapped answer; 0 is unbounded. */
   readonly minWrappingSeconds: number
   readonly maxWrappingSeconds: number
 }
@@ -33,8 +33,8 @@ export const effective = (limits: Limits): Limits | undefined =>
     : undefined
 
 /**
- * The union of two blocks on the same path: values of a name are added up, except that a list for any value wins; required
- * names unite; of two bounds the smaller counts. A block without limits lifts no limit.
+ * The union of two blocks on the same path: the values of a name are added up, except that an empty list (any value)
+ * wins; required names unite; of two bounds the smaller counts. A block without limits lifts no limit.
  */
 export const uniteLimits = (one: Limits, other: Limits): Limits => ({
   allowed: uniteValues(one.allowed, other.allowed),

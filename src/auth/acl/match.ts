@@ -1,10 +1,10 @@
-/** Reads a value as the field does that takes it; undefined when the field cannot. */
+/** Reads a value like the field that takes it; undefined when the field cannot read it. */
 export type Read = (value: unknown) => unknown
 
 /**
- * Whether a rule that allows only these values allows `value`: as the field reads it, it must be one of them. Of a list
- * every element must be, unless the rule names the whole list.
- * @param values of the rule; an empty list is any value. Text may begin and end with `*`
+ * Whether a rule that allows only these values allows `value`: as the field reads it, it must be one of them. Every
+ * element of a list must be, unless the rule names the whole list.
+ * @param values of the rule; an empty list means any value. Text may begin and end with `*`
  */
 export function allows(values: readonly unknown[], value: unknown, read: Read): boolean {
   if (values.length === 0) return true
@@ -17,8 +17,8 @@ export function allows(values: readonly unknown[], value: unknown, read: Read): 
 }
 
 /**
- * Whether a rule that denies these values denies `value`: as it was sent or as the field takes it, whole or any element
- * of it, in upper or lower case. A value that some engine could read as a denied one must not pass.
+ * Whether a rule that denies these values denies `value`: as sent or as the field reads it, whole or any element, in
+ * any case. A value that some engine could read as a denied one must not pass.
  */
 export function denies(values: readonly unknown[], value: unknown, read: Read): boolean {
   if (values.length === 0) return true
@@ -30,7 +30,7 @@ export function denies(values: readonly unknown[], value: unknown, read: Read): 
   })
 }
 
-/** A value and, of a list, everything in it. */
+/** A value and, if it is a list, everything in it. */
 function formsOf(value: unknown): unknown[] {
   if (value === undefined) return []
   return Array.isArray(value) ? [value, ...value.flatMap(formsOf)] : [value]
@@ -47,7 +47,7 @@ function covers(rule: unknown, value: unknown): boolean {
   return globbed(rule, text)
 }
 
-/** `*` at the start or the end stands for anything. */
+/** `*` at the start or the end stands for any text. */
 function globbed(glob: string, text: string): boolean {
   const open = glob.startsWith('*')
   const bare = glob.slice(open ? 1 : 0)
@@ -55,7 +55,7 @@ function globbed(glob: string, text: string): boolean {
   return open ? text.includes(bare.slice(0, -1)) : text.startsWith(bare.slice(0, -1))
 }
 
-/** Text of a string, a number or a boolean: which of them came is the client's habit. */
+/** The text of a string, a number or a boolean: the JSON type depends on the client. */
 const textOf = (value: unknown): string | undefined =>
   typeof value === 'string'
     ? value

@@ -4,11 +4,11 @@ import { allows, denies, type Read } from './match.ts'
 
 /** One value of a parameter of a request, from any source. */
 export interface Parameter {
-  /** Every name it answers to, in lower case, the field's own first. */
+  /** Every name of it, in lower case, the field's own first. */
   readonly names: readonly string[]
   readonly value: unknown
   readonly read: Read
-  /** Only for the request itself does the client choose the names. */
+  /** Only in the request itself does the client choose the names. */
   readonly source: 'request' | 'path' | { readonly items: string; readonly index: number }
   /** Whether an operation takes it as a parameter: false for the name of a key in the path. */
   readonly field: boolean
@@ -26,8 +26,9 @@ export interface RequestParameters {
 const checked: ReadonlySet<Capability> = new Set(['read', 'create', 'update', 'patch'])
 
 /**
- * The limit that a request breaks.
- * @returns the end of a sentence that begins with the rule, without any value of the request; undefined when it keeps all
+ * Finds the limit that a request breaks.
+ * @returns the end of a sentence that begins with the rule, without any value of the request; undefined when it keeps
+ *   all
  */
 export function breach(limits: Limits, capability: Capability, parameters: RequestParameters): string | undefined {
   // X-Vault-Wrap-TTL is refused before policies are consulted: no request asks for a wrapped answer.

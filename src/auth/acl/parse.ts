@@ -9,16 +9,16 @@ import { limitKeys, readLimits } from './readlimits.ts'
 export interface PathRule {
   readonly path: string
   readonly capabilities: Capabilities
-  /** Rules on parameters and wrapping, where the block has any. */
+  /** Rules on parameters and wrapping, if the block has any. */
   readonly limits: Limits | undefined
 }
 
-/** The contents of a policy's text. Its name is that under which it is stored; a `name` in the text is ignored. */
+/** The contents of a policy's text. Its name is the one it is stored under; a `name` in the text is ignored. */
 export interface Policy {
   readonly paths: readonly PathRule[]
 }
 
-/** Keys that would change a rule and that this version does not enforce: refused, never ignored. */
+/** Keys that would change a rule but are not enforced in this version: refused, never ignored. */
 const notBuilt = new Set(['mfa_methods', 'control_group'])
 
 /** The words of Vault before capabilities (`policy = "read"`). */
@@ -74,7 +74,7 @@ function checkKeys(where: string, entries: readonly Entry[]): void {
   for (const { keys, line } of entries) {
     const [key] = keys
     if (notBuilt.has(key)) fail(`${where}: key ${quoted(key)} on line ${line} is not built yet`)
-    if (seen.has(key)) fail(`${where}: key ${quoted(key)} stands twice, again on line ${line}`)
+    if (seen.has(key)) fail(`${where}: key ${quoted(key)} occurs twice, again on line ${line}`)
     seen.add(key)
   }
 }

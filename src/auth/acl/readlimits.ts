@@ -13,9 +13,9 @@ export const limitKeys: ReadonlySet<string> = new Set([
 ])
 
 /**
- * @param where which block, for refusals
+ * @param where the block, for refusals
  * @returns undefined when the block limits nothing
- * @throws ApiError 400 that names the path, the key and the line
+ * @throws ApiError 400 naming the path, the key and the line
  */
 export function readLimits(where: string, { entries }: Block): Limits | undefined {
   const entry = (name: string) => entries.find(({ keys }) => keys[0] === name)
@@ -32,7 +32,7 @@ export function readLimits(where: string, { entries }: Block): Limits | undefine
   return effective(limits)
 }
 
-/** `{ "name" = ["value", …] }`. A single value is a list of one, as HCL has it. */
+/** `{ "name" = ["value", …] }`. A single value is a list of one, as in HCL. */
 function readValues(where: string, found: Entry | undefined): Values {
   if (found === undefined) return unlimited.allowed
   const key = onlyKey(where, found)
@@ -43,7 +43,7 @@ function readValues(where: string, found: Entry | undefined): Values {
     for (const entry of block.entries) {
       const name = onlyKey(`${where}: ${key}`, entry).toLowerCase()
       if (values.has(name))
-        fail(`${where}: ${key}: parameter ${quoted(name)} stands twice, again on line ${entry.line}`)
+        fail(`${where}: ${key}: parameter ${quoted(name)} occurs twice, again on line ${entry.line}`)
       values.set(name, listOf(entry.value).map(plain))
     }
   }
@@ -70,7 +70,7 @@ function readBound(where: string, found: Entry | undefined): number {
   return readSeconds(value, refuse)
 }
 
-/** An entry is `key = value` or `key {…}` here: more words before the value mean something else. */
+/** An entry here is `key = value` or `key {…}`: more words before the value would mean something else. */
 function onlyKey(where: string, { keys, line }: Entry): string {
   const [key, more] = keys
   return more === undefined ? key : fail(`${where}: ${key}: unexpected ${quoted(more)} on line ${line}`)
@@ -79,7 +79,7 @@ function onlyKey(where: string, { keys, line }: Entry): string {
 const listOf = (value: Value): readonly Value[] =>
   Array.isArray(value) ? (value as readonly Value[]) : [value as Value]
 
-/** The value as JSON has it. */
+/** The value as JSON. */
 function plain(value: Value): unknown {
   if (Array.isArray(value)) return (value as readonly Value[]).map(plain)
   if (!isBlock(value)) return value

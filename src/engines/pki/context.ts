@@ -24,7 +24,7 @@ import type { Revoker } from './revocation/revoker.ts'
 import type { Roles } from './roles/roles.ts'
 import type { Tidying } from './tidy/tidying.ts'
 
-/** What the routes of the certificate authority work with. */
+/** Everything the routes of the certificate authority work with. */
 export interface PkiContext {
   readonly database: Database
   readonly clock: Clock
@@ -35,7 +35,7 @@ export interface PkiContext {
   readonly keyRows: KeyRows
   readonly newKeys: NewKeys
   readonly signers: Signers
-  /** Pairs of leaves. */
+  /** Key pairs of leaves. */
   readonly transients: TransientPairs
   readonly managed: ManagedKeys
   readonly issuance: Issuance
@@ -48,11 +48,11 @@ export interface PkiContext {
   readonly requests: RevocationRequests
   readonly revocationLists: RevocationLists
   readonly crls: Crls
-  /** Of revocations, on lists. */
+  /** Publishes revocations on lists. */
   readonly publication: Publication
-  /** Of a key; synchronous when cached. @throws ApiError 400 for a key that was deleted meanwhile */
+  /** The material of a key; synchronous when cached. @throws ApiError 400 for a key that was deleted meanwhile */
   material(key: KeyRow): MaybePromise<Material>
 }
 
-/** The accessor by which a key's history names who made it. */
-export const makerOf = (caller: Caller | undefined): string => caller?.accessor ?? ''
+/** The accessor that a key's history gives as its maker. */
+export const makerOf = (caller: Caller | undefined): string => caller?.maker ?? ''

@@ -1,8 +1,9 @@
 import type { Engine } from '../../engine.ts'
 import type { Route, Routes } from '../../route.ts'
 import { createAuthority } from './authority/authorities.ts'
+import { foldDefault } from './authority/authority.ts'
 import type { PkiContext } from './context.ts'
-import { managedKeyUses } from './keys/manageduses.ts'
+import { keysOfManaged } from './keys/keyrows.ts'
 import { readCluster, writeCluster } from './routes/config/cluster.ts'
 import { readCrlConfig, writeCrlConfig } from './routes/config/crl.ts'
 import { readIssuersConfig, replaceRoot, writeIssuersConfig } from './routes/config/issuers.ts'
@@ -155,6 +156,9 @@ export const table = {
 
 export const routes: Routes<PkiContext> = Object.values(table)
 
+/** Only the word for the mount's default is folded: names of issuers and keys stay as given. */
+const folds = { 'issuer/:issuer_ref': foldDefault, 'key/:key_ref': foldDefault }
+
 /** The certificate authority. */
 export function createPki(options: PkiOptions): Engine<PkiContext> {
   const { database, clock } = options
@@ -163,6 +167,7 @@ export function createPki(options: PkiOptions): Engine<PkiContext> {
   return {
     type: 'pki',
     routes,
+    folds,
     context,
     jobs,
     health: () => listHealth.summary(),
@@ -170,6 +175,6 @@ export function createPki(options: PkiOptions): Engine<PkiContext> {
     onMount: (mount) => database.transaction((tx) => createAuthority({ database, clock }, tx, mount.uuid)),
     removeSome: (mount, claim) => removal.removeSome(mount, claim),
     revokeLease: (mount, payload) => revoker.byLease(mount, payload),
-    managedKeyUses: (managedKey, mounts, most) => managedKeyUses(database, managedKey, mounts, most),
+    managedKeyUses: (managedKey, mounts, most) => keysOfManaged(database, managedKey, mounts, most),
   }
 }

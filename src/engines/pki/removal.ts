@@ -14,7 +14,7 @@ import type { ListedBy, TidiedLists } from './tidy/deps.ts'
 import { tidiesTable } from './tidy/tables.ts'
 
 const rowsAtOnce = 200
-/** Whose list a revocation belongs to; nothing is verified. */
+/** Finds the list that a revocation belongs to, unverified. */
 const revocationTraces = defineTable(
   'pki_revocations',
   {
@@ -26,7 +26,7 @@ const revocationTraces = defineTable(
   },
   { sealed: false },
 )
-/** Of which CRL issuers a mount has lists. */
+/** Finds the CRL issuers of a mount's lists, unverified. */
 const listTraces = defineTable('pki_crls', { mount: column.text(), crlIssuer: column.hex() }, { sealed: false })
 
 interface RemovalOptions {
@@ -38,8 +38,9 @@ interface RemovalOptions {
 }
 
 /**
- * What a removed mount held goes a portion at a time: first what there may be a million of. Numbers, ledgers and segments of its
- * revocation lists stay: they belong to the name and key of an issuer, which may be imported again.
+ * Removes the contents of a removed mount, a portion at a time: first the tables that can have a million rows. Numbers,
+ * ledgers and segments of its revocation lists stay: they belong to the name and key of an issuer, which may be
+ * imported again.
  */
 export class Removal {
   readonly #options: RemovalOptions
@@ -75,7 +76,7 @@ export class Removal {
     })
   }
 
-  /** Their entries outlive the mount: those that are in no segment yet come into one first. */
+  /** Their entries outlive the mount: those not yet in a segment are put into one first. */
   async #removeRevocations({ uuid: mount }: Mount, { job, fence }: Claim): Promise<boolean> {
     const { database, lists } = this.#options
     const page = { by: 'serial', limit: rowsAtOnce } as const
@@ -94,7 +95,10 @@ export class Removal {
     return true
   }
 
-  /** What is said to be out and is not there is taken for damage: so the lists of a CRL issuer go together with that. */
+  /**
+   * A list that counts as published but is missing counts as damaged: so the lists of a CRL issuer and that record go
+   * together.
+   */
   async #withdrawSome({ uuid: mount }: Mount, { job, fence }: Claim): Promise<boolean> {
     const { database, lists } = this.#options
     const page = { by: 'crlIssuer', limit: 1 } as const

@@ -15,7 +15,6 @@ import { Certificates } from './certificates/certificates.ts'
 import { CertificateLists } from './certificates/listing.ts'
 import type { PkiContext } from './context.ts'
 import { CrlBuilder } from './crl/builder.ts'
-import { Listed } from './crl/listed.ts'
 import { Retirement } from './crl/retirement.ts'
 import { Issuance } from './issuing/issuance.ts'
 import { materialFinder } from './keys/keymaterial.ts'
@@ -50,29 +49,35 @@ export interface PkiOptions {
   readonly managed: ManagedKeys
   readonly transients: TransientPairs
   readonly authorityKeys: AuthorityKeys
-  /** This node's: certificates, revocation lists and URLs belong to a site. */
+  /** This node's site: certificates, revocation lists and URLs belong to a site. */
   readonly site: string
-  /** The database's life, from 1. */
+  /** The epoch of the database, from 1. */
   readonly epoch: number
   /** Writes a line of the audit log that belongs to no request. */
   report(path: string, text: string): void
-  /** Starts a leased job in the background; false when it is running already. */
+  /** Starts a leased job in the background; false when it is already running. */
   start(job: Job): Promise<boolean>
 }
 
-/** What the parts of a certificate authority are made of, in the order of dependency. */
+/** Makes the parts of a certificate authority, in the order of dependency. */
 export function createServices(options: PkiOptions) {
   const { database, clock, metrics } = options
   const issuing = createIssuing(options)
   const { authorities, certificates, signers, roles } = issuing
-  const builder = new CrlBuilder({ ...options, onAlarm: alarmTo(options) })
-  const { manifests, segments } = builder
-  const crls = new Crls({ ...options, authorities, signers, builder })
+  const onAlarm = alarmTo(options)
+  const builder = new CrlBuilder({ ...options, onAlarm })
+  const { manifests, listed } = builder
+  const crls = new Crls({ ...options, authorities, signers, builder, onAlarm })
   const listHealth = new ListHealth({ ...options, authorities, crls })
   metrics.shared(
     'strongroom.pki.crl.next_update.seconds',
     'Seconds until the next update of complete lists of this site, those that expire first.',
     () => listHealth.nextUpdates(),
+  )
+  metrics.shared(
+    'strongroom.pki.ocsp.issuers_without_signer',
+    'CRL issuers of this site of which no issuer may answer OCSP, where it is not disabled.',
+    async () => [{ labels: {}, value: (await listHealth.summary()).issuers_without_ocsp_signer }],
   )
   const revocations = new Revocations(options)
   const requests = new RevocationRequests(options)
@@ -82,7 +87,6 @@ export function createServices(options: PkiOptions) {
   const lists = tidiedLists({ database, builder, crls, associations })
   const tidying = new Tidying({ ...options, ...issuing, lists })
   shareStoredCounts({ ...options, authorities, certificates })
-  const listed = new Listed({ database, manifests, segments })
   const context: PkiContext = {
     ...issuing,
     ...{ crls, tidying, revocations, revoker, requests, publication: crls },
@@ -99,7 +103,7 @@ export function createServices(options: PkiOptions) {
   return { context, jobs, listHealth, removal: new Removal({ ...options, roles, certificates, lists }) }
 }
 
-/** Authorities, their keys, and what issues. */
+/** Authorities, their keys, and the parts that issue. */
 function createIssuing(options: PkiOptions) {
   const { database, clock, leases, operations, materials, managed, transients, authorityKeys } = options
   const { certification } = operations

@@ -11,7 +11,7 @@ import type { KeyRotation } from './ring/rotation.ts'
 import type { Settings } from './ring/settings.ts'
 import type { VersionStore } from './ring/versionstore.ts'
 
-/** What the routes of Transit work with: key rings, and cryptography with the keys in them. */
+/** Everything the routes of Transit work with: key rings, and cryptography with their keys. */
 export interface TransitContext extends Operations {
   readonly rings: Rings
   readonly keys: Keys
@@ -25,5 +25,5 @@ export interface TransitContext extends Operations {
   readonly managed: ManagedKeys
 }
 
-/** The accessor by which a key's history names who made it. */
-export const makerOf = (caller: Caller | undefined): string => caller?.accessor ?? ''
+/** The accessor that a key's history gives as its maker. */
+export const makerOf = (caller: Caller | undefined): string => caller?.maker ?? ''

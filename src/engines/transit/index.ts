@@ -10,12 +10,11 @@ import type { TransitContext } from './context.ts'
 import { autoRotation } from './ring/autorotate.ts'
 import { KeyChanges } from './ring/changes.ts'
 import { Keys } from './ring/keys.ts'
-import { managedKeyUses } from './ring/manageduses.ts'
 import { Removal } from './ring/removal.ts'
 import { Rings } from './ring/rings.ts'
 import { KeyRotation } from './ring/rotation.ts'
 import { createSettings, Settings } from './ring/settings.ts'
-import { VersionStore } from './ring/versionstore.ts'
+import { VersionStore, versionsOfManaged } from './ring/versionstore.ts'
 import { backUpKey } from './routes/backup.ts'
 import { exportKeySecurely, exportKeyVersionSecurely } from './routes/byokexport.ts'
 import { readCacheConfig, writeCacheConfig } from './routes/cacheconfig.ts'
@@ -67,7 +66,7 @@ export const table = {
   'GET byok-export/:dst/:src/:version': exportKeyVersionSecurely,
   'GET backup/:name': backUpKey,
   'POST restore': restoreKey,
-  'POST restore/:name': restoreKeyAs,
+  'POST restore/:name*': restoreKeyAs,
 
   'POST encrypt/:name': encryptData,
   'POST decrypt/:name': decryptData,
@@ -100,7 +99,7 @@ interface TransitOptions {
   readonly transfer: Transfer
   readonly managed: ManagedKeys
   readonly clock: Clock
-  /** Key rings cached at most, over all mounts. */
+  /** The most key rings cached, over all mounts. */
   readonly ringLimit: number
 }
 
@@ -120,7 +119,7 @@ export function createTransit(options: TransitOptions): Engine<TransitContext> {
     onMount: (mount) => database.transaction((tx) => createSettings(database, tx, mount.uuid)),
     removeSome: (mount, claim) => removal.removeSome(mount, claim),
     retain: (uuids) => rings.retain(uuids),
-    managedKeyUses: (managedKey, mounts, most) => managedKeyUses(database, managedKey, mounts, most),
+    managedKeyUses: (managedKey, mounts, most) => versionsOfManaged(database, managedKey, mounts, most),
   }
 }
 

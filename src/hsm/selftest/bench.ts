@@ -1,3 +1,4 @@
+import { answered, asking } from '../attribute.ts'
 import { Failure, type Fate } from '../faults.ts'
 import type { Arguments, Operation, Result } from '../session/operations.ts'
 import { type Dialect, type KeyTemplate, spell, spellPair } from '../template.ts'
@@ -38,7 +39,11 @@ export function createBench(run: Run): Bench {
       return remember(await run('create', spell(template, 'create', this.dialect)))
     },
     async unwrap(kek, mechanism, blob, template) {
-      return remember(await run('unwrap', kek, { type: mechanism }, blob, spell(template, 'unwrap', this.dialect)))
+      const key = remember(await run('unwrap', kek, { type: mechanism }, blob, spell(template, 'unwrap', this.dialect)))
+      const { sensitive, extractable } = answered(guards, await run('attributes', key, asking(guards)))
+      const { sensitive: hidden = true, extractable: leaves = false } = template
+      if (sensitive !== hidden || extractable !== leaves) throw new CarelessToken()
+      return key
     },
     async clear() {
       for (const object of made.splice(0)) await run('destroy', object)
@@ -46,17 +51,26 @@ export function createBench(run: Run): Bench {
   }
 }
 
+const guards = ['sensitive', 'extractable'] as const
+
+/** The token unwraps, but not as it is told to: nothing that it keeps would be safe. */
+export class CarelessToken extends Error {
+  constructor() {
+    super('the token does not keep a key that it unwraps sensitive and not extractable, as it is told to')
+  }
+}
+
 const unanswered = new Set<Fate>(['lost', 'session', 'retry'])
 
 /**
  * What a probe finds, or undefined when the token refuses or gives what node:crypto cannot read: both are answers.
- * @throws Failure when there is no answer because the token is gone or short of resources
+ * @throws Failure when there is no answer because the token is gone or short of resources; CarelessToken
  */
 export async function answer<T>(probe: () => Promise<T>): Promise<T | undefined> {
   try {
     return await probe()
   } catch (error) {
-    if (error instanceof Failure && unanswered.has(error.fate)) throw error
+    if (error instanceof CarelessToken || (error instanceof Failure && unanswered.has(error.fate))) throw error
     return undefined
   }
 }

@@ -3,7 +3,7 @@ import { answer, createBench, type Run } from './bench.ts'
 import { curveProbes } from './curves.ts'
 import { probeReadable } from './readable.ts'
 import { probeRsa } from './rsa.ts'
-import { findKwp, findMaxSecretBytes, learnTokenObjects, secretProbes } from './secrets.ts'
+import { findForgedTag, findHmacKeys, findKwp, findMaxSecretBytes, learnTokenObjects, secretProbes } from './secrets.ts'
 
 /**
  * Finds out what a token can do by having it done: mechanism lists promise too much (SoftHSM lists OAEP and refuses
@@ -24,9 +24,13 @@ export async function prove(run: Run): Promise<Findings> {
   }
   const maxSecretBytes = await findMaxSecretBytes(bench, kwp)
   if (maxSecretBytes > 0) proven.push('wrap-generic')
+  await bench.clear()
+  const hmacKeys = await findHmacKeys(bench)
+  const forgedTag = await answer(() => findForgedTag(bench))
+  await bench.clear()
   for (const probe of [...curveProbes, probeRsa, probeReadable]) {
     proven.push(...(await probe(bench, kwp)))
     await bench.clear()
   }
-  return { kwp, proven, maxSecretBytes, dialect: bench.dialect }
+  return { kwp, proven, maxSecretBytes, hmacKeys, forgedTag, dialect: bench.dialect }
 }

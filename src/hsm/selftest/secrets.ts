@@ -76,9 +76,45 @@ async function gcm(bench: Bench): Promise<boolean> {
   return true
 }
 
-const hmac = (type: number, hash: string) => async (bench: Bench) => {
-  const value = randomBytes(64)
+/** The code of a forged tag, where the session that met it decrypts as before. */
+export async function findForgedTag(bench: Bench): Promise<number | undefined> {
+  const key = await bench.generate(CKM.AES_KEY_GEN, aes(['encrypt', 'decrypt'], { valueLength: 32 }))
+  const mechanism = { type: CKM.AES_GCM, gcm: { iv: randomBytes(12), tagBits: 128 } }
+  const good = await bench.run('encrypt', key, mechanism, message)
+  const forged = Buffer.from(good)
+  forged.writeUInt8(forged.readUInt8(forged.length - 1) ^ 1, forged.length - 1)
+  return bench.run('forge', key, mechanism, forged, good)
+}
+
+const hmac = (type: number, hash: string, bytes: number) => async (bench: Bench) => {
+  const value = randomBytes(bytes)
   return sameHmac(bench, await bench.create(secret({ value })), value, type, hash)
+}
+
+const hmacs = [
+  [CKM.SHA_1_HMAC, 'sha1'],
+  [CKM.SHA224_HMAC, 'sha224'],
+  [CKM.SHA256_HMAC, 'sha256'],
+  [CKM.SHA384_HMAC, 'sha384'],
+  [CKM.SHA512_HMAC, 'sha512'],
+  [CKM.SHA3_224_HMAC, 'sha3-224'],
+  [CKM.SHA3_256_HMAC, 'sha3-256'],
+  [CKM.SHA3_384_HMAC, 'sha3-384'],
+  [CKM.SHA3_512_HMAC, 'sha3-512'],
+] as const
+
+/** 16 is the shortest key there is here; the others are lengths of hashes, below which SoftHSM refuses keys. */
+const hmacKeyBytes = [16, 20, 28, 32, 48, 64]
+
+/** The shortest key of each HMAC mechanism that the token has. */
+export async function findHmacKeys(bench: Bench): Promise<Record<number, number>> {
+  const shortest: Record<number, number> = {}
+  for (const [type, hash] of hmacs) {
+    const bytes = await firstOf(hmacKeyBytes, (length) => hmac(type, hash, length)(bench))
+    if (bytes !== undefined) shortest[type] = bytes
+    await bench.clear()
+  }
+  return shortest
 }
 
 /** C_DigestKey, as the inner hash of HMAC(0, key) needs it. */
@@ -143,8 +179,7 @@ export async function learnTokenObjects(bench: Bench): Promise<void> {
 /** A probe for each thing that secret keys are used for. */
 export const secretProbes = (kwp: number): readonly (readonly [Ability, (bench: Bench) => Promise<boolean>])[] => [
   ['aes-gcm', gcm],
-  ['hmac-sha256', hmac(CKM.SHA256_HMAC, 'sha256')],
-  ['sha3', hmac(CKM.SHA3_256_HMAC, 'sha3-256')],
+  ['hmac-sha256', hmac(CKM.SHA256_HMAC, 'sha256', 64)],
   ['digest-key', digestKey],
   ['wrap-aes', wrapAes(kwp)],
   ['wrap-exact-length', wrapExactLength(kwp)],

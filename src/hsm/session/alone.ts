@@ -1,11 +1,14 @@
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 
 /** Below the supervisor's patience with a silent worker. */
 const patienceMilliseconds = 4000
 const pauseMilliseconds = 10
 /** Supervisor and trial kill whoever hangs in a call for this long. */
 const longestMilliseconds = 15_000
+/** By then a file that was left behind counts as abandoned, and several have had their turns. */
+const longestWaitMilliseconds = 60_000
 const clock = new Int32Array(new SharedArrayBuffer(4))
 
 /**
@@ -16,26 +19,80 @@ const clock = new Int32Array(new SharedArrayBuffer(4))
 export function alone<T>(directory: string, name: string, work: () => T): T {
   const path = join(directory, name)
   mkdirSync(directory, { recursive: true, mode: 0o700 })
-  for (let waited = 0; !claim(path); waited += pauseMilliseconds) {
+  let own = claim(path)
+  for (let waited = 0; own === undefined; waited += pauseMilliseconds) {
     if (waited >= patienceMilliseconds) throw new Error(`another process holds ${path}`)
     Atomics.wait(clock, 0, 0, pauseMilliseconds)
+    own = claim(path)
   }
   try {
     return work()
   } finally {
-    rmSync(path, { force: true })
+    release(path, own)
   }
 }
 
-function claim(path: string): boolean {
+/** As `alone`, for work of many calls: the process goes on with other things while it waits. */
+export async function aloneMeanwhile<T>(directory: string, name: string, work: () => Promise<T>): Promise<T> {
+  const path = join(directory, name)
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  let own = claim(path)
+  for (let waited = 0; own === undefined; waited += pauseMilliseconds) {
+    if (waited >= longestWaitMilliseconds) throw new Error(`another process holds ${path}`)
+    await delay(pauseMilliseconds)
+    own = claim(path)
+  }
+  try {
+    return await work()
+  } finally {
+    release(path, own)
+  }
+}
+
+/** The identity of the file, if this process has made it. */
+function claim(path: string): string | undefined {
+  if (make(path)) return identityOf(path)
+  takeAwayAbandoned(path)
+  return undefined
+}
+
+/** Leaves a file that another has made since, because this turn took so long that it counted as abandoned. */
+function release(path: string, own: string): void {
+  if (identityOf(path) === own) rmSync(path, { force: true })
+}
+
+/** False where the file is there already. */
+function make(path: string): boolean {
   try {
     writeFileSync(path, String(process.pid), { flag: 'wx', mode: 0o600 })
     return true
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+    if (!hasCode(error, 'EEXIST')) throw error
+    return false
   }
-  if (abandoned(path)) rmSync(path, { force: true })
-  return false
+}
+
+/**
+ * Several may judge a file abandoned at once, and a slow one must not remove what another has made in its place: only the maker
+ * of a file that names the very one that was judged removes that one. If the maker dies, the next makes one of a higher number.
+ */
+function takeAwayAbandoned(path: string): void {
+  const judged = identityOf(path)
+  if (judged === undefined || !abandoned(path)) return
+  const taker = (number: number) => `${path}.${judged}.${number}`
+  let number = 0
+  while (!make(taker(number))) {
+    if (!abandoned(taker(number))) return
+    number++
+  }
+  if (identityOf(path) === judged) rmSync(path, { force: true })
+  for (; number >= 0; number--) rmSync(taker(number), { force: true })
+}
+
+/** Tells a file from any other that comes to its place; undefined where there is none. */
+function identityOf(path: string): string | undefined {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false })
+  return found && `${found.ino}-${found.mtimeNs}`
 }
 
 /** Its process is gone, or was killed so long ago that its number may be another's by now: no login takes as long. */
@@ -45,6 +102,9 @@ function abandoned(path: string): boolean {
     return !process.kill(Number(readFileSync(path, 'utf8')) || process.pid, 0)
   } catch (error) {
     // What is gone by itself meanwhile is nobody's to take away.
-    return error instanceof Error && 'code' in error && error.code === 'ESRCH'
+    return hasCode(error, 'ESRCH')
   }
 }
+
+const hasCode = (error: unknown, code: string): boolean =>
+  error instanceof Error && 'code' in error && error.code === code

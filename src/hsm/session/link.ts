@@ -1,3 +1,5 @@
+import { type Clock, systemClock } from '../../clock.ts'
+import { clearErrorQueue } from '../../crypto/errorqueue.ts'
 import { nextEpoch } from '../handle.ts'
 import { type Environment, Module, type ModuleUser } from '../module.ts'
 import { describe, findToken, type TokenInfo, type TokenSelector } from '../slots.ts'
@@ -11,6 +13,8 @@ export interface LinkOptions extends LoginOptions {
   readonly environment?: Environment | undefined
   readonly token: TokenSelector
   readonly pin: string
+  /** Default: the system's. */
+  readonly clock?: Clock
   /** A token in which nobody may log in by this link, whatever name it is asked for by: its PIN must not be guessed here. */
   readonly forbidden?: TokenIdentity | undefined
 }
@@ -74,10 +78,11 @@ export class Link {
     if (forbidden?.serial === token.serial && forbidden.label === token.label) {
       throw new TokenForbidden(`${describe(selector)} is the token that holds the server's own keys`)
     }
-    const connection = new Connection(lib, token.slot)
+    const connection = new Connection(lib, token.slot, this.#options.clock ?? systemClock)
     try {
       login(lib, connection.keeper, token, this.#options.pin, this.#options)
     } catch (error) {
+      clearErrorQueue()
       connection.close()
       throw error
     }

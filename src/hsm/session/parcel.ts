@@ -1,3 +1,5 @@
+import { secretBuffer } from '../../crypto/wiping.ts'
+
 /**
  * Values on their way to another thread and back. Every byte array is copied into memory of its own and moved: a view sent
  * as it is would drag its whole pool along, and nothing may be written by two threads.
@@ -15,7 +17,8 @@ export function pack(value: unknown): Parcel {
 
 function copy(value: unknown, moved: ArrayBuffer[]): unknown {
   if (value instanceof Uint8Array) {
-    const own = new Uint8Array(value)
+    const own = secretBuffer(value.length)
+    own.set(value)
     moved.push(own.buffer)
     return own
   }

@@ -1,4 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
+import { systemClock } from '../../clock.ts'
 import { loadLibrary } from '../binding.ts'
 import { Failure } from '../faults.ts'
 import { Connection } from './connection.ts'
@@ -31,11 +32,11 @@ if (parentPort !== null) {
   port.on('message', (order: Order) => {
     let args: unknown
     try {
+      args = unpack(order.args)
       if (connection === undefined || epoch !== order.epoch) {
-        connection = new Connection(lib, order.slot)
+        connection = new Connection(lib, order.slot, systemClock)
         epoch = order.epoch
       }
-      args = unpack(order.args)
       const result = connection.run(order.name, args as Arguments<Operation>)
       const { value, moved } = pack({ result })
       // What comes and goes may be a secret; what goes is a copy.

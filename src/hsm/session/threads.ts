@@ -4,7 +4,7 @@ import { unavailable } from '../../errors.ts'
 import { CKM } from '../constants.ts'
 import { Failure } from '../faults.ts'
 import type { Arguments, Operation, Result } from './operations.ts'
-import { type Parcel, pack, unpack } from './parcel.ts'
+import { type Parcel, pack, unpack, wipe } from './parcel.ts'
 import type { Order, Reply } from './thread.ts'
 
 export interface ThreadsOptions {
@@ -76,7 +76,12 @@ export class Threads implements AsyncDisposable {
 
   /** Refuses what waits; what is under way goes on. */
   cancel(error: Error): void {
-    for (const lane of Object.values(this.#waiting)) for (const job of lane.splice(0)) job.reject(error)
+    for (const lane of Object.values(this.#waiting)) {
+      for (const job of lane.splice(0)) {
+        wipe(job.parcel.value)
+        job.reject(error)
+      }
+    }
   }
 
   /** Ends the threads. Only when not busy: a thread inside a call cannot be stopped. */

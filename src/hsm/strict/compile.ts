@@ -1,14 +1,14 @@
 import { execFile } from 'node:child_process'
-import { mkdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import { mkdirSync, renameSync, rmSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { buildDirectory, modified, sourceOf } from './helper.ts'
 
-const root = fileURLToPath(new URL('../../../', import.meta.url))
-const headers = join(root, 'node_modules/pkcs11js/includes/pkcs11')
+const headers = fileURLToPath(new URL('../../../node_modules/pkcs11js/includes/pkcs11', import.meta.url))
 
 /**
- * Compiles a C source of softhsm/ with gcc, unless that was done since it was changed.
+ * Compiles a C source of softhsm/ with gcc, unless that was done since it was changed. For set-up and tests.
  * @param name the file without `.c`
  * @param directory where the result goes; default .build of the checkout
  * @returns path of the program, or of the shared object
@@ -17,9 +17,9 @@ const headers = join(root, 'node_modules/pkcs11js/includes/pkcs11')
 export async function compile(
   name: string,
   kind: 'program' | 'shared object',
-  directory = join(root, '.build'),
+  directory = buildDirectory,
 ): Promise<string> {
-  const source = join(root, 'softhsm', `${name}.c`)
+  const source = sourceOf(name)
   const output = join(directory, kind === 'program' ? name : `${name}.so`)
   if (modified(output) > modified(source)) return output
   mkdirSync(directory, { recursive: true })
@@ -35,4 +35,5 @@ export async function compile(
   return output
 }
 
-const modified = (path: string): number => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0
+/** Run as a script by set-up. */
+if (import.meta.main) await compile('strict-kek', 'program')

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { PinRefused } from '../faults.ts'
 import type { Hsm } from '../hsm.ts'
-import { compile } from './compile.ts'
+import { strictHelper } from './helper.ts'
 
 export interface StrictKek {
   readonly label?: string
@@ -21,7 +21,7 @@ const refusals: Record<number, string> = {
 
 /**
  * Makes an AES-256 KEK as a token object that the token itself keeps strict: it unwraps only to sensitive and not
- * extractable keys, can do nothing but wrap and unwrap, and cannot be changed or copied. By a C program, since pkcs11js
+ * extractable keys that derive and unwrap nothing and stay as they are, can do nothing but wrap and unwrap, and cannot be changed or copied. By a C program, since pkcs11js
  * cannot pass CKA_UNWRAP_TEMPLATE; PIN and value go through its standard input.
  * @throws PinRefused; Error when the token has no such template or does not keep to it (no key is left behind then)
  */
@@ -30,7 +30,7 @@ export async function makeStrictKek(hsm: Hsm, kek: StrictKek): Promise<void> {
   const id = Buffer.from(kek.id ?? []).toString('hex')
   const words = [library, serial, kek.label ?? '', id, String(hsm.capabilities.kwp)]
   if (libraryParameters !== undefined) words.push(libraryParameters)
-  const child = spawn(await compile('strict-kek', 'program'), words, { stdio: ['pipe', 'ignore', 'pipe'] })
+  const child = spawn(strictHelper(), words, { stdio: ['pipe', 'ignore', 'pipe'] })
   child.stdin.on('error', () => {}) // It may exit without reading; its exit status says why.
   child.stdin.end(`${pin}\n${kek.value === undefined ? '' : Buffer.from(kek.value).toString('hex')}\n`)
   const [said, [status]] = await Promise.all([text(child.stderr), once(child, 'close')])

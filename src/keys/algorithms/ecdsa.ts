@@ -4,6 +4,7 @@ import { type Curve, encodePoint, verifyDigest } from '../../crypto/ecdsa.ts'
 import { digest } from '../../crypto/hashes.ts'
 import { fromDer, toDer } from '../../crypto/signature.ts'
 import { withoutStackTraces } from '../../crypto/stacktraces.ts'
+import { secretBuffer } from '../../crypto/wiping.ts'
 import { badRequest } from '../../errors.ts'
 import { CKK, CKM } from '../../hsm/constants.ts'
 import type { Ec, Pair, PrivateKeyForm, PublicKeyForm } from './algorithm.ts'
@@ -112,23 +113,31 @@ function readEc(algorithm: Ec, inner: Buffer, curveOid: string): Pair {
 /** @param scalar big-endian, of any length @throws ApiError 400 unless it is between 0 and the curve's order */
 export function ecPair(algorithm: Ec, scalar: Buffer): Pair {
   const { curve, ecParameters } = algorithm
-  const agreement = createECDH(curve.openssl)
-  try {
-    agreement.setPrivateKey(scalar)
-  } catch (error) {
-    throw malformed('its private key is out of range', error)
-  }
-  const point = agreement.getPublicKey()
+  const point = pointOf(curve, scalar)
   const inner = writeEc(algorithm, scalar, point)
   const identifier = write(asn1.sequence, ecPublicKey, ecParameters)
   const spki = write(asn1.sequence, identifier, write(asn1.bitString, Buffer.alloc(1), point))
   return { algorithm, inner, publicKey: createPublicKey({ key: spki, format: 'der', type: 'spki' }) }
 }
 
+/** The public point. @throws ApiError 400 unless the scalar is between 0 and the curve's order */
+function pointOf({ openssl, coordinateBytes }: Curve, scalar: Buffer): Buffer {
+  const agreement = createECDH(openssl)
+  try {
+    agreement.setPrivateKey(scalar)
+    return agreement.getPublicKey()
+  } catch (error) {
+    throw malformed('its private key is out of range', error)
+  } finally {
+    // OpenSSL would keep the scalar until Node's garbage collector comes by: another one, as long, takes its place.
+    agreement.setPrivateKey(Buffer.alloc(coordinateBytes, 1))
+  }
+}
+
 /** ECPrivateKey with curve and public key. @param scalar big-endian, of any length */
 function writeEc({ curve, ecParameters }: Pick<Ec, 'curve' | 'ecParameters'>, scalar: Buffer, point: Buffer): Buffer {
   const { coordinateBytes } = curve
-  const d = Buffer.alloc(coordinateBytes)
+  const d = secretBuffer(coordinateBytes)
   scalar.subarray(-coordinateBytes).copy(d, coordinateBytes - Math.min(coordinateBytes, scalar.length))
   const secret = write(asn1.octetString, d)
   const inner = write(

@@ -1,12 +1,7 @@
-import {
-  createPrivateKey,
-  createPublicKey,
-  type KeyObject,
-  sign as signOnHost,
-  verify as verifyOnHost,
-} from 'node:crypto'
+import { createPublicKey, type KeyObject, sign as signOnHost, verify as verifyOnHost } from 'node:crypto'
 import { asn1, expect, readAll, readOne, write } from '../../crypto/der.ts'
 import { isKeyPoint, pointOf } from '../../crypto/edwards.ts'
+import { privateKeyOf } from '../../crypto/privatekey.ts'
 import { badRequest } from '../../errors.ts'
 import { CKK, CKM } from '../../hsm/constants.ts'
 import type { Ed25519, Pair, PrivateKeyForm, PublicKeyForm } from './algorithm.ts'
@@ -22,7 +17,7 @@ const signatureBytes = 64
 export function seedKey(seed: Uint8Array): KeyObject {
   const der = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), seed])
   try {
-    return createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })
+    return privateKeyOf(der)
   } finally {
     der.fill(0)
   }

@@ -1,5 +1,6 @@
 import { checkPrime, createPublicKey, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
+import { Arithmetic } from '../../crypto/arithmetic.ts'
 import { asn1, expect, NotDer, readAll, readNumber, readOne, write, writeNumber } from '../../crypto/der.ts'
 import { toNumber } from '../../crypto/number.ts'
 import { badRequest } from '../../errors.ts'
@@ -139,17 +140,43 @@ function numbersOf(inner: Buffer): readonly Buffer[] {
 }
 
 async function checkNumbers(modulusBits: number, inner: Buffer): Promise<void> {
-  const [n = 0n, e = 0n, d = 0n, p = 0n, q = 0n, dp, dq, qi = 0n] = numbersOf(inner).map(toNumber)
-  checkSize(modulusBits, n.toString(2).length)
-  checkExponent(e)
-  const sound = p > 1n && q > 1n && p !== q && p * q === n && (e * d) % (p - 1n) === 1n && (e * d) % (q - 1n) === 1n
-  if (!sound || dp !== d % (p - 1n) || dq !== d % (q - 1n) || (q * qi) % p !== 1n || qi >= p) {
+  const [n = none, e = none, , p = none, q = none] = numbersOf(inner)
+  checkSize(modulusBits, 8 * n.length - (Math.clz32(n[0] ?? 0) - 24))
+  checkExponent(toNumber(e))
+  const numbers = numbersOf(inner)
+  // Their product takes time with the square of their length.
+  if (numbers.some((number) => number.length > n.length) || !belongTogether(numbers))
     throw malformed('its numbers do not belong together')
-  }
   if (!(await isPrime(p)) || !(await isPrime(q))) throw malformed('its primes are none')
 }
 
-const isPrime = promisify<bigint, boolean>((candidate, done) => checkPrime(candidate, done))
+const none = Buffer.alloc(0)
+const one = Buffer.from([1])
+
+/** The equations of RFC 8017 section 3.2. */
+function belongTogether([
+  n = none,
+  e = none,
+  d = none,
+  p = none,
+  q = none,
+  dp,
+  dq,
+  qi = none,
+]: readonly Buffer[]): boolean {
+  using of = new Arithmetic()
+  const above = (number: Buffer, other: Buffer) =>
+    number.length > other.length || (number.length === other.length && number.compare(other) > 0)
+  if (!above(p, one) || !above(q, one) || p.equals(q) || !of.product(p, q).equals(n)) return false
+  const product = of.product(e, d)
+  const fits = (prime: Buffer, exponent: Buffer | undefined): boolean => {
+    const order = of.decrement(prime)
+    return of.remainder(product, order).equals(one) && exponent?.equals(of.remainder(d, order)) === true
+  }
+  return fits(p, dp) && fits(q, dq) && of.remainder(of.product(q, qi), p).equals(one) && above(p, qi)
+}
+
+const isPrime = promisify<Buffer, boolean>((candidate, done) => checkPrime(candidate, done))
 
 function checkSize(modulusBits: number, bits: number): void {
   if (bits === modulusBits) return

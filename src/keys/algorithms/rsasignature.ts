@@ -25,6 +25,7 @@ export const rsaSignature = (bytes: number): Signature => ({
 
 function requestOf(bytes: number, input: Uint8Array, scheme: Scheme, capabilities: Capabilities): SignRequest {
   const { hash } = scheme
+  checkPadding(scheme)
   if (hash === undefined) {
     if (input.length > bytes - 11) throw badRequest('crypto/rsa: message too long for RSA key size')
     return { mechanism: { type: CKM.RSA_PKCS }, message: input, bytes }
@@ -46,12 +47,18 @@ function requestOf(bytes: number, input: Uint8Array, scheme: Scheme, capabilitie
 
 function verify(bytes: number, key: KeyObject, input: Uint8Array, signature: Uint8Array, scheme: Scheme): boolean {
   const { hash } = scheme
+  checkPadding(scheme)
   if (signature.length !== bytes) return false
   if (hash === undefined) return carries(key, signature, input)
   const hashed = scheme.prehashed ? input : digest(hash, input)
   if (hashed.length !== hash.bytes) return false
   if (scheme.padding === 'pss') return verifyPssOver(key, hashed, hash, signature, scheme)
   return carries(key, signature, Buffer.concat([hash.digestInfo, hashed]))
+}
+
+/** @throws ApiError 400 */
+function checkPadding({ padding }: Scheme): void {
+  if (padding !== 'pss' && padding !== 'pkcs1v15') throw badRequest(`unsupported rsa signature algorithm ${padding}`)
 }
 
 /** Whether a PKCS#1 v1.5 signature is over these bytes. */

@@ -10,7 +10,8 @@ export interface Scheme {
   readonly hash: Hash | undefined
   /** The input is the digest already. Ed25519 signs whole inputs only. */
   readonly prehashed: boolean
-  readonly padding: 'pss' | 'pkcs1v15'
+  /** RSA: pss or pkcs1v15; the word of a request, which RSA keys alone check. */
+  readonly padding: string
   readonly saltLength: SaltLength
   /** ECDSA: DER, or r ‖ s. */
   readonly marshaling: 'asn1' | 'jws'

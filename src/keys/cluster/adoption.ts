@@ -4,6 +4,7 @@ import { Custody } from '../custody.ts'
 import { type Component, choose } from '../kek/components.ts'
 import { clusterOf } from '../kek/identity.ts'
 import { destroyKek, makeKek, presentKek } from '../kek/kek.ts'
+import { listKeks } from '../kek/kekset.ts'
 import { type KekPurpose, type KekRow, keksTable, systemKeysTable } from '../tables.ts'
 import { readAnchor } from './anchor.ts'
 import type { Adoption, CustodyOptions } from './opening.ts'
@@ -32,7 +33,7 @@ export async function planAdoption(
 ): Promise<AdoptionPlan> {
   requireRowKey(rowKey)
   const { keks, rowKeys } = await database.read(async (q) => ({
-    keks: await database.unverified(keksTable).list(q, {}, page),
+    keks: await listKeks(database.unverified(keksTable), q),
     rowKeys: await database.unverified(systemKeysTable).list(q, { purpose: 'rows' }, page),
   }))
   const used = keks.filter(({ state }) => state === 'active' || state === 'retiring')

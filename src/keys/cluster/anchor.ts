@@ -1,3 +1,6 @@
+import { unavailable } from '../../errors.ts'
+import { HsmRefusal } from '../../hsm/faults.ts'
+import { type Handle, StaleHandle } from '../../hsm/handle.ts'
 import type { Hsm } from '../../hsm/hsm.ts'
 import type { Database } from '../../store/database.ts'
 import type { Reader } from '../../store/reader.ts'
@@ -14,48 +17,119 @@ export interface Anchor {
   readonly rowKey: string
   /** Sequence number of every sealed head, by set. */
   readonly heads: Readonly<Record<string, number>>
-  /** Grows with every anchor written to this token: the highest is the one that counts. */
+  /** Keys of this token alone that were deleted, by uuid: no row brings them back, and their objects may be destroyed. */
+  readonly tombstones: readonly string[]
+  /** Grows with every anchor written to this token. */
   readonly serial: number
 }
 
 const application = 'strongroom anchor'
 
-/** The newest anchor of a cluster in the token; undefined when it has none. */
+/** The token's memory of a cluster: of all its anchors together, since each may have been written beside others. */
 export async function readAnchor(hsm: Hsm, cluster: string): Promise<Anchor | undefined> {
-  const anchors: Anchor[] = []
-  for (const object of await hsm.find({ class: 'data', application, label: cluster, token: true })) {
-    const { value } = await hsm.attributes(object, ['value'])
-    // A crash while the token stored it may leave an anchor unreadable; the one before it is still there.
-    const anchor = value && parse(value)
-    if (anchor?.cluster === cluster) anchors.push(anchor)
-  }
-  return anchors.reduce<Anchor | undefined>((best, one) => (best && best.serial >= one.serial ? best : one), undefined)
+  return merged(await listAnchors(hsm, cluster))
+}
+
+/** The newest change of a set that the token remembers, unless of an epoch before; 0 while it remembers none. */
+export async function rememberedChange(hsm: Hsm, cluster: string, set: string, epoch: number): Promise<number> {
+  const anchor = await readAnchor(hsm, cluster)
+  return anchor !== undefined && anchor.epoch >= epoch ? (anchor.heads[set] ?? 0) : 0
 }
 
 /**
- * Writes a new object, then destroys those before it: a crash in between leaves two, never none. What the token remembers of
- * this epoch only grows, a set that ended stays remembered.
- * @throws Error when the database is behind what the token remembers: that must never be forgotten
+ * Adds to the token's memory, which only grows within an epoch: a set that ended stays remembered. A new object is written, then
+ * those are destroyed that it was made of: a crash in between leaves two, never none. Processes of one node take turns; others
+ * that share the token may write beside this one, and nothing of either is lost.
+ * @param buried tombstones that are no longer needed, because nothing is left to destroy
  */
-export async function writeAnchor(hsm: Hsm, anchor: Omit<Anchor, 'serial'>): Promise<Anchor> {
-  const { cluster, epoch, heads } = anchor
-  const before = await hsm.find({ class: 'data', application, label: cluster, token: true })
-  const last = await readAnchor(hsm, cluster)
-  const reason = last && behind(last, epoch, heads)
-  if (reason !== undefined) throw new Error(`the database has gone back behind what the token remembers: ${reason}`)
-  const remembered = last?.epoch === epoch ? { ...last.heads, ...heads } : heads
-  const written = { ...anchor, heads: remembered, serial: (last?.serial ?? 0) + 1 }
-  await hsm.create({
-    class: 'data',
-    application,
-    label: cluster,
-    token: true,
-    value: Buffer.from(JSON.stringify(written)),
-    usages: [],
+export async function writeAnchor(
+  hsm: Hsm,
+  anchor: Omit<Anchor, 'serial'>,
+  buried: readonly string[] = [],
+): Promise<Anchor> {
+  const { cluster } = anchor
+  return hsm.alone('anchor', async () => {
+    const before = await listAnchors(hsm, cluster)
+    const last = merged(before)
+    const sum = merge({ ...anchor, serial: (last?.serial ?? 0) + 1 }, last)
+    const written = { ...sum, tombstones: sum.tombstones.filter((id) => !buried.includes(id)) }
+    const value = Buffer.from(JSON.stringify(written))
+    await hsm.create({ class: 'data', application, label: cluster, token: true, value, usages: [] })
+    for (const { object } of before) await unlessGone(async () => hsm.destroy(object))
+    return written
   })
-  for (const object of before) await hsm.destroy(object)
-  return written
 }
+
+interface Found {
+  readonly object: Handle
+  /** A crash while the token stored it may leave an anchor unreadable; the one before it is still there. */
+  readonly anchor: Anchor | undefined
+}
+
+/**
+ * Every anchor of a cluster that the token shows; read anew while another process replaces some. One that the token refuses to show
+ * in two readings on end is left alone and hides no other, but is not taken for none.
+ */
+async function listAnchors(hsm: Hsm, cluster: string): Promise<Found[]> {
+  let refusedBefore: readonly string[] = []
+  for (let readings = 0; readings < mostReadings; readings++) {
+    const objects = await hsm.find({ class: 'data', application, label: cluster, token: true })
+    const refused: string[] = []
+    const found = await Promise.all(
+      objects.map((object) =>
+        unlessGone(
+          async () => {
+            const { value } = await hsm.attributes(object, ['value'])
+            const anchor = value && parse(value)
+            return { object, anchor: anchor?.cluster === cluster ? anchor : undefined }
+          },
+          () => refused.push(numberOf(object)),
+        ),
+      ),
+    )
+    const there = found.filter((one) => one !== undefined)
+    const unreadable = refused.filter((number) => refusedBefore.includes(number)).length
+    if (there.length + unreadable === found.length && (there.length > 0 || unreadable === 0)) return there
+    refusedBefore = refused
+  }
+  throw unavailable('what the token remembers cannot be read: others write it all the time, or the token refuses')
+}
+
+const numberOf = ({ value }: Handle): string => value.toString('hex')
+const mostReadings = 100
+
+/**
+ * Undefined for an object that another process has destroyed meanwhile: tokens do not know the handle any more, or fail. One that
+ * could not be destroyed for another reason does no harm: what it remembers is in the newer one, and the next writer tries again.
+ * @param refused called when the token knows the handle and refuses, or fails
+ */
+async function unlessGone<T>(work: () => Promise<T>, refused = () => {}): Promise<T | undefined> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof HsmRefusal) refused()
+    else if (!(error instanceof StaleHandle)) throw error
+    return undefined
+  }
+}
+
+const merged = (found: readonly Found[]): Anchor | undefined =>
+  found.reduce<Anchor | undefined>((sum, { anchor }) => (anchor ? merge(anchor, sum) : sum), undefined)
+
+/** What either remembers. Of an earlier epoch nothing counts but what was destroyed. */
+function merge(one: Anchor, other: Anchor | undefined): Anchor {
+  if (other === undefined) return one
+  const [later, earlier] = newer(one, other) ? [one, other] : [other, one]
+  const heads = { ...later.heads }
+  if (later.epoch === earlier.epoch) {
+    for (const [set, seq] of Object.entries(earlier.heads)) heads[set] = Math.max(seq, heads[set] ?? seq)
+  }
+  const tombstones = [...new Set([...later.tombstones, ...earlier.tombstones])]
+  return { ...later, heads, tombstones, serial: Math.max(one.serial, other.serial) }
+}
+
+const newer = (one: Anchor, other: Anchor): boolean =>
+  one.epoch === other.epoch ? one.serial >= other.serial : one.epoch > other.epoch
 
 /** The sequence number of every sealed head, verified. */
 export async function readHeads(database: Database, q: Reader): Promise<Record<string, number>> {
@@ -85,11 +159,10 @@ export function behind(anchor: Anchor, epoch: number, heads: Readonly<Record<str
 function parse(value: Buffer): Anchor | undefined {
   try {
     const anchor: Partial<Anchor> = JSON.parse(value.toString('utf8'))
-    const { cluster, epoch, rowKey, heads, serial } = anchor
+    const { cluster, epoch, rowKey, heads, serial, tombstones = [] } = anchor
     if (typeof cluster !== 'string' || typeof rowKey !== 'string' || typeof heads !== 'object') return undefined
-    return typeof epoch === 'number' && typeof serial === 'number'
-      ? { cluster, epoch, rowKey, heads, serial }
-      : undefined
+    if (typeof epoch !== 'number' || typeof serial !== 'number' || !Array.isArray(tombstones)) return undefined
+    return { cluster, epoch, rowKey, heads, tombstones, serial }
   } catch {
     return undefined
   }

@@ -2,8 +2,9 @@ import type { Hsm } from '../../hsm/hsm.ts'
 import type { Database } from '../../store/database.ts'
 import type { Reader, Transaction } from '../../store/reader.ts'
 import { headsTable } from '../../store/sealed/heads.ts'
-import { type ClusterRow, clusterTable, keksTable } from '../tables.ts'
-import { type Anchor, readHeads, writeAnchor } from './anchor.ts'
+import { kekSet } from '../kek/kekset.ts'
+import { type ClusterRow, clusterTable, type KekRow } from '../tables.ts'
+import { type Anchor, behind, readAnchor, readHeads, writeAnchor } from './anchor.ts'
 import { shownRowKey } from './rowkey.ts'
 
 export interface ClusterOptions {
@@ -11,6 +12,22 @@ export interface ClusterOptions {
   readonly database: Database
   /** Hexadecimal check value of the key that seals rows. */
   readonly rowKey: string
+  /** Every KEK there is or was, verified as a set. */
+  keks(): Promise<readonly KekRow[]>
+}
+
+/** Keys of this token alone, by uuid. */
+export interface Deaths {
+  /** Deleted for good. */
+  readonly dead?: readonly string[]
+  /** Nothing is left of them to destroy. */
+  readonly buried?: readonly string[]
+}
+
+/** The KEK that wraps the server's own keys: the number of those there were, and when it was made (milliseconds). */
+export interface KeyStatus {
+  readonly term: number
+  readonly installedAt: number
 }
 
 /** The cluster: its identity, its epoch, and the token's memory of both. */
@@ -51,20 +68,48 @@ export class Cluster {
 
   /** CKA_IDs of every KEK there is or was. */
   async kekIds(): Promise<Buffer[]> {
-    const { database } = this.#options
-    const rows = await database.read((q) => database.table(keksTable).list(q, {}, { by: 'id', limit: 500 }))
-    return rows.map((row) => row.ckaId)
+    return (await this.#options.keks()).map((row) => row.ckaId)
   }
 
-  /** Writes into this node's token how far the database is; hourly, at every CRL and after initialisation. */
+  /** The KEK that wraps the server's own keys. */
+  async keyStatus(): Promise<KeyStatus> {
+    const rows = (await this.#options.keks()).filter(
+      ({ purpose, state }) => purpose === 'system' && state !== 'pending',
+    )
+    const active = rows.find(({ state }) => state === 'active')
+    return { term: rows.length, installedAt: active?.createdAt ?? this.createdAt }
+  }
+
+  /**
+   * Writes into this node's token how far the database is; hourly, when lists or KEKs change, and after initialisation.
+   * @throws Error when the database is behind what the token remembers: that must never be forgotten
+   */
   async anchor(): Promise<Anchor> {
     const { hsm, database, rowKey } = this.#options
+    // Read before the database, which then cannot be behind it for being read too early.
+    const last = await readAnchor(hsm, this.id)
     const { epoch, heads } = await database.snapshot(async (q) => ({
       epoch: (await this.#row(q)).epoch,
       heads: await readHeads(database, q),
     }))
-    this.#anchored = await writeAnchor(hsm, { cluster: this.id, epoch, rowKey, heads })
+    if (!(kekSet in heads)) throw new Error('the head of the set of KEKs is missing: the database is damaged')
+    const reason = last && behind(last, epoch, heads)
+    if (reason !== undefined) throw new Error(`the database has gone back behind what the token remembers: ${reason}`)
+    this.#anchored = await writeAnchor(hsm, { cluster: this.id, epoch, rowKey, heads, tombstones: [] })
     return this.#anchored
+  }
+
+  /** Writes of deaths into the token what it is to remember, without the database: whose owner could make that fail. */
+  async bury(deaths: Deaths): Promise<void> {
+    const { hsm } = this.#options
+    const last = await readAnchor(hsm, this.id)
+    if (last === undefined) throw new Error('the token remembers nothing of this cluster any more')
+    await writeAnchor(hsm, { ...last, tombstones: deaths.dead ?? [] }, deaths.buried)
+  }
+
+  /** Keys of this token alone that were deleted, and may be there still. */
+  async dead(): Promise<readonly string[]> {
+    return (await readAnchor(this.#options.hsm, this.id))?.tombstones ?? []
   }
 
   /** Anchors unless this process has done so since the set was last changed. @param set name of its head */

@@ -5,18 +5,11 @@ import type { Metrics } from '../../metrics.ts'
 import type { Database } from '../../store/database.ts'
 import { clusterOf } from '../kek/identity.ts'
 import { Kek, type Keks } from '../kek/keks.ts'
-import { type ClusterRow, clusterTable, type KekRow, keksTable, type SystemKeyRow, systemKeysTable } from '../tables.ts'
-import { behind, readAnchor, readHeads } from './anchor.ts'
+import { type KekReading, listKeks } from '../kek/kekset.ts'
+import { type ClusterRow, clusterTable, keksTable, type SystemKeyRow, systemKeysTable } from '../tables.ts'
+import { type Anchor, behind, readAnchor, readHeads } from './anchor.ts'
 import { isRowKey } from './rowkey.ts'
-import {
-  type AuditKeys,
-  deriveAuditKeys,
-  type Location,
-  RowMac,
-  SystemMac,
-  type SystemPurpose,
-  systemKeks,
-} from './system.ts'
+import { type AuditKeys, deriveAuditKeys, type Location, SystemMac, type SystemPurpose, systemKeks } from './system.ts'
 
 /** What an operator vouches for when a token that is new to the cluster takes its keys. */
 export interface Adoption {
@@ -56,49 +49,76 @@ export interface CustodyOptions {
 /** What the rows say, verified. */
 export interface Records {
   readonly cluster: ClusterRow
-  readonly keks: readonly KekRow[]
   readonly systemKeys: readonly SystemKeyRow[]
 }
 
 /** The row MAC, opened from rows that nobody has verified yet: these two tables alone are ever read so. */
 export interface OpenedRows {
-  readonly rowMac: RowMac
-  readonly macs: readonly SystemMac[]
+  readonly mac: SystemMac
   /** Hexadecimal check value of the key that seals. */
   readonly rowKey: string
   readonly clusterId: string
+  /** The token's memory of that cluster; undefined while it has none. */
+  readonly anchor: Anchor | undefined
 }
 
-/** @throws Error when there is no such key, or the token does not hold the KEK it is under */
+const page = { by: 'id', limit: 500 } as const
+
+/**
+ * Opens the key that seals rows, which is the one that the token's anchor names: any other key, though it lies under the system
+ * KEK and its row is well sealed, may be one that somebody knows.
+ * @throws Error when there is no such key, it is another one, or the token does not hold the KEK it is under
+ */
 export async function openRows(options: CustodyOptions): Promise<OpenedRows> {
-  const { hsm, database } = options
-  const rows = await database.read((q) =>
-    database.unverified(systemKeysTable).list(q, { purpose: 'rows' }, { by: 'id', limit: 100 }),
-  )
-  const macs = rows.map((row) => new SystemMac(hsm, row, () => locate(options, row.id)))
-  const current = macs.find((mac) => mac.row.state === 'active')
-  if (current === undefined)
+  const { hsm, database, adoption } = options
+  const rows = await database.read((q) => database.unverified(systemKeysTable).list(q, { purpose: 'rows' }, page))
+  const macs = rows.map((row) => macOf(options, row))
+  const [mac] = macs.filter(({ row }) => row.state === 'active')
+  if (mac === undefined)
     throw new Error('this database is not initialised (run strongroom init), or the row of its MAC key is gone')
-  const { kek } = await locate(options, current.row.id)
+  const { kek } = await locate(options, mac.row.id)
   const clusterId = clusterOf(kek.row.ckaId)
   if (clusterId === undefined)
     throw new Error('the row of the system KEK names no object of ours: the database is damaged')
-  for (const mac of macs) await mac.open()
-  if (options.adoption && (macs.length > 1 || !isRowKey(options.adoption.rowKey, current.row.checkValue))) {
+  for (const each of macs) await each.open()
+  if (adoption && macs.some(({ row }) => !isRowKey(adoption.rowKey, row.checkValue))) {
     throw new Error('the rows are sealed by another key than the one that was vouched for')
   }
-  const rowMac = new RowMac(
-    current,
-    macs.filter((mac) => mac !== current),
-  )
-  return { rowMac, macs, rowKey: current.row.checkValue.toString('hex'), clusterId }
+  const anchor = await readAnchor(hsm, clusterId)
+  if (anchor && macs.some((each) => rowKeyOf(each) !== anchor.rowKey)) {
+    throw new Error(
+      'the rows are sealed by another key than the one the token remembers: the database was tampered with',
+    )
+  }
+  if (macs.length > 1) throw new Error('the key that seals rows has more than one row: the database was tampered with')
+  return { mac, rowKey: rowKeyOf(mac), clusterId, anchor }
+}
+
+const rowKeyOf = ({ row }: SystemMac): string => row.checkValue.toString('hex')
+
+const macOf = (options: CustodyOptions, row: SystemKeyRow): SystemMac =>
+  new SystemMac(options.hsm, row, () => locate(options, row.id))
+
+/**
+ * The same key by its row as verified: the first reading is believed in nothing but the key's check value, which the token proved.
+ * @throws Error when the verified rows say something else
+ */
+export async function reopenRows(options: CustodyOptions, opened: OpenedRows, records: Records): Promise<SystemMac> {
+  const [row, ...more] = records.systemKeys.filter(({ purpose }) => purpose === 'rows')
+  if (row === undefined || more.length > 0 || row.checkValue.toString('hex') !== opened.rowKey) {
+    throw new Error('two readings of the key that seals rows differ: the database was tampered with')
+  }
+  const mac = macOf(options, row)
+  await mac.open()
+  opened.mac.close()
+  return mac
 }
 
 /** Where a system key lies at this moment, unverified: its check value decides (SystemMac). */
 async function locate({ hsm, database }: CustodyOptions, id: string): Promise<Location> {
   const { key, keks } = await database.read(async (q) => ({
     key: await database.unverified(systemKeysTable).find(q, { id }),
-    keks: await database.unverified(keksTable).list(q, {}, { by: 'id', limit: 500 }),
+    keks: await listKeks(database.unverified(keksTable), q),
   }))
   const purpose = key && systemKeks[key.purpose as SystemPurpose]
   const kek = keks.find((row) => row.id === key?.kek && row.purpose === purpose)
@@ -111,10 +131,8 @@ async function locate({ hsm, database }: CustodyOptions, id: string): Promise<Lo
 /** Reads again, verified now, what was only believed so far. @throws DamagedRow; Error when the settings row is missing */
 export async function readRecords(options: CustodyOptions, clusterId: string): Promise<Records> {
   const { database } = options
-  const page = { by: 'id', limit: 500 } as const
-  const { cluster, keks, systemKeys } = await database.read(async (q) => ({
+  const { cluster, systemKeys } = await database.read(async (q) => ({
     cluster: await database.table(clusterTable).get(q, clusterId),
-    keks: await database.table(keksTable).list(q, {}, page),
     systemKeys: await database.table(systemKeysTable).list(q, {}, page),
   }))
   if (cluster === undefined)
@@ -125,37 +143,39 @@ export async function readRecords(options: CustodyOptions, clusterId: string): P
   if (cluster.state !== 'ready' && !options.initialising) {
     throw new Error('the initialisation of this cluster was not finished: run strongroom init again')
   }
-  return { cluster, keks, systemKeys }
+  return { cluster, systemKeys }
+}
+
+/** How far the database is, by what the token remembers of it. */
+export interface Comparison {
+  /** The epoch to begin, when the operator vouches for a database that the token does not vouch for. */
+  readonly epoch: number | undefined
+  /** Sequence numbers of sealed heads: no later reading may be older. */
+  readonly heads: Readonly<Record<string, number>>
 }
 
 /**
  * Compares the database with the token's memory of it.
- * @returns the epoch to begin, when the operator vouches for a database that the token does not vouch for
- * @throws Error when nobody does, or the rows are sealed by a key that is not the one the token remembers
+ * @throws Error when it is behind, and the operator does not vouch for it
  */
-export async function newEpoch(
+export async function compareWithAnchor(
   options: CustodyOptions,
   { cluster }: Records,
-  rowKey: string,
-): Promise<number | undefined> {
+  anchor: Anchor | undefined,
+): Promise<Comparison> {
   const { hsm, database, acceptRestore, beginEpoch, initialising, adoption } = options
-  const anchor = await readAnchor(hsm, cluster.id)
-  if (anchor !== undefined && anchor.rowKey !== rowKey) {
-    throw new Error(
-      'the rows are sealed by another key than the one the token remembers: the database was tampered with',
-    )
-  }
   if (anchor === undefined) {
-    if (initialising && cluster.state === 'initialising') return undefined
-    if (adoption) return adoption.join ? undefined : cluster.epoch + 1
+    if (initialising && cluster.state === 'initialising') return { epoch: undefined, heads: {} }
+    if (adoption) return { epoch: adoption.join ? undefined : cluster.epoch + 1, heads: {} }
     throw new Error(
       `the token ${hsm.token.label} remembers nothing of this cluster: strongroom kek adopt verifies the database first`,
     )
   }
   const heads = await database.snapshot((q) => readHeads(database, q))
   const reason = behind(anchor, cluster.epoch, heads)
-  if (reason === undefined && !beginEpoch) return undefined
-  if (acceptRestore) return Math.max(anchor.epoch, cluster.epoch) + 1
+  if (reason === undefined && !beginEpoch)
+    return { epoch: undefined, heads: cluster.epoch === anchor.epoch ? { ...anchor.heads, ...heads } : heads }
+  if (acceptRestore) return { epoch: Math.max(anchor.epoch, cluster.epoch) + 1, heads }
   throw new Error(
     `the database is behind what the token ${hsm.token.label} remembers: ${reason}. If it was restored on purpose, run strongroom accept-restore`,
   )
@@ -166,12 +186,13 @@ export async function openSystem(
   options: CustodyOptions,
   records: Records,
   keks: Keks,
+  { rows }: KekReading,
 ): Promise<{ tokens: SystemMac; audit: AuditKeys }> {
-  for (const row of records.keks) if (row.state === 'active') await keks.of(row).prove()
+  for (const row of rows) if (row.state === 'active') await keks.of(row).prove()
   const open = async (purpose: SystemPurpose): Promise<SystemMac> => {
     const row = records.systemKeys.find((key) => key.purpose === purpose && key.state === 'active')
     if (row === undefined) throw new Error(`the row of the ${purpose} key is missing: the database is damaged`)
-    const mac = new SystemMac(options.hsm, row, () => locate(options, row.id))
+    const mac = macOf(options, row)
     await mac.open()
     return mac
   }

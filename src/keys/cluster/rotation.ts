@@ -6,8 +6,9 @@ import type { Logger } from '../../log.ts'
 import type { Database } from '../../store/database.ts'
 import type { SealedAccess } from '../../store/sealed/access.ts'
 import type { Component } from '../kek/components.ts'
-import { destroyKek, findKek, makeKek, planKek, presentKek } from '../kek/kek.ts'
+import { destroyKek, findKek, lackingGuards, makeKek, planKek, presentKek } from '../kek/kek.ts'
 import type { Keks } from '../kek/keks.ts'
+import type { KekSet } from '../kek/kekset.ts'
 import {
   type KekPurpose,
   type KekRow,
@@ -23,10 +24,13 @@ export interface RotationOptions {
   readonly hsm: Hsm
   readonly database: Database
   readonly keks: Keks
+  readonly set: KekSet
   readonly clock: Clock
   readonly log: Logger
   readonly strict: boolean
   readonly cluster: string
+  /** Has this token remember how far the database is. */
+  anchor(): Promise<void>
 }
 
 /** One KEK as an operator sees it. */
@@ -44,11 +48,14 @@ export interface KekStatus {
   readonly keys: number
   /** Of a pending KEK: live workers that have not shown that their token holds it. */
   readonly unproven: readonly string[]
+  /** Guards of strict mode that this node's token does not enforce on what it unwraps; none outside strict mode. */
+  readonly lacking: readonly string[]
 }
 
 /** Longer than any transaction that may still store a key made under a KEK that is being destroyed. */
 const graceMilliseconds = 60_000
-const page = { by: 'id', limit: 500 } as const
+/** A worker whose cache is kept in the dark by somebody with the database asks the token itself. */
+const learnEveryMilliseconds = 60_000
 
 /**
  * KEK rotation: announced by a command, done by a leased job. Nothing is wrapped by the new KEK before every live worker has
@@ -59,6 +66,7 @@ export class Rotation {
   readonly job: Job = { name: 'kek-rotation', everySeconds: 10, run: (signal, fence) => this.advance(signal, fence) }
   readonly #options: RotationOptions
   readonly #keks: SealedAccess<typeof keksTable>
+  #learntAt = Number.NEGATIVE_INFINITY
 
   constructor(options: RotationOptions) {
     this.#options = options
@@ -71,16 +79,12 @@ export class Rotation {
    * @throws ApiError 400 while a rotation of that purpose is under way
    */
   announce(purpose: KekPurpose, origin: 'generated' | 'components' = 'generated'): Promise<KekRow> {
-    const { database, clock, cluster, hsm } = this.#options
+    const { set, clock, cluster, hsm } = this.#options
     const { id, ckaId } = planKek(cluster, purpose)
-    return database.transaction(async (tx) => {
-      if (await this.#keks.find(tx, { purpose, state: 'pending' })) {
-        throw badRequest(`a rotation of the ${purpose} KEK is under way`)
-      }
-      const active = await this.#keks.find(tx, { purpose, state: 'active' })
-      if (active === undefined) throw new Error(`there is no active ${purpose} KEK`)
-      // Of two that announce at the same time, the later one meets the changed revision and then the pending row.
-      await this.#keks.update(tx, active, {})
+    return set.change(async (tx, rows) => {
+      const states = rows.filter((row) => row.purpose === purpose).map(({ state }) => state)
+      if (states.includes('pending')) throw badRequest(`a rotation of the ${purpose} KEK is under way`)
+      if (!states.includes('active')) throw new Error(`there is no active ${purpose} KEK`)
       const checkValue = Buffer.alloc(0)
       const facts = { id, purpose, ckaId, checkValue, origin, mechanism: hsm.capabilities.kwp }
       return this.#keks.insert(tx, { ...facts, state: 'pending', createdAt: clock.wall() })
@@ -92,8 +96,8 @@ export class Rotation {
    * @throws Error when the components give another key than the one that is known
    */
   async adopt(id: string, components: readonly Component[]): Promise<void> {
-    const { hsm, database, strict } = this.#options
-    const row = await database.read((q) => this.#keks.get(q, id))
+    const { hsm, set, strict } = this.#options
+    const row = (await set.current()).rows.find((kek) => kek.id === id)
     if (row === undefined) throw badRequest(`there is no KEK ${id}`)
     if ((await findKek(hsm, row.ckaId)) !== undefined) throw badRequest(`the token holds the KEK ${id} already`)
     const plan = { id, ckaId: row.ckaId, purpose: row.purpose as KekPurpose }
@@ -109,21 +113,27 @@ export class Rotation {
 
   /** KEKs that were announced and born in a token that is gone: the job makes them anew. */
   async remakeAnnounced(): Promise<void> {
-    const { hsm, database } = this.#options
-    await database.transaction(async (tx) => {
-      for (const row of await this.#keks.list(tx, { state: 'pending', origin: 'generated' }, page)) {
+    const { hsm, set } = this.#options
+    await set.change(async (tx, rows) => {
+      for (const row of rows.filter(({ state, origin }) => state === 'pending' && origin === 'generated')) {
         const gone = row.checkValue.length > 0 && (await findKek(hsm, row.ckaId)) === undefined
         if (gone) await this.#keks.update(tx, row, { checkValue: Buffer.alloc(0) })
       }
     })
   }
 
-  /** Every worker, every few seconds: shows that this token holds the pending KEKs. */
+  /**
+   * Every worker, every few seconds: shows that this token holds the pending KEKs, and notices by the way how far the set is.
+   * @throws DamagedRow when the database has gone back behind that
+   */
   async prove(): Promise<void> {
-    const { database, keks, clock, log } = this.#options
-    const pending = await database.read((q) => this.#keks.list(q, { state: 'pending' }, page))
+    const { database, set, keks, clock, log } = this.#options
+    if (clock.monotonic() - this.#learntAt > learnEveryMilliseconds) {
+      await set.learn()
+      this.#learntAt = clock.monotonic()
+    }
     const proofs = database.table(kekProofsTable)
-    for (const row of pending) {
+    for (const row of (await keks.list()).filter(({ state }) => state === 'pending')) {
       const proof = { kek: row.id, incarnation: database.incarnation }
       if (row.checkValue.length === 0 || (await database.read((q) => proofs.exists(q, proof)))) continue
       try {
@@ -137,8 +147,8 @@ export class Rotation {
 
   /** One round of the job: makes what was announced, takes into use what all have proven, wraps anew what is under old ones. */
   async advance(signal: AbortSignal, fence: bigint): Promise<void> {
-    const { database, hsm, strict } = this.#options
-    const rows = await database.read((q) => this.#keks.list(q, {}, page))
+    const { hsm, set, strict } = this.#options
+    const { rows } = await set.current()
     for (const row of rows.filter(({ state }) => state === 'pending')) {
       if (row.checkValue.length === 0 && row.origin === 'generated') {
         const plan = { id: row.id, ckaId: row.ckaId, purpose: row.purpose as KekPurpose }
@@ -156,21 +166,26 @@ export class Rotation {
   }
 
   async status(): Promise<KekStatus[]> {
-    const { database, hsm } = this.#options
-    const rows = await database.read((q) => this.#keks.list(q, {}, page))
-    return Promise.all(
-      rows.map(async ({ id, purpose, state, origin, checkValue, createdAt, ckaId }) => ({
-        id,
-        purpose: purpose as KekPurpose,
-        state: state as KekState,
-        origin,
-        checkValue: checkValue.toString('hex'),
-        createdAt,
-        here: (await findKek(hsm, ckaId)) !== undefined,
-        keys: await this.#references(id),
-        unproven: state === 'pending' ? await this.#unproven(id) : [],
-      })),
-    )
+    const { set } = this.#options
+    const { rows } = await set.current()
+    return Promise.all(rows.map((row) => this.#statusOf(row)))
+  }
+
+  async #statusOf({ id, purpose, state, origin, checkValue, createdAt, ckaId }: KekRow): Promise<KekStatus> {
+    const { hsm, strict } = this.#options
+    const found = await findKek(hsm, ckaId)
+    return {
+      id,
+      purpose: purpose as KekPurpose,
+      state: state as KekState,
+      origin,
+      checkValue: checkValue.toString('hex'),
+      createdAt,
+      here: found !== undefined,
+      keys: await this.#references(id),
+      unproven: state === 'pending' ? await this.#unproven(id) : [],
+      lacking: found && strict && purpose === 'use' ? await lackingGuards(hsm, found) : [],
+    }
   }
 
   /**
@@ -191,32 +206,33 @@ export class Rotation {
     return { dumpsUsableSince: clock.wall() }
   }
 
-  async #activate(row: KekRow, fence: bigint): Promise<void> {
-    const { database, keks, log } = this.#options
-    await database.transaction(async (tx) => {
+  async #activate({ id, purpose }: KekRow, fence: bigint): Promise<void> {
+    const { set, log, anchor } = this.#options
+    await set.change(async (tx, rows) => {
       await tx.fence(this.job.name, fence)
-      const pending = await this.#keks.get(tx, row.id)
-      const active = await this.#keks.find(tx, { purpose: row.purpose, state: 'active' })
+      const pending = rows.find((row) => row.id === id)
+      const active = rows.find((row) => row.purpose === purpose && row.state === 'active')
       if (pending?.state !== 'pending' || active === undefined) return
       await this.#keks.update(tx, active, { state: 'retiring' })
       await this.#keks.update(tx, pending, { state: 'active' })
-      keks.touchActive(tx, row.purpose)
     })
-    log.info({ kek: row.id, purpose: row.purpose }, 'a new KEK is in use')
+    log.info({ kek: id, purpose }, 'a new KEK is in use')
+    // Whatever the database says from now on, this token knows that the old one is retired.
+    await anchor()
   }
 
   #record(id: string, checkValue: Buffer, fence?: bigint): Promise<KekRow> {
-    return this.#options.database.transaction(async (tx) => {
+    return this.#options.set.change(async (tx, rows) => {
       if (fence !== undefined) await tx.fence(this.job.name, fence)
-      const row = await this.#keks.get(tx, id)
+      const row = rows.find((kek) => kek.id === id)
       if (row?.state !== 'pending' || row.checkValue.length > 0) throw new Error(`the KEK ${id} was recorded already`)
       return this.#keks.update(tx, row, { checkValue })
     })
   }
 
   #change(id: string, from: readonly KekState[], to: KekState): Promise<KekRow> {
-    return this.#options.database.transaction(async (tx) => {
-      const row = await this.#keks.get(tx, id)
+    return this.#options.set.change(async (tx, rows) => {
+      const row = rows.find((kek) => kek.id === id)
       if (row === undefined || !from.includes(row.state as KekState)) {
         throw badRequest(`the KEK ${id} is ${row?.state ?? 'unknown'}, not ${from[0]}`)
       }

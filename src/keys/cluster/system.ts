@@ -24,12 +24,21 @@ export const systemKeks: Record<SystemPurpose, KekPurpose> = { rows: 'system', t
 const bytes = 32
 const hmac = { type: CKM.SHA256_HMAC }
 const template: KeyTemplate = { class: 'secret', keyType: CKK.GENERIC_SECRET, usages: ['sign'] }
-const checkText = Buffer.from('strongroom/check-value/1')
+/**
+ * What check values are MACs of. The key of token ids has the second since credentials are MACed after a domain of their own: no
+ * credential has the check value as its MAC. One from before goes on as its rows are.
+ */
+const checkTexts: Record<SystemPurpose, readonly [Buffer, ...Buffer[]]> = (() => {
+  const [former, current] = [Buffer.from('strongroom/check-value/1'), Buffer.from('strongroom/check-value/2')]
+  return { rows: [former], tokens: [current, former], audit: [former] }
+})()
+const tokenDomain = Buffer.from('strongroom/token-id/1\0')
 
 /** A new key, wrapped; nothing of it stays in the token. */
 export async function makeSystemKey(
   hsm: Hsm,
   kek: Kek,
+  purpose: SystemPurpose,
 ): Promise<{ kek: string; mechanism: number; blob: Buffer; checkValue: Buffer }> {
   const generated = await hsm.generateKey(CKM.GENERIC_SECRET_KEY_GEN, {
     ...template,
@@ -37,7 +46,7 @@ export async function makeSystemKey(
     extractable: true,
   })
   try {
-    const checkValue = await hsm.sign(generated, hmac, checkText, bytes)
+    const checkValue = await hsm.sign(generated, hmac, checkTexts[purpose][0], bytes)
     const blob = await kek.wrap(generated)
     return { kek: kek.row.id, mechanism: hsm.capabilities.kwp, blob, checkValue }
   } finally {
@@ -59,6 +68,7 @@ export class SystemMac {
   readonly row: SystemFacts
   readonly #hsm: Hsm
   readonly #handle: LiveHandle
+  #checkText: Buffer | undefined
 
   /**
    * @param locate says where the blob lies now; asked again whenever the key must be loaded anew, because its KEK may have been
@@ -68,6 +78,11 @@ export class SystemMac {
     this.row = row
     this.#hsm = hsm
     this.#handle = new LiveHandle(hsm, async () => this.#load(await locate()), true)
+  }
+
+  /** What the check value is the MAC of; known once the key was opened. */
+  get checkText(): Buffer | undefined {
+    return this.#checkText
   }
 
   mac(message: Uint8Array): MaybePromise<Buffer> {
@@ -85,41 +100,47 @@ export class SystemMac {
 
   async #load({ kek, blob }: Location): Promise<Handle> {
     const key = await kek.unwrap(blob, template)
-    const value = await this.#hsm.sign(key, hmac, checkText, bytes)
-    if (value.equals(this.row.checkValue)) return key
+    for (const text of checkTexts[this.row.purpose as SystemPurpose]) {
+      const value = await this.#hsm.sign(key, hmac, text, bytes)
+      if (!value.equals(this.row.checkValue)) continue
+      this.#checkText = text
+      return key
+    }
     await this.#hsm.destroy(key)
     throw new Error(`the ${this.row.purpose} key has another check value`)
   }
 }
 
-/** The MAC of sealed rows. It knows every key that rows may still be sealed with, and seals with one. */
+/** The MAC of credentials under their key, opened. */
+export function tokenMac(key: SystemMac): (credential: Uint8Array) => MaybePromise<Buffer> {
+  const [current] = checkTexts.tokens
+  if (key.checkText !== current) return (credential) => key.mac(credential)
+  return (credential) => key.mac(Buffer.concat([tokenDomain, credential]))
+}
+
+/** The MAC of sealed rows, by the one key that seals them. */
 export class RowMac implements Mac {
   readonly keyId: string
   readonly format = 1
-  readonly #keys: ReadonlyMap<string, SystemMac>
+  readonly #key: SystemMac
 
-  constructor(current: SystemMac, retiring: readonly SystemMac[] = []) {
-    this.keyId = current.row.id
-    this.#keys = new Map([current, ...retiring].map((key) => [key.row.id, key]))
+  constructor(key: SystemMac) {
+    this.keyId = key.row.id
+    this.#key = key
   }
 
   compute(message: Buffer): MaybePromise<Buffer> {
-    return this.#of(this.keyId).mac(message)
+    return this.#key.mac(message)
   }
 
   knows(keyId: string): boolean {
-    return this.#keys.has(keyId)
+    return keyId === this.keyId
   }
 
   verify(keyId: string, message: Buffer, mac: Buffer): MaybePromise<boolean> {
-    const expected = this.#of(keyId).mac(message)
+    if (!this.knows(keyId)) throw new Error(`no row-MAC key ${keyId}`)
+    const expected = this.#key.mac(message)
     return expected instanceof Promise ? expected.then((value) => same(value, mac)) : same(expected, mac)
-  }
-
-  #of(keyId: string): SystemMac {
-    const key = this.#keys.get(keyId)
-    if (key === undefined) throw new Error(`no row-MAC key ${keyId}`)
-    return key
   }
 }
 
@@ -132,6 +153,8 @@ export interface AuditKeys {
   device(uuid: string): Buffer
   /** Makes and checks the tag that our credentials carry, so that guesses cost neither database nor token. */
   readonly guess: Buffer
+  /** An HMAC of the accessor of a token, for the history of keys. */
+  hashAccessor(accessor: string): string
 }
 
 /** The MACs of the server itself, opened. */
@@ -145,6 +168,11 @@ export interface SystemMacs {
 export async function deriveAuditKeys(audit: SystemMac): Promise<AuditKeys> {
   const devices = await audit.mac(Buffer.from('strongroom/audit-devices/1'))
   const guess = await audit.mac(Buffer.from('strongroom/guess-filter/1'))
+  const accessors = await audit.mac(Buffer.from('strongroom/accessors/1'))
   audit.close()
-  return { guess, device: (uuid) => createHmac('sha256', devices).update(uuid).digest() }
+  return {
+    guess,
+    device: (uuid) => createHmac('sha256', devices).update(uuid).digest(),
+    hashAccessor: (accessor) => `hmac-sha256:${createHmac('sha256', accessors).update(accessor).digest('hex')}`,
+  }
 }

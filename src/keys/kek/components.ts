@@ -1,5 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { wrapKey } from '../../crypto/keywrap.ts'
+import { secretBuffer } from '../../crypto/wiping.ts'
 
 /** What one custodian brings for one KEK. */
 export interface Component {
@@ -35,7 +36,7 @@ export function parseComponent(text: string): Component {
  */
 export function combine(components: readonly Component[]): Buffer {
   if (components.length < 2) throw new Error('a KEK needs the components of two custodians or more')
-  const value = Buffer.alloc(kekBytes)
+  const value = secretBuffer(kekBytes)
   for (const [index, { bytes, checkValue }] of components.entries()) {
     const good = bytes.length === kekBytes && checkValue.length === checkValueBytes
     if (!good || !timingSafeEqual(componentCheckValue(bytes), checkValue)) {

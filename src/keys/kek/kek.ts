@@ -92,6 +92,8 @@ export async function destroyKek(hsm: Hsm, ckaId: Buffer): Promise<void> {
   for (const handle of await hsm.find({ class: 'secret', id: ckaId, token: true })) await hsm.destroy(handle)
 }
 
+const mayHide = ['copyable', 'derive'] as const
+
 /** @throws Error when the token shows of its own accord that the object could do more than wrap and unwrap, or be changed */
 export async function proveKek(hsm: Hsm, handle: Handle, purpose: KekPurpose): Promise<void> {
   const wanted = {
@@ -107,10 +109,10 @@ export async function proveKek(hsm: Hsm, handle: Handle, purpose: KekPurpose): P
     modifiable: false,
   } as const
   const names = Object.keys(wanted) as (keyof typeof wanted)[]
-  const seen = await hsm.attributes(handle, [...names, 'copyable'])
+  const seen = await hsm.attributes(handle, [...names, ...mayHide])
   const wrong = names.filter((name) => seen[name] !== wanted[name])
-  // Some tokens do not know CKA_COPYABLE at all; a copy still cannot gain a usage.
-  if (seen.copyable === true) wrong.push('copyable' as never)
+  // Some tokens do not show these; a copy still cannot gain a usage, and ours are made without CKA_DERIVE.
+  for (const name of mayHide) if (seen[name] === true) wrong.push(name as never)
   if (wrong.length > 0)
     throw new Error(`the ${purpose} KEK in the token is not what a KEK must be: ${wrong.join(', ')}`)
 }
@@ -120,21 +122,54 @@ export async function kekCheckValue(hsm: Hsm, kek: Handle): Promise<Buffer> {
   return checkValueOf(await wrappedZeros(hsm, kek))
 }
 
+/** What the token must refuse to unwrap under a strict KEK: each guard of its CKA_UNWRAP_TEMPLATE, and a key without it. */
+const forbidden: Readonly<Record<string, Partial<KeyTemplate>>> = {
+  CKA_EXTRACTABLE: { extractable: true },
+  CKA_SENSITIVE: { sensitive: false },
+  CKA_DERIVE: { usages: ['derive'] },
+  CKA_UNWRAP: { usages: ['unwrap'] },
+  CKA_MODIFIABLE: { modifiable: true },
+}
+
+/** What every strict KEK has enforced since there are any; the other guards came later. */
+const ever: readonly string[] = ['CKA_EXTRACTABLE', 'CKA_SENSITIVE']
+
 /**
- * In strict mode the token itself must refuse to unwrap anything as extractable; tried with a key of zeros.
- * @throws Error when it does not
+ * In strict mode the token itself must unwrap nothing that leaves it, derives, unwraps or can be changed; tried with a key of zeros,
+ * which it must unwrap as keys are unwrapped here: else its refusals would prove nothing.
+ * @param inUse it may be of a program that knew only the first two guards, and serves until it is rotated
+ * @returns the guards that it lacks and may lack
+ * @throws Error naming what it must enforce and does not
  */
-export async function proveStrict(hsm: Hsm, kek: Handle): Promise<void> {
+export async function proveStrict(hsm: Hsm, kek: Handle, inUse = false): Promise<readonly string[]> {
   const blob = await wrappedZeros(hsm, kek)
-  let leak: Handle
+  if (!(await unwraps(hsm, kek, blob, {}))) throw new Error('strict mode: the use KEK unwraps nothing')
+  const lacking = await lackingGuards(hsm, kek, blob)
+  const refused = inUse ? lacking.filter((guard) => ever.includes(guard)) : lacking
+  if (refused.length > 0) {
+    throw new Error(
+      `strict mode: the use KEK does not enforce ${refused.join(', ')} on what it unwraps; it was made outside strict mode`,
+    )
+  }
+  return lacking
+}
+
+/** The guards of strict mode that the token does not enforce on what the KEK unwraps. */
+export async function lackingGuards(hsm: Hsm, kek: Handle, zerosUnderKek?: Buffer): Promise<readonly string[]> {
+  const blob = zerosUnderKek ?? (await wrappedZeros(hsm, kek))
+  const lacking: string[] = []
+  for (const [guard, lax] of Object.entries(forbidden)) if (await unwraps(hsm, kek, blob, lax)) lacking.push(guard)
+  return lacking
+}
+
+async function unwraps(hsm: Hsm, kek: Handle, blob: Buffer, lax: Partial<KeyTemplate>): Promise<boolean> {
   try {
-    leak = await hsm.unwrap(kek, hsm.capabilities.kwp, blob, { ...zeros, extractable: true })
+    await hsm.destroy(await hsm.unwrap(kek, hsm.capabilities.kwp, blob, { ...zeros, ...lax }))
+    return true
   } catch (error) {
-    if (error instanceof HsmRefusal) return
+    if (error instanceof HsmRefusal) return false
     throw error
   }
-  await hsm.destroy(leak)
-  throw new Error('strict mode: the use KEK lets keys be unwrapped as extractable; it was made outside strict mode')
 }
 
 const zeros: KeyTemplate = { class: 'secret', keyType: CKK.GENERIC_SECRET, usages: [] }

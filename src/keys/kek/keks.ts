@@ -1,17 +1,16 @@
-import { ApiError } from '../../errors.ts'
+import { ApiError, unavailable } from '../../errors.ts'
 import type { Handle } from '../../hsm/handle.ts'
 import type { Hsm } from '../../hsm/hsm.ts'
 import { LiveHandle } from '../../hsm/livehandle.ts'
 import type { KeyTemplate } from '../../hsm/template.ts'
+import type { Logger } from '../../log.ts'
 import type { MaybePromise } from '../../route.ts'
 import type { CoherentCache } from '../../store/coherence/cache.ts'
 import type { Database } from '../../store/database.ts'
-import type { Transaction } from '../../store/reader.ts'
+import type { Reader, Transaction } from '../../store/reader.ts'
 import { type KekPurpose, type KekRow, keksTable } from '../tables.ts'
 import { findKek, kekCheckValue, proveKek, proveStrict } from './kek.ts'
-
-/** Of KEKs; each has one that is active. */
-const purposes = 4
+import { type KekReading, KekSet, kekSet } from './kekset.ts'
 
 /** The token does not hold the KEK: it was destroyed or lost with its token, or this node's token never had it. */
 export class KekAbsent extends ApiError {
@@ -23,16 +22,19 @@ export class KekAbsent extends ApiError {
 /** What must be known of a KEK to use it. */
 export type KekFacts = Pick<KekRow, 'id' | 'purpose' | 'checkValue' | 'ckaId'>
 
+type Lacks = (guards: readonly string[]) => void
+
 /** One KEK as its row describes it and the token holds it. Nothing of it is used before the token proved it is that key. */
 export class Kek {
   readonly row: KekFacts
   readonly #hsm: Hsm
   readonly #handle: LiveHandle
 
-  constructor(hsm: Hsm, row: KekFacts, strict: boolean) {
+  /** @param lacks of a KEK in use: is told the later guards of strict mode that it lacks; any other must have them all */
+  constructor(hsm: Hsm, row: KekFacts, strict: boolean, lacks?: Lacks) {
     this.row = row
     this.#hsm = hsm
-    this.#handle = new LiveHandle(hsm, () => locateKek(hsm, row, strict), false)
+    this.#handle = new LiveHandle(hsm, () => locateKek(hsm, row, strict, lacks), false)
   }
 
   wrap(key: Handle): MaybePromise<Buffer> {
@@ -54,7 +56,7 @@ export class Kek {
   }
 }
 
-async function locateKek(hsm: Hsm, row: KekFacts, strict: boolean): Promise<Handle> {
+async function locateKek(hsm: Hsm, row: KekFacts, strict: boolean, lacks?: Lacks): Promise<Handle> {
   const purpose = row.purpose as KekPurpose
   const handle = await findKek(hsm, row.ckaId)
   if (handle === undefined)
@@ -65,7 +67,10 @@ async function locateKek(hsm: Hsm, row: KekFacts, strict: boolean): Promise<Hand
   if (!(await kekCheckValue(hsm, handle)).equals(row.checkValue)) {
     throw new Error(`the ${purpose} KEK ${row.id} in the token ${hsm.token.label} has another check value`)
   }
-  if (strict && purpose === 'use') await proveStrict(hsm, handle)
+  if (strict && purpose === 'use') {
+    const lacking = await proveStrict(hsm, handle, lacks !== undefined)
+    if (lacking.length > 0) lacks?.(lacking)
+  }
   return handle
 }
 
@@ -74,23 +79,23 @@ export class Keks {
   readonly #hsm: Hsm
   readonly #database: Database
   readonly #strict: boolean
+  readonly #log: Logger | undefined
   readonly #known = new Map<string, Kek>()
-  readonly #active: CoherentCache<Kek>
-  /** The states that transactions have read. */
-  readonly #states = new WeakMap<Transaction, Map<string, Promise<KekRow | undefined>>>()
+  readonly #set: KekSet
+  /** One entry: the whole set. */
+  readonly #reading: CoherentCache<KekReading>
+  /** What transactions have read. */
+  readonly #readings = new WeakMap<Transaction, Promise<KekReading>>()
 
-  constructor(hsm: Hsm, database: Database, strict: boolean) {
+  constructor(hsm: Hsm, database: Database, strict: boolean, set: KekSet = new KekSet(database), log?: Logger) {
     this.#hsm = hsm
     this.#database = database
     this.#strict = strict
-    this.#active = database.cache({
-      table: keksTable.name,
-      limit: purposes,
-      load: async (q, purpose) => {
-        const row = await database.table(keksTable).find(q, { purpose, state: 'active' })
-        return row && this.of(row)
-      },
-    })
+    this.#set = set
+    this.#log = log
+    // Should the token remember more than this snapshot shows, `current` reads again.
+    const load = async (q: Reader) => (await Promise.all([set.read(q), set.learn()]))[0]
+    this.#reading = database.cache({ table: keksTable.name, limit: 1, load })
   }
 
   /** The KEK a blob names. @throws Error when there is none of that id */
@@ -98,26 +103,32 @@ export class Keks {
     return this.#known.get(id) ?? this.#read(id)
   }
 
-  /** The KEK that wraps what is new, never older than the last change of hands that was answered. */
+  /**
+   * The KEK that wraps what is new, never older than the last change of hands that was answered.
+   * @throws DamagedRow when the KEKs are not what their head lists, or the database has gone back behind one that was seen
+   */
   async active(purpose: KekPurpose): Promise<Kek> {
-    const kek = await this.#active.get(purpose)
-    if (kek === undefined) throw new Error(`there is no active ${purpose} KEK`)
-    return kek
+    const row = (await this.list()).find((kek) => kek.purpose === purpose && kek.state === 'active')
+    if (row === undefined) throw new Error(`there is no active ${purpose} KEK`)
+    return this.of(row)
   }
 
-  /** Another KEK of this purpose is active when the transaction commits. */
-  touchActive(tx: Transaction, purpose: string): void {
-    tx.touch(keksTable.name, purpose)
+  /** Every KEK, as `active` sees them; no statement while none has changed. @throws DamagedRow as `active` */
+  async list(): Promise<readonly KekRow[]> {
+    const cached = await this.#reading.get(kekSet)
+    // What is cached may be a change behind until that change is answered. A database that went back is so for good.
+    return (cached && cached.change >= this.#set.seen ? cached : await this.#set.current()).rows
   }
 
-  /** Whether blobs under a KEK may still be stored, as a transaction sees its row. */
+  /**
+   * Whether blobs under a KEK may still be stored, as a transaction sees the set.
+   * @throws DamagedRow when it is not what its head lists; ApiError 503 when a later change was seen before it was read
+   */
   async mayStore(tx: Transaction, id: string): Promise<boolean> {
-    const states = this.#states.get(tx) ?? new Map<string, Promise<KekRow | undefined>>()
-    this.#states.set(tx, states)
-    const reading = states.get(id) ?? this.#database.table(keksTable).get(tx, id)
-    states.set(id, reading)
-    const row = await reading
-    return row?.state === 'active' || row?.state === 'retiring'
+    const reading = this.#readings.get(tx) ?? this.#readAs(tx)
+    this.#readings.set(tx, reading)
+    const state = (await reading).rows.find((kek) => kek.id === id)?.state
+    return state === 'active' || state === 'retiring'
   }
 
   /** The KEK of a verified row. */
@@ -125,11 +136,26 @@ export class Keks {
     const known = this.#known.get(row.id)
     // An announced KEK gets its check value later; one without says nothing yet.
     if (known?.row.checkValue.equals(row.checkValue)) return known
-    const kek = new Kek(this.#hsm, row, this.#strict)
+    const lacks = (guards: readonly string[]): void =>
+      this.#log?.warn(
+        { kek: row.id, guards },
+        'strict mode: the use KEK lacks guards; strongroom kek rotate replaces it',
+      )
+    const kek = new Kek(this.#hsm, row, this.#strict, row.state === 'pending' ? undefined : lacks)
     this.#known.set(row.id, kek)
     return kek
   }
 
+  /** One statement where nothing has changed since the set was cached. */
+  async #readAs(tx: Transaction): Promise<KekReading> {
+    // A change after this does no harm: before it destroys a KEK, such transactions are waited for.
+    const least = this.#set.seen
+    const reading = (await this.#reading.current(tx, kekSet)) ?? (await this.#set.read(tx))
+    if (reading.change < least) throw unavailable('the KEKs have changed meanwhile')
+    return reading
+  }
+
+  /** Of a KEK that a blob names: its row says what it is, whatever its state. */
   async #read(id: string): Promise<Kek> {
     const row = await this.#database.read((q) => this.#database.table(keksTable).get(q, id))
     if (row === undefined) throw new Error(`there is no KEK ${id}`)

@@ -7,9 +7,10 @@ import type { MaybePromise } from '../../route.ts'
 import type { PairAlgorithm } from '../algorithms/algorithm.ts'
 import { type Kek, KekAbsent, type Keks } from '../kek/keks.ts'
 import { privateTemplate } from '../making/making.ts'
-import { needsExactLength } from '../making/padding.ts'
+import { isFilledUp } from '../making/padding.ts'
 import { withSecret } from '../making/secret.ts'
 import type { Material } from '../material.ts'
+import { provePrivate } from './proof.ts'
 
 /** Whether the blob is a private key's bare seed rather than the key itself. */
 const isSeed = ({ algorithm, row }: Material): boolean => algorithm.class === 'private' && row.residence === 'enveloped'
@@ -50,8 +51,7 @@ export class Blobs {
       const whole = { ...privateTemplate(pair), ...pair.privateKey.creation?.attributes }
       return this.open(material, (seed) => this.#hsm.create({ ...whole, value: seed }))
     }
-    const { capabilities } = this.#hsm
-    if (algorithm.mac && needsExactLength(row.sizeBytes) && !capabilities.supports('wrap-exact-length')) {
+    if (algorithm.mac && isFilledUp(this.#hsm.capabilities, row.sizeBytes)) {
       return this.open(material, (secret) => this.#hsm.create({ ...template, value: secret }))
     }
     return this.under(material, (kek, blob) => kek.unwrap(blob, template))
@@ -97,14 +97,21 @@ export function blobTemplate(material: Material): KeyTemplate {
 }
 
 /** @throws ApiError 400 when the token that had the key is gone, or is another node's */
-async function residentKey(hsm: Hsm, { row: { ckaId: id, version } }: Material): Promise<Handle> {
+async function residentKey(hsm: Hsm, material: Material): Promise<Handle> {
+  const { ckaId: id, version, tokenSerial } = material.row
   if (id === null) throw badRequest('this key lies in a token of its own and is not used this way')
   const found = await hsm.find({ class: 'private', id, token: true })
   const [handle] = found
-  const { label } = hsm.token
+  const { label, serial } = hsm.token
+  if (handle === undefined && tokenSerial !== null && tokenSerial !== serial) {
+    throw badRequest(
+      `version ${version} of this key lives in the token with serial ${tokenSerial} alone, not in the token ${label} of this server`,
+    )
+  }
   if (handle === undefined) {
     throw badRequest(`version ${version} of this key lived in one token alone, and the token ${label} does not hold it`)
   }
   if (found.length > 1) throw new Error(`the token ${label} holds ${found.length} objects where one key should be`)
+  await provePrivate(hsm, handle, material)
   return handle
 }

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { wrapKey } from '../../crypto/keywrap.ts'
 import { badRequest } from '../../errors.ts'
 import { CKK } from '../../hsm/constants.ts'
@@ -15,7 +14,7 @@ import { historyOf, type Made, plaintextHistory, privateTemplate } from './makin
 import { pad } from './padding.ts'
 import { writePkcs8 } from './pair.ts'
 import { wrapSecret } from './secret.ts'
-import { transportBytes, withTransport } from './transport.ts'
+import { lendTransport, withTransport } from './transport.ts'
 
 /** A key that was made elsewhere, on its way into the token. */
 export interface IncomingKey {
@@ -81,18 +80,18 @@ export const incomingReadable = ({ key, inner, spki }: { key: Handle; inner: Buf
 
 /** Lends the private key as a session object that can do nothing but be wrapped. */
 async function passPair<T>(hsm: Hsm, pair: Pair, use: (key: Handle) => T | Promise<T>): Promise<T> {
-  const value = randomBytes(transportBytes)
   const pkcs8 = writePkcs8(pair)
   try {
-    const blob = wrapKey(value, pkcs8)
-    return await withTransport(hsm, value, async (transport) => {
-      const { algorithm, publicKey } = pair
-      const told = algorithm.privateKey.unwrapping?.(publicKey)
-      const template = { ...privateTemplate(algorithm), ...told, extractable: true, usages: [] }
-      return lend(hsm, await hsm.unwrap(transport, hsm.capabilities.kwp, blob, template), use)
+    return await lendTransport(hsm, async (value) => {
+      const blob = wrapKey(value, pkcs8)
+      return withTransport(hsm, value, async (transport) => {
+        const { algorithm, publicKey } = pair
+        const told = algorithm.privateKey.unwrapping?.(publicKey)
+        const template = { ...privateTemplate(algorithm), ...told, extractable: true, usages: [] }
+        return lend(hsm, await hsm.unwrap(transport, hsm.capabilities.kwp, blob, template), use)
+      })
     })
   } finally {
-    value.fill(0)
     pkcs8.fill(0)
   }
 }

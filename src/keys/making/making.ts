@@ -9,7 +9,7 @@ import { seedKey } from '../algorithms/ed25519.ts'
 import type { Kek } from '../kek/keks.ts'
 import { readPublicKey } from '../publickey.ts'
 import type { Part } from '../tables.ts'
-import { pad, paddedBytes } from './padding.ts'
+import { pad, shortestOf } from './padding.ts'
 import { wrapSecret } from './secret.ts'
 
 /** A key as it was made: what its row says of it. Nothing of it is left in the token, unless it lives there. */
@@ -37,6 +37,9 @@ export const plaintextHistory: History = {
   everPlaintext: true,
 }
 
+/** The history of a key from the moment that it is opened in the server's memory. */
+export const opened = (history: History): History => ({ ...history, everPlaintext: true })
+
 /** The private key's template, which is also what it is unwrapped as. */
 export function privateTemplate(algorithm: PairAlgorithm, part: string = 'key' satisfies Part): KeyTemplate {
   return { class: 'private', keyType: algorithm.keyType, usages: usagesOf(algorithm, part) }
@@ -55,9 +58,9 @@ export const publicTemplate = (algorithm: PairAlgorithm): KeyTemplate => ({
   ...algorithm.publicKey.parameters,
 })
 
-/** A secret key born in the token, wrapped there; an HMAC secret under 64 bytes is filled up in memory instead. */
+/** A secret key born in the token, wrapped there; an HMAC secret too short for SHA-256 there is filled up in memory instead. */
 export async function makeSecret(hsm: Hsm, algorithm: Secret, sizeBytes: number, kek: Kek): Promise<Made> {
-  if (algorithm.mac && sizeBytes < paddedBytes) return makePadded(hsm, sizeBytes, kek)
+  if (algorithm.mac && sizeBytes < shortestOf(hsm.capabilities)) return makePadded(hsm, sizeBytes, kek)
   if (algorithm.keyType === CKK.GENERIC_SECRET && sizeBytes > hsm.capabilities.maxSecretBytes) {
     throw badRequest(
       `the HSM holds secrets of ${hsm.capabilities.maxSecretBytes} bytes at most, asked for ${sizeBytes}`,
@@ -112,7 +115,7 @@ export async function makeSeed(hsm: Hsm, algorithm: PairAlgorithm, kek: Kek): Pr
     if (seed === undefined) throw new Error('the token does not show the seed of a key made readable')
     try {
       const history = await historyOf(hsm, key)
-      return { blob: await wrapSecret(hsm, kek, seed), publicKey, history: { ...history, everPlaintext: true } }
+      return { blob: await wrapSecret(hsm, kek, seed), publicKey, history: opened(history) }
     } finally {
       seed.fill(0)
     }

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { readFirst } from '../../crypto/der.ts'
 import { unwrapKey } from '../../crypto/keywrap.ts'
 import type { Capabilities } from '../../hsm/capabilities.ts'
@@ -8,7 +7,7 @@ import type { PairAlgorithm } from '../algorithms/algorithm.ts'
 import { readSpkiOf } from '../publickey.ts'
 import { privateTemplate, publicTemplate } from './making.ts'
 import { readPkcs8 } from './pair.ts'
-import { transportBytes, withTransport } from './transport.ts'
+import { lendTransport, withTransport } from './transport.ts'
 
 /** The token that pairs are read from, and what it has proven. */
 export interface ReadableSource {
@@ -80,9 +79,8 @@ async function readAttributes(hsm: Hsm, algorithm: PairAlgorithm, pair: TokenPai
   }
 }
 
-async function readWrapped(hsm: Hsm, algorithm: PairAlgorithm, key: Handle, bits: Buffer): Promise<Buffer> {
-  const value = randomBytes(transportBytes)
-  try {
+function readWrapped(hsm: Hsm, algorithm: PairAlgorithm, key: Handle, bits: Buffer): Promise<Buffer> {
+  return lendTransport(hsm, async (value) => {
     const blob = await withTransport(hsm, value, async (transport) => hsm.wrap(transport, hsm.capabilities.kwp, key))
     const pkcs8 = unwrapKey(value, blob)
     if (pkcs8 === undefined) throw new Error(`the token does not wrap ${algorithm.name} keys as RFC 5649 says`)
@@ -91,7 +89,5 @@ async function readWrapped(hsm: Hsm, algorithm: PairAlgorithm, key: Handle, bits
     } finally {
       pkcs8.fill(0)
     }
-  } finally {
-    value.fill(0)
-  }
+  })
 }

@@ -3,6 +3,7 @@ import type { Capabilities } from '../../hsm/capabilities.ts'
 import type { Algorithm } from '../algorithms/algorithm.ts'
 import type { KekPurpose, Residence } from '../tables.ts'
 import { refuseStrict } from '../use/derivation.ts'
+import type { Exposure } from './padding.ts'
 
 /** Where a new key will live: design section 4, from what the token has proven and nothing else. */
 export interface Placement {
@@ -15,8 +16,10 @@ export interface Circumstances {
   readonly exportable: boolean
   readonly strict: boolean
   readonly capabilities: Pick<Capabilities, 'supports' | 'missing'>
-  /** HMAC secrets: whether the token unwraps one of that size as the same key (padding.ts). */
-  readonly exact: boolean
+  /** HMAC secrets: why one of that size cannot be kept out of memory. */
+  readonly exposure?: Exposure | undefined
+  /** Whether the key forbids that its HMAC secret is ever in memory. */
+  readonly hmacInHsmOnly?: boolean | undefined
   /** Whether the key is a root, of which keys are derived. */
   readonly derived?: boolean | undefined
   /** What the caller chose. */
@@ -25,7 +28,7 @@ export interface Circumstances {
 
 /** @throws ApiError 400 naming the mechanism that the token lacks, or the rule that refuses */
 export function chooseResidence(algorithm: Algorithm, circumstances: Circumstances): Placement {
-  const { exportable, strict, capabilities, exact, derived } = circumstances
+  const { exportable, strict, capabilities, derived } = circumstances
   if (circumstances.wanted === 'token') return chooseToken(algorithm, circumstances)
   if (derived) refuseStrict(strict, capabilities)
   const wrapped: Placement = { residence: 'wrapped', kek: exportable ? 'export' : 'use' }
@@ -39,16 +42,18 @@ export function chooseResidence(algorithm: Algorithm, circumstances: Circumstanc
     if (hostable && !strict) return enveloped
     throw badRequest(`${strict ? 'strict mode: ' : ''}the HSM lacks ${capabilities.missing(algorithm.using)}`)
   }
-  if (mac && !exact) {
-    if (!strict) return enveloped
-    throw badRequest('strict mode: the HSM unwraps secrets over 64 bytes only in multiples of 8 bytes')
-  }
-  // Outside strict mode the host must be able to open an HMAC secret for what the token lacks: HMAC with SHA-3.
-  if (mac) return strict || capabilities.supports('sha3') ? wrapped : enveloped
+  if (mac) return isExposed(circumstances) ? enveloped : wrapped
   if (capabilities.supports(algorithm.wrapping)) return wrapped
   if (!strict && hostable) return enveloped
   if (!exportable) return { residence: 'token', kek: undefined }
   throw badRequest(`what stays in the HSM cannot be exported, and it lacks ${capabilities.missing(algorithm.wrapping)}`)
+}
+
+/** Whether the host opens an HMAC secret each time it is loaded. @throws ApiError 400 where that is forbidden */
+function isExposed({ exposure, strict, hmacInHsmOnly }: Circumstances): boolean {
+  if (exposure === undefined) return false
+  if (strict || hmacInHsmOnly) throw badRequest(`${strict ? 'strict mode' : 'hmac_in_hsm_only'}: ${exposure.why}`)
+  return exposure.when === 'loaded'
 }
 
 /** @throws ApiError 400 */

@@ -8,6 +8,16 @@ import type { Hsm } from '../../hsm/hsm.ts'
  */
 export const transportBytes = 32
 
+/** Lends a new transport key, from the token's random generator, and wipes it. */
+export async function lendTransport<T>(hsm: Hsm, use: (value: Buffer) => Promise<T>): Promise<T> {
+  const value = await hsm.random(transportBytes)
+  try {
+    return await use(value)
+  } finally {
+    value.fill(0)
+  }
+}
+
 /** Puts the transport key into the token, able to wrap and unwrap and nothing else, for one use. */
 export async function withTransport<T>(
   hsm: Hsm,

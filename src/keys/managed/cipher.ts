@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { badRequest } from '../../errors.ts'
 import { CKM } from '../../hsm/constants.ts'
 import { HsmRefusal } from '../../hsm/faults.ts'
@@ -6,6 +6,7 @@ import type { Handle } from '../../hsm/handle.ts'
 import type { Hsm } from '../../hsm/hsm.ts'
 import type { Mechanism } from '../../hsm/mechanism.ts'
 import type { MaybePromise } from '../../route.ts'
+import { nameRefusal } from '../use/refusal.ts'
 import type { ManagedMechanism } from './mechanism.ts'
 
 const tagBytes = 16
@@ -38,6 +39,20 @@ export async function decryptAes(hsm: Hsm, mechanism: ManagedMechanism, use: Use
   } catch (error) {
     throw error instanceof HsmRefusal ? failed(error) : error
   }
+}
+
+const checkedText = Buffer.from('check of an AES key in somebody else’s token')
+
+/**
+ * What tells one secret key from another: SHA-256 of what it makes of a fixed text and an IV of zeros. Neither ciphertext nor tag is
+ * shown to anybody, so that the IV tells nothing where a caller chooses it too.
+ */
+export async function checkValueOf(hsm: Hsm, mechanism: ManagedMechanism, key: Handle): Promise<Buffer> {
+  const iv = Buffer.alloc(mechanism.ivBytes ?? 0)
+  const sealed = await nameRefusal(mechanism.name, () =>
+    hsm.encrypt(key, native(mechanism, iv, undefined), checkedText),
+  )
+  return createHash('sha256').update(sealed).digest()
 }
 
 const failed = (cause?: unknown): Error => badRequest('cipher: message authentication failed', { cause })

@@ -19,7 +19,7 @@ export interface Found {
   readonly history: History
 }
 
-type Wanted = Pick<ManagedRow, 'name' | 'keyLabel' | 'keyId' | 'mechanism'>
+export type Wanted = Pick<ManagedRow, 'name' | 'keyLabel' | 'keyId' | 'mechanism' | 'keyBits'>
 
 /**
  * The one object that a managed key names; undefined when there is none.
@@ -41,6 +41,10 @@ export async function locate(hsm: Hsm, wanted: Wanted, strict: boolean): Promise
   }
   const algorithm = identify(mechanism, seen)
   if (algorithm === undefined) throw refuse(`the object is no key for ${mechanism.name} of a size that is served here`)
+  const bits = algorithm.class === 'secret' ? 8 * algorithm.sizeBytes : undefined
+  if (bits !== undefined && wanted.keyBits !== 0 && wanted.keyBits !== bits) {
+    throw refuse(`key_bits is ${wanted.keyBits}, and the object is a key of ${bits} bits`)
+  }
   const publicKey = algorithm.class === 'private' ? await publicKeyOf(hsm, handle, algorithm, seen) : undefined
   if (algorithm.class === 'private' && publicKey === undefined) {
     throw refuse('the token shows no public key beside the private one, with the same CKA_ID')

@@ -15,7 +15,7 @@ import { nameRefusal } from '../use/refusal.ts'
 import { RsaCipher } from '../use/rsacipher.ts'
 import { Signer } from '../use/signer.ts'
 import { verify } from '../use/verify.ts'
-import { decryptAes, encryptAes, type Message } from './cipher.ts'
+import { checkValueOf, decryptAes, encryptAes, type Message } from './cipher.ts'
 import type { Found } from './locate.ts'
 import { type ManagedMechanism, mechanismOf } from './mechanism.ts'
 import type { ManagedRow } from './table.ts'
@@ -39,16 +39,19 @@ export class ManagedKey {
   readonly mechanism: ManagedMechanism
   /** Describes the key as it lies in the token; what a version pins is a copy. */
   readonly material: Material
+  /** The name of what counts its encryptions: of one key in a token, however many versions and managed keys it serves. */
+  readonly counter: string
   readonly #handles: Handles
   readonly #signer: Signer
   readonly #rsa: RsaCipher
 
-  private constructor(options: ManagedKeyOptions, oaepInToken: boolean) {
-    const { hsm, row, found, blobs, approval, now } = options
+  private constructor(options: ManagedKeyOptions, material: Material, oaepInToken: boolean) {
+    const { hsm, row, found, blobs, approval } = options
     this.row = row
     this.hsm = hsm
     this.mechanism = mechanismOf(row.mechanism)
-    this.material = describe(found, now)
+    this.material = material
+    this.counter = material.row.fingerprint?.toString('hex', 0, counterBytes) ?? ''
     let first: Handle | undefined = found.handle
     const load = async (): Promise<Handle> => {
       const handle = first ?? (await this.#again(options)).handle
@@ -64,7 +67,11 @@ export class ManagedKey {
   static async of(options: ManagedKeyOptions): Promise<ManagedKey> {
     const { hsm, row, found } = options
     const probed = row.mechanism === CKM.RSA_PKCS_OAEP && found.publicKey !== undefined
-    return new ManagedKey(options, probed && (await decodesOaep(hsm, found.handle, found.publicKey)))
+    return new ManagedKey(
+      options,
+      await describe(options, found),
+      probed && (await decodesOaep(hsm, found.handle, found.publicKey)),
+    )
   }
 
   /** Whether it is the key that another material describes. */
@@ -72,7 +79,9 @@ export class ManagedKey {
     const { algorithm, fingerprint } = this.material.row
     const pinned = other.row.fingerprint
     if (algorithm !== other.row.algorithm) return false
-    return fingerprint === null || pinned === null ? fingerprint === pinned : fingerprint.equals(pinned)
+    // Versions from before secret keys had a check value.
+    if (pinned === null) return this.material.algorithm.class === 'secret'
+    return fingerprint?.equals(pinned) === true
   }
 
   /** @throws ApiError 400 naming what does not fit */
@@ -107,9 +116,9 @@ export class ManagedKey {
 
   #use = <T>(work: (key: Handle) => MaybePromise<T>): MaybePromise<T> => this.#handles.use(this.material, work)
 
-  async #again({ locate, now }: ManagedKeyOptions): Promise<Found> {
-    const found = await locate()
-    if (!this.is(describe(found, now))) throw changed(this.row.name)
+  async #again(options: ManagedKeyOptions): Promise<Found> {
+    const found = await options.locate()
+    if (!this.is(await describe(options, found))) throw changed(this.row.name)
     return found
   }
 }
@@ -121,15 +130,21 @@ function refuseAad({ aad }: Message, name: string): void {
   if (aad !== undefined) throw badRequest(`'associated_data' provided for ${name}, which authenticates nothing`)
 }
 
-/** The row that a version of this key gets: its history as the token tells it. */
-function describe({ algorithm, publicKey, history }: Found, now: number): Material {
-  const { spki = null, fingerprint = null } = publicKey ? encodePublicKey(publicKey) : {}
+const counterBytes = 16
+
+/** The row that a version of this key gets: its history as the token tells it. A secret key has its check value as fingerprint. */
+async function describe({ hsm, row, now }: ManagedKeyOptions, found: Found): Promise<Material> {
+  const { algorithm, publicKey, history, handle } = found
+  const { spki = null, fingerprint } = publicKey
+    ? encodePublicKey(publicKey)
+    : { fingerprint: await checkValueOf(hsm, mechanismOf(row.mechanism), handle) }
   return new Material({
     ...{ id: randomUUID(), namespace: '', mount: '', rev: 1, epoch: 0, owner: '', version: 0, part: 'key' },
     algorithm: algorithm.name,
     sizeBytes: algorithm.class === 'secret' ? algorithm.sizeBytes : 0,
     residence: 'token',
-    ...{ kek: null, mechanism: null, blob: null, ckaId: null, publicKey: spki, fingerprint, exportable: false },
+    ...{ kek: null, mechanism: null, blob: null, ckaId: null, tokenSerial: null, publicKey: spki, fingerprint },
+    exportable: false,
     ...history,
     origin: history.local ? 'generated' : 'imported',
     ...{ createdAt: now, createdBy: '', state: 'active' },

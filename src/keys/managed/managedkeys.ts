@@ -8,17 +8,19 @@ import { PinRefused } from '../../hsm/faults.ts'
 import type { Hsm } from '../../hsm/hsm.ts'
 import type { MaybePromise, Mount } from '../../route.ts'
 import type { Database } from '../../store/database.ts'
+import type { Abilities } from '../algorithms/algorithm.ts'
 import type { Scheme } from '../algorithms/signature.ts'
 import type { Blobs } from '../live/blobs.ts'
 import type { Material } from '../material.ts'
 import type { Draft } from '../materials/draft.ts'
 import type { Approval } from '../use/approval.ts'
 import type { Certification, CertificationSigner } from '../use/certification.ts'
+import type { Cipher } from '../use/cipher.ts'
 import { verify } from '../use/verify.ts'
 import type { Message } from './cipher.ts'
 import { generate } from './generate.ts'
 import type { ManagedHsms, TokenAddress } from './hsms.ts'
-import { locate } from './locate.ts'
+import { locate, type Wanted } from './locate.ts'
 import { changed, ManagedKey } from './managedkey.ts'
 import { type ManagedUsage, mechanismOf } from './mechanism.ts'
 import type { Pins } from './pins.ts'
@@ -33,6 +35,7 @@ export interface ManagedKeysOptions {
   readonly blobs: Blobs
   readonly approval: Approval
   readonly certification: Certification
+  readonly cipher: Pick<Cipher, 'count'>
   readonly clock: Clock
   readonly strict: boolean
   /** The mount of a uuid: what it is tuned to says which managed keys it may use. */
@@ -93,6 +96,14 @@ export class ManagedKeys {
     return after(this.#options.registry.get(id), (entry) => entry?.row.name)
   }
 
+  /** What the mechanism does; nothing once the managed key was deleted. */
+  abilitiesOf(id: string): MaybePromise<Abilities> {
+    return after(this.#options.registry.get(id), (entry) => {
+      const usages: readonly string[] = entry === undefined ? [] : mechanismOf(entry.row.mechanism).usages
+      return { encrypt: usages.includes('encrypt'), sign: usages.includes('sign'), derive: false }
+    })
+  }
+
   /** @param chosen whether the caller named the padding: else it is the mechanism's @throws ApiError 400 */
   sign(use: Use, input: Uint8Array, scheme: Scheme, chosen: boolean): MaybePromise<Buffer> {
     return after(this.#use(use, 'sign'), (key) => key.sign(input, fitted(key.row, scheme, chosen)))
@@ -117,9 +128,18 @@ export class ManagedKeys {
     )
   }
 
-  /** @throws ApiError 400 for a mechanism that does not encrypt, or an IV of another length than it wants */
-  encrypt(use: Use, message: Message): MaybePromise<Buffer> {
-    return after(this.#use(use, 'encrypt'), (key) => key.encrypt(message))
+  /**
+   * AES-GCM is counted towards 2^32, of a key in a token in all its versions together.
+   * @throws ApiError 400 for a mechanism that does not encrypt, or an IV of another length than it wants; in strict mode after 2^32
+   */
+  encrypt(use: Use, message: Message, warn: (text: string) => void): MaybePromise<Buffer> {
+    return after(this.#use(use, 'encrypt'), (key) => {
+      if (!key.mechanism.counted) return key.encrypt(message)
+      return after(this.#options.cipher.count(use.pinned.id, key.counter), (warning) => {
+        if (warning) warn(warning)
+        return key.encrypt(message)
+      })
+    })
   }
 
   decrypt(use: Use, message: Message): MaybePromise<Buffer> {
@@ -134,10 +154,7 @@ export class ManagedKeys {
   }
 
   /** Logs in with a PIN that is not stored yet, and looks at the key. @throws ApiError 400 for whatever must not be stored */
-  async admit(
-    row: Pick<ManagedRow, 'name' | 'keyLabel' | 'keyId' | 'mechanism'> & TokenAddress,
-    pin: string,
-  ): Promise<void> {
+  async admit(row: Wanted & TokenAddress, pin: string): Promise<void> {
     let hsm: Hsm
     try {
       hsm = await this.#options.hsms.open(row, pin)

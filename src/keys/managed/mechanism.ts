@@ -18,13 +18,19 @@ export interface ManagedMechanism {
   readonly padding?: 'pss' | 'pkcs1v15'
   /** Ciphers: the length of its IV. */
   readonly ivBytes?: number
+  /** Whether random IVs bound how often a key may encrypt (SP 800-38D section 8.3). */
+  readonly counted?: true
+  /** What `key_bits` may say; 0 says nothing. */
+  readonly keyBits: readonly number[]
   /** The setting that says which keys are made for it on demand; undefined: none are. */
   readonly generatedBy?: 'curve' | 'key_bits'
 }
 
-const signing = { class: 'private', usages: ['sign', 'verify'] } as const
-const rsa = { class: 'private', keyType: CKK.RSA, generatedBy: 'key_bits' } as const
-const cipher = { class: 'secret', keyType: CKK.AES, usages: ['encrypt', 'decrypt'] } as const
+/** RSA keys that are generated; settings of other pairs may carry them on. */
+const pairBits = { keyBits: [2048, 3072, 4096] } as const
+const signing = { ...pairBits, class: 'private', usages: ['sign', 'verify'] } as const
+const rsa = { ...pairBits, class: 'private', keyType: CKK.RSA, generatedBy: 'key_bits' } as const
+const cipher = { class: 'secret', keyType: CKK.AES, keyBits: [128, 256], usages: ['encrypt', 'decrypt'] } as const
 
 const rows: readonly ManagedMechanism[] = [
   { ...rsa, ...signing, number: CKM.RSA_PKCS, name: 'CKM_RSA_PKCS', padding: 'pkcs1v15' },
@@ -32,7 +38,7 @@ const rows: readonly ManagedMechanism[] = [
   { ...signing, number: CKM.ECDSA, name: 'CKM_ECDSA', keyType: CKK.EC, generatedBy: 'curve' },
   { ...signing, number: CKM.EDDSA, name: 'CKM_EDDSA', keyType: CKK.EC_EDWARDS },
   { ...rsa, number: CKM.RSA_PKCS_OAEP, name: 'CKM_RSA_PKCS_OAEP', usages: ['encrypt', 'decrypt'] },
-  { ...cipher, number: CKM.AES_GCM, name: 'CKM_AES_GCM', ivBytes: 12 },
+  { ...cipher, number: CKM.AES_GCM, name: 'CKM_AES_GCM', ivBytes: 12, counted: true },
   { ...cipher, number: CKM.AES_CBC_PAD, name: 'CKM_AES_CBC_PAD', ivBytes: 16 },
 ]
 

@@ -35,13 +35,12 @@ const fresh: Omit<Settings, 'mechanism' | 'usages'> = {
   ...{ forceRwSession: false, maxParallel: 1 },
 }
 
-/** Curves by their name here, with the key type each makes; and what RSA keys may be made. */
+/** Curves by their name here, with the key type each makes. */
 const curveTypes: ReadonlyMap<string, string> = new Map([
   ['P256', 'ecdsa-p256'],
   ['P384', 'ecdsa-p384'],
   ['P521', 'ecdsa-p521'],
 ])
-const rsaBits = [2048, 3072, 4096]
 
 /**
  * The settings after a request.
@@ -81,7 +80,8 @@ function check(settings: Settings, mechanism: ManagedMechanism): void {
   if (Buffer.byteLength(tokenLabel ?? '') > 32) throw badRequest('token_label must be 32 bytes at most')
   if (curve !== '' && !curveTypes.has(curve))
     throw badRequest(`curve must be one of ${[...curveTypes.keys()].join(', ')}`)
-  if (keyBits !== 0 && !rsaBits.includes(keyBits)) throw badRequest(`key_bits must be one of ${rsaBits.join(', ')}`)
+  if (keyBits !== 0 && !mechanism.keyBits.includes(keyBits))
+    throw badRequest(`key_bits must be one of ${mechanism.keyBits.join(', ')}`)
   if (settings.maxParallel < 1) throw badRequest('max_parallel must be 1 or more')
   if (!settings.allowGenerateKey) return
   const { generatedBy } = mechanism

@@ -15,6 +15,8 @@ export interface Specification {
   readonly residence?: 'wrapped' | 'token' | undefined
   /** Whether the key is a root, of which keys are derived (extraction.ts makes the part for that). */
   readonly derived?: boolean | undefined
+  /** Whether the key forbids that an HMAC secret that is made here is ever in memory. */
+  readonly hmacInHsmOnly?: boolean | undefined
   /** The key, where it was made elsewhere, or the public half of one that is not here; absent: the token makes one. */
   readonly given?: IncomingKey | KeyObject | undefined
   /** Accessor of the token that asked. */

@@ -10,8 +10,8 @@ import type { Algorithm } from '../algorithms/algorithm.ts'
 import { algorithms, pairAlgorithm } from '../algorithms.ts'
 import type { Kek, Keks } from '../kek/keks.ts'
 import type { IncomingKey } from '../making/incomingkey.ts'
-import { type Made, makePair, makeSecret, makeSeed, plaintextHistory, sizeOf } from '../making/making.ts'
-import { needsExactLength } from '../making/padding.ts'
+import { type Made, makePair, makeSecret, makeSeed, opened, plaintextHistory, sizeOf } from '../making/making.ts'
+import { type Exposure, exposureOf } from '../making/padding.ts'
 import { type Circumstances, chooseResidence } from '../making/residence.ts'
 import type { Residents } from '../making/residents.ts'
 import { Material } from '../material.ts'
@@ -61,24 +61,23 @@ export class Materials {
    */
   async prepare(specification: Specification): Promise<Draft> {
     const { hsm, clock, strict, approval } = this.#options
-    const { exportable, part, derived, given, residence: wanted, createdBy } = specification
+    const { exportable, part, derived, given, residence: wanted, createdBy, hmacInHsmOnly } = specification
     const find = part === 'authority' ? pairAlgorithm : (name: string) => algorithms.get(name)
     const algorithm = find(specification.algorithm)
     if (algorithm === undefined) throw badRequest(`unknown key type ${specification.algorithm}`)
     approval.checkNew(algorithm)
     const sizeBytes = sizeOf(algorithm, specification.sizeBytes)
-    const exact = !needsExactLength(sizeBytes) || hsm.capabilities.supports('wrap-exact-length')
+    const { capabilities } = hsm
+    const exposure = algorithm.mac && exposed(exposureOf(capabilities, sizeBytes), given)
     const id = randomUUIDv7()
     const { residence, kek, made, intent } =
       given instanceof KeyObject
         ? publicOnly(given)
         : await this.#make(
             algorithm,
-            { exportable, strict, exact, derived, wanted, capabilities: hsm.capabilities },
+            { exportable, strict, exposure, hmacInHsmOnly, derived, wanted, capabilities },
             id,
-            {
-              ...{ sizeBytes, given, part },
-            },
+            { sizeBytes, given, part },
           )
     const { spki = null, fingerprint = null } = made.publicKey ? encodePublicKey(made.publicKey) : {}
     return {
@@ -93,6 +92,7 @@ export class Materials {
         mechanism: kek ? hsm.capabilities.kwp : null,
         blob: made.blob ?? null,
         ckaId: intent?.ckaId ?? null,
+        tokenSerial: intent ? hsm.token.serial : null,
         publicKey: spki,
         fingerprint,
         exportable,
@@ -269,6 +269,10 @@ function expect(material: Material | undefined, id: string): Material {
   return material
 }
 
+/** A secret that comes from outside is filled up where it is in memory anyway; how it is made is no matter then. */
+const exposed = (exposure: Exposure | undefined, given: Specification['given']): Exposure | undefined =>
+  exposure?.when === 'made' && given !== undefined ? undefined : exposure
+
 /** A key that was made, and where it is. */
 interface MadeKey {
   readonly residence: Residence
@@ -284,12 +288,16 @@ const publicOnly = (publicKey: KeyObject): MadeKey => ({
   intent: undefined,
 })
 
-function make(
+async function make(
   hsm: Hsm,
   algorithm: Algorithm,
   { residence, sizeBytes, part }: { residence: Residence; sizeBytes: number; part: Part },
   kek: Kek,
 ): Promise<Made> {
-  if (algorithm.class === 'secret') return makeSecret(hsm, algorithm, sizeBytes, kek)
+  if (algorithm.class === 'secret') {
+    const made = await makeSecret(hsm, algorithm, sizeBytes, kek)
+    // Loading it is enough for it to be in memory.
+    return algorithm.mac && residence === 'enveloped' ? { ...made, history: opened(made.history) } : made
+  }
   return residence === 'enveloped' ? makeSeed(hsm, algorithm, kek) : makePair(hsm, algorithm, kek, part)
 }

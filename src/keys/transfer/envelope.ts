@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import type { Hash } from '../../crypto/hashes.ts'
 import { decodeOaepOr } from '../../crypto/oaep.ts'
 import { CKM } from '../../hsm/constants.ts'
@@ -38,7 +37,7 @@ export async function openEnvelope(
     block.set(raw, block.length - raw.length)
     raw.fill(0)
   }
-  const transport = decodeOaepOr(block, hash, randomBytes(transportBytes))
+  const transport = decodeOaepOr(block, hash, await hsm.random(transportBytes))
   block.fill(0)
   return { transport, blob: ciphertext.subarray(modulus.length) }
 }

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { readFirst } from '../../crypto/der.ts'
 import { unwrapKey, wrapKey } from '../../crypto/keywrap.ts'
 import { wiping } from '../../crypto/wiping.ts'
@@ -6,7 +5,7 @@ import type { Hsm } from '../../hsm/hsm.ts'
 import type { Pair } from '../algorithms/algorithm.ts'
 import { type Blobs, blobTemplate } from '../live/blobs.ts'
 import { parsePair, wipePair, writePkcs8 } from '../making/pair.ts'
-import { transportBytes, withTransport } from '../making/transport.ts'
+import { lendTransport, withTransport } from '../making/transport.ts'
 import type { Material } from '../material.ts'
 
 /** A key in clear, lent for one use. */
@@ -44,8 +43,7 @@ export class KeyExport {
     if (material.row.residence === 'enveloped') {
       return this.#blobs.open(material, (seed) => lend(algorithm.privateKey.read(seed, '')))
     }
-    const transport = randomBytes(transportBytes)
-    try {
+    return lendTransport(this.#hsm, async (transport) => {
       // Some tokens fill keys up with zeros before they wrap them.
       const pkcs8 = unwrapKey(transport, await this.#wrapInToken(material, transport))
       if (pkcs8 === undefined) throw new Error(`the token does not wrap ${algorithm.name} keys as RFC 5649 says`)
@@ -54,9 +52,12 @@ export class KeyExport {
       } finally {
         pkcs8.fill(0)
       }
-    } finally {
-      transport.fill(0)
-    }
+    })
+  }
+
+  /** Lends a new AES-256 key to wrap another under, from the token's random generator, and wipes it. */
+  lendTransport<T>(use: (transport: Buffer) => Promise<T>): Promise<T> {
+    return lendTransport(this.#hsm, use)
   }
 
   /**

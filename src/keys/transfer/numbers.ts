@@ -1,7 +1,7 @@
 import { createPublicKey } from 'node:crypto'
+import { Arithmetic } from '../../crypto/arithmetic.ts'
 import { asn1, write, writeNumber } from '../../crypto/der.ts'
 import { pointOf } from '../../crypto/edwards.ts'
-import { inverse, toBytes } from '../../crypto/number.ts'
 import { badRequest } from '../../errors.ts'
 import type { Ec, Ed25519, Pair, Rsa } from '../algorithms/algorithm.ts'
 import { ecPair } from '../algorithms/ecdsa.ts'
@@ -9,19 +9,20 @@ import { ed25519Pair } from '../algorithms/ed25519.ts'
 import { wipePair, writePkcs8 } from '../making/pair.ts'
 import type { KeyBytes } from './keyimport.ts'
 
-/** Keys out of bare numbers, as the reference's backups hold them. All are checked again when they are brought into the token. */
+/**
+ * Keys out of bare numbers (big-endian, without zeros in front), as the reference's backups hold them. The secret ones are wiped. All
+ * are checked again when they are brought into the token.
+ */
 
 /** Without d only the public half. @throws ApiError 400 */
 export function ecKey(
   algorithm: Ec,
-  { x, y, d }: { x?: bigint | undefined; y?: bigint | undefined; d?: bigint | undefined },
+  { x, y, d }: { x: Buffer | undefined; y: Buffer | undefined; d: Buffer | undefined },
 ): KeyBytes {
   const { coordinateBytes } = algorithm.curve
   const coordinates = { x: coordinate(x, coordinateBytes), y: coordinate(y, coordinateBytes) }
   if (d === undefined) return publicBytes({ kty: 'EC', crv: algorithm.jwk, ...coordinates })
-  const scalar = toBytes(d)
-  const pair = ecPair(algorithm, scalar)
-  scalar.fill(0)
+  const pair = lend([d], () => ecPair(algorithm, d))
   const own = pair.publicKey.export({ format: 'jwk' })
   if (own.x === coordinates.x && own.y === coordinates.y) return pairBytes(pair)
   wipePair(pair)
@@ -29,28 +30,42 @@ export function ecKey(
 }
 
 interface RsaNumbers {
-  readonly n?: bigint | undefined
-  readonly e?: bigint | undefined
-  readonly d?: bigint | undefined
-  readonly p?: bigint | undefined
-  readonly q?: bigint | undefined
+  readonly n: Buffer | undefined
+  readonly e: Buffer | undefined
+  readonly d: Buffer | undefined
+  readonly p: Buffer | undefined
+  readonly q: Buffer | undefined
 }
 
 /** Without d only the public half. @throws ApiError 400 */
 export function rsaKey(algorithm: Rsa, { n, e, d, p, q }: RsaNumbers): KeyBytes {
   if (n === undefined || e === undefined) throw badRequest('error parsing asymmetric key: its modulus is missing')
-  if (d === undefined)
-    return publicBytes({ kty: 'RSA', n: toBytes(n).toString('base64url'), e: toBytes(e).toString('base64url') })
-  if (p === undefined || q === undefined || p < 3n || q < 3n)
-    throw badRequest('error parsing asymmetric key: its primes are missing')
-  const numbers = [n, e, d, p, q, d % (p - 1n), d % (q - 1n), inverse(q % p, p)].map((number) =>
-    writeNumber(toBytes(number)),
-  )
-  const inner = write(asn1.sequence, writeNumber(Buffer.alloc(0)), ...numbers)
-  for (const number of numbers) number.fill(0)
-  const bytes = writePkcs8({ algorithm, inner })
-  inner.fill(0)
-  return { kind: 'pair', bytes }
+  if (d === undefined) return publicBytes({ kty: 'RSA', n: n.toString('base64url'), e: e.toString('base64url') })
+  return lend([d, p, q], () => {
+    using of = new Arithmetic()
+    if (p === undefined || q === undefined || !isBig(p) || !isBig(q))
+      throw badRequest('error parsing asymmetric key: its primes are missing')
+    if ([d, p, q].some((number) => number.length > n.length))
+      throw badRequest('error parsing asymmetric key: its numbers do not belong together')
+    // Without an inverse they are no primes, which the later check says.
+    const coefficient = of.inverse(q, p) ?? Buffer.alloc(0)
+    const exponents = [p, q].map((prime) => of.remainder(d, of.decrement(prime)))
+    const numbers = [n, e, d, p, q, ...exponents, coefficient].map(writeNumber)
+    const inner = write(asn1.sequence, writeNumber(Buffer.alloc(0)), ...numbers)
+    return lend([...numbers, inner], () => ({ kind: 'pair', bytes: writePkcs8({ algorithm, inner }) }))
+  })
+}
+
+/** Above 2. */
+const isBig = (number: Buffer): boolean => number.length > 1 || (number[0] ?? 0) > 2
+
+/** Wipes the secrets after their one use. */
+function lend<T>(secrets: readonly (Buffer | undefined)[], use: () => T): T {
+  try {
+    return use()
+  } finally {
+    for (const secret of secrets) secret?.fill(0)
+  }
 }
 
 /** 64 bytes of seed and public key, or the seed alone; without either the public key in base64. @throws ApiError 400 */
@@ -61,13 +76,13 @@ export function ed25519Key(
   if (both.length === 0) {
     return publicBytes({ kty: 'OKP', crv: algorithm.jwk, x: Buffer.from(publicKey, 'base64').toString('base64url') })
   }
-  const pair = ed25519Pair(both.subarray(0, 32))
-  if (both.length !== 32 && !both.subarray(32).equals(pointOf(pair.publicKey))) {
-    throw badRequest('error parsing asymmetric key: its public key is not that of its private key')
-  }
-  const bytes = pairBytes(pair)
-  both.fill(0)
-  return bytes
+  return lend([both], () => {
+    const pair = ed25519Pair(both.subarray(0, 32))
+    if (both.length !== 32 && !both.subarray(32).equals(pointOf(pair.publicKey))) {
+      throw badRequest('error parsing asymmetric key: its public key is not that of its private key')
+    }
+    return pairBytes(pair)
+  })
 }
 
 /** Owns and wipes the pair. */
@@ -88,5 +103,6 @@ function publicBytes(jwk: Record<string, string>): KeyBytes {
   }
 }
 
-const coordinate = (number: bigint | undefined, bytes: number): string =>
-  toBytes(number ?? 0n, bytes).toString('base64url')
+/** Filled up with zeros in front. */
+const coordinate = (number: Buffer = Buffer.alloc(0), bytes: number): string =>
+  Buffer.concat([Buffer.alloc(Math.max(0, bytes - number.length)), number]).toString('base64url')

@@ -78,12 +78,12 @@ export class Cipher {
   }
 
   /**
-   * Counts an encryption under the material. @returns a warning when there were too many
+   * Counts an encryption under the material. @param counter where several materials are one key @returns a warning when there were too many
    * @throws ApiError 400 in strict mode after 2^32
    */
-  count(material: string): MaybePromise<string | undefined> {
+  count(material: string, counter: string = material): MaybePromise<string | undefined> {
     const { usage, strict, overused } = this.#options
-    return after(usage.take(material), (number) => {
+    return after(usage.take(material, counter), (number) => {
       if (strict && number > usageLimit) {
         throw badRequest('this key version has encrypted 2^32 times, as often as SP 800-38D allows: rotate the key')
       }

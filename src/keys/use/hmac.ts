@@ -7,18 +7,30 @@ import type { MaybePromise } from '../../route.ts'
 import { mechanismsOf } from '../algorithms/hashmechanisms.ts'
 import type { Blobs } from '../live/blobs.ts'
 import type { Handles } from '../live/handles.ts'
-import { ClosedSecret } from '../making/secret.ts'
+import { inexact, isFilledUp, paddedBytes, takes } from '../making/padding.ts'
 import type { Material } from '../material.ts'
+import { heldBytes, type Opening, type SecretOwner } from '../materials/opening.ts'
 import { nameRefusal } from './refusal.ts'
 
 export interface HmacOptions {
   readonly hsm: Hsm
   readonly blobs: Blobs
   readonly handles: Handles
+  readonly opening: Opening
   readonly strict: boolean
 }
 
-/** HMACs with a material's secret: in the token, or on the host for SHA-3 where the token lacks it. */
+/** What the server's memory must see of a secret for an HMAC that the token cannot make with it as it is. */
+export interface Obstacle {
+  /** In words, up to the length or the mechanism. */
+  readonly why: string
+  /** What would serve, where there is something. */
+  readonly remedy: string
+  /** once: the secret is filled up, and the token serves it from then on; always: it is opened for each HMAC. */
+  readonly opened: 'once' | 'always'
+}
+
+/** HMACs with a material's secret: in the token, or with a secret that is opened where the token cannot. */
 export class Hmacs {
   readonly #options: HmacOptions
 
@@ -26,26 +38,51 @@ export class Hmacs {
     this.#options = options
   }
 
-  /** @returns `hash.bytes` bytes @throws ApiError 400 naming the mechanism that strict mode would need in the token */
-  mac(material: Material, hash: Hash, input: Uint8Array): MaybePromise<Buffer> {
-    const { hsm, handles, strict } = this.#options
-    if (material.algorithm.mac === undefined) throw new Error(`material ${material.id} is no HMAC secret`)
-    const { hmac } = mechanismsOf(hash)
-    const name = mechanismName(hmac.type)
-    if (hash.family !== 'sha3' || hsm.capabilities.supports('sha3')) {
-      return nameRefusal(name, () => handles.use(material, (key) => hsm.sign(key, hmac, input, hash.bytes)))
-    }
-    if (strict) throw badRequest(`strict mode: the HSM lacks ${name}`)
-    return this.#onHost(material, hash, input, name)
+  /** Whether the token makes such HMACs with the secret as it lies there. */
+  native({ algorithm, row, id }: Material, hash: Hash): boolean {
+    if (algorithm.mac === undefined) throw new Error(`material ${id} is no HMAC secret`)
+    const shortest = this.#options.hsm.capabilities.shortestHmacKey(mechanismsOf(hash).hmac.type)
+    return shortest !== undefined && heldBytes(row) >= shortest
   }
 
-  async #onHost(material: Material, hash: Hash, input: Uint8Array, name: string): Promise<Buffer> {
-    try {
-      return await this.#options.blobs.open(material, (secret) => createHmac(hash.node, secret).update(input).digest())
-    } catch (error) {
-      // Made on a token that had the mechanism: such a secret may never leave.
-      if (!(error instanceof ClosedSecret)) throw error
-      throw badRequest(`the HSM lacks ${name}`, { cause: error })
-    }
+  /** An HMAC made in the token. @returns `hash.bytes` bytes @throws ApiError 400 naming the mechanism that the token refuses */
+  mac(material: Material, hash: Hash, input: Uint8Array): MaybePromise<Buffer> {
+    const { hsm, handles } = this.#options
+    const { hmac } = mechanismsOf(hash)
+    return nameRefusal(mechanismName(hmac.type), () =>
+      handles.use(material, (key) => hsm.sign(key, hmac, input, hash.bytes)),
+    )
+  }
+
+  /**
+   * An HMAC that the token cannot make with the secret as it is, which is opened at the first one.
+   * @param owner of the key that the secret belongs to, in the transaction that records it
+   * @throws ApiError 400 in strict mode, saying what the token lacks
+   */
+  async macOpened(material: Material, hash: Hash, input: Uint8Array, owner: SecretOwner): Promise<Buffer> {
+    const { strict, opening, blobs } = this.#options
+    if (strict) throw this.refusal('strict mode', material, hash)
+    const open = await opening.open(material, owner)
+    if (this.native(open, hash)) return this.mac(open, hash, input)
+    return blobs.open(open, (secret) => createHmac(hash.node, secret).update(input).digest())
+  }
+
+  /** Why the token cannot make such an HMAC with the secret kept out of memory; undefined where it can. */
+  obstacle({ row }: Material, hash: Hash): Obstacle | undefined {
+    const { capabilities } = this.#options.hsm
+    const { type } = mechanismsOf(hash).hmac
+    const shortest = capabilities.shortestHmacKey(type)
+    const always = { remedy: '', opened: 'always' } as const
+    if (shortest === undefined) return { why: `the HSM lacks ${mechanismName(type)}`, ...always }
+    if (isFilledUp(capabilities, row.sizeBytes)) return { why: inexact, ...always }
+    if (heldBytes(row) >= shortest) return undefined
+    const why = `${takes(type, shortest)}, and that of version ${row.version} has ${row.sizeBytes}`
+    return { why, remedy: `: key_size ${paddedBytes} serves every SHA-2`, opened: 'once' }
+  }
+
+  /** @param rule that forbids it @returns ApiError 400 saying what would serve */
+  refusal(rule: string, material: Material, hash: Hash): Error {
+    const { why, remedy } = this.obstacle(material, hash) ?? { why: 'the HSM makes this HMAC', remedy: '' }
+    return badRequest(`${rule}: ${why}${remedy}`)
   }
 }

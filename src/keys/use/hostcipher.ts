@@ -34,11 +34,13 @@ export function openOnHost(aead: Aead, key: Uint8Array, { iv, sealed, aad }: Sea
   const decipher = withoutStackTraces(() => createDecipheriv(host, key, iv, { authTagLength: tagBytes }))
   if (aad) decipher.setAAD(aad)
   decipher.setAuthTag(sealed.subarray(sealed.length - tagBytes))
-  const head = decipher.update(sealed.subarray(0, sealed.length - tagBytes))
+  const plaintext = decipher.update(sealed.subarray(0, sealed.length - tagBytes))
   try {
-    return Buffer.concat([head, decipher.final()])
+    // Compares the tag; of a stream cipher nothing is left to come.
+    decipher.final()
+    return plaintext
   } catch (error) {
-    head.fill(0)
+    plaintext.fill(0)
     throw badRequest(aead.failure, { cause: error })
   }
 }

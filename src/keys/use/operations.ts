@@ -7,6 +7,7 @@ import type { Blobs } from '../live/blobs.ts'
 import type { Handles } from '../live/handles.ts'
 import type { Material } from '../material.ts'
 import type { Materials } from '../materials/materials.ts'
+import type { Opening } from '../materials/opening.ts'
 import type { Approval } from './approval.ts'
 import { Certification } from './certification.ts'
 import { Cipher } from './cipher.ts'
@@ -38,6 +39,7 @@ export interface OperationsOptions {
   readonly blobs: Blobs
   readonly handles: Handles
   readonly materials: Materials
+  readonly opening: Opening
   readonly approval: Approval
   readonly strict: boolean
   /** Usage counters held at most. */
@@ -48,7 +50,7 @@ export interface OperationsOptions {
 }
 
 export function createOperations(options: OperationsOptions): Operations {
-  const { hsm, database, blobs, handles, materials, approval, strict, cacheLimit, overused, log } = options
+  const { hsm, database, blobs, handles, materials, opening, approval, strict, cacheLimit, overused, log } = options
   const cipher = new Cipher({ hsm, blobs, handles, strict, usage: new Usage(database, cacheLimit), overused })
   const signer = new Signer({ hsm, blobs, handles, approval })
   return {
@@ -58,7 +60,7 @@ export function createOperations(options: OperationsOptions): Operations {
     rsaCipher: new RsaCipher({ hsm, handles }),
     signer,
     certification: new Certification({ signer, handles, log }),
-    hmacs: new Hmacs({ hsm, blobs, handles, strict }),
+    hmacs: new Hmacs({ hsm, blobs, handles, opening, strict }),
     material: (id) => materials.fetch(id),
     random: (source, bytes) => random(hsm, source, bytes),
   }

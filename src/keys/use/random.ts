@@ -14,6 +14,8 @@ export function random(hsm: Hsm, source: RandomSource, bytes: number): MaybeProm
 }
 
 function mixed(drawn: Buffer): Buffer {
-  for (const [at, byte] of randomBytes(drawn.length).entries()) drawn[at] = (drawn[at] ?? 0) ^ byte
+  const other = randomBytes(drawn.length)
+  for (const [at, byte] of other.entries()) drawn[at] = (drawn[at] ?? 0) ^ byte
+  other.fill(0)
   return drawn
 }

@@ -30,37 +30,41 @@ export class Usage {
     this.#tallies = new LRUCache({ max: limit })
   }
 
-  /** The number of this encryption, from 1, over all workers; synchronous while the reserved block lasts. */
-  take(material: string): MaybePromise<number> {
-    const tally = this.#tallies.get(material)
+  /**
+   * The number of this encryption, from 1, over all workers; synchronous while the reserved block lasts.
+   * @param counter what counts it: the material alone, or with others
+   */
+  take(material: string, counter: string = material): MaybePromise<number> {
+    const tally = this.#tallies.get(counter)
     if (tally !== undefined && tally.next < tally.end) {
       tally.next += 1
       return tally.next
     }
-    return this.#reserve(material).then(() => this.take(material))
+    return this.#reserve(material, counter).then(() => this.take(material, counter))
   }
 
-  #reserve(material: string): Promise<void> {
-    const under = this.#reserving.get(material)
+  #reserve(material: string, counter: string): Promise<void> {
+    const under = this.#reserving.get(counter)
     if (under !== undefined) return under
-    const reserving = this.#reserved(material).finally(() => this.#reserving.delete(material))
-    this.#reserving.set(material, reserving)
+    const reserving = this.#reserved(material, counter).finally(() => this.#reserving.delete(counter))
+    this.#reserving.set(counter, reserving)
     return reserving
   }
 
-  async #reserved(material: string): Promise<void> {
-    const block = Math.min(2 * (this.#tallies.get(material)?.block ?? smallestBlock / 2), largestBlock)
+  async #reserved(material: string, counter: string): Promise<void> {
+    const block = Math.min(2 * (this.#tallies.get(counter)?.block ?? smallestBlock / 2), largestBlock)
     const counters = this.#database.table(usageTable)
     const materials = this.#database.table(materialsTable)
     const end = await this.#database.transaction(
       async (tx) => {
-        const found = await counters.add(tx, { material }, { used: block })
+        const found = await counters.add(tx, { material: counter }, { used: block })
         // A key that is being removed is used until every worker has heard of it: its row is gone already, and does not come back.
-        if (found === 0 && (await materials.get(tx, material))) await counters.insert(tx, { material, used: block })
-        return (await counters.find(tx, { material }))?.used ?? block
+        if (found === 0 && (await materials.get(tx, material)))
+          await counters.insert(tx, { material: counter, used: block })
+        return (await counters.find(tx, { material: counter }))?.used ?? block
       },
       { lane: 'counters' },
     )
-    this.#tallies.set(material, { next: end - block, end, block })
+    this.#tallies.set(counter, { next: end - block, end, block })
   }
 }

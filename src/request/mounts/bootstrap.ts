@@ -6,8 +6,8 @@ import { createMountSet } from './rows.ts'
 import { readTuning } from './tuning.ts'
 
 /**
- * The mounts of a new installation: the set's head and, pristine until somebody enables them, transit/ and pki/. May be
- * called by a second initialisation after a crash of the first.
+ * The mounts of a new installation: the set's head and, pristine until enabled, transit/ and pki/. May be called by a
+ * second initialisation after a crash of the first.
  * @param now milliseconds
  */
 export async function createInitialMounts(database: Database, tx: Transaction, now: number): Promise<void> {

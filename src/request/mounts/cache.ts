@@ -5,14 +5,14 @@ import { compileSet, type MountRecord, type MountSet, recordOf } from './mount.t
 import { type MountRows, wholeSet } from './rows.ts'
 
 /**
- * The compiled set of mounts, never older than the last acknowledged change. A mount that has changed is reloaded by its
- * engine before any request sees the new set, and what the engines keep of a removed one is freed.
+ * The compiled set of mounts, never older than the last acknowledged change. A changed mount is reloaded by its engine
+ * before any request sees the new set, and the engines free their caches of a removed one.
  */
 export class MountCache {
   readonly #engines: ReadonlyMap<string, Engine>
   readonly #builtin: readonly MountRecord[]
   readonly #cache
-  /** The set whose changes the engines of this worker know, and the revision they know of each mount. */
+  /** The set that the engines of this worker know, and the revision of each mount that they know. */
   #announced: MountSet | undefined
   readonly #revisions = new Map<string, number>()
 
@@ -53,7 +53,7 @@ export class MountCache {
       for (const uuid of this.#revisions.keys()) if (!set.byUuid.has(uuid)) this.#revisions.delete(uuid)
       for (const engine of this.#engines.values()) engine.retain?.(new Set(set.byUuid.keys()))
       this.#announced = set
-      // The reloads took time, in which the set may have changed once more.
+      // The reloads took time, and the set may have changed again.
       if (changed.length === 0) return set
     }
   }

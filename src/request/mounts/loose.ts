@@ -17,8 +17,8 @@ export const looseMountsTable = defineTable(
     path: column.text(),
     type: column.text(),
     /**
-     * making: what an engine keeps for every mount may be there, its row is not yet; gone: its row is no more; emptied:
-     * so is what lay below it, but for what a request that had begun before may still add.
+     * making: an engine's rows for the mount may exist, its own row not yet; gone: its row was removed; emptied: so
+     * were the rows below it, except those that an older request may still add.
      */
     state: column.text(),
     since: column.integer(),
@@ -26,14 +26,16 @@ export const looseMountsTable = defineTable(
   { sealed: true },
 )
 
-/** Finds the rows to work on, unverified; all text, so that an edited value cannot fail to parse and hide the others. */
+/**
+ * Finds the rows to work on, unverified; all text, so that an edited value cannot fail to parse and hide the others.
+ */
 const looseTraces = defineTable(
   'loose_mounts',
   { id: column.text(), state: column.text(), since: column.text() },
   { sealed: false },
 )
 
-/** Longer than any request takes: after it no old request still writes below the mount. */
+/** Longer than any request takes: after it no old request can write below the mount. */
 const restMilliseconds = 600_000
 const mountsAtOnce = 100
 
@@ -44,8 +46,8 @@ interface LooseMountsOptions {
 }
 
 /**
- * Mounts below which there may be rows though they stand in no list: those that are being made, and those that are removed.
- * A job removes what is below them in bounded portions, wherever an earlier run was interrupted.
+ * Mounts that are not in the set but may have rows below them: those being made, and those removed. A job removes the
+ * rows in bounded portions, continuing where an earlier run was interrupted.
  */
 export class LooseMounts {
   readonly job: Job = { name: 'sweep mounts', everySeconds: 5, run: (signal, fence) => this.sweep(signal, fence) }
@@ -55,13 +57,13 @@ export class LooseMounts {
     this.#options = options
   }
 
-  /** Before anything is written below a new mount. */
+  /** Called before anything is written below a new mount. */
   async begin(mount: Mount): Promise<void> {
     await this.#options.database.transaction((tx) => this.#insert(tx, mount, 'making'))
   }
 
   /**
-   * The mount's own row is written by the same transaction, which begins with this and with the reads for that.
+   * Called in the transaction that writes the mount's own row, which begins with this and with the reads for it.
    * @throws ApiError 503 when the sweep has already abandoned the mount
    */
   async settle(tx: Transaction, { uuid: mount }: Mount): Promise<void> {
@@ -77,7 +79,7 @@ export class LooseMounts {
     return this.#options.database.read((q) => rows.exists(q, { mount }))
   }
 
-  /** The mount is not going to be made after all. */
+  /** The mount will not be made after all. */
   async giveUp({ uuid: mount }: Mount): Promise<void> {
     const rows = this.#options.database.table(looseMountsTable)
     await this.#options.database.transaction(async (tx) => {
@@ -86,13 +88,13 @@ export class LooseMounts {
     })
   }
 
-  /** The mount's own row is removed by the same transaction. */
+  /** Called in the transaction that removes the mount's own row. */
   loosen(tx: Transaction, mount: Mount): Promise<void> {
     return this.#insert(tx, mount, 'gone')
   }
 
   /**
-   * Removes what lies below mounts that are gone, and once more when they have been loose for long. One that fails does
+   * Removes the rows below mounts that are gone, and again when those have been loose for long. A failing mount does
    * not hold up the others.
    */
   async sweep(signal: AbortSignal, fence: bigint): Promise<void> {
@@ -118,13 +120,15 @@ export class LooseMounts {
     if (mount === undefined) return
     const engine = engines.get(mount.type)
     const removeSome = async () => (await engine?.removeSome?.(mount, claim)) ?? false
-    // What is removed after the rest is removed for good.
+    // Rows removed after the rest are removed for good.
     const rested = this.#rested(mount.since)
     while (await paced(clock, removeSome)) if (signal.aborted) return
     await this.#finish(id, claim, rested)
   }
 
-  /** The mount, which can no longer be completed; undefined when it exists after all, because an old row was put back. */
+  /**
+   * The mount, which can no longer be completed; undefined when it exists after all, because an old row was put back.
+   */
   #abandon(id: string, { job, fence }: Claim): Promise<(Mount & { readonly since: number }) | undefined> {
     const { database } = this.#options
     const rows = database.table(looseMountsTable)

@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto'
+import { Type } from 'typebox'
+import { mapOf, orNull } from '../../answers.ts'
 import { badRequest } from '../../errors.ts'
 import type { Mount } from '../../route.ts'
 import { column, defineTable, type Row } from '../../store/table.ts'
-import { readTuning, type Tuning } from './tuning.ts'
+import { readTuning, type Tuning, tuningAnswer } from './tuning.ts'
 
 export const mountsTable = defineTable(
   'mounts',
@@ -15,7 +17,7 @@ export const mountsTable = defineTable(
     options: column.json<Readonly<Record<string, string>>>().nullable(),
     local: column.boolean(),
     sealWrap: column.boolean(),
-    /** False for a mount of the first initialisation until somebody enables it himself. */
+    /** False for a mount of the first initialisation until it is enabled explicitly. */
     touched: column.boolean(),
     createdAt: column.integer(),
   },
@@ -24,7 +26,7 @@ export const mountsTable = defineTable(
 
 export type MountRow = Row<typeof mountsTable>
 
-/** A mount with what listings show of it. */
+/** A mount with the fields of listings. */
 export interface MountRecord extends Mount {
   readonly description: string
   readonly accessor: string
@@ -32,7 +34,7 @@ export interface MountRecord extends Mount {
   readonly local: boolean
   readonly sealWrap: boolean
   readonly touched: boolean
-  /** Of the row: grows with every change of the mount. */
+  /** The row's rev: grows with every change of the mount. */
   readonly rev: number
 }
 
@@ -43,10 +45,10 @@ export interface Builtin {
   readonly description: string
 }
 
-/** Mounts compiled for looking up. */
+/** Mounts compiled for look-ups. */
 export interface MountSet {
   readonly byPath: ReadonlyMap<string, MountRecord>
-  /** Those of the table; built-in ones have no uuid. */
+  /** Mounts of the table; built-in ones have no uuid. */
   readonly byUuid: ReadonlyMap<string, MountRecord>
   /** Segments of the longest path. */
   readonly depth: number
@@ -63,11 +65,11 @@ export function mountPath(name: string): string {
   const path = name.replace(/\/$/, '')
   if (!/^\w[\w.@~-]*(?:\/\w[\w.@~-]*)*$/.test(path) || path.length > 200) {
     throw badRequest(
-      'the parts of a mount path begin with a letter, a digit or _ and go on with these and - . @ ~; 200 characters at most',
+      'each part of a mount path begins with a letter, a digit or _ and continues with these and - . @ ~; 200 characters at most',
     )
   }
   if (path.endsWith('/tune'))
-    throw badRequest('a mount path must not end in "/tune", which is how its settings are named')
+    throw badRequest('a mount path must not end in "/tune", which names the settings of a mount')
   const [first = ''] = path.split('/')
   if (reserved.has(first)) throw badRequest(`mount paths that begin with "${first}/" are reserved`)
   return `${path}/`
@@ -88,7 +90,7 @@ export const recordOf = (row: MountRow): MountRecord => ({
   rev: row.rev,
 })
 
-/** A mount that always stands and is in no table. */
+/** A mount that always exists and is in no table. */
 export const builtinRecord = (mount: Builtin): MountRecord => ({
   ...mount,
   uuid: '',
@@ -101,7 +103,7 @@ export const builtinRecord = (mount: Builtin): MountRecord => ({
   rev: 0,
 })
 
-/** Prepares a set of mounts for looking up; listings keep its order, which is by path. */
+/** Compiles a set of mounts for look-ups; listings keep its order, which is by path. */
 export function compileSet(records: readonly MountRecord[]): MountSet {
   const sorted = records.toSorted((a, b) => (a.path < b.path ? -1 : 1))
   return {
@@ -111,7 +113,7 @@ export function compileSet(records: readonly MountRecord[]): MountSet {
   }
 }
 
-/** The longest mounted prefix, a Map access for each segment that can matter. */
+/** The longest mounted prefix, found with one Map access per segment up to the depth of the set. */
 export function lookUp({ byPath, depth }: MountSet, path: string): Mount | undefined {
   const directory = `${path}/`
   let found: Mount | undefined
@@ -122,6 +124,23 @@ export function lookUp({ byPath, depth }: MountSet, path: string): Mount | undef
     found = byPath.get(directory.slice(0, slash + 1)) ?? found
   }
   return found
+}
+
+/** The members of describeMount. */
+export const mountAnswer = {
+  accessor: Type.String(),
+  config: Type.Object(tuningAnswer),
+  deprecation_status: Type.String(),
+  description: Type.String(),
+  external_entropy_access: Type.Boolean(),
+  local: Type.Boolean(),
+  options: orNull(mapOf(Type.String())),
+  plugin_version: Type.String(),
+  running_plugin_version: Type.String(),
+  running_sha256: Type.String(),
+  seal_wrap: Type.Boolean(),
+  type: Type.String(),
+  uuid: Type.String(),
 }
 
 /** A mount as sys/mounts shows it. */

@@ -25,14 +25,14 @@ export interface MountsOptions {
   readonly database: Database
   /** By type. */
   readonly engines: ReadonlyMap<string, Engine>
-  /** Mounts that always stand and are in no table: sys/, auth/token/. Paths end in a slash. */
+  /** Mounts that always exist and are in no table: sys/, auth/token/. Paths end in a slash. */
   readonly builtin: readonly Builtin[]
   readonly clock: Clock
 }
 
 /** The mounts of a cluster: every read sees one verified set, never older than the last acknowledged change. */
 export class Mounts {
-  /** Forgets moves of long ago. */
+  /** Forgets old moves. */
   readonly retention: Job
   readonly #options: MountsOptions
   readonly #builtin: readonly MountRecord[]
@@ -52,12 +52,12 @@ export class Mounts {
     this.#loose = new LooseMounts(options)
   }
 
-  /** Removes the data of removed mounts, and what a crash has left below mounts that were never made. */
+  /** Removes the data of removed mounts, and the rows that a crash left below mounts that were never made. */
   get sweep(): Job {
     return this.#loose.job
   }
 
-  /** The mount under which a canonical path lies; a built-in one also while the database is away. */
+  /** The mount of a canonical path; a built-in one is found even while the database is away. */
   find(path: string): MaybePromise<Mount | undefined> {
     const { loaded } = this.#cache
     if (loaded !== undefined) return lookUp(loaded, path)
@@ -69,7 +69,7 @@ export class Mounts {
     return after(this.#cache.current, ({ byUuid }) => byUuid.get(uuid))
   }
 
-  /** Whether a mount was removed, and something of it may still be there. */
+  /** Whether a mount was removed and some of its rows may still exist. */
   removed(uuid: string): MaybePromise<boolean> {
     return after(this.#cache.current, ({ byUuid }) => !byUuid.has(uuid) && this.#loose.holds(uuid))
   }
@@ -91,8 +91,8 @@ export class Mounts {
   }
 
   /**
-   * Removes the mount; nothing there is no error. No request reaches it when this resolves, on any node, and its path is
-   * free. A job removes everything in it.
+   * Removes the mount; a missing one is not an error. When this resolves no request reaches it, on any node, and its
+   * path is free. A job removes its contents.
    */
   async disable(name: string): Promise<void> {
     const path = withSlash(name)
@@ -107,8 +107,8 @@ export class Mounts {
   }
 
   /**
-   * Changes settings; what is left out stays.
-   * @throws {ApiError} 400 when there is no such mount, it is built in, or a setting is bad
+   * Changes settings; absent fields stay unchanged.
+   * @throws {ApiError} 400 when the mount does not exist, is built in, or a setting is invalid
    */
   async tune(name: string, request: TuneRequest): Promise<void> {
     const path = withSlash(name)
@@ -121,9 +121,9 @@ export class Mounts {
   }
 
   /**
-   * Gives the mount another path; everything in it stays. When it resolves, every worker knows the new one alone.
+   * Gives the mount another path; its contents stay. When it resolves, every worker knows only the new one.
    * @returns the id of the move
-   * @throws {ApiError} 400 when there is no such mount, it is built in, or the new path is bad or taken
+   * @throws {ApiError} 400 when the mount does not exist, is built in, or the new path is invalid or taken
    */
   async move(from: string, to: string): Promise<string> {
     const { database, clock } = this.#options
@@ -166,7 +166,7 @@ export class Mounts {
     const accessor = `${type}_${randomBytes(4).toString('hex')}`
     const mount: Mount = { uuid: randomUUIDv7(), path, type, config: settings.config }
     await this.#loose.begin(mount)
-    // What an engine keeps for every mount is there before any request can reach the mount.
+    // An engine's rows for the mount exist before any request can reach it.
     await engine.onMount?.(mount)
     try {
       await database.transaction(async (tx) => {
@@ -177,13 +177,13 @@ export class Mounts {
         await this.#rows.insert(tx, rows, row)
       })
     } catch (error) {
-      // Only a refusal is certain to have mounted nothing; after a fault the outcome may be unknown.
+      // Only a refusal makes sure that nothing was mounted; after a fault the outcome may be unknown.
       if (error instanceof ApiError && error.status === 400) await this.#loose.giveUp(mount)
       throw error
     }
   }
 
-  /** A mount of the first initialisation that nobody has used yet is enabled once more, with the caller's settings. */
+  /** Enables an unused mount of the first initialisation again, with the caller's settings. */
   async #adopt(standing: MountRecord, settings: MountSettings, engine: Engine): Promise<void> {
     const pristine = (await engine.pristine?.(standing)) ?? true
     if (!pristine) throw inUse(standing.path)
@@ -209,6 +209,6 @@ export class Mounts {
 const withSlash = (path: string) => (path.endsWith('/') ? path : `${path}/`)
 const inUse = (path: string) => badRequest(`path is already in use at ${path}`)
 
-/** The mount that is in the way of a path: the same, above or below it. */
+/** The mount that conflicts with a path: the same, above or below it. */
 const overlapping = <T extends { readonly path: string }>(mounts: readonly T[], path: string): T | undefined =>
   mounts.find((mount) => mount.path.startsWith(path) || path.startsWith(mount.path))

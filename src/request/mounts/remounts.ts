@@ -7,8 +7,8 @@ import { column, defineTable, type Row } from '../../store/table.ts'
 const keptMilliseconds = 30 * 24 * 3_600_000
 
 /**
- * Every move of a mount, written in the same transaction, so that any worker of any node can report it by its id, for 30
- * days.
+ * Every move of a mount, written in the same transaction, so that any worker of any node can report it by its id, for
+ * 30 days.
  */
 export const remountsTable = defineTable(
   'remounts',
@@ -18,7 +18,7 @@ export const remountsTable = defineTable(
 
 export type Remount = Row<typeof remountsTable>
 
-/** The job that forgets moves of long ago. */
+/** The job that forgets old moves. */
 export const remountRetention = (deps: { readonly database: Database; readonly clock: Clock }): Job =>
   retentionJob(deps, {
     name: 'forget moves of mounts',

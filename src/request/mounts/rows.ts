@@ -18,7 +18,7 @@ export interface MountChange {
   readonly changes: Partial<MountRow>
 }
 
-/** What finds one mount. */
+/** The key of one mount. */
 type Key = { readonly id: string } | { readonly path: string }
 
 /** The rows of the mounts and their sealed head, which is moved with every write. */
@@ -39,8 +39,10 @@ export class MountRows {
   }
 
   /**
-   * All rows, for a change of them: other writers of the set wait until the transaction ends. Its first read.
-   * @param where the row that is to change, if there is one: it is locked, so that nothing compares it before the COMMIT
+   * All rows, in order to change them: other writers of the set wait until the transaction ends. Must be its first
+   * read.
+   * @param where the row to change, if there is one: it is locked, so that its update needs no comparison before the
+   *   COMMIT
    */
   async listToChange(tx: Transaction, where?: Key): Promise<readonly MountRow[]> {
     const [, rows, held] = await Promise.all([
@@ -63,12 +65,12 @@ export class MountRows {
     }
   }
 
-  /** @param rows all there are before */
+  /** @param rows all existing ones */
   async insert(tx: Transaction, rows: readonly MountRow[], row: New<typeof mountsTable>): Promise<void> {
     await this.#advance(tx, [...rows, await this.#table.insert(tx, row)])
   }
 
-  /** @param rows all there are before */
+  /** @param rows all existing ones */
   async remove(tx: Transaction, rows: readonly MountRow[], row: MountRow): Promise<void> {
     await this.#table.remove(tx, row)
     await this.#advance(
@@ -79,8 +81,8 @@ export class MountRows {
 
   /**
    * Changes one row in a transaction of its own.
-   * @param where finds it
-   * @param decide the change to the rows as they are; may be called again
+   * @param where finds the row
+   * @param decide the change to the current rows; may be called again
    */
   change(where: Key, decide: (rows: readonly MountRow[], tx: Transaction) => MaybePromise<MountChange>): Promise<void> {
     return this.#database.transaction(async (tx) => {

@@ -1,23 +1,38 @@
+import { Type } from 'typebox'
+import { strings } from '../../answers.ts'
 import { badRequest } from '../../errors.ts'
 import { boolean, commaList, raw, text } from '../../field.ts'
 import { convert } from '../convert.ts'
 import { compileFields, convertFields, normaliseNames } from '../parse.ts'
 
-/** `config` of a mount as it is stored and listed: the first three always, the others only if set. */
+/** The members of a mount's settings. */
+export const tuningAnswer = {
+  default_lease_ttl: Type.Integer(),
+  max_lease_ttl: Type.Integer(),
+  force_no_cache: Type.Boolean(),
+  audit_non_hmac_request_keys: Type.Optional(strings),
+  audit_non_hmac_response_keys: Type.Optional(strings),
+  listing_visibility: Type.Optional(Type.String()),
+  passthrough_request_headers: Type.Optional(strings),
+  allowed_response_headers: Type.Optional(strings),
+  allowed_managed_keys: Type.Optional(strings),
+}
+
+/** `config` of a mount as stored and listed: the first three always, the others only if set. */
 export type Tuning = Readonly<Record<string, unknown>>
 
-/** The longest and the usual duration of a lease where a mount sets no other: 768 hours. */
+/** The longest and the usual duration of a lease unless the mount sets another: 768 hours. */
 export const systemMaxTtlSeconds = 2_764_800
 
-const ttlWords = 'a duration, "" to leave it as it is, "system" for the server’s value'
+const ttlWords = 'a duration, "" to leave it unchanged, "system" for the server’s value'
 
-/** What can be set when a mount is made and changed later. TTLs are text, because they have words of their own. */
+/** The settings of a new mount that can be changed later. TTLs are text, because they accept words too. */
 export const tunable = {
-  default_lease_ttl: text({ about: `How long leases of this mount last: ${ttlWords}.` }),
-  max_lease_ttl: text({ about: `How long they may last at most: ${ttlWords}.` }),
+  default_lease_ttl: text({ about: `Duration of leases of this mount: ${ttlWords}.` }),
+  max_lease_ttl: text({ about: `Longest duration of its leases: ${ttlWords}.` }),
   audit_non_hmac_request_keys: commaList({ about: 'Request fields that the audit log shows in clear.' }),
   audit_non_hmac_response_keys: commaList({ about: 'Answer fields that the audit log shows in clear.' }),
-  listing_visibility: text({ about: 'Whether the mount shows without a token.', values: ['', 'hidden', 'unauth'] }),
+  listing_visibility: text({ about: 'Whether the mount is listed without a token.', values: ['', 'hidden', 'unauth'] }),
   passthrough_request_headers: commaList({ about: 'Request headers that the engine sees.' }),
   allowed_response_headers: commaList({ about: 'Answer headers that the engine may set.' }),
   allowed_managed_keys: commaList({ about: 'Managed keys that this mount may use.' }),
@@ -26,8 +41,8 @@ export const tunable = {
 const fields = compileFields(
   {
     ...tunable,
-    force_no_cache: boolean({ about: 'Accepted; what is cached here is never stale.' }),
-    options: raw({ about: 'Sent by older clients here as well as beside config.' }),
+    force_no_cache: boolean({ about: 'Accepted without effect: caches here are never stale.' }),
+    options: raw({ about: 'Older clients send it here as well as beside config.' }),
   },
   [],
 )
@@ -36,7 +51,7 @@ const untuned: Tuning = { default_lease_ttl: 0, max_lease_ttl: 0, force_no_cache
 
 /**
  * Reads the `config` object of sys/mounts.
- * @throws {ApiError} 400 that names the field
+ * @throws {ApiError} 400 naming the field
  */
 export function readTuning(input: unknown): Tuning {
   if (input !== undefined && input !== null && (typeof input !== 'object' || Array.isArray(input))) {
@@ -47,9 +62,9 @@ export function readTuning(input: unknown): Tuning {
 }
 
 /**
- * The settings after a change: named ones are replaced, an empty list or text removes one.
+ * The settings after a change: given ones are replaced, an empty list or text removes one.
  * @param changes values of `tunable` fields, converted; TTLs still as text
- * @throws {ApiError} 400 that names the field
+ * @throws {ApiError} 400 naming the field
  */
 export function retune(before: Tuning, changes: Readonly<Record<string, unknown>>): Tuning {
   const after: Record<string, unknown> = { ...before }
@@ -74,7 +89,7 @@ function ttlSeconds(name: string, value: unknown, before: Tuning): unknown {
   })
 }
 
-/** The settings with the TTLs in force: the server's where the mount has none of its own. */
+/** The settings with the effective TTLs: the server's if the mount has none of its own. */
 export function effective(tuning: Tuning): Tuning {
   const max = Number(tuning.max_lease_ttl) || systemMaxTtlSeconds
   const usual = Number(tuning.default_lease_ttl) || Math.min(systemMaxTtlSeconds, max)

@@ -3,45 +3,55 @@ import { unavailable } from '../../errors.ts'
 import type { Counter } from '../../metrics.ts'
 import type { MaybePromise } from '../../route.ts'
 import type { ReadLane } from '../pool/pools.ts'
-import { Session } from '../pool/session.ts'
+import { Session, WriteSession } from '../pool/session.ts'
 import type { Transactions } from '../pool/transactions.ts'
-import type { Reader } from '../reader.ts'
+import type { Reader, Transaction } from '../reader.ts'
 import type { Coherence } from './coherence.ts'
 import type { Joined, Stamped } from './joined.ts'
 import { leafOf } from './leaves.ts'
 import { stampOf } from './versions.ts'
 
-/** From one consistent snapshot, or by a statement that is one. */
+/** Reads the value from one consistent snapshot, or by one statement, which is a snapshot by itself. */
 export type Load<V> = ((q: Reader, id: string) => Promise<V | undefined>) | { readonly joined: Joined<V> }
 
 export interface CacheOptions<V> {
-  /** With the key it names the leaf: what writers `touch`. */
+  /** Together with the key it names the leaf; writers `touch` it. */
   readonly table: string
-  /** Entries at most; the least recently used one goes. */
+  /** The most entries it may hold; the least recently used one goes. */
   readonly limit: number
-  /** Where what is not cached is read; `requests` unless strangers may ask for it. */
+  /** The lane for reads on a miss; `requests` unless callers without credentials can cause them. */
   readonly lane?: ReadLane
   /** Reads one thing. Absence (undefined) is never cached. */
   readonly load: Load<V>
-  /** Called for every value that was cached and is no longer. */
+  /** Called for every value that leaves the cache. */
   onEvict?(value: V): void
 }
 
-/** A cache that never gives what an acknowledged write has replaced (docs/coherence.md). */
+/** A cache that never returns a value replaced by an acknowledged write (docs/coherence.md). */
 export interface CoherentCache<V> extends Disposable {
   /** The value if it may be used at this very moment; the caller uses it before its next await. */
   peek(id: string): V | undefined
   /** As peek, else read anew. ApiError 503 when the database cannot be asked. */
   get(id: string): MaybePromise<V | undefined>
+  /**
+   * In a transaction that has locked the row behind this value: the value as the transaction sees it, or undefined when
+   * it must be read. Not a promise while the cache is empty.
+   */
+  current(tx: Transaction, id: string): MaybePromise<V | undefined>
+  /**
+   * Caches the value that the transaction leaves behind, once it has committed. The transaction touches it and called
+   * `current` under the lock.
+   */
+  put(tx: Transaction, id: string, value: V): void
   clear(): void
   /** Empties it for good: from now on every `get` reads anew. */
   [Symbol.dispose](): void
-  /** Empties it; from now on it holds at most so many entries. */
+  /** Drops all entries; from now on it holds at most this many. */
   resize(limit: number): void
   readonly size: number
 }
 
-/** A value with v of its leaf as it was in the snapshot that gave the value. */
+/** A value, and v of its leaf in the same snapshot. */
 interface Entry<V> {
   readonly value: V
   readonly leaf: number
@@ -51,13 +61,13 @@ interface Entry<V> {
 /** Fills are repeated while writes to the same leaf overtake them. */
 const fillAttempts = 20
 
-/** What a cache needs of its database. */
+/** The parts of the database that a cache needs. */
 interface CacheDeps {
   readonly coherence: Coherence
   readonly transactions: Transactions
   readonly hits: Counter
   readonly misses: Counter
-  /** The cache holds nothing any more, and needs not be dropped. */
+  /** The cache is empty for good and needs not be dropped any more. */
   closed(): void
 }
 
@@ -101,6 +111,22 @@ export class StampedCache<V> implements CoherentCache<V> {
     return this.peek(id) ?? this.#find(id)
   }
 
+  current(tx: Transaction, id: string): MaybePromise<V | undefined> {
+    const entry = this.#entries.get(id)
+    if (entry === undefined) return undefined
+    return stampOf(Session.of(tx), entry.leaf).then((stamp) => (stamp === entry.stamp ? entry.value : undefined))
+  }
+
+  put(tx: Transaction, id: string, value: V): void {
+    const leaf = leafOf(this.#options.table, id)
+    const generation = this.#generation
+    WriteSession.of(tx).onVersions((versions) => {
+      const stamp = versions.get(leaf)
+      const dropped = generation !== this.#generation || !this.#open || !this.#deps.coherence.running
+      if (stamp !== undefined && !dropped) this.#entries.set(id, { value, leaf, stamp })
+    })
+  }
+
   clear(): void {
     this.#generation++
     this.#entries.clear()
@@ -126,7 +152,7 @@ export class StampedCache<V> implements CoherentCache<V> {
       if (held !== undefined) return held
       const joined = this.#fills.get(id)
       const entry = await (joined ?? this.#fill(id))
-      // What another caller's read did not find may have been created, and answered for, after that read.
+      // The value may have been created and acknowledged after the read of another caller that found nothing.
       if (entry === undefined && (joined === undefined || attempt > 0)) return undefined
       if (entry !== undefined && this.#usable(entry)) return entry.value
     }

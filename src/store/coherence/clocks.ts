@@ -4,7 +4,7 @@ import type { Moment } from './known.ts'
 /** How far the database's clock is ahead of this host's. */
 export interface Skew {
   readonly milliseconds: number
-  /** The true difference is at most so much more or less. */
+  /** The true difference may be this much more or less. */
   readonly toleranceMilliseconds: number
 }
 
@@ -16,7 +16,7 @@ export class Clocks {
     return this.#skew
   }
 
-  /** @param time of the database at some moment between these two */
+  /** @param time the database's, at some moment between the two */
   compare(began: Moment, ended: Moment, time: number): void {
     this.#skew = {
       milliseconds: time - (began.wall + ended.wall) / 2,
@@ -24,7 +24,7 @@ export class Clocks {
     }
   }
 
-  /** @throws ApiError 503 when the clocks differ by more than this for sure, or were never compared */
+  /** @throws ApiError 503 when the clocks certainly differ by more than this, or were never compared */
   require(limitMilliseconds: number): void {
     const skew = this.#skew
     if (skew === undefined) throw unavailable("this host's clock has not been compared with the database's yet")

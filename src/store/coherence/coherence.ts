@@ -12,7 +12,7 @@ import { Known } from './known.ts'
 import type { Registry } from './registry.ts'
 import { type Group, readGroups, readLeaves, type Versions } from './versions.ts'
 
-/** L, the margin that writers and reapers add to it, and the pause between polls. */
+/** L (the lease), the margin that writers and reapers add to it, and the pause between polls. */
 export interface LeaseTimes {
   readonly leaseMilliseconds: number
   readonly marginMilliseconds: number
@@ -20,7 +20,7 @@ export interface LeaseTimes {
 }
 
 interface CoherenceOptions {
-  /** One connection, which nothing but polls uses. */
+  /** One connection, used by polls alone. */
   readonly line: Pool
   readonly registry: Registry
   readonly clock: Clock
@@ -33,7 +33,7 @@ interface CoherenceOptions {
   readonly failedPolls: Counter
 }
 
-/** For so long callers wait when polls begin to fail; then they are refused at once. */
+/** Callers wait this long when polls begin to fail; after that they are refused at once. */
 const patienceMilliseconds = 3000
 
 /**
@@ -46,14 +46,14 @@ export class Coherence {
   readonly #options: CoherenceOptions
   /** The groups whose leaves are learned. */
   readonly #groups = new Map<number, Group>()
-  /** Up to which v of each group a row is written, or nobody waits for one. */
+  /** The highest v of each group that has an acknowledging row or that no writer waits for. */
   readonly #acknowledged = new Map<number, number>()
   #registration: string | undefined
   #longestLease = 0
   #polling: Promise<void> | undefined
   #running = false
   #loop: Promise<void> | undefined
-  /** Since when polls are slower than L, or fail. */
+  /** When polls became slower than L or began to fail. */
   #lateSince: number | undefined
   /** Whether the next poll follows at once. */
   #again = false
@@ -64,7 +64,7 @@ export class Coherence {
     this.known = new Known(options.clock, options.times.leaseMilliseconds)
   }
 
-  /** Whether caches may hold anything at all. */
+  /** Whether caches may hold anything. */
   get running(): boolean {
     return this.#running
   }
@@ -74,7 +74,7 @@ export class Coherence {
     return this.#registration
   }
 
-  /** The longest time, as of the last poll, for which a worker of the cluster uses its cache: L is the same for all in good order. */
+  /** The longest lease of any worker of the cluster, as of the last poll. In good order L is the same for all. */
   get longestLeaseMilliseconds(): number {
     return Math.max(this.#longestLease, this.#options.times.leaseMilliseconds)
   }
@@ -93,8 +93,8 @@ export class Coherence {
   }
 
   /**
-   * Learns what a worker of this node has committed. Renews no lease.
-   * @returns the registration that may say so, if there is one
+   * Learns the commits of another worker of this node. Renews no lease.
+   * @returns the registration to acknowledge them with, if there is one
    */
   learn({ leaves, groups }: Versions): string | undefined {
     this.known.learn(leaves)
@@ -109,7 +109,7 @@ export class Coherence {
     this.#wake?.()
   }
 
-  /** Polls until the known versions may be relied on. ApiError 503 while the database is slower than L. */
+  /** Polls until the known versions can be relied on. ApiError 503 while the database is slower than L. */
   async refresh(): Promise<void> {
     if (this.known.fresh()) return
     if (!this.#running) throw unavailable('the database is being closed')
@@ -133,7 +133,7 @@ export class Coherence {
     }
   }
 
-  /** Says it once when polls begin to fail or to be too slow, and once when they succeed again. */
+  /** Logs once when polls begin to fail or to be too slow, and once when they succeed again. */
   #report(error: unknown): void {
     const late = !this.known.fresh() && (error !== undefined || this.#registration !== undefined)
     if (late === (this.#lateSince !== undefined)) return
@@ -166,7 +166,7 @@ export class Coherence {
     this.#options.polls.value++
     try {
       const registered = await this.#options.line.use((connection) => this.#pollOnce(connection))
-      // Nobody would delete the registration of a process that has stopped.
+      // Nobody would delete a registration made after the process has stopped.
       if (!registered && this.#running) await this.#register()
     } catch (error) {
       this.#options.failedPolls.value++
@@ -174,14 +174,14 @@ export class Coherence {
     }
   }
 
-  /** Groups first, their leaves later, both from one node; answers false when this worker has to register anew. */
+  /** Reads the groups, then their leaves, both from one node. False when this worker has to register anew. */
   async #pollOnce(connection: Connection): Promise<boolean> {
     const registration = this.#registration
     if (registration === undefined) return false
     const began = this.known.now()
     const { registered, leaseMilliseconds, time, groups } = await readGroups(connection, registration)
     this.clocks.compare(began, this.known.now(), time)
-    // Versions go backwards in a database that was restored, or that lost a node's last commits.
+    // Versions go backwards in a database that was restored or has lost a node's last commits.
     const backwards = groups.some(({ group, v }) => v < (this.#groups.get(group)?.v ?? 0))
     if (!registered || backwards) return false
     this.#longestLease = leaseMilliseconds
@@ -197,7 +197,7 @@ export class Coherence {
     return true
   }
 
-  /** By rows, for whoever is not told over IPC. */
+  /** Writes acknowledgements as rows, for writers that no IPC message reaches. */
   async #acknowledge(connection: Connection, registration: string): Promise<void> {
     const news = [...this.#groups.values()]
       .filter(({ group, v }) => v > (this.#acknowledged.get(group) ?? -1))
@@ -207,7 +207,7 @@ export class Coherence {
     for (const [group, v] of news) this.#acknowledged.set(group, v)
   }
 
-  /** Nothing cached under an older registration is used again: the caches go first. */
+  /** Drops the caches first: nothing cached under an older registration is used again. */
   async #register(): Promise<void> {
     const { registry, incarnation, times } = this.#options
     const old = this.#forget()

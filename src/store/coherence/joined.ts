@@ -10,7 +10,7 @@ type Tables = Readonly<Record<string, Table>>
 /** At most one row of each table. */
 type Found<T extends Tables> = { readonly [K in keyof T]: Row<T[K]> | undefined }
 
-/** What a cache reads when it misses, by one statement: in autocommit that is one snapshot, and needs no transaction around it. */
+/** A cache's read on a miss, in one statement: in autocommit that is one snapshot and needs no transaction. */
 export interface JoinedOptions<T extends Tables, V> {
   readonly tables: T
   /** Values of the unique key that all these tables have. @param id the cache's key */

@@ -3,7 +3,10 @@ import type { Version } from '../../workload.ts'
 import { groupOf } from './leaves.ts'
 import type { Group } from './versions.ts'
 
-/** A moment by both clocks: the monotonic one does not step, the wall one counts a suspended machine's sleep. */
+/**
+ * A moment on both clocks: the monotonic one does not step, the wall clock also counts the sleep of a suspended
+ * machine.
+ */
 export interface Moment {
   readonly monotonic: number
   readonly wall: number
@@ -36,17 +39,17 @@ export class Known {
     )
   }
 
-  /** Whether an entry stamped with v of its leaf is not known to be replaced. */
+  /** Whether no replacement is known of an entry that is stamped with v of its leaf. */
   covers(leaf: number, stamp: number): boolean {
     return stamp >= Math.max(this.#bases.get(groupOf(leaf)) ?? Number.POSITIVE_INFINITY, this.#leaves.get(leaf) ?? 0)
   }
 
-  /** Raises the versions of leaves. Lowers nothing: a poll may be older than what another worker has told. */
+  /** Raises the versions of leaves. Never lowers one: a poll may be older than another worker's message. */
   learn(leaves: readonly Version[]): void {
     for (const [leaf, v] of leaves) this.#leaves.set(leaf, Math.max(v, this.#leaves.get(leaf) ?? 0))
   }
 
-  /** Raises what counts for every leaf of a group; its leaves are learned before. */
+  /** Raises the base that counts for every leaf of a group; its leaves are learned first. */
   learnBases(groups: readonly Group[]): void {
     for (const { group, base } of groups) this.#bases.set(group, Math.max(base, this.#bases.get(group) ?? 0))
   }

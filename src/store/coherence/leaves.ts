@@ -1,24 +1,25 @@
 import { createHash } from 'node:crypto'
 
-/** Numbers of leaves in a group: 256 that hashes fall into, and leaves of tables that share theirs with no other. */
+/** Numbers of leaves in a group: 256 for hashes, the others for tables that have a leaf to themselves. */
 const leavesPerGroup = 512
 
-/** Tables of few rows that many requests read: what else changes never costs them a refill. */
+/** Small tables that many requests read: changes elsewhere never cost them a refill. */
 const ownLeaves: ReadonlyMap<string, number> = new Map([
   ['policies', 256],
   ['mounts', 257],
   ['audit_devices', 258],
+  ['system_settings', 259],
 ])
 
 /**
- * Certificates change a hundred times a second while many are revoked: groups of their own, so that no other table's cache
- * loses anything by it, with few leaves each, since a poll reads all leaves of a changed group.
+ * Certificates change a hundred times a second during mass revocation: they have groups of their own, so that other
+ * tables' caches lose nothing, and few leaves in each, since a poll reads all leaves of a changed group.
  */
 const certificates = { table: 'pki_certificates', firstGroup: 256, groups: 128, leaves: 64 } as const
 
 /**
- * The leaf of what caches hold under (table, id); the same on every node and in every version of the program. Hashes
- * fall into groups 0 to 255, those of certificates into 256 to 383.
+ * The leaf of the cached value (table, id); the same on every node and in every version of the program. Hashes fall
+ * into groups 0 to 255, those of certificates into 256 to 383.
  */
 export function leafOf(table: string, id: string): number {
   const hash = createHash('sha256').update(`${table}\0${id}`).digest()

@@ -3,7 +3,7 @@ import type { Coherence } from './coherence.ts'
 import type { Settlement } from './settlement.ts'
 import type { Versions } from './versions.ts'
 
-/** This process among the workers of its node: what one commits the others learn and acknowledge without a poll. */
+/** This process among the workers of its node: the others learn and acknowledge its commits without a poll. */
 export class Peers {
   readonly #coherence: Coherence
   readonly #settlement: Settlement
@@ -24,7 +24,10 @@ export class Peers {
     this.#send = options.send
   }
 
-  /** This process has committed: it learns first, then the others are told. One turn's commits are one message. */
+  /**
+   * Announces a commit of this process: it learns first, then the others are told. All commits of one turn share a
+   * message.
+   */
   announce({ leaves, groups }: Versions): void {
     this.#coherence.learn({ leaves, groups })
     if (this.#leaves.size === 0) setImmediate(() => this.#tell())

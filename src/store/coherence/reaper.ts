@@ -5,8 +5,8 @@ import type { Registry } from './registry.ts'
 const roundMilliseconds = 1000
 
 /**
- * Removes condemned registrations, but none before its lease and the margin have passed since this process first saw it
- * condemned, by its own clock: until then the worker may be alive, and its cache in use. Every worker runs one.
+ * Removes condemned registrations, each only when its lease and the margin have passed since this process first saw it
+ * condemned, by its own clock: until then the worker may be alive and its cache in use. Every worker runs a reaper.
  */
 export class Reaper {
   readonly #registry: Registry

@@ -4,14 +4,7 @@ import type { Connection } from '../pool/connection.ts'
 import type { Pool } from '../pool/pool.ts'
 import { persist } from '../pool/retry.ts'
 import type { Stored } from '../table.ts'
-
-/** All registrations, condemned ones too, and what they have acknowledged by rows: for all writers that wait. */
-export interface Look {
-  readonly registrations: ReadonlySet<string>
-  readonly acknowledged: ReadonlyMap<string, ReadonlyMap<number, number>>
-  /** The longest time for which one of them uses its cache. */
-  readonly leaseMilliseconds: number
-}
+import { type Look, lookAt, lookOf } from './look.ts'
 
 export interface Condemned {
   readonly registration: string
@@ -19,13 +12,13 @@ export interface Condemned {
 }
 
 const deadlineMilliseconds = 5000
-/** Registrations whose acknowledgements are found by one statement. */
+/** Registrations whose acknowledgements one statement finds. */
 const sweptAtOnce = 64
 const places = (values: readonly unknown[]): string => values.map(() => '?').join(', ')
 
 /**
- * The tables `registrations` and `acks`. All reads are causal; every change is one statement, or harmless when only its
- * first half took place: a registration goes before its acknowledgements.
+ * The tables `registrations` and `acks`. All reads are causal. Every change is one statement, or harmless when it stops
+ * half-way: a registration goes before its acknowledgements.
  */
 export class Registry {
   readonly #pool: Pool
@@ -46,15 +39,9 @@ export class Registry {
     })
   }
 
-  /** What a writer waits for; counts only on a node that takes writes. */
+  /** The look of a waiting writer; counts only on a node that takes writes. */
   look(groups: readonly number[]): Promise<Look> {
-    return this.#pool.use(async (connection) => {
-      const select = `r.id, r.lease_milliseconds, a.bucket, a.v
-        FROM \`schema\` s LEFT JOIN registrations r ON s.id = 1
-        LEFT JOIN acks a ON a.registration = r.id AND a.bucket IN (${places(groups)})`
-      const rows = await connection.ask(select, groups)
-      return lookOf(rows.filter(([id]) => id !== null))
-    })
+    return this.#pool.use(async (connection) => lookOf(await connection.ask(lookAt(groups), groups)))
   }
 
   async condemn(registrations: readonly string[]): Promise<void> {
@@ -69,7 +56,7 @@ export class Registry {
     return rows.map(([id, lease]) => ({ registration: String(id), leaseMilliseconds: Number(lease) }))
   }
 
-  /** Acknowledgements that a worker wrote after its registration had been removed. */
+  /** Removes acknowledgements that a worker wrote after its registration had been removed. */
   async sweep(): Promise<void> {
     const sql = `SELECT a.registration FROM (SELECT DISTINCT registration FROM acks) a
       LEFT JOIN registrations r ON r.id = a.registration WHERE r.id IS NULL LIMIT ${sweptAtOnce}`
@@ -86,12 +73,14 @@ export class Registry {
     await this.#removeAcks(registrations)
   }
 
-  /** One after the other: each has one row for every group. */
+  /** One registration at a time: each has one row for every group. */
   async #removeAcks(registrations: readonly string[]): Promise<void> {
     for (const registration of registrations) await this.#run('DELETE FROM acks WHERE registration = ?', [registration])
   }
 
-  /** Registrations of processes that have ended: they hold no cache, so nothing needs to be waited for. */
+  /**
+   * Deletes the registrations of processes that have ended: they hold no cache, so that writers need not wait for them.
+   */
   async forget(incarnations: readonly string[]): Promise<void> {
     if (incarnations.length === 0) return
     const sql = `SELECT id FROM registrations WHERE incarnation IN (${places(incarnations)})`
@@ -115,23 +104,11 @@ export class Registry {
     return this.#onWriter((connection) => connection.run(sql, values))
   }
 
-  /** A privileged account could change even a read-only copy, where no other worker would see it. */
+  /** A privileged account could write even to a read-only copy, where no other worker would see the change. */
   #onWriter<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     return this.#pool.use(async (connection) => {
       await connection.requireWriter()
       return work(connection)
     })
   }
-}
-
-function lookOf(rows: readonly (readonly Stored[])[]): Look {
-  const acknowledged = new Map<string, Map<number, number>>()
-  let leaseMilliseconds = 0
-  for (const [id, lease, group, v] of rows) {
-    const acks = acknowledged.get(String(id)) ?? new Map<number, number>()
-    acknowledged.set(String(id), acks)
-    if (group !== null) acks.set(Number(group), Number(v))
-    leaseMilliseconds = Math.max(leaseMilliseconds, Number(lease))
-  }
-  return { registrations: new Set(acknowledged.keys()), acknowledged, leaseMilliseconds }
 }

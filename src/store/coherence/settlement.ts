@@ -3,17 +3,18 @@ import type { Logger } from '../../log.ts'
 import type { Version } from '../../workload.ts'
 import { isPassing } from '../faults.ts'
 import type { LeaseTimes } from './coherence.ts'
-import type { Look, Registry } from './registry.ts'
+import type { Look } from './look.ts'
+import type { Registry } from './registry.ts'
 import type { Versions } from './versions.ts'
 
-/** A writer between the return of its COMMIT and its answer. */
+/** A writer that waits between its COMMIT and its answer. */
 interface Wait {
   readonly began: number
   readonly leaves: ReadonlyMap<number, number>
   readonly groups: readonly Version[]
-  /** Leaves that registrations have said they learned. */
+  /** Leaves that registrations have reported as learned. */
   readonly heard: Map<string, Set<number>>
-  /** Registrations that may still use what was replaced; undefined before the first look. */
+  /** Registrations that may still use the replaced values; undefined before the first look. */
   open: Set<string> | undefined
   timer: NodeJS.Timeout
   readonly end: () => void
@@ -29,9 +30,9 @@ interface OwnWorker {
 const longestPauseMilliseconds = 20
 
 /**
- * The waits of writers after their COMMITs: until every registration of a look that began later has acknowledged, or
- * until what silent ones hold has died of age. All writers of a process share the looks, and nothing fails here: a look
- * that gets no answer only leaves a writer to its timer, which waits for no look.
+ * The waits of writers after their COMMITs: until every registration of a later look has acknowledged, or until the
+ * cache entries of the silent ones have expired. All writers of a process share the looks. Nothing fails here: without
+ * an answer to its looks a writer waits for its timer.
  */
 export class Settlement {
   readonly #registry: Registry
@@ -57,8 +58,11 @@ export class Settlement {
     this.#own = options.own
   }
 
-  /** Resolves when no worker can use what these versions replaced; begin it when the COMMIT has returned. */
-  async settled({ leaves, groups }: Versions): Promise<void> {
+  /**
+   * Resolves when no worker can use the values these versions replaced; call it when the COMMIT has returned.
+   * @param look one that followed the COMMIT on the same connection
+   */
+  async settled({ leaves, groups }: Versions, look?: Look): Promise<void> {
     const { promise, resolve: end } = Promise.withResolvers<void>()
     const wait: Wait = {
       began: this.#clock.monotonic(),
@@ -70,17 +74,21 @@ export class Settlement {
       end,
     }
     this.#waits.add(wait)
-    this.#wake?.()
+    if (look) this.#compare(wait, look)
+    else this.#wake?.()
     void this.#look()
     await promise
   }
 
-  /** Resolves when whatever any worker had cached before has died of age: for a writer that does not know its versions. */
+  /**
+   * Resolves when everything that any worker had cached before has expired: for a writer that does not know its
+   * versions.
+   */
   outlast(): Promise<void> {
     return this.#clock.sleep(this.#patience(0))
   }
 
-  /** A worker of this node has said that it learned these versions. */
+  /** A worker of this node has reported that it learned these versions. */
   heard(registration: string, leaves: readonly Version[]): void {
     for (const wait of this.#waits) {
       const said = wait.heard.get(registration) ?? new Set()
@@ -97,12 +105,18 @@ export class Settlement {
   async #look(): Promise<void> {
     if (this.#looking) return
     this.#looking = true
-    for (let pause = 1; this.#waits.size > 0; pause = Math.min(2 * pause, longestPauseMilliseconds)) {
+    let pause = 1
+    let unanswered = false
+    while (this.#waits.size > 0) {
+      if (unanswered || [...this.#waits].every(({ open }) => open !== undefined)) {
+        await this.#pause(pause)
+        if (this.#waits.size === 0) break
+        pause = Math.min(2 * pause, longestPauseMilliseconds)
+      }
       const began = this.#clock.monotonic()
       const look = await this.#tryLook()
+      unanswered = look === undefined
       for (const wait of this.#waits) if (look && wait.began <= began) this.#compare(wait, look)
-      if (look && [...this.#waits].some(({ open }) => open === undefined)) continue
-      if (this.#waits.size > 0) await this.#pause(pause)
     }
     this.#looking = false
   }
@@ -117,7 +131,7 @@ export class Settlement {
     }
   }
 
-  /** The next writer need not wait for the end of the pause. */
+  /** Waits, but not past the arrival of the next writer. */
   async #pause(milliseconds: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(resolve, milliseconds)
@@ -143,7 +157,7 @@ export class Settlement {
     this.#check(wait)
   }
 
-  /** Some worker uses its cache for longer than this one would. */
+  /** A worker has a longer lease than this one. */
   #prolong(wait: Wait, leaseMilliseconds: number): void {
     clearTimeout(wait.timer)
     const left = wait.began + this.#patience(leaseMilliseconds) - this.#clock.monotonic()
@@ -157,7 +171,7 @@ export class Settlement {
     wait.end()
   }
 
-  /** Silent registrations are condemned, so that they are not waited for much longer. */
+  /** Condemns silent registrations, so that writers stop waiting for them soon. */
   #giveUp(wait: Wait): void {
     this.#waits.delete(wait)
     wait.end()

@@ -5,34 +5,37 @@ import type { Stored } from '../table.ts'
 import { databaseTime } from '../time.ts'
 import { firstLeaf, groupOf, groupOfSql } from './leaves.ts'
 
-/** What a transaction has made of the versions it incremented. */
+/** The new versions of everything a transaction touched. */
 export interface Versions {
   readonly leaves: readonly Version[]
   readonly groups: readonly Version[]
 }
 
-/** A group: its v, and the part of it that counts for every one of its leaves. */
+/** A group: its v, and its base, the part of v that counts for every leaf. */
 export interface Group {
   readonly group: number
   readonly v: number
   readonly base: number
 }
 
-/** What one statement tells a poll. */
+/** The answer of one statement to a poll. */
 export interface Sight {
-  /** Whether the worker's own registration is there and not condemned. */
+  /** Whether the worker's own registration exists and is not condemned. */
   readonly registered: boolean
-  /** The longest time for which a registered worker uses its cache. */
+  /** The longest lease of a registered worker. */
   readonly leaseMilliseconds: number
-  /** By the database's clock, in milliseconds. */
+  /** The database's clock, in milliseconds. */
   readonly time: number
   readonly groups: readonly Group[]
 }
 
-/** v of a leaf `l` (a row is made at its first change) of group `g`, whose base counts for it too. */
+/** v of a leaf `l` (its row is made at its first change) of group `g`, whose base counts for it too. */
 const leafVersion = 'COALESCE(l.v, 0) + g.v - g.itemised'
 
-/** Statements that increment leaves, and each of their groups once, in ascending order; the last reads the new versions. */
+/**
+ * Statements that increment the leaves, and each of their groups once, in ascending order; the last one reads the new
+ * versions.
+ */
 export function increments(leaves: readonly number[]): string[] {
   if (leaves.length === 0) return []
   const groups = [...new Set(leaves.map(groupOf))]
@@ -45,13 +48,13 @@ export function increments(leaves: readonly number[]): string[] {
   ]
 }
 
-/** The answer of `increments`. */
+/** Reads the answer of `increments`. */
 export function versionsOf(rows: readonly (readonly Stored[])[]): Versions {
   const groups = new Map(rows.map(([, , group, v]) => [Number(group), Number(v)]))
   return { leaves: rows.map(([leaf, v]) => [Number(leaf), Number(v)] as const), groups: [...groups] }
 }
 
-/** v of a leaf, as a part of a statement: one row, in which more can be joined. */
+/** v of a leaf as part of a statement: one row, to which other tables can be joined. */
 export const stampSql = (leaf: number) => ({
   select: leafVersion,
   from: '`schema` s JOIN versions g ON g.bucket = ? LEFT JOIN version_leaves l ON l.leaf = ?',
@@ -66,7 +69,7 @@ export async function stampOf(q: Session, leaf: number): Promise<number> {
   return Number(row[0])
 }
 
-/** All groups and the own registration, from a node that takes writes. */
+/** All groups, and whether this registration is valid, from a node that takes writes. */
 export async function readGroups(connection: Connection, registration: string): Promise<Sight> {
   const select = `(SELECT condemned FROM registrations WHERE id = ?),
     (SELECT MAX(lease_milliseconds) FROM registrations), ${databaseTime}, bucket, v, v - itemised FROM versions`
@@ -86,5 +89,5 @@ export async function readLeaves(connection: Connection, groups: readonly number
   return (answer?.rows ?? []).map(([leaf, v]) => [Number(leaf), Number(v)] as const)
 }
 
-/** Beyond so many changed groups all leaves are read. */
+/** With more changed groups than this all leaves are read. */
 const mostRanges = 32

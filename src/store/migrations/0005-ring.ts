@@ -9,7 +9,7 @@ const looseMounts = sealed(
 
 export const fifth: Migration = {
   number: 5,
-  // What reads keys must know the column, which is sealed with them.
+  // A program that reads keys must know the new column, because the seal covers it.
   minReader: 5,
   async run(step) {
     await step.statement('ALTER TABLE transit_keys ADD COLUMN rotate_at BIGINT, ADD KEY (rotate_at)')

@@ -2,8 +2,8 @@ import { table } from './ddl.ts'
 import type { Migration } from './migration.ts'
 
 /**
- * Versions of two levels: the buckets of `versions` become groups, `version_leaves` counts what is below them. A program
- * from before increments and acknowledges groups alone, and both kinds serve together: a transaction that is not
+ * Versions of two levels: the buckets of `versions` become groups, and `version_leaves` counts the leaves below them.
+ * An older program increments and acknowledges groups alone, and both kinds serve together: a transaction that is not
  * `itemised` by leaves counts for every leaf of its groups.
  */
 export const seventh: Migration = {

@@ -20,9 +20,9 @@ const tallies = table('tallies', [
 ])
 
 /**
- * What grows is neither scanned nor counted: intents of token objects leave the table of all key parts, and leases are
- * counted as they come and go. A program from before goes on keeping its intents among the key parts, where this one
- * finds them by the index; it has no engine that makes leases.
+ * Growing tables are neither scanned nor counted: intents of token objects leave the table of all key parts, and leases
+ * are counted as they come and go. An older program keeps its intents among the key parts, where this one finds them by
+ * the index; it has no engine that makes leases.
  */
 export const eighth: Migration = {
   number: 8,

@@ -1,14 +1,14 @@
 import { integers, sealed, table, uuid } from './ddl.ts'
 import type { Migration } from './migration.ts'
 
-/** Of a site, as the configuration takes it. */
+/** A site, as named in the configuration. */
 const site = 'site VARCHAR(32) NOT NULL'
-/** Up to 20 octets (RFC 5280 4.1.2.2). As bytes they have the order of their hexadecimal text, in a third of its size. */
+/** Up to 20 octets (RFC 5280 4.1.2.2). Bytes sort like their hexadecimal text with colons, in a third of its size. */
 const serial = 'serial VARBINARY(20) NOT NULL'
 
 /**
- * No MAC: the signature of its CA seals a certificate. Pages of a site are read from an index alone; the order of expiry is
- * for tidying and for filtered lists.
+ * No MAC: a certificate is sealed by the signature of its CA. Pages of a site are read from an index alone; the order
+ * of expiry is for tidying and for filtered lists.
  */
 const certificates = table('pki_certificates', [
   `id ${uuid} NOT NULL`,
@@ -31,10 +31,12 @@ const revocations = sealed(
   ['UNIQUE KEY (mount, serial)', 'KEY by_site (mount, site, serial)'],
 )
 
-/** Groups of versions for certificates alone (coherence/leaves.ts): a program from before acknowledges them like its own. */
+/**
+ * Groups of versions for certificates alone (coherence/leaves.ts): an older program acknowledges them like any other.
+ */
 const groups = Array.from({ length: 128 }, (_, n) => `(${256 + n}, 0)`)
 
-/** Certificates, their revocations, and counts that have the mount in their name. */
+/** Certificates, their revocations, and counts whose names contain the mount. */
 export const eleventh: Migration = {
   number: 11,
   minReader: 5,

@@ -50,7 +50,7 @@ const issuers = sealed(
   ['UNIQUE KEY (mount, name)', 'UNIQUE KEY (mount, fingerprint)'],
 )
 
-/** Certificate authorities: a row of settings for each mount, its keys, its issuers, and what a site calls itself. */
+/** Certificate authorities: for each mount a row of settings, its keys, its issuers, and the URLs of its sites. */
 export const twelfth: Migration = {
   number: 12,
   minReader: 5,

@@ -1,6 +1,6 @@
 import type { Migration } from './migration.ts'
 
-/** By it the versions are found that use a managed key, which is then not deleted. */
+/** Finds the versions that use a managed key: such a key is not deleted. */
 export const thirteenth: Migration = {
   number: 13,
   minReader: 5,

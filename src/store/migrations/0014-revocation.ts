@@ -3,7 +3,7 @@ import type { Migration } from './migration.ts'
 
 const site = 'site VARCHAR(32) NOT NULL'
 const serial = 'serial VARBINARY(20) NOT NULL'
-/** SHA-256 over the name and the key of who signs a list. */
+/** SHA-256 over the name and the key of a list's signer. */
 const crlIssuer = 'crl_issuer BINARY(32) NOT NULL'
 
 const numbers = sealed('pki_crl_numbers', [crlIssuer, ...integers('number')], ['UNIQUE KEY (crl_issuer)'])
@@ -13,14 +13,14 @@ const ledgers = sealed('pki_ledgers', [crlIssuer, site, ...integers('last')], ['
 const manifests = sealed(
   'pki_manifests',
   [crlIssuer, ...['absorbed', 'segments', 'published'].map((name) => `${name} MEDIUMTEXT NOT NULL`)],
-  // The head of the set is verified by revisions and ids: this key has both, rows may have a megabyte.
+  // The head of the set is verified by revisions and ids: this key holds both, while a row may have a megabyte.
   ['UNIQUE KEY (crl_issuer)', 'KEY by_rev (rev, id)'],
 )
 
 const segments = sealed(
   'pki_segments',
   [crlIssuer, site, ...integers('created_at'), 'entries MEDIUMBLOB NOT NULL', 'marks MEDIUMBLOB NOT NULL'],
-  // Its ids are listed without their rows.
+  // Lists ids without reading the rows.
   ['KEY by_age (created_at, id)'],
 )
 
@@ -63,10 +63,10 @@ const tidies = table('pki_tidies', [
 const countRevocations = `INSERT IGNORE INTO tallies (name, stripe, n)
   SELECT CONCAT('revocations-', mount, '-', site), 0, COUNT(*) FROM pki_revocations GROUP BY mount, site`
 
-/** Revocations in the order in which lists take them in, the lists, and what tidies them. */
+/** Revocations in the order in which lists take them in, the lists, and their tidying. */
 export const fourteenth: Migration = {
   number: 14,
-  // What reads revocations and settings must know their new columns, which are sealed with them.
+  // A program that reads revocations and settings must know their new columns, because the seal covers them.
   minReader: 14,
   async run(step) {
     await step.statement(

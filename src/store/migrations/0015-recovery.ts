@@ -8,7 +8,7 @@ const recovery = sealed('recovery', [
   'started_at BIGINT',
 ])
 
-/** The secret by which sys/generate-root makes root tokens, while there is one, and the attempt under way. */
+/** The hash of the secret that allows sys/generate-root, while there is one, and the attempt under way. */
 export const fifteenth: Migration = {
   number: 15,
   minReader: 14,

@@ -13,6 +13,12 @@ import { twelfth } from './0012-authorities.ts'
 import { thirteenth } from './0013-managed.ts'
 import { fourteenth } from './0014-revocation.ts'
 import { fifteenth } from './0015-recovery.ts'
+import { sixteenth } from './0016-residents.ts'
+import { seventeenth } from './0017-hmac.ts'
+import { eighteenth } from './0018-settings.ts'
+import { nineteenth } from './0019-tokens.ts'
+import { twentieth } from './0020-leasecounts.ts'
+import { twentyFirst } from './0021-ranges.ts'
 import type { Migration } from './migration.ts'
 
 /** All changes of the schema, in order; number n is at index n - 1. */
@@ -32,4 +38,10 @@ export const migrations: readonly Migration[] = [
   thirteenth,
   fourteenth,
   fifteenth,
+  sixteenth,
+  seventeenth,
+  eighteenth,
+  nineteenth,
+  twentieth,
+  twentyFirst,
 ]

@@ -23,7 +23,7 @@ const leaseSeconds = 60
 const statementMilliseconds = 30 * 60_000
 const waitMilliseconds = 200
 
-/** What must be there before a lease can be taken. */
+/** The tables needed before a lease can be taken. */
 const groundwork = [
   `CREATE TABLE IF NOT EXISTS job_leases (name VARCHAR(128) NOT NULL, fence BIGINT NOT NULL, holder VARCHAR(64) NOT NULL,
     expires_at BIGINT NOT NULL, beats BIGINT NOT NULL, PRIMARY KEY (name))
@@ -98,7 +98,7 @@ export class Migrator {
     throw new ApiError(503, `the database's schema has version ${version}: ${reason}`)
   }
 
-  /** Brings the schema to the newest version this build knows, or waits until another process has. */
+  /** Brings the schema to the newest version this build knows, or waits until another process has done so. */
   async migrate(): Promise<void> {
     if (await this.#done()) return
     await persist(this.#clock, 60_000, () =>
@@ -143,7 +143,7 @@ export class Migrator {
       try {
         await this.#pool.use((connection) => connection.command(sql, statementMilliseconds))
       } catch (error) {
-        // MySQL has no ADD … IF NOT EXISTS: the run that broke off had come this far.
+        // MySQL has no ADD … IF NOT EXISTS: an interrupted run had already added it.
         if (!(error instanceof Failure && duplicates.includes(error.number))) throw error
       }
     })

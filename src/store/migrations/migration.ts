@@ -1,17 +1,16 @@
-/** What a migration may do. */
+/** The means of a migration. */
 export interface MigrationStep {
   /**
-   * Runs one statement (DDL commits by itself) after making sure that the lease is still ours. Statements are written
-   * so that a second run after a crash does no harm (IF NOT EXISTS, INSERT IGNORE; an ADD COLUMN of a column, and an
-   * ADD KEY of a named key, that is there counts as done, so that what belongs to the column is added by the same
-   * statement).
+   * Runs one statement (DDL commits by itself) after making sure that the lease is still ours. A statement must do no
+   * harm when it runs again after a crash: IF NOT EXISTS, INSERT IGNORE. An ADD COLUMN, or an ADD KEY with a name,
+   * counts as done when it is already there, so everything that belongs to the column is added in the same statement.
    */
   statement(sql: string): Promise<void>
 }
 
 /**
- * One numbered change of the schema: first expand (what the version before can still read and write), in a later
- * release contract. A change of sealed columns reads and seals rows again in the application.
+ * One numbered change of the schema: first expand (the version before can still read and write), in a later release
+ * contract. A change of sealed columns reads and seals rows again in the application.
  */
 export interface Migration {
   readonly number: number

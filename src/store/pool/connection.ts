@@ -1,6 +1,7 @@
 import { createConnection, type Connection as Driver, type QueryOptions } from 'mysql2'
 import { Failure, isRefusedCommit, notWriting, TimedOut } from '../faults.ts'
 import type { Stored } from '../table.ts'
+import { leastPacketBytes, requirePacket, requireSoundEngine } from './engine.ts'
 import type { Target } from './target.ts'
 
 export interface Tls {
@@ -11,11 +12,11 @@ export interface Tls {
 
 export interface Timeouts {
   readonly connectMilliseconds: number
-  /** Above innodb_lock_wait_timeout. Group Replication without a quorum would block for ever. */
+  /** Longer than innodb_lock_wait_timeout. Group Replication without a quorum would block for ever. */
   readonly statementMilliseconds: number
 }
 
-/** What one statement of a script answered: rows, or how many matched. */
+/** The answer to one statement of a script: rows, or the number of rows that matched. */
 export interface Answer {
   readonly rows: Stored[][]
   readonly matched: number
@@ -28,18 +29,41 @@ const answerOf = (answer: AnswerOf): Answer =>
 
 interface How {
   readonly prepared?: boolean
-  /** Whether the node is lost when it does not answer in time. */
+  /** Whether a missing answer means that the node is lost. */
   readonly aboutNode?: () => boolean
   readonly timeoutMilliseconds?: number
   readonly fault?: (error: unknown) => Failure
-  /** Called when a statement of a script has succeeded. */
-  readonly onStatement?: () => void
+  /** Called when a statement of a script has succeeded; returns the time left for the rest if that is to change. */
+  readonly onStatement?: () => number | undefined
 }
 
+interface Committing {
+  /** Whether the transaction is open already. */
+  readonly opened: boolean
+  /**
+   * The select list and FROM clause of a SELECT that begins when the COMMIT has returned; it is sent along where that
+   * is safe. Keep it cheap: if its answer is late, the answers of the statements are lost too.
+   */
+  readonly next?: string | undefined
+}
+
+/** The outcome of a COMMIT. */
+export interface Committed {
+  /** Answers of the statements before it; empty when they are lost. */
+  readonly answers: readonly Answer[]
+  /** Whether it certainly took place. */
+  readonly sure: boolean
+  /** The rows of `next`, read right after it on a node that takes writes. */
+  readonly rows: readonly (readonly Stored[])[] | undefined
+}
+
+/** For a statement that follows a COMMIT: nothing can hold up its transaction. */
+const afterCommitMilliseconds = 500
+
 /**
- * What a session begins with, together with its first statement; each asks whether the node takes writes. To read one
- * moment, the question opens the snapshot. To change, it comes before the transaction, whose snapshot is opened by its first
- * read without a lock: what follows the wait for a lock sees what the holder has committed.
+ * The statements that open a session, sent with its first one; each asks whether the node takes writes. For a snapshot
+ * the question is its first read. For a change it comes before the transaction, whose snapshot is opened by its first
+ * read without a lock: reads after waiting for a lock see the commits of its holder.
  */
 const openings = {
   single: (question: string) => [question],
@@ -48,18 +72,30 @@ const openings = {
 } as const
 export type Opening = keyof typeof openings
 
-/** What a node answers that takes writes: @@read_only, and its state as a member of a replication group. */
-const writingStates: readonly unknown[] = ['0', 'OFF', '0 ONLINE', 'OFF ONLINE']
+/** The answers of a node that takes writes: @@read_only, and its state as a member of a replication group. */
+const writingStates: readonly string[] = ['0', 'OFF', '0 ONLINE', 'OFF ONLINE']
 const memberState = `(SELECT MEMBER_STATE FROM performance_schema.replication_group_members
   WHERE MEMBER_ID = @@server_uuid)`
 
-function requireWrites([row]: readonly Stored[][]): void {
-  if (!writingStates.includes(row?.[0])) throw notWriting()
+/** 1 on a node that takes writes; on others the statement fails with 1242, a subquery of two rows. */
+const assertion = (state: string): string => {
+  const states = writingStates.map((one) => `'${one}'`).join()
+  return `IF(${state} IN (${states}), 1, (SELECT 1 UNION SELECT 2))`
+}
+
+/** Whether a statement that opens a transaction failed on that assertion. */
+const isFailedAssertion = (error: unknown): boolean =>
+  error instanceof Failure && error.number === 1242 && Number(error.done) < 0
+
+const writes = ([row]: readonly Stored[][]): boolean => writingStates.includes(String(row?.[0]))
+
+function requireWrites(rows: readonly Stored[][]): void {
+  if (!writes(rows)) throw notWriting()
 }
 
 /**
- * One session of the database, one statement at a time. Repeatable read: what a transaction reads belongs to one
- * moment, so that a set can be verified against its head; writes compare what they replace. wait_timeout and
+ * One session of the database, one statement at a time. Repeatable read: all reads of a transaction see one moment, so
+ * that a set can be verified against its head; writes compare the row they replace. wait_timeout and
  * innodb_lock_wait_timeout make the server drop the locks of a client that stopped.
  */
 export class Connection {
@@ -69,10 +105,12 @@ export class Connection {
   #broken = false
   #nodeState = 'CONCAT(@@read_only)'
   /**
-   * Whether another node may take a transaction back between two statements. Within one text the server then goes on as if
-   * nothing had happened, each statement for itself (seen on MariaDB Galera 10.11), so there they are sent one by one.
+   * Whether another node may roll a transaction back between two statements. In a multi-statement text the server would
+   * then go on as if nothing had happened, each statement in its own transaction (seen on MariaDB Galera 10.11), so
+   * there they are sent one by one.
    */
   #clustered = false
+  #packetBytes = leastPacketBytes
 
   private constructor(driver: Driver, target: Target, timeouts: Timeouts) {
     this.#driver = driver
@@ -106,12 +144,15 @@ export class Connection {
     }
   }
 
-  /** Nothing is left to what the server's operator lets sessions begin with. */
+  /** Sets everything that matters, whatever defaults the server's operator has chosen for sessions. */
   async #prepareSession(): Promise<void> {
-    const clustered = await this.#send<string[][]>({
-      sql: "SHOW VARIABLES WHERE Variable_name IN ('wsrep_on', 'group_replication_group_name')",
+    const variables = await this.#send<string[][]>({
+      sql: `SHOW VARIABLES WHERE Variable_name IN
+        ('version', 'version_comment', 'tidb_txn_mode', 'wsrep_on', 'group_replication_group_name', 'max_allowed_packet')`,
     })
-    const settings = new Map(clustered.map(([name, value]) => [name, value]))
+    const settings = new Map(variables.map(([name, value]) => [name, value]))
+    requireSoundEngine([settings.get('version'), settings.get('version_comment'), ...settings.keys()].join(' '))
+    this.#packetBytes = requirePacket(settings.get('max_allowed_packet'))
     const inGroup = Boolean(settings.get('group_replication_group_name'))
     const inGalera = settings.get('wsrep_on') === 'ON'
     this.#clustered = inGroup || inGalera
@@ -129,16 +170,21 @@ export class Connection {
     )
   }
 
+  /** The longest statement that the server takes. */
+  get packetBytes(): number {
+    return this.#packetBytes
+  }
+
   /** Whether a statement failed in a way that leaves the session in doubt. */
   get broken(): boolean {
     return this.#broken
   }
 
   /**
-   * Reads rows and, in the same statement, whether the node takes writes; throws unless it does: what any other node answers
-   * may be old. A node that leaves this unanswered is lost, so it must be little work. The statement has to read a table: a
-   * node that was cut off from its cluster answers one that reads none.
-   * @param select the select list and what follows
+   * Reads rows and, in the same statement, whether the node takes writes; throws unless it does: the answer of any
+   * other node may be old. A node that does not answer counts as lost, so the statement must be cheap. It has to read a
+   * table: a node that was cut off from its cluster still answers a statement without one.
+   * @param select the select list and FROM clause
    */
   async ask(select: string, values: readonly Stored[] = []): Promise<Stored[][]> {
     const sql = `SELECT ${this.#nodeState}, ${select}`
@@ -147,7 +193,7 @@ export class Connection {
     return rows.map(([, ...row]) => row)
   }
 
-  /** Asks whether the node takes writes; what is read from now on is as new as this question. */
+  /** Asks whether the node takes writes; later reads are at least as new as this question. */
   async requireWriter(): Promise<void> {
     await this.ask('1 FROM `schema`')
   }
@@ -157,7 +203,7 @@ export class Connection {
     return await this.#send<Stored[][]>({ sql, values: [...values] }, { prepared: true })
   }
 
-  /** Runs a prepared statement; answers how many rows matched. */
+  /** Runs a prepared statement; returns the number of rows that matched. */
   async run(sql: string, values: readonly Stored[] = []): Promise<number> {
     const answer = await this.#send<{ affectedRows: number }>({ sql, values: [...values] }, { prepared: true })
     return answer.affectedRows
@@ -169,40 +215,63 @@ export class Connection {
   }
 
   /**
-   * As script, after what opens a session. A node that leaves the question open whether it takes writes is lost.
+   * As script, after the statements that open a session. A node that does not answer whether it takes writes counts as
+   * lost.
    * @returns the answers of `statements`
    */
   async open(opening: Opening, statements: readonly string[]): Promise<Answer[]> {
     const before = openings[opening](`SELECT ${this.#nodeState} FROM \`schema\``)
-    const answers = await this.#script([...before, ...statements], before.length)
+    const answers = await this.#script([...before, ...statements], { opening: before.length })
     requireWrites(answers.find(({ rows }) => rows.length > 0)?.rows ?? [])
     return answers.slice(before.length)
   }
 
   /**
-   * Runs statements and then COMMIT, in one round trip. Not together with what opens a session: a node that takes no writes
-   * would have been asked too late.
-   * @returns the answers, and whether it is sure that the COMMIT took place
-   * @throws {Failure} when it surely did not
+   * Runs statements and then COMMIT, in one round trip; before them the statements that open the transaction if it is
+   * not open. The question whether the node takes writes is then an assertion: where it fails, the server goes no
+   * further.
+   * @throws {Failure} when the COMMIT certainly did not take place
    */
-  async commit(statements: readonly string[]): Promise<{ answers: Answer[]; sure: boolean }> {
+  async commit(statements: readonly string[], { opened, next }: Committing): Promise<Committed> {
+    const asks = next !== undefined && !this.#clustered
+    const before = opened ? [] : openings.change(`SELECT ${assertion(this.#nodeState)} FROM \`schema\``)
+    const opening = before.length
+    const script = [...before, ...statements, 'COMMIT', ...(asks ? [`SELECT ${this.#nodeState}, ${next}`] : [])]
+    let committed = false
+    const onStatement = (done: number): number | undefined => {
+      committed = done > opening + statements.length
+      return committed ? afterCommitMilliseconds : undefined
+    }
     try {
-      return { answers: await this.#script([...statements, 'COMMIT']), sure: true }
+      const answers = await this.#script(script, { opening, onStatement })
+      const rows = asks ? answers.at(-1)?.rows : undefined
+      const seen = rows && writes(rows) ? rows.map(([, ...row]) => row) : undefined
+      return { answers: answers.slice(opening, opening + statements.length), sure: true, rows: seen }
     } catch (error) {
-      const before = error instanceof Failure && error.number > 0 && Number(error.done) < statements.length
-      if (before || isRefusedCommit(error)) throw error
+      if (isFailedAssertion(error)) throw notWriting()
+      const refused = error instanceof Failure && error.number > 0 && Number(error.done) < statements.length
+      if (!committed && (refused || isRefusedCommit(error))) throw error
       this.destroy()
-      return { answers: [], sure: false }
+      return { answers: [], sure: committed, rows: undefined }
     }
   }
 
-  /** @param opening how many of the statements open a session: their failure is not told from the connection's */
-  async #script(statements: readonly string[], opening = 0): Promise<Answer[]> {
+  /**
+   * @param opening the number of statements that open a session: their failure counts as the connection's
+   * @param onStatement called with the number of statements that have succeeded, as `How.onStatement`
+   */
+  async #script(
+    statements: readonly string[],
+    { opening = 0, onStatement }: { opening?: number; onStatement?: (done: number) => number | undefined } = {},
+  ): Promise<Answer[]> {
     let done = 0
     const how: How = {
       aboutNode: () => done < opening,
       fault: (error) => new Failure(error, done - opening),
-      onStatement: () => done++,
+      onStatement: () => {
+        done++
+        return onStatement?.(done)
+      },
     }
     if (!this.#clustered) {
       const answers = await this.#send<AnswerOf | AnswerOf[]>({ sql: statements.join('; ') }, how)
@@ -225,17 +294,25 @@ export class Connection {
   ): Promise<A> {
     const { aboutNode = () => false, fault = (error) => new Failure(error), onStatement } = how
     return new Promise<A>((resolve, reject) => {
-      const timer = setTimeout(() => {
-        this.destroy()
-        reject(new TimedOut(timeoutMilliseconds, aboutNode()))
-      }, timeoutMilliseconds)
+      const limit = (milliseconds: number): NodeJS.Timeout =>
+        setTimeout(() => {
+          this.destroy()
+          reject(new TimedOut(milliseconds, aboutNode()))
+        }, milliseconds)
+      let timer = limit(timeoutMilliseconds)
       const done = (error: unknown, answer: unknown): void => {
         clearTimeout(timer)
         if (error) reject(error instanceof TypeError ? error : fault(error))
         else resolve(answer as A)
       }
       const command = prepared ? this.#driver.execute(options, done) : this.#driver.query(options, done)
-      if (onStatement) command.on('fields', onStatement)
+      if (!onStatement) return
+      command.on('fields', () => {
+        const left = onStatement()
+        if (left === undefined) return
+        clearTimeout(timer)
+        timer = limit(left)
+      })
     })
   }
 

@@ -7,9 +7,9 @@ export interface Statement {
 }
 
 /**
- * A statement with its values in place of its question marks: numbers as they are, all else in hexadecimal, so that there
- * is nothing to quote and nothing that a value could end. The SQL itself has no question mark but these.
- * @throws {TypeError} for another number of values, and for a number that is not whole
+ * A statement with its values in place of its question marks: numbers as they are, all others in hexadecimal, so that
+ * no value needs quoting or can end the literal. The SQL itself has no other question marks.
+ * @throws {TypeError} when the number of values differs, and for a number that is not whole
  */
 export function withLiterals({ sql, values }: Statement): string {
   const parts = sql.split('?')

@@ -5,10 +5,10 @@ import { isDuplicate, UnknownOutcome } from '../faults.ts'
 import type { Pool } from './pool.ts'
 import { persist } from './retry.ts'
 
-/** Longer than wait_timeout: a silent connection that still holds its transaction is closed by the server meanwhile. */
+/** Longer than wait_timeout: meanwhile the server closes a silent connection that still holds its transaction. */
 const resolveMilliseconds = 20_000
 
-/** Seconds by the database's clock after which nobody asks about a transaction any more. */
+/** Seconds, by the database's clock, after which an outcome is no longer needed. */
 const keptSeconds = 3600
 const purgedAtOnce = 1000
 
@@ -17,10 +17,10 @@ export const recordOutcome = (id: Buffer): string =>
   `INSERT INTO outcomes (id, committed, at) VALUES (x'${id.toString('hex')}', 1, UNIX_TIMESTAMP())`
 
 /**
- * Says whether a transaction whose COMMIT got no answer was committed. Each writes a random id as its last row. The
- * question is asked by inserting the same id: when that succeeds the old transaction can commit no more, wherever it
- * may still be alive, because one of two equal keys loses (a lock on one server, certification in a cluster); when the
- * id is taken, the row says by whom.
+ * Finds out whether a transaction was committed whose COMMIT got no answer. Each transaction writes a random id as its
+ * last row. The question is asked by inserting the same id: if that succeeds, the old transaction can never commit,
+ * wherever it may still be alive, because one of two equal keys loses (a lock on one server, certification in a
+ * cluster). If the id is taken, the row tells who took it.
  */
 export class Outcomes {
   readonly #pool: Pool
@@ -54,7 +54,7 @@ export class Outcomes {
     })
   }
 
-  /** Removes the ids that are old, in portions. @param signal ends it after a portion */
+  /** Removes old ids, in portions. @param signal ends it after a portion */
   async purge(signal?: AbortSignal): Promise<void> {
     const sql = `DELETE FROM outcomes WHERE at < UNIX_TIMESTAMP() - ${keptSeconds} LIMIT ${purgedAtOnce}`
     const removeSome = () => this.#pool.use((connection) => connection.run(sql))

@@ -6,7 +6,7 @@ import type { Target } from './target.ts'
 export interface PoolOptions {
   readonly targets: readonly Target[]
   readonly limit: number
-  /** Callers that may wait for a connection; one more is refused at once. */
+  /** Callers that may wait for a connection; the next one is refused at once. */
   readonly queueLimit: number
   readonly tls: Tls | undefined
   readonly timeouts: Timeouts
@@ -23,7 +23,7 @@ interface Idle {
   readonly since: number
 }
 
-/** Half of the session's wait_timeout, so that an idle connection is never one that the server has just closed. */
+/** Half of the session's wait_timeout, so that the server has never just closed an idle connection. */
 const idleMilliseconds = 5000
 
 /**
@@ -73,7 +73,7 @@ export class Pool implements AsyncDisposable {
     }
   }
 
-  /** Resolves with a connection, or with undefined: a place is free and counted as ours. */
+  /** Resolves with a connection, or with undefined when a place has become free, which is then counted as ours. */
   async #wait(): Promise<Connection | undefined> {
     const { queueLimit } = this.#options
     if (this.#waiting.length >= queueLimit) throw busy(new Error(`${queueLimit} others wait for a connection already`))
@@ -111,7 +111,7 @@ export class Pool implements AsyncDisposable {
     if (this.#preferred === index) this.#preferred = (index + 1) % this.#options.targets.length
   }
 
-  /** The node it leads to is avoided, and what is idle there goes too. */
+  /** Avoids the connection's node and closes the idle connections there. */
   #abandon(connection: Connection): void {
     connection.destroy()
     this.#avoid(this.#options.targets.indexOf(connection.target))
@@ -129,7 +129,7 @@ export class Pool implements AsyncDisposable {
     else this.#idle.push({ connection, since: this.#options.clock.monotonic() })
   }
 
-  /** Hands the place of a connection that is gone to whoever waits. */
+  /** Hands the place of a closed connection to the next waiting caller. */
   #vacate(): void {
     const waiter = this.#next()
     if (waiter) waiter.resolve(undefined)
@@ -142,7 +142,7 @@ export class Pool implements AsyncDisposable {
     return waiter
   }
 
-  /** Closes what has been idle too long, or was closed from the other side. */
+  /** Closes connections that have been idle too long or were closed by the server. */
   #sweep(): void {
     const before = this.#options.clock.monotonic() - idleMilliseconds
     this.#close(({ connection, since }) => since <= before || connection.broken)
@@ -158,7 +158,7 @@ export class Pool implements AsyncDisposable {
     }
   }
 
-  /** Closes idle connections now and the lent ones when they come back. */
+  /** Closes idle connections now and lent ones when they come back. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true
     clearInterval(this.#sweeper)

@@ -5,28 +5,28 @@ import type { Target } from './target.ts'
 
 const connectMilliseconds = 3000
 const statementMilliseconds = 8000
-/** A poll that takes longer is worth nothing: another connection, perhaps another node, is tried. */
+/** A slower poll is worth nothing: another connection, perhaps another node, is tried. */
 const pollMilliseconds = 2000
 
-/** Callers that wait for one connection of a pool when the next one is refused. */
+/** Waiting callers per connection of a pool beyond which the next one is refused. */
 const queuePerConnection = 32
 const shortestQueue = 256
 
 /**
- * Lanes of reads. `public` is for what strangers may ask for, so that however many they are, requests of those who have signed
- * in find connections.
+ * Lanes of reads. `public` is for reads that callers without credentials can cause: however many they are, requests of
+ * authenticated callers find connections.
  */
 export type ReadLane = 'requests' | 'public'
 
-/** Of all connections of requests, the share that strangers have beside them. */
+/** The size of the public lane, as a share of the connections for requests and in addition to them. */
 const publicShare = 1 / 4
 
-/** The lanes to the database, so that none of these ever queues behind another. */
+/** The lanes to the database; none of them ever queues behind another. */
 export class Pools implements AsyncDisposable {
   readonly requests: Pool
   /** Reads for callers without credentials. */
   readonly public: Pool
-  /** Counters that a request takes from as it runs. */
+  /** Counters that a request takes from while it runs. */
   readonly counters: Pool
   /** Registrations, the looks of waiting writers, and questions about unknown outcomes. */
   readonly control: Pool

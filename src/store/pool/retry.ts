@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Clock } from '../../clock.ts'
-import { busy, DuplicateRow, isPassing } from '../faults.ts'
+import { busy, DuplicateRow, isPassing, isTooLarge, tooLarge } from '../faults.ts'
 
 const longestPauseMilliseconds = 500
 
 /**
  * Repeats `attempt` while it fails in a passing way, with growing jitter, until the deadline; then ApiError 503.
- * A DuplicateRow is repeated once: the second run reads the row that was in the way.
+ * A row that is too large is ApiError 400. A DuplicateRow is repeated once: the second run reads the row that was in the way.
  */
 export async function persist<T>(clock: Clock, deadlineMilliseconds: number, attempt: () => Promise<T>): Promise<T> {
   const end = clock.monotonic() + deadlineMilliseconds
@@ -15,6 +15,7 @@ export async function persist<T>(clock: Clock, deadlineMilliseconds: number, att
     try {
       return await attempt()
     } catch (error) {
+      if (isTooLarge(error)) throw tooLarge(error)
       const first: boolean = error instanceof DuplicateRow && !duplicate
       if (!first && !isPassing(error)) throw error
       duplicate ||= first

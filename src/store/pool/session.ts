@@ -1,12 +1,12 @@
 import { leafOf } from '../coherence/leaves.ts'
-import { Conflict, DuplicateRow, Failure, isDuplicate, LeaseLost } from '../faults.ts'
+import { Conflict, DuplicateRow, Failure, isDuplicate, LeaseLost, tooLarge } from '../faults.ts'
 import type { Reader, Transaction } from '../reader.ts'
 import type { Stored } from '../table.ts'
-import { discarding, isTallyName } from '../tally.ts'
-import type { Answer, Connection, Opening } from './connection.ts'
+import { discarding, holding, isTallyName, totalOf } from '../tally.ts'
+import type { Answer, Committed, Connection, Opening } from './connection.ts'
 import { type Statement, withLiterals } from './literal.ts'
 
-/** A statement whose answer somebody waits for. */
+/** A statement whose answer a caller waits for. */
 interface Asked {
   readonly statement: Statement
   /** Runs it alone, prepared. */
@@ -18,9 +18,9 @@ interface Asked {
 const noAnswer: Answer = { rows: [], matched: 0 }
 
 /**
- * What a `Reader` is inside store/: a lent connection, and nothing once the work it was lent for has ended. Statements that
- * are asked for in one turn go out together, in their order, and with the first ones goes what opens the session (a
- * transaction, the question whether the node takes writes). What is asked for meanwhile waits for the answers.
+ * A `Reader` as store/ sees it: a lent connection, unusable once the work it was lent for has ended. Statements asked
+ * for in the same turn go out together, in their order, the first ones together with the statements that open the
+ * session (a transaction, the question whether the node takes writes). Later statements wait for those answers.
  */
 export class Session implements Reader {
   readonly consistent: boolean
@@ -50,12 +50,19 @@ export class Session implements Reader {
     return this.#opening === undefined
   }
 
+  /** Takes the opening that is still to be sent, if there is one; from now on it counts as sent. */
+  protected open(): Opening | undefined {
+    const opening = this.#opening
+    this.#opening = undefined
+    return opening
+  }
+
   async rows(sql: string, values: readonly Stored[] = []): Promise<Stored[][]> {
     const alone = async (connection: Connection) => ({ rows: await connection.rows(sql, values), matched: 0 })
     return (await this.ask({ sql, values }, alone)).rows
   }
 
-  /** Sends a statement with all that are asked for before its turn comes. */
+  /** Sends a statement together with all others asked for in the same turn. */
   protected ask(statement: Statement, alone: Asked['alone']): Promise<Answer> {
     void this.connection // throws when the work has ended
     return new Promise((resolve, reject) => {
@@ -65,8 +72,8 @@ export class Session implements Reader {
   }
 
   /**
-   * One round trip at a time, and none after one that failed: the server may have ended the transaction, and would make
-   * whatever follows a transaction of its own.
+   * One round trip at a time, and none after a failed one: the server may have ended the transaction, and would run
+   * later statements each in its own.
    */
   protected inTurn<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     const round = this.#round.then(() => work(this.connection))
@@ -95,10 +102,9 @@ export class Session implements Reader {
     return this.opened
   }
 
-  /** Sends statements in one round trip, after what opens the session. In turn only. */
+  /** Sends statements in one round trip, after those that open the session. In turn only. */
   protected send(statements: readonly string[]): Promise<readonly Answer[]> {
-    const opening = this.#opening
-    this.#opening = undefined
+    const opening = this.open()
     return opening === undefined ? this.connection.script(statements) : this.connection.open(opening, statements)
   }
 
@@ -113,26 +119,41 @@ export class Session implements Reader {
 interface Pending {
   readonly table: string
   readonly sql: string
-  /** Whether it replaces a row that was read: without a match that row has changed. */
+  /** Whether it replaces a row that was read: no match means that the row has changed. */
   readonly compared: boolean
 }
 
-/** Beyond so many characters nothing waits any longer: a server takes packets of 16 MiB. */
+/** Pending statements longer than this are sent at once: a server takes packets of 16 MiB. */
 const largestPending = 1024 * 1024
 
-/** What a `Transaction` is inside store/. Its writes go out together: before it reads again, or at its end. */
+/** What goes along with the longest statement; the server would refuse a longer packet, or close the connection. */
+const otherBytes = largestPending + 2 ** 16
+
+/** A `Transaction` as store/ sees it. Its writes go out together: before its next read, or at its end. */
 export class WriteSession extends Session implements Transaction {
   readonly #leaves = new Set<number>()
   readonly #tallies = new Map<string, number>()
+  readonly #heldTallies = new Set<string>()
   readonly #rows = new WeakSet<object>()
   readonly #held = new WeakSet<object>()
   #pending: Pending[] = []
   #pendingLength = 0
   #wrote = false
+  readonly #calls: ((leaves: ReadonlyMap<number, number>) => void)[] = []
+  #afterwards: readonly (() => Promise<void>)[] | undefined
 
   static override of(tx: Transaction): WriteSession {
     if (tx instanceof WriteSession) return tx
     throw new TypeError('not a transaction of this database')
+  }
+
+  /** Work to do once it is committed. */
+  get afterwards(): readonly (() => Promise<void>)[] | undefined {
+    return this.#afterwards
+  }
+
+  onCommit(work: () => Promise<void>): void {
+    this.#afterwards = [...(this.#afterwards ?? []), work]
   }
 
   /** Whether there is anything to commit. */
@@ -140,17 +161,17 @@ export class WriteSession extends Session implements Transaction {
     return this.#wrote
   }
 
-  /** What was touched, in the order in which every transaction increments it. */
+  /** The touched leaves, in the order in which every transaction increments them. */
   get leaves(): number[] {
     return [...this.#leaves].sort((a, b) => a - b)
   }
 
-  /** What was counted. */
+  /** The counts added, by name. */
   get tallies(): ReadonlyMap<string, number> {
     return this.#tallies
   }
 
-  /** Runs a statement at once; answers how many rows matched. */
+  /** Runs a statement at once; returns the number of rows that matched. */
   async run(sql: string, values: readonly Stored[]): Promise<number> {
     this.#wrote = true
     const alone = async (connection: Connection) => ({ rows: [], matched: await connection.run(sql, values) })
@@ -162,40 +183,49 @@ export class WriteSession extends Session implements Transaction {
   }
 
   /**
-   * Runs a statement with the next ones. When it is `compared` and matches no row, or a unique key is taken, the transaction fails
-   * there.
+   * Runs a statement together with the next ones. When it is `compared` and matches no row, or a unique key is taken,
+   * the transaction fails there.
+   * @throws ApiError 400 for a row that no packet of the database could take
    */
   async write(table: string, { sql, values }: Statement, { compared = false } = {}): Promise<void> {
     void this.connection // throws when the work has ended
     this.#wrote = true
     const text = withLiterals({ sql, values })
+    if (text.length > this.connection.packetBytes - otherBytes) throw tooLarge()
     this.#pending.push({ table, sql: text, compared })
     this.#pendingLength += text.length
     if (this.#pendingLength > largestPending) await this.inTurn(() => this.send([]))
   }
 
   /**
-   * Sends what is pending and then `last`, in as few round trips as tell whether the transaction may be committed, and commits.
-   * @returns the answers of `last`, and whether it is sure that the COMMIT took place
+   * Sends the pending statements and then `last`, in as few round trips as can tell whether the transaction may be
+   * committed, and commits.
+   * @param next as for `Connection.commit`
+   * @returns the answers of `last`
    */
-  commit(last: readonly string[]): Promise<{ answers: readonly Answer[]; sure: boolean }> {
+  commit(last: readonly string[], next?: string): Promise<Committed> {
     return this.inTurn(async (connection) => {
-      // What is compared must be looked at before the COMMIT, and so must what opens the session.
-      if (!this.opened || this.#pending.some(({ compared }) => compared)) {
+      // The match of a compared statement must be checked before the COMMIT. And where there is another node to turn
+      // to, a silent one must not leave the outcome of the COMMIT open.
+      const compared = this.#pending.some((one) => one.compared)
+      if (compared || !(this.opened || connection.target.alone)) {
         const answers = await this.send(last)
-        return { answers, sure: await connection.commit([]).then(({ sure }) => sure) }
+        return { ...(await connection.commit([], { opened: true, next })), answers }
       }
       const pending = this.#takePending()
+      const { opened } = this
+      this.open()
       try {
-        const { answers, sure } = await connection.commit([...pending.map(({ sql }) => sql), ...last])
-        return { answers: answers.slice(pending.length), sure }
+        const statements = [...pending.map(({ sql }) => sql), ...last]
+        const { answers, ...committed } = await connection.commit(statements, { opened, next })
+        return { ...committed, answers: answers.slice(pending.length) }
       } catch (error) {
         throw explained(error, pending)
       }
     })
   }
 
-  /** What is pending goes first. */
+  /** Pending statements go first. */
   protected override async send(more: readonly string[]): Promise<readonly Answer[]> {
     const pending = this.#takePending()
     try {
@@ -227,11 +257,33 @@ export class WriteSession extends Session implements Transaction {
     this.#wrote ||= delta !== 0
   }
 
+  async holdTally(name: string): Promise<void> {
+    const { sql, values } = holding(name)
+    await this.run(sql, values)
+    this.#heldTallies.add(name)
+    this.tally(name, -1)
+  }
+
+  async tallied(name: string): Promise<number> {
+    return (await totalOf(this, name)) - (this.#heldTallies.has(name) ? 1 : 0)
+  }
+
+  /** Has it called with the new versions of the leaves, if this transaction commits and tells them. */
+  onVersions(call: (leaves: ReadonlyMap<number, number>) => void): void {
+    this.#calls.push(call)
+  }
+
+  /** Makes the calls that wait for the COMMIT. */
+  tellVersions(leaves: readonly (readonly [number, number])[]): void {
+    const versions = new Map(leaves)
+    for (const call of this.#calls) call(versions)
+  }
+
   discardTallies(prefix: string): Promise<void> {
     return this.write('tallies', discarding(prefix))
   }
 
-  /** Written, not only read: so that a take-over elsewhere in the cluster conflicts with this transaction. */
+  /** A write, not only a read, so that a take-over elsewhere in the cluster conflicts with this transaction. */
   async fence(job: string, fence: bigint, place?: string): Promise<void> {
     const set = place === undefined ? '' : ', place = ?'
     const sql = `UPDATE job_leases SET beats = beats + 1${set} WHERE name = ? AND fence = ?`
@@ -239,24 +291,24 @@ export class WriteSession extends Session implements Transaction {
     if ((await this.run(sql, values)) === 0) throw new LeaseLost(job)
   }
 
-  /** Remembers a row as read or written here; `held`: nobody else can change it before this transaction ends. */
+  /** Remembers a row as read or written here; `held`: no other transaction can change it before this one ends. */
   adopt<R extends object>(row: R, held = false): R {
     this.#rows.add(row)
     if (held) this.#held.add(row)
     return row
   }
 
-  /** Forgets a row that was replaced or removed: a second change of it would match nothing, and unnoticed if it was held. */
+  /** Forgets a row that was replaced or removed: a second change would match nothing, unnoticed if the row was held. */
   disown(row: object): void {
     this.#rows.delete(row)
   }
 
-  /** Whether the row is locked, or was written here. */
+  /** Whether the row is locked or was written here. */
   holds(row: object): boolean {
     return this.#held.has(row)
   }
 
-  /** A row from a cache or from another transaction would be merged with what nobody has read. */
+  /** Whether the row was read or written here: a row from a cache or from another transaction may be out of date. */
   owns(row: object): boolean {
     return this.#rows.has(row)
   }

@@ -6,6 +6,8 @@ export interface Target {
   readonly user: string
   readonly password: string
   readonly schema: string
+  /** Whether the URL names no other node. */
+  readonly alone: boolean
 }
 
 const form = 'mysql://user:password@host:port/name (and ?socketPath=/path)'
@@ -15,7 +17,8 @@ const form = 'mysql://user:password@host:port/name (and ?socketPath=/path)'
  * The errors never repeat the input, which holds a password.
  */
 export function parseTargets(url: string): Target[] {
-  return url.split(/,(?=mysql:\/\/)/).map((text) => {
+  const nodes = url.split(/,(?=mysql:\/\/)/)
+  return nodes.map((text) => {
     if (!URL.canParse(text)) throw new Error(`the database URL is not of the form ${form}`)
     const parsed = new URL(text)
     const schema = decodeURIComponent(parsed.pathname.slice(1))
@@ -28,6 +31,7 @@ export function parseTargets(url: string): Target[] {
       user: decodeURIComponent(parsed.username),
       password: decodeURIComponent(parsed.password),
       schema,
+      alone: nodes.length === 1,
     }
   })
 }

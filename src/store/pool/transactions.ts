@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../clock.ts'
+import { type Look, lookOf, lookSql } from '../coherence/look.ts'
 import { increments, type Versions, versionsOf } from '../coherence/versions.ts'
 import { Conflict } from '../faults.ts'
 import type { Reader, Transaction } from '../reader.ts'
@@ -13,7 +14,21 @@ import { Session, WriteSession } from './session.ts'
 
 const deadlineMilliseconds = 10_000
 
-/** Runs work on connections of the pool, whole again after a conflict or a lost connection, until a deadline. */
+/** A transaction that has committed. */
+interface Written<T> {
+  readonly result: T
+  /** The versions of the leaves it touched; undefined when they were lost with the answer to the COMMIT. */
+  readonly versions: Versions | undefined
+  /** A look that followed the COMMIT, if anything was touched and there was one. */
+  readonly look: Look | undefined
+  /** Fills caches; call it when this process has learned the versions. */
+  readonly fill: () => void
+  readonly afterwards: Afterwards
+}
+
+/**
+ * Runs work on connections of the pool, again from the start after a conflict or a lost connection, until a deadline.
+ */
 export class Transactions {
   readonly #pool: Pool
   readonly #clock: Clock
@@ -25,7 +40,7 @@ export class Transactions {
     this.#outcomes = outcomes
   }
 
-  /** Single statements, each causal, each of its own moment. */
+  /** Single statements, each causal and a snapshot of its own. */
   read<T>(work: (q: Reader) => Promise<T>): Promise<T> {
     return persist(this.#clock, deadlineMilliseconds, () =>
       this.#pool.use(async (connection) => {
@@ -36,8 +51,8 @@ export class Transactions {
   }
 
   /**
-   * One statement, causal and of one moment, which asks itself whether the node takes writes: little work on few rows.
-   * @param select the select list and what follows; it reads a table
+   * One statement, causal and a snapshot, which itself asks whether the node takes writes: cheap, on few rows.
+   * @param select the select list and FROM clause; it reads a table
    */
   ask(select: string, values: readonly Stored[]): Promise<Stored[][]> {
     return persist(this.#clock, deadlineMilliseconds, () =>
@@ -51,24 +66,18 @@ export class Transactions {
       this.#pool.use(async (connection) => {
         const session = new Session(connection, 'snapshot', true)
         const result = await orRollBack(connection, session, () => work(session))
-        // Nothing depends on its answer; what comes next on this connection waits behind it.
+        // The answer does not matter; the next statement on this connection waits behind it.
         if (session.opened) connection.command('COMMIT').catch(() => connection.destroy())
         return result
       }),
     )
   }
 
-  /**
-   * Commits what `work` writes, once; answers its result and the new versions of what it touched. They are undefined when the
-   * answer to the COMMIT was lost with them.
-   */
-  write<T>(
-    work: (tx: Transaction) => Promise<T>,
-    milliseconds = deadlineMilliseconds,
-  ): Promise<{ result: T; versions: Versions | undefined }> {
+  /** Commits what `work` writes, once. */
+  write<T>(work: (tx: Transaction) => Promise<T>, milliseconds = deadlineMilliseconds): Promise<Written<T>> {
     return persist(this.#clock, milliseconds, async () => {
-      const written = await this.#pool.use((connection) => this.#attempt(connection, work))
-      if (written.doubt && !(await this.#outcomes.committed(written.doubt.id))) throw new Conflict()
+      const { doubt, ...written } = await this.#pool.use((connection) => this.#attempt(connection, work))
+      if (doubt && !(await this.#outcomes.committed(doubt.id))) throw new Conflict()
       return written
     })
   }
@@ -79,20 +88,38 @@ export class Transactions {
       const result = await work(tx)
       if (!tx.wrote) {
         if (tx.opened) await connection.command('COMMIT')
-        return { result, versions: versionsOf([]), doubt: undefined }
+        const { afterwards } = tx
+        return {
+          result,
+          versions: versionsOf([]),
+          look: undefined,
+          doubt: undefined,
+          fill: () => undefined,
+          afterwards,
+        }
       }
       const id = randomBytes(16)
       // The versions are the last locks of every transaction, and tallies the last before them.
       const last = [recordOutcome(id), ...additions(tx.tallies), ...increments(tx.leaves)]
-      const { answers, sure } = await tx.commit(last)
+      const next = tx.leaves.length > 0 ? lookSql : undefined
+      const { answers, sure, rows: registered } = await tx.commit(last, next)
+      const look = registered && lookOf(registered)
       const known = tx.leaves.length === 0 || answers.length > 0
       const rows = answers.findLast((answer) => answer.rows.length > 0)?.rows ?? []
-      return { result, versions: known ? versionsOf(rows) : undefined, doubt: sure ? undefined : { id } }
+      const versions = known ? versionsOf(rows) : undefined
+      const fill = (): void => tx.tellVersions(versions?.leaves ?? [])
+      return { result, versions, look, fill, doubt: sure ? undefined : { id }, afterwards: tx.afterwards }
     })
   }
 }
 
-/** A connection goes back to the pool without an open transaction, or broken; nothing of the session is under way then. */
+/** Work of transactions that asked for it (onCommit). */
+type Afterwards = readonly (() => Promise<void>)[] | undefined
+
+/**
+ * The connection goes back to the pool without an open transaction, or broken; nothing of the session is under way
+ * then.
+ */
 async function orRollBack<T>(connection: Connection, session: Session, work: () => Promise<T>): Promise<T> {
   try {
     return await work()

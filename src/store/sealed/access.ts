@@ -20,13 +20,13 @@ export interface Page<T extends Table> {
   readonly limit: number
   readonly descending?: boolean
   /**
-   * The index to read. Where `where` gives the first columns of several indexes, servers may choose one by them alone and walk
-   * through all that comes before the cursor.
+   * The index to read. Where `where` fixes the first columns of several indexes, servers may choose by those alone and
+   * walk through all rows before the cursor.
    */
   readonly index?: string
 }
 
-/** The reads every table has. Rows of sealed tables are verified; a bad one throws DamagedRow. */
+/** The reads of every table. Rows of sealed tables are verified; a bad one throws DamagedRow. */
 export interface Reading<T extends Table> {
   /** The one row that matches; more than one is a bug of the caller. */
   find(q: Reader, where: Where<T>): Promise<Row<T> | undefined>
@@ -34,31 +34,32 @@ export interface Reading<T extends Table> {
   list(q: Reader, where: Where<T>, page: Page<T>): Promise<Row<T>[]>
   /** Whether any row matches; nothing is verified. */
   exists(q: Reader, where: Where<T>): Promise<boolean>
-  /** The number of rows, all of which are read: for few. Nothing is verified. */
+  /** The number of rows, counted by reading them all: for small tables. Nothing is verified. */
   count(q: Reader, where: Where<T>): Promise<number>
 }
 
-/** What every table takes. */
+/** The writes of every table. */
 interface Inserting<T extends Table> extends Reading<T> {
   /**
-   * A taken unique key repeats the transaction once, so that it can read what is there; then DuplicateRow is thrown.
+   * When a unique key is taken the transaction is repeated once, so that it can read the existing row; then
+   * DuplicateRow is thrown.
    */
   insert(tx: Transaction, row: New<T>): Promise<Row<T>>
   insertMany(tx: Transaction, rows: readonly New<T>[]): Promise<Row<T>[]>
-  /** Removes unread the rows of these ids, where rows have one; answers how many there were. */
+  /** Removes the rows with these ids unread; returns how many there were. Only for tables with ids. */
   removeAll(tx: Transaction, ids: readonly string[]): Promise<number>
-  /** Removes unread what matches. */
+  /** Removes all matching rows unread. */
   discard(tx: Transaction, where: Where<T>): Promise<void>
-  /** Removes unread what matches, at most `limit` rows; answers how many. */
+  /** Removes at most `limit` matching rows unread; returns how many. */
   removeWhere(tx: Transaction, where: Where<T>, options?: { limit?: number }): Promise<number>
 }
 
 /** Reads that a transaction can begin with. */
 export interface LockingReading<T extends Table> extends Reading<T> {
   /**
-   * As find, and others who lock or write the row wait until this transaction ends, instead of running into its compare-and-set.
-   * To be the transaction's first read: what it reads afterwards is then as new as the row. Across the nodes of a cluster
-   * nobody waits, and the compare-and-set decides as ever.
+   * As find, but other transactions that lock or write the row wait until this one ends, instead of failing its
+   * compare-and-set. Must be the transaction's first read: later reads are then as new as the row. Between nodes of a
+   * cluster nothing waits, and the compare-and-set decides.
    */
   lock(tx: Transaction, where: Where<T>): Promise<Row<T> | undefined>
 }
@@ -66,14 +67,15 @@ export interface LockingReading<T extends Table> extends Reading<T> {
 /** The one way to a sealed table. */
 export interface SealedAccess<T extends Table> extends Inserting<T>, LockingReading<T> {
   get(q: Reader, id: string): Promise<Row<T> | undefined>
-  /** The rows of these ids that are there, without those that were edited behind our back: they were logged. */
+  /** The existing rows among these ids, without damaged ones, which are logged. */
   sound(q: Reader, ids: readonly string[]): Promise<Row<T>[]>
   /**
-   * Every row of the set without its contents, unverified: id and rev are for the head, which says whether they are right.
-   * `contents` is the database's own digest of the rest: a reader that holds verified rows reads again those that differ.
+   * Every row of the set without its contents, unverified: id and rev are for the head, which tells whether they are
+   * right. `contents` is the database's own digest of the other columns: a reader that holds verified rows reads again
+   * those that differ.
    */
   members(q: Reader): Promise<(Member & { readonly contents: string })[]>
-  /** Every row of the set as `members`, but id and rev alone. */
+  /** As `members`, but id and rev alone. */
   revisions(q: Reader): Promise<Member[]>
   /**
    * Compare-and-set on `rev` of a row that this transaction read or wrote; on a conflict the transaction is repeated.
@@ -86,10 +88,10 @@ export interface SealedAccess<T extends Table> extends Inserting<T>, LockingRead
 /** A table without MACs: counters and the like. */
 export interface PlainAccess<T extends Table> extends Inserting<T>, LockingReading<T> {
   /**
-   * Sets columns of every row that matches; answers how many matched (compare-and-set: name the old value in `where`).
+   * Sets columns of every row that matches; returns how many matched (compare-and-set: name the old value in `where`).
    */
   change(tx: Transaction, where: Where<T>, changes: Changes<T>): Promise<number>
-  /** Adds to integer columns of every row that matches; answers how many matched. */
+  /** Adds to integer columns of every row that matches; returns how many matched. */
   add(tx: Transaction, where: Where<T>, deltas: Changes<T>): Promise<number>
 }
 

@@ -3,14 +3,14 @@ import type { Kind, Stored } from '../table.ts'
 const tags: Record<Kind, number> = { text: 0x74, integer: 0x69, boolean: 0x62, bytes: 0x78, json: 0x6a }
 const domain = Buffer.from('strongroom sealed row\0')
 
-/** The bytes that a row's MAC is made over. @param stored values in the order of the columns */
+/** The bytes under a row's MAC. @param stored values in the order of the columns */
 export type Canonical = (format: number, stored: readonly Stored[]) => Buffer
 
 /**
- * A domain string, the format, the table's name, then every value that is not NULL as name, tag and value, each with its
- * length before it, in the order of the names. Two different rows never give the same bytes: NULL is the absence of its
- * name, which no value can imitate. So a nullable column can be added without sealing a row again. Every row that is read
- * or written comes through here: what is the same for all rows of a table is made once.
+ * A domain string, the format, the table's name, then every value that is not NULL as name, tag and value, each
+ * preceded by its length, in the order of the names. Two different rows never give the same bytes: NULL is the absence
+ * of the name, which no value can imitate. So a nullable column can be added without sealing rows again. Every row read
+ * or written comes through here: the part that is the same for all rows of a table is made once.
  */
 export function canonicalForm(
   table: string,

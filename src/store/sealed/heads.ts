@@ -7,32 +7,35 @@ import type { Seal } from './seal.ts'
 import { sealedAccess } from './sealed.ts'
 
 /**
- * The sealed head of a set whose shrinking would widen rights: how many members, and which revisions of which rows.
- * It is made with the set (`create`); its absence later is damage, never an empty set.
+ * The sealed head of a set whose shrinking would widen rights: the number of members, and the ids and revisions of
+ * their rows. It is made with the set (`create`); its absence later is damage, never an empty set.
  */
 export interface Head {
   /** Begins the set, without members. */
   create(tx: Transaction): Promise<void>
   /**
-   * Lets others who change the set wait until this transaction ends. To be its first read: members that are asked for afterwards,
-   * without waiting for it, are then as new as the head.
+   * Makes other transactions that change the set wait until this one ends. Must be its first read: members read
+   * afterwards, even without awaiting the lock, are then as new as the head.
    */
   lock(tx: Transaction): Promise<void>
   /**
-   * Throws DamagedRow unless the head lists exactly these members. `q` must be consistent and the one they were read
-   * from; while they are still being read, the head is read together with them.
+   * Throws DamagedRow unless the head lists exactly these members. `q` must be consistent and the same that read them;
+   * if `members` is still pending, the head is read together with them.
    * @returns the members
    */
   verify<M extends Member>(q: Reader, members: MaybePromise<readonly M[]>): Promise<readonly M[]>
+  /** As verify. @returns the number of the set's last change; it only grows */
+  sequence(q: Reader, members: readonly Member[]): Promise<number>
   /**
-   * Writes the set's new state: all members, not the difference. Verify the old members in the same transaction first.
+   * Writes the new state of the set: all members, not the difference. Verify the old members in the same transaction
+   * first.
    */
   advance(tx: Transaction, members: readonly Member[]): Promise<void>
   /** Ends the set. */
   remove(tx: Transaction): Promise<void>
 }
 
-/** The table behind all heads; whoever anchors them lists it. */
+/** The table of all heads. */
 export const headsTable = defineTable(
   'heads',
   { set: column.text(), count: column.integer(), digest: column.bytes(), seq: column.integer() },
@@ -42,7 +45,7 @@ export const headsTable = defineTable(
 /** SHA-256 over the members in the order of their ids, each as length, id and eight bytes of rev. */
 function digestOf(members: readonly Member[]): Buffer {
   const sorted = members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
-  // One buffer, hashed once: sets of a thousand are verified at every change.
+  // One buffer, hashed once: sets of a thousand members are verified at every change.
   const bytes = Buffer.allocUnsafe(sorted.reduce((sum, { id }) => sum + 12 + Buffer.byteLength(id), 0))
   let at = 0
   for (const { id, rev } of sorted) {
@@ -63,6 +66,17 @@ export function headOf(set: string, seal: Seal): Head {
     return locked.get(q) ?? (await rows.find(q, { set })) ?? seal.refuse('heads', set, 'the head of the set is missing')
   }
 
+  async function compare<M extends Member>(q: Reader, reading: MaybePromise<readonly M[]>) {
+    if (!q.consistent) throw new TypeError('a head is verified in the snapshot or transaction that read its members')
+    const [head, members] = await Promise.all([current(q), reading])
+    if (head.count === members.length && head.digest.equals(digestOf(members))) return { head, members }
+    return seal.refuse(
+      'heads',
+      set,
+      'the set is not what its head lists: a row is missing, added or of another revision',
+    )
+  }
+
   return {
     async create(tx) {
       await rows.insert(tx, { set, count: 0, digest: digestOf([]), seq: 0 })
@@ -73,16 +87,8 @@ export function headOf(set: string, seal: Seal): Head {
       if (head) locked.set(tx, head)
     },
 
-    async verify(q, reading) {
-      if (!q.consistent) throw new TypeError('a head is verified in the snapshot or transaction that read its members')
-      const [head, members] = await Promise.all([current(q), reading])
-      if (head.count === members.length && head.digest.equals(digestOf(members))) return members
-      return seal.refuse(
-        'heads',
-        set,
-        'the set is not what its head lists: a row is missing, added or of another revision',
-      )
-    },
+    verify: async (q, reading) => (await compare(q, reading)).members,
+    sequence: async (q, members) => (await compare(q, members)).head.seq,
 
     async advance(tx, members) {
       const head = await current(tx)

@@ -14,8 +14,8 @@ type Values = Readonly<Record<string, unknown>>
 const rowsPerTurn = 128
 
 /**
- * The reads of one table. `open` makes values of what the database gave, and throws when it must not be used; `more`
- * are columns that only `open` sees.
+ * The reads of one table. `open` decodes a stored row, and throws when it must not be used; `more` are columns for
+ * `open` alone.
  */
 export function reading<T extends Table>(
   shape: Shape,
@@ -25,8 +25,8 @@ export function reading<T extends Table>(
   const select = selectFrom(shape.table, [...shape.fields.map(({ name }) => name), ...more])
 
   /**
-   * Rows that do not answer the question are left out: binary collations still take 'a' and 'a ' as equal, and an
-   * edited collation may take more.
+   * Leaves out rows that do not match exactly: binary collations still take 'a' and 'a ' as equal, and an edited
+   * collation may take more.
    */
   async function query(q: Reader, where: Values, { sql, values }: Statement, held = false): Promise<Row<T>[]> {
     const session = Session.of(q)

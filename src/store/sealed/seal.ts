@@ -6,15 +6,15 @@ import { DamagedRow } from '../faults.ts'
 import type { Stored } from '../table.ts'
 import type { Shape } from './shape.ts'
 
-/** The row MAC, given by keys/: HMAC-SHA-256 under a key that stays in the token. */
+/** The row MAC, provided by keys/: HMAC-SHA-256 under a key that stays in the token. */
 export interface Mac {
-  /** Which key new rows are sealed with; stored with the row. */
+  /** The key that seals new rows; stored with each row. */
   readonly keyId: string
-  /** Stored with the row and part of what is sealed; rows of another format are refused. */
+  /** Stored with the row and under the MAC; rows of another format are refused. */
   readonly format: number
   /** 32 bytes. */
   compute(message: Buffer): MaybePromise<Buffer>
-  /** Whether rows sealed with this key can be verified (the old key during a rotation too). */
+  /** Whether rows sealed with this key can be verified (the old key too during a rotation). */
   knows(keyId: string): boolean
   verify(keyId: string, message: Buffer, mac: Buffer): MaybePromise<boolean>
 }
@@ -22,21 +22,27 @@ export interface Mac {
 /** The columns of the seal itself, after the shape's own. */
 export const sealNames = ['mac_key_id', 'mac_format', 'mac'] as const
 
-/** A row that was verified: as it was stored, with its seal, and as it was opened. */
-interface Sound {
+/** A row that this process has sealed or verified: as stored, followed by the columns of the seal, and decoded. */
+export interface Sound {
   readonly sealed: readonly Stored[]
   readonly row: Values
 }
 
 type Values = Readonly<Record<string, unknown>>
 
-/** Rows remembered as sound, by their stored bytes and an allowance for their objects. */
+/** Memory for sound rows: their stored bytes and an allowance for their objects. */
 const rememberedBytes = 16 * 1024 * 1024
-/** Larger rows, such as parts of revocation lists, are verified anew: a few hundred of them would push out all others. */
+/**
+ * Larger rows, such as parts of revocation lists, are verified each time: a few hundred of them would push out all
+ * others.
+ */
 const largestRemembered = 16 * 1024
 const objectBytes = 1000
 
-/** Seals rows and verifies them. A row that is read again as it was, byte for byte, costs no second call of the token. */
+/**
+ * Seals rows and verifies them. Reading a row byte for byte as this process wrote or read it before costs no second
+ * call of the token.
+ */
 export class Seal {
   readonly #log: Logger
   /** By table and id. */
@@ -52,7 +58,7 @@ export class Seal {
     this.#log = log
   }
 
-  /** What another MAC has found sound is verified again. */
+  /** Rows found sound by another MAC are verified again. */
   use(mac: Mac): void {
     this.#mac = mac
     this.#sound.clear()
@@ -63,16 +69,22 @@ export class Seal {
     return this.#mac
   }
 
-  /** The stored values with the seal's own behind them. */
-  async close(shape: Shape, stored: readonly Stored[]): Promise<Stored[]> {
+  /**
+   * Seals a row. It is remembered as sound whether or not its transaction commits: the seal does not depend on that.
+   */
+  async close(shape: Shape, values: Values): Promise<Sound> {
     const mac = this.#current
+    // Copies: the caller may change its bytes later, the remembered row must not.
+    const stored = shape.encode(values).map((value) => (Buffer.isBuffer(value) ? Buffer.from(value) : value))
     const tag = await mac.compute(shape.canonical(mac.format, stored))
-    return [...stored, mac.keyId, mac.format, tag]
+    const sound = { sealed: [...stored, mac.keyId, mac.format, tag], row: freeze(shape.decode(stored)) }
+    this.#sound.set(placeOf(shape, stored), sound)
+    return sound
   }
 
-  /** The row's values, if the seal behind them is right. Throws DamagedRow. */
+  /** The row's values, if its seal is right. Throws DamagedRow. */
   open(shape: Shape, sealed: readonly Stored[]): MaybePromise<Values> {
-    const place = `${shape.table} ${sealed[0]}`
+    const place = placeOf(shape, sealed)
     const sound = this.#sound.get(place)
     if (sound && this.#current.knows(String(sealed[shape.fields.length])) && equal(sound.sealed, sealed))
       return sound.row
@@ -101,6 +113,8 @@ export class Seal {
     throw new DamagedRow(table, id, reason)
   }
 }
+
+const placeOf = (shape: Shape, [id]: readonly Stored[]): string => `${shape.table} ${id}`
 
 const sizeOf = ({ sealed }: Sound): number =>
   sealed.reduce<number>((sum, value) => sum + (typeof value === 'number' ? 8 : (value?.length ?? 0)), objectBytes)

@@ -1,11 +1,11 @@
 import { randomUUIDv7 } from 'node:crypto'
 import { Session, WriteSession } from '../pool/session.ts'
 import type { Reader, Transaction } from '../reader.ts'
-import type { New, Row, Sealed, Stored, Table, Where } from '../table.ts'
+import type { New, Row, Sealed, Table, Where } from '../table.ts'
 import type { SealedAccess } from './access.ts'
 import { only } from './inserted.ts'
 import { reading } from './reading.ts'
-import { type Seal, sealNames } from './seal.ts'
+import { type Seal, type Sound, sealNames } from './seal.ts'
 import { several } from './several.ts'
 import { quoted, Shape } from './shape.ts'
 import { insertInto, limitClause, portions, updateOf, whereClause } from './statements.ts'
@@ -25,16 +25,17 @@ export function sealedAccess<T extends Table>(table: T, seal: Seal): SealedAcces
 
   async function insertMany(tx: Transaction, rows: readonly New<T>[]): Promise<Row<T>[]> {
     const session = WriteSession.of(tx)
-    const stored: Stored[][] = []
-    for (const row of rows) stored.push(await seal.close(shape, shape.encode(fresh(row))))
+    const closed: Sound[] = []
+    for (const row of rows) closed.push(await seal.close(shape, fresh(row)))
+    const stored = closed.map(({ sealed }) => sealed)
     for (const portion of portions(stored)) await session.write(table.name, insertInto(table.name, names, portion))
-    return stored.map((values) => session.adopt(shape.decode(values), true) as Row<T>)
+    return closed.map(({ row }) => session.adopt(row, true) as Row<T>)
   }
 
-  /** The row's id and rev, when it was read or written in this transaction. */
+  /** The row's id and rev, if it was read or written in this transaction. */
   function owned(session: WriteSession, row: Row<T>): Values & Sealed {
     if (!session.owns(row as object))
-      throw new Error(`${table.name}: a row is changed in the transaction that read it, and once`)
+      throw new Error(`${table.name}: a row can be changed only in the transaction that read it, and only once`)
     return row as unknown as Values & Sealed
   }
 
@@ -53,11 +54,11 @@ export function sealedAccess<T extends Table>(table: T, seal: Seal): SealedAcces
       const session = WriteSession.of(tx)
       const old = owned(session, row)
       const next = { ...old, ...(changes as Values), id: old.id, rev: old.rev + 1, epoch: seal.epoch }
-      const stored = await seal.close(shape, shape.encode(next))
+      const { sealed, row: written } = await seal.close(shape, next)
       const compared = !session.holds(row as object)
       session.disown(row as object)
-      await session.write(table.name, { sql: update, values: [...stored, old.id, old.rev] }, { compared })
-      return session.adopt(shape.decode(stored), true) as Row<T>
+      await session.write(table.name, { sql: update, values: [...sealed, old.id, old.rev] }, { compared })
+      return session.adopt(written, true) as Row<T>
     },
 
     async remove(tx, row) {
@@ -74,7 +75,7 @@ export function sealedAccess<T extends Table>(table: T, seal: Seal): SealedAcces
 }
 
 async function listMembers(q: Reader, table: string, columns: readonly string[]) {
-  // Each with its length, so that nothing can be moved from one column into the next.
+  // Each value with its length, so that nothing can be moved from one column into the next.
   const texts = columns.map(
     (name) => `COALESCE(CONCAT(LENGTH(${quoted(name)}), ':', CAST(${quoted(name)} AS BINARY)), '-')`,
   )
@@ -88,14 +89,14 @@ async function listRevisions(q: Reader, table: string) {
   return rows.map(([id, rev]) => ({ id: String(id), rev: Number(rev) }))
 }
 
-/** Deletes what matches, together with the transaction's next writes. */
+/** Deletes matching rows, together with the transaction's next writes. */
 export function discard(shape: Shape, tx: Transaction, where: Values): Promise<void> {
   const clause = whereClause(shape, where)
   const sql = `DELETE FROM ${quoted(shape.table)}${clause.sql}`
   return WriteSession.of(tx).write(shape.table, { sql, values: clause.values })
 }
 
-/** Deletes what matches, at most `limit` rows; answers how many. */
+/** Deletes at most `limit` matching rows; returns how many. */
 export function removeWhere(shape: Shape, tx: Transaction, where: Values, limit: number | undefined): Promise<number> {
   const clause = whereClause(shape, where)
   const sql = `DELETE FROM ${quoted(shape.table)}${clause.sql}${limitClause(limit)}`

@@ -7,7 +7,7 @@ import { quoted, type Shape } from './shape.ts'
 import { unlessDamaged } from './sound.ts'
 import { idClauses, selectFrom } from './statements.ts'
 
-/** Rows of a sealed table by their ids, 64 by each statement: what jobs that work through many need. */
+/** Rows of a sealed table by their ids, 64 per statement: for jobs that work through many. */
 export function several<T extends Table>(shape: Shape, seal: Seal): Pick<SealedAccess<T>, 'sound' | 'removeAll'> {
   const select = selectFrom(shape.table, [...shape.fields.map(({ name }) => name), ...sealNames])
   return {
@@ -29,7 +29,7 @@ export function several<T extends Table>(shape: Shape, seal: Seal): Pick<SealedA
   }
 }
 
-/** Deletes rows by their ids, 64 by each statement; answers how many there were. */
+/** Deletes rows by their ids, 64 per statement; returns how many there were. */
 export async function removeAll(shape: Shape, tx: Transaction, ids: readonly string[]): Promise<number> {
   const from = `DELETE FROM ${quoted(shape.table)}`
   let removed = 0

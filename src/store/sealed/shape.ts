@@ -22,11 +22,11 @@ const snake = (property: string): string => property.replace(/[A-Z]/g, (letter) 
 
 export const quoted = (name: string): string => `\`${name}\``
 
-/** A table's columns in their fixed order, and the way between rows of values and rows of the database. */
+/** A table's columns in their fixed order, and the conversion between rows of values and stored rows. */
 export class Shape {
   readonly table: string
   readonly fields: readonly Field[]
-  /** What the MAC is made over. */
+  /** The bytes under the MAC. */
   readonly canonical: Canonical
   readonly #byProperty: ReadonlyMap<string, Field>
 
@@ -48,8 +48,8 @@ export class Shape {
   }
 
   /**
-   * The stored values of a whole row; a column that is left out is NULL. Throws TypeError for NULL where it is not
-   * allowed.
+   * The stored values of a whole row; a missing column is NULL. Throws TypeError for NULL in a column that is not
+   * nullable.
    */
   encode(row: Readonly<Record<string, unknown>>): Stored[] {
     for (const property of Object.keys(row)) this.field(property)

@@ -3,13 +3,11 @@ import type { Reader } from '../reader.ts'
 import type { Row, Table } from '../table.ts'
 import type { SealedAccess } from './access.ts'
 
-/**
- * The row, unless it was edited behind our back: that was logged, and must not keep a job from the rows beside it.
- */
+/** The row, or undefined when it is damaged: that was logged, and must not keep a job from the other rows. */
 export const sound = <T extends Table>(table: SealedAccess<T>, q: Reader, id: string): Promise<Row<T> | undefined> =>
   unlessDamaged(() => table.get(q, id))
 
-/** What `read` answers; undefined for a damaged row. */
+/** The result of `read`; undefined for a damaged row. */
 export async function unlessDamaged<R>(read: () => Promise<R>): Promise<R | undefined> {
   try {
     return await read()

@@ -4,13 +4,15 @@ import { quoted, type Shape } from './shape.ts'
 
 const everything: Statement = { sql: '', values: [] }
 
-/** Rows of one INSERT at most, and bytes of their texts if it has more than one. */
+/** The most rows of one INSERT, and the most bytes of their texts if it has more than one. */
 export const largestInsert = 64
 const largestInsertBytes = 1024 * 1024
 
 const joined = (names: readonly string[], by: string): string => names.map(quoted).join(by)
 
-/** ` WHERE …` for equality or a range of every given property; null is IS NULL; none is everything. */
+/**
+ * ` WHERE …` for equality or a range of every given property; null is IS NULL; without properties it matches every row.
+ */
 export function whereClause(
   shape: Shape,
   where: Readonly<Record<string, unknown>>,
@@ -31,7 +33,7 @@ export function whereClause(
   return { sql: terms.length === 0 ? '' : ` WHERE ${terms.join(' AND ')}`, values: [...values, ...more.values] }
 }
 
-/** The order of a page, by one column or more: the term for what is beyond the cursor, and ` ORDER BY …`. */
+/** The order of a page, by one column or more: the term for rows beyond the cursor, and ` ORDER BY …`. */
 export function pageClause(shape: Shape, { by, after, descending }: PageOrder): { beyond: Statement; order: string } {
   const fields = [by].flat().map((property) => shape.field(property))
   const names = fields.map(({ name }) => quoted(name))
@@ -72,15 +74,18 @@ export function insertInto(table: string, names: readonly string[], rows: readon
 export const updateOf = (table: string, names: readonly string[], assign: (name: string) => string): string =>
   `UPDATE ${quoted(table)} SET ${names.map((name) => `${quoted(name)} = ${assign(quoted(name))}`).join(', ')}`
 
-/** ` LIMIT n` as text: a number that was checked, because servers differ on placeholders there. */
+/** ` LIMIT n` as text, n checked: servers differ on placeholders there. */
 export function limitClause(limit: number | undefined): string {
   if (limit === undefined) return ''
   if (!Number.isSafeInteger(limit) || limit < 0) throw new RangeError('limit is a whole number')
   return ` LIMIT ${limit}`
 }
 
-/** Splits rows into powers of two, so that a table has few INSERT statements, each small beside the packets of a server. */
-export function* portions(rows: readonly Stored[][]): Generator<Stored[][]> {
+/**
+ * Splits rows into powers of two, so that a table has few different INSERT statements, each small beside the packets of
+ * a server.
+ */
+export function* portions(rows: readonly (readonly Stored[])[]): Generator<(readonly Stored[])[]> {
   for (let start = 0; start < rows.length; ) {
     let size = Math.min(largestInsert, 2 ** Math.floor(Math.log2(rows.length - start)))
     while (size > 1 && bytesOf(rows.slice(start, start + size)) > largestInsertBytes) size /= 2
@@ -89,7 +94,7 @@ export function* portions(rows: readonly Stored[][]): Generator<Stored[][]> {
   }
 }
 
-const bytesOf = (rows: readonly Stored[][]): number =>
+const bytesOf = (rows: readonly (readonly Stored[])[]): number =>
   rows
     .flat()
     .reduce<number>(
@@ -97,7 +102,7 @@ const bytesOf = (rows: readonly Stored[][]): number =>
       0,
     )
 
-/** ` WHERE id IN (…)` for 64 ids at a time, the last one repeated to fill its place: one statement to prepare. */
+/** ` WHERE id IN (…)` for 64 ids at a time, the last one repeated to fill its places: one statement to prepare. */
 export function* idClauses(ids: readonly string[]): Generator<Statement> {
   const sql = ` WHERE ${quoted('id')} IN (${Array.from({ length: largestInsert }, () => '?').join(', ')})`
   for (let start = 0; start < ids.length; start += largestInsert) {

@@ -1,10 +1,14 @@
 import { Type } from 'typebox'
+import { data, done, mapOf } from '../../answers.ts'
 import { badRequest } from '../../errors.ts'
 import { raw, text } from '../../field.ts'
-import { describeMount, type MountRecord } from '../../request/mounts/mount.ts'
+import { describeMount, type MountRecord, mountAnswer } from '../../request/mounts/mount.ts'
+import { tuningAnswer } from '../../request/mounts/tuning.ts'
 import type { Data } from '../../route.ts'
 import { endpoint, noFields, type SystemContext } from '../context.ts'
 import { isSecret, withSlash } from './mounts.ts'
+
+const method = Type.Object({ ...mountAnswer, config: Type.Object({ ...tuningAnswer, token_type: Type.String() }) })
 
 const methodFields = Type.Object({
   type: text({ about: 'The method; only token is available.' }),
@@ -29,6 +33,7 @@ export const listAuthMethods = endpoint({
   about: 'All mounts of auth methods, by path.',
   body: noFields,
   inject: true,
+  answers: data(mapOf(method)),
   async run({ context }) {
     return Object.fromEntries((await methodsOf(context)).map((mount) => [mount.path.slice(below), describe(mount)]))
   },
@@ -41,6 +46,7 @@ export const readAuthMethod = endpoint({
   about: 'One mount of an auth method.',
   body: noFields,
   inject: true,
+  answers: data(method),
   async run({ context, params }) {
     const path = withSlash(params.path ?? '')
     const found = (await methodsOf(context)).find((mount) => mount.path === `auth/${path}`)
@@ -55,6 +61,7 @@ export const enableAuthMethod = endpoint({
   access: 'sudo',
   about: 'Refused with an explanation: the only auth method is token, which is always mounted.',
   body: methodFields,
+  answers: [],
   run({ body }) {
     if (!body.type) throw badRequest('backend type must be specified as a string')
     if (body.type === 'token') throw badRequest('token credential backend cannot be instantiated')
@@ -70,6 +77,7 @@ export const disableAuthMethod = endpoint({
   access: 'sudo',
   about: 'Removes the mount of an auth method; nothing there is no error.',
   body: noFields,
+  answers: done,
   run({ params }) {
     if (withSlash(params.path ?? '') === 'token/') throw badRequest('token credential backend cannot be disabled')
     return undefined

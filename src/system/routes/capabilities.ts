@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { data, mapOf, strings } from '../../answers.ts'
 import { capabilities } from '../../auth/acl/decide.ts'
 import { TokenCaller } from '../../auth/caller.ts'
 import { tokenOfAccessor } from '../../auth/methods/token/context.ts'
@@ -26,15 +27,20 @@ interface PathFields {
 /** The capabilities that these policies grant on each path, sorted; for a single path also as `capabilities`. */
 async function describe(context: SystemContext, policies: readonly string[], fields: PathFields): Promise<Data> {
   const wanted = fields.paths?.length ? fields.paths : (fields.path ?? [])
-  const [first] = wanted
-  if (first === undefined) throw badRequest('paths must be supplied')
+  if (wanted.length === 0) throw badRequest('paths must be supplied')
   if (wanted.length > mostPaths) throw badRequest(`at most ${mostPaths} paths may be asked about at once`)
   const acl = await context.policies.acl(policies)
-  const found = wanted.map((path) => [path, capabilities(acl, path)] as const)
-  return Object.fromEntries(wanted.length === 1 ? [['capabilities', capabilities(acl, first)], ...found] : found)
+  const foldings = context.foldings()
+  const found: [string, readonly string[]][] = []
+  for (const path of wanted) {
+    const sent = path.replace(/^\/+/, '')
+    const mount = await context.mounts.find(sent)
+    found.push([path, capabilities(acl, foldings.path(sent, mount), sent)])
+  }
+  return Object.fromEntries(found.length === 1 ? [['capabilities', found[0]?.[1]], ...found] : found)
 }
 
-const common = { method: 'POST', access: 'token', inject: true } as const
+const common = { method: 'POST', access: 'token', inject: true, answers: data(mapOf(strings)) } as const
 
 export const readOwnCapabilities = endpoint({
   ...common,

@@ -1,10 +1,24 @@
 import { Type } from 'typebox'
+import { bare, empty, titled } from '../../answers.ts'
 import { credentialLength } from '../../auth/credential.ts'
 import { rootTtlSeconds } from '../../auth/roottoken.ts'
 import { badRequest } from '../../errors.ts'
 import { duration, text } from '../../field.ts'
 import { Answer } from '../../route.ts'
 import { endpoint, noFields } from '../context.ts'
+
+const progressAnswer = titled('RootGeneration', {
+  nonce: Type.String(),
+  started: Type.Boolean(),
+  progress: Type.Integer(),
+  required: Type.Integer(),
+  complete: Type.Boolean(),
+  encoded_token: Type.String(),
+  encoded_root_token: Type.String(),
+  pgp_fingerprint: Type.String(),
+  otp: Type.String(),
+  otp_length: Type.Integer(),
+})
 
 const longestSeconds = 2_764_800
 
@@ -31,6 +45,7 @@ export const readRootGeneration = endpoint({
   access: 'public',
   about: 'Whether a root token is being generated.',
   body: noFields,
+  answers: bare(progressAnswer),
   async run({ context }) {
     return progress((await context.rootGeneration.state()).nonce)
   },
@@ -45,6 +60,7 @@ export const beginRootGeneration = endpoint({
     otp: text({ about: `What the token is XORed with: ${credentialLength} characters; made when absent.` }),
     pgp_key: text({ about: 'Not available.' }),
   }),
+  answers: bare(progressAnswer),
   async run({ context: { rootGeneration, tries }, body }) {
     if (body.pgp_key) throw badRequest('pgp_key is not available: give an otp, or take the one in the answer')
     await requireEnabled(rootGeneration)
@@ -60,6 +76,7 @@ export const cancelRootGeneration = endpoint({
   access: 'public',
   about: 'Ends an attempt to generate a root token.',
   body: noFields,
+  answers: empty,
   async run({ context: { rootGeneration, tries } }) {
     if ((await rootGeneration.state()).nonce === undefined) return undefined
     tries.take()
@@ -78,6 +95,7 @@ export const updateRootGeneration = endpoint({
     nonce: text({ about: 'The nonce of the attempt.' }),
     ttl: duration({ about: 'How long the root token lives; one hour when absent, 768h at most.' }),
   }),
+  answers: bare(progressAnswer),
   async run({ context: { rootGeneration, tries }, body }) {
     const { key, nonce = '', ttl = rootTtlSeconds } = body
     if (!key) throw badRequest("'key' must be specified in request body as JSON")

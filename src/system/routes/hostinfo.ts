@@ -1,5 +1,20 @@
-import { availableParallelism, freemem, hostname, release, totalmem, type, uptime } from 'node:os'
+import { cpus, freemem, hostname, release, totalmem, type, uptime } from 'node:os'
+import { Type } from 'typebox'
+import { data, timestamp } from '../../answers.ts'
 import { endpoint, noFields } from '../context.ts'
+
+const hostInfo = Type.Object({
+  timestamp,
+  host: Type.Object({
+    hostname: Type.String(),
+    os: Type.String(),
+    kernelVersion: Type.String(),
+    uptime: Type.Integer(),
+    bootTime: Type.Integer(),
+  }),
+  cpu: Type.Array(Type.Object({ cpu: Type.Integer(), modelName: Type.String(), mhz: Type.Number() })),
+  memory: Type.Object({ total: Type.Integer(), free: Type.Integer() }),
+})
 
 export const readHostInfo = endpoint({
   method: 'GET',
@@ -7,6 +22,7 @@ export const readHostInfo = endpoint({
   access: 'token',
   about: 'The machine of the node that answers.',
   body: noFields,
+  answers: data(hostInfo),
   run({ context }) {
     const now = context.status.clock.wall()
     const bootTime = Math.floor(now / 1000 - uptime())
@@ -19,7 +35,7 @@ export const readHostInfo = endpoint({
         uptime: Math.floor(uptime()),
         bootTime,
       },
-      cpu: { count: availableParallelism() },
+      cpu: cpus().map(({ model, speed }, cpu) => ({ cpu, modelName: model, mhz: speed })),
       memory: { total: totalmem(), free: freemem() },
     }
   },

@@ -1,5 +1,17 @@
+import { Type } from 'typebox'
+import { bare } from '../../answers.ts'
 import { Answer } from '../../route.ts'
 import { noFields, statusEndpoint } from '../context.ts'
+
+const leadership = Type.Object({
+  ha_enabled: Type.Boolean(),
+  is_self: Type.Boolean(),
+  active_time: Type.String(),
+  leader_address: Type.String(),
+  leader_cluster_address: Type.String(),
+  performance_standby: Type.Boolean(),
+  performance_standby_last_remote_wal: Type.Integer(),
+})
 
 export const readLeader = statusEndpoint({
   method: 'GET',
@@ -8,6 +20,7 @@ export const readLeader = statusEndpoint({
   audited: false,
   about: 'Every node serves; there is no leader.',
   body: noFields,
+  answers: bare(leadership),
   run: () =>
     new Answer({
       bare: {

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { data, done, keyList, strings, titled } from '../../answers.ts'
 import { hashes } from '../../crypto/hashes.ts'
 import { absent, badRequest } from '../../errors.ts'
 import { boolean, commaList, integer, text } from '../../field.ts'
@@ -7,6 +8,29 @@ import { mechanismOf } from '../../keys/managed/mechanism.ts'
 import type { Entry } from '../../keys/managed/registry.ts'
 import type { Call, Data } from '../../route.ts'
 import { endpoint, noFields, type SystemContext } from '../context.ts'
+
+const managedKey = titled('ManagedKey', {
+  UUID: Type.String(),
+  name: Type.String(),
+  type: Type.String(),
+  library: Type.String(),
+  token_label: Type.Optional(Type.String()),
+  slot: Type.Optional(Type.Integer()),
+  key_label: Type.String(),
+  key_id: Type.String(),
+  mechanism: Type.Integer(),
+  pin: Type.String(),
+  pin_refused: Type.Boolean(),
+  curve: Type.String(),
+  key_bits: Type.Integer(),
+  usages: strings,
+  any_mount: Type.Boolean(),
+  allow_generate_key: Type.Boolean(),
+  allow_replace_key: Type.Boolean(),
+  allow_store_key: Type.Boolean(),
+  force_rw_session: Type.Boolean(),
+  max_parallel: Type.Integer(),
+})
 
 const keyFields = Type.Object({
   library: text({ about: 'Name of a library of the server configuration (pkcs11Libraries).' }),
@@ -17,7 +41,9 @@ const keyFields = Type.Object({
   slot: text({ about: 'Number of the slot; this or token_label is required.' }),
   token_label: text({ about: 'Label of the token.' }),
   curve: text({ about: 'P256, P384 or P521: of keys that are generated for CKM_ECDSA.' }),
-  key_bits: integer({ about: '2048, 3072 or 4096: of RSA keys that are generated.' }),
+  key_bits: integer({
+    about: '2048, 3072 or 4096 of RSA keys that are generated; 128 or 256 of an AES key, which must fit.',
+  }),
   usages: commaList({ about: 'Uses of the key; those of its mechanism when absent.' }),
   any_mount: boolean({
     about: 'Whether every mount may use the key; else those that list it in allowed_managed_keys.',
@@ -37,7 +63,7 @@ type Params = Readonly<Record<string, string>>
 
 /** @throws ApiError 400 for the types of managed keys that live in clouds */
 function nameOf({ type, name = '' }: Params): string {
-  if (type === 'pkcs11') return name.toLowerCase()
+  if (type === 'pkcs11') return name
   throw badRequest(`managed keys of type ${type} are not available: there is pkcs11`)
 }
 
@@ -121,6 +147,7 @@ export const listManagedKeys = endpoint({
   path: 'managed-keys/:type',
   about: 'The names of all managed keys of a type.',
   body: noFields,
+  answers: keyList,
   async run({ context, params }) {
     nameOf(params)
     const keys = await context.managedKeys.names()
@@ -135,8 +162,9 @@ export const writeManagedKey = endpoint({
   path: 'managed-keys/:type/:name',
   about: 'Creates or changes a managed key: one that lies in a PKCS#11 token of somebody else.',
   body: keyFields,
+  answers: done,
   async run({ context, params, body, caller }) {
-    await context.managedKeys.write(nameOf(params), body, caller?.accessor ?? '')
+    await context.managedKeys.write(nameOf(params), body, caller?.maker ?? '')
     return undefined
   },
 })
@@ -147,6 +175,7 @@ export const readManagedKey = endpoint({
   path: 'managed-keys/:type/:name',
   about: 'A managed key, without its PIN.',
   body: noFields,
+  answers: data(managedKey),
   run: async (call) => describe(await entryOf(call)),
 })
 
@@ -156,6 +185,7 @@ export const removeManagedKey = endpoint({
   path: 'managed-keys/:type/:name',
   about: 'Removes a managed key; the key itself stays in its token.',
   body: noFields,
+  answers: done,
   run: remove,
 })
 
@@ -165,5 +195,6 @@ export const testManagedKey = endpoint({
   path: 'managed-keys/:type/:name/test/sign',
   about: 'Signs random data with the key and verifies it; makes the key where that is allowed.',
   body: testFields,
+  answers: done,
   run: test,
 })

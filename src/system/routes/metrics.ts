@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
+import { bare, bytes } from '../../answers.ts'
 import { text } from '../../field.ts'
-import { metricsJson } from '../../metrics/json.ts'
+import { metricsAnswer, metricsJson } from '../../metrics/json.ts'
 import { prometheus } from '../../metrics/prometheus.ts'
 import { Answer } from '../../route.ts'
 import { endpoint } from '../context.ts'
@@ -20,6 +21,7 @@ export const readMetrics = endpoint({
   access: 'token',
   about: 'The metrics of this node, over all its workers.',
   body: query,
+  answers: [...bare(metricsAnswer), ...bytes('text/plain')],
   async run({ context, body, accept }) {
     const format = body.format || (wantsText.test(accept) ? 'prometheus' : '')
     if (format !== '' && format !== 'prometheus') return plain(400, `metric response format "${format}" unknown`)

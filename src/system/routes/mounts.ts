@@ -1,9 +1,12 @@
 import { Type } from 'typebox'
+import { data, done, mapOf, titled } from '../../answers.ts'
 import { badRequest } from '../../errors.ts'
 import { boolean, map, raw, text } from '../../field.ts'
-import { describeMount, type MountRecord } from '../../request/mounts/mount.ts'
+import { describeMount, type MountRecord, mountAnswer } from '../../request/mounts/mount.ts'
 import type { Data } from '../../route.ts'
 import { endpoint, noFields } from '../context.ts'
+
+const secretMount = titled('Mount', mountAnswer)
 
 const mountFields = Type.Object({
   type: text({ about: 'The engine: transit or pki.' }),
@@ -30,6 +33,7 @@ export const listMounts = endpoint({
   about: 'All mounts of secrets engines, by path.',
   body: noFields,
   inject: true,
+  answers: data(mapOf(secretMount)),
   async run({ context }): Promise<Data> {
     const mounts = (await context.mounts.list()).filter(isSecret)
     return Object.fromEntries(mounts.map((mount) => [mount.path, describeMount(mount)]))
@@ -43,6 +47,7 @@ export const readMount = endpoint({
   about: 'One mount.',
   body: noFields,
   inject: true,
+  answers: data(secretMount),
   async run({ context, params }): Promise<Data> {
     const path = withSlash(params.path ?? '')
     const found = (await context.mounts.list()).find((mount) => isSecret(mount) && mount.path === path)
@@ -57,6 +62,7 @@ export const enableMount = endpoint({
   access: 'token',
   about: 'Mounts an engine.',
   body: mountFields,
+  answers: done,
   async run({ context, params, body }) {
     if (body.external_entropy_access === true) throw badRequest('external_entropy_access is not available')
     if (body.plugin_version) throw badRequest('plugin_version is not available: engines are built in')
@@ -79,6 +85,7 @@ export const disableMount = endpoint({
   access: 'token',
   about: 'Removes a mount and everything in it.',
   body: noFields,
+  answers: done,
   async run({ context, params }) {
     await context.mounts.disable(params.path ?? '')
     return undefined

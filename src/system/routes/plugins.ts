@@ -1,10 +1,13 @@
 import { Type } from 'typebox'
+import { data } from '../../answers.ts'
 import { badRequest } from '../../errors.ts'
 import { commaList, text } from '../../field.ts'
 import type { MountRecord } from '../../request/mounts/mount.ts'
 import type { Call, Data } from '../../route.ts'
 import { endpoint, type SystemContext } from '../context.ts'
 import { withSlash } from './mounts.ts'
+
+const reloaded = data(Type.Object({ reload_id: Type.String() }))
 
 const scope = text({ about: 'Empty or global, which is the same: every worker of every node.' })
 const pluginFields = Type.Object({ scope })
@@ -52,6 +55,7 @@ export const reloadBackend = endpoint({
   access: 'token',
   about: 'Has engines reload their caches; done on every worker of every node before the answer.',
   body: backendFields,
+  answers: reloaded,
   run: reloadAny,
 })
 
@@ -63,6 +67,7 @@ export const reloadPlugin = endpoint({
   access: 'token',
   about: 'Has every mount of one engine reload its caches.',
   body: pluginFields,
+  answers: reloaded,
   async run({ context, params, body, requestId }) {
     const chosen = ofType(context, await context.mounts.list(), params.name ?? '')
     return reload(context, chosen, body.scope, requestId)

@@ -1,10 +1,11 @@
 import { Type } from 'typebox'
+import { data, done, strings } from '../../answers.ts'
 import { absent } from '../../errors.ts'
 import { text } from '../../field.ts'
 import { endpoint, noFields } from '../context.ts'
 
 const policyFields = Type.Object({
-  policy: text({ about: 'The policy in HCL or JSON, plain or in base64.', aliases: ['rules'] }),
+  policy: text({ about: 'The policy in HCL or JSON, plain or in base64.', aliases: ['rules'], longest: 2 ** 20 }),
 })
 
 /** Today's path, or the older one, whose answers repeat `data` at the top level and name the text `rules`. */
@@ -19,6 +20,9 @@ const older: Base = { path: 'policy', textField: 'rules', older: true }
 
 const common = ({ older }: Base) => ({ access: 'token', inject: older, captures: { name: /^[^/]+$/ } }) as const
 
+const spelledOtherwise = (path: string, compared: string): string =>
+  `path "${path}" grants nothing, and denies only requests that are spelled so: write "${compared}", which is how requests are compared`
+
 const list = (base: Base, method: 'LIST' | 'GET') =>
   endpoint({
     ...common(base),
@@ -26,6 +30,7 @@ const list = (base: Base, method: 'LIST' | 'GET') =>
     path: base.path,
     about: 'The names of all ACL policies.',
     body: noFields,
+    answers: data(Type.Object(base.older ? { keys: strings, policies: strings } : { keys: strings })),
     async run({ context }) {
       const keys = await context.policies.names()
       return base.older ? { keys, policies: keys } : { keys }
@@ -39,6 +44,7 @@ const read = (base: Base) =>
     path: `${base.path}/:name`,
     about: 'The text of a policy.',
     body: noFields,
+    answers: data(Type.Object({ name: Type.String(), [base.textField]: Type.String() })),
     async run({ context, params }) {
       const policy = await context.policies.read(params.name ?? '')
       if (policy === undefined) throw absent()
@@ -53,10 +59,15 @@ const write = (base: Base) =>
     path: `${base.path}/:name`,
     about: 'Creates or replaces a policy; effective everywhere before the answer.',
     body: policyFields,
-    async run({ context, params, body, warn }) {
-      const { name = '' } = params
-      const stored = await context.policies.write(name, body.policy)
-      if (stored !== name) warn(`policy name was converted to ${stored}`)
+    answers: done,
+    async run({ context, params, body, folded, warn }) {
+      const { name, paths } = await context.policies.write(params.name ?? '', body.policy)
+      if (folded) warn(`policy name was converted to ${name}`)
+      const mounts = await context.mounts.list()
+      for (const { path } of paths) {
+        const compared = context.foldings().rule(path, mounts)
+        if (compared !== path) warn(spelledOtherwise(path, compared))
+      }
       return undefined
     },
   })
@@ -68,6 +79,7 @@ const remove = (base: Base) =>
     path: `${base.path}/:name`,
     about: 'Removes a policy; tokens keep its name and lose its rights.',
     body: noFields,
+    answers: done,
     async run({ context, params }) {
       await context.policies.remove(params.name ?? '')
       return undefined

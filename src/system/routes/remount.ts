@@ -1,7 +1,13 @@
 import { Type } from 'typebox'
+import { data } from '../../answers.ts'
 import { absent, badRequest } from '../../errors.ts'
 import { text } from '../../field.ts'
 import { endpoint, noFields } from '../context.ts'
+
+const move = Type.Object({
+  migration_id: Type.String(),
+  migration_info: Type.Object({ source_mount: Type.String(), target_mount: Type.String(), status: Type.String() }),
+})
 
 const moving = Type.Object({
   from: text({ about: 'The path of the mount.' }),
@@ -15,6 +21,7 @@ export const moveMount = endpoint({
   about: 'Moves a mount with everything in it; done, on every worker of every node, when it is answered.',
   body: moving,
   inject: true,
+  answers: data(Type.Object({ migration_id: Type.String() })),
   async run({ context, body, warn }) {
     const { from, to } = body
     if (!from || !to) throw badRequest("both 'from' and 'to' path must be specified as a string")
@@ -30,6 +37,7 @@ export const readMove = endpoint({
   access: 'token',
   about: 'The outcome of a move.',
   body: noFields,
+  answers: data(move),
   async run({ context, params }) {
     const { id = '' } = params
     const moved = await context.mounts.findRemount(id)

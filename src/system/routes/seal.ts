@@ -1,3 +1,4 @@
+import { done } from '../../answers.ts'
 import { endpoint, noFields } from '../context.ts'
 
 export const sealNode = endpoint({
@@ -7,6 +8,7 @@ export const sealNode = endpoint({
   about:
     'Closes this node: every worker drops its keys and its login, and stays so over restarts until it is unsealed.',
   body: noFields,
+  answers: done,
   async run({ context }) {
     await context.seal()
     return undefined

@@ -1,6 +1,28 @@
+import { Type } from 'typebox'
+import { bare, titled } from '../../answers.ts'
 import { Answer, type Data } from '../../route.ts'
 import { noFields, type Status, statusEndpoint } from '../context.ts'
 import { apiVersion, product } from '../version.ts'
+
+/** The members of sealStatus. */
+export const sealStatusAnswer = titled('SealStatus', {
+  type: Type.String(),
+  initialized: Type.Boolean(),
+  sealed: Type.Boolean(),
+  t: Type.Integer(),
+  n: Type.Integer(),
+  progress: Type.Integer(),
+  nonce: Type.String(),
+  version: Type.String(),
+  build_date: Type.String(),
+  migration: Type.Boolean(),
+  cluster_name: Type.Optional(Type.String()),
+  cluster_id: Type.Optional(Type.String()),
+  recovery_seal: Type.Boolean(),
+  storage_type: Type.String(),
+  product: Type.String(),
+  product_version: Type.String(),
+})
 
 /** The answer of sys/seal-status and sys/unseal. A single secret unseals the node, so there is no partial progress. */
 export function sealStatus(status: Status, sealed = status.sealed()): Data {
@@ -30,5 +52,6 @@ export const readSealStatus = statusEndpoint({
   audited: false,
   about: 'Whether this node is sealed.',
   body: noFields,
+  answers: bare(sealStatusAnswer),
   run: ({ context }) => new Answer({ bare: sealStatus(context.status) }),
 })

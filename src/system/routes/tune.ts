@@ -1,11 +1,19 @@
 import { Type } from 'typebox'
+import { data, done, mapOf } from '../../answers.ts'
 import { badRequest } from '../../errors.ts'
 import { map, text } from '../../field.ts'
 import type { MountRecord } from '../../request/mounts/mount.ts'
-import { effective, tunable } from '../../request/mounts/tuning.ts'
+import { effective, tunable, tuningAnswer } from '../../request/mounts/tuning.ts'
 import type { Data } from '../../route.ts'
 import { endpoint, noFields } from '../context.ts'
 import { isSecret, withSlash } from './mounts.ts'
+
+const tuning = Type.Object({
+  ...tuningAnswer,
+  description: Type.String(),
+  options: Type.Optional(mapOf(Type.String())),
+  token_type: Type.Optional(Type.String()),
+})
 
 const tuneFields = Type.Object({
   ...tunable,
@@ -41,6 +49,7 @@ const readTuning = ({ path, prefix, access }: Base) =>
     about: 'The settings of a mount, with the TTLs that hold.',
     body: noFields,
     inject: true,
+    answers: data(tuning),
     async run({ context, params }) {
       const wanted = withSlash(`${prefix}${params.path}`)
       const mount = (await context.mounts.list()).find((candidate) => candidate.path === wanted)
@@ -56,6 +65,7 @@ const tune = ({ path, prefix, access }: Base) =>
     access,
     about: 'Changes the settings of a mount; settings not named stay.',
     body: tuneFields,
+    answers: done,
     async run({ context, params, body }) {
       const { plugin_version: version, description, options, ...config } = body
       if (version) throw badRequest('plugin_version is not available: engines are built in')

@@ -1,10 +1,16 @@
+import { Type } from 'typebox'
+import { data, mapOf } from '../../answers.ts'
 import type { Acl } from '../../auth/acl/compile.ts'
 import { reaches } from '../../auth/acl/reach.ts'
 import { denied } from '../../errors.ts'
-import { describeMount, type MountRecord } from '../../request/mounts/mount.ts'
+import { describeMount, type MountRecord, mountAnswer } from '../../request/mounts/mount.ts'
 import type { Caller, Data } from '../../route.ts'
 import { endpoint, noFields, type SystemContext } from '../context.ts'
 import { isSecret } from './mounts.ts'
+
+const { description, options, type } = mountAnswer
+/** For callers without a token, three members of each. */
+const uiMounts = mapOf(Type.Union([Type.Object(mountAnswer), Type.Object({ description, options, type })]))
 
 const isOpen = (mount: MountRecord): boolean => mount.config.listing_visibility === 'unauth'
 
@@ -19,6 +25,7 @@ export const listUiMounts = endpoint({
   access: 'public',
   about: 'The mounts that the token may use; without a token, those tuned to be shown to everyone.',
   body: noFields,
+  answers: data(Type.Object({ auth: uiMounts, secret: uiMounts })),
   async run({ context, caller }): Promise<Data> {
     const acl = await aclOf(context, caller)
     const secret: Record<string, unknown> = {}
@@ -41,6 +48,7 @@ export const readUiMount = endpoint({
   access: 'public',
   about: 'The mount under which a path lies, for a token that may do anything in it.',
   body: noFields,
+  answers: data(Type.Object({ ...mountAnswer, path: Type.String() })),
   async run({ context, caller, params }): Promise<Data> {
     const path = params.path ?? ''
     const acl = await aclOf(context, caller)

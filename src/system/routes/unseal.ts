@@ -1,9 +1,10 @@
 import { Type } from 'typebox'
+import { bare } from '../../answers.ts'
 import { badRequest } from '../../errors.ts'
 import { boolean, text } from '../../field.ts'
 import { Answer } from '../../route.ts'
 import { statusEndpoint } from '../context.ts'
-import { sealStatus } from './sealstatus.ts'
+import { sealStatus, sealStatusAnswer } from './sealstatus.ts'
 
 export const unsealNode = statusEndpoint({
   method: 'POST',
@@ -16,6 +17,7 @@ export const unsealNode = statusEndpoint({
     reset: boolean({ about: 'Discards parts of a secret that were given before; here there are none.' }),
     migrate: boolean({ about: 'Not available: there is one kind of seal.' }),
   }),
+  answers: bare(sealStatusAnswer),
   async run({ context, body }) {
     const { status } = context
     if (body.migrate) throw badRequest('migrate is not available: there is one kind of seal')

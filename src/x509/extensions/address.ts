@@ -1,8 +1,10 @@
 import { isIP } from 'node:net'
 
-/** IP addresses and ranges as certificates hold them: 4 or 16 bytes, and twice as many with a mask (RFC 5280 section 4.2.1.10). */
+/**
+ * IP addresses and ranges as in certificates: 4 or 16 bytes, and twice as many with a mask (RFC 5280 section 4.2.1.10).
+ */
 
-/** The 4 or 16 bytes of an address; undefined when the text is none, or has a zone. */
+/** The 4 or 16 bytes of an address; undefined when the text is not an address or has a zone. */
 export function parseAddress(text: string): Buffer | undefined {
   const version = isIP(text)
   if (version === 4) return Buffer.from(text.split('.').map(Number))
@@ -23,7 +25,7 @@ function parseLong(text: string): Buffer {
 const groupsOf = (text: string): number[] =>
   text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16))
 
-/** RFC 5952 for the long ones. @param address 4 or 16 bytes */
+/** RFC 5952 for IPv6. @param address 4 or 16 bytes */
 export function formatAddress(address: Uint8Array): string {
   if (address.length === 4) return address.join('.')
   const groups = Array.from(
@@ -47,7 +49,10 @@ function longestZeros(groups: readonly number[]): { start: number; length: numbe
   return longest
 }
 
-/** The bytes of `address/bits`: the address without its host bits, then the mask; undefined when the text is no such range. */
+/**
+ * The bytes of `address/bits`: the address without its host bits, then the mask; undefined when the text is not such a
+ * range.
+ */
 export function parseRange(text: string): Buffer | undefined {
   const [, base = '', bits = ''] = /^([^/]*)\/(0|[1-9]\d{0,2})$/.exec(text) ?? []
   const address = parseAddress(base)
@@ -59,7 +64,7 @@ export function parseRange(text: string): Buffer | undefined {
 const maskOf = (bits: number, length: number): Buffer =>
   Buffer.from(Array.from({ length }, (_, index) => 0xff & ~(0xff >> Math.max(0, Math.min(8, bits - 8 * index)))))
 
-/** `address/bits`; a mask that is no prefix is written out as an address. @param range 8 or 32 bytes */
+/** `address/bits`; a mask that is not a prefix is written as an address. @param range 8 or 32 bytes */
 export function formatRange(range: Uint8Array): string {
   const [address, mask] = halves(range)
   const bits = mask.reduce((sum, octet) => sum + ones(octet), 0)
@@ -69,7 +74,7 @@ export function formatRange(range: Uint8Array): string {
 
 const ones = (octet: number): number => octet.toString(2).replaceAll('0', '').length
 
-/** Whether an address lies in a range; never across the two lengths. */
+/** Whether an address lies in a range; false for an IPv4 and an IPv6 one. */
 export function contains(range: Uint8Array, address: Uint8Array): boolean {
   const [base, mask] = halves(range)
   if (base.length !== address.length) return false

@@ -5,7 +5,7 @@ import { type Extension, extensionOids } from '../extension.ts'
 import { reading } from '../malformed.ts'
 import { readGeneralName, writeGeneralName } from './generalname.ts'
 
-/** Where to ask for the status of a certificate and where its issuer's is (RFC 5280 section 4.2.2.1): URIs. */
+/** URIs of the OCSP responders for a certificate, and of its issuer's certificate (RFC 5280 section 4.2.2.1). */
 export interface AuthorityInformationAccess {
   readonly ocsp: readonly string[]
   readonly caIssuers: readonly string[]
@@ -13,7 +13,7 @@ export interface AuthorityInformationAccess {
 
 const methods = { ocsp: '1.3.6.1.5.5.7.48.1', caIssuers: '1.3.6.1.5.5.7.48.2' } as const
 
-/** Not critical; the URIs of OCSP first. At least one of either. */
+/** Not critical; the URIs of OCSP first. At least one URI in all. */
 export const writeAuthorityInformationAccess = ({ ocsp, caIssuers }: AuthorityInformationAccess): Extension => ({
   oid: extensionOids.authorityInformationAccess,
   critical: false,
@@ -27,7 +27,7 @@ export const writeAuthorityInformationAccess = ({ ocsp, caIssuers }: AuthorityIn
 const writeAccess = (method: string, value: string): Buffer =>
   write(asn1.sequence, writeOid(method), writeGeneralName({ kind: 'uri', value }))
 
-/** Other methods and places that are no URIs are left out. @param value of the extension @throws Malformed */
+/** Other methods, and locations that are not URIs, are left out. @param value of the extension @throws Malformed */
 export const readAuthorityInformationAccess = (value: Buffer): AuthorityInformationAccess =>
   reading('authorityInfoAccess', () =>
     within(value, asn1.sequence, (accesses) => {

@@ -6,13 +6,13 @@ import { Malformed, reading } from '../malformed.ts'
 /** Basic constraints (RFC 5280 section 4.2.1.9). */
 export interface BasicConstraints {
   readonly ca: boolean
-  /** How many CA certificates may follow that are not self-issued; undefined is no limit. */
+  /** The number of CA certificates below that are not self-issued; undefined is no limit. */
   readonly pathLength?: number | undefined
 }
 
 const isCa = write(asn1.boolean, Buffer.from([0xff]))
 
-/** Critical. A certificate that is no CA's has no path length: `{ ca: false }` is the empty SEQUENCE. */
+/** Critical. Without `ca` there is no path length: `{ ca: false }` is the empty SEQUENCE. */
 export function writeBasicConstraints({ ca, pathLength }: BasicConstraints): Extension {
   const parts = ca ? [isCa] : []
   if (ca && pathLength !== undefined) parts.push(writeCount(pathLength))
@@ -31,7 +31,7 @@ export const readBasicConstraints = (value: Buffer): BasicConstraints =>
     within(value, asn1.sequence, (constraints) => {
       const ca = constraints.tag === asn1.boolean && constraints.boolean()
       if (!constraints.more) return { ca }
-      if (!ca) throw new Malformed('only a CA has a path length')
+      if (!ca) throw new Malformed('only a CA can have a path length')
       return { ca, pathLength: constraints.count() }
     }),
   )

@@ -11,7 +11,7 @@ export const writeCrlDistributionPoints = (uris: readonly string[]): Extension =
   value: writePoints(uris),
 })
 
-/** Where delta lists are (RFC 5280 section 4.2.1.15), in the same form. Not critical. @param uris at least one */
+/** URIs of delta lists (RFC 5280 section 4.2.1.15), in the same form. Not critical. @param uris at least one */
 export const writeFreshestCrl = (uris: readonly string[]): Extension => ({
   oid: extensionOids.freshestCrl,
   critical: false,
@@ -27,7 +27,9 @@ const writePoints = (uris: readonly string[]): Buffer =>
     }),
   )
 
-/** The URIs of every point, whatever reasons it is for, of either extension. @param value of the extension @throws Malformed */
+/**
+ * The URIs of every point, whatever its reasons, of either extension. @param value of the extension @throws Malformed
+ */
 export const readCrlDistributionPoints = (value: Buffer): readonly string[] =>
   reading('cRLDistributionPoints', () =>
     within(value, asn1.sequence, (points) => {
@@ -46,7 +48,7 @@ function readPoint(point: Cursor): readonly string[] {
   return uris
 }
 
-/** A name relative to the issuer's ([1]) is no URI. */
+/** A name relative to the issuer's ([1]) is not a URI. */
 function readPointName(name: Cursor): readonly string[] {
   if (name.tag === contextAround(1)) {
     name.skip()

@@ -4,7 +4,7 @@ import { toBytes, toNumber } from '../../crypto/number.ts'
 import { crlExtensionOids, type Extension } from '../extension.ts'
 import { Malformed, reading } from '../malformed.ts'
 
-/** RFC 5280 section 5.2.3: up to 20 octets, and INTEGERs are signed. */
+/** RFC 5280 section 5.2.3: up to 20 octets, of which the first bit is the sign. */
 export const greatestCrlNumber = 2n ** 159n - 1n
 
 /** CRL number (RFC 5280 section 5.2.3). Not critical. @throws RangeError below 0 and above `greatestCrlNumber` */
@@ -14,7 +14,10 @@ export const crlNumber = (number: number | bigint): Extension => ({
   value: writeInteger(number),
 })
 
-/** Delta CRL indicator (RFC 5280 section 5.2.4). Critical. @param base number of the complete list that the delta continues */
+/**
+ * Delta CRL indicator (RFC 5280 section 5.2.4). Critical. @param base number of the complete list that the delta
+ * extends
+ */
 export const deltaCrlIndicator = (base: number | bigint): Extension => ({
   oid: crlExtensionOids.deltaCrlIndicator,
   critical: true,
@@ -23,7 +26,8 @@ export const deltaCrlIndicator = (base: number | bigint): Extension => ({
 
 function writeInteger(number: number | bigint): Buffer {
   const value = BigInt(number)
-  if (value < 0n || value > greatestCrlNumber) throw new RangeError('a CRL number of more than 20 octets')
+  if (value < 0n || value > greatestCrlNumber)
+    throw new RangeError('a CRL number is not negative and has at most 20 octets')
   return writeNumber(toBytes(value))
 }
 

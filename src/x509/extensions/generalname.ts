@@ -7,7 +7,7 @@ import { readAscii, readText, writeUtf8 } from '../text.ts'
 
 /** GeneralName (RFC 5280 section 4.2.1.6). */
 export type GeneralName =
-  /** A string is a UTF8String's text, bytes the DER of any other value. */
+  /** A string is the text of a UTF8String; bytes are the DER of any other value. */
   | { readonly kind: 'other'; readonly oid: string; readonly value: string | Buffer }
   | { readonly kind: 'email' | 'dns' | 'uri'; readonly value: string }
   /** 4 or 16 bytes; in name constraints twice as many. */
@@ -48,7 +48,7 @@ export function writeGeneralName(name: GeneralName): Buffer {
   }
 }
 
-/** @param ipLengths how many bytes an address may have @throws NotDer, Malformed */
+/** @param ipLengths allowed lengths of an address, in bytes @throws NotDer, Malformed */
 export function readGeneralName(cursor: Cursor, ipLengths: readonly number[] = [4, 16]): GeneralName {
   switch (cursor.tag) {
     case otherTag:
@@ -61,7 +61,7 @@ export function readGeneralName(cursor: Cursor, ipLengths: readonly number[] = [
       return { kind: 'uri', value: textOf(cursor) }
     case ipTag: {
       const value = cursor.contents()
-      if (!ipLengths.includes(value.length)) throw new Malformed('an IP address of no known length')
+      if (!ipLengths.includes(value.length)) throw new Malformed('an IP address has the wrong length')
       return { kind: 'ip', value }
     }
     case directoryTag: {
@@ -77,7 +77,7 @@ export function readGeneralName(cursor: Cursor, ipLengths: readonly number[] = [
     case contextAround(5):
       return { kind: 'unsupported', value: cursor.element() }
     default:
-      throw new Malformed('a name of no known kind')
+      throw new Malformed('a name of an unknown kind')
   }
 }
 
@@ -97,7 +97,7 @@ function readOther(other: Cursor): GeneralName {
   return { kind: 'other', oid, value }
 }
 
-/** All that are left. @throws NotDer, Malformed when there is not even one */
+/** All remaining names. @throws NotDer; Malformed when there is none */
 export function readGeneralNames(cursor: Cursor, ipLengths?: readonly number[]): readonly GeneralName[] {
   const names: GeneralName[] = []
   do names.push(readGeneralName(cursor, ipLengths))

@@ -5,7 +5,7 @@ import { reading } from '../malformed.ts'
 import { readGeneralNames, writeGeneralName } from './generalname.ts'
 
 /**
- * Issuing distribution point (RFC 5280 section 5.2.5) of a list that covers a part of an issuer's certificates: those whose own
+ * Issuing distribution point (RFC 5280 section 5.2.5) of a list that covers only the certificates whose own
  * distribution point has one of these URIs. Critical.
  * @param uris at least one
  */
@@ -20,7 +20,7 @@ export const issuingDistributionPoint = (uris: readonly string[]): Extension => 
 
 export interface IssuingDistributionPoint {
   readonly uris: readonly string[]
-  /** Whether entries may be of certificates of other issuers. */
+  /** Whether entries may belong to certificates of other issuers. */
   readonly indirect: boolean
 }
 

@@ -29,7 +29,7 @@ export interface AuthorityKeyIdentifier {
   readonly serial?: Buffer | undefined
 }
 
-/** By key identifier alone, as every certificate from here has it. */
+/** The key identifier alone, as in every certificate issued here. */
 export const writeAuthorityKeyIdentifier = (identifier: Uint8Array): Extension => ({
   oid: extensionOids.authorityKeyIdentifier,
   critical: false,

@@ -28,7 +28,7 @@ export function keyUsageNamed(name: string): KeyUsage | undefined {
 export function writeKeyUsage(usages: readonly KeyUsage[]): Extension {
   let bits = 0
   for (const usage of usages) bits |= 0x8000 >> keyUsages.indexOf(usage)
-  // DER drops the bits behind the last one that is set (X.690 section 11.2).
+  // DER drops the bits after the last one that is set (X.690 section 11.2).
   const length = (bits & 0xff) === 0 ? 1 : 2
   const used = length === 1 ? bits >> 8 : bits
   const unused = used === 0 ? 0 : 31 - Math.clz32(used & -used)
@@ -43,6 +43,7 @@ export const readKeyUsage = (value: Buffer): readonly KeyUsage[] =>
     const cursor = new Cursor(value)
     const bits = cursor.contents(asn1.bitString)
     cursor.end()
-    if (bits.length === 0 || bits.length > 3 || (bits[0] ?? 0) > 7) throw new Malformed('no such BIT STRING')
+    if (bits.length === 0 || bits.length > 3 || (bits[0] ?? 0) > 7)
+      throw new Malformed('it is not a BIT STRING of key usages')
     return keyUsages.filter((_, bit) => ((bits[1 + (bit >> 3)] ?? 0) & (0x80 >> (bit & 7))) !== 0)
   })

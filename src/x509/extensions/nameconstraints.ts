@@ -5,7 +5,7 @@ import { Malformed, reading } from '../malformed.ts'
 import { type GeneralName, readGeneralName, writeGeneralName } from './generalname.ts'
 
 /**
- * Name constraints (RFC 5280 section 4.2.1.10): what each base says depends on its kind, an IP range is 8 or 32 bytes
+ * Name constraints (RFC 5280 section 4.2.1.10): the meaning of a base depends on its kind; an IP range is 8 or 32 bytes
  * (address and mask).
  */
 export interface NameConstraints {
@@ -16,7 +16,7 @@ export interface NameConstraints {
 const permittedTag = contextAround(0)
 const excludedTag = contextAround(1)
 
-/** Critical. At least one of either. */
+/** Critical. At least one base in all. */
 export const writeNameConstraints = ({ permitted, excluded }: NameConstraints): Extension => ({
   oid: extensionOids.nameConstraints,
   critical: true,

@@ -25,7 +25,7 @@ export const isReason = (number: number | undefined): boolean => number !== unde
 
 /** Reason code of an entry. Not critical. @param reason of `crlReasons`; `unspecified` is better left out */
 export function reasonCode(reason: number): Extension {
-  if (!isReason(reason)) throw new RangeError('a reason of no known number')
+  if (!isReason(reason)) throw new RangeError('unknown reason')
   return { oid: crlExtensionOids.reasonCode, critical: false, value: write(enumerated, Buffer.from([reason])) }
 }
 
@@ -36,6 +36,6 @@ export const readReasonCode = (value: Buffer): number =>
     const contents = cursor.contents(enumerated)
     cursor.end()
     const [reason] = contents
-    if (reason === undefined || contents.length !== 1 || !isReason(reason)) throw new Malformed('no known reason')
+    if (reason === undefined || contents.length !== 1 || !isReason(reason)) throw new Malformed('unknown reason')
     return reason
   })

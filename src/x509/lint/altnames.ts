@@ -1,7 +1,7 @@
 import type { GeneralName } from '../extensions/generalname.ts'
 import { error, type Finding, warning } from './finding.ts'
 
-/** Alternative names (RFC 5280 section 4.2.1.6). What roles may allow on purpose is a warning. */
+/** Alternative names (RFC 5280 section 4.2.1.6). Deviations that roles may allow on purpose are warnings. */
 
 const label = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?'
 const preferred = new RegExp(`^(?:\\*\\.)?${label}(?:\\.${label})*$`)

@@ -1,7 +1,7 @@
 import { type Extension, extensionOids } from '../extension.ts'
 import { type Finding, warning } from './finding.ts'
 
-/** Which extensions must be, must not be, or should (not) be critical (RFC 5280 section 4.2; RFC 9608). */
+/** Extensions that must be, must not be, or should (not) be critical (RFC 5280 section 4.2; RFC 9608). */
 
 interface Rule {
   readonly name: string

@@ -1,10 +1,10 @@
-/** What is wrong with a certificate that is about to be signed. */
+/** A fault of a certificate that is about to be signed. */
 export interface Finding {
   /** A short name of the rule, for clients and logs. */
   readonly rule: string
   /** A sentence with the RFC's section. */
   readonly text: string
-  /** An error is what RFC 5280 makes invalid. */
+  /** An error makes the certificate invalid under RFC 5280. */
   readonly severity: 'error' | 'warning'
 }
 

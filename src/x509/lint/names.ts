@@ -9,7 +9,7 @@ interface Rule {
   readonly name: string
   readonly most: number
   readonly least?: number
-  /** Where the attribute is no DirectoryString. */
+  /** The string type, where the attribute is not a DirectoryString. */
   readonly tag?: number
 }
 
@@ -49,13 +49,12 @@ function lintAttribute({ type, value, tag }: NameAttribute, whose: string, findi
   const rule = rules.get(type)
   const name = rule?.name ?? type
   const { least = 1, most = Number.POSITIVE_INFINITY } = rule ?? {}
-  // Lengths count characters; only names beyond the BMP have fewer of them than JavaScript says.
+  // Lengths count characters; JavaScript counts those beyond the BMP twice.
   const length = value.length <= most ? value.length : [...value].length
   if (length < least) findings.push(error('name_length', `${whose}: ${name} is shorter than ${least} characters`))
   if (length > most) findings.push(error('name_length', `${whose}: ${name} is longer than ${most} characters`))
   if (rule?.tag !== undefined) {
-    if (tag !== rule.tag)
-      findings.push(error('name_encoding', `${whose}: ${name} has a string type that it cannot have`))
+    if (tag !== rule.tag) findings.push(error('name_encoding', `${whose}: ${name} has the wrong string type`))
   } else if (tag !== asn1.utf8String && tag !== asn1.printableString) {
     findings.push(warning('name_encoding', `${whose}: ${name} is neither PrintableString nor UTF8String`))
   }

@@ -3,7 +3,10 @@ import type { KeyUsage } from '../extensions/keyusage.ts'
 import type { SubjectKey } from '../publickey.ts'
 import { error, type Finding, warning } from './finding.ts'
 
-/** Basic constraints and key usage, and how they agree (RFC 5280 sections 4.2.1.3 and 4.2.1.9, RFC 3279 section 2.3, RFC 8410 section 5). */
+/**
+ * Basic constraints and key usage, and whether they agree (RFC 5280 sections 4.2.1.3 and 4.2.1.9, RFC 3279 section 2.3,
+ * RFC 8410 section 5).
+ */
 
 export interface Usage {
   readonly basicConstraints: BasicConstraints | undefined
@@ -39,7 +42,7 @@ const only: Readonly<Record<SubjectKey['family'], readonly KeyUsage[]>> = {
   ed25519: ['DigitalSignature', 'ContentCommitment', 'CertSign', 'CRLSign'],
 }
 
-/** The specification's own defaults break these: warnings. */
+/** Warnings only: the API's own defaults break these rules. */
 function lintAgainstKey(keyUsage: readonly KeyUsage[], key: SubjectKey): readonly Finding[] {
   const findings: Finding[] = []
   const strange = keyUsage.filter((usage) => !only[key.family].includes(usage))

@@ -4,9 +4,9 @@ import { digest, type Hash, hashOf } from '../../crypto/hashes.ts'
 import { Malformed } from '../malformed.ts'
 import { readSubjectKey } from '../publickey.ts'
 
-/** Which certificate is asked about (RFC 6960 section 4.1.1). Its buffers are views of the request. */
+/** The certificate that a request asks about (RFC 6960 section 4.1.1). Its buffers are views of the request. */
 export interface CertId {
-  /** The whole element: an answer repeats it byte for byte. */
+  /** The whole element: the answer repeats it byte for byte. */
   readonly der: Buffer
   readonly algorithm: CertIdAlgorithm
   /** Digest of the issuer's name, then digest of its key. */
@@ -15,10 +15,12 @@ export interface CertId {
   readonly serial: Buffer
 }
 
-/** How a request writes its hash algorithm. */
+/** The encoding of a hash algorithm in a request. */
 export interface CertIdAlgorithm {
   readonly hash: Hash
-  /** AlgorithmIdentifier, DER: with NULL or without (RFC 5754 section 2). An answer has it as the request has. */
+  /**
+   * AlgorithmIdentifier, DER: with NULL or without (RFC 5754 section 2). The answer repeats the form of the request.
+   */
   readonly identifier: Buffer
 }
 
@@ -34,17 +36,20 @@ const algorithms: ReadonlyMap<string, CertIdAlgorithm> = new Map(
   }),
 )
 
-/** Reads the next element. @throws NotDer; Malformed also for other hashes, and serial numbers that no certificate may have */
+/**
+ * Reads the next element. @throws NotDer; Malformed also for other hashes, and for serial numbers that no certificate
+ * may have
+ */
 export function readCertId(list: Cursor): CertId {
   const der = list.element(asn1.sequence)
   return within(der, asn1.sequence, (inside) => {
     const algorithm = algorithms.get(inside.element(asn1.sequence).toString('latin1'))
-    if (algorithm === undefined) throw new Malformed('a hash algorithm that is not supported')
+    if (algorithm === undefined) throw new Malformed('unsupported hash algorithm')
     const nameHash = inside.contents(asn1.octetString)
     const keyHash = inside.contents(asn1.octetString)
     const { bytes } = algorithm.hash
     if (nameHash.length !== bytes || keyHash.length !== bytes)
-      throw new Malformed('a digest is not as long as its hash')
+      throw new Malformed('a digest has the wrong length for its hash')
     return { der, algorithm, issuer: Buffer.concat([nameHash, keyHash]), serial: magnitudeOf(inside.integer()) }
   })
 }
@@ -57,7 +62,7 @@ function magnitudeOf(serial: Buffer): Buffer {
 }
 
 /**
- * What the `issuer` of a CertId about certificates of this name and key is.
+ * The `issuer` of a CertId for certificates of an issuer with this name and key.
  * @param issuer its name and SubjectPublicKeyInfo, DER
  */
 export const issuerDigests = (hash: Hash, issuer: { readonly subject: Buffer; readonly spki: Buffer }): Buffer =>

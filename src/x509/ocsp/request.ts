@@ -5,15 +5,18 @@ import { readGeneralName } from '../extensions/generalname.ts'
 import { Malformed, reading } from '../malformed.ts'
 import { type CertId, readCertId } from './certid.ts'
 
-/** What an OCSP request asks for (RFC 6960 section 4.1). Its buffers are views of the request. */
+/** An OCSP request (RFC 6960 section 4.1). Its buffers are views of the request. */
 export interface OcspRequest {
-  /** The first of the request: one certificate is answered for. */
+  /** The first of the request: only one certificate is answered for. */
   readonly certId: CertId
-  /** What the answer must repeat, 1 to 128 bytes (RFC 9654 section 2.1). */
+  /** Repeated in the answer, 1 to 128 bytes (RFC 9654 section 2.1). */
   readonly nonce: Buffer | undefined
 }
 
-/** A longer request is refused unread: with the longest nonce and requestor's name one has a few hundred bytes. */
+/**
+ * A longer request is refused unread: even with the longest nonce and a requestor's name a request has a few hundred
+ * bytes.
+ */
 export const longestOcspRequest = 2047
 export const nonceOid = '1.3.6.1.5.5.7.48.1.2'
 
@@ -23,8 +26,8 @@ const requestorTag = contextAround(1)
 const extensionsTag = contextAround(2)
 
 /**
- * A strict reading: DER. The requestor's name, its signature, further certificates and extensions that are not critical decide
- * nothing.
+ * Reads strictly: DER. The requestor's name, its signature, further certificates and extensions that are not critical
+ * change nothing.
  * @throws Malformed
  */
 export const readOcspRequest = (der: Buffer): OcspRequest =>
@@ -40,7 +43,7 @@ export const readOcspRequest = (der: Buffer): OcspRequest =>
 function readTbs(tbs: Cursor): OcspRequest {
   if (tbs.tag === versionTag) {
     const version = tbs.enter(versionTag)
-    if (version.count() !== 0) throw new Malformed('a version that is not supported')
+    if (version.count() !== 0) throw new Malformed('unsupported version')
     version.end()
   }
   if (tbs.tag === requestorTag) {
@@ -54,7 +57,7 @@ function readTbs(tbs: Cursor): OcspRequest {
   return { certId, nonce }
 }
 
-/** All are read and the first is answered. */
+/** All are read; the first is answered. */
 function readRequests(list: Cursor): CertId {
   const first = readRequest(list)
   while (list.more) readRequest(list)
@@ -69,7 +72,7 @@ function readRequest(list: Cursor): CertId {
   return certId
 }
 
-/** @throws Malformed for a critical extension: what it demands would not be done (RFC 6960 section 4.4) */
+/** @throws Malformed for a critical extension: its demand would not be met (RFC 6960 section 4.4) */
 function readKnown(around: Cursor) {
   const list = around.enter(asn1.sequence)
   around.end()
@@ -91,7 +94,7 @@ function readNonce(around: Cursor): Buffer | undefined {
   return nonce
 }
 
-/** A requestor's signature (RFC 6960 section 4.1.1): everybody is answered, so nobody's is looked at. */
+/** Skips the requestor's signature (RFC 6960 section 4.1.1): every requestor is answered, so it is not verified. */
 function passSignature(outside: Cursor): void {
   const around = outside.enter(contextAround(0))
   const signature = around.enter(asn1.sequence)

@@ -20,7 +20,7 @@ export const ocspFailures = {
   unauthorized: failure(6),
 } as const
 
-/** Milliseconds since 1970 of a revocation; a reason of undefined or 0 is left out. */
+/** A revocation in milliseconds since 1970; a reason of undefined or 0 is left out. */
 export interface RevokedStatus {
   readonly revokedAt: number
   /** CRLReason (RFC 5280 section 5.3.1). */
@@ -28,11 +28,11 @@ export interface RevokedStatus {
 }
 export type CertStatus = 'good' | 'unknown' | RevokedStatus
 
-/** Times in milliseconds since 1970; a part of a second is dropped. */
+/** Times in milliseconds since 1970, rounded down to a second. */
 export interface ResponseData {
-  /** Name of who signs, DER. */
+  /** Name of the signer, DER. */
   readonly responder: Buffer
-  /** As the request has it, DER. */
+  /** Copied from the request, DER. */
   readonly certId: Buffer
   readonly status: CertStatus
   readonly producedAt: number
@@ -71,7 +71,7 @@ export function writeResponseData(data: ResponseData): Buffer {
 }
 
 /**
- * A successful answer, without certificates: it is the issuer of the certificate that signs.
+ * A successful answer, without certificates: the signer is the issuer of the certificate.
  * @param algorithm AlgorithmIdentifier, DER
  * @param signature over `data`
  */

@@ -58,7 +58,7 @@ describe('the block on sha1 for one key', () => {
     expectDenied(await client.post(`transit/sign/${key}/s%68a1`, { input: hello }), 'in the path')
   })
 
-  test('is not escaped by names that only look like parameters: what they carry is not taken either', async () => {
+  test('cannot be bypassed by names that only look like parameters: their values are not used either', async () => {
     const sha1 = '{"hash_algorithm":"sha1","algorithm":"sha1"}'
     for (const body of [
       `{"input":"${hello}","__proto__":${sha1}}`,
@@ -99,7 +99,7 @@ describe('the block on sha1 for one key', () => {
     expect((await careless.post(`transit/sign/${key}/sha2-256`, { input: hello })).status).toBe(200)
   })
 
-  test('says which rule, which parameter and where', async () => {
+  test('names the rule, the parameter and its place', async () => {
     const reply = await client.post(`transit/sign/${key}`, { batch_input: [{ input: hello, algorithm: 'sha1' }] })
     expect((reply.body as { errors: string[] }).errors[1]).toMatch(
       new RegExp(
@@ -188,7 +188,7 @@ describe('limits', () => {
     expect(wrapped.status).toBe(400)
   })
 
-  test('see the query of a read, and are no matter of a listing or a deletion', async () => {
+  test('apply to the query of a read, but not to a listing or a deletion', async () => {
     const key = await node.key()
     await done(node.root.post(`transit/keys/${key}/config`, { deletion_allowed: true }))
     const client = await node.limited(
@@ -212,7 +212,7 @@ describe('limits', () => {
     expectDenied(await client.post(path, { plaintext: hello, type: 'aes128-gcm96' }), '"type"')
   })
 
-  test('of several policies on one path are added up, and a policy without any lifts none', async () => {
+  test('of several policies on one path are added up, and a policy without limits lifts none', async () => {
     const key = await node.key({ type: 'ecdsa-p256' })
     const path = `transit/sign/${key}`
     const client = await node.limited(

@@ -22,7 +22,7 @@ describe('sixteen at once', () => {
     }
   })
 
-  test('configurations of one key answer what each of them asked for', async () => {
+  test('configurations of one key each answer their own change', async () => {
     const name = await node.key()
     const periods = Array.from({ length: 16 }, (_, index) => 3600 + index)
     const replies = await Promise.all(
@@ -83,7 +83,7 @@ describe('a key that three clients rotate', () => {
   })
 })
 
-test('a create that races with the deletion of its name answers a key, never that there is none', async () => {
+test('a create that races with the deletion of its name answers a key, never a missing one', async () => {
   const name = fresh('k')
   const create = () => node.root.post(`transit/keys/${name}`)
   const remove = async () => {

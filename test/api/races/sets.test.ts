@@ -26,7 +26,7 @@ test('two who enable one path and one who disables it never meet a fault', async
   expect(faults(replies)).toEqual([])
 })
 
-test('thirty who write policies at once are all served, and every policy holds what its writer sent', async () => {
+test('thirty writers of policies at once all succeed, and every policy has its writer’s text', async () => {
   const name = fresh('p')
   const writers = Array.from({ length: 30 }, (_, writer) => writer)
   const replies = await Promise.all(

@@ -15,13 +15,13 @@ describe('hashing', () => {
     expectData(await hash({ format: 'base64' }, `/${algorithm}`), { sum: sum.toString('base64') })
   })
 
-  test('is SHA-256 when nothing is said', async () => {
+  test('is SHA-256 by default', async () => {
     const sum = createHash('sha256').update('hello').digest('hex')
     expectData(await hash({}), { sum })
     expectData(await hash({ algorithm: '', format: '' }), { sum })
   })
 
-  test('takes the algorithm of the URL before that of the body, and says so', async () => {
+  test('prefers the algorithm in the URL to that in the body, with a warning', async () => {
     const sum = createHash('sha512').update('hello').digest('hex')
     expectData(await hash({ algorithm: 'sha2-224' }, '/sha2-512'), { sum }, [
       "Endpoint replaced the value of these parameters with the values captured from the endpoint's path: [algorithm]",

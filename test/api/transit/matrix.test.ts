@@ -25,7 +25,7 @@ describe.each(rows.map((row) => [row.name, row] as const))('a key of type %s', (
   const post = (verb: string, body: Record<string, unknown>) =>
     node.root.post(`transit/${verb}/${names.get(type)}`, body)
 
-  test('encrypts and decrypts, or says that it does not', async () => {
+  test('encrypts and decrypts, or is refused as unable to', async () => {
     const sealed = await post('encrypt', { plaintext: hello })
     worksOrSaysWhy(sealed, abilities.encrypt, /^message encryption not supported for key type /)
     const ciphertext = sealed.status === 200 ? sealed.string('data.ciphertext') : 'vault:v1:AAAA'

@@ -23,7 +23,7 @@ interface Mode {
   readonly residences: readonly string[]
 }
 const poor: readonly Ability[] = [
-  ...(['aes-gcm', 'eddsa', 'create-ed25519', 'digest-key', 'sha3'] as const),
+  ...(['aes-gcm', 'eddsa', 'create-ed25519', 'digest-key'] as const),
   ...(['rsa-pss', 'rsa-raw', 'oaep-sha256', 'wrap-rsa', 'wrap-p384', 'ecdsa-p521'] as const),
 ]
 const modes: readonly Mode[] = [

@@ -18,7 +18,7 @@ const custodyOf = async (name: string): Promise<unknown> =>
   ((await server.client().get(`transit/keys/${name}`)).body as { data: { custody: unknown } }).data.custody
 
 describe('strict mode on SoftHSM', () => {
-  test('refuses what the token cannot compute, by the mechanism’s name', async () => {
+  test('refuses operations that the token cannot compute, naming the mechanism', async () => {
     const chacha = 'strict mode: the HSM lacks CKM_CHACHA20_POLY1305'
     expectRefused(await post(`keys/${fresh('s')}`, { type: 'chacha20-poly1305' }), 400, chacha)
     expectRefused(await post(`encrypt/${fresh('s')}`, { type: 'chacha20-poly1305', plaintext: hello }), 400, chacha)
@@ -32,12 +32,32 @@ describe('strict mode on SoftHSM', () => {
       expectRefused(await post(`hmac/${name}`, { input: hello, algorithm: `sha3-${bits}` }), 400, text)
       const asked = { input: hello, algorithm: `sha3-${bits}`, hmac: 'vault:v1:AAAA' }
       expectRefused(await post(`verify/${name}`, asked), 400, text)
-      const mac = await post(`hmac/${name}`, { input: hello, algorithm: `sha2-${bits}` })
+      const long = fresh('s')
+      expect((await post(`keys/${long}`, { type: 'hmac', key_size: 64 })).status).toBe(200)
+      const mac = await post(`hmac/${long}`, { input: hello, algorithm: `sha2-${bits}` })
       expectData(mac, { hmac: expect.stringMatching(/^vault:v1:/) })
     },
   )
 
-  test('signs with SHA-3 all the same: the digest is public', async () => {
+  test('refuses HMAC with a secret that is too short for the hash, naming the size that serves', async () => {
+    const name = await key('hmac')
+    const text =
+      'strict mode: CKM_SHA384_HMAC in the HSM takes secrets of 48 bytes or more, and that of version 1 has 32: key_size 64 serves every SHA-2'
+    expectRefused(await post(`hmac/${name}`, { input: hello, algorithm: 'sha2-384' }), 400, text)
+    expect((await post(`hmac/${name}`, { input: hello })).status).toBe(200)
+    expect(await custodyOf(name)).toMatchObject({ 1: { residence: 'wrapped', ever_plaintext: false } })
+  })
+
+  test('makes every SHA-2 with the secret of a key of another type', async () => {
+    const name = await key('aes256-gcm96')
+    for (const bits of [224, 256, 384, 512]) {
+      const mac = await post(`hmac/${name}`, { input: hello, algorithm: `sha2-${bits}` })
+      expectData(mac, { hmac: expect.stringMatching(/^vault:v1:/) })
+    }
+    expect(await custodyOf(name)).toMatchObject({ 1: { hmac: { residence: 'wrapped', ever_plaintext: false } } })
+  })
+
+  test('signs with SHA-3 nevertheless: the digest is public', async () => {
     for (const type of ['rsa-2048', 'ecdsa-p256']) {
       const name = await key(type)
       const how = { input: hello, hash_algorithm: 'sha3-256' }

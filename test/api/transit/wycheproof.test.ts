@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { base64, done, expectData, expectRefused, fresh, useNode } from '../node.ts'
+import { openedWarnings } from '../signing.ts'
 import { envelopeOf, wrappingKeyOf } from './envelope.ts'
 
 /** Wycheproof's vectors through the API, with their keys imported (vectors/README.md). */
@@ -93,7 +94,8 @@ describe('HMAC', () => {
     const made = (await done(post(`hmac/${name}`, { input, algorithm }))).string('data.hmac')
     const given = `vault:v1:${base64(bytes(vector, 'tag'))}`
     expect(made === given).toBe(vector.result === 'valid')
-    expectData(await post(`verify/${name}`, { input, algorithm, hmac: given }), { valid: vector.result === 'valid' })
+    const verified = await post(`verify/${name}`, { input, algorithm, hmac: given })
+    expectData(verified, { valid: vector.result === 'valid' }, openedWarnings(algorithm))
   })
 })
 

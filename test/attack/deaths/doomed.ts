@@ -14,8 +14,14 @@ export interface Doomed {
   /**
    * Asks the second node and kills it at a COMMIT of what it does, then starts it again.
    * @param when `before`: the database never hears of that COMMIT; `after`: it has done it @param nth which COMMIT, from 1
+   * @param counts of which transactions, by their statements: jobs have theirs when their time comes
    */
-  die(when: 'before' | 'after', ask: (doomed: Client) => Promise<unknown>, nth?: number): Promise<void>
+  die(
+    when: 'before' | 'after',
+    ask: (doomed: Client) => Promise<unknown>,
+    nth?: number,
+    counts?: (transaction: string) => boolean,
+  ): Promise<void>
 }
 
 /** Begins it before the tests of a file and ends it after them. */
@@ -50,9 +56,9 @@ export function useDoomed(options: Pick<ServerOptions, 'config'> = {}): Doomed {
     get sql() {
       return sql
     },
-    async die(when, ask, nth) {
+    async die(when, ask, nth, counts) {
       const [worker = 0] = serving(second)
-      const trapped = line.trap(when, nth)
+      const trapped = line.trap(when, nth, counts)
       const lost = ask(second.client()).catch(() => undefined)
       await trapped
       // Now the worker dies, now the supervisor, whose end ends the worker.

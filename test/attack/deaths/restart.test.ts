@@ -75,7 +75,7 @@ function verifyRecord(lines: readonly Line[], answered: readonly string[]): void
   for (const id of answered) expect(types.get(id), id).toEqual(['request', 'response'])
 }
 
-test('nothing that was acknowledged is lost and nothing half-written is served, whatever ends when', async () => {
+test('nothing acknowledged is lost and nothing half-written is served, whatever process ends when', async () => {
   await using server = await startServer({ workers: 2 })
   const record = await enable(server.client())
   expectServed(await server.client().post('transit/keys/key'))
@@ -97,4 +97,4 @@ test('nothing that was acknowledged is lost and nothing half-written is served, 
   await chores.verify()
   await using sql = await openSql(server.database.url)
   await verifyWhole(server.client(), sql)
-}, 180_000)
+}, 600_000)

@@ -1,6 +1,7 @@
 import { createHmac, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Hsm } from '../../../src/hsm/hsm.ts'
+import { makeSystemKey } from '../../../src/keys/cluster/system.ts'
 import { Custody } from '../../../src/keys/custody.ts'
 import { Keks } from '../../../src/keys/kek/keks.ts'
 import { wrapSecret } from '../../../src/keys/making/secret.ts'
@@ -101,14 +102,20 @@ test('a row-MAC key that leaked from another life is not the one that the token 
   await open()
 })
 
-test('the key of token ids, which lies under the same KEK, is not taken as one more row-MAC key', async () => {
-  const [row] = await sql.rows("SELECT * FROM system_keys WHERE purpose = 'tokens'")
-  const id = randomUUID()
-  // Blob and check value fit. Only a seal under that key would too, and nobody gets one: what it MACs are credentials,
-  // which have no zero byte, and every sealed message has one.
-  await sql.put('system_keys', { ...row, id, mac_key_id: id, purpose: 'rows', state: 'retiring' })
-  await expect(open()).rejects.toThrow('the seal is broken')
-  await sql.rows('DELETE FROM system_keys WHERE id = ?', [id])
+test('no other key under the same KEK is taken as one more row-MAC key: that of token ids, or one made for it', async () => {
+  const [rows] = await sql.rows("SELECT * FROM system_keys WHERE purpose = 'rows'")
+  const [tokens] = await sql.rows("SELECT * FROM system_keys WHERE purpose = 'tokens'")
+  const system = await new Keks(hsm, place.database, false).active('system')
+  const { blob, checkValue } = await makeSystemKey(hsm, system, 'rows')
+  for (const [forged, reason] of [
+    [tokens, 'the rows key has another check value'],
+    [{ ...rows, blob, check_value: checkValue }, 'another key than the one the token remembers'],
+  ] as const) {
+    const id = randomUUID()
+    await sql.put('system_keys', { ...forged, id, mac_key_id: id, purpose: 'rows', state: 'retiring' })
+    await expect(open()).rejects.toThrow(reason)
+    await sql.rows('DELETE FROM system_keys WHERE id = ?', [id])
+  }
   await open()
 })
 

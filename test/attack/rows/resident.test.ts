@@ -2,9 +2,15 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, expect, test } from 'vitest'
 import type { Clock } from '../../../src/clock.ts'
 import type { Hsm } from '../../../src/hsm/hsm.ts'
+import { pairAlgorithm } from '../../../src/keys/algorithms.ts'
 import type { Custody } from '../../../src/keys/custody.ts'
+import { objectId } from '../../../src/keys/kek/identity.ts'
+import { makeResident } from '../../../src/keys/making/making.ts'
+import { Material } from '../../../src/keys/material.ts'
+import type { Draft } from '../../../src/keys/materials/draft.ts'
+import type { MaterialRow } from '../../../src/keys/tables.ts'
 import { clock, Place, reopen, useCluster } from '../../keys/support.ts'
-import { openSql, type Sql } from '../sql.ts'
+import { openSql, type Row, type Sql } from '../sql.ts'
 
 /** Keys that stay in the token: the one thing that a job of ours destroys, and that no dump of the database brings back. */
 
@@ -19,7 +25,7 @@ useCluster(
     ;({ hsm, place, custody } = made)
     sql = await openSql(place.url)
   },
-  { strict: true },
+  { strict: true, residentLimit: 20 },
 )
 afterAll(() => sql?.[Symbol.asyncDispose]())
 
@@ -27,26 +33,114 @@ const specification = { algorithm: 'ed25519', exportable: false, part: 'key', cr
 const owner = () => ({ mount: '', key: randomUUID(), version: 1 })
 const later: Clock = { ...clock, wall: () => clock.wall() + 2 * 3_600_000 }
 
-test('a row that says that a key was only meant, put back after the key was stored, does not have it destroyed', async () => {
+const store = (draft: Draft) => place.database.transaction((tx) => custody.materials.insert(tx, draft, owner()))
+
+const objectsOf = async ({ ckaId }: { ckaId: Buffer | null }) =>
+  (await hsm.find({ class: 'private', id: ckaId ?? Buffer.alloc(0), token: true })).length
+
+/** What the job does two hours later, on a worker that has just started. */
+async function sweep(): Promise<number> {
+  await using elsewhere = await Place.at(place.url)
+  using node = await reopen(hsm, elsewhere, { strict: true, clock: later })
+  return await node.objects.residents.sweep()
+}
+
+/** A stored key, and the row that meant it before. */
+async function makeStored(): Promise<{ meant: Row; material: MaterialRow }> {
   const draft = await custody.materials.prepare(specification)
   const meant = await sql.row("SELECT * FROM intents WHERE state = 'intent'")
-  const { ckaId } = await place.database.transaction((tx) => custody.materials.insert(tx, draft, owner()))
+  return { meant, material: await store(draft) }
+}
+
+const remove = ({ owner: key }: MaterialRow) =>
+  place.database.transaction((tx) => custody.materials.removeOwned(tx, { key }))
+
+async function sign(material: MaterialRow): Promise<Buffer> {
+  custody.objects.handles.drop(material.id)
+  return custody.operations.signer.sign(new Material(material), Buffer.from('x'), {
+    ...{ hash: undefined, prehashed: false, padding: 'pss', saltLength: 'auto', marshaling: 'asn1' },
+  })
+}
+
+test('a row that says that a key was only meant, put back after the key was stored, does not have it destroyed', async () => {
+  const { meant, material } = await makeStored()
   expect(await sql.rows("SELECT * FROM intents WHERE state = 'intent'")).toEqual([])
   await sql.put('intents', meant)
-  await using elsewhere = await Place.at(place.url)
-  using node = await reopen(hsm, elsewhere, { strict: true, clock: later })
-  await node.objects.residents.sweep()
-  expect(await hsm.find({ class: 'private', id: ckaId ?? Buffer.alloc(0), token: true })).toHaveLength(1)
+  await sweep()
+  expect(await objectsOf(material)).toBe(1)
 })
 
-test('open: with the row of the key taken away as well, the job has no way to know, and the key is lost', async () => {
-  const draft = await custody.materials.prepare(specification)
-  const meant = await sql.row("SELECT * FROM intents WHERE state = 'intent'")
-  const { id, ckaId } = await place.database.transaction((tx) => custody.materials.insert(tx, draft, owner()))
+test('nor with the row of the key taken away as well: the token knows that it was stored', async () => {
+  const { meant, material } = await makeStored()
+  const row = await sql.row('SELECT * FROM materials WHERE id = ?', [material.id])
   await sql.put('intents', meant)
-  await sql.rows('DELETE FROM materials WHERE id = ?', [id])
-  await using elsewhere = await Place.at(place.url)
-  using node = await reopen(hsm, elsewhere, { strict: true, clock: later })
-  await node.objects.residents.sweep()
-  expect(await hsm.find({ class: 'private', id: ckaId ?? Buffer.alloc(0), token: true })).toEqual([])
+  await sql.rows('DELETE FROM materials WHERE id = ?', [material.id])
+  await sweep()
+  await sweep()
+  expect(await objectsOf(material)).toBe(1)
+  await sql.put('materials', row)
+  expect((await sign(material)).length).toBe(64)
+})
+
+test('a key that was made and not stored goes, and its mark with it', async () => {
+  const { fields } = await custody.materials.prepare(specification)
+  const marks = () => hsm.find({ class: 'data', application: 'strongroom birth', token: true })
+  expect(await marks()).toHaveLength(1)
+  expect(await sweep()).toBe(1)
+  expect(await objectsOf({ ckaId: fields.ckaId ?? null })).toBe(0)
+  expect(await marks()).toEqual([])
+  expect(await sql.rows('SELECT * FROM intents')).toEqual([])
+})
+
+test('a key whose deletion was answered has its tombstone, goes though its rows are put back, and then needs none', async () => {
+  const { material } = await makeStored()
+  const row = await sql.row('SELECT * FROM materials WHERE id = ?', [material.id])
+  await remove(material)
+  expect(await custody.cluster.dead()).toEqual([material.id])
+  expect(await objectsOf(material)).toBe(1)
+  await sql.put('materials', row)
+  await sql.rows("DELETE FROM intents WHERE state = 'removed'")
+  await sweep()
+  expect(await objectsOf(material)).toBe(0)
+  expect(await custody.cluster.dead()).toEqual([])
+  await sql.rows('DELETE FROM materials WHERE id = ?', [material.id])
+})
+
+test('a key that was deleted when this token could not be told of it goes by the row that says so', async () => {
+  const { material } = await makeStored()
+  await remove(material)
+  await custody.cluster.bury({ buried: [material.id] })
+  expect(await sweep()).toBe(1)
+  expect(await objectsOf(material)).toBe(0)
+  expect(await sql.rows('SELECT * FROM intents')).toEqual([])
+  expect(await custody.cluster.dead()).toEqual([])
+})
+
+test('a key of another token is refused by the serial of its token, and no sweep of this one settles it', async () => {
+  const draft = await custody.materials.prepare(specification)
+  await custody.materials.abandon(draft)
+  const [id, tokenSerial] = [randomUUID(), 'another']
+  const elsewhere = { ...draft.fields, id, ckaId: objectId(custody.cluster.id, id), tokenSerial }
+  const material = await store({ fields: elsewhere, intent: undefined })
+  await expect(sign(material)).rejects.toMatchObject({
+    status: 400,
+    message: expect.stringContaining('lives in the token with serial another alone'),
+  })
+  await remove(material)
+  expect(await custody.cluster.dead()).toEqual([])
+  await sweep()
+  expect(await sql.rows("SELECT * FROM intents WHERE state = 'removed'")).toHaveLength(1)
+  await sql.rows('DELETE FROM intents')
+})
+
+test('another key that was put in the place of one in the token signs nothing', async () => {
+  const { material } = await makeStored()
+  expect((await sign(material)).length).toBe(64)
+  const [object] = await hsm.find({ class: 'private', id: material.ckaId ?? Buffer.alloc(0), token: true })
+  if (object === undefined || material.ckaId === null) throw new Error('no object')
+  await hsm.destroy(object)
+  const algorithm = pairAlgorithm('ed25519')
+  if (algorithm === undefined) throw new Error('no ed25519')
+  await makeResident(hsm, algorithm, material.ckaId, 'key')
+  await expect(sign(material)).rejects.toThrow('it was replaced')
 })

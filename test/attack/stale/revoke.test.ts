@@ -58,7 +58,7 @@ const as =
     by.ask(verb, path, body, token)
 const asRoot = (verb: string, path: string, body?: unknown): Ask => as(first.rootToken, verb, path, body)
 
-test('a revoked token is honoured by nobody', () =>
+test('a revoked token is honoured by no worker', () =>
   takeAway(async () => {
     const { token, accessor } = await newToken(['default'])
     return {
@@ -80,7 +80,7 @@ test('nor is any token below it', () =>
     }
   }))
 
-test('a right that a policy no longer gives, or denies now, is used by nobody', () =>
+test('a right that a policy no longer grants, or now denies, is honoured by no worker', () =>
   takeAway(async (name, round) => {
     const text = (capability: string): string => `path "transit/keys" { capabilities = ["${capability}"] }`
     expectServed(await root().post(`sys/policies/acl/${name}`, { policy: text('list') }))
@@ -94,7 +94,7 @@ test('a right that a policy no longer gives, or denies now, is used by nobody', 
     }
   }))
 
-test('the rights of a policy that was removed are used by nobody', () =>
+test('the rights of a removed policy are honoured by no worker', () =>
   takeAway(async (name) => {
     const policy = 'path "transit/keys" { capabilities = ["list"] }'
     expectServed(await root().post(`sys/policies/acl/${name}`, { policy }))
@@ -106,7 +106,7 @@ test('the rights of a policy that was removed are used by nobody', () =>
     }
   }))
 
-test('a mount that was removed answers nowhere, and neither does what was in it', () =>
+test('a removed mount and its contents are answered by no worker', () =>
   takeAway(async (name) => {
     expectServed(await root().post(`sys/mounts/${name}`, { type: 'transit' }))
     expectServed(await root().post(`${name}/keys/key`))
@@ -114,7 +114,7 @@ test('a mount that was removed answers nowhere, and neither does what was in it'
     return { use, take: asRoot('DELETE', `sys/mounts/${name}`), after: 404 }
   }))
 
-test('what is below a floor that was raised is opened by nobody', () =>
+test('no worker opens a ciphertext below a raised floor', () =>
   takeAway(async (name) => {
     const sealed = expectServed(await root().post(`transit/encrypt/${name}`, { plaintext: '' }))
     expectServed(await root().post(`transit/keys/${name}/rotate`))

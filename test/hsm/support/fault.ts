@@ -30,6 +30,8 @@ const words = [
   'pairs',
   'opened',
   'closed',
+  'readable',
+  'extractable',
 ] as const
 
 export interface Fault {
@@ -47,6 +49,8 @@ export interface Shim extends Disposable {
   readonly library: string
   set(fault: Fault): void
   clear(): void
+  /** From now on keys are unwrapped as readable or extractable (1), or as the template says (0). */
+  careless(readable: 0 | 1, extractable: 0 | 1): void
   read(): Record<(typeof words)[number], number>
 }
 
@@ -70,6 +74,7 @@ export async function createShim(module: string): Promise<Shim> {
       write([groups])
     },
     clear: () => write([0]),
+    careless: (...guards) => write(guards, words.indexOf('readable')),
     read() {
       const bytes = Buffer.alloc(4 * words.length)
       readSync(descriptor, bytes, 0, bytes.length, 0)

@@ -5,7 +5,7 @@ import { createAuthority, dataOf, warningsOf } from './authority.ts'
 const node = useNode()
 
 describe('config/urls', () => {
-  test('is absent until it is set, keeps what a write leaves out, and loses what a write blanks', async () => {
+  test('is absent until set; a write keeps absent fields and removes blank ones', async () => {
     const pki = await createAuthority(node)
     expect((await pki.get('config/urls')).status).toBe(404)
     const first = await pki.post('config/urls', {
@@ -53,7 +53,7 @@ describe('config/urls', () => {
 })
 
 describe('config/cluster', () => {
-  test('keeps what a write leaves out', async () => {
+  test('keeps the fields absent from a write', async () => {
     const pki = await createAuthority(node)
     expect(dataOf(await pki.get('config/cluster'))).toEqual({ path: '', aia_path: '' })
     await pki.post('config/cluster', { path: 'https://a.example/v1/pki' })
@@ -62,7 +62,7 @@ describe('config/cluster', () => {
     expect(dataOf(await pki.get('config/cluster'))).toEqual(both)
   })
 
-  test('refuses what is no URL', async () => {
+  test('refuses a value that is not a URL', async () => {
     const pki = await createAuthority(node)
     expectRefused(await pki.post('config/cluster', { path: 'x' }), 400, 'invalid, non-URL path given to cluster: x')
     const text = 'invalid, non-URL aia_path path given to cluster: x'

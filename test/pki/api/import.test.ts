@@ -47,7 +47,7 @@ describe('issuers/import/bundle', () => {
     expect(said).toMatch(/Authority Key Identifier:\s+01:02:03:04\n/)
   })
 
-  test('the default issuer follows the one new issuer with a key, and none of several', async () => {
+  test('the default issuer follows the only new issuer with a key, but none of several', async () => {
     const pki = await createAuthority(node)
     const first = await pki.root()
     await done(pki.post('config/issuers', { default_follows_latest_issuer: true }))
@@ -81,7 +81,7 @@ describe('issuers/import/bundle', () => {
     expect(warningsOf(await set())).toEqual([])
   })
 
-  test('takes what it has already as such, in any encoding of the text', async () => {
+  test('recognises known entries, in any encoding of the text', async () => {
     const pki = await createAuthority(node)
     const ca = await foreignCa('Foreign')
     const first = dataOf(await pki.post('config/ca', { pem_bundle: `${ca.pem}\n${ca.key}` }))
@@ -106,7 +106,7 @@ describe('issuers/import/bundle', () => {
     expect(dataOf(await pki.get(`issuer/${id}`)).key_id).toBe(key.key_id)
   })
 
-  test('builds chains over cross-signed issuers, and takes none of a CSR', async () => {
+  test('builds chains over cross-signed issuers, and refuses CSRs', async () => {
     const [a, b] = [await createAuthority(node), await createAuthority(node)]
     const rootA = await a.root({ common_name: 'A', key_name: 'k' })
     const rootB = await b.root({ common_name: 'B' })
@@ -122,7 +122,7 @@ describe('issuers/import/bundle', () => {
     expect(dataOf(await a.get(`issuer/${crossId}`)).key_id).toBe(rootA.key_id)
   })
 
-  test('refuses what is no CA, no PEM, or a key where none may be, and keeps nothing', async () => {
+  test('refuses certificates that are not CAs, invalid PEM, and keys that are not allowed, and keeps nothing', async () => {
     const pki = await createAuthority(node)
     const ca = await foreignCa('Foreign')
     const leaf = await foreignCa('Leaf', ['-addext', 'basicConstraints=critical,CA:FALSE'])

@@ -58,7 +58,7 @@ describe('sign-intermediate', () => {
     expect(dataOf(await pki.get(`cert/${data.serial_number}`)).certificate).toBe(data.certificate)
   })
 
-  test('names of the body stand, whatever the request says; its common name serves when the body has none', async () => {
+  test('names of the body win over the request; its common name serves when the body has none', async () => {
     const pki = await createAuthority(node)
     await pki.root()
     const csr = await csrOf('/CN=Theirs', ['subjectAltName=DNS:theirs.example', 'basicConstraints=critical,CA:TRUE'])
@@ -109,7 +109,7 @@ describe('sign-intermediate', () => {
     expect(said).toContain('CA:TRUE')
   })
 
-  test('takes a key identifier in hexadecimal, and nothing else for one', async () => {
+  test('accepts only a hexadecimal key identifier', async () => {
     const pki = await createAuthority(node)
     await pki.root()
     const csr = await csrOf('/CN=Sub')
@@ -198,7 +198,7 @@ describe('sign-verbatim', () => {
     const ignored = { common_name: 'b', alt_names: 'body.example', ip_sans: '10.0.0.2', user_ids: 'u' }
     const reply = await done(pki.post('sign-verbatim', { csr, ttl: '1h', ...ignored }))
     expect(warningsOf(reply)).toContain(
-      'sign-verbatim takes names from the CSR alone, and ignored these: common_name, alt_names, ip_sans, user_ids',
+      'sign-verbatim takes names only from the CSR, and ignored these: common_name, alt_names, ip_sans, user_ids',
     )
     const data = dataOf(reply)
     const said = await text(data.certificate)

@@ -51,7 +51,7 @@ describe('issue', () => {
     expect(errorsOf(refused)).toEqual(['the "format" path parameter must be "pem", "der", or "pem_bundle"'])
   })
 
-  test('a refused name says the rule and the setting, and nothing is stored', async () => {
+  test('a refused name names the rule and the setting, and nothing is stored', async () => {
     const pki = await createAuthority(node)
     const root = await pki.root()
     await pki.role('r', { allow_any_name: false, allowed_domains: 'example.com', allow_subdomains: true })
@@ -81,7 +81,7 @@ describe('issue', () => {
     expect(read.revocation_time).toBeGreaterThan(0)
   })
 
-  test('keeps within the life of its issuer as the issuer says', async () => {
+  test('keeps within the life of its issuer, by the issuer’s setting', async () => {
     const pki = await createAuthority(node)
     const { issuer_id: id, expiration } = await pki.root({ ttl: '2h', not_before_duration: '1h' })
     await pki.role('r')
@@ -94,7 +94,7 @@ describe('issue', () => {
     expect(Number(dataOf(await pki.post('issue/r', wanted)).expiration)).toBeGreaterThan(Number(expiration))
   })
 
-  test('what RFC 5280 makes invalid is refused before it is signed', async () => {
+  test('a certificate that RFC 5280 makes invalid is refused before it is signed', async () => {
     const pki = await createAuthority(node)
     const root = await pki.root()
     await pki.role('r', { enforce_hostnames: false, cn_validations: 'disabled' })
@@ -118,7 +118,7 @@ describe('issue', () => {
     expect(errorsOf(await pki.post('issue/nobody', { common_name: 'a' }))).toEqual(['unknown role: nobody'])
   })
 
-  test('a role for any key makes none', async () => {
+  test('a role for any key does not make one', async () => {
     const pki = await createAuthority(node)
     await pki.root()
     await pki.role('r', { key_type: 'any' })
@@ -168,7 +168,7 @@ describe('sign', () => {
     expect(data).not.toHaveProperty('private_key')
   })
 
-  test('refuses what is no request, and one that its key has not signed', async () => {
+  test('refuses an invalid request, and one that its key has not signed', async () => {
     const pki = await createAuthority(node)
     await pki.root()
     await pki.role('r')
@@ -187,7 +187,7 @@ describe('sign', () => {
   })
 })
 
-describe('what relying parties say', () => {
+describe('relying parties', () => {
   test.each(['rsa', 'ec', 'ed25519'])('openssl verifies a leaf of an intermediate, strictly (%s)', async (type) => {
     const pki = await createAuthority(node)
     const root = await pki.root({ key_type: type, max_path_length: 1 })

@@ -111,8 +111,8 @@ describe('an issuer', () => {
   })
 })
 
-describe('what anybody may read', () => {
-  test('is the certificate of an issuer in every form, with what caches need', async () => {
+describe('public reads', () => {
+  test('have the certificate of an issuer in every form, with the headers that caches need', async () => {
     const pki = await createAuthority(node)
     const made = await pki.root({ issuer_name: 'one' })
     const stranger = node.server.client('')
@@ -198,7 +198,7 @@ describe('what anybody may read', () => {
     expect(head.headers.etag).toBe(get.headers.etag)
   })
 
-  test('is nothing while there is no default issuer', async () => {
+  test('is empty while there is no default issuer', async () => {
     const pki = await createAuthority(node)
     for (const path of ['ca', 'ca/pem', 'ca_chain', 'cert/ca/raw', 'cert/aa-bb/raw']) {
       const reply = await pki.get(path)

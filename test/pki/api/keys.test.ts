@@ -86,7 +86,7 @@ describe('a key', () => {
 })
 
 describe('residence', () => {
-  test('is said by the request, or else by config/keys, and shown', async () => {
+  test('comes from the request, or else from config/keys, and is shown', async () => {
     const pki = await createAuthority(node)
     const make = async (body: object) => pki.post('keys/generate/internal', { key_type: 'ec', ...body })
     await make({ key_name: 'first' })

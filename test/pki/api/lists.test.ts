@@ -37,7 +37,7 @@ test('the list of certificates goes page by page', async () => {
   expect((await node.server.client('').list(`${pki.path}/certs`)).status).toBe(403)
 })
 
-test('one answer lists 10,000 certificates at most, and says so', async () => {
+test('one answer lists at most 10,000 certificates, with a warning', async () => {
   const pki = await createAuthority(node)
   await pki.root()
   await using sql = await openSql(node.server.database.url)
@@ -65,7 +65,7 @@ test('one answer lists 10,000 certificates at most, and says so', async () => {
   }
 })
 
-test('the detailed list shows what certificates are, and filters', async () => {
+test('the detailed list describes certificates, and filters', async () => {
   const pki = await createAuthority(node)
   const root = await pki.root({ issuer_name: 'one' })
   await pki.role('r')
@@ -111,7 +111,7 @@ test('remove_roots_from_chain', async () => {
 
 const text = (certificate: unknown) => openssl(['x509', '-in', 'c', '-noout', '-text'], { c: String(certificate) })
 
-test('sign-verbatim takes usages of the body where the CSR has none', async () => {
+test('sign-verbatim takes usages of the body if the CSR has none', async () => {
   const pki = await createAuthority(node)
   await pki.root()
   const usages = { key_usage: 'DigitalSignature', ext_key_usage: 'ServerAuth', ext_key_usage_oids: '1.2.3.4' }

@@ -73,7 +73,7 @@ describe('resign-crls', () => {
     expect(verifyCrl(crl, certificate.publicKey())).toBe(true)
   })
 
-  test('takes the earliest revocation of a serial number, and says that lists disagree', async () => {
+  test('keeps the earliest revocation of a serial number, and warns that lists disagree', async () => {
     const { pki, list } = await sharedRoot()
     const lists = [list({ entries: [entry(1, 2, 1), entry(2)] }), list({ entries: [entry(1, 1), entry(2)] })]
     const { entries, warnings } = await resign(pki, lists)
@@ -101,7 +101,7 @@ describe('resign-crls', () => {
     ])
   })
 
-  test('says which lists are signed by SHA-1', async () => {
+  test('names the lists that are signed by SHA-1', async () => {
     const { pki, list } = await sharedRoot()
     const { entries, warnings } = await resign(pki, [list(), list({ hash: 'sha1', entries: [entry(1)] })])
     expect(entries).toHaveLength(1)
@@ -134,7 +134,7 @@ describe('resign-crls', () => {
     expect(crl.count).toBe(100_000)
   })
 
-  test('takes what sign-revocation-list signed', async () => {
+  test('accepts the output of sign-revocation-list', async () => {
     const { pki } = await sharedRoot()
     const revoked_certs = [{ serial_number: '0a', revocation_time: at / 1000 }]
     const { crl } = dataOf(
@@ -147,7 +147,7 @@ describe('resign-crls', () => {
 describe('resign-crls refuses', () => {
   const mustBePem = (index: number) => `failed decoding crl ${index}: invalid crl; should be one PEM block only`
 
-  test('lists that are missing, are no list in PEM, or are damaged', async () => {
+  test('lists that are missing, not PEM, or damaged', async () => {
     const { pki, list } = await sharedRoot()
     const good = list({ entries: [entry(1)] })
     const damaged = pemOf(Buffer.from(good.split('\n').slice(1, -1).join(''), 'base64').subarray(0, -1))
@@ -205,7 +205,7 @@ describe('resign-crls refuses', () => {
     }
   })
 
-  test('lists and entries that say something else than which certificates of the issuer are revoked', async () => {
+  test('lists and entries with any meaning but the revoked certificates of the issuer', async () => {
     const { pki, list } = await sharedRoot()
     const odd = { oid: '1.2.3', critical: true, value: Buffer.from('0500', 'hex') }
     const indirect = { oid: '2.5.29.28', critical: true, value: Buffer.from('30038401ff', 'hex') }

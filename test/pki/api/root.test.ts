@@ -79,7 +79,7 @@ describe('root/generate', () => {
     ['kms', {}, 'missing argument managed_key_name or managed_key_id'],
     ['internal', { common_name: '' }, 'a CA certificate needs a subject'],
     ['internal', { ttl: '1h', not_after: '2030-01-01T00:00:00Z' }, 'Either ttl or not_after should be provided'],
-    ['internal', { permitted_ip_ranges: '10.0.0.1' }, 'permitted_ip_ranges: "10.0.0.1" is no network'],
+    ['internal', { permitted_ip_ranges: '10.0.0.1' }, 'permitted_ip_ranges: "10.0.0.1" is not a network'],
     ['internal', { max_path_length: -2 }, 'max_path_length must be -1 or greater'],
     ['internal', { signature_bits: 100 }, 'unsupported hash signature algorithm: 100'],
     ['internal', { format: 'x' }, 'the "format" path parameter must be "pem", "der", or "pem_bundle"'],
@@ -105,12 +105,12 @@ describe('root/generate', () => {
     expect(warningsOf(await done(pki.post('root/generate/internal', body)))).toEqual([zero])
   })
 
-  test('refuses in words that speak of no role', async () => {
+  test('refuses with texts that do not mention a role', async () => {
     const pki = await createAuthority(node)
     const reply = await pki.post('root/generate/internal', { common_name: 'R', not_after: '2020-01-01T00:00:00Z' })
     expect((reply.body as { errors: string[] }).errors).toEqual([
       expect.stringMatching(/^The certificate's Not Before/),
-      'a certificate is not issued expired',
+      'a certificate must not be expired when it is issued',
     ])
   })
 
@@ -123,16 +123,17 @@ describe('root/generate', () => {
     expectRefused(await pki.post('root/generate/internal', { ...body, key_name: 'k' }), 400, 'key name already in use')
   })
 
-  test('says which URLs it leaves out, and what is not configured', async () => {
+  test('warns of the URLs it leaves out, and of missing ones', async () => {
     const pki = await createAuthority(node)
     await pki.post('config/urls', {
-      issuing_certificates: 'http://ca.example/{{issuer_id}}',
+      issuing_certificates: ['http://ca.example/{{issuer_id}}', 'http://ca.example/{{ issuer_id }}.crt'],
       ocsp_servers: 'http://ocsp.example',
       enable_templating: true,
     })
     const reply = await pki.post('root/generate/internal', { common_name: 'R', key_type: 'ec', ttl: '1h' })
     expect(warningsOf(reply)).toEqual([
       'http://ca.example/{{issuer_id}} was left out: the id of a new root is not known yet',
+      'http://ca.example/{{ issuer_id }}.crt was left out: the id of a new root is not known yet',
     ])
     expect(certificateOf(dataOf(reply)).infoAccess).toBe('OCSP - URI:http://ocsp.example')
   })

@@ -102,7 +102,7 @@ describe('sign-revocation-list', () => {
     await expect(check(leaf.serial_number)).rejects.toThrow()
   })
 
-  test('10,000 entries are signed; what lists them is one list', async () => {
+  test('10,000 entries are signed, listed in one list', async () => {
     const pki = await createAuthority(node)
     await pki.root()
     const revoked_certs = Array.from({ length: 10_000 }, (_, index) => ({
@@ -133,7 +133,7 @@ describe('the signature of a list', () => {
   })
 })
 
-describe('what is refused', () => {
+describe('refused requests', () => {
   const entry = (fields: Readonly<Record<string, unknown>>) => ({
     revoked_certs: [{ serial_number: '01', revocation_time: '1668614976', ...fields }],
   })

@@ -52,7 +52,7 @@ async function withEndedLeaf() {
 }
 
 describe('tidy', () => {
-  test('removes what ended, with the fields of its run in tidy-status', async () => {
+  test('removes expired entries, with the fields of its run in tidy-status', async () => {
     const { pki, serial } = await withEndedLeaf()
     const before = Date.now()
     const wanted = {
@@ -77,7 +77,7 @@ describe('tidy', () => {
     expect((await pki.get(`cert/${serial}`)).status).toBe(404)
   })
 
-  test('says that nothing was selected, and does nothing', async () => {
+  test('without a selected operation does nothing, and warns', async () => {
     const pki = await createAuthority(node)
     const reply = await pki.post('tidy', { safety_buffer: '1s' })
     expect(reply.status).toBe(202)
@@ -85,7 +85,7 @@ describe('tidy', () => {
     expect((await status(pki)).state).toBe('Inactive')
   })
 
-  test('says that it goes on already, and is cancelled', async () => {
+  test('is refused while it is under way, and can be cancelled', async () => {
     const { pki } = await withEndedLeaf()
     expectBegun(await pki.post('tidy', { tidy_cert_store: true, safety_buffer: 1, pause_duration: '1h' }))
     expectData(await pki.post('tidy', { tidy_cert_store: true }), null, ['Tidy operation already in progress.'])
@@ -176,7 +176,7 @@ describe('config/auto-tidy', () => {
     expectData(await pki.get('config/auto-tidy'), unset)
   })
 
-  test('refuses a pause that is no duration', async () => {
+  test('refuses an invalid pause', async () => {
     const pki = await createAuthority(node)
     const reply = await pki.post('config/auto-tidy', { pause_duration: '1 year' })
     expect([reply.status, errorsOf(reply)[0]]).toEqual([
@@ -185,7 +185,7 @@ describe('config/auto-tidy', () => {
     ])
   })
 
-  test('maintains counts of what is stored, and publishes them as metrics', async () => {
+  test('maintains counts of stored entries, and publishes them as metrics', async () => {
     const pki = await createAuthority(node)
     await pki.root()
     await pki.role('r', { generate_lease: true })

@@ -1,8 +1,6 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openHold } from '../../attack/hold.ts'
+import { killAtCommit } from '../../attack/killed.ts'
 import { type Bench, createBench } from '../../store/support.ts'
 import { newMount } from './world.ts'
 
@@ -13,21 +11,11 @@ beforeAll(async () => {
 afterAll(() => bench?.[Symbol.asyncDispose]())
 
 /** Kills a process that stores two groups of 64 at the COMMIT of the second; answers what it had acknowledged. */
-async function die(when: 'before' | 'after', mount: string): Promise<string[]> {
-  await using line = await openHold(bench.url)
-  const trapped = line.trap(when, 2)
-  const file = join(import.meta.dirname, 'fixtures/storing.ts')
-  const child = spawn(process.execPath, [file, line.url, mount], { stdio: ['ignore', 'pipe', 'inherit'] })
-  let acknowledged = ''
-  child.stdout.on('data', (text) => {
-    acknowledged += text
-  })
-  await trapped
-  const closed = once(child, 'close')
-  child.kill('SIGKILL')
-  await closed
-  return acknowledged.split('\n').filter((serial) => serial !== '')
-}
+const die = (when: 'before' | 'after', mount: string): Promise<string[]> =>
+  killAtCommit({ url: bench.url, when, nth: 2 }, (url) => [
+    join(import.meta.dirname, 'fixtures/storing.ts'),
+    ...[url, mount],
+  ])
 
 const serialsIn = async (sql: string, mount: string): Promise<string[]> =>
   (await bench.sql(sql, [mount])).map(({ serial }) => String(serial).toLowerCase()).toSorted()

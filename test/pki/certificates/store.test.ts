@@ -27,7 +27,7 @@ describe('storing a certificate', () => {
       expect(await node.certificates.find(certificate)).toEqual({ certificate: row, revocation: undefined })
   })
 
-  test('shares commits with what is stored at once, more than any pool holds, and each waits for its own', async () => {
+  test('shares commits with others stored at once, more than any pool holds, and each waits for its own', async () => {
     const { uuid: mount } = newMount()
     const before = await commits()
     await using other = await createConnection(world.url)
@@ -43,7 +43,7 @@ describe('storing a certificate', () => {
     expect(await world.node.certificates.count(mount)).toBe(600)
   })
 
-  test('refuses a serial that the mount has, without harm to what is stored beside it', async () => {
+  test('refuses a serial that the mount has, without harm to others stored beside it', async () => {
     const { certificates, fresh } = world.node
     const { uuid: mount } = newMount()
     const first = await certificates.store(fresh({ mount }))

@@ -102,7 +102,7 @@ function nodeAt({ database }: Node, { keys, clock }: World, mount: Mount, site =
   /** Stores a certificate with a lease of this token, as a route does. */
   async function issue(row: TokenRow, more: Partial<NewCertificate> = {}) {
     const certificate = fresh(more)
-    const caller = new TokenCaller(row, 'not looked at')
+    const caller = new TokenCaller(row, 'not looked at', String)
     const lease = leases.prepare({ mount, path: 'issue/web', caller }, certificates.leaseRequest(certificate))
     const stored = await certificates.store(certificate, lease)
     return { certificate: stored, lease: await leases.confirm(lease) }

@@ -6,7 +6,18 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openHold } from '../../attack/hold.ts'
 import { type Cluster, openCluster, openHsm, Place } from '../../keys/support.ts'
 import { createToken, type TestToken } from '../../support/token.ts'
-import { type BuilderNode, type Ca, createCa, createSet, nodeAt, read, revoke, serialsOf, targetOf } from './world.ts'
+import {
+  type BuilderNode,
+  type Ca,
+  createCa,
+  createSet,
+  hour,
+  nodeAt,
+  read,
+  revoke,
+  serialsOf,
+  targetOf,
+} from './world.ts'
 
 let token: TestToken
 let cluster: Cluster
@@ -49,7 +60,9 @@ test.each([1, 2, 3, 4, 5].flatMap((nth) => [['before', nth] as const, ['after', 
     const mount = randomUUID()
     const rows = await revoke(node.database, ca.crlIssuer, 3)
     const { complete: before } = await node.builder.build(targetOf(ca, mount))
-    rows.push(...(await revoke(node.database, ca.crlIssuer, 2)))
+    const [first, ...others] = [...rows, ...(await revoke(node.database, ca.crlIssuer, 2))]
+    const again = { mount: randomUUID(), serials: [first?.serial ?? ''], notAfter: (first?.notAfter ?? 0) + hour }
+    const expected = serialsOf([...others, ...(await revoke(node.database, ca.crlIssuer, 1, again))])
     await die(when, nth, ca, mount)
     const published = await node.database.snapshot((q) =>
       node.builder.lists.find(q, { mount, crlIssuer: ca.crlIssuer, site: 'default', scope: 'local', kind: 'complete' }),
@@ -58,7 +71,7 @@ test.each([1, 2, 3, 4, 5].flatMap((nth) => [['before', nth] as const, ['after', 
     expect(published?.number).toBe(isOut ? before.number + 1 : before.number)
     const { complete } = await node.builder.build(targetOf(ca, mount))
     expect(complete.number).toBeGreaterThan(published?.number ?? 0)
-    expect(read(await node.whole(complete), ca).serials).toEqual(serialsOf(rows))
+    expect(read(await node.whole(complete), ca).serials).toEqual(expected)
     expect(node.alarms).toEqual([])
   },
 )

@@ -24,6 +24,7 @@ const usual = {
   unified_crl: false,
   unified_crl_on_existing_paths: false,
   crl_shards: 0,
+  crl_former_shards: [],
 }
 
 describe('config/crl', () => {
@@ -58,6 +59,15 @@ describe('config/crl', () => {
     expect(dataOf(await pki.get('config/crl'))).toEqual(second)
   })
 
+  test('warns of a grace period in which the next list may come too late', async () => {
+    const pki = await createAuthority(node)
+    const reply = await done(pki.post('config/crl', { auto_rebuild: true, auto_rebuild_grace_period: '90s' }))
+    expect(warningsOf(reply)).toEqual([
+      'auto_rebuild_grace_period (90s) is below 120s: lists that are due are looked for once a minute, so that one may expire before the next is out',
+    ])
+    expect(warningsOf(await done(pki.post('config/crl', { auto_rebuild_grace_period: '1h' })))).toEqual([])
+  })
+
   test('refuses what breaks a rule, and changes nothing', async () => {
     const pki = await createAuthority(node)
     const refused = await pki.post('config/crl', { expiry: '1h', enable_delta: true })
@@ -65,11 +75,6 @@ describe('config/crl', () => {
       refused,
       400,
       'Delta CRLs cannot be enabled when auto rebuilding is disabled as the complete CRL is always regenerated!',
-    )
-    expectRefused(
-      await pki.post('config/crl', { crl_shards: 4 }),
-      400,
-      'crl_shards: lists in shards are not built yet; only 0 can be set',
     )
     expect(dataOf(await pki.get('config/crl'))).toEqual(usual)
   })
@@ -214,13 +219,20 @@ describe('what an operator sees', () => {
   test('sys/health?detail counts lists and issuers, names none, and sys/health leaves it out', async () => {
     const pki = await createAuthority(node)
     await pki.root()
-    await done(pki.patch('issuer/default', { usage: 'crl-signing,issuing-certificates' }))
     const reply = await fetchRaw(node, 'sys/health?detail=1')
     expect(reply.status).toBe(200)
     expect(JSON.parse(reply.body.toString()).detail).toEqual({
       pki: { lists_expiring: 0, lists_missing: 0, issuers_without_ocsp_signer: expect.any(Number) },
     })
     expect(JSON.parse((await fetchRaw(node, 'sys/health')).body.toString())).not.toHaveProperty('detail')
+  })
+
+  test('a metric counts issuers that cannot answer OCSP', async () => {
+    const pki = await createAuthority(node)
+    await pki.root()
+    await done(pki.patch('issuer/default', { usage: 'crl-signing,issuing-certificates' }))
+    const { text } = await done(node.root.get('sys/metrics?format=prometheus'))
+    expect(text).toMatch(/^strongroom_pki_ocsp_issuers_without_signer \d+$/m)
   })
 
   test('a metric tells the seconds until the next update of each list', async () => {

@@ -1,53 +1,26 @@
 import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { Retirement } from '../../../src/engines/pki/crl/retirement.ts'
 import { MovableClock, runJob } from '../../auth/world.ts'
-import { type Cluster, useCluster } from '../../keys/support.ts'
-import {
-  type BuilderNode,
-  type Ca,
-  createCa,
-  createSet,
-  hour,
-  nodeAt,
-  read,
-  revoke,
-  serialsOf,
-  targetOf,
-} from './world.ts'
+import { useWorker } from './worker.ts'
+import { hour, serialsOf } from './world.ts'
 
-let cluster: Cluster
-let node: BuilderNode
-let ca: Ca
-let mount: string
-useCluster('crlremoval', async (begun) => {
-  cluster = begun
-  await createSet(begun.place.database)
-})
-beforeEach(async () => {
-  node = nodeAt(cluster.place.database)
-  ca = await createCa(cluster)
-  mount = randomUUID()
-})
+const worker = useWorker('crlremoval')
 
-const build = async (more: Parameters<typeof targetOf>[2] = {}) =>
-  read(await node.whole((await node.builder.build(targetOf(ca, mount, more))).complete), ca).serials
-const remove = () => node.builder.removeEntries(ca.crlIssuer, 'default', () => true)
-const segments = async () => {
-  const manifest = await node.database.snapshot((q) => node.builder.manifests.read(q, ca.crlIssuer))
-  return manifest.sites.default?.segments ?? []
-}
+const build = async (more: Parameters<typeof worker.build>[0] = {}) => (await worker.build(more)).complete.serials
+const remove = () => worker.node.builder.removeEntries(worker.ca.crlIssuer, 'default', () => true)
+const segments = async () => (await worker.manifest()).sites.default?.segments ?? []
 /** Revocations of certificates that end in an hour, then of others. */
 async function revokeBoth(ending: number, lasting: number) {
-  const first = await revoke(node.database, ca.crlIssuer, ending, { notAfter: node.clock.wall() + hour })
-  return { ending: first, lasting: lasting > 0 ? await revoke(node.database, ca.crlIssuer, lasting) : [] }
+  const first = await worker.revoke(ending, { notAfter: worker.node.clock.wall() + hour })
+  return { ending: first, lasting: lasting > 0 ? await worker.revoke(lasting) : [] }
 }
 
 describe('an entry whose certificate has expired leaves', () => {
   test('only after a complete list that was made past the expiry carried it', async () => {
     const { ending, lasting } = await revokeBoth(3, 2)
     await build()
-    node.clock.ahead = 2 * hour
+    worker.node.clock.ahead = 2 * hour
     const early = await remove()
     expect(early.removed).toBe(0)
     expect(ending.map((row) => early.has({ seq: row.seq ?? 0, notAfter: row.notAfter }))).toEqual([false, false, false])
@@ -57,7 +30,7 @@ describe('an entry whose certificate has expired leaves', () => {
     expect(ending.every((row) => has({ seq: row.seq ?? 0, notAfter: row.notAfter }))).toBe(true)
     expect(lasting.some((row) => has({ seq: row.seq ?? 0, notAfter: row.notAfter }))).toBe(false)
     expect(await build()).toEqual(serialsOf(lasting))
-    expect(node.alarms).toEqual([])
+    expect(worker.node.alarms).toEqual([])
   })
 
   test('not before every list that is out has carried it: of another mount, or of all sites', async () => {
@@ -65,7 +38,7 @@ describe('an entry whose certificate has expired leaves', () => {
     const other = randomUUID()
     await build({ mount: other })
     await build({ scope: 'unified' })
-    node.clock.ahead = 2 * hour
+    worker.node.clock.ahead = 2 * hour
     await build()
     expect((await remove()).removed).toBe(0)
     await build({ mount: other })
@@ -78,17 +51,21 @@ describe('an entry whose certificate has expired leaves', () => {
     await revokeBoth(1, 0)
     await build({ mount: randomUUID(), expiryMilliseconds: hour })
     await build({ mount: randomUUID(), disabled: true })
-    node.clock.ahead = 3 * hour
+    worker.node.clock.ahead = 3 * hour
     await build()
     expect((await remove()).removed).toBe(1)
   })
 
   test('when it is wanted, and not before it was taken in', async () => {
     await revokeBoth(4, 0)
-    node.clock.ahead = 2 * hour
+    worker.node.clock.ahead = 2 * hour
     await build()
-    const late = await revoke(node.database, ca.crlIssuer, 1, { notAfter: node.clock.wall() - hour })
-    const { removed, has } = await node.builder.removeEntries(ca.crlIssuer, 'default', ({ number }) => number !== 2)
+    const late = await worker.revoke(1, { notAfter: worker.node.clock.wall() - hour })
+    const { removed, has } = await worker.node.builder.removeEntries(
+      worker.ca.crlIssuer,
+      'default',
+      ({ number }) => number !== 2,
+    )
     expect([removed, has({ seq: late[0]?.seq ?? 0, notAfter: 0 })]).toEqual([3, false])
     expect(await build()).toHaveLength(2)
   })
@@ -97,30 +74,30 @@ describe('an entry whose certificate has expired leaves', () => {
 test('what is left of neighbouring segments becomes one, and what left is not found any more', async () => {
   const { ending, lasting } = await revokeBoth(1990, 20)
   const more = await revokeBoth(1990, 5)
-  node.clock.ahead = 2 * hour
+  worker.node.clock.ahead = 2 * hour
   await build()
   expect(await segments()).toHaveLength(3)
-  expect(await node.listed.find(ca.crlIssuer, ending[5]?.serial ?? '')).toBeDefined()
+  expect(await worker.node.listed.find(worker.ca.crlIssuer, ending[5]?.serial ?? '')).toBeDefined()
   expect((await remove()).removed).toBe(3980)
   expect((await segments()).map(({ count }) => count)).toEqual([25])
   const rows = [...lasting, ...more.lasting]
   expect(await build()).toEqual(serialsOf(rows))
-  expect(await node.listed.find(ca.crlIssuer, ending[5]?.serial ?? '')).toBeUndefined()
-  expect(await node.listed.find(ca.crlIssuer, rows[24]?.serial ?? '')).toBeDefined()
-  rows.push(...(await revoke(node.database, ca.crlIssuer, 1)))
+  expect(await worker.node.listed.find(worker.ca.crlIssuer, ending[5]?.serial ?? '')).toBeUndefined()
+  expect(await worker.node.listed.find(worker.ca.crlIssuer, rows[24]?.serial ?? '')).toBeDefined()
+  rows.push(...(await worker.revoke(1)))
   expect(await build()).toEqual(serialsOf(rows))
 })
 
 test('a damaged segment is made again without what tidy removed', async () => {
   const { ending, lasting } = await revokeBoth(3, 3)
-  node.clock.ahead = 2 * hour
+  worker.node.clock.ahead = 2 * hour
   await build()
   await remove()
   const seqs = ending.map(({ seq }) => seq).join()
-  await cluster.place.sql(`DELETE FROM pki_revocations WHERE crl_issuer = UNHEX(?) AND seq IN (${seqs})`, [
-    ca.crlIssuer,
+  await worker.cluster.place.sql(`DELETE FROM pki_revocations WHERE crl_issuer = UNHEX(?) AND seq IN (${seqs})`, [
+    worker.ca.crlIssuer,
   ])
-  await cluster.place.sql('DELETE FROM pki_segments WHERE crl_issuer = UNHEX(?)', [ca.crlIssuer])
+  await worker.cluster.place.sql('DELETE FROM pki_segments WHERE crl_issuer = UNHEX(?)', [worker.ca.crlIssuer])
   expect(await build()).toEqual(serialsOf(lasting))
 })
 
@@ -129,16 +106,16 @@ test('segments that no manifest and no list names go after two looks, and no oth
   await build()
   const old = (await segments()).map(({ id }) => id)
   await revokeBoth(0, 1)
-  await node.builder.absorb(ca.crlIssuer, 'default')
+  await worker.node.builder.absorb(worker.ca.crlIssuer, 'default')
   const clock = new (class extends MovableClock {
     override monotonic = () => performance.now() + this.ahead
   })()
-  const { job } = new Retirement({ database: node.database, clock, manifests: node.builder.manifests })
+  const { job } = new Retirement({ database: worker.node.database, clock, manifests: worker.node.builder.manifests })
   const has = async (id: string | undefined) =>
-    (await cluster.place.sql('SELECT 1 FROM pki_segments WHERE id = ?', [id ?? ''])).length > 0
+    (await worker.cluster.place.sql('SELECT 1 FROM pki_segments WHERE id = ?', [id ?? ''])).length > 0
   const look = async () => {
     clock.ahead += hour
-    await runJob(node.database, job)
+    await runJob(worker.node.database, job)
   }
   for (let n = 0; n < 3; n++) await look()
   // The list that is out names it.

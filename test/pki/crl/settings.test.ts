@@ -1,6 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { defaultCrlSettings } from '../../../src/engines/pki/crl/settings.ts'
-import { type CrlFields, changeCrlSettings, needsRebuild } from '../../../src/engines/pki/publication/settings.ts'
+import {
+  adviceOn,
+  type CrlFields,
+  changeCrlSettings,
+  needsRebuild,
+} from '../../../src/engines/pki/publication/settings.ts'
 
 const change = (fields: CrlFields, before = defaultCrlSettings) => changeCrlSettings(before, fields)
 
@@ -18,7 +23,7 @@ describe('the settings of lists', () => {
     [{ expiry: 'junk' }, 'given expiry could not be decoded: time: invalid duration "junk"'],
     [{ expiry: '' }, 'given expiry could not be decoded: time: invalid duration ""'],
     [{ expiry: '0' }, 'expiry must be greater than 0'],
-    [{ expiry: '400000000h' }, 'given expiry could not be decoded: time: invalid duration "400000000h"'],
+    [{ expiry: '2562048h' }, 'given expiry could not be decoded: a duration is at most 2562047h, some 292 years'],
     [{ ocspExpiry: 'x' }, 'given ocsp_expiry could not be decoded: time: invalid duration "x"'],
     [{ ocspExpiry: '-1h' }, 'ocsp_expiry must be greater than or equal to 0 got: -1h'],
     [
@@ -70,6 +75,22 @@ describe('the settings of lists', () => {
 
   test('an expiry below windows that count for nothing is taken', () => {
     expect(change({ expiry: '10m' })).toMatchObject({ expiry: '10m', autoRebuildGracePeriod: '12h' })
+  })
+
+  test('take the longest expiry that there is', () => {
+    expect(change({ expiry: '2562047h' })).toMatchObject({ expiry: '2562047h' })
+  })
+
+  test.each<[CrlFields, string[]]>([
+    [{ autoRebuild: true, autoRebuildGracePeriod: '2m' }, []],
+    [{ autoRebuildGracePeriod: '1s' }, []],
+    [{ autoRebuild: true, autoRebuildGracePeriod: '1s', disable: true }, []],
+    [
+      { autoRebuild: true, autoRebuildGracePeriod: '119s' },
+      [expect.stringMatching(/^auto_rebuild_grace_period \(119s\) is below 120s: /)],
+    ],
+  ])('changed by %j are taken with the advice %j', (fields, advice) => {
+    expect(adviceOn(change(fields))).toEqual(advice)
   })
 
   test.each<[CrlFields, boolean]>([

@@ -1,15 +1,8 @@
-import { hash, randomUUID } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
-import { Authorities, createAuthority } from '../../../src/engines/pki/authority/authorities.ts'
-import { type IssuerUsage, issuersTable, issuerUsages, keysTable } from '../../../src/engines/pki/authority/tables.ts'
-import { type CrlSettings, defaultCrlSettings } from '../../../src/engines/pki/crl/settings.ts'
 import { manifestsTable } from '../../../src/engines/pki/crl/tables.ts'
-import { Crls } from '../../../src/engines/pki/publication/crls.ts'
-import { Upkeep } from '../../../src/engines/pki/publication/upkeep.ts'
-import { mountsTable } from '../../../src/request/mounts/mount.ts'
-import { MovableClock } from '../../auth/world.ts'
-import { type Cluster, log, none, useCluster } from '../../keys/support.ts'
-import { type Ca, createCa, createSet, hour, nodeAt, read, revoke, serialsOf } from './world.ts'
+import { type Cluster, none, useCluster } from '../../keys/support.ts'
+import * as mounts from './mounts.ts'
+import { type Ca, createSet, hour, revoke, serialsOf } from './world.ts'
 
 let cluster: Cluster
 useCluster('crlupkeep', async (begun) => {
@@ -17,73 +10,9 @@ useCluster('crlupkeep', async (begun) => {
   await createSet(begun.place.database)
 })
 
-/** One worker of a site with its own clock, which signs for the CAs that it was given. */
-function workerAt(site = 'default') {
-  const { database } = cluster.place
-  const node = nodeAt(database, { site, clock: new MovableClock() })
-  const { builder, clock } = node
-  const authorities = new Authorities({ database, clock, site })
-  const cas = new Map<string, Ca>()
-  const of = ({ id }: { readonly id: string }) => {
-    const ca = cas.get(id)
-    if (ca === undefined) throw new Error('the key of this CA is away')
-    return ca.signer
-  }
-  const options = { database, clock, log, authorities, builder, site, signers: { of } }
-  const crls = new Crls(options)
-  return { ...node, authorities, cas, crls, upkeep: new Upkeep({ ...options, crls }) }
-}
-type Worker = ReturnType<typeof workerAt>
-
-interface Wanted {
-  readonly settings?: Partial<CrlSettings>
-  readonly usages?: readonly IssuerUsage[]
-  readonly ca?: Ca
-}
-
-/** A mount with one CA, whose key these workers have. */
-async function createMount(
-  workers: readonly Worker[],
-  { settings = {}, usages = issuerUsages, ca: given }: Wanted = {},
-) {
-  const [worker] = workers
-  if (worker === undefined) throw new Error('a mount has a worker')
-  const { database, authorities, clock } = worker
-  const ca = given ?? (await createCa(cluster))
-  const mount = randomUUID()
-  const { certificate } = ca
-  await database.transaction(async (tx) => {
-    await database.table(mountsTable).insert(tx, {
-      ...{ id: mount, path: `${mount}/`, type: 'pki', description: '', accessor: mount, config: {} },
-      ...{ local: false, sealWrap: false, touched: true, createdAt: clock.wall() },
-    })
-    await createAuthority({ database, clock }, tx, mount)
-  })
-  const { result: key } = await authorities.change({ uuid: mount }, async (tx) => {
-    const fingerprint = hash('sha256', certificate.spki, 'buffer')
-    const key = await database.table(keysTable).insert(tx, {
-      ...{ mount, type: 'ec', bits: 256, createdAt: clock.wall(), material: 'm', fingerprint },
-    })
-    const issuer = await database.table(issuersTable).insert(tx, {
-      ...{ mount, keyId: key.id, certificate: certificate.der, leafNotAfterBehavior: 'err', usages },
-      ...{ fingerprint: hash('sha256', certificate.der, 'buffer'), revocationSignatureAlgorithm: '' },
-      ...{ changedAt: clock.wall(), createdAt: clock.wall() },
-    })
-    const crl = { ...defaultCrlSettings, ...settings }
-    return { settings: { defaultIssuer: issuer.id, crl }, result: key }
-  })
-  for (const { cas } of workers) cas.set(key.id, ca)
-
-  /** A list as this worker serves it; undefined while there is none. */
-  async function list(at: Worker, kind: 'complete' | 'delta' = 'complete', scope: 'local' | 'unified' = 'local') {
-    const authority = await at.authorities.of({ uuid: mount })
-    const issuer = authority.defaultIssuer
-    if (issuer === undefined) throw new Error('the mount has an issuer')
-    const found = await at.crls.find({ uuid: mount }, authority, issuer, { kind, scope })
-    return found && read((await found.der()) as Buffer, ca)
-  }
-  return { mount, ca, key, list }
-}
+const workerAt = (site?: string) => mounts.workerAt(cluster, site)
+const createMount = (workers: readonly mounts.Worker[], wanted?: Parameters<typeof mounts.createMount>[2]) =>
+  mounts.createMount(cluster, workers, wanted)
 
 describe('once a minute', () => {
   test('a list that is missing is made, and nothing more while there is nothing to do', async () => {
@@ -195,9 +124,14 @@ test('a list whose segment was edited is made anew when it is asked for', async 
     Buffer.alloc(33),
     Buffer.from(ca.crlIssuer, 'hex'),
   ])
-  await expect(list(worker)).rejects.toThrow('the seal is broken')
+  await expect(list(worker)).rejects.toMatchObject({ status: 503 })
   await vi.waitFor(async () => expect((await list(worker))?.serials).toEqual(serialsOf(rows)), 10_000)
-  expect(worker.alarms).toHaveLength(1)
+  expect(worker.alarms.map(({ text }) => text)).toEqual([
+    expect.stringMatching(
+      /^a published revocation list was changed in the database: pki_segments .*the seal is broken$/,
+    ),
+    expect.stringMatching(/^entries of revocation lists were changed in the database: pki_segments /),
+  ])
 })
 
 test('a ledger that was edited in SQL keeps no list from being made', async () => {

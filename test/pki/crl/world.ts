@@ -5,7 +5,6 @@ import { type RevocationRow, revocationTable } from '../../../src/engines/pki/ce
 import type { Alarm } from '../../../src/engines/pki/crl/alarm.ts'
 import { createInitialCrls } from '../../../src/engines/pki/crl/bootstrap.ts'
 import { CrlBuilder } from '../../../src/engines/pki/crl/builder.ts'
-import { Listed } from '../../../src/engines/pki/crl/listed.ts'
 import type { CrlRow } from '../../../src/engines/pki/crl/tables.ts'
 import type { BuildTarget } from '../../../src/engines/pki/crl/target.ts'
 import { ledgersTable } from '../../../src/engines/pki/revocation/tables.ts'
@@ -18,13 +17,18 @@ import { readCrl, verifyCrl } from '../../../src/x509/crlreader.ts'
 import { crlExtensionOids } from '../../../src/x509/extension.ts'
 import { writeBasicConstraints } from '../../../src/x509/extensions/basicconstraints.ts'
 import { readCrlNumber } from '../../../src/x509/extensions/crlnumber.ts'
+import { readIssuingDistributionPoint } from '../../../src/x509/extensions/issuingdistributionpoint.ts'
 import { writeSubjectKeyIdentifier } from '../../../src/x509/extensions/keyidentifier.ts'
+import { newSerial } from '../../../src/x509/serial.ts'
 import { writeCertificate, writeTbs } from '../../../src/x509/tbs.ts'
 import { MovableClock } from '../../auth/world.ts'
 import { type Cluster, makeKey } from '../../keys/support.ts'
 import { named } from '../../x509/authority.ts'
 
 export const hour = 3_600_000
+
+/** When certificates end of which nothing else is said: one that is revoked twice has one end. */
+const lastEnd = Date.now() + 1000 * hour
 
 /** A certificate authority's key in the token, and its certificate. */
 export interface Ca {
@@ -43,7 +47,7 @@ export async function createCa({ custody, place }: Cluster, type = 'ecdsa-p256')
   if (algorithm === undefined) throw new Error('a key that signs nothing')
   const name = named(randomUUID())
   const tbs = writeTbs({
-    ...{ serial: randomBytes(8), algorithm: signatureAlgorithmOf(algorithm).identifier, issuer: name, subject: name },
+    ...{ serial: newSerial(), algorithm: signatureAlgorithmOf(algorithm).identifier, issuer: name, subject: name },
     ...{ notBefore: Date.now() - hour, notAfter: Date.now() + 10_000 * hour, spki: signer.spki },
     extensions: [writeSubjectKeyIdentifier(keyIdentifierOf(signer.spki)), writeBasicConstraints({ ca: true })],
   })
@@ -58,7 +62,7 @@ export type BuilderNode = ReturnType<typeof nodeAt>
 export function nodeAt(database: Database, { site = 'default', epoch = 1, clock = new MovableClock() } = {}) {
   const alarms: Alarm[] = []
   const builder = new CrlBuilder({ database, clock, site, epoch, onAlarm: (alarm) => void alarms.push(alarm) })
-  const listed = new Listed({ database, manifests: builder.manifests, segments: builder.segments })
+  const { listed } = builder
 
   /** A published list, whole. */
   async function whole({ head, tail, parts }: CrlRow): Promise<Buffer> {
@@ -73,7 +77,15 @@ export const createSet = (database: Database): Promise<void> =>
   database.transaction((tx) => createInitialCrls({ database }, tx))
 
 export const targetOf = (ca: Ca, mount: string, more: Partial<BuildTarget> = {}): BuildTarget => ({
-  ...{ mount, crlIssuer: ca.crlIssuer, scope: 'local', kinds: 'complete', signer: ca.signer, disabled: false },
+  ...{
+    mount,
+    crlIssuer: ca.crlIssuer,
+    scope: 'local',
+    kinds: 'complete',
+    signer: ca.signer,
+    disabled: false,
+    shards: [],
+  },
   ...{ algorithm: ca.signer.algorithms[0] ?? 'Ed25519', certificate: ca.certificate, expiryMilliseconds: 72 * hour },
   ...more,
 })
@@ -82,6 +94,11 @@ interface Revoked {
   readonly site?: string
   readonly notAfter?: number
   readonly reason?: number | null
+  readonly revokedAt?: number
+  /** Of the mount that records them. */
+  readonly mount?: string
+  /** In place of random ones. */
+  readonly serials?: readonly string[]
 }
 
 /** Records revocations as they are recorded: the ledger and the rows in one transaction. */
@@ -89,7 +106,14 @@ export async function revoke(
   database: Database,
   crlIssuer: string,
   count: number,
-  { site = 'default', notAfter = Date.now() + 1000 * hour, reason = null }: Revoked = {},
+  {
+    site = 'default',
+    notAfter = lastEnd,
+    reason = null,
+    revokedAt = Date.now(),
+    mount = 'm',
+    serials = [],
+  }: Revoked = {},
 ): Promise<RevocationRow[]> {
   const ledgers = database.table(ledgersTable)
   const rows = database.table(revocationTable)
@@ -101,7 +125,8 @@ export async function revoke(
     return rows.insertMany(
       tx,
       Array.from({ length: count }, (_, index) => ({
-        ...{ mount: 'm', site, serial: serial(), issuer: 'i', notAfter, revokedAt: Date.now(), crlIssuer, reason },
+        ...{ mount, site, serial: serials[index] ?? serial(), issuer: 'i', notAfter, revokedAt },
+        ...{ crlIssuer, reason },
         seq: last + index + 1,
       })),
     )
@@ -124,12 +149,17 @@ export function read(der: Buffer, { signer }: Ca) {
     return found && Number(readCrlNumber(found.value))
   }
   const entries = [...entrySerials(crl.entries)]
+  const scope = crl.extensions.find(({ oid }) => oid === crlExtensionOids.issuingDistributionPoint)
   return {
     ...{ crl, thisUpdate: crl.thisUpdate, nextUpdate: crl.nextUpdate },
     serials: entries.map((entry) => entry.serial.toString('hex')),
     reasons: entries.map((entry) => entry.reason),
+    times: entries.map((entry) => entry.revokedAt),
     number: number(crlExtensionOids.crlNumber),
     base: number(crlExtensionOids.deltaCrlIndicator),
+    /** Of a shard: where its certificates look for it. */
+    points: scope && readIssuingDistributionPoint(scope.value).uris,
+    isScopeCritical: scope?.critical,
   }
 }
 

@@ -47,7 +47,7 @@ describe('a list or an OCSP answer is signed', () => {
   const name = (revocationSignatureAlgorithm: string, algorithms: readonly SignatureName[]) =>
     crlSignatureName({ revocationSignatureAlgorithm }, { algorithms })
 
-  test('as the issuer says, else as is usual for its key', () => {
+  test('by the issuer’s setting, or else the usual one of its key', () => {
     expect(name('SHA512WithRSAPSS', rsa.algorithms)).toBe('SHA512WithRSAPSS')
     expect(name('', rsa.algorithms)).toBe('SHA256WithRSA')
     expect(name('', ecdsa.algorithms)).toBe('ECDSAWithSHA384')
@@ -63,6 +63,6 @@ describe('a list or an OCSP answer is signed', () => {
   })
 
   test('by no key that signs nothing', () => {
-    expect(() => name('', [])).toThrow('the key of this issuer signs no revocation lists')
+    expect(() => name('', [])).toThrow('the key of this issuer cannot sign revocation lists')
   })
 })

@@ -40,7 +40,7 @@ describe('an allowance', () => {
     }
   })
 
-  test('lets so many be inside a token at once, however fast the calls are', async () => {
+  test('lets only so many be inside a token at once, however fast the calls are', async () => {
     const allowance = new Allowance({ clock: new Stopwatch(), atOnce: 2 })
     const { promise, resolve } = Promise.withResolvers<void>()
     const [one, two] = [allowance.spend(() => promise), allowance.spend(() => promise)]
@@ -109,7 +109,7 @@ describe.each(['inline', 'threads'] as const)('hundreds of strangers at a token 
     expect(new Set(failures)).toEqual(new Set([undefined, 'tryLater']))
   }, 60_000)
 
-  test('are told to try later when they ask for more than their lane to the database holds', async () => {
+  test('are told to try later when they exceed their lane to the database', async () => {
     const pki = await TestMount.make(world.worker)
     const responder = world.worker.responder({ allowance: new Allowance({ clock, share: 1, burstMilliseconds: 1e9 }) })
     const strangers = many(1000, () => pki.ask(stranger(), { responder }))

@@ -41,7 +41,7 @@ describe('an answer without a nonce', () => {
     expect(new Set(replies.map(({ body }) => body.toString('hex'))).size).toBe(1)
   })
 
-  test('is signed for each request where it may not be kept, and about serial numbers that nobody knows', async () => {
+  test('is signed for each request if it may not be kept, and for unknown serial numbers', async () => {
     const pki = await TestMount.make(world.worker)
     await pki.configure({ ocspExpiry: '0' })
     const serial = await pki.issue()
@@ -78,7 +78,7 @@ describe('an answer without a nonce', () => {
 })
 
 describe('an answer to a nonce', () => {
-  test('repeats it, of 1 to 128 bytes, and is nobody else’s', async () => {
+  test('repeats it, of 1 to 128 bytes, and is given to no other caller', async () => {
     const pki = await TestMount.make(world.worker)
     const serial = await pki.issue()
     for (const length of [1, 32, 128]) {
@@ -149,7 +149,7 @@ describe('no answer', () => {
 })
 
 describe('after a revocation is recorded', () => {
-  test('no worker says good, however many ask meanwhile', async () => {
+  test('no worker answers good, however many requests arrive meanwhile', async () => {
     const pki = await TestMount.make(world.worker)
     const workers: readonly Worker[] = [world.worker, await world.join()]
     const serials = await Promise.all(Array.from({ length: 8 }, () => pki.issue()))

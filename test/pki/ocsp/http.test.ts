@@ -158,7 +158,7 @@ describe('a request in the path', () => {
     expect(once.headers.get('etag')).toBeNull()
   })
 
-  test('says when it was made where the mount lets Last-Modified out', async () => {
+  test('has its time if the mount allows Last-Modified', async () => {
     const tune = { allowed_response_headers: ['Last-Modified'], passthrough_request_headers: ['If-Modified-Since'] }
     await done(node.root.post(`sys/mounts/${issued.pki.path}/tune`, tune))
     const url = `${issued.url}/${requestFor(issued).toString('base64url')}`
@@ -174,7 +174,7 @@ describe('statuses and types', () => {
   const post = (url: string, body: Buffer | string, type?: string) =>
     fetch(url, { method: 'POST', body, ...(type ? { headers: { 'Content-Type': type } } : {}) })
 
-  test('a POST is read whatever its type is, needs no token, and its answer is not kept', async () => {
+  test('a POST is read with any content type, needs no token, and its answer is not kept', async () => {
     const issued = await issue()
     for (const type of ['application/ocsp-request', 'application/json', undefined]) {
       const response = await post(issued.url, requestFor(issued), type)
@@ -184,7 +184,7 @@ describe('statuses and types', () => {
     }
   })
 
-  test('what is no request is malformed with 400, who may not answer unauthorized with 401', async () => {
+  test('an invalid request is malformed with 400; without a responder the answer is unauthorized with 401', async () => {
     const issued = await issue()
     const bad = [await post(issued.url, 'no request'), await post(issued.url, Buffer.alloc(5000))]
     for (const text of ['not*base64', 'A', 'MAA=', 'x'.repeat(9000), '%25'])
@@ -202,7 +202,7 @@ describe('statuses and types', () => {
     expect([none.status, failureOf(await bodyOf(none))]).toEqual([401, 'unauthorized'])
   })
 
-  test('unified-ocsp answers nobody while revocations are not unified', async () => {
+  test('unified-ocsp answers no request while revocations are not unified', async () => {
     const issued = await issue()
     const url = issued.url.replace(/ocsp$/, 'unified-ocsp')
     const der = requestFor(issued)

@@ -1,11 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { crlIssuerOf } from '../../../src/engines/pki/authority/crlissuer.ts'
+import { CrlBuilder } from '../../../src/engines/pki/crl/builder.ts'
 import type { ListedSerials } from '../../../src/engines/pki/ocsp/status.ts'
 import { entrySerials, writeCrlEntry } from '../../../src/x509/crlentry.ts'
 import { makeCa } from '../../x509/authority.ts'
 import { ocspHashes } from '../../x509/ocspasking.ts'
+import { revoke } from '../crl/world.ts'
 import { failureOf } from './answer.ts'
-import { TestMount, useOcspWorld } from './world.ts'
+import { clock, TestMount, useOcspWorld } from './world.ts'
 
 const world = useOcspWorld()
 const stranger = () => `7f${randomBytes(19).toString('hex')}`
@@ -46,7 +49,7 @@ describe('the status of a certificate', () => {
     expect(await pki.answer(serial)).toMatchObject({ status: 'unknown' })
   })
 
-  test('whose revocation names no issuer is revoked where the certificate is there to say so, else unknown', async () => {
+  test('whose revocation has no issuer is revoked if the stored certificate proves it, else unknown', async () => {
     const pki = await TestMount.make(world.worker)
     const [stored, fleeting] = [await pki.issue(), await pki.issue({ no_store: true })]
     for (const serial of [stored, fleeting]) await pki.revoke(serial, { issuer: '', crlIssuer: null })
@@ -96,6 +99,21 @@ describe('the status of a certificate', () => {
   })
 })
 
+test('a serial number that the list of this site names is revoked, though lists named that of another site first', async () => {
+  const pki = await TestMount.make(world.worker)
+  const { database } = world.worker
+  const { certificate } = await pki.issuer()
+  const crlIssuer = crlIssuerOf(certificate)
+  const serial = await pki.issue()
+  const onAlarm = () => undefined
+  const builder = new CrlBuilder({ database, clock, site: 'default', epoch: 1, onAlarm })
+  for (const site of ['elsewhere', 'default']) {
+    await revoke(database, crlIssuer, 1, { site, mount: `of ${site}`, serials: [serial] })
+    await builder.absorb(crlIssuer, site)
+    expect((await pki.answer(serial)).status).toBe(site === 'default' ? 'revoked' : 'good')
+  }
+})
+
 describe('who answers', () => {
   test('is the issuer that was asked about, or a twin of the same name and key that may', async () => {
     const pki = await TestMount.make(world.worker)
@@ -111,7 +129,7 @@ describe('who answers', () => {
     expect(await pki.ask(serial)).toMatchObject({ status: 401, body: Buffer.from('30030a0106', 'hex') })
   })
 
-  test('is the default issuer where no issuer is the one: about that certificate it knows nothing', async () => {
+  test('is the default issuer if the issuer in question is not here, and answers unknown', async () => {
     const pki = await TestMount.make(world.worker)
     const issuer = await pki.issuer()
     const { certificate } = makeCa('Elsewhere')
@@ -123,7 +141,7 @@ describe('who answers', () => {
     expect((await pki.ask(serial, { issuer: certificate })).status).toBe(401)
   })
 
-  test('is nobody where OCSP is disabled', async () => {
+  test('does not exist where OCSP is disabled', async () => {
     const pki = await TestMount.make(world.worker)
     const serial = await pki.issue()
     expect((await pki.answer(serial)).status).toBe('good')

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll } from 'vitest'
 import { TokenCaller } from '../../../src/auth/caller.ts'
 import { Tokens } from '../../../src/auth/tokens.ts'
-import type { Clock } from '../../../src/clock.ts'
+import { type Clock, systemClock } from '../../../src/clock.ts'
+import type { Engine } from '../../../src/engine.ts'
 import { createAuthority } from '../../../src/engines/pki/authority/authorities.ts'
 import type { Issuer } from '../../../src/engines/pki/authority/authority.ts'
 import { crlIssuerOf } from '../../../src/engines/pki/authority/crlissuer.ts'
@@ -18,15 +19,18 @@ import { Listed } from '../../../src/engines/pki/crl/listed.ts'
 import { Manifests } from '../../../src/engines/pki/crl/manifests.ts'
 import { Segments } from '../../../src/engines/pki/crl/segments.ts'
 import { type CrlSettings, defaultCrlSettings } from '../../../src/engines/pki/crl/settings.ts'
-import type { Scope } from '../../../src/engines/pki/crl/tables.ts'
+import type { Kind, Scope } from '../../../src/engines/pki/crl/tables.ts'
 import { createPki, routes } from '../../../src/engines/pki/index.ts'
 import { Allowance } from '../../../src/engines/pki/ocsp/allowance.ts'
 import { type OcspReply, Responder, type ResponderOptions } from '../../../src/engines/pki/ocsp/responder.ts'
+import { Runner } from '../../../src/jobs/runner.ts'
 import { Custody } from '../../../src/keys/custody.ts'
 import { Leases } from '../../../src/leases/leases.ts'
 import { Metrics } from '../../../src/metrics.ts'
 import type { Call, Data, Mount } from '../../../src/route.ts'
 import { Database } from '../../../src/store/database.ts'
+import { entrySerials } from '../../../src/x509/crlentry.ts'
+import { readCrl } from '../../../src/x509/crlreader.ts'
 import { MovableClock, service } from '../../auth/world.ts'
 import { createShim, type Shim } from '../../hsm/support/fault.ts'
 import { type Cluster, log, manage, openCluster, openHsm, options, Place } from '../../keys/support.ts'
@@ -38,8 +42,12 @@ import { type ReadAnswer, readAnswer } from './answer.ts'
 
 export const clock = new MovableClock()
 
-export interface Worker {
+export interface Worker extends AsyncDisposable {
   readonly database: Database
+  readonly engine: Engine<PkiContext>
+  readonly metrics: Metrics
+  /** What the audit log was told beside requests: alarms. */
+  readonly reports: readonly string[]
   readonly context: PkiContext
   caller(): Promise<TokenCaller>
   /** An OCSP responder of its own, with as much of the CA's key as it likes. */
@@ -58,17 +66,20 @@ function workerOf(
   const revokeInEngine = async () => undefined
   const leases = new Leases({ database, clock, log, tokens, removed: () => false, revokeInEngine })
   const ground = { database, clock, leases, operations, materials, managed, transients, authorityKeys, log, site }
-  const { context } = createPki({
-    ...ground,
-    ...{ metrics: new Metrics(), epoch: cluster.epoch, report: () => undefined, start: async () => false },
-  })
+  const metrics = new Metrics()
+  const runner = new Runner({ database, clock, log })
+  const reports: string[] = []
+  const report = (_: string, text: string) => void reports.push(text)
+  const start = runner.start.bind(runner)
+  const engine = createPki({ ...ground, metrics, epoch: cluster.epoch, report, start })
+  const { context } = engine
   const { authorities, signers } = context
   const segments = new Segments({ database, now: () => clock.wall() })
   const listed = new Listed({ database, manifests: new Manifests(database), segments })
   return {
-    database,
-    context,
-    caller: async () => new TokenCaller((await tokens.create(service(null))).row, 'not looked at'),
+    ...{ database, engine, context, metrics, reports },
+    [Symbol.asyncDispose]: () => runner[Symbol.asyncDispose](),
+    caller: async () => new TokenCaller((await tokens.create(service(null))).row, 'not looked at', String),
     responder: (more = {}) =>
       new Responder({
         database,
@@ -107,7 +118,7 @@ export function useOcspWorld(executor: 'inline' | 'threads' = 'inline'): OcspWor
     const place = stack.use(await Place.fresh())
     const cluster = { hsm, place, custody: await openCluster(hsm, place) }
     await place.database.transaction((tx) => createInitialCrls(place, tx))
-    opened = { cluster, shim, worker: workerOf(cluster, place.database, 'default', clock) }
+    opened = { cluster, shim, worker: stack.use(workerOf(cluster, place.database, 'default', clock)) }
   }, 120_000)
   afterAll(() => stack.disposeAsync())
   return {
@@ -122,29 +133,49 @@ export function useOcspWorld(executor: 'inline' | 'threads' = 'inline'): OcspWor
     },
     async join(site = 'default', own = clock) {
       const { hsm, place } = world().cluster
-      const database = stack.use(await Database.open({ url: place.url, poolSize: 4, log, clock: own }))
+      // A jump of its monotonic clock would be a poll that took as long.
+      const steady: Clock = { wall: () => own.wall(), monotonic: systemClock.monotonic, sleep: systemClock.sleep }
+      const database = stack.use(await Database.open({ url: place.url, poolSize: 4, log, clock: steady }))
       const custody = await Custody.open(options(hsm, database))
       await database.start()
-      return workerOf({ hsm, custody }, database, site, own)
+      return stack.use(workerOf({ hsm, custody }, database, site, own))
     },
   }
 }
 
 /** A mount with a root. */
 export class TestMount {
-  readonly mount: Mount = { uuid: randomUUID(), path: 'pki/', type: 'pki', config: {} }
+  readonly mount: Mount
   readonly #worker: Worker
 
-  private constructor(worker: Worker) {
+  private constructor(worker: Worker, mount: Mount) {
     this.#worker = worker
+    this.mount = mount
   }
 
   static async make(worker: Worker, root: Data = {}): Promise<TestMount> {
-    const made = new TestMount(worker)
+    const made = new TestMount(worker, { uuid: randomUUID(), path: 'pki/', type: 'pki', config: {} })
     const { database } = worker
     await database.transaction((tx) => createAuthority({ database, clock }, tx, made.mount.uuid))
     await made.run('POST', 'root/generate/:type', { type: 'internal' }, rootOf(root))
     return made
+  }
+
+  /** The same mount, as another worker has it. */
+  on(worker: Worker): TestMount {
+    return new TestMount(worker, this.mount)
+  }
+
+  /** The serial numbers of a list of the default issuer. @throws what a request for it is told */
+  async listed(kind: Kind = 'complete'): Promise<string[]> {
+    const { authorities, crls } = this.#worker.context
+    const list = await crls.find(this.mount, await authorities.of(this.mount), await this.issuer(), {
+      kind,
+      scope: 'local',
+    })
+    const der = await list?.der()
+    if (!Buffer.isBuffer(der)) throw new Error('no short list')
+    return [...entrySerials(readCrl(der).entries)].map(({ serial }) => serial.toString('hex'))
   }
 
   /** Runs a route as the pipeline does, past policies. */
@@ -154,7 +185,7 @@ export class TestMount {
     const { context } = this.#worker
     const call: Call<PkiContext> = {
       ...{ context, mount: this.mount, params, body, bytes: Buffer.alloc(0), path: '', requestId: randomUUID() },
-      ...{ caller: await this.#worker.caller(), accept: '', headers: {}, capability: 'update' },
+      ...{ caller: await this.#worker.caller(), accept: '', headers: {}, capability: 'update', folded: false },
       privileged: () => true,
       warn: () => undefined,
     }

@@ -150,7 +150,7 @@ describe('sign-intermediate with use_csr_values', () => {
   const sign = (pki: TestAuthority, body: object): Promise<Reply> =>
     pki.post('root/sign-intermediate', { csr, use_csr_values: true, ...body })
 
-  test('takes the constraints of the request where the caller has none', async () => {
+  test('takes the constraints of the request if the caller has none', async () => {
     const pki = await furnished()
     expect(await shown([String(dataOf(await sign(pki, {})).certificate)])).toContain('DNS:wide.test')
   })

@@ -31,7 +31,7 @@ function remember(answers: readonly Answer[]): Remembered {
   return remembered
 }
 
-test('what a worker holds is found', async () => {
+test('the search finds bytes that a worker holds', async () => {
   const remembered = new Remembered()
   const text = randomBytes(24).toString('hex')
   const pki = await createAuthority(node)

@@ -113,7 +113,7 @@ async function shown(pems: readonly string[]): Promise<readonly { usages: string
     }))
 }
 
-test('every certificate is what its role allows and its request asks for, and what is refused the role does not allow', async () => {
+test('every certificate agrees with its role and request, and every refusal has a rule of the role', async () => {
   const pki = await createAuthority(node)
   const root = certificateOf(await pki.root())
   const issued: { readonly pem: string; readonly role: Role }[] = []

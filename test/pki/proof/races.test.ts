@@ -91,7 +91,7 @@ describe('sixteen at once', () => {
     expect(await keysOf(pki, 'keys')).toEqual(ids.toSorted())
   })
 
-  test('settings of one issuer: each answer is what its request asked for', async () => {
+  test('settings of one issuer: each answer is its own change', async () => {
     const pki = await createAuthority(node)
     await pki.root({ issuer_name: 'one' })
     const url = (index: number) => `http://${index}.example`
@@ -99,7 +99,7 @@ describe('sixteen at once', () => {
     expect(replies.map((reply) => dataOf(reply).ocsp_servers)).toEqual(sixteen.map((index) => [url(index)]))
   })
 
-  test('roles and URLs: each answer is what its request asked for', async () => {
+  test('roles and URLs: each answer is its own change', async () => {
     const pki = await createAuthority(node)
     const roles = await at16((index) => pki.post('roles/one', { key_type: 'ec', ttl: 60 + index }))
     expect(roles.map((reply) => dataOf(reply).ttl)).toEqual(sixteen.map((index) => 60 + index))
@@ -146,7 +146,7 @@ describe('two that contradict each other', () => {
   const refusedOnly = (replies: readonly Reply[]) =>
     expect([...new Set(statusesOf(replies))].filter((status) => ![200, 204, 400, 404].includes(status))).toEqual([])
 
-  test('deleting an issuer while it issues: what was issued is there', async () => {
+  test('deleting an issuer while it issues: every issued certificate is stored', async () => {
     const pki = await createAuthority(node)
     await pki.root({ issuer_name: 'one' })
     await pki.role('r')
@@ -161,7 +161,7 @@ describe('two that contradict each other', () => {
     expect((await pki.post('issuer/one/issue/r', { common_name: 'a.example' })).status).toBe(400)
   })
 
-  test('deleting a key while roots are made of it: none is left without', async () => {
+  test('deleting a key while roots are made with it: no root is left without its key', async () => {
     const pki = await createAuthority(node)
     await pki.role('r')
     for (let round = 0; round < 4; round++) {

@@ -102,7 +102,7 @@ describe('a chain of three', () => {
   })
 })
 
-test('a chain of four with name constraints holds what they permit, and nothing else', async () => {
+test('a chain of four with name constraints allows exactly the permitted names', async () => {
   const pki = await createAuthority(node)
   const root = await pki.root({ max_path_length: 2 })
   await pki.role('r', { allow_ip_sans: true })

@@ -81,7 +81,7 @@ const furnished = async (): Promise<TestAuthority> => {
 }
 
 describe.each(Object.entries(forgeries))('a certificate with %s', (_, forgery) => {
-  test('is signed anew as a valid one, or refused', async () => {
+  test('is signed again as a valid one, or refused', async () => {
     const pki = await furnished()
     const reply = await pki.post('root/sign-self-issued', { certificate: forgedCa(forgery) })
     expect([reply.status, reply.text]).toEqual([reply.status === 200 ? 200 : 400, expect.any(String)])
@@ -92,7 +92,7 @@ describe.each(Object.entries(forgeries))('a certificate with %s', (_, forgery) =
     return undefined
   })
 
-  test('is imported or refused, and what is done with it is no fault of the server', async () => {
+  test('is imported or refused, and its use is never a server fault', async () => {
     const pki = await furnished()
     const reply = await pki.post('issuers/import/cert', { pem_bundle: forgedCa(forgery) })
     expect([reply.status, reply.text]).toEqual([reply.status === 200 ? 200 : 400, expect.any(String)])
@@ -113,7 +113,7 @@ describe.each(Object.entries(forgeries))('a certificate with %s', (_, forgery) =
   })
 })
 
-test('what relying parties may refuse is signed with a warning', async () => {
+test('faults that relying parties may refuse are signed with a warning', async () => {
   const pki = await createAuthority(node)
   await pki.root({ max_path_length: 0 })
   const reply = await pki.post('root/sign-self-issued', { certificate: forgedCa({ extensions: [ca] }) })

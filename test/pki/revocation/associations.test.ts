@@ -53,7 +53,7 @@ test('of an issuer whose row is there are associated without their certificates'
   expect(await rowsOf(mount)).toMatchObject([{ crlIssuer: crlIssuerOf(mount.ca.certificate), seq: 1 }])
 })
 
-test('are left alone where nobody signed them, where they signed themselves, and where their rows were edited', async () => {
+test('are left alone when unsigned by any issuer, when self-signed, and when their rows were edited', async () => {
   const mount = await world.mountOf()
   const { revocations, associations, certificates } = world.node
   const own = await mount.store({ serial: hexOf(mount.ca.certificate) })
@@ -73,7 +73,7 @@ test('are left alone where nobody signed them, where they signed themselves, and
   for (const row of await rowsOf(mount)) expect(row).toMatchObject({ crlIssuer: null, seq: null })
 })
 
-test('are walked a portion by a run, and the next goes on where one ended', async () => {
+test('are walked one portion per run, and the next run continues where the last one ended', async () => {
   const mount = await world.mountOf()
   const { database } = world.node
   const site = 'north'
@@ -93,7 +93,7 @@ test('are walked a portion by a run, and the next goes on where one ended', asyn
   expect(places).toEqual([expect.stringMatching(/^[0-9a-f-]{36}$/), '', places[0]])
 })
 
-test('are found by an index in its order, whatever else was revoked', async () => {
+test('are found by an index in its order, among any number of other revocations', async () => {
   const [plan] = await world.sql(
     `EXPLAIN SELECT id FROM pki_revocations FORCE INDEX (by_issuer) WHERE crl_issuer IS NULL AND site = 'north'
       AND id > '0' ORDER BY id LIMIT 64`,

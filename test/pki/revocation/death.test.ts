@@ -1,12 +1,10 @@
-import { spawn } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
-import { once } from 'node:events'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
 import { Revocations } from '../../../src/engines/pki/revocation/revocations.ts'
 import { revocationTally } from '../../../src/engines/pki/revocation/tables.ts'
-import { openHold } from '../../attack/hold.ts'
+import { killAtCommit } from '../../attack/killed.ts'
 import { type Bench, createBench, quiet } from '../../store/support.ts'
 
 let bench: Bench
@@ -16,21 +14,11 @@ beforeAll(async () => {
 afterAll(() => bench?.[Symbol.asyncDispose]())
 
 /** Kills a process that revokes two groups of 64 at the COMMIT of the second; answers what it had acknowledged. */
-async function die(when: 'before' | 'after', mount: string, crlIssuer: string): Promise<string[]> {
-  await using line = await openHold(bench.url)
-  const trapped = line.trap(when, 2)
-  const file = join(import.meta.dirname, 'fixtures/revoking.ts')
-  const child = spawn(process.execPath, [file, line.url, mount, crlIssuer], { stdio: ['ignore', 'pipe', 'inherit'] })
-  let acknowledged = ''
-  child.stdout.on('data', (text) => {
-    acknowledged += text
-  })
-  await trapped
-  const closed = once(child, 'close')
-  child.kill('SIGKILL')
-  await closed
-  return acknowledged.split('\n').filter((serial) => serial !== '')
-}
+const die = (when: 'before' | 'after', mount: string, crlIssuer: string): Promise<string[]> =>
+  killAtCommit({ url: bench.url, when, nth: 2 }, (url) => [
+    join(import.meta.dirname, 'fixtures/revoking.ts'),
+    ...[url, mount, crlIssuer],
+  ])
 
 test.each([
   ['before', 64],

@@ -65,7 +65,7 @@ describe('a stored certificate', () => {
     expect(await recorded(serial)).toMatchObject([{ crlIssuer: listOf(mount.ca) }])
   })
 
-  test('that stands under another serial number does not revoke that one', async () => {
+  test('stored under another serial number does not revoke that one', async () => {
     const { serial } = await mount.store()
     const victim = mount.ca.sign()
     await edit('serial', serial, victim.serial)
@@ -96,7 +96,7 @@ test('a certificate whose row is gone is revoked by itself, and then again by it
   expect(await world.node.revoker.bySerial(mount, serial, wish)).toEqual(first)
 })
 
-test('a revocation that was edited is no answer', async () => {
+test('an edited revocation is not answered', async () => {
   const { serial } = await mount.store()
   await world.node.revoker.bySerial(mount, serial, wish)
   await world.sql('UPDATE pki_revocations SET revoked_at = 1 WHERE serial = ?', [serial])

@@ -69,7 +69,7 @@ describe('revoking an issuer', () => {
     expect(dataOf(await pki.list('certs/revoked')).keys).toEqual([serial])
   })
 
-  test('leaves what it has issued to be revoked', async () => {
+  test('leaves its certificates to be revoked one by one', async () => {
     const { pki, sub } = await hierarchy()
     const leaf = dataOf(await done(pki.post('issue/r', { common_name: 'a.example', ttl: '1h' })))
     await done(pki.post(`issuer/${sub.id}/revoke`))
@@ -77,13 +77,13 @@ describe('revoking an issuer', () => {
     expect(await recorded(pki)).toContainEqual([hex(leaf.serial_number), sub.id, 1])
   })
 
-  test('that signed itself puts it on no list, and says so', async () => {
+  test('that signed itself puts it on no list, with a warning', async () => {
     const pki = await createAuthority(node)
     const root = await pki.root({ issuer_name: 'root' })
     const answer = await pki.post('issuer/root/revoke')
     expect(answer.status).toBe(200)
     expect(warningsOf(answer)).toEqual([
-      expect.stringContaining('is self-signed: no list can say that it was revoked'),
+      expect.stringContaining('is self-signed: no list can show its revocation'),
       expect.stringContaining('is the default issuer'),
     ])
     // Its stored certificate is shown as revoked all the same.
@@ -91,7 +91,7 @@ describe('revoking an issuer', () => {
     expect(dataOf(await pki.get(`cert/${root.serial_number}`)).revocation_time).toBe(dataOf(answer).revocation_time)
   })
 
-  test('whose parent is elsewhere says so', async () => {
+  test('whose parent is elsewhere warns of it', async () => {
     const [above, pki] = [await createAuthority(node), await createAuthority(node)]
     await above.root()
     const { csr } = dataOf(await done(pki.post('intermediate/generate/internal', { common_name: 'S', key_type: 'ec' })))
@@ -113,7 +113,7 @@ describe('revoking an issuer', () => {
     expect((await limited.post(`${pki.path}/issuer/default/revoke`)).status).toBe(403)
   })
 
-  test('at the same time as its deletion, sixteen times: each is done or refused, and none is a 5xx', async () => {
+  test('at the same time as its deletion, sixteen times: each is done or refused, without a 5xx', async () => {
     const { pki, sub } = await hierarchy()
     const replies = await Promise.all(
       Array.from({ length: 16 }, (_, n) =>

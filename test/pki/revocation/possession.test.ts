@@ -76,7 +76,7 @@ describe('possession', () => {
     expect(await refusal(p256, writePem('EC PRIVATE KEY', forged))).toBe(otherKey)
   })
 
-  test('is not proved by the modulus of the certificate beside other numbers, whatever they are', async () => {
+  test('is not proved by the modulus of the certificate beside any other numbers', async () => {
     const numbers = readAll(readOne(rsa.privateKey.export({ format: 'der', type: 'pkcs1' }), asn1.sequence))
     const other = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
     const others = readAll(readOne(other.export({ format: 'der', type: 'pkcs1' }), asn1.sequence))
@@ -101,7 +101,7 @@ describe('possession', () => {
 
 describe('a private key of a request', () => {
   const pem = pemOf(p256.privateKey, 'pkcs8')
-  const one = 'private_key: one private key in PEM, and nothing else'
+  const one = 'private_key must be exactly one private key in PEM'
   test.each([
     ['a path', '/tmp/key.pem', /^Provided data for private_key was too short; perhaps a path was passed/],
     ['no PEM', 'x'.repeat(100), /^private_key: error when parsing block 1: invalid PEM data$/],

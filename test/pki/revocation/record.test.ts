@@ -48,7 +48,7 @@ describe('the number of a revocation', () => {
     }
   })
 
-  test('is given once for a certificate, and none for a repetition', async () => {
+  test('is given once for a certificate, and not for a repetition', async () => {
     const crlIssuer = newIssuer()
     const certificate = world.node.fresh()
     const rows = await Promise.all(from1To(100).map((n) => worker(n).revoke(certificate, { crlIssuer })))

@@ -66,9 +66,9 @@ describe('revoke', () => {
 
   test.each([
     ['aa:bb', 'certificate with serial aa:bb not found.'],
-    ['AABB', 'serial_number: hexadecimal'],
-    ['xx', 'serial_number: hexadecimal'],
-    [Array.from({ length: 40 }, () => 'aa').join(':'), 'serial_number: hexadecimal'],
+    ['AABB', 'serial_number must be at most 20 hexadecimal'],
+    ['xx', 'serial_number must be at most 20 hexadecimal'],
+    [Array.from({ length: 40 }, () => 'aa').join(':'), 'serial_number must be at most 20 hexadecimal'],
   ])('of the serial number %s is refused', async (serial, text) => {
     const pki = await authority()
     const refused = await pki.post('revoke', { serial_number: serial })
@@ -87,7 +87,7 @@ describe('revoke', () => {
     expect(await refusal(certificate.replace('MII', 'AAA'))).toEqual([
       expect.stringMatching(/^certificate could not be parsed: /),
     ])
-    const one = 'certificate: one certificate in PEM, and nothing else'
+    const one = 'certificate must be exactly one certificate in PEM'
     expect(await refusal(bundle)).toEqual([one])
     expect(await refusal(privateKey)).toEqual([one])
     expect(await refusal(certificate + certificate)).toEqual([one])
@@ -109,19 +109,19 @@ describe('revoke', () => {
     const pki = await createAuthority(node)
     const root = await pki.root()
     for (const by of [{ serial_number: root.serial_number }, { certificate: root.certificate }]) {
-      const text = `adding issuer (id: ${root.issuer_id}) to its own CRL is not allowed; an issuer is revoked by issuer/${root.issuer_id}/revoke`
+      const text = `adding issuer (id: ${root.issuer_id}) to its own CRL is not allowed; revoke the issuer by issuer/${root.issuer_id}/revoke`
       expectRefused(await pki.post('revoke', by), 400, text)
     }
   })
 
-  test('takes an intermediate that is no issuer here like any other certificate', async () => {
+  test('treats an intermediate that is not an issuer here like any other certificate', async () => {
     const pki = await authority()
     const csr = await csrOf('/CN=Sub')
     const sub = dataOf(await done(pki.post('root/sign-intermediate', { csr, ttl: '1h' })))
     expect(dataOf(await done(pki.post('revoke', { serial_number: sub.serial_number }))).state).toBe('revoked')
   })
 
-  test('of a certificate that has expired records nothing and says so', async () => {
+  test('of an expired certificate records nothing and warns', async () => {
     const pki = await authority()
     const { serial_number: serial, certificate } = await issue(pki, { ttl: '1s' })
     for (const by of [{ serial_number: serial }, { certificate }]) {
@@ -145,7 +145,7 @@ describe('revoke', () => {
     expect(warningsOf(revoked)).toEqual([expect.stringContaining('no list names it until')])
   })
 
-  test('whose issuer signs no lists any more is recorded, with a warning that no list will name it', async () => {
+  test('whose issuer no longer signs lists is recorded, with a warning that no list will name it', async () => {
     const pki = await createAuthority(node)
     await pki.root({ issuer_name: 'one' })
     await pki.role('r')
@@ -193,7 +193,7 @@ describe('revoke', () => {
   })
 })
 
-describe('lists of what is revoked', () => {
+describe('lists of revoked certificates', () => {
   test('go page by page, and are found without their mount', async () => {
     const pki = await authority()
     for (const list of ['certs/revoked', 'certs/unified-revoked', 'certs/revocation-queue']) {

@@ -49,7 +49,7 @@ describe('revoke-with-key', () => {
     expect(dataOf(await pki.get(`cert/${serial}`)).certificate).toBe(certificate)
   })
 
-  test('refuses another key, none and a path, and neither revokes nor stores anything', async () => {
+  test('refuses a wrong, missing or misplaced key, and neither revokes nor stores anything', async () => {
     const pki = await authority({ no_store: true })
     const { certificate, serial_number: serial } = await issue(pki)
     const { private_key: other } = await issue(pki)

@@ -1,6 +1,7 @@
-import { randomUUID } from 'node:crypto'
+import { hash, randomUUID } from 'node:crypto'
 import { createAuthority } from '../../../src/engines/pki/authority/authorities.ts'
 import { IssuerRows } from '../../../src/engines/pki/authority/issuerrows.ts'
+import { keysTable } from '../../../src/engines/pki/authority/tables.ts'
 import { type CrlSettings, defaultCrlSettings } from '../../../src/engines/pki/crl/settings.ts'
 import type { Certificate } from '../../../src/x509/certificate.ts'
 import { type CertificateNode, type CertificateWorld, createCertificateWorld } from '../certificates/world.ts'
@@ -40,7 +41,11 @@ async function mountOf({ node, clock }: CertificateWorld, settings: Partial<CrlS
   const add = async (certificate: Certificate) => {
     const issuer = { certificate, name: '', revocationSignatureAlgorithm: '' }
     const { result } = await authorities.change({ uuid }, async (tx, before) => {
-      const { id } = await rows.insert(tx, before, issuer, () => undefined)
+      const fingerprint = hash('sha256', certificate.spki, 'buffer')
+      const own = { mount: uuid, type: 'ec', bits: 256, createdAt: clock.wall(), material: 'm', fingerprint }
+      const known = [...before.keys.values()].find((one) => one.fingerprint.equals(fingerprint))
+      const key = known ?? (await database.table(keysTable).insert(tx, own))
+      const { id } = await rows.insert(tx, before, issuer, () => key)
       return { settings: { defaultIssuer: before.settings.defaultIssuer || id }, result: id }
     })
     return result

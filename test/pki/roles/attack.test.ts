@@ -153,7 +153,7 @@ describe('a request', () => {
 })
 
 describe('a role', () => {
-  test('may have so many entries, of so many characters, and no more', () => {
+  test('have limits on the number and length of their entries', () => {
     const domains = (count: number, domain = 'a.b') => ({
       ...initialSettings,
       allowed_domains: Array(count).fill(domain),
@@ -164,6 +164,6 @@ describe('a role', () => {
       'an entry of allowed_domains may have at most 4096',
     )
     expect(() => checkSettings(domains(1000, 'a'.repeat(4096)))).toThrow('a role may have at most 1000000 characters')
-    expect(() => checkSettings(domains(1, 'a\u0000'))).toThrow('allowed_domains holds a control character')
+    expect(() => checkSettings(domains(1, 'a\u0000'))).toThrow('allowed_domains contains a control character')
   })
 })

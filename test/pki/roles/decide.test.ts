@@ -53,11 +53,11 @@ describe('validity', () => {
   test.each([
     [{}, { ttlSeconds: 60, notAfter: '2027-01-02T03:04:05Z' }, /^Either ttl or not_after should be provided\. Both/],
     [{ not_after: '2027-01-02T03:04:05Z' }, { ttlSeconds: 60 }, /^Either ttl or not_after should be provided\. Both/],
-    [{}, { notAfter: 'tomorrow' }, /no moment/],
-    [{}, { notAfter: '2027' }, /no moment/],
-    [{}, { notAfter: '2027-02-30T00:00:00Z' }, /no moment/],
-    [{}, { notAfter: '2027-01-02 03:04:05Z' }, /no moment/],
-    [{}, { notAfter: '12027-01-02T03:04:05Z' }, /no moment/],
+    [{}, { notAfter: 'tomorrow' }, /not a time/],
+    [{}, { notAfter: '2027' }, /not a time/],
+    [{}, { notAfter: '2027-02-30T00:00:00Z' }, /not a time/],
+    [{}, { notAfter: '2027-01-02 03:04:05Z' }, /not a time/],
+    [{}, { notAfter: '12027-01-02T03:04:05Z' }, /not a time/],
     [{}, { notAfter: '9999-12-31T23:59:59-01:00' }, /beyond 9999-12-31T23:59:59Z/],
     [{ max_ttl: 3600 }, { notAfter: '2027-01-02T03:04:05Z' }, /beyond 2026-11-22T09:00:00Z/],
     [
@@ -78,7 +78,7 @@ describe('validity', () => {
 })
 
 describe('usages', () => {
-  test('are those of the role in the order of the standard, whatever the case of their names', () => {
+  test('are those of the role in the order of the standard, in any case of their names', () => {
     const key_usage = ['crlsign', 'DECIPHERONLY', ' KeyAgreement', 'digitalsignature', 'nonsense']
     const ext_key_usage = ['TIMESTAMPING', 'any', 'clientauth']
     const flags = { server_flag: true, client_flag: true, code_signing_flag: true, email_protection_flag: true }
@@ -104,7 +104,7 @@ describe('usages', () => {
     })
   })
 
-  test('may be none', () => {
+  test('may be empty', () => {
     const none = { ...anyName, key_usage: [], server_flag: false, client_flag: false }
     expect(ask(none, cn)).toMatchObject({ keyUsages: [], extendedKeyUsages: [] })
   })
@@ -152,7 +152,7 @@ describe('the subject', () => {
   })
 })
 
-describe('what a CSR says', () => {
+describe('the contents of a CSR', () => {
   const names = { commonName: 'c.example.com', dns: ['d.example.com'], email: ['u@example.com'], uri: ['urn:a:b'] }
   const role = { ...anyName, allowed_uri_sans: ['*'] }
 
@@ -182,7 +182,7 @@ describe('what a CSR says', () => {
     expect(refusal(own, { csr: csr(names) })[0]).toMatch(/^the common_name field is required/)
   })
 
-  test('leaves the common name to the request when it has none', () => {
+  test('leaves the common name to the request when the CSR has none', () => {
     expect(ask(role, { ...cn, csr: csr({}) }).names.dns).toEqual(['a.example.com'])
   })
 
@@ -310,12 +310,12 @@ describe('templates', () => {
     }
   })
 
-  test('are plain text where the role does not say that they are templates', () => {
+  test('are plain text unless the role declares them as templates', () => {
     const plain = { ...role(team), allowed_domains_template: false }
     expect(refusal(plain, { commonName: 'a.blue.example.com' })).toHaveLength(2)
   })
 
-  test('stand in URIs too', () => {
+  test('may be in URIs too', () => {
     const uris = {
       ...anyName,
       allowed_uri_sans: ['spiffe://x/{{identity.entity.name}}'],
@@ -329,7 +329,7 @@ describe('templates', () => {
 describe('an explanation', () => {
   const role = createRole('web', { allowed_domains: ['example.com'], allow_subdomains: true, allow_ip_sans: false })
 
-  test('says of every value whether the role allows it; issuing refuses with the first', () => {
+  test('tells for every value whether the role allows it; issuing refuses with the first', () => {
     const asked = {
       commonName: 'bad.org',
       altNames: ['a.example.com', 'example.com'],
@@ -353,7 +353,7 @@ describe('an explanation', () => {
     )
   })
 
-  test('of what is allowed has no refusal', () => {
+  test('has no refusal for allowed values', () => {
     const { allowed, checks } = explain(role, request({ commonName: 'a.example.com' }), circumstances)
     expect(allowed).toBe(true)
     expect(checks.every(({ refusal: no }) => no === undefined)).toBe(true)

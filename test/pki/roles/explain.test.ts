@@ -88,7 +88,7 @@ describe('explaining a role', () => {
     expect((await explain({ common_name: 'a', alt_names: ['b'] })).status).toBe(400)
   })
 
-  test('says of a CSR what sign would say', async () => {
+  test('tells for a CSR what sign would answer', async () => {
     const name = fresh('r')
     await done(write(name, { allowed_domains: 'example.com', allow_bare_domains: true, key_type: 'ec' }))
     const explain = (body: Record<string, unknown>) => node.root.post(`pki/roles/${name}/explain`, body)

@@ -83,10 +83,10 @@ describe('an alternative name', () => {
     },
   )
 
-  test('that is no host name is left out with a warning, as in the reference', () => {
+  test('that is not a host name is left out with a warning, as in the reference', () => {
     const decision = ask({ ...loose, require_cn: false }, { altNames: ['a_b.com', 'a.com', '*.*.b'] })
     expect(decision.names.dns).toEqual(['a.com'])
-    expect(decision.warnings).toEqual(['these alt_names are no host names, and are left out: a_b.com, *.*.b'])
+    expect(decision.warnings).toEqual(['these alt_names are not host names and were left out: a_b.com, *.*.b'])
   })
 
   test('that IDNA cannot convert is refused', () => {
@@ -103,7 +103,7 @@ describe('names of a certificate', () => {
     expect(names.email).toEqual(['u@b.a', 'x@a'])
   })
 
-  test('are without the common name when the request says so', () => {
+  test('are without the common name when the request excludes it', () => {
     const asked = { commonName: 'c.a', altNames: ['d.a'], excludeCnFromSans: true }
     expect(ask(anyName, asked).names.dns).toEqual(['d.a'])
     expect(ask(anyName, { ...asked, commonName: 'u@a' }).names.email).toEqual([])
@@ -116,7 +116,7 @@ describe('names of a certificate', () => {
     expect(subject).toEqual([[{ type: '2.5.4.3', value: 'Bücher.a' }]])
   })
 
-  test('of a common name that is no host name are none', () => {
+  test('do not come from a common name that is not a host name', () => {
     expect(ask(loose, { commonName: 'Ada Lovelace' }).names).toEqual({ dns: [], email: [], ip: [], uri: [], other: [] })
   })
 

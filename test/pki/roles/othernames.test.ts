@@ -26,7 +26,7 @@ describe('IP addresses', () => {
     },
   )
 
-  test('are refused where the role has none, whether the request or the CSR brings them', () => {
+  test('are refused by a role without any, from the request and from the CSR', () => {
     const role = { ...open, allow_ip_sans: false }
     const text = 'IP Subject Alternative Names are not allowed in this role, but was provided via'
     expect(refusal(role, { ipSans: ['10.0.0.1'] })).toEqual([
@@ -53,7 +53,7 @@ describe('IP addresses', () => {
     (address) => {
       expect(refusal(networks, { ipSans: [address] })).toEqual([
         `the IP address "${address}" is not allowed in this role`,
-        'role web: the address lies in no allowed network; nearest setting: allowed_ip_sans_cidr',
+        'role web: no allowed network contains the address; nearest setting: allowed_ip_sans_cidr',
       ])
     },
   )
@@ -95,13 +95,13 @@ describe('URIs', () => {
     'http://bücher.de/',
     'http://a/\u0000',
     '1:a',
-  ])('are no such text as %j', (uri) => {
+  ])('must not be a text like %j', (uri) => {
     expect(refusal({ ...role, allowed_uri_sans: ['*'] }, { uriSans: [uri] })[0]).toBe(
       `the provided URI Subject Alternative Name ${JSON.stringify(uri)} is not a valid URI`,
     )
   })
 
-  test('are refused where the role allows none', () => {
+  test('are refused if the role allows none', () => {
     expect(refusal(open, { uriSans: ['urn:a:b'] })).toEqual([
       'URI Subject Alternative Names are not allowed in this role, but were provided via the API',
       'role web: no URI is allowed; nearest setting: allowed_uri_sans',
@@ -136,7 +136,7 @@ describe('other names', () => {
     expect(refusal(role, { otherSans: [other] })[0]).toBe(text)
   })
 
-  test('are all allowed by a single *, which is no entry beside others', () => {
+  test('are all allowed by a single *, which has no such meaning beside other entries', () => {
     expect(refusal({ ...open, allowed_other_sans: ['*'] }, { otherSans: ['1.9;UTF8:x'] })).toEqual([])
     expect(refusal({ ...open, allowed_other_sans: ['*', '1.2;UTF8:x'] }, { otherSans: ['1.9;UTF8:x'] })).toHaveLength(2)
     expect(refusal(open, { otherSans: ['1.9;UTF8:x'] })).toHaveLength(2)
@@ -165,7 +165,7 @@ describe('serial numbers of the subject', () => {
     expect(subject(asked)).toEqual(['a1', 'b2', 'b3'])
   })
 
-  test('come from the CSR when the request names none', () => {
+  test('come from the CSR when the request has none', () => {
     expect(subject({ csr: csr({ serialNumbers: ['b9'] }) })).toEqual(['b9'])
     expect(subject({ csr: csr({ serialNumbers: ['zz'] }), serialNumber: 'a1' })).toEqual(['a1'])
   })
@@ -191,7 +191,7 @@ describe('serial numbers of the subject', () => {
 describe('user IDs', () => {
   const role = { ...open, allowed_user_ids: ['Ada', 'b*'] }
 
-  test('match whole whatever their case, or a glob in its case', () => {
+  test('match whole in any case, or a glob in its case', () => {
     expect(ask(role, { userIds: ['aDA', 'bob'] }).subject).toEqual([
       [
         { type: '0.9.2342.19200300.100.1.1', value: 'aDA' },
@@ -203,7 +203,7 @@ describe('user IDs', () => {
     expect(refusal({ ...open, allowed_user_ids: ['*'] }, { userIds: ['anyone'] })).toEqual([])
   })
 
-  test('come from the CSR when the request names none', () => {
+  test('come from the CSR when the request has none', () => {
     expect(refusal(role, { csr: csr({ userIds: ['eve'] }) })).toHaveLength(2)
     expect(refusal(role, { csr: csr({ userIds: ['eve'] }), userIds: ['bob'] })).toEqual([])
   })

@@ -135,7 +135,7 @@ describe('writing a role', () => {
     expectRefused(await read(`${name}x`), 404)
   })
 
-  test('with nothing said gives it the defaults of the specification', async () => {
+  test('with an empty body gives it the defaults of the specification', async () => {
     const name = fresh('r')
     expectData(await write(name, {}), defaults, [noIssuer])
     expectData(await read(name), defaults)
@@ -149,7 +149,7 @@ describe('writing a role', () => {
     expectData(await read(name), readAll)
   })
 
-  test('replaces the whole role: what is not given has its default', async () => {
+  test('replaces the whole role: absent fields have their defaults', async () => {
     const name = fresh('r')
     await done(write(name, sentAll))
     expect(dataOf(await done(write(name, { ou: 'z' })))).toEqual({ ...defaults, ou: ['z'] })
@@ -216,14 +216,14 @@ describe('writing a role', () => {
       { cn_validations: 'email,disabled' },
       'cn_validations value incorrect: cannot specify `disabled` along with `email` or `hostname`',
     ],
-    [{ not_after: 'tomorrow' }, 'not_after "tomorrow" is no moment of the form YYYY-MM-DDTHH:MM:SSZ'],
-    [{ allowed_ip_sans_cidr: '10.0.0.0/33' }, 'allowed_ip_sans_cidr: "10.0.0.0/33" is no network in CIDR notation'],
+    [{ not_after: 'tomorrow' }, 'not_after "tomorrow" is not a time of the form YYYY-MM-DDTHH:MM:SSZ'],
+    [{ allowed_ip_sans_cidr: '10.0.0.0/33' }, 'allowed_ip_sans_cidr: "10.0.0.0/33" is not a network in CIDR notation'],
     [
       { allowed_extensions: '2.5.29.19' },
-      'allowed_extensions: 2.5.29.19 (basic constraints) is never taken from a CSR',
+      'allowed_extensions: 2.5.29.19 (basic constraints) is never copied from a CSR',
     ],
-    [{ allowed_extensions: 'x' }, 'allowed_extensions: "x" is no OID'],
-    [{ ou: 'a\u0000b' }, 'ou holds a control character'],
+    [{ allowed_extensions: 'x' }, 'allowed_extensions: "x" is not an OID'],
+    [{ ou: 'a\u0000b' }, 'ou contains a control character'],
     [
       { ttl: 'junk' },
       'Field validation failed: error converting input for field "ttl": expected seconds or a duration such as "90s", "1h30m" or "7d", with the units ns, us, ms, s, m, h or d',
@@ -249,7 +249,7 @@ describe('writing a role', () => {
     [{ ttl: '1h', not_after: '2030-01-01T00:00:00Z' }, 'not_after takes priority over ttl'],
     [
       { allowed_domains_template: true },
-      'templates take their values from the token, whose metadata whoever creates the token chooses',
+      'templates take their values from the token, whose creator chooses its metadata',
     ],
     [{ not_before_bound: 'forbid' }, 'Endpoint ignored these unrecognized parameters: [not_before_bound]'],
   ])('with %j warns: %s', async (body, text) => {
@@ -300,7 +300,7 @@ describe('patching a role', () => {
 })
 
 describe('a role', () => {
-  test('that was deleted is gone; deleting it again is no error', async () => {
+  test('that was deleted is gone; deleting it again is not an error', async () => {
     const name = fresh('r')
     await done(write(name, {}))
     for (let times = 0; times < 2; times++)

@@ -27,7 +27,7 @@ const readAll = async () => {
 }
 const ouOf = (body: unknown) => (body as { data: { ou: string[] } }).data.ou.join()
 
-test('what is written counts for every worker at once: a change, a deletion, and a name that comes back', async () => {
+test('a write is in force on every worker at once: a change, a deletion, and a name that comes back', async () => {
   for (let round = 0; round < 8; round++) {
     await done(root.post('pki/roles/shared', { ou: `a${round}` }))
     expect(await readAll()).toEqual([`a${round}`])

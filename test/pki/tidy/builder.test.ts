@@ -1,91 +1,114 @@
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import { expect, test } from 'vitest'
-import { Authorities, createAuthority } from '../../../src/engines/pki/authority/authorities.ts'
-import { IssuerRows } from '../../../src/engines/pki/authority/issuerrows.ts'
-import { Certificates } from '../../../src/engines/pki/certificates/certificates.ts'
-import { revocationTable } from '../../../src/engines/pki/certificates/tables.ts'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { crlIssuerOf } from '../../../src/engines/pki/authority/crlissuer.ts'
+import { type RevocationRow, revocationTable } from '../../../src/engines/pki/certificates/tables.ts'
 import { ledgersTable } from '../../../src/engines/pki/revocation/tables.ts'
-import { defaultOrder } from '../../../src/engines/pki/tidy/settings.ts'
+import { defaultOrder, type TidyOrder } from '../../../src/engines/pki/tidy/settings.ts'
 import { isActive } from '../../../src/engines/pki/tidy/tables.ts'
-import { Tidying } from '../../../src/engines/pki/tidy/tidying.ts'
-import { Runner } from '../../../src/jobs/runner.ts'
-import { Metrics } from '../../../src/metrics.ts'
-import { type Cluster, useCluster } from '../../keys/support.ts'
-import { quiet } from '../../store/support.ts'
-import { createCa, createSet, hour, nodeAt, read, targetOf } from '../crl/world.ts'
+import { clock, TestMount, useOcspWorld } from '../ocsp/world.ts'
 
-let cluster: Cluster
-useCluster('crltidy', async (begun) => {
-  cluster = begun
-  await createSet(begun.place.database)
+/** Tidy and lists as the engine joins them. */
+
+const world = useOcspWorld()
+const hour = 3_600_000
+let pki: TestMount
+beforeEach(async () => {
+  clock.ahead = 0
+  pki = await TestMount.make(world.worker)
 })
 
-test('tidy takes revocations out of real lists: exactly the revoked and not yet tidied are listed, without an alarm', async () => {
-  const { database } = cluster.place
-  const node = nodeAt(database)
-  const { clock, builder, site } = node
-  const ca = await createCa(cluster)
-  const mount = randomUUID()
-  await database.transaction((tx) => createAuthority({ database, clock }, tx, mount))
-  const common = { database, clock, site, log: quiet, metrics: new Metrics() }
-  const build = () => builder.build(targetOf(ca, mount))
-  const listed = async () => read(await node.whole((await build()).complete), ca).serials
-  const authorities = new Authorities(common)
-  await using runner = new Runner(common)
-  let removals = 0
-  const tidying = new Tidying({
-    ...common,
-    authorities,
-    issuerRows: new IssuerRows(common),
-    certificates: new Certificates({ ...common, leases: { insert: async () => undefined } }),
-    start: (job) => runner.start(job),
-    lists: {
-      absorb: ({ crlIssuer, site: of }) => builder.absorb(crlIssuer, of),
-      async removeEntries({ crlIssuer, site: of }, end) {
-        removals++
-        await builder.absorb(crlIssuer, of)
-        return builder.removeEntries(crlIssuer, of, ({ notAfter }) => notAfter * 1000 <= end)
-      },
-      rebuild: async () => {
-        await build()
-        return []
-      },
-      afterDeletion: async () => [],
-      withdraw: async () => undefined,
-      associate: async () => ({ missing: 0 }),
-    },
-  })
-  const tidy = async () => {
-    await tidying.begin(mount, { ...defaultOrder, revokedCerts: true, safetyBuffer: 1 })
-    for (;;) {
-      const run = await tidying.runs.find(mount)
-      if (run !== undefined && !isActive(run)) return run
-      await delay(20)
-    }
+/** The serial numbers on the mount's list once it is built anew. */
+async function listed(): Promise<string[]> {
+  expect(await world.worker.context.crls.rebuild(pki.mount)).toEqual([])
+  return pki.listed()
+}
+
+async function tidy(order: Partial<TidyOrder>) {
+  const { tidying } = world.worker.context
+  await tidying.begin(pki.mount.uuid, { ...defaultOrder, ...order })
+  for (;;) {
+    const run = await tidying.runs.find(pki.mount.uuid)
+    if (run !== undefined && !isActive(run)) return run
+    await delay(20)
   }
-  const serials = Array.from({ length: 700 }, () => `41${randomBytes(19).toString('hex')}`)
+}
+
+/** Records a revocation for each end, in this order. @returns their serial numbers */
+async function revoke(ends: readonly number[]): Promise<string[]> {
+  const { database } = world.worker
+  const { row, certificate } = await pki.issuer()
+  const crlIssuer = crlIssuerOf(certificate)
+  const rows = ends.map((notAfter, index) => ({
+    ...{ mount: pki.mount.uuid, site: 'default', serial: `41${randomBytes(19).toString('hex')}`, issuer: row.id },
+    ...{ revokedAt: clock.wall(), crlIssuer, reason: null, seq: index + 1, notAfter },
+  }))
   await database.transaction(async (tx) => {
-    await database.table(ledgersTable).insert(tx, { crlIssuer: ca.crlIssuer, site, last: serials.length })
-    await database.table(revocationTable).insertMany(
-      tx,
-      serials.map((serial, index) => ({
-        ...{ mount, site, serial, issuer: 'i', revokedAt: clock.wall(), crlIssuer: ca.crlIssuer, reason: null },
-        ...{ seq: index + 1, notAfter: clock.wall() + (index % 2 === 0 ? hour : 1000 * hour) },
-      })),
-    )
+    await database.table(ledgersTable).insert(tx, { crlIssuer, site: 'default', last: rows.length })
+    await database.table(revocationTable).insertMany(tx, rows)
   })
-  const lasting = serials.filter((_, index) => index % 2 === 1)
-  expect(await listed()).toEqual(serials)
-  clock.ahead = 2 * hour
-  // No list made past the end has carried them: lists are built first.
-  const run = await tidy()
-  expect(run).toMatchObject({ state: 'Finished', carried: true, counts: { revokedCertDeleted: 350 } })
-  expect(removals).toBe(2)
-  expect(await listed()).toEqual(lasting)
-  expect(node.alarms).toEqual([])
-  expect((await tidy()).counts.revokedCertDeleted).toBe(0)
-  const left = await database.read((q) => database.table(revocationTable).count(q, { mount }))
-  expect(left).toBe(350)
-  expect(node.alarms).toEqual([])
+  return rows.map(({ serial }) => serial)
+}
+
+const recorded = () =>
+  world.worker.database.read((q) => world.worker.database.table(revocationTable).count(q, { mount: pki.mount.uuid }))
+
+describe('tidy_revoked_certs', () => {
+  test('takes ended revocations out of lists, and no others, without an alarm', async () => {
+    const serials = await revoke(
+      Array.from({ length: 700 }, (_, index) => clock.wall() + (index % 2 === 0 ? hour : 1000 * hour)),
+    )
+    const lasting = serials.filter((_, index) => index % 2 === 1)
+    expect(await listed()).toEqual(serials)
+    clock.ahead = 2 * hour
+    // No list made past the end has carried them: lists are built first.
+    const run = await tidy({ revokedCerts: true, safetyBuffer: 1 })
+    expect(run).toMatchObject({ state: 'Finished', carried: true, counts: { revokedCertDeleted: 350 } })
+    expect(await listed()).toEqual(lasting)
+    expect((await tidy({ revokedCerts: true, safetyBuffer: 1 })).counts.revokedCertDeleted).toBe(0)
+    expect(await recorded()).toBe(350)
+    expect(world.worker.reports).toEqual([])
+  })
+
+  test('leaves entries on lists that ended within the safety buffer', async () => {
+    const ends = [1, 1.8, 1000, 1, 1.8, 1000].map((hours) => clock.wall() + hours * hour)
+    const serials = await revoke(ends)
+    clock.ahead = 2 * hour
+    expect(await listed()).toEqual(serials)
+    const none = await tidy({ revokedCerts: true, safetyBuffer: 72 * 3600 })
+    expect([none.state, none.counts.revokedCertDeleted]).toEqual(['Finished', 0])
+    expect(await listed()).toEqual(serials)
+    const some = await tidy({ revokedCerts: true, safetyBuffer: 1800 })
+    expect([some.state, some.counts.revokedCertDeleted]).toEqual(['Finished', 2])
+    expect(await listed()).toEqual(serials.filter((_, index) => index % 3 !== 0))
+    expect(await recorded()).toBe(4)
+  })
+})
+
+test('tidy_revoked_cert_issuer_associations tells how many revocations had no issuer, and how many it gave one', async () => {
+  const found: RevocationRow[] = []
+  for (let n = 0; n < 2; n++) found.push(await pki.revoke(await pki.issue(), { issuer: '', crlIssuer: null }))
+  await pki.revoke(randomBytes(10).toString('hex'), { issuer: '', crlIssuer: null })
+  const run = await tidy({ revokedCertIssuerAssociations: true })
+  expect(run.counts).toMatchObject({ missingIssuerCert: 3, fixedIssuers: 2 })
+  expect((await listed()).toSorted()).toEqual(found.map(({ serial }) => serial).toSorted())
+  const gauges = () =>
+    world.worker.metrics
+      .snapshot()
+      .filter(({ name }) => name.startsWith('secrets.pki.tidy.revoked_cert_entries_'))
+      .map((series) => [series.name.split('entries_')[1], 'value' in series && series.value])
+  expect(gauges()).toEqual([
+    ['incorrect_issuers', 3],
+    ['fixed_issuers', 2],
+  ])
+  await tidy({ certStore: true })
+  expect(gauges()).toEqual([
+    ['incorrect_issuers', 3],
+    ['fixed_issuers', 2],
+  ])
+  await tidy({ revokedCertIssuerAssociations: true })
+  expect(gauges()).toEqual([
+    ['incorrect_issuers', 1],
+    ['fixed_issuers', 0],
+  ])
 })

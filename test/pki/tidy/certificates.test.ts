@@ -18,7 +18,7 @@ const stored = async (mount: string): Promise<string[]> => {
 }
 
 describe('tidy_cert_store', () => {
-  test('removes what ended longer ago than the safety buffer, from every worker, and nothing else', async () => {
+  test('removes only certificates that ended longer ago than the safety buffer, from every worker', async () => {
     const { mount, issuer } = await authority()
     const now = world.clock.wall()
     const { certificates } = world.node
@@ -52,7 +52,7 @@ describe('tidy_cert_store', () => {
     },
   )
 
-  test('leaves what is no certificate, of another serial number or not signed by its issuer, and goes on behind it', async () => {
+  test('leaves rows whose bytes are not a certificate, have another serial number or are not signed by their issuer, and continues', async () => {
     const { mount, issuer } = await authority()
     const now = world.clock.wall()
     const { certificates } = world.node
@@ -79,7 +79,7 @@ describe('tidy_cert_store', () => {
     expect((await tidy(north, mount, { certStore: true })).counts.certStoreDeleted).toBe(1)
   })
 
-  test('goes on while certificates are issued, and counts both', async () => {
+  test('continues while certificates are issued, and counts both', async () => {
     const { mount, issuer } = await authority()
     const now = world.clock.wall()
     const { node } = world
@@ -109,7 +109,7 @@ test('tidy_expired_issuers removes issuers that ended longer ago than their buff
   expect(world.node.lists.deleted).toEqual([mount])
 })
 
-test('tidy_move_legacy_ca_bundle says that there is none', async () => {
+test('tidy_move_legacy_ca_bundle answers that there is none', async () => {
   const run = await tidy(world.node, await world.mount(), { moveLegacyCaBundle: true })
   expect(run).toMatchObject({ state: 'Finished', message: 'There is no legacy CA bundle: nothing was moved.' })
 })

@@ -74,7 +74,7 @@ export function openEntries(url: string, clock: Clock): Entries {
     async associate(mount) {
       const sql = 'SELECT COUNT(*) AS n FROM pki_revocations WHERE mount = ? AND crl_issuer IS NULL'
       const [rows] = await pool.query<RowDataPacket[]>(sql, [mount])
-      return { missing: Number(rows[0]?.n) }
+      return { missing: Number(rows[0]?.n), fixed: 0 }
     },
     [Symbol.asyncDispose]: () => pool.end(),
   }

@@ -18,7 +18,7 @@ export function nodeOn(database: Database, { clock, url, site }: { clock: Clock;
   const common = { database, clock, site, log: quiet, metrics }
   const authorities = new Authorities(common)
   const issuerRows = new IssuerRows(common)
-  const leases = { insert: async () => undefined }
+  const leases = { insert: async () => new Map(), limits: () => undefined }
   const certificates = new Certificates({ ...common, leases })
   const runner = new Runner(common)
   const lists = openEntries(url, clock)

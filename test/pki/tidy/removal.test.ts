@@ -46,7 +46,7 @@ async function used(): Promise<string> {
   return mount
 }
 
-test('a removed mount loses its lists, queue and runs, in portions; what belongs to its CRL issuer stays', async () => {
+test('a removed mount loses its lists, queue and runs, in portions; the data of its CRL issuer stays', async () => {
   const [mount, other] = [await used(), await used()]
   const { node } = world
   const removal = new Removal({

@@ -5,7 +5,8 @@ import { defaultCrlSettings } from '../../../src/engines/pki/crl/settings.ts'
 import { queueTable } from '../../../src/engines/pki/revocation/tables.ts'
 import { EndedRevocations } from '../../../src/engines/pki/tidy/revoked.ts'
 import { defaultOrder } from '../../../src/engines/pki/tidy/settings.ts'
-import { addIssuer, createTidyWorld, crlIssuerOf, fresh, hours, revoke, type TidyWorld, tidy } from './world.ts'
+import { runJob } from '../../auth/world.ts'
+import { addIssuer, createTidyWorld, crlIssuerOf, ended, fresh, hours, revoke, type TidyWorld, tidy } from './world.ts'
 
 let world: TidyWorld
 beforeAll(async () => {
@@ -86,7 +87,20 @@ describe('tidy_revoked_certs', () => {
     expect(both.counts).toMatchObject({ certStoreDeleted: 0, revokedCertDeleted: 1 })
   })
 
-  test('removes what never had a number, but not what is given one meanwhile', async () => {
+  test('leaves a certificate that ends later than the revocation of its serial number', async () => {
+    const { mount, issuer } = await authority()
+    const { node, clock } = world
+    const first = fresh(mount, issuer, clock.wall() - 80 * hours)
+    await revoke(node, [first], numbers(1))
+    const serial = Buffer.from(first.serial, 'hex')
+    await node.certificates.store(fresh(mount, issuer, clock.wall() + hours, { serial }))
+    expect((await tidy(node, mount, { revokedCerts: true })).counts.revokedCertDeleted).toBe(1)
+    expect(await recorded(mount)).toEqual([])
+    expect(await node.certificates.count(mount)).toBe(1)
+    expect(await node.certificates.find({ mount, serial: first.serial })).toMatchObject({ revocation: undefined })
+  })
+
+  test('removes revocations that never had a number, but not one that gets a number meanwhile', async () => {
     const { mount, issuer } = await authority()
     const { node, clock, bench } = world
     const [early, late] = [80, 79].map((n) => fresh(mount, issuer, clock.wall() - n * hours))
@@ -127,7 +141,7 @@ describe('tidy_revoked_certs', () => {
     expect(await recorded(mount)).toEqual([living.serial])
   })
 
-  test('removes nothing that has not ended, whatever the stored order says', async () => {
+  test('removes nothing that has not ended, whatever the stored order contains', async () => {
     const { mount, issuer } = await authority()
     const { node, clock } = world
     const living = fresh(mount, issuer, clock.wall() + hours)
@@ -147,8 +161,8 @@ test('tidy_revoked_cert_issuer_associations counts revocations whose issuer is n
   expect(world.node.lists.rebuilt).toContain(mount)
 })
 
-describe('what concerns all sites', () => {
-  test('tidy_revocation_queue removes old requests that nobody confirmed', async () => {
+describe('data of all sites', () => {
+  test('tidy_revocation_queue removes old unconfirmed requests', async () => {
     const { mount } = await authority()
     const { database, tidying } = world.node
     const now = world.clock.wall()
@@ -175,10 +189,16 @@ describe('what concerns all sites', () => {
     for (const one of [node, north, south]) {
       await revoke(one, [old(), old(), fresh(mount, issuer, clock.wall() + hours)], numbers(3))
     }
+    // As after a process that ended in the midst of it, too.
     const held = await north.database.jobLease(`tidy of all sites of mount ${mount}`, 60)
-    expect((await tidy(node, mount, { crossClusterRevokedCerts: true })).counts.crossRevokedCertDeleted).toBe(0)
+    await node.tidying.begin(mount, { ...defaultOrder, safetyBuffer: 1, crossClusterRevokedCerts: true })
+    const upkeep = () => runJob(node.database, node.tidying.upkeep)
+    await upkeep()
+    const waiting = await node.tidying.runs.find(mount)
+    expect([waiting?.state, waiting?.counts.crossRevokedCertDeleted]).toEqual(['Running', 0])
     await held?.release()
-    const run = await tidy(node, mount, { crossClusterRevokedCerts: true })
+    await upkeep()
+    const run = await ended(node, mount)
     expect(run.counts).toMatchObject({ crossRevokedCertDeleted: 4, revokedCertDeleted: 0 })
     const free = await south.database.jobLease(`tidy of all sites of mount ${mount}`, 60)
     expect(free).toBeDefined()

@@ -35,7 +35,7 @@ describe('a run', () => {
     expect((await ended(world.node, mount)).counts.certStoreDeleted).toBe(30)
   })
 
-  test('can begin as soon as the one before has ended, on another worker too', async () => {
+  test('can begin as soon as the previous one has ended, on another worker too', async () => {
     const mount = await authority(1)
     for (let n = 0; n < 6; n++) {
       const node = world.nodes[n % 2] ?? world.node
@@ -43,7 +43,7 @@ describe('a run', () => {
     }
   })
 
-  test('is cancelled from any worker, with what it has removed by then', async () => {
+  test('is cancelled from any worker, with its counts until then', async () => {
     const mount = await authority(30)
     const other = world.nodes[1] ?? world.node
     await world.node.tidying.begin(mount, { ...order, pauseDuration: 0.1 })
@@ -70,7 +70,21 @@ describe('a run', () => {
     expect(await runs.find(mount)).toEqual(run)
   })
 
-  test('that fails says why, and another may begin', async () => {
+  test('continues the counts of a version that had fewer of them', async () => {
+    const mount = await authority(1)
+    const { runs } = world.node.tidying
+    const run = await runs.begin(mount, order, false)
+    const lease = await world.node.database.jobLease(`of ${mount}`.slice(0, 40), 60)
+    if (run === undefined || lease === undefined) throw new Error('nothing began')
+    await world.sql("UPDATE pki_tidies SET status = JSON_REMOVE(status, '$.counts.fixedIssuers') WHERE mount = ?", [
+      mount,
+    ])
+    const claim = { job: `of ${mount}`.slice(0, 40), fence: lease.fence }
+    const after = await runs.advance(mount, run, claim, async () => ({ counts: { fixedIssuers: 2 } }))
+    expect(after.counts).toEqual({ ...run.counts, fixedIssuers: 2 })
+  })
+
+  test('that fails shows the reason, and another may begin', async () => {
     const mount = await authority(1)
     const { authorities } = world.node
     await authorities.change({ uuid: mount }, async () => ({ result: undefined }))

@@ -50,7 +50,7 @@ async function replicate(): Promise<void> {
 }
 
 describe.skipIf(process.env.STRONGROOM_TEST_GALERA)('a node with nothing but a frozen copy', () => {
-  test('neither says good of what was revoked, nor serves the list before it, nor revokes', async () => {
+  test('neither answers good for a revoked certificate, nor serves the older list, nor revokes', async () => {
     await post(first, 'sys/mounts/pki/tune', { max_lease_ttl: '87600h' })
     const made = await post(first, 'pki/root/generate/internal', { common_name: 'R', key_type: 'ec', ttl: '80000h' })
     const ca = String(made.certificate)

@@ -122,7 +122,7 @@ test('two nodes that revoke and rotate at once: numbers rise for each worker, no
   expect((await pki.list()).serials).toHaveLength(40)
 }, 120_000)
 
-test('the base and its delta list exactly what is revoked', async () => {
+test('the base and its delta list exactly the revoked certificates', async () => {
   const pki = await createCa({ auto_rebuild: true, enable_delta: true })
   const issued = await pki.issue(60)
   const revoked: string[] = []
@@ -139,7 +139,7 @@ test('the base and its delta list exactly what is revoked', async () => {
   }
 }, 120_000)
 
-test('an issuer that is deleted and imported again goes on with its numbers and entries', async () => {
+test('an issuer that is deleted and imported again continues its numbers and entries', async () => {
   const pki = await createCa({ auto_rebuild: true })
   const issued = await pki.issue(5)
   for (const [index, { serial }] of issued.entries()) await pki.revoke(index, serial)

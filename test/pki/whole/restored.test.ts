@@ -56,7 +56,7 @@ async function restart(): Promise<void> {
 }
 
 describe('a database', { shuffle: false }, () => {
-  test('what SQL deletes or puts back makes no list shorter: at once, over a restart, and when lists are rotated', async () => {
+  test('rows deleted or put back by SQL make no list shorter: at once, over a restart, and when lists are rotated', async () => {
     await using sql = await openSql(server.database.url)
     const serials = [await revoke(), await revoke(), await revoke()]
     const rowsOf = (table: string) => sql.rows(`SELECT * FROM ${table}`)

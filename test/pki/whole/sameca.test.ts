@@ -46,7 +46,7 @@ async function swept(): Promise<void> {
 const statusOf = (pki: TestAuthority, ca: SharedCa, serial: unknown): Promise<string> =>
   ocspStatus(`${node.server.url}/v1/${pki.path}/ocsp`, ca.certificate, String(serial))
 
-test('what another mount has revoked is not good in any answer, though good was signed before', async () => {
+test('a certificate revoked by another mount is not good in any answer, though good was signed before', async () => {
   const { pki, ca } = await createCa()
   const other = await mountOf(ca)
   const { certificate, serial_number: serial } = await issue(pki)
@@ -54,6 +54,23 @@ test('what another mount has revoked is not good in any answer, though good was 
   await done(other.post('revoke', { certificate }))
   expect((await listOf(other, ca)).serials).toEqual([plain(serial)])
   for (let time = 0; time < 8; time++) expect(await statusOf(pki, ca, serial)).toBe('revoked')
+}, 60_000)
+
+test('a mount that has the certificate of a CA, and not its key, revokes nothing on the lists of the CA', async () => {
+  const { pki, ca } = await createCa()
+  const own = await createAuthority(node)
+  await done(own.post('issuers/import/cert', { pem_bundle: ca.certificate }))
+  const { certificate } = await issue(pki)
+  const refused = await own.post('revoke', { certificate })
+  expect([refused.status, refused.text]).toEqual([400, expect.stringContaining('issuing CA and key re-imported')])
+  // An intermediate of the CA, which anybody can import beside it.
+  const other = await createAuthority(node)
+  const { csr } = dataOf(await done(other.post('intermediate/generate/internal', { common_name: 'I', key_type: 'ec' })))
+  const signed = dataOf(await done(pki.post('root/sign-intermediate', { csr, common_name: 'I', ttl: '70000h' })))
+  const imported = dataOf(await done(own.post('issuers/import/cert', { pem_bundle: String(signed.certificate) })))
+  await done(own.post(`issuer/${(imported.imported_issuers as string[])[0]}/revoke`))
+  await done(pki.get('crl/rotate'))
+  expect((await listOf(pki, ca)).serials).toEqual([])
 }, 60_000)
 
 describe('a mount that is disabled', () => {

@@ -78,7 +78,7 @@ describe('two sites', { shuffle: false }, () => {
     }
   }, 60_000)
 
-  test('a site knows nothing of what another has revoked, until there are unified lists', async () => {
+  test('a site does not know revocations of another, until there are unified lists', async () => {
     const serial = await issue(nodeOf(north, 0))
     const refused = await nodeOf(south, 0).client().post('pki/revoke', { serial_number: serial })
     expect(refused.status).toBe(400)
@@ -113,10 +113,10 @@ describe('two sites', { shuffle: false }, () => {
     for (const [index, number] of numbers.entries()) {
       if (index >= 2) expect(number).toBeGreaterThanOrEqual(numbers[index - 2] as bigint)
     }
-    expect(new Set(numbers).size).toBeGreaterThan(locals.length)
+    expect(new Set(numbers).size).toBe(numbers.length)
   }, 60_000)
 
-  test('a site that is asked to revoke what it does not have passes it on to the one that has it', async () => {
+  test('a site passes a revocation of an unknown certificate on to the site that has it', async () => {
     const serial = await issue(nodeOf(north, 0))
     const asked = await post(nodeOf(south, 1), 'pki/revoke', { serial_number: serial })
     expect(asked.state).toBe('pending')

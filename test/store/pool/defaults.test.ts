@@ -2,9 +2,9 @@ import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { createConnection } from 'mysql2/promise'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startMariaDb } from '../../../scripts/embedded/mariadb.ts'
 import type { Database } from '../../../src/store/database.ts'
 import { runDirectory } from '../../support/directory.ts'
+import { startSecondServer } from '../../support/secondserver.ts'
 import { open, policies, policy, randomName } from '../support.ts'
 
 /** A server whose operator has changed what sessions begin with. */
@@ -19,14 +19,14 @@ const changed = [
   'sql_safe_updates = ON',
   "sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT,IGNORE_SPACE'",
   'autocommit = OFF',
-  "tx_isolation = 'READ-UNCOMMITTED'",
+  'TRANSACTION ISOLATION LEVEL READ UNCOMMITTED',
   "time_zone = '+05:00'",
   "collation_server = 'latin1_swedish_ci'",
 ]
 
 beforeAll(async () => {
   const directory = mkdtempSync(join(runDirectory(), 'defaults-'))
-  const { url } = stack.use(await startMariaDb({ directory, schema: 'defaults', durable: false }))
+  const { url } = stack.use(await startSecondServer(directory, 'defaults'))
   const owner = await createConnection(url)
   for (const setting of changed) await owner.query(`SET GLOBAL ${setting}`)
   await owner.end()
@@ -36,7 +36,7 @@ beforeAll(async () => {
 }, 60_000)
 afterAll(() => stack.disposeAsync())
 
-test('a reader sees every change, whatever its connection was used for before', async () => {
+test('a reader sees every change, whatever its connection did before', async () => {
   const table = writer.table(policies)
   const { id } = await writer.transaction((tx) => table.insert(tx, policy(randomName(), '0')))
   const text = async () => (await reader.read((q) => reader.table(policies).get(q, id)))?.text
@@ -52,7 +52,7 @@ test('a reader sees every change, whatever its connection was used for before', 
   }
 })
 
-test('a listing is whole, and what matches is removed', async () => {
+test('a listing is whole, and matching rows are removed', async () => {
   const table = writer.table(policies)
   const mount = randomName()
   const rows = Array.from({ length: 5 }, (_, n) => ({ ...policy(`"${n}'\\${mount}`), mount }))

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Database } from '../../../src/store/database.ts'
+import { inGroup, membersTable, onMySql } from '../../support/engine.ts'
 import { type Bench, counters, createBench, open, policies, policy, randomName } from '../support.ts'
 
 /** What the server refuses because of its own limits may succeed later, so it is repeated, and ends with 503. */
@@ -17,13 +18,22 @@ async function limited(limit: string, poolSize = 5): Promise<Database & AsyncDis
   await bench.sql(`CREATE USER '${user}'@'%' IDENTIFIED BY 'secret' WITH ${limit}`)
   await bench.sql(`CREATE USER '${user}'@'localhost' IDENTIFIED BY 'secret' WITH ${limit}`)
   const schema = (await bench.sql('SELECT DATABASE() AS name'))[0]?.name
-  for (const host of ['%', 'localhost']) await bench.sql(`GRANT ALL ON ${schema}.* TO '${user}'@'${host}'`)
+  for (const host of ['%', 'localhost']) {
+    await bench.sql(`GRANT ALL ON ${schema}.* TO '${user}'@'${host}'`)
+    if (inGroup) await bench.sql(`GRANT SELECT ON ${membersTable} TO '${user}'@'${host}'`)
+  }
   return open(Object.assign(new URL(bench.url), { username: user, password: 'secret' }).href, { poolSize })
 }
 
 describe('a limit of the server', () => {
+  afterEach(async () => {
+    if (onMySql) await bench.sql('SET GLOBAL max_execution_time = 0')
+  })
+
+  // Of an account on MariaDB, of the server on MySQL.
   test('on the time of a statement ends a wait for a lock, and the transaction is repeated', async () => {
-    await using database = await limited('MAX_STATEMENT_TIME 0.1')
+    if (onMySql) await bench.sql('SET GLOBAL max_execution_time = 100')
+    await using database = await limited(onMySql ? 'MAX_USER_CONNECTIONS 0' : 'MAX_STATEMENT_TIME 0.1')
     const table = bench.database.table(policies)
     const { id } = await bench.database.transaction((tx) => table.insert(tx, policy(randomName())))
     const gate = Promise.withResolvers<void>()
@@ -71,7 +81,7 @@ describe('a group of rows', () => {
 })
 
 describe('a row', () => {
-  test('is changed once as it was read: the next change is of what the first has made', async () => {
+  test('is changed once as it was read: the next change is made to the result of the first', async () => {
     const table = bench.database.table(policies)
     const { id } = await bench.database.transaction((tx) => table.insert(tx, policy(randomName(), '0')))
     const twice = bench.database.transaction(async (tx) => {

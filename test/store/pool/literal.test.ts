@@ -39,7 +39,7 @@ async function echoed(values: Stored[]): Promise<unknown> {
   return rows[0]
 }
 
-test('every text, bytes and number comes back from the database as it was, whatever is in it', async () => {
+test('every text, bytes and number comes back from the database unchanged', async () => {
   const text = fc.oneof(fc.string({ unit: 'grapheme' }), fc.string(), fc.mixedCase(fc.constantFrom(...hostile)))
   const property = fc.asyncProperty(text, fc.uint8Array(), fc.maxSafeInteger(), async (text, bytes, number) => {
     const values = [text, Buffer.from(bytes), number, null]
@@ -56,9 +56,13 @@ test('a text is compared by the index of its column', async () => {
   const id = crypto.randomUUID()
   const table = bench.database.table(policies)
   const row = await bench.database.transaction((tx) => table.insert(tx, { ...policy(randomName()), id }))
-  const statement = { sql: 'EXPLAIN SELECT * FROM policies WHERE id = ? AND rev = ?', values: [row.id, row.rev] }
+  const statement = {
+    sql: 'EXPLAIN FORMAT = TRADITIONAL SELECT * FROM policies WHERE id = ? AND rev = ?',
+    values: [row.id, row.rev],
+  }
   const [[plan]] = await sql.query<RowDataPacket[]>(withLiterals(statement))
-  expect(plan).toMatchObject({ key: 'PRIMARY', rows: '1' })
+  // MariaDB answers text, MySQL a number.
+  expect({ ...plan, rows: Number(plan?.rows) }).toMatchObject({ key: 'PRIMARY', rows: 1 })
 })
 
 test('a statement with another number of values, or a number that is not whole, is refused', () => {

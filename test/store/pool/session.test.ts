@@ -23,7 +23,7 @@ async function counter(): Promise<string> {
 const add = (tx: Transaction, material: string) => table().add(tx, { material }, { used: 1 })
 
 describe('a transaction whose work has branches', () => {
-  test('writes nothing when one branch fails while another goes on', async () => {
+  test('writes nothing when one branch fails while another continues', async () => {
     const [a, b] = [await counter(), await counter()]
     const failing = bench.database.transaction(async (tx) => {
       await add(tx, a)
@@ -68,7 +68,7 @@ describe('a transaction whose work has branches', () => {
     expect([runs, await used(a), await used(b), await used(c)]).toEqual([2, 1, 3, 0])
   })
 
-  test('is not committed in part when somebody overhears the failure of a write', async () => {
+  test('is not committed in part when the failure of a write is ignored', async () => {
     const name = randomName()
     const rows = bench.database.table(policies)
     await bench.database.transaction((tx) => rows.insert(tx, policy(name)))

@@ -1,4 +1,5 @@
 import { posix } from 'node:path'
+import { foldsLate } from './folding.ts'
 import { longFunctions } from './functions.ts'
 import { bareCode, type Files, type Import, importsOf } from './imports.ts'
 import { misdirected } from './levels.ts'
@@ -14,6 +15,7 @@ export function breaches(files: Files): string[] {
   return [
     ...Object.entries(files).flatMap(([path, text]) => shape(path, text)),
     ...inSourceFiles(files).flatMap(([path, text]) => functionsTooLong(path, text)),
+    ...inSourceFiles(files).flatMap(([path, text]) => foldsLate(path, bareCode(text))),
     ...foldersTooFull(Object.keys(files)),
     ...new Set(inSource.flatMap((line) => misdirected(line) ?? [])),
     ...inSource.flatMap(({ from, to, reexport }) =>

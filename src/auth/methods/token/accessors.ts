@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { keyList } from '../../../answers.ts'
 import { integer, text } from '../../../field.ts'
 import { endpoint } from './context.ts'
 
@@ -8,9 +9,10 @@ export const listAccessors = endpoint({
   access: 'sudo',
   about: 'The accessors of all tokens.',
   body: Type.Object({
-    after: text({ about: 'Accessors beyond this one only.' }),
-    limit: integer({ about: 'At most so many; absent or 0 is all.' }),
+    after: text({ about: 'Only accessors after this one.' }),
+    limit: integer({ about: 'The most accessors to return; absent or 0 means all.' }),
   }),
+  answers: keyList,
   async run({ context, body: { after = '', limit = 0 } }) {
     return { keys: await context.tokens.accessors(after, limit > 0 ? limit : Number.POSITIVE_INFINITY) }
   },

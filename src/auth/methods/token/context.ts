@@ -12,7 +12,7 @@ export interface AuthContext {
   readonly tokens: Tokens
   readonly policies: Policies
   readonly clock: Clock
-  /** Starts a background job; false when it is running already. */
+  /** Starts a background job; false when it is already running. */
   start(job: Job): Promise<boolean>
 }
 

@@ -4,7 +4,7 @@ import { Answer, type Call } from '../../../route.ts'
 import { decide } from '../../acl/decide.ts'
 import { TokenCaller } from '../../caller.ts'
 import { type AuthContext, endpoint } from './context.ts'
-import { authOf } from './describe.ts'
+import { authAnswer, authOf } from './describe.ts'
 import { grant } from './grant.ts'
 
 const tokenRequest = Type.Object({
@@ -18,7 +18,7 @@ const tokenRequest = Type.Object({
   explicit_max_ttl: duration({ about: 'Longest life, renewals included.' }),
   period: duration({ about: 'Every renewal gives this life again, without end; needs sudo.' }),
   display_name: text({ about: 'Shown as token-NAME.' }),
-  num_uses: integer({ about: 'Number of requests it is good for; 0 is unlimited.' }),
+  num_uses: integer({ about: 'Number of requests it may make; 0 is unlimited.' }),
   type: text({ about: 'service' }),
   entity_alias: text({ about: 'Only with token roles.' }),
 })
@@ -41,6 +41,7 @@ export const createToken = endpoint({
   access: 'token',
   about: 'Makes a token, a child of the caller unless it is an orphan.',
   body: tokenRequest,
+  answers: authAnswer,
   run: (call) => create(call, 'child'),
 })
 
@@ -50,5 +51,6 @@ export const createOrphan = endpoint({
   access: 'token',
   about: 'Makes a token that outlives the caller.',
   body: tokenRequest,
+  answers: authAnswer,
   run: (call) => create(call, 'orphan'),
 })

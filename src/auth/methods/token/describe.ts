@@ -1,6 +1,26 @@
+import { Type } from 'typebox'
+import { auth, data, mapOf, orNull, strings, timestamp, titled } from '../../../answers.ts'
 import type { Data } from '../../../route.ts'
 import { secondsLeft } from '../../lifetime.ts'
 import type { TokenRow } from '../../token.ts'
+
+/** The members of authOf. */
+export const authAnswer = auth(
+  titled('Auth', {
+    client_token: Type.String(),
+    accessor: Type.String(),
+    policies: strings,
+    token_policies: strings,
+    metadata: orNull(mapOf(Type.String())),
+    lease_duration: Type.Integer(),
+    renewable: Type.Boolean(),
+    entity_id: Type.String(),
+    token_type: Type.String(),
+    orphan: Type.Boolean(),
+    mfa_requirement: Type.Null(),
+    num_uses: Type.Integer(),
+  }),
+)
 
 /** The envelope's `auth`, for a new or renewed token. */
 export const authOf = (row: TokenRow, credential: string, now: number): Data => ({
@@ -18,9 +38,35 @@ export const authOf = (row: TokenRow, credential: string, now: number): Data => 
   num_uses: usesLeft(row),
 })
 
+/** The members of describeToken. */
+export const tokenAnswer = data(
+  titled('Token', {
+    id: Type.String(),
+    accessor: Type.String(),
+    policies: strings,
+    path: Type.String(),
+    meta: orNull(mapOf(Type.String())),
+    display_name: Type.String(),
+    num_uses: Type.Integer(),
+    orphan: Type.Boolean(),
+    creation_time: Type.Integer(),
+    creation_ttl: Type.Integer(),
+    expire_time: orNull(timestamp),
+    ttl: Type.Integer(),
+    explicit_max_ttl: Type.Integer(),
+    entity_id: Type.String(),
+    type: Type.String(),
+    renewable: Type.Boolean(),
+    issue_time: timestamp,
+    period: Type.Optional(Type.Integer()),
+    last_renewal: Type.Optional(timestamp),
+    last_renewal_time: Type.Optional(Type.Integer()),
+  }),
+)
+
 /**
  * The answer of a look-up.
- * @param credential '' where the caller knows only the accessor
+ * @param credential '' if the caller knows only the accessor
  */
 export const describeToken = (row: TokenRow, credential: string, now: number): Data => ({
   id: credential,

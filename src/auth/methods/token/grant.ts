@@ -20,7 +20,7 @@ export interface TokenRequest {
   readonly entity_alias?: string
 }
 
-/** Characters of policies and metadata together: every worker caches the rows of tokens in use. */
+/** Most characters of policies and metadata together: every worker caches the rows of tokens in use. */
 const maxSize = 32_768
 const maxNameLength = 255
 
@@ -29,7 +29,7 @@ export interface TokenCreator {
   readonly parent: TokenRow
   /** Whether the parent is root or has sudo on the path. */
   readonly privileged: boolean
-  /** `orphan` at auth/token/create-orphan, where a policy rule for the path suffices. */
+  /** `orphan` at auth/token/create-orphan, where a policy rule for the path is enough. */
   readonly kind: 'child' | 'orphan'
 }
 

@@ -4,7 +4,7 @@ import { text } from '../../../field.ts'
 import type { Call, Data } from '../../../route.ts'
 import { TokenCaller } from '../../caller.ts'
 import { type AuthContext, endpoint, tokenOfAccessor } from './context.ts'
-import { describeToken } from './describe.ts'
+import { describeToken, tokenAnswer } from './describe.ts'
 
 const nothing = Type.Object({})
 const oneToken = Type.Object({ token: text({ about: 'The token; absent means the caller.' }) })
@@ -20,6 +20,7 @@ export const lookUpSelf = endpoint({
   access: 'token',
   about: "Describes the caller's token.",
   body: nothing,
+  answers: tokenAnswer,
   run: self,
 })
 
@@ -31,9 +32,10 @@ export const lookUpToken = endpoint({
   access: 'token',
   about: 'Describes a token.',
   body: oneToken,
+  answers: tokenAnswer,
   async run(call) {
     const { token } = call.body
-    // The caller's own token may be on its last use, and then it is no longer found.
+    // The caller's own token may be on its last use, and can then no longer be found.
     if (!token || token === TokenCaller.credentialOf(TokenCaller.of(call.caller))) return self(call)
     const row = await call.context.tokens.lookup(token)
     if (row === undefined) throw new ApiError(403, 'bad token')
@@ -49,6 +51,7 @@ export const lookUpAccessor = endpoint({
   access: 'token',
   about: 'Describes the token of an accessor, without its text.',
   body: Type.Object({ accessor: text({ about: 'Accessor of the token.' }) }),
+  answers: tokenAnswer,
   async run({ context, body }) {
     const row = await tokenOfAccessor(context.tokens, body.accessor)
     return describeToken(row, '', context.clock.wall())

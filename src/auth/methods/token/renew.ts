@@ -4,11 +4,13 @@ import { duration, text } from '../../../field.ts'
 import { Answer, type Call } from '../../../route.ts'
 import { TokenCaller } from '../../caller.ts'
 import { type AuthContext, endpoint, required, tokenOfAccessor } from './context.ts'
-import { authOf } from './describe.ts'
+import { authAnswer, authOf } from './describe.ts'
 
-const increment = duration({ about: 'Life asked for; 0 asks for the one it was made with.' })
+const increment = duration({
+  about: 'The requested life; 0 requests that of the last renewal, or else of its creation.',
+})
 
-/** @param credential '' where the caller knows only the accessor */
+/** @param credential '' if the caller knows only the accessor */
 async function renew(
   { context, warn }: Pick<Call<AuthContext>, 'context' | 'warn'>,
   id: string,
@@ -26,6 +28,7 @@ export const renewSelf = endpoint({
   access: 'token',
   about: "Extends the life of the caller's token.",
   body: Type.Object({ increment }),
+  answers: authAnswer,
   run(call) {
     const caller = TokenCaller.of(call.caller)
     return renew(call, caller.tokenId, TokenCaller.credentialOf(caller), call.body.increment)
@@ -38,6 +41,7 @@ export const renewToken = endpoint({
   access: 'token',
   about: 'Extends the life of a token.',
   body: Type.Object({ token: text({ about: 'The token.' }), increment }),
+  answers: authAnswer,
   async run(call) {
     const credential = required(call.body.token, 'token ID')
     const row = await call.context.tokens.lookup(credential)
@@ -52,6 +56,7 @@ export const renewAccessor = endpoint({
   access: 'token',
   about: 'Extends the life of the token of an accessor.',
   body: Type.Object({ accessor: text({ about: 'Accessor of the token.' }), increment }),
+  answers: authAnswer,
   async run(call) {
     const row = await tokenOfAccessor(call.context.tokens, call.body.accessor)
     return renew(call, row.id, '', call.body.increment)

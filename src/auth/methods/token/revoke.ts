@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { done } from '../../../answers.ts'
 import { badRequest } from '../../../errors.ts'
 import { text } from '../../../field.ts'
 import { Answer } from '../../../route.ts'
@@ -13,6 +14,7 @@ export const revokeSelf = endpoint({
   access: 'token',
   about: "Revokes the caller's token, its children and their leases.",
   body: Type.Object({}),
+  answers: done,
   async run(call) {
     await call.context.tokens.revoke(TokenCaller.of(call.caller).tokenId)
     return undefined
@@ -23,8 +25,9 @@ export const revokeToken = endpoint({
   method: 'POST',
   path: 'revoke',
   access: 'token',
-  about: 'Revokes a token, its children and their leases; an unknown one is no error.',
+  about: 'Revokes a token, its children and their leases; an unknown one is not an error.',
   body: oneToken,
+  answers: done,
   async run({ context, body }) {
     const row = await context.tokens.lookup(required(body.token, 'token ID'))
     if (row !== undefined) await context.tokens.revoke(row.id)
@@ -36,8 +39,9 @@ export const revokeOrphan = endpoint({
   method: 'POST',
   path: 'revoke-orphan',
   access: 'sudo',
-  about: 'Revokes a token and its leases; its children live on as orphans.',
+  about: 'Revokes a token and its leases; its children become orphans.',
   body: oneToken,
+  answers: done,
   async run({ context, body }) {
     const row = await context.tokens.lookup(required(body.token, 'token ID'))
     if (row === undefined) throw badRequest('token to revoke not found')
@@ -52,6 +56,7 @@ export const revokeAccessor = endpoint({
   access: 'token',
   about: 'Revokes the token of an accessor, its children and their leases.',
   body: Type.Object({ accessor: text({ about: 'Accessor of the token.' }) }),
+  answers: done,
   async run({ context, body, warn }) {
     const row = await context.tokens.withAccessor(required(body.accessor, 'accessor'))
     if (row === undefined) {

@@ -1,8 +1,9 @@
 import { Type } from 'typebox'
+import { noData } from '../../../answers.ts'
 import { Answer, type Call } from '../../../route.ts'
 import { endpoint } from './context.ts'
 
-/** 202 with Vault's warning, which says whether the job was started or was running already. */
+/** 202 with Vault's warning whether the job was started or was already running. */
 export function tidyAnswer(started: boolean, warn: Call<unknown>['warn']): Answer {
   warn(
     started
@@ -18,5 +19,6 @@ export const tidyTokens = endpoint({
   access: 'token',
   about: 'Removes tokens that can never work again, in the background.',
   body: Type.Object({}),
+  answers: noData(202),
   run: async ({ context, warn }) => tidyAnswer(await context.start(context.tokens.tidying), warn),
 })

@@ -8,6 +8,7 @@ import type { Changes } from '../../../store/table.ts'
 import { type Certificate, readCertificate } from '../../../x509/certificate.ts'
 import { Authority } from './authority.ts'
 import { Chains } from './chains.ts'
+import { areMoved, withShardPoints } from './shardpoints.ts'
 import { authoritiesTable, clustersTable, type IssuerRow, issuersTable, keysTable } from './tables.ts'
 
 type MountId = Pick<Mount, 'uuid'>
@@ -59,23 +60,28 @@ export class Authorities {
    * Changes the authority of a mount: its settings, keys, issuers. Changes of one mount take turns. When it resolves, no worker
    * uses what it replaced.
    * @param work reads `before` and writes; it may be run again
-   * @returns the authority as this change left it
+   * @returns the authority as this change left it, and whether its shards have other distribution points than before
    */
   change<T>(
     { uuid: mount }: MountId,
     work: (tx: Transaction, before: Authority) => Promise<Decided<T>>,
-  ): Promise<{ readonly authority: Authority; readonly result: T }> {
+  ): Promise<{ readonly authority: Authority; readonly result: T; readonly pointsChanged: boolean }> {
     const table = this.#database.table(authoritiesTable)
     return this.#database.transaction(async (tx) => {
       const locked = await table.lock(tx, { mount })
       if (locked === undefined) throw missing(mount)
-      const { settings = {}, result } = await work(tx, present(await this.#load(tx, mount), mount))
+      const before = present(await this.#load(tx, mount), mount)
+      const { settings = {}, result } = await work(tx, before)
       const moved = settings.defaultIssuer !== undefined && settings.defaultIssuer !== locked.defaultIssuer
       const changedAt = moved ? { changedAt: this.#clock.wall() } : {}
       // Always: on a cluster, where locks do not reach, the row's rev is what changes of one mount meet at.
       await table.update(tx, locked, { ...settings, ...changedAt })
       tx.touch(authoritiesTable.name, mount)
-      return { authority: present(await this.#load(tx, mount), mount), result }
+      const authority = present(await this.#load(tx, mount), mount)
+      const crl = withShardPoints(before, authority, this.site, this.#clock.wall())
+      if (crl === undefined) return { authority, result, pointsChanged: areMoved(before, authority) }
+      await table.update(tx, authority.settings, { crl })
+      return { authority: present(await this.#load(tx, mount), mount), result, pointsChanged: true }
     })
   }
 

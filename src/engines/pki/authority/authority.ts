@@ -107,6 +107,9 @@ export class Authority {
 
 const hex = (fingerprint: Buffer): string => fingerprint.toString('hex')
 
+/** The fold of a reference in a path. */
+export const foldDefault = (reference: string): string => (isDefault(reference) ? 'default' : reference)
+
 /** The reference that stands for whatever the mount's default is. */
 export const isDefault = (reference: string): boolean => reference.trim().toLowerCase() === 'default'
 

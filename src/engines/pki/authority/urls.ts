@@ -1,5 +1,7 @@
+import { strings } from '../../../answers.ts'
 import { badRequest } from '../../../errors.ts'
-import type { Authority, Issuer } from './authority.ts'
+import { shardName, shardNumber } from '../crl/shards/shard.ts'
+import type { Authority, Cluster, Issuer } from './authority.ts'
 import type { Urls } from './tables.ts'
 
 /** The three lists by their names on the wire. */
@@ -31,6 +33,13 @@ export function changeUrls(before: Urls, fields: UrlFields, templating: boolean 
   return after
 }
 
+/** The members of describeUrls. */
+export const urlsAnswer = {
+  issuing_certificates: strings,
+  crl_distribution_points: strings,
+  ocsp_servers: strings,
+}
+
 export const describeUrls = (urls: Urls) => ({
   issuing_certificates: urls.issuingCertificates,
   crl_distribution_points: urls.crlDistributionPoints,
@@ -38,12 +47,32 @@ export const describeUrls = (urls: Urls) => ({
 })
 
 /** The expanded URLs that certificates of an issuer carry: its own if it has any, or else the mount's. */
-export type AuthorityUrls = Readonly<Record<UrlList, readonly string[]>>
+export interface AuthorityUrls extends Readonly<Record<UrlList, readonly string[]>> {
+  /** Over how many lists the issuer's certificates are spread; `{{shard}}` of distribution points is not expanded yet. 0 without it. */
+  readonly shards: number
+}
 
 /** @throws ApiError 400 where a template cannot be expanded, or does not expand to a URL */
 export function urlsOf(authority: Authority, { row }: Issuer): AuthorityUrls {
   const own = row.aia !== null && hasUrls(row.aia) ? row.aia : undefined
   return expand(own ?? authority.settings.urls ?? noUrls, authority, row.id)
+}
+
+const ofShards = new WeakMap<AuthorityUrls, AuthorityUrls[]>()
+
+/** The URLs of one certificate; the same object for all of its shard. @param serial magnitude */
+export function urlsOfSerial(urls: AuthorityUrls, serial: Uint8Array): AuthorityUrls {
+  if (urls.shards === 0) return urls
+  const number = shardNumber(serial, urls.shards)
+  const known = ofShards.get(urls) ?? []
+  ofShards.set(urls, known)
+  const name = shardName({ number, of: urls.shards })
+  known[number] ??= {
+    ...urls,
+    crlDistributionPoints: urls.crlDistributionPoints.map((url) => url.replaceAll(shardVariable, name)),
+    shards: 0,
+  }
+  return known[number]
 }
 
 export const hasUrls = ({ issuingCertificates, crlDistributionPoints, ocspServers }: Urls): boolean =>
@@ -57,7 +86,7 @@ export function urlsOfNewRoot(authority: Authority, omitted: (url: string) => vo
   const urls = authority.settings.urls ?? noUrls
   const usable = (list: readonly string[]): string[] =>
     list.filter((url) => {
-      const needsId = urls.templating && url.includes('{{issuer_id}}')
+      const needsId = urls.templating && namesIssuer(url)
       if (needsId) omitted(url)
       return !needsId
     })
@@ -91,19 +120,56 @@ export function problemOf(authority: Authority, urls: Urls): string | undefined 
   }
 }
 
+/** Why distribution points stand for nothing yet; undefined where none does. */
+export function unusedPointsOf(
+  { settings }: Authority,
+  { templating, crlDistributionPoints }: Urls,
+): string | undefined {
+  const isSpread = templating && crlDistributionPoints.some((url) => withShardVariable(url).includes(shardVariable))
+  if (!isSpread || (settings.crl?.shards ?? 0) > 0) return undefined
+  return 'crl_distribution_points with {{shard}} are left out of certificates while crl_shards of config/crl is 0'
+}
+
 function expand(urls: Urls, authority: Authority, issuerId: string): AuthorityUrls {
+  const shards = authority.settings.crl?.shards ?? 0
   const expandAll = (parameter: Parameter): string[] =>
     urls[parameters[parameter]].map((url) =>
-      urls.templating ? checkUrl(parameter, expandOne(url, authority, issuerId)) : url,
+      urls.templating ? checkUrl(parameter, expandVariables(url, authority.cluster, issuerId)) : url,
     )
+  const points = urls.templating ? urls.crlDistributionPoints.map(withShardVariable) : urls.crlDistributionPoints
+  const isSpread = (url: string): boolean => url.includes(shardVariable)
   return {
     issuingCertificates: expandAll('issuing_certificates'),
-    crlDistributionPoints: expandAll('crl_distribution_points'),
+    // Without shards nobody would answer there.
+    crlDistributionPoints: points
+      .filter((url) => shards > 0 || !isSpread(url))
+      .map((url) => (urls.templating ? expandPoint(url, authority.cluster, issuerId) : url)),
     ocspServers: expandAll('ocsp_servers'),
+    shards: points.some(isSpread) ? shards : 0,
   }
 }
 
-function expandOne(url: string, { cluster }: Authority, issuerId: string): string {
+/** Whether a template has another URL for each issuer. */
+export const namesIssuer = (url: string): boolean => /\{\{\s*issuer_id\s*\}\}/.test(url)
+
+/** Stands for the shard of a certificate; in distribution points alone. */
+export const shardVariable = '{{shard}}'
+
+/** The variable in its one form. */
+export const withShardVariable = (url: string): string => url.replaceAll(/\{\{\s*shard\s*\}\}/g, shardVariable)
+
+/**
+ * A distribution point with its shard left open.
+ * @throws ApiError 400 where a template cannot be expanded, or does not expand to a URL
+ */
+export function expandPoint(url: string, cluster: Cluster, issuerId: string): string {
+  const expanded = expandVariables(url, cluster, issuerId)
+  checkUrl('crl_distribution_points', expanded.replaceAll(shardVariable, shardName({ number: 1, of: 2 })))
+  return expanded
+}
+
+/** @throws ApiError 400 */
+function expandVariables(url: string, cluster: Cluster, issuerId: string): string {
   const known = (value: string, field: string): string => {
     if (value !== '') return value
     throw badRequest(

@@ -1,10 +1,10 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { Clock } from '../../../clock.ts'
 import type { Claim } from '../../../engine.ts'
-import { badRequest } from '../../../errors.ts'
+import { ApiError, badRequest } from '../../../errors.ts'
 import type { LeaseRequest, NewLease } from '../../../leases/lease.ts'
 import type { Leases } from '../../../leases/leases.ts'
-import type { MaybePromise, Mount } from '../../../route.ts'
+import type { Mount } from '../../../route.ts'
 import type { CoherentCache } from '../../../store/coherence/cache.ts'
 import type { Database } from '../../../store/database.ts'
 import { Batch } from '../../../store/group.ts'
@@ -26,7 +26,7 @@ import {
 /** A certificate to store. `mount` is the mount's uuid, `issuer` the uuid of the issuer that signed it. */
 export type NewCertificate = Omit<CertificateRow, 'id' | 'site' | 'createdAt'>
 
-/** A certificate as it is cached: with its revocation, which is a change of it. */
+/** A certificate as cached: with its revocation, because a revocation changes it. */
 export interface StoredCertificate {
   readonly certificate: CertificateRow
   readonly revocation: RevocationRow | undefined
@@ -35,10 +35,10 @@ export interface StoredCertificate {
 export interface CertificatesOptions {
   readonly database: Database
   readonly clock: Clock
-  readonly leases: Pick<Leases, 'insert'>
+  readonly leases: Pick<Leases, 'insert' | 'limits'>
   /** This node's. */
   readonly site: string
-  /** Certificates cached at most, over all mounts. */
+  /** The most certificates cached, over all mounts. */
   readonly cacheLimit?: number
 }
 
@@ -48,21 +48,21 @@ interface Write {
 }
 
 /**
- * Longest certificate. A group of 64 then fits into one packet of the database, so that nobody's large certificate fails the
- * small ones beside it.
+ * Longest certificate. A group of 64 then fits into one packet of the database, so that a large certificate cannot fail
+ * the small ones beside it.
  */
 export const longestCertificate = 65_535
 
 const cachedAtMost = 10_000
 const removedAtOnce = 500
 
-/** The certificates that this server has issued and stored, of every mount. A site sees those of its own. */
+/** The certificates that this server has issued and stored, of every mount. A site sees only its own. */
 export class Certificates {
   readonly #options: CertificatesOptions
   readonly #table: PlainAccess<typeof certificateTable>
   readonly #revocations: SealedAccess<typeof revocationTable>
   readonly #cache: CoherentCache<StoredCertificate>
-  readonly #writes = new Batch<Write, CertificateRow>((writes) => this.#commit(writes))
+  readonly #writes = new Batch<Write, CertificateRow | ApiError>((writes) => this.#commit(writes))
 
   constructor(options: CertificatesOptions) {
     const { database, cacheLimit = cachedAtMost } = options
@@ -87,7 +87,8 @@ export class Certificates {
    * Stores a certificate, with its lease if it has one (`Leases.prepare`; `confirm` it afterwards), in one commit with what
    * others store at the same time. It is committed when this resolves.
    * @throws DuplicateRow of `pki_certificates` when the mount has a certificate with this serial: another serial will do
-   * @throws ApiError 400 for a certificate above `longestCertificate`; 503, as UnknownOutcome too
+   * @throws ApiError 400 for a certificate above `longestCertificate`; 429 for a lease beyond its quota; 503, as UnknownOutcome
+   *   too
    */
   async store(certificate: NewCertificate, lease?: NewLease): Promise<CertificateRow> {
     if (certificate.der.length > longestCertificate) {
@@ -97,7 +98,9 @@ export class Certificates {
     }
     const { site, clock } = this.#options
     const row = { ...certificate, id: randomUUIDv7(), site, createdAt: clock.wall() }
-    return this.#writes.add({ certificate: row, lease })
+    const stored = await this.#writes.add({ certificate: row, lease })
+    if (stored instanceof ApiError) throw stored
+    return stored
   }
 
   /** As store, in a transaction that stores more with it. */
@@ -107,31 +110,33 @@ export class Certificates {
     tx.tally(certificateTally(certificate.mount, site), 1)
   }
 
-  /** What the lease of a certificate asks for, for `Leases.prepare`: it ends with the certificate. */
+  /** The lease of a certificate, as `Leases.prepare` takes it: it ends with the certificate. */
   leaseRequest(certificate: NewCertificate): LeaseRequest {
     const { site, clock } = this.#options
     return certificateLease({ ...certificate, site }, clock.wall())
   }
 
   /** A serial never had a row before, so no cache holds one and nothing is touched. */
-  #commit(writes: readonly Write[]): Promise<CertificateRow[]> {
+  async #commit(writes: readonly Write[]): Promise<(CertificateRow | ApiError)[]> {
     const { database, leases } = this.#options
+    const wanted = writes.flatMap(({ lease }) => lease ?? [])
+    const limits = wanted.length === 0 ? undefined : await leases.limits()
     return database.transaction(async (tx) => {
+      const refusals = await leases.insert(tx, wanted, limits)
+      const refusalOf = ({ lease }: Write) => lease && refusals.get(lease)
+      const stored = writes.filter((write) => refusalOf(write) === undefined)
       const rows = await this.#table.insertMany(
         tx,
-        writes.map(({ certificate }) => certificate),
-      )
-      await leases.insert(
-        tx,
-        writes.flatMap(({ lease }) => lease ?? []),
+        stored.map(({ certificate }) => certificate),
       )
       for (const { mount, site } of rows) tx.tally(certificateTally(mount, site), 1)
-      return rows
+      const byId = new Map(rows.map((row) => [row.id, row]))
+      return writes.map((write) => refusalOf(write) ?? byId.get(write.certificate.id) ?? write.certificate)
     })
   }
 
   /**
-   * A certificate of this site by its serial (`parseSerial`), from the cache, else past it on the lane of public reads.
+   * A certificate of this site by its serial (`parseSerial`), from the cache, else read on the lane of public reads.
    * @throws ApiError 503 when that lane is full
    */
   async find(name: CertificateName): Promise<StoredCertificate | undefined> {
@@ -139,18 +144,7 @@ export class Certificates {
     return found?.certificate.site === this.#options.site ? found : undefined
   }
 
-  /** As find, from the cache at this very moment or not at all. */
-  peek(name: CertificateName): StoredCertificate | undefined {
-    const found = this.#cache.peek(cacheKey(name))
-    return found?.certificate.site === this.#options.site ? found : undefined
-  }
-
-  /** As find, of whichever site. */
-  findAnywhere(name: CertificateName): MaybePromise<StoredCertificate | undefined> {
-    return this.#cache.get(cacheKey(name))
-  }
-
-  /** A certificate of whichever site as a transaction sees it, for work that changes it. */
+  /** A certificate of any site as a transaction sees it, for work that changes it. */
   async read(q: Reader, { mount, serial }: CertificateName): Promise<StoredCertificate | undefined> {
     const [certificate, revocation] = await Promise.all([
       this.#table.find(q, { mount, serial }),
@@ -159,24 +153,24 @@ export class Certificates {
     return certificate && { certificate, revocation }
   }
 
-  /** The number of stored certificates of this site in a mount, by a count that is kept with the rows. */
+  /** The number of stored certificates of this site in a mount, from a count kept with the rows. */
   count(mount: string): Promise<number> {
     return this.#options.database.tally(certificateTally(mount, this.#options.site))
   }
 
-  /** The number of recorded revocations of this site in a mount, kept likewise. */
+  /** The number of recorded revocations of this site in a mount, from a count kept with the rows. */
   countRevoked(mount: string): Promise<number> {
     return this.#options.database.tally(revocationTally(mount, this.#options.site))
   }
 
-  /** Whether nothing was stored in a mount, by any site. */
+  /** Whether no site has stored a certificate in a mount. */
   empty(mount: string): Promise<boolean> {
     return this.#options.database.read(async (q) => !(await this.#table.exists(q, { mount })))
   }
 
   /**
-   * Removes a portion of the certificates of a removed mount, and at last its counts.
-   * @returns whether there was anything
+   * Removes a portion of the certificates of a removed mount, and at the end its counts.
+   * @returns whether there was anything to remove
    */
   removeSome({ uuid: mount }: Mount, { job, fence }: Claim): Promise<boolean> {
     return this.#options.database.transaction(async (tx: Transaction) => {

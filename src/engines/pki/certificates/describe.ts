@@ -1,3 +1,5 @@
+import { Type } from 'typebox'
+import { strings, timestamp } from '../../../answers.ts'
 import type { Data } from '../../../route.ts'
 import { readCertificate } from '../../../x509/certificate.ts'
 import { commonNameOf } from '../../../x509/name.ts'
@@ -5,13 +7,30 @@ import { readSubjectKey } from '../../../x509/publickey.ts'
 import type { StoredCertificate } from './certificates.ts'
 import type { CertificateRow } from './tables.ts'
 
-/** When something was revoked, in whole seconds and as RFC 3339 writes it, without zeros at its end. @param at milliseconds */
+/** The members of revocationTimes. */
+export const revocationTimesAnswer = {
+  revocation_time: Type.Integer(),
+  revocation_time_rfc3339: Type.String(),
+}
+
+/** The members of describeStored. */
+export const storedAnswer = Type.Object({
+  common_name: Type.String(),
+  issuer: Type.String(),
+  key_type: Type.String(),
+  key_bits: Type.Integer(),
+  not_before: timestamp,
+  not_after: timestamp,
+  dns_names: strings,
+})
+
+/** The time of a revocation, in whole seconds and in RFC 3339, without trailing zeros. @param at milliseconds */
 export const revocationTimes = (at: number): Data => ({
   revocation_time: Math.floor(at / 1000),
   revocation_time_rfc3339: new Date(at).toISOString().replace(/\.?0+Z$/, 'Z'),
 })
 
-/** Whether and when a certificate was revoked, as its read shows it. */
+/** The revocation of a certificate, or its absence, as a read shows it. */
 export function describeRevocation({ revocation }: StoredCertificate): Data {
   if (revocation === undefined) return { revocation_time: 0, revocation_time_rfc3339: '' }
   return { ...revocationTimes(revocation.revokedAt), issuer_id: revocation.issuer }
@@ -19,7 +38,7 @@ export function describeRevocation({ revocation }: StoredCertificate): Data {
 
 const namesShown = 5
 
-/** A stored certificate in a list, as its own bytes say it. */
+/** A stored certificate in a list, described from its own bytes. */
 export function describeStored({ der, issuer }: CertificateRow): Data {
   const certificate = readCertificate(der)
   const { family, bits } = readSubjectKey(certificate.spki)

@@ -3,7 +3,10 @@ import { Check } from 'typebox/value'
 import type { LeaseRequest } from '../../../leases/lease.ts'
 import type { LeasedCertificate } from './tables.ts'
 
-/** What a certificate's lease holds. The lease is sealed and a certificate's row is not, so revocation goes by the lease. */
+/**
+ * The payload of a certificate's lease. The lease is sealed and a certificate's row is not, so revocation follows the
+ * lease.
+ */
 const payloadSchema = Type.Object({
   serial: Type.String(),
   site: Type.String(),
@@ -25,10 +28,10 @@ export function certificateLease(
 
 /**
  * The certificate that a lease was issued for.
- * @throws Error for the payload of something else
+ * @throws Error for the payload of another kind of lease
  */
 export function leasedCertificate(mount: string, payload: Readonly<Record<string, unknown>>): LeasedCertificate {
-  if (!Check(payloadSchema, payload)) throw new Error('the lease is not that of a certificate')
+  if (!Check(payloadSchema, payload)) throw new Error('the lease does not belong to a certificate')
   const { serial, site, issuer, notAfter } = payload
   return { mount, serial, site, issuer, notAfter }
 }

@@ -6,12 +6,12 @@ import { type CertificateRow, certificateTable, serialTable } from './tables.ts'
 
 /** One page of a listing. */
 export interface CertificatePage {
-  /** A serial in hexadecimal: what comes after it. */
+  /** A serial in hexadecimal; the page begins after it. */
   readonly after?: string
   readonly limit: number
 }
 
-/** With a filter, certificates come in the order of their expiry, the first to expire first. */
+/** With a filter, certificates are ordered by expiry, the first to expire first. */
 export interface CertificateFilter {
   /** The uuid of an issuer. */
   readonly issuer?: string
@@ -21,7 +21,7 @@ export interface CertificateFilter {
 
 const bySite = { by: 'serial', index: 'by_site' } as const
 
-/** Lists of the certificates of a site. No statement reads more rows than it answers. */
+/** Lists of the certificates of a site. No statement reads more rows than it returns. */
 export class CertificateLists {
   readonly #database: Database
   readonly #site: string
@@ -44,7 +44,7 @@ export class CertificateLists {
 
   /**
    * Certificates of a mount, in the order of their serials, or of their expiry when filtered.
-   * @throws ApiError 400 when a filtered list is to go on after a serial that is not stored
+   * @throws ApiError 400 when a filtered list is continued after a serial that is not stored
    */
   detailed(mount: string, page: CertificatePage, filter: CertificateFilter = {}): Promise<CertificateRow[]> {
     const { issuer, expiresBefore } = filter
@@ -67,7 +67,7 @@ export class CertificateLists {
     return this.#database.read(async (q) => {
       const last = after === undefined ? undefined : await this.#rows.find(q, { mount, serial: after })
       if (after !== undefined && last === undefined)
-        throw badRequest('after: a filtered list goes on after the serial number of a stored certificate')
+        throw badRequest('after: a filtered list can only be continued after the serial number of a stored certificate')
       const cursor = last === undefined ? {} : { after: [last.notAfter, last.serial] as const }
       return this.#rows.list(q, where, {
         by: ['notAfter', 'serial'],

@@ -1,9 +1,9 @@
 import { column, defineTable, type Row } from '../../../store/table.ts'
 
 /**
- * Certificates that mounts have issued. Rows are not sealed: where one decides something, its DER is compared with the columns
- * and verified under the issuer. `serial` is in hexadecimal (serial.ts), `issuer` the uuid of the issuer's row, `site` where
- * it was issued.
+ * Certificates issued by mounts. Rows are not sealed: before a decision rests on one, its DER is compared with the
+ * columns and verified under the issuer. `serial` is in hexadecimal (serial.ts), `issuer` the uuid of the issuer's row,
+ * `site` the place of issue.
  */
 export const certificateTable = defineTable(
   'pki_certificates',
@@ -20,7 +20,7 @@ export const certificateTable = defineTable(
   { sealed: false },
 )
 
-/** What an index holds of certificates. */
+/** The columns of certificates that an index contains. */
 export const serialTable = defineTable(
   'pki_certificates',
   { mount: column.text(), site: column.text(), serial: column.hex() },
@@ -28,8 +28,9 @@ export const serialTable = defineTable(
 )
 
 /**
- * Revocations, sealed: a certificate is revoked because its row is here, and when. `notAfter` is the certificate's, so that
- * nobody moves its end by the certificate's own row; `site` is the one that recorded it, and whose list names it.
+ * Revocations, sealed: a certificate is revoked if it has a row here. `notAfter` is the certificate's, so that editing
+ * the certificate's own row cannot move its end; `site` is the one that recorded the revocation and whose list names
+ * it.
  */
 export const revocationTable = defineTable(
   'pki_revocations',
@@ -39,9 +40,12 @@ export const revocationTable = defineTable(
     issuer: column.text(),
     notAfter: column.integer(),
     revokedAt: column.integer(),
-    /** Whose list names it (`crlIssuerOf`); null while no issuer of the mount is known to have signed it. */
+    /**
+     * The signer of the list that names it (`crlIssuerOf`); null while no issuer of the mount is known to have signed
+     * it.
+     */
     crlIssuer: column.hex().nullable(),
-    /** Its number among the revocations of that CRL issuer at this site, without a gap; null while there is none. */
+    /** Its number among the revocations of that CRL issuer at this site, without gaps; null without a CRL issuer. */
     seq: column.integer().nullable(),
     /** CRLReason (RFC 5280 section 5.3.1); null is unspecified. */
     reason: column.integer().nullable(),
@@ -52,23 +56,28 @@ export const revocationTable = defineTable(
 export type CertificateRow = Row<typeof certificateTable>
 export type RevocationRow = Row<typeof revocationTable>
 
-/** A certificate as its lease names it. */
+/** A certificate as its lease identifies it. */
 export type LeasedCertificate = Pick<RevocationRow, 'mount' | 'site' | 'serial' | 'issuer' | 'notAfter'>
 
-/** What names a certificate: `mount` is its uuid, `serial` in hexadecimal. */
+/** The name of a certificate: `mount` is its uuid, `serial` in hexadecimal. */
 export interface CertificateName {
   readonly mount: string
   readonly serial: string
 }
 
-/** The key under which caches hold a certificate: whoever changes or revokes it touches (`certificateTable.name`, this). */
+/**
+ * The key under which caches hold a certificate: every change and revocation touches (`certificateTable.name`, this).
+ */
 export const cacheKey = ({ mount, serial }: CertificateName): string => `${mount} ${serial}`
 
-/** What a `cacheKey` was made of. */
+/** The name from which a `cacheKey` was made. */
 export function nameOfKey(key: string): Required<CertificateName> {
   const [mount = '', serial = ''] = key.split(' ')
   return { mount, serial }
 }
 
-/** The count of the certificates of a site in a mount, kept with their rows. @param site '' for the beginning of all sites' names */
+/**
+ * The count of the certificates of a site in a mount, kept with their rows. @param site '' gives the prefix of all
+ * sites' names
+ */
 export const certificateTally = (mount: string, site: string): string => `certificates-${mount}-${site}`

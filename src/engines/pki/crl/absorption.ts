@@ -3,8 +3,12 @@ import { DamagedRow } from '../../../store/faults.ts'
 import { revocationTable } from '../certificates/tables.ts'
 import type { OnAlarm } from './alarm.ts'
 import { lastNumber, mendLedger } from './ledger.ts'
+import { hiding, memoryOf, recalling } from './listed/memory.ts'
+import { gapsOf, shown } from './listed/ranges.ts'
+import { type Sorted, sortOut } from './listed/repetition.ts'
+import type { Listed } from './listed.ts'
 import { type Manifest, type Manifests, noEntries, type SiteEntries } from './manifests.ts'
-import { contentOf, gapsOf, type Recorded, readRecorded } from './record.ts'
+import { contentOf, type Recorded, readRecorded } from './record.ts'
 import { type Content, joined, mostEntries, type Segments } from './segments.ts'
 import type { SegmentName } from './tables.ts'
 
@@ -12,16 +16,18 @@ interface AbsorptionOptions {
   readonly database: Database
   readonly manifests: Manifests
   readonly segments: Segments
+  readonly listed: Pick<Listed, 'entriesOf'>
   readonly onAlarm: OnAlarm
 }
 
-/** Revocations to take in: as many as the last segment has room for, or a new one takes. */
+/** Revocations to take in: as many as are read at once, up to the first for which the last segment, or a new one, has no room. */
 interface Step {
   readonly manifest: Manifest
   readonly before: SiteEntries
   /** The last segment, when it grows. */
   readonly growing: { readonly name: SegmentName; readonly content: Content } | undefined
   readonly recorded: Recorded
+  readonly sorted: Sorted
   /** The last number that is dealt with then. */
   readonly end: number
   /** The last number that has certainly been given, and what the ledger says. */
@@ -52,7 +58,15 @@ export class Absorption {
     }
   }
 
-  #next(crlIssuer: string, site: string): Promise<Step> {
+  async #next(crlIssuer: string, site: string): Promise<Step> {
+    const read = await this.#read(crlIssuer, site)
+    const { manifest, growing, recorded } = read
+    const room = mostEntries - (growing?.name.count ?? 0)
+    const sorted = await sortOut(this.#options.listed, { manifest, site, rows: recorded.rows, room })
+    return { ...read, sorted, end: sorted.left === undefined ? read.end : sorted.left - 1 }
+  }
+
+  #read(crlIssuer: string, site: string): Promise<Omit<Step, 'sorted'>> {
     const { database, manifests, segments } = this.#options
     return database.snapshot(async (q) => {
       const [manifest, ledger] = await Promise.all([
@@ -62,9 +76,8 @@ export class Absorption {
       const before = manifest.sites[site] ?? noEntries
       const last = before.segments.at(-1)
       const name = last !== undefined && last.count < mostEntries ? last : undefined
-      const limit = mostEntries - (name?.count ?? 0)
       const stretch = { crlIssuer, site, from: before.absorbed + 1, to: Number.MAX_SAFE_INTEGER }
-      const recorded = await readRecorded(database, q, stretch, limit)
+      const recorded = await readRecorded(database, q, stretch, mostEntries)
       const numbers = numbersOf(recorded)
       // What was edited may have any number.
       const given = Math.max(before.absorbed, recorded.rows.at(-1)?.seq ?? 0)
@@ -94,10 +107,11 @@ export class Absorption {
     const found = numbersOf(recorded).filter((number) => number <= end)
     const gone = gapsOf(before.absorbed + 1, end, found)
     if (gone.length > 0) {
-      onAlarm({ crlIssuer, site, text: `revocations were removed from the database: numbers ${gone.join(', ')}` })
+      onAlarm({ crlIssuer, site, text: `revocations were removed from the database: numbers ${shown(gone)}` })
     }
-    if (recorded.damaged.length > 0) {
-      const numbers = recorded.damaged.join(', ')
+    const damaged = recorded.damaged.filter((number) => number <= end)
+    if (damaged.length > 0) {
+      const numbers = damaged.join(', ')
       onAlarm({
         crlIssuer,
         site,
@@ -106,21 +120,28 @@ export class Absorption {
     }
   }
 
-  /** Does nothing when somebody else has changed the segments meanwhile. */
-  #take({ manifest: { crlIssuer }, before, growing, recorded, end }: Step, site: string): Promise<void> {
+  /** Does nothing when somebody else has changed the segments meanwhile, of whichever site. */
+  #take({ manifest, before, growing, sorted, end }: Step, site: string): Promise<void> {
     const { manifests, segments } = this.#options
-    const fresh = contentOf(recorded.rows)
+    const { crlIssuer } = manifest
+    const fresh = contentOf(sorted.fresh)
+    const content = growing === undefined ? fresh : joined(growing.content, fresh)
+    const repeated = gapsOf(
+      before.absorbed + 1,
+      end,
+      sorted.fresh.map(({ seq }) => seq),
+    )
     return manifests.change(crlIssuer, async (tx, now) => {
       const entries = now.sites[site] ?? noEntries
-      if (!same(entries, before)) return { result: undefined }
-      const kept = growing === undefined ? entries.segments : entries.segments.slice(0, -1)
-      const added: SegmentName[] = []
-      if (recorded.rows.length > 0) {
-        const content = growing === undefined ? fresh : joined(growing.content, fresh)
-        added.push(await segments.insert(tx, crlIssuer, site, content))
+      if (entries.absorbed !== before.absorbed || !haveSameSegments(now, manifest)) return { result: undefined }
+      let names = entries.segments
+      if (sorted.fresh.length > 0) {
+        const made = await segments.insert(tx, crlIssuer, site, content)
+        const grown = growing === undefined ? [] : names.slice(-1)
+        names = [...names.slice(0, names.length - grown.length), { ...made, ...memoryOf(...grown) }]
       }
-      const after = { absorbed: end, segments: [...kept, ...added] }
-      return { after: { sites: { ...now.sites, [site]: after } }, result: undefined }
+      const sites = { ...now.sites, [site]: { absorbed: end, segments: recalling(names, repeated) } }
+      return { after: { sites: hiding(sites, sorted.hidden) }, result: undefined }
     })
   }
 }
@@ -128,8 +149,10 @@ export class Absorption {
 const numbersOf = ({ rows, damaged }: Recorded): number[] =>
   [...rows.map(({ seq }) => seq), ...damaged].toSorted((a, b) => a - b)
 
-/** Whether nothing was absorbed, removed or made again in between: segments never change, their ids do. */
-const same = (one: SiteEntries, other: SiteEntries): boolean =>
-  one.absorbed === other.absorbed &&
-  one.segments.length === other.segments.length &&
-  one.segments.every(({ id }, index) => id === other.segments[index]?.id)
+/** Whether no entry came or left, and none was made again: segments never change, their ids do. */
+const haveSameSegments = (one: Manifest, other: Manifest): boolean => idsOf(one) === idsOf(other)
+
+const idsOf = ({ sites }: Manifest): string =>
+  Object.values(sites)
+    .flatMap(({ segments }) => segments.map(({ id }) => id))
+    .join()

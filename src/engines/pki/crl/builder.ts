@@ -8,6 +8,7 @@ import { Absorption } from './absorption.ts'
 import type { OnAlarm } from './alarm.ts'
 import { Building } from './building.ts'
 import { sitesOf } from './ledger.ts'
+import { Listed } from './listed.ts'
 import { Lists } from './lists.ts'
 import { type Manifest, Manifests } from './manifests.ts'
 import type { Mark } from './marks.ts'
@@ -15,6 +16,8 @@ import { Numbers } from './numbers.ts'
 import { EntryRemoval, type Released } from './removal.ts'
 import { Restoration } from './restoration.ts'
 import { Segments } from './segments.ts'
+import { ShardBuilding } from './shards/building.ts'
+import { ShardLists } from './shards/lists.ts'
 import { segmentsTable } from './tables.ts'
 import type { BuildTarget, BuiltCrl } from './target.ts'
 import { Turns } from './turns.ts'
@@ -38,6 +41,9 @@ export class CrlBuilder {
   readonly manifests: Manifests
   readonly segments: Segments
   readonly lists: Lists
+  readonly shardLists: ShardLists
+  readonly listed: Listed
+  readonly onAlarm: OnAlarm
   readonly #options: CrlBuilderOptions
   readonly #absorption: Absorption
   readonly #restoration: Restoration
@@ -51,11 +57,19 @@ export class CrlBuilder {
     this.manifests = new Manifests(database)
     this.segments = new Segments({ database, now: () => clock.wall() })
     this.lists = new Lists(database, this.manifests)
-    const parts = { database, onAlarm, manifests: this.manifests, segments: this.segments }
-    this.#absorption = new Absorption(parts)
+    this.shardLists = new ShardLists(database)
+    this.onAlarm = onAlarm
+    this.listed = new Listed({ database, manifests: this.manifests, segments: this.segments })
+    const parts = { database, onAlarm, manifests: this.manifests, segments: this.segments, listed: this.listed }
     this.#restoration = new Restoration(parts)
+    // Of whichever site the damaged segment is.
+    const entriesOf: Listed['entriesOf'] = (manifest, serials) =>
+      this.#restoring(manifest.crlIssuer, () => this.listed.entriesOf(manifest, serials))
+    this.#absorption = new Absorption({ ...parts, listed: { entriesOf } })
     this.#removal = new EntryRemoval({ ...parts, clock, lists: this.lists })
-    this.#building = new Building({ ...parts, clock, lists: this.lists, numbers: new Numbers(database, options.epoch) })
+    const shards = new ShardBuilding({ ...parts, shardLists: this.shardLists })
+    const numbers = new Numbers(database, options.epoch)
+    this.#building = new Building({ ...parts, clock, lists: this.lists, numbers, shards })
   }
 
   /**
@@ -98,8 +112,8 @@ export class CrlBuilder {
       let built: BuiltCrl | undefined
       const held = { name, lease, ttlSeconds: leaseSeconds, clock }
       await whileRenewed(held, new AbortController().signal, async (signal) => {
-        const { kinds, covering: wanted } = order
-        const target = { ...((await order.current?.()) ?? order), kinds, covering: wanted }
+        const { kinds, lacking = false, covering: wanted } = order
+        const target = { ...((await order.current?.()) ?? order), kinds, lacking, covering: wanted }
         built = await this.#restoring(target.crlIssuer, async () => {
           const covering = await this.#building.published(target, site)
           if (covering !== undefined) return covering
@@ -162,5 +176,6 @@ function merged(one: BuildTarget, other: BuildTarget): BuildTarget {
   const kinds = one.kinds === 'complete' ? one.kinds : other.kinds
   const [a, b] = [one.covering, other.covering]
   const covering = a !== undefined && b !== undefined && a.site === b.site ? (a.seq > b.seq ? a : b) : undefined
-  return { ...other, kinds, covering }
+  const lacking = one.lacking === true && other.lacking === true
+  return { ...other, kinds, lacking, covering }
 }

@@ -10,6 +10,8 @@ import type { Lists } from './lists.ts'
 import type { Manifest, Manifests } from './manifests.ts'
 import type { Numbers } from './numbers.ts'
 import type { Segments } from './segments.ts'
+import type { ShardBuilding } from './shards/building.ts'
+import type { NewShard } from './shards/lists.ts'
 import { type CrlRow, crlsTable, type Kind } from './tables.ts'
 import type { BuildTarget, BuiltCrl } from './target.ts'
 import { type Written, writeList } from './writing.ts'
@@ -21,6 +23,7 @@ interface BuildingOptions {
   readonly segments: Segments
   readonly lists: Lists
   readonly numbers: Numbers
+  readonly shards: ShardBuilding
   readonly onAlarm: OnAlarm
 }
 
@@ -39,6 +42,15 @@ interface Basis {
   readonly manifest: Manifest
   /** The complete list. */
   readonly base: CrlRow | undefined
+  /** Names of shards that are as they should be. */
+  readonly standing: ReadonlySet<string>
+}
+
+/** What comes out together. */
+interface Out {
+  readonly lists: ReadonlyMap<Kind, Written>
+  /** Undefined where no complete list comes out. */
+  readonly shards: readonly NewShard[] | undefined
 }
 
 /** Segments that no list names any more are kept for longer (retirement.ts): a build that took so long could name one. */
@@ -56,8 +68,10 @@ export class Building {
   async published(target: BuildTarget, site: string): Promise<BuiltCrl | undefined> {
     const { covering } = target
     if (covering === undefined || target.disabled) return undefined
-    const { database, lists } = this.#options
+    const { database, lists, manifests, shards } = this.#options
     return database.snapshot(async (q) => {
+      const name = nameOf(target, site, 'complete')
+      if (target.shards.length > 0 && !shards.isOut(target, await manifests.read(q, target.crlIssuer), name)) return
       const [complete, delta] = await Promise.all(
         (['complete', 'delta'] as const).map((kind) =>
           this.#sound(target, () => lists.find(q, nameOf(target, site, kind))),
@@ -73,9 +87,10 @@ export class Building {
   async build(target: BuildTarget, place: Place): Promise<BuiltCrl> {
     const { database, clock, numbers } = this.#options
     const began = clock.monotonic()
-    const { manifest, base } = await database.snapshot((q) => this.#basis(q, target, place))
+    const basis = await database.snapshot((q) => this.#basis(q, target, place))
+    const { manifest, base } = basis
     const number = await numbers.next(manifest.crlIssuer, Math.max(0, ...Object.values(manifest.published)))
-    const written = await this.#write(target, place, { manifest, base, number })
+    const written = await this.#write(target, place, { ...basis, number })
     place.signal.throwIfAborted()
     if (clock.monotonic() - began > longestMilliseconds) throw new Error('a revocation list took too long to build')
     const out = await this.#publish(target, place, written)
@@ -84,33 +99,40 @@ export class Building {
     return { complete, delta }
   }
 
-  /** A complete list and its empty delta; or the delta of the complete list that is out. */
+  /** A complete list, its empty delta and its shards; or the delta of the complete list that is out. */
   async #write(
     target: BuildTarget,
-    { sites }: Place,
-    { manifest, base, number }: Basis & { readonly number: number },
-  ): Promise<ReadonlyMap<Kind, Written>> {
-    const { clock, segments } = this.#options
+    { site, sites }: Place,
+    { manifest, base, standing, number }: Basis & { readonly number: number },
+  ): Promise<Out> {
+    const { clock, segments, shards } = this.#options
     const common = { number, thisUpdate: Math.floor(clock.wall() / 1000) * 1000 }
     if (target.kinds === 'delta' && base !== undefined) {
       const content = target.disabled ? nothing : deltaOf(manifest, sites, base.covered)
-      return new Map([['delta', await writeList(segments, target, { ...common, base: base.number, content })]])
+      const delta = await writeList(segments, target, { ...common, base: base.number, content })
+      return { lists: new Map([['delta', delta]]), shards: undefined }
     }
     const content = target.disabled ? nothing : completeOf(manifest, sites)
     const none = { ...nothing, covered: content.covered }
-    return new Map([
-      ['complete', await writeList(segments, target, { ...common, base: null, content })],
-      ['delta', await writeList(segments, target, { ...common, base: number, content: none })],
-    ])
+    const since = base && deltaOf(manifest, sites, base.covered)
+    const name = nameOf(target, site, 'complete')
+    return {
+      lists: new Map([
+        ['complete', await writeList(segments, target, { ...common, base: null, content })],
+        ['delta', await writeList(segments, target, { ...common, base: number, content: none })],
+      ]),
+      shards: await shards.write(target, name, { ...common, content, since }, standing),
+    }
   }
 
   async #basis(q: Reader, target: BuildTarget, { site }: Place): Promise<Basis> {
-    const { manifests, lists } = this.#options
+    const { manifests, lists, shards } = this.#options
+    const name = nameOf(target, site, 'complete')
     const [manifest, base] = await Promise.all([
       manifests.read(q, target.crlIssuer),
-      this.#sound(target, () => lists.find(q, nameOf(target, site, 'complete'))),
+      this.#sound(target, () => lists.find(q, name)),
     ])
-    return { manifest, base }
+    return { manifest, base, standing: await shards.standing(q, target, manifest, name) }
   }
 
   /** A list that somebody edited, removed or put back is an alarm, and as good as none: a new one takes its place. */
@@ -127,22 +149,21 @@ export class Building {
   }
 
   /** Lists of one number come out together. */
-  #publish(
-    target: BuildTarget,
-    { site, claim }: Place,
-    written: ReadonlyMap<Kind, Written>,
-  ): Promise<ReadonlyMap<Kind, CrlRow>> {
-    const { manifests, lists } = this.#options
+  #publish(target: BuildTarget, { site, claim }: Place, written: Out): Promise<ReadonlyMap<Kind, CrlRow>> {
+    const { manifests, lists, shards } = this.#options
     return manifests.change(target.crlIssuer, async (tx, now) => {
-      await tx.fence(claim.job, claim.fence)
+      await Promise.all([tx.fence(claim.job, claim.fence), target.verify?.(tx)])
       const out = new Map<Kind, CrlRow>()
       let { published } = now
-      for (const [kind, list] of written) {
+      for (const [kind, list] of written.lists) {
         const name = nameOf(target, site, kind)
         const replaced = await lists.replace(tx, { ...now, published }, { ...name, ...list, shards: 0, shard: 0 })
         if (replaced === undefined) throw new Error('a revocation list of a higher number is out')
         published = replaced.published
         out.set(kind, replaced.row)
+      }
+      if (written.shards !== undefined) {
+        published = await shards.publish(tx, published, target, nameOf(target, site, 'complete'), written.shards)
       }
       return { after: { published }, result: out }
     })

@@ -1,19 +1,25 @@
+import { parseShard, type Shard, shardName } from './shards/shard.ts'
 import type { CrlRow, Kind, Scope } from './tables.ts'
 
-/** Which list of a CRL issuer: that of a mount and site, or of a mount over all sites. */
-export type ListName = Pick<CrlRow, 'mount' | 'crlIssuer' | 'site'> & { readonly scope: Scope; readonly kind: Kind }
+/** Which list of a CRL issuer: that of a mount and site, or of a mount over all sites; with all its entries or those of a shard. */
+export type ListName = Pick<CrlRow, 'mount' | 'crlIssuer' | 'site'> & {
+  readonly scope: Scope
+  readonly kind: Kind
+  readonly portion?: Shard | undefined
+}
 
 /** How a manifest's `published` names a list. */
-export const listKey = ({ mount, site, scope, kind }: Omit<ListName, 'crlIssuer'>): string =>
-  `${mount} ${scope} ${site} ${kind}`
+export const listKey = ({ mount, site, scope, kind, portion }: Omit<ListName, 'crlIssuer'>): string =>
+  `${mount} ${scope} ${site} ${kind}${portion === undefined ? '' : ` ${shardName(portion)}`}`
 
 /** The list that a manifest names so. */
 export function nameOfKey(crlIssuer: string, key: string): ListName {
-  const [mount = '', scope, site = '', kind] = key.split(' ')
+  const [mount = '', scope, site = '', kind, shard = ''] = key.split(' ')
   return {
     ...{ crlIssuer, mount, site },
     scope: scope === 'unified' ? scope : 'local',
     kind: kind === 'delta' ? kind : 'complete',
+    portion: parseShard(shard),
   }
 }
 

@@ -3,13 +3,16 @@ import { after, nextTurn } from '../../../after.ts'
 import type { MaybePromise } from '../../../route.ts'
 import type { CoherentCache } from '../../../store/coherence/cache.ts'
 import type { Database } from '../../../store/database.ts'
+import type { ReadLane } from '../../../store/pool/pools.ts'
 import { unlessDamaged } from '../../../store/sealed/sound.ts'
 import { entrySerials } from '../../../x509/crlentry.ts'
-import { DigestTable } from './digests.ts'
 import { fingerprintBytes, fingerprintOf, fingerprintsOf, magnitudeOf } from './fingerprints.ts'
+import { DigestTable } from './listed/digests.ts'
+import { includes } from './listed/ranges.ts'
 import type { Manifest, Manifests } from './manifests.ts'
+import { markAt } from './marks.ts'
 import type { Segments } from './segments.ts'
-import { fingerprintsTable, manifestsTable, type SegmentName } from './tables.ts'
+import { fingerprintsTable, manifestsTable, type SegmentName, type SegmentRow } from './tables.ts'
 
 interface ListedOptions {
   readonly database: Database
@@ -23,6 +26,16 @@ export interface ListedRevocation {
   /** CRLReason. */
   readonly reason: number | undefined
   readonly site: string
+}
+
+/** An entry that lists have, but for those that another one of the site stands for. */
+export interface ListedEntry extends ListedRevocation {
+  /** The revocation's, among those of the site. */
+  readonly number: number
+  /** When its certificate has expired, in whole seconds since 1970. */
+  readonly notAfter: number
+  /** Whether the list of all sites leaves it out. */
+  readonly isElsewhere: boolean
 }
 
 /** Where entries are: a segment, or what it has grown into. */
@@ -64,15 +77,43 @@ export class Listed {
   /**
    * The entry of a serial number in the segments of any site, which is on every complete list that is built from now on; synchronous
    * when there is none and nothing has to be loaded.
-   * @param crlIssuer hexadecimal (`crlIssuerOf`) @param serial hexadecimal
+   * @param crlIssuer hexadecimal (`crlIssuerOf`) @param serial hexadecimal @param site whose entries count; all sites' if undefined
    * @throws DamagedRow when segments were edited or removed; ApiError 503 when the lane of strangers is full
    */
-  find(crlIssuer: string, serial: string): MaybePromise<ListedRevocation | undefined> {
+  find(crlIssuer: string, serial: string, site?: string): MaybePromise<ListedRevocation | undefined> {
     const magnitude = magnitudeOf(serial)
     return after(this.#manifests.get(crlIssuer), (manifest) => {
       if (manifest === undefined) return undefined
-      return after(this.#of(manifest), (known) => this.#look(known, magnitude))
+      return after(this.#of(manifest, 'public'), (known) => this.#look(known, magnitude, site))
     })
+  }
+
+  /**
+   * The entries of serial numbers that are listed already.
+   * @param manifest of a snapshot; what is listed by a later one may be answered too @param serials magnitudes
+   * @returns by serial number, in hexadecimal @throws DamagedRow when segments were edited or removed
+   */
+  async entriesOf(
+    manifest: Manifest,
+    serials: readonly Buffer[],
+  ): Promise<ReadonlyMap<string, readonly ListedEntry[]>> {
+    const { table, places } = await this.#of(manifest, 'requests')
+    const candidates = new Map<Place, Set<string>>()
+    for (const serial of serials) {
+      for (const number of table.find(fingerprintOf(serial))) {
+        const place = places[number - 1]
+        if (place === undefined) continue
+        const some = candidates.get(place) ?? new Set()
+        candidates.set(place, some.add(serial.toString('hex')))
+      }
+    }
+    const found = new Map<string, ListedEntry[]>()
+    for (const [place, some] of candidates) {
+      for (const [serial, entry] of await this.#entries(place, some)) {
+        found.set(serial, [...(found.get(serial) ?? []), entry])
+      }
+    }
+    return found
   }
 
   /**
@@ -83,14 +124,14 @@ export class Listed {
     return this.#manifests.get(crlIssuer)
   }
 
-  #of(manifest: Manifest): MaybePromise<Known> {
+  #of(manifest: Manifest, lane: ReadLane): MaybePromise<Known> {
     const { crlIssuer } = manifest
     const known = this.#known.get(crlIssuer)
     // What is as of a later manifest is right too, and nothing is loaded backwards.
     if (known !== undefined && known.manifest.rev >= manifest.rev) return known
     const loading = this.#loading.get(crlIssuer)
-    if (loading !== undefined) return loading.catch(() => undefined).then(() => this.#of(manifest))
-    const made = this.#load(manifest, known)
+    if (loading !== undefined) return loading.catch(() => undefined).then(() => this.#of(manifest, lane))
+    const made = this.#load(manifest, known, lane)
       .catch((error: unknown) => {
         // Half of a manifest may be in the table.
         this.#known.delete(crlIssuer)
@@ -101,14 +142,18 @@ export class Listed {
     return made
   }
 
-  async #load(manifest: Manifest, known: Known | undefined): Promise<Known> {
+  async #load(manifest: Manifest, known: Known | undefined, lane: ReadLane): Promise<Known> {
     const { table, places } = carriedOver(manifest, known)
     const at = new Map(places.map((place, index) => [keyOf(place.site, place.segment), { place, number: index + 1 }]))
     for (const [site, { segments }] of Object.entries(manifest.sites)) {
       for (const segment of segments) {
         const found = at.get(keyOf(site, segment))
-        if (found?.place.segment.id === segment.id) continue
-        const fingerprints = await this.#fingerprints(segment.id)
+        if (found?.place.segment.id === segment.id) {
+          // Lists may leave out more of it by now.
+          found.place.segment = segment
+          continue
+        }
+        const fingerprints = await this.#fingerprints(segment.id, lane)
         const number = found?.number ?? places.push({ site, segment })
         if (found !== undefined) found.place.segment = segment
         for (let byte = 0; byte < fingerprints.length; byte += fingerprintBytes) table.add(fingerprints, byte, number)
@@ -121,29 +166,49 @@ export class Listed {
   }
 
   /** Those of a damaged row are made again. */
-  async #fingerprints(id: string): Promise<Buffer> {
-    const { database, segments } = this.#options
+  async #fingerprints(id: string, lane: ReadLane): Promise<Buffer> {
+    const { database } = this.#options
     const rows = database.table(fingerprintsTable)
-    const row = await database.read((q) => unlessDamaged(() => rows.get(q, id)), 'public')
+    const row = await database.read((q) => unlessDamaged(() => rows.get(q, id)), lane)
     if (row !== undefined) return row.fingerprints
-    return fingerprintsOf((await database.read((q) => segments.get(q, id), 'public')).entries)
+    return fingerprintsOf((await this.#segment(id, lane)).entries)
   }
 
-  #look({ table, places }: Known, serial: Buffer): MaybePromise<ListedRevocation | undefined> {
-    const numbers = table.find(fingerprintOf(serial))
-    return numbers.length === 0
-      ? undefined
-      : this.#confirm(
-          numbers.map((number) => places[number - 1]),
-          serial,
-        )
-  }
-
-  async #confirm(places: readonly (Place | undefined)[], serial: Buffer): Promise<ListedRevocation | undefined> {
+  #segment(id: string, lane: ReadLane): Promise<SegmentRow> {
     const { database, segments } = this.#options
+    return database.read((q) => segments.get(q, id), lane)
+  }
+
+  /** Those of some serial numbers in a segment. */
+  async #entries({ site, segment }: Place, serials: ReadonlySet<string>): Promise<[string, ListedEntry][]> {
+    const { superseded = [], elsewhere = [] } = segment
+    const { entries, marks } = await this.#segment(segment.id, 'requests')
+    const found: [string, ListedEntry][] = []
+    let index = 0
+    for (const { serial, revokedAt, reason } of entrySerials(entries)) {
+      const { number, notAfter } = markAt(marks, index++)
+      const name = serial.toString('hex')
+      if (!serials.has(name) || includes(superseded, number)) continue
+      found.push([name, { site, number, notAfter, revokedAt, reason, isElsewhere: includes(elsewhere, number) }])
+    }
+    return found
+  }
+
+  #look(
+    { table, places }: Known,
+    serial: Buffer,
+    site: string | undefined,
+  ): MaybePromise<ListedRevocation | undefined> {
+    const numbers = table.find(fingerprintOf(serial))
+    if (numbers.length === 0) return undefined
+    const found = numbers.flatMap((number) => places[number - 1] ?? [])
+    const ofSite = found.filter((place) => site === undefined || place.site === site)
+    return ofSite.length === 0 ? undefined : this.#confirm(ofSite, serial)
+  }
+
+  async #confirm(places: readonly Place[], serial: Buffer): Promise<ListedRevocation | undefined> {
     for (const place of places) {
-      if (place === undefined) continue
-      const { entries } = await database.read((q) => segments.get(q, place.segment.id), 'public')
+      const { entries } = await this.#segment(place.segment.id, 'public')
       for (const entry of entrySerials(entries)) {
         if (entry.serial.equals(serial)) {
           return { revokedAt: entry.revokedAt, reason: entry.reason, site: place.site }

@@ -22,8 +22,16 @@ export class Lists {
    * @param q of one moment @throws DamagedRow when it was edited, removed or replaced in SQL
    */
   async find(q: Reader, name: ListName): Promise<CrlRow | undefined> {
-    const [manifest, row] = await Promise.all([this.#manifests.read(q, name.crlIssuer), this.#row(q, name)])
+    const [manifest, row] = await Promise.all([
+      this.#manifests.read(q, name.crlIssuer),
+      this.#table.find(q, whereOf(name)),
+    ])
     return checked(manifest, name, row)
+  }
+
+  /** As `find`, by a manifest of the same moment: for many lists of one CRL issuer. */
+  async named(q: Reader, manifest: Manifest, name: ListName): Promise<CrlRow | undefined> {
+    return checked(manifest, name, await this.#table.find(q, whereOf(name)))
   }
 
   /**
@@ -34,22 +42,20 @@ export class Lists {
     const key = listKey(list)
     if ((manifest.published[key] ?? 0) >= list.number) return undefined
     // Whatever lies there, damaged or not, makes room.
-    await this.#table.removeWhere(tx, this.#where(list))
+    await this.#table.removeWhere(tx, whereOf(list))
     const row = await this.#table.insert(tx, list)
     tx.touch(crlsTable.name, listCacheKey(list))
     return { row, published: { ...manifest.published, [key]: list.number } }
   }
-
-  #row(q: Reader, name: ListName): Promise<CrlRow | undefined> {
-    return this.#table.find(q, this.#where(name))
-  }
-
-  #where({ mount, site, crlIssuer, scope, kind }: ListName) {
-    return { mount, site, crlIssuer, scope, kind, shards: 0, shard: 0 }
-  }
 }
 
-function checked(manifest: Manifest, name: ListName, row: CrlRow | undefined): CrlRow | undefined {
+/** The columns that name a list. */
+export const whereOf = ({ mount, site, crlIssuer, scope, kind, portion }: ListName) => ({
+  ...{ mount, site, crlIssuer, scope, kind, shards: portion?.of ?? 0, shard: portion?.number ?? 0 },
+})
+
+/** @throws DamagedRow */
+export function checked(manifest: Manifest, name: ListName, row: CrlRow | undefined): CrlRow | undefined {
   const published = manifest.published[listKey(name)]
   if (row?.number === published) return row
   const found = row === undefined ? 'it is gone' : `it has number ${row.number}`

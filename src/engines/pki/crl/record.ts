@@ -70,13 +70,17 @@ export function contentOf(rows: readonly Numbered[]): Content {
   return { entries: Buffer.concat(entries), marks: writeMarks(marks) }
 }
 
-/** The numbers of a stretch that no row has, as `5` or `5-7`. @param had ascending */
-export function gapsOf(from: number, to: number, had: readonly number[]): string[] {
-  const gaps: string[] = []
-  let next = from
-  for (const number of [...had, to + 1]) {
-    if (number > next) gaps.push(number - 1 === next ? `${next}` : `${next}-${number - 1}`)
-    next = number + 1
-  }
-  return gaps
+/**
+ * A revocation as lists tell of it: a serial number keeps the time and the reason of its first revocation.
+ * @param others of the same serial number
+ */
+export function sinceFirst(
+  row: Numbered,
+  others: readonly { readonly revokedAt: number; readonly reason?: number | null | undefined }[],
+): Numbered {
+  const first = others.reduce<(typeof others)[number]>(
+    (one, other) => (other.revokedAt <= one.revokedAt ? other : one),
+    row,
+  )
+  return { ...row, revokedAt: first.revokedAt, reason: first.reason ?? null }
 }

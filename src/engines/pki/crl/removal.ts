@@ -3,6 +3,7 @@ import type { Clock } from '../../../clock.ts'
 import type { Database } from '../../../store/database.ts'
 import { entrySerials } from '../../../x509/crlentry.ts'
 import { nameOfKey } from './list.ts'
+import { memoryLeft } from './listed/memory.ts'
 import type { Lists } from './lists.ts'
 import { type Manifest, type Manifests, noEntries } from './manifests.ts'
 import { countMarks, type Mark, markAt, markedEnd, writeMarks } from './marks.ts'
@@ -67,20 +68,23 @@ export class EntryRemoval {
     return { removed, has: ({ seq, notAfter }) => seq <= upTo && markedEnd(notAfter) * 1000 < before }
   }
 
-  /** By the complete lists that are out. One that ran out long ago is nobody's any more, and an empty one carries nothing. */
+  /** By the complete lists and shards that are out. One that ran out long ago is nobody's any more, and an empty one carries nothing. */
   async #bound(manifest: Manifest, site: string): Promise<{ before: number; upTo: number }> {
     const { database, clock, lists } = this.#options
     const now = clock.wall()
     let [before, upTo] = [now, manifest.sites[site]?.absorbed ?? 0]
-    for (const key of Object.keys(manifest.published)) {
-      const name = nameOfKey(manifest.crlIssuer, key)
-      if (name.kind !== 'complete' || (name.scope === 'local' && name.site !== site)) continue
-      const list = await database.snapshot((q) => lists.find(q, name))
-      const covered = list?.covered[site]
-      if (list === undefined || covered === undefined || isForgotten(list, now)) continue
-      before = Math.min(before, list.thisUpdate)
-      upTo = Math.min(upTo, covered)
-    }
+    await database.snapshot(async (q) => {
+      const current = await this.#options.manifests.read(q, manifest.crlIssuer)
+      for (const key of Object.keys(current.published)) {
+        const name = nameOfKey(manifest.crlIssuer, key)
+        if (name.kind !== 'complete' || (name.scope === 'local' && name.site !== site)) continue
+        const list = await lists.named(q, current, name)
+        const covered = list?.covered[site]
+        if (list === undefined || covered === undefined || isForgotten(list, now)) continue
+        before = Math.min(before, list.thisUpdate)
+        upTo = Math.min(upTo, covered)
+      }
+    })
     return { before, upTo }
   }
 
@@ -93,7 +97,9 @@ export class EntryRemoval {
       const start = entries.segments.findIndex(({ id }) => id === names[0]?.id)
       const isThere = start >= 0 && names.every(({ id }, index) => entries.segments[start + index]?.id === id)
       if (!isThere) return { result: false }
-      const left = countMarks(content.marks) > 0 ? [await segments.insert(tx, crlIssuer, site, content)] : []
+      const memory = memoryLeft(entries.segments.slice(start, start + names.length), content.marks)
+      const made = async () => ({ ...(await segments.insert(tx, crlIssuer, site, content)), ...memory })
+      const left = countMarks(content.marks) > 0 ? [await made()] : []
       const next = entries.segments.toSpliced(start, names.length, ...left)
       return { after: { sites: { ...sites, [site]: { ...entries, segments: next } } }, result: true }
     })

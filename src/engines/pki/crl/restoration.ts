@@ -1,8 +1,11 @@
 import type { Database } from '../../../store/database.ts'
 import { DamagedRow } from '../../../store/faults.ts'
 import type { OnAlarm } from './alarm.ts'
+import { magnitudeOf } from './fingerprints.ts'
+import { memoryOf } from './listed/memory.ts'
+import { includes, united } from './listed/ranges.ts'
 import type { Manifest, Manifests, SiteEntries } from './manifests.ts'
-import { contentOf, type Numbered, readRecorded } from './record.ts'
+import { contentOf, type Numbered, readRecorded, sinceFirst } from './record.ts'
 import type { Segments } from './segments.ts'
 import { type SegmentName, segmentsTable } from './tables.ts'
 
@@ -30,23 +33,41 @@ export class Restoration {
    */
   async restore(crlIssuer: string, damage: DamagedRow): Promise<void> {
     const { database, manifests, segments, onAlarm } = this.#options
-    const found = find(await database.snapshot((q) => manifests.read(q, crlIssuer)), damage.id)
+    const manifest = await database.snapshot((q) => manifests.read(q, crlIssuer))
+    const found = find(manifest, damage.id)
     // Another process was faster.
     if (found === undefined) return
     const { site, name } = found
     onAlarm({ crlIssuer, site, text: `entries of revocation lists were changed in the database: ${damage.message}` })
-    const rows = await this.#rows(crlIssuer, site, name)
+    const { repeated = [] } = name
+    const rows = (await this.#rows(crlIssuer, site, name)).filter(({ seq }) => !includes(repeated, seq))
     if (rows.length < name.count) {
       const lost = `of its ${name.count} entries only ${rows.length} are recorded as revocations; restore a backup`
       throw new DamagedRow(segmentsTable.name, name.id, `the segment is damaged, and ${lost}`)
     }
-    const content = contentOf(rows)
+    const hidden = await this.#hidden(manifest)
+    const content = contentOf(rows.map((row) => sinceFirst(row, hidden.get(serialOf(row)) ?? [])))
     await manifests.change(crlIssuer, async (tx, { sites }) => {
       const entries = sites[site]
-      if (!entries?.segments.some(({ id }) => id === name.id)) return { result: undefined }
-      const made = await segments.insert(tx, crlIssuer, site, content)
+      const current = entries?.segments.find(({ id }) => id === name.id)
+      if (entries === undefined || current === undefined) return { result: undefined }
+      const made = { ...(await segments.insert(tx, crlIssuer, site, content)), ...memoryOf(current) }
       return { after: { sites: { ...sites, [site]: replaced(entries, name.id, made) } }, result: undefined }
     })
+  }
+
+  /** Revocations whose entries lists leave out, by serial number: they may be the first of it. */
+  async #hidden({ crlIssuer, sites }: Manifest): Promise<ReadonlyMap<string, readonly Numbered[]>> {
+    const hidden: Numbered[] = []
+    for (const [site, { segments }] of Object.entries(sites)) {
+      for (const name of segments) {
+        const numbers = united([name.superseded ?? [], name.elsewhere ?? []])
+        if (numbers.length === 0) continue
+        const rows = await this.#rows(crlIssuer, site, name)
+        hidden.push(...rows.filter(({ seq }) => includes(numbers, seq)))
+      }
+    }
+    return Map.groupBy(hidden, serialOf)
   }
 
   async #rows(crlIssuer: string, site: string, { first, last }: SegmentName): Promise<Numbered[]> {
@@ -63,6 +84,8 @@ export class Restoration {
     return rows
   }
 }
+
+const serialOf = ({ serial }: Numbered): string => magnitudeOf(serial).toString('hex')
 
 function find({ sites }: Manifest, id: string): { site: string; name: SegmentName } | undefined {
   for (const [site, { segments }] of Object.entries(sites)) {

@@ -4,7 +4,9 @@ import { DamagedRow } from '../../../store/faults.ts'
 import type { ReadLane } from '../../../store/pool/pools.ts'
 import type { Reader, Transaction } from '../../../store/reader.ts'
 import type { SealedAccess } from '../../../store/sealed/access.ts'
+import { entrySerials } from '../../../x509/crlentry.ts'
 import { fingerprintsOf } from './fingerprints.ts'
+import { includes, type Ranges } from './listed/ranges.ts'
 import { countMarks, firstFrom, markAt } from './marks.ts'
 import { fingerprintsTable, type Part, type SegmentName, type SegmentRow, segmentsTable } from './tables.ts'
 
@@ -46,13 +48,28 @@ export class Segments {
     return { id, ...extentOf(content) }
   }
 
+  /** Stores entries that only a list's parts will name, in their order. @returns the ids */
+  async insertUnnamed(
+    tx: Transaction,
+    crlIssuer: string,
+    site: string,
+    portions: readonly Buffer[],
+  ): Promise<string[]> {
+    const common = { crlIssuer, site, createdAt: this.#options.now(), marks: Buffer.alloc(0) }
+    const rows = await this.#table.insertMany(
+      tx,
+      portions.map((entries) => ({ ...common, entries })),
+    )
+    return rows.map(({ id }) => id)
+  }
+
   /**
    * The entries of a list's parts, a segment at a time, each verified. Other work has its turn between them.
    * @throws DamagedRow at a segment that was edited or removed
    */
   async *entries(parts: readonly Part[], lane: ReadLane = 'requests'): AsyncGenerator<Buffer, void> {
-    for (const { segment, from } of parts) {
-      yield entriesFrom(await this.#options.database.read((q) => this.get(q, segment), lane), from)
+    for (const { segment, from, without } of parts) {
+      yield entriesFrom(await this.#options.database.read((q) => this.get(q, segment), lane), from, without)
     }
   }
 }
@@ -62,13 +79,18 @@ function extentOf({ entries, marks }: Content): Omit<SegmentName, 'id'> {
   return { first: markAt(marks, 0).number, last: markAt(marks, count - 1).number, count, bytes: entries.length }
 }
 
-/** The entries from the revocation of this number on. */
-export function entriesFrom({ entries, marks }: Content, from: number): Buffer {
+/** The entries from the revocation of this number on, but for some. */
+export function entriesFrom({ entries, marks }: Content, from: number, without: Ranges = []): Buffer {
   const skipped = firstFrom(marks, from)
-  if (skipped === 0) return entries
+  if (skipped === 0 && without.length === 0) return entries
   const list = new Cursor(entries)
   for (let index = 0; index < skipped; index++) list.skip()
-  return entries.subarray(list.at)
+  const rest = entries.subarray(list.at)
+  if (without.length === 0) return rest
+  const kept: Buffer[] = []
+  let index = skipped
+  for (const { der } of entrySerials(rest)) if (!includes(without, markAt(marks, index++).number)) kept.push(der)
+  return Buffer.concat(kept)
 }
 
 /** Two contents, one after the other. */

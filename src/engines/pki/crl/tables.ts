@@ -1,4 +1,5 @@
 import { column, defineTable, type Row } from '../../../store/table.ts'
+import type { Ranges } from './listed/ranges.ts'
 
 /** The last CRL number of a CRL issuer, over all sites, mounts and kinds of lists (RFC 5280 section 5.2.3). */
 export const numbersTable = defineTable(
@@ -16,6 +17,12 @@ export interface SegmentName {
   readonly count: number
   /** Bytes of its entries. */
   readonly bytes: number
+  /** Numbers in its range or behind it that have no entry: most of them of serial numbers that were listed already. */
+  readonly repeated?: Ranges
+  /** Numbers of entries that all lists leave out: the site has a later one of their serial numbers, which stays longer. */
+  readonly superseded?: Ranges
+  /** Numbers of entries that a list of all sites leaves out: another site has one that stays as long, or longer. */
+  readonly elsewhere?: Ranges
 }
 
 /**
@@ -65,6 +72,8 @@ export type Kind = 'complete' | 'delta'
 export interface Part {
   readonly segment: string
   readonly from: number
+  /** Numbers of those that are left out. */
+  readonly without?: Ranges
 }
 
 /**

@@ -4,6 +4,7 @@ import { keyIdentifierOf } from '../../../x509/certificate.ts'
 import { type CrlFrame, finishCrl, writeCrlFrame } from '../../../x509/crl.ts'
 import type { Extension } from '../../../x509/extension.ts'
 import { crlNumber, deltaCrlIndicator } from '../../../x509/extensions/crlnumber.ts'
+import { issuingDistributionPoint } from '../../../x509/extensions/issuingdistributionpoint.ts'
 import { writeAuthorityKeyIdentifier } from '../../../x509/extensions/keyidentifier.ts'
 import type { Content } from './content.ts'
 import type { Segments } from './segments.ts'
@@ -17,6 +18,8 @@ export interface Draft {
   readonly base: number | null
   readonly thisUpdate: number
   readonly content: Content
+  /** Of a shard: its distribution points. */
+  readonly urls?: readonly string[]
 }
 
 /** A list as it was signed, without its name. */
@@ -36,7 +39,7 @@ export async function writeList(segments: Segments, target: BuildTarget, draft: 
     thisUpdate,
     nextUpdate,
     extensions: extensionsOf(target, draft),
-    entriesBytes: content.bytes ?? (await measure(segments, content)),
+    entriesBytes: await measure(segments, content),
   }
   const written = writeCrlFrame(frame)
   const tbs = bytesOf(segments, content, frame.entriesBytes, written)
@@ -46,19 +49,20 @@ export async function writeList(segments: Segments, target: BuildTarget, draft: 
   return { number, base, thisUpdate, nextUpdate, parts, covered, sha256, ...finished }
 }
 
-/** RFC 5280 section 5.2: the issuer's key, the number, and of a delta its base. */
-function extensionsOf({ certificate }: BuildTarget, { number, base }: Draft): Extension[] {
+/** RFC 5280 section 5.2: the issuer's key, the number, of a delta its base, and of a shard what it covers. */
+function extensionsOf({ certificate }: BuildTarget, { number, base, urls }: Draft): Extension[] {
   return [
     writeAuthorityKeyIdentifier(certificate.subjectKeyId ?? keyIdentifierOf(certificate.spki)),
     crlNumber(number),
     ...(base === null ? [] : [deltaCrlIndicator(base)]),
+    ...(urls === undefined ? [] : [issuingDistributionPoint(urls)]),
   ]
 }
 
-async function measure(segments: Segments, { parts }: Content): Promise<number> {
-  let bytes = 0
-  for await (const entries of segments.entries(parts)) bytes += entries.length
-  return bytes
+async function measure(segments: Segments, { bytes, unmeasured }: Content): Promise<number> {
+  let sum = bytes
+  for await (const entries of segments.entries(unmeasured)) sum += entries.length
+  return sum
 }
 
 /** The tbsCertList in pieces. */

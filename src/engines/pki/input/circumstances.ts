@@ -4,7 +4,7 @@ import type { Call } from '../../../route.ts'
 import type { PkiContext } from '../context.ts'
 import type { Circumstances } from '../roles/decision.ts'
 
-/** Who asks for a certificate, when, and within what limits of the mount. */
+/** The caller of a request for a certificate, its time, and the limits of the mount. */
 export function circumstancesOf({
   context,
   mount,

@@ -4,11 +4,11 @@ import { integer, text } from '../../../field.ts'
 export const noFields = Type.Object({})
 
 export const pageFields = Type.Object({
-  after: text({ about: 'Entries beyond this one only.' }),
-  limit: integer({ about: 'At most so many entries; absent or 0 is all.' }),
+  after: text({ about: 'Only entries after this one.' }),
+  limit: integer({ about: 'The most entries to return; absent or 0 means all.' }),
 })
 
-/** What a page shows of a list in its order. */
+/** The page of an ordered list. */
 export function pageOf(
   ids: readonly string[],
   { after, limit }: { readonly after?: string | undefined; readonly limit?: number | undefined },

@@ -1,9 +1,9 @@
 import { badRequest } from '../../../errors.ts'
 import { parseSerial, withColons } from '../../../x509/serial.ts'
 
-/** Pages of lists that go by serial numbers. */
+/** Pages of lists in the order of serial numbers. */
 
-/** In one answer at most: while a longer one is written and put on record, this worker serves nobody else. */
+/** The most in one answer: while a longer one is written and audited, this worker serves no other request. */
 export const mostSerials = 10_000
 
 /** @param serial in hexadecimal */
@@ -17,7 +17,9 @@ export function cursorOf(after: string | undefined): { after?: string } {
   return { after: serial.toString('hex') }
 }
 
-/** What a request asks for; one more than an answer holds, where the list may go on behind it. @throws ApiError 400 */
+/**
+ * The page to read: one more entry than the answer may have, to see whether the list continues. @throws ApiError 400
+ */
 export function serialPage({
   after,
   limit = 0,
@@ -28,7 +30,7 @@ export function serialPage({
   return { ...cursorOf(after), limit: limit > 0 && limit <= mostSerials ? limit : mostSerials + 1 }
 }
 
-/** Says how a list goes on. @param keys of the answer */
+/** Tells how to continue a list. @param keys of the answer */
 export function warnOfMore(keys: readonly string[], warn: (text: string) => void): void {
   warn(`There are more than these ${keys.length} certificates: go on with after=${keys.at(-1)}`)
 }

@@ -1,3 +1,5 @@
+import { Type } from 'typebox'
+import { data, mapOf, orNull, strings } from '../../../answers.ts'
 import { ApiError, badRequest } from '../../../errors.ts'
 import type { Call, Data } from '../../../route.ts'
 import type { Transaction } from '../../../store/reader.ts'
@@ -14,7 +16,7 @@ import { fingerprintOf, type NewKey } from '../keys/keyrows.ts'
 
 type ImportCall = Pick<Call<PkiContext>, 'context' | 'mount' | 'caller' | 'warn'>
 
-/** What an import did with the entries of a bundle. */
+/** The result of an import: the entries of a bundle that were new, and those that were known. */
 export interface Import {
   readonly newIssuers: readonly IssuerRow[]
   readonly newKeys: readonly KeyRow[]
@@ -66,7 +68,7 @@ function requireAuthority(certificate: Certificate, index: number): void {
   throw badRequest(`Error parsing issuer ${index}: Refusing to import non-CA certificate\n${pemOf(certificate)}`)
 }
 
-/** Stores what is new of a bundle, all of it or nothing. @throws ApiError 400 naming the entry */
+/** Stores the new entries of a bundle, all of it or nothing. @throws ApiError 400 naming the entry */
 export async function importBundle(call: ImportCall, bundle: Bundle): Promise<{ authority: Authority; done: Import }> {
   const { context, mount, caller, warn } = call
   const certificates = unique(bundle.certificates)
@@ -129,17 +131,28 @@ async function store(
   return { newIssuers, newKeys, knownIssuers, knownKeys }
 }
 
-/** Each certificate once, in their order. */
+/** Each certificate once, in the original order. */
 const unique = (certificates: readonly Certificate[]): readonly Certificate[] => [
   ...new Map(certificates.map((certificate) => [certificate.fingerprint().toString('hex'), certificate])).values(),
 ]
 
 function warnOfWeakSignature({ algorithm, serial }: Certificate, warn: (text: string) => void): void {
   if (!signatureAlgorithmOf(algorithm)?.weak) return
-  warn(`certificate ${serial.toString('hex')} is signed with SHA-1: no chain is built across that signature`)
+  warn(`certificate ${serial.toString('hex')} is signed with SHA-1: that signature is not used in chains`)
 }
 
-/** What an import answers; lists without entries are null, as in the reference. */
+/** The members of describeImport. */
+export const importAnswer = data(
+  Type.Object({
+    imported_issuers: orNull(strings),
+    imported_keys: orNull(strings),
+    existing_issuers: orNull(strings),
+    existing_keys: orNull(strings),
+    mapping: mapOf(Type.String()),
+  }),
+)
+
+/** The answer of an import; empty lists are null, as in the reference. */
 export function describeImport(authority: Authority, { newIssuers, newKeys, knownIssuers, knownKeys }: Import): Data {
   const ids = (rows: readonly { readonly id: string }[]) => (rows.length === 0 ? null : rows.map(({ id }) => id))
   const mapping = [...newIssuers, ...knownIssuers].map(({ id }) => [id, authority.issuers.get(id)?.row.keyId ?? ''])

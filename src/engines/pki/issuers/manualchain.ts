@@ -3,9 +3,9 @@ import { verifyManualChain } from '../../../x509/chain.ts'
 import type { Issuer } from '../authority/authority.ts'
 
 /**
- * A chain that an owner has put together begins with the issuer itself; each certificate is verified by the next, and the last
- * one by itself.
- * @throws ApiError 400 saying what does not hold
+ * Checks a manual chain: it begins with the issuer itself, each certificate is verified by the next, and the last one
+ * by itself.
+ * @throws ApiError 400 naming the broken rule
  */
 export function checkManualChain(issuer: Issuer, chain: readonly Issuer[]): void {
   const [first] = chain

@@ -16,7 +16,7 @@ import {
 import { changeUrls, hasUrls, noUrls, type UrlFields } from '../authority/urls.ts'
 import { checkManualChain } from './manualchain.ts'
 
-/** What an update may set; what is absent stays. */
+/** The fields of an update; absent ones stay unchanged. */
 export interface IssuerFields extends UrlFields {
   readonly issuer_name?: string | undefined
   readonly leaf_not_after_behavior?: string | undefined
@@ -26,7 +26,7 @@ export interface IssuerFields extends UrlFields {
   readonly enable_aia_url_templating?: boolean | undefined
 }
 
-/** The fields of a POST: what it leaves out goes back to its default. */
+/** The fields of a POST: absent ones return to their defaults. */
 export const wholeUpdate = ({ row, certificate }: Issuer, fields: IssuerFields): IssuerFields => ({
   issuer_name: fields.issuer_name ?? '',
   leaf_not_after_behavior: fields.leaf_not_after_behavior ?? 'err',

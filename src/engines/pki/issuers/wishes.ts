@@ -9,7 +9,7 @@ import type { Circumstances, Decision } from '../roles/decision.ts'
 import { type CsrContents, nameFields, readNameRequest } from '../roles/request.ts'
 import { createRole, type Role } from '../roles/role.ts'
 
-/** Parts of a subject, which for a leaf come from its role. */
+/** Parts of a subject; for a leaf they come from its role. */
 export const subjectFields = {
   ou: commaList({ about: 'OU of the subject.' }),
   organization: commaList({ about: 'O of the subject.' }),
@@ -21,10 +21,10 @@ export const subjectFields = {
 }
 
 export const constraintFields = {
-  permitted_dns_domains: commaList({ about: 'Domains that names below this CA must lie in.' }),
-  excluded_dns_domains: commaList({ about: 'Domains that they must not lie in.' }),
-  permitted_ip_ranges: commaList({ about: 'Networks that addresses must lie in.' }),
-  excluded_ip_ranges: commaList({ about: 'Networks that they must not lie in.' }),
+  permitted_dns_domains: commaList({ about: 'Domains that must contain the names below this CA.' }),
+  excluded_dns_domains: commaList({ about: 'Domains that must not contain them.' }),
+  permitted_ip_ranges: commaList({ about: 'Networks that must contain IP addresses.' }),
+  excluded_ip_ranges: commaList({ about: 'Networks that must not contain them.' }),
   permitted_email_addresses: commaList({ about: 'E-mail addresses, hosts or .domains that addresses must match.' }),
   excluded_email_addresses: commaList({ about: 'E-mail addresses, hosts or .domains that they must not match.' }),
   permitted_uri_domains: commaList({ about: 'Hosts or .domains that the hosts of URIs must match.' }),
@@ -35,8 +35,11 @@ export const caFields = {
   ...nameFields,
   ...subjectFields,
   ...constraintFields,
-  max_path_length: integer({ about: 'CA certificates that may follow; -1 is no limit but that of the signer.' }),
-  not_before_duration: duration({ about: 'How far NotBefore lies before the moment of issue; 30 s when absent.' }),
+  max_path_length: integer({
+    about: 'The most CA certificates below this one; -1 means only the signer’s limit.',
+    maximum: 2 ** 31 - 1,
+  }),
+  not_before_duration: duration({ about: 'Time between NotBefore and the moment of issue; 30 s when absent.' }),
   signature_bits: integer({ about: 'SHA-2 size for RSA keys: 256, 384 or 512; 0 is 256.' }),
   use_pss: boolean({ about: 'Whether RSA keys sign with PSS.' }),
   format: text({ about: 'pem, der or pem_bundle; pem when absent.' }),
@@ -44,12 +47,12 @@ export const caFields = {
 const caBody = Type.Object(caFields)
 export type CaBody = Static<typeof caBody>
 
-/** No rule of names binds whoever may make authorities: the request itself says what its certificate is to say. */
+/** The role of a request for a CA: no rule restricts its names, the request itself decides its contents. */
 export function authorityRole(body: Partial<CaBody>, keyType: 'rsa' | 'any'): Role {
   return createRole('', {
     ...{ allow_any_name: true, enforce_hostnames: false, require_cn: false, cn_validations: ['disabled'] },
     ...{ allowed_uri_sans: ['*'], allowed_other_sans: ['*'], allowed_serial_numbers: ['*'], allowed_user_ids: ['*'] },
-    // A CSR gives the key, and what the route takes from it by itself.
+    // A CSR gives the key, and the parts that the route itself takes from it.
     ...{ use_csr_common_name: false, use_csr_sans: false },
     ...{ key_type: keyType, server_flag: false, client_flag: false, key_usage: ['CertSign', 'CRLSign'] },
     ...{ signature_bits: body.signature_bits ?? 0, use_pss: body.use_pss ?? false },
@@ -64,15 +67,15 @@ export function authorityRole(body: Partial<CaBody>, keyType: 'rsa' | 'any'): Ro
   })
 }
 
-/** What a CA certificate or a request for one is to say. @throws ApiError 400 */
+/** The contents of a CA certificate, or of a request for one. @throws ApiError 400 */
 export function decideAuthority(body: CaBody, circumstances: Circumstances, csr?: CsrContents): Decision {
-  // A key that is made here was looked at before; that of a CSR is looked at now.
+  // A key made here was checked before; that of a CSR is checked now.
   return decide(authorityRole(body, csr ? 'any' : 'rsa'), readNameRequest(body, csr), circumstances)
 }
 
 type ConstraintFields = { readonly [K in keyof typeof constraintFields]?: readonly string[] | undefined }
 
-/** The name constraints of a request; undefined where it names none. @throws ApiError 400 for a network that is none */
+/** The name constraints of a request; undefined if it gives none. @throws ApiError 400 for an invalid network */
 export function constraintsOf(body: ConstraintFields): NameConstraints | undefined {
   const bases = (way: 'permitted' | 'excluded'): GeneralName[] => [
     ...named('dns', body[`${way}_dns_domains`]),
@@ -97,12 +100,12 @@ const named = (kind: 'dns' | 'email' | 'uri', list: readonly string[] | undefine
 
 function network(field: string, text: string): GeneralName {
   const value = parseRange(text)
-  if (value === undefined) throw badRequest(`${field}: ${JSON.stringify(text)} is no network in CIDR notation`)
+  if (value === undefined) throw badRequest(`${field}: ${JSON.stringify(text)} is not a network in CIDR notation`)
   return { kind: 'ip', value }
 }
 
 /**
- * The path length of a CA certificate: what is asked for; -1 and nothing are the signer's less one.
+ * The path length of a CA certificate as requested; -1 or an absent one means the signer's less one.
  * @param signer the path length of the signing certificate; undefined is no limit
  * @throws ApiError 400
  */

@@ -1,3 +1,5 @@
+import { Type } from 'typebox'
+import { data, strings, titled } from '../../../answers.ts'
 import { writePem } from '../../../crypto/pem.ts'
 import { badRequest } from '../../../errors.ts'
 import type { Data } from '../../../route.ts'
@@ -5,7 +7,7 @@ import type { Certificate } from '../../../x509/certificate.ts'
 import { isSelfSigned } from '../../../x509/chain.ts'
 import { withColons } from '../../../x509/serial.ts'
 import { pemOf } from '../authority/pem.ts'
-import { describePrivateKey, type PrivateKey } from '../keys/privatekey.ts'
+import { describePrivateKey, optionalPrivateKey, type PrivateKey } from '../keys/privatekey.ts'
 
 export type Format = 'pem' | 'der' | 'pem_bundle'
 const formats: readonly string[] = ['pem', 'der', 'pem_bundle']
@@ -29,21 +31,35 @@ export interface SignedCertificate {
 
 export interface Issued {
   readonly certificate: SignedCertificate
-  /** Its issuer first. */
+  /** The issuer first. */
   readonly chain: readonly Certificate[]
   readonly privateKey?: PrivateKey | undefined
 }
 
 const roots = new WeakMap<Certificate, boolean>()
 
-/** A certificate that its own key has signed: relying parties hold it already. */
+/** Whether a certificate is signed by its own key: relying parties have it already. */
 export function isRoot(certificate: Certificate): boolean {
   const known = roots.get(certificate) ?? isSelfSigned(certificate)
   roots.set(certificate, known)
   return known
 }
 
-/** What issuing and signing answer. @param listed of the chain, what ca_chain is to show */
+/** The members of describeIssued that every certificate has. */
+export const issuedAnswer = {
+  certificate: Type.String(),
+  issuing_ca: Type.String(),
+  ca_chain: Type.Optional(strings),
+  serial_number: Type.String(),
+  expiration: Type.Integer(),
+}
+
+/** The certificate of a leaf, with its private key if it was made here. */
+export const leafAnswer = data(
+  titled('Certificate', { ...issuedAnswer, not_before: Type.Integer(), ...optionalPrivateKey }),
+)
+
+/** The answer of issuing and signing. @param listed the part of the chain to show as ca_chain */
 export function describeIssued(issued: Issued, format: Format, listed: readonly Certificate[]): Data {
   const { certificate, chain, privateKey } = issued
   const [issuer] = chain

@@ -14,7 +14,7 @@ export const generalNames = ({ other, dns, email, ip, uri }: AlternativeNames): 
 
 const leaf = { ca: false } as const
 
-/** What a leaf says, as its role decided it. */
+/** The contents of a leaf, as its role decided them. */
 export const contentsOf = (decision: Decision): Contents => ({
   subject: writeName(decision.subject),
   names: generalNames(decision.names),

@@ -11,7 +11,7 @@ import type { CsrContents } from '../roles/request.ts'
 
 const longestPem = 128 * 1024
 
-/** A CSR as a request brings it. Its signature is not looked at yet. @throws ApiError 400 */
+/** Reads the CSR of a request. Its signature is not verified yet. @throws ApiError 400 */
 export function readCsr(text: string | undefined): CertificationRequest {
   if (!text) throw badRequest('"csr" is empty')
   if (text.length > longestPem) throw badRequest(`csr has more than ${longestPem} characters`)
@@ -40,7 +40,7 @@ const unreadable = (error: unknown): unknown =>
     ? badRequest(`certificate request could not be parsed: ${error.message}`, { cause: error })
     : error
 
-/** What rules of roles look at. @throws ApiError 400 for names that cannot be read */
+/** The parts of a CSR that roles have rules for. @throws ApiError 400 for names that cannot be read */
 export function csrContents(request: CertificationRequest): CsrContents {
   const attributes = readName(request.subject).flat()
   const names = alternativeNames(request)
@@ -63,7 +63,7 @@ export function csrContents(request: CertificationRequest): CsrContents {
   }
 }
 
-/** The alternative names that a CSR asks for, as they are. @throws ApiError 400 */
+/** The alternative names that a CSR asks for, unchanged. @throws ApiError 400 */
 export function alternativeNames(request: CertificationRequest): readonly GeneralName[] {
   const extension = extensionOf(request, extensionOids.subjectAltName)
   if (extension === undefined) return []
@@ -77,11 +77,14 @@ export function alternativeNames(request: CertificationRequest): readonly Genera
 /** Alternative names of the kinds that a role can allow. */
 const allowable: ReadonlySet<string> = new Set(['dns', 'email', 'ip', 'uri', 'other'])
 
-/** What of a CSR no role can allow, and is left out, as a warning; undefined where there is nothing. @throws ApiError 400 */
+/**
+ * A warning about names of a CSR that no role can allow and that are left out; undefined if there are none. @throws
+ * ApiError 400
+ */
 export function leftOut(request: CertificationRequest): string | undefined {
   const count = alternativeNames(request).filter(({ kind }) => !allowable.has(kind)).length
   if (count === 0) return undefined
-  return `${count} alternative names of the CSR are of kinds that no role allows (directory names and the like), and were left out`
+  return `${count} alternative names of the CSR were left out: no role allows names of their kind, such as directory names`
 }
 
 const valuesOf = (attributes: readonly NameAttribute[], wanted: string): string[] =>

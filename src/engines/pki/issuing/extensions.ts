@@ -14,33 +14,33 @@ import { writeSubjectAltName } from '../../../x509/extensions/subjectaltname.ts'
 import { emptyName } from '../../../x509/name.ts'
 import type { AuthorityUrls } from '../authority/urls.ts'
 
-/** What a certificate says of its subject: decided, and not signed yet. */
+/** The contents of a certificate besides its key and issuer: decided, but not signed yet. */
 export interface Contents {
   /** DER of the name. */
   readonly subject: Buffer
-  /** Also where an extension of a request brings them. */
+  /** Also if an extension of the request contains them. */
   readonly names: readonly GeneralName[]
   readonly keyUsages: readonly KeyUsage[]
   /** Dotted OIDs of purposes. */
   readonly extendedKeyUsages: readonly string[]
-  /** Absent where the certificate has no such extension. */
+  /** Absent if the certificate has no such extension. */
   readonly basicConstraints?: BasicConstraints | undefined
   readonly policies: readonly CertificatePolicy[]
   readonly nameConstraints?: NameConstraints | undefined
   /** RFC 9608. */
   readonly neverRevoked: boolean
-  /** Brought by a request: each stands in place of the one that would be made here. */
+  /** Extensions from the request: each replaces the one that would be made here. */
   readonly brought: readonly Extension[]
 }
 
-/** What certificates of an issuer carry so that others find it. */
+/** The fields of an issuer's certificates that help relying parties to find it. */
 export interface Identifiers {
   readonly subjectKey: Buffer
   readonly authorityKey: Buffer
   readonly urls: AuthorityUrls
 }
 
-/** Writes an extension once for each value, which a role or an issuer keeps and nobody changes. */
+/** Writes an extension once for each value; roles and issuers keep such values, and they never change. */
 function preparing<T extends object>(write: (value: T) => Extension): (value: T) => Extension {
   const prepared = new WeakMap<T, Extension>()
   return (value) => {
@@ -65,7 +65,7 @@ const caIssuersOf = preparing((caIssuers: readonly string[]) =>
   writeAuthorityInformationAccess({ ocsp: [], caIssuers }),
 )
 
-/** The extensions of a certificate in the order in which the reference writes them. */
+/** The extensions of a certificate in the reference's order. */
 export function extensionsOf(contents: Contents, identifiers: Identifiers): readonly Extension[] {
   const made = extensionsMade(contents, identifiers)
   if (contents.brought.length === 0) return made
@@ -73,7 +73,7 @@ export function extensionsOf(contents: Contents, identifiers: Identifiers): read
   return [...made.map((extension) => take(brought, extension)), ...brought.values()]
 }
 
-/** The request's own extension of that kind, once, or else ours. */
+/** The request's own extension of that kind, or else ours; removed from the map, so that it is taken once. */
 function take(brought: Map<string, Extension>, extension: Extension): Extension {
   const given = brought.get(extension.oid)
   brought.delete(extension.oid)
@@ -88,7 +88,7 @@ function extensionsMade(contents: Contents, { subjectKey, authorityKey, urls }: 
   if (extendedKeyUsages.length > 0) made.push(extendedKeyUsageOf(extendedKeyUsages))
   if (basicConstraints) made.push(basicConstraintsOf(basicConstraints))
   made.push(writeSubjectKeyIdentifier(subjectKey), authorityKeyOf(authorityKey))
-  // A certificate that is never revoked names nobody to ask about it (RFC 9608 section 3).
+  // A certificate that is never revoked names no OCSP responder (RFC 9608 section 3).
   if (!neverRevoked && ocspServers.length > 0) made.push(informationAccessOf(urls))
   else if (issuingCertificates.length > 0) made.push(caIssuersOf(issuingCertificates))
   if (names.length > 0) made.push(writeSubjectAltName(names, contents.subject.equals(emptyName)))
@@ -99,7 +99,7 @@ function extensionsMade(contents: Contents, { subjectKey, authorityKey, urls }: 
   return made
 }
 
-/** Extensions of a request that are never taken over: a CA decides these. */
+/** Extensions of a request that are never copied: a CA decides these. */
 export const neverBrought: ReadonlySet<string> = new Set([
   extensionOids.basicConstraints,
   extensionOids.authorityKeyIdentifier,

@@ -8,13 +8,13 @@ import { type Constrained, refusalOf } from '../../../x509/constraints.ts'
 import { lint } from '../../../x509/lint.ts'
 import { newSerial } from '../../../x509/serial.ts'
 import { type Tbs, writeCertificate, writeTbs } from '../../../x509/tbs.ts'
-import type { AuthorityUrls } from '../authority/urls.ts'
+import { type AuthorityUrls, urlsOfSerial } from '../authority/urls.ts'
 import type { SignedCertificate } from './answer.ts'
 import { type Contents, extensionsOf } from './extensions.ts'
 import type { Validity } from './lifetime.ts'
 import { type SignatureWish, signatureFor, warnOfWeakKey } from './signature.ts'
 
-/** Everything that a certificate is made of. */
+/** Everything that goes into a certificate. */
 export interface Order {
   readonly signer: CertificationSigner
   readonly wish: SignatureWish
@@ -22,20 +22,23 @@ export interface Order {
   readonly issuer: Buffer
   readonly authorityKey: Buffer
   readonly urls: AuthorityUrls
-  /** The issuer's certificate and those above it; empty where the certificate signs itself. */
+  /** The issuer's certificate and those above it; empty if the certificate signs itself. */
   readonly chain: readonly Certificate[]
   readonly contents: Contents
   /** SubjectPublicKeyInfo, DER. */
   readonly spki: Buffer
-  /** In place of the digest of the key. */
+  /** Used instead of the digest of the key. */
   readonly subjectKey?: Buffer | undefined
   readonly validity: Validity
   warn(text: string): void
 }
 
+/** Signed, it has room in the database's 65,535 bytes, as well as in what TLS implementations take. */
+const mostBytes = 64_000
+
 /**
- * Makes certificates in two steps: what is to be signed is built and looked at whole, then exactly those bytes are signed in the
- * token. Nothing is stored here.
+ * Makes certificates in two steps: the bytes to sign are built and checked whole, then exactly those bytes are signed
+ * in the token. Nothing is stored here.
  */
 export class Issuance {
   readonly #database: Database
@@ -45,8 +48,8 @@ export class Issuance {
   }
 
   /**
-   * @throws ApiError 400 for a certificate that RFC 5280 makes invalid or whose chain does not allow it; 503 while the clocks of
-   * host and database differ too much to date anything
+   * @throws ApiError 400 for a certificate that RFC 5280 makes invalid, that its chain does not allow or that is too
+   *   large; 503 while the clocks of host and database differ too much for correct dates
    */
   async sign(order: Order): Promise<SignedCertificate> {
     this.#database.requireClock()
@@ -55,27 +58,34 @@ export class Issuance {
     const name = signatureFor(signer, order.wish)
     const algorithm = signatureAlgorithmOf(name).identifier
     const subjectKey = order.subjectKey ?? keyIdentifierOf(spki)
+    const serial = newSerial()
+    const urls = urlsOfSerial(order.urls, serial)
     const tbs: Tbs = {
-      serial: newSerial(),
+      serial,
       algorithm,
       issuer: order.issuer,
       notBefore: wholeSeconds(validity.notBefore),
       notAfter: wholeSeconds(validity.notAfter),
       subject: contents.subject,
       spki,
-      extensions: extensionsOf(contents, { subjectKey, authorityKey: order.authorityKey, urls: order.urls }),
+      extensions: extensionsOf(contents, { subjectKey, authorityKey: order.authorityKey, urls }),
     }
     const written = writeTbs(tbs)
+    if (written.length > mostBytes) {
+      throw badRequest(
+        `the certificate would have ${written.length} bytes without its signature, more than ${mostBytes}`,
+      )
+    }
     check(written, warn)
     const refusal = refusalOf(constrained(contents), chain)
     if (refusal !== undefined) throw badRequest(refusal)
     const { signature } = await signer.sign(name, written)
-    const { serial, notBefore, notAfter } = tbs
+    const { notBefore, notAfter } = tbs
     return { der: writeCertificate(written, algorithm, signature), serial, notBefore, notAfter }
   }
 }
 
-/** @throws ApiError 400 with all that is wrong by RFC 5280 */
+/** @throws ApiError 400 with every error under RFC 5280 */
 function check(tbs: Buffer, warn: (text: string) => void): void {
   const findings = lint(tbs)
   if (findings.length === 0) return
@@ -88,7 +98,7 @@ function check(tbs: Buffer, warn: (text: string) => void): void {
   for (const { rule, text } of findings) warn(`${text} (${rule})`)
 }
 
-/** What constraints of the chain are about. */
+/** The parts that constraints of the chain apply to. */
 const constrained = ({ subject, names, basicConstraints }: Contents): Constrained => ({
   subject,
   subjectAltName: names,

@@ -3,7 +3,7 @@ import { type Authority, type Issuer, mayBeUsed } from '../authority/authority.t
 import { issuerOf } from '../authority/references.ts'
 import type { IssuerUsage, KeyRow } from '../authority/tables.ts'
 
-/** An issuer that may do what is asked of it, with its private key. */
+/** An issuer that may be used for the request, with its private key. */
 export interface AbleIssuer {
   readonly issuer: Issuer
   readonly key: KeyRow
@@ -11,7 +11,7 @@ export interface AbleIssuer {
 
 /**
  * The issuer that is to sign.
- * @throws ApiError 400 for an unknown issuer, one that was revoked, or that may not or cannot sign
+ * @throws ApiError 400 for an unknown or revoked issuer, or one that may not or cannot sign
  */
 export function ableIssuer(authority: Authority, reference: string, usage: IssuerUsage): AbleIssuer {
   const issuer = issuerOf(authority, reference)

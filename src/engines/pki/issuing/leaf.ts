@@ -14,7 +14,7 @@ import type { SignatureWish } from './signature.ts'
 
 type IssuingCall = Pick<Call<PkiContext>, 'context' | 'mount' | 'path' | 'caller' | 'warn'>
 
-/** A certificate that was decided on, and how it is to be kept and answered. */
+/** A certificate as decided, with the choices for storing and answering it. */
 export interface Leaf {
   readonly authority: Authority
   readonly able: AbleIssuer
@@ -29,12 +29,12 @@ export interface Leaf {
   readonly privateKey?: PrivateKey | undefined
 }
 
-/** Of serial numbers: they are random. */
+/** Attempts to find a free serial number; they are random. */
 const attempts = 3
 
 /**
  * Signs a certificate, stores it with its lease, and only then answers it.
- * @throws ApiError 4xx as Issuance.sign; 503 where it could not be stored
+ * @throws ApiError 4xx as Issuance.sign; 503 if it could not be stored
  */
 export async function issueLeaf(call: IssuingCall, leaf: Leaf): Promise<Outcome> {
   const { context, warn } = call
@@ -54,10 +54,10 @@ export async function issueLeaf(call: IssuingCall, leaf: Leaf): Promise<Outcome>
   return lease === undefined ? data : new Answer({ data, lease })
 }
 
-/** What an issuer gives to each of its certificates. */
+/** The parts that an issuer gives to each of its certificates. */
 type IssuerPart = Pick<Order, 'chain' | 'authorityKey' | 'urls'>
 
-/** Worked out once for each state of an authority. */
+/** Computed once for each state of an authority. */
 const issuerParts = new WeakMap<Authority, Map<Issuer, IssuerPart>>()
 
 /** @throws ApiError 400 as urlsOf */
@@ -79,7 +79,7 @@ export function authorityKeyOf({ issuer }: AbleIssuer): Buffer {
   return certificate.subjectKeyId ?? keyIdentifierOf(certificate.spki)
 }
 
-/** Signs and stores; where the serial number is taken, another is tried. @param leased whether it comes with a lease */
+/** Signs and stores; if the serial number is taken, another is tried. @param leased whether it comes with a lease */
 export async function storeCertificate(
   call: IssuingCall,
   { issuer }: AbleIssuer,

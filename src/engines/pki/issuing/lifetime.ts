@@ -10,7 +10,7 @@ export interface Validity {
 export const rfc3339 = (milliseconds: number): string => new Date(milliseconds).toISOString().replace('.000Z', 'Z')
 
 /**
- * The validity of a leaf beside that of its issuer, by the issuer's own rule.
+ * The validity of a leaf within that of its issuer, by the issuer's own rule.
  * @throws ApiError 400
  */
 export function withinIssuer({ row, certificate }: Issuer, wanted: Validity, now: number): Validity {

@@ -3,7 +3,10 @@ import { badRequest } from '../../../errors.ts'
 import type { CertificationSigner } from '../../../keys/use/certification.ts'
 import type { IssuerRow } from '../authority/tables.ts'
 
-/** What a role or request says of the signature: bits of SHA-2 (0 leaves it to the key) and padding, both for RSA alone. */
+/**
+ * The signature settings of a role or request: bits of SHA-2 (0 means the usual for the key) and padding, both for RSA
+ * only.
+ */
 export interface SignatureWish {
   readonly signatureBits: number
   readonly usePss: boolean
@@ -11,7 +14,7 @@ export interface SignatureWish {
 
 const strongModulusBits = 2048
 
-/** Keys of imported issuers may be weaker than those that are made here. */
+/** Keys of imported issuers may be weaker than those made here. */
 export function warnOfWeakKey({ publicKey }: Pick<Able, 'publicKey'>, warn: (text: string) => void): void {
   if (publicKey.asymmetricKeyType !== 'rsa') return
   const bits = publicKey.asymmetricKeyDetails?.modulusLength ?? 0
@@ -27,10 +30,10 @@ export function checkSignatureBits(bits: number): void {
 
 type Able = Pick<CertificationSigner, 'publicKey' | 'algorithms'>
 
-/** The signature that an issuer's key makes. A key that knows one padding alone uses that. @throws ApiError 400 */
+/** The algorithm of an issuer's signature. A key with only one padding uses that one. @throws ApiError 400 */
 export function signatureFor({ publicKey, algorithms }: Able, wish: SignatureWish): SignatureName {
   const [usual] = algorithms
-  if (usual === undefined) throw badRequest('the key of this issuer signs no certificates')
+  if (usual === undefined) throw badRequest('the key of this issuer cannot sign certificates')
   if (publicKey.asymmetricKeyType !== 'rsa') return usual
   checkSignatureBits(wish.signatureBits)
   const bits = wish.signatureBits === 0 ? 256 : wish.signatureBits
@@ -39,16 +42,16 @@ export function signatureFor({ publicKey, algorithms }: Able, wish: SignatureWis
 }
 
 /**
- * How an issuer signs revocation lists and OCSP answers: by its revocation_signature_algorithm, with the other padding where its
- * key knows that one alone; else by what is usual for the key.
- * @throws ApiError 400 for a key that signs nothing
+ * The algorithm for revocation lists and OCSP answers of an issuer: its revocation_signature_algorithm, with the other
+ * padding if the key has only that; without one, the usual algorithm of the key.
+ * @throws ApiError 400 for a key that cannot sign
  */
 export function crlSignatureName(
   { revocationSignatureAlgorithm: wish }: Pick<IssuerRow, 'revocationSignatureAlgorithm'>,
   { algorithms }: Pick<Able, 'algorithms'>,
 ): SignatureName {
   const [usual] = algorithms
-  if (usual === undefined) throw badRequest('the key of this issuer signs no revocation lists')
+  if (usual === undefined) throw badRequest('the key of this issuer cannot sign revocation lists')
   const otherPadding = wish.endsWith('PSS') ? wish.slice(0, -'PSS'.length) : `${wish}PSS`
   return algorithms.find((name) => name === wish) ?? algorithms.find((name) => name === otherPadding) ?? usual
 }

@@ -10,7 +10,10 @@ interface Sources {
   fetch(id: string): MaybePromise<Material>
 }
 
-/** Finds the material of a key. It throws ApiError 400 for a key that was deleted since its row was read: both go by one change. */
+/**
+ * Finds the material of a key. It throws ApiError 400 for a key that was deleted since its row was read: the row and
+ * the material are deleted together.
+ */
 export const materialFinder =
   ({ database, fetch }: Sources): ((key: KeyRow) => MaybePromise<Material>) =>
   (key) => {

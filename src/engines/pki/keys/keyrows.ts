@@ -1,28 +1,32 @@
 import type { Clock } from '../../../clock.ts'
 import { badRequest } from '../../../errors.ts'
+import { nameUses } from '../../../keys/managed/uses.ts'
 import type { Draft } from '../../../keys/materials/draft.ts'
 import type { Materials } from '../../../keys/materials/materials.ts'
+import type { Mount } from '../../../route.ts'
 import type { Database } from '../../../store/database.ts'
+import { pages } from '../../../store/pages.ts'
 import type { Transaction } from '../../../store/reader.ts'
 import type { Authority } from '../authority/authority.ts'
 import { checkName } from '../authority/names.ts'
 import { type KeyRow, type KeyType, keysTable } from '../authority/tables.ts'
 
 const mostKeys = 10_000
+const pageRows = 100
 
-/** A key that was made or came in, and is not stored yet. */
+/** A key that was made or imported, and is not stored yet. */
 export interface NewKey {
   readonly draft: Draft
   readonly type: KeyType
   readonly bits: number
-  /** Uuid of the managed key that it is. */
+  /** Uuid of the managed key; null for other keys. */
   readonly managedKey: string | null
 }
 
 /** SHA-256 of its public key. */
 export function fingerprintOf({ draft }: NewKey): Buffer {
   const { fingerprint } = draft.fields
-  if (fingerprint == null) throw new Error('a key of an authority is a pair')
+  if (fingerprint == null) throw new Error('a key of an authority must be a pair')
   return fingerprint
 }
 
@@ -34,12 +38,12 @@ export class KeyRows {
     this.#options = options
   }
 
-  /** The key as the authority has it already: one public key is one row. */
+  /** The authority's existing row with the same public key, if there is one. */
   find(before: Authority, key: NewKey): KeyRow | undefined {
     return before.keyWith(fingerprintOf(key))
   }
 
-  /** @param name '' for a key without @throws ApiError 400 for a name that is bad or taken */
+  /** @param name '' for none @throws ApiError 400 for a name that is invalid or taken */
   async insert(tx: Transaction, before: Authority, key: NewKey, name: string): Promise<KeyRow> {
     if (before.keys.size >= mostKeys) throw badRequest(`a mount has at most ${mostKeys} keys`)
     if (name !== '') checkName('key', name, before.keyNamed(name) !== undefined)
@@ -59,10 +63,24 @@ export class KeyRows {
     return row
   }
 
-  /** Removes the key and what the token or its wrapped blob holds of it. @param row of the authority before the change */
+  /** Removes the key and its material, in the token or wrapped. @param row of the authority before the change */
   async remove(tx: Transaction, row: KeyRow): Promise<void> {
     const { database, materials } = this.#options
     await database.table(keysTable).remove(tx, row)
     await materials.removeOwned(tx, { key: row.id })
   }
+}
+
+/**
+ * The keys of these mounts that are a managed key.
+ * @param managedKey uuid @param most @returns paths, such as `pki/key/ca`
+ */
+export function keysOfManaged(
+  database: Database,
+  managedKey: string,
+  mounts: readonly Mount[],
+  most: number,
+): Promise<string[]> {
+  const rows = pages(database, database.table(keysTable), { managedKey }, { by: 'id', limit: pageRows })
+  return nameUses(rows, mounts, most, ({ id, name }) => `key/${name ?? id}`)
 }

@@ -10,15 +10,15 @@ import { makerOf } from '../context.ts'
 import { type KeyKind, keyKind } from './keytype.ts'
 import type { PreparedKey } from './newkeys.ts'
 
-/** Where the key of a request comes from. */
+/** The source of a request's key. */
 export type KeySource = 'internal' | 'exported' | 'existing' | 'kms'
 
 export const keyFields = {
   key_type: text({ about: 'rsa, ec or ed25519; rsa when absent.' }),
-  key_bits: integer({ about: 'Size of the modulus or the curve; 0 is the usual one of the type.' }),
+  key_bits: integer({ about: 'Size of the modulus or the curve; 0 is the usual size of the type.' }),
   residence: text({
     about:
-      'wrapped: a blob in the database that the HSM opens; token: an object of the HSM alone; absent: as config/keys says.',
+      'wrapped: a blob in the database that only the HSM can open; token: an object in the HSM; absent: the default of config/keys.',
   }),
   managed_key_name: text({ about: 'Name of the managed key; for type kms.' }),
   managed_key_id: text({ about: 'Id of the managed key; for type kms.' }),
@@ -40,7 +40,7 @@ export function readSource(source: string, sources: readonly KeySource[]): KeySo
   throw badRequest('the "exported" path parameter must be "internal", "existing", exported" or "kms"')
 }
 
-/** The key that a request asks for: an existing one, or a new one that is not stored yet. @throws ApiError 400 */
+/** The key of a request: an existing one, or a new one that is not stored yet. @throws ApiError 400 */
 export async function sourceKey(
   { context, mount, caller }: Pick<Call<PkiContext>, 'context' | 'mount' | 'caller'>,
   authority: Authority,

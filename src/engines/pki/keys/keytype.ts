@@ -2,10 +2,10 @@ import type { KeyObject } from 'node:crypto'
 import { badRequest } from '../../../errors.ts'
 import type { KeyType } from '../authority/tables.ts'
 
-/** What a key is to be, and the name of that in the table of algorithms. */
+/** The type and size of a key to make, and its name in the table of algorithms. */
 export interface KeyKind {
   readonly type: KeyType
-  /** Of the modulus or the curve; 0 for Ed25519. */
+  /** Size of the modulus or the curve; 0 for Ed25519. */
   readonly bits: number
   readonly algorithm: string
 }
@@ -25,7 +25,7 @@ const families: Readonly<Record<KeyType, Family>> = {
 const isKeyType = (type: string): type is KeyType => Object.hasOwn(families, type)
 
 /**
- * Reads key_type and key_bits of a key that is to be generated.
+ * Reads key_type and key_bits of a key to generate.
  * @param type rsa when absent
  * @param bits 0 is the usual size of the type; ignored for ed25519
  * @throws ApiError 400
@@ -46,7 +46,7 @@ export function keyKind(type = 'rsa', bits = 0): KeyKind {
 /** node:crypto's names of the curves. */
 const curveBits: Readonly<Record<string, number>> = { secp224r1: 224, prime256v1: 256, secp384r1: 384, secp521r1: 521 }
 
-/** Type and size of a key that is there already. */
+/** Type and size of an existing key. */
 export function kindOf(publicKey: KeyObject): Pick<KeyKind, 'type' | 'bits'> {
   const { asymmetricKeyType: type, asymmetricKeyDetails: details } = publicKey
   if (type === 'ec') return { type, bits: curveBits[details?.namedCurve ?? ''] ?? 0 }

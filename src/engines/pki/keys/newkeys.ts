@@ -11,10 +11,10 @@ import type { NewKey } from './keyrows.ts'
 import { type KeyKind, kindOf } from './keytype.ts'
 import type { Signers } from './signers.ts'
 
-/** A new key that can sign already, and its private half where the caller is to have it. */
+/** A new key that can already sign, with its private half if the caller is to get it. */
 export interface PreparedKey extends NewKey {
   readonly signer: CertificationSigner
-  /** PKCS#8; whoever asked for it wipes it. */
+  /** PKCS#8; the caller wipes it. */
   readonly pkcs8: Buffer | undefined
 }
 
@@ -25,7 +25,7 @@ interface NewKeysOptions {
   readonly signers: Signers
 }
 
-/** Keys that are made for an authority, in the token and before any transaction. */
+/** Makes keys for an authority, in the token and before any transaction. */
 export class NewKeys {
   readonly #options: NewKeysOptions
 
@@ -33,28 +33,28 @@ export class NewKeys {
     this.#options = options
   }
 
-  /** A key that the token makes and nobody sees. @throws ApiError 400 naming the rule or the missing mechanism */
+  /** A key made in the token, never shown. @throws ApiError 400 naming the rule or the missing mechanism */
   async generate(mount: Mount, kind: KeyKind, residence: KeyResidence, createdBy: string): Promise<PreparedKey> {
     const { algorithm } = kind
     const draft = await this.#options.authorityKeys.prepare({ algorithm, residence, createdBy })
     return this.#prepared(mount, draft, kind)
   }
 
-  /** A managed key, made in its token where that is allowed. @throws ApiError 400 or 403 naming the rule */
+  /** A managed key, made in its token if that is allowed. @throws ApiError 400 or 403 naming the rule */
   async managed(mount: Mount, reference: Reference, createdBy: string): Promise<PreparedKey> {
     const { id, draft } = await this.#options.managed.prepare(mount.uuid, reference, createdBy)
     const material = materialOf(draft)
     return this.#prepared(mount, draft, kindOf(material.publicKey), { managedKey: id })
   }
 
-  /** A key that is handed out once, and then as inaccessible as the others. */
+  /** A key that is returned once, and afterwards as inaccessible as the others. */
   async exported(mount: Mount, kind: KeyKind, residence: KeyResidence, createdBy: string): Promise<PreparedKey> {
     const { algorithm } = kind
     const { draft, pkcs8 } = await this.#options.authorityKeys.prepareExported({ algorithm, residence, createdBy })
     return this.#prepared(mount, draft, kind, { pkcs8 })
   }
 
-  /** A key from outside. @param pkcs8 which the caller wipes @throws ApiError 400 saying what is wrong with it */
+  /** A key from outside. @param pkcs8 wiped by the caller @throws ApiError 400 naming its fault */
   async imported(pkcs8: Buffer, createdBy: string): Promise<NewKey> {
     const draft = await this.#options.authorityKeys.prepareImported(pkcs8, createdBy)
     return { draft, ...kindOf(materialOf(draft).publicKey), managedKey: null }
@@ -70,7 +70,7 @@ export class NewKeys {
     return { draft, type, bits, managedKey, signer, pkcs8 }
   }
 
-  /** Takes back what was made and not stored. Never rejects. */
+  /** Removes a key that was made and not stored. Never rejects. */
   discard({ draft }: NewKey): Promise<void> {
     return this.#options.materials.abandon(draft)
   }

@@ -1,19 +1,20 @@
+import { Type } from 'typebox'
 import { writePem } from '../../../crypto/pem.ts'
 import { traditionalForm } from '../../../crypto/privatekey.ts'
 import type { Data } from '../../../route.ts'
 
-/** A private key in the form that was asked for. */
+/** A private key in the requested form. */
 export interface PrivateKey {
   readonly type: string
   readonly pem: string
   readonly der: Buffer
 }
 
-/** How a private key is written: `pkcs8`, or anything else for the form of its own type. */
+/** The form of a private key: `pkcs8`, or anything else for the form of its own type. */
 export type PrivateKeyFormat = string | undefined
 
 /**
- * A private key as answers carry it: PKCS#1 or SEC1 unless PKCS#8 is asked for; Ed25519 has no other form.
+ * A private key for an answer: PKCS#1 or SEC 1 unless PKCS#8 is requested; Ed25519 has no other form.
  * @param type rsa, ec or ed25519
  */
 export function privateKeyOf(pkcs8: Buffer, type: string, format?: PrivateKeyFormat): PrivateKey {
@@ -21,7 +22,13 @@ export function privateKeyOf(pkcs8: Buffer, type: string, format?: PrivateKeyFor
   return { type, pem: writePem(label, der), der }
 }
 
-/** What answers that hand a key out have of it. @param der in base64, instead of PEM */
+/** The members of describePrivateKey, in answers that may have no key. */
+export const optionalPrivateKey = {
+  private_key: Type.Optional(Type.String()),
+  private_key_type: Type.Optional(Type.String()),
+}
+
+/** The fields of a private key in an answer. @param asDer in base64, instead of PEM */
 export const describePrivateKey = ({ type, pem, der }: PrivateKey, asDer: boolean): Data => ({
   private_key: asDer ? der.toString('base64') : pem,
   private_key_type: type,

@@ -11,7 +11,7 @@ export interface SignersOptions {
   material(key: KeyRow): MaybePromise<Material>
 }
 
-/** The keys of authorities as what signs. */
+/** Signers with the keys of authorities. */
 export class Signers {
   readonly #options: SignersOptions
 
@@ -19,12 +19,12 @@ export class Signers {
     this.#options = options
   }
 
-  /** @throws ApiError 400 or 403 where the key's managed key is gone or not for this mount */
+  /** @throws ApiError 400 or 403 if the key's managed key is gone or not allowed for this mount */
   of(key: KeyRow): MaybePromise<CertificationSigner> {
     return after(this.#options.material(key), (material) => this.over(key.mount, material, key.managedKey))
   }
 
-  /** A key whose row is not stored yet. @param managedKey uuid of the managed key that it is */
+  /** A key whose row is not stored yet. @param managedKey uuid of the managed key, if it is one */
   over(mount: string, material: Material, managedKey: string | null): MaybePromise<CertificationSigner> {
     const { certification, managed } = this.#options
     if (managedKey === null) return certification.of(material)

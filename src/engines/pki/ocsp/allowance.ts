@@ -4,25 +4,25 @@ import type { MaybePromise } from '../../../route.ts'
 
 export interface AllowanceOptions {
   readonly clock: Clock
-  /** Of this thread's time, what strangers' signatures may take. */
+  /** The share of this thread's time for signatures that need no credentials. */
   readonly share?: number
-  /** How much unused time they may take at once. */
+  /** The most unused time that can be spent at once. */
   readonly burstMilliseconds?: number
-  /** Signatures inside a token at the same time, where the token is asked from other threads. */
+  /** Signatures inside a token at the same time, for tokens called in other threads. */
   readonly atOnce?: number
-  /** Signatures that wait for their turn. */
+  /** The most signatures waiting for their turn. */
   readonly mostWaiting?: number
 }
 
-/** Too many wait already. */
+/** Too many signatures wait already. */
 export class Exhausted extends Error {}
 
-/** Between two looks at whether the next one may go on. */
+/** Pause between two checks whether the next signature may begin. */
 const shortestRestMilliseconds = 2
 
 /**
- * What strangers may spend of a CA's key: signatures that anybody can ask for take a share of the worker's time and one place
- * in the token, so that however many are asked for, the work of those who have signed in goes on.
+ * A limit on signatures that anybody can ask for: they get a share of the worker's time and one place in the token, so
+ * that however many are asked for, authenticated requests go on.
  */
 export class Allowance {
   readonly #clock: Clock
@@ -47,7 +47,7 @@ export class Allowance {
     this.#since = clock.monotonic()
   }
 
-  /** Whether a signature may be made at this moment: there is time left, and nobody waits for it. */
+  /** Whether a signature may be made at this moment: there is time left, and no other waits. */
   get open(): boolean {
     return this.#waiting.length === 0 && this.#free
   }
@@ -76,7 +76,7 @@ export class Allowance {
    */
   wait<T>(work: () => MaybePromise<T>): MaybePromise<T> {
     if (this.open) return this.spend(work)
-    if (this.#waiting.length >= this.#mostWaiting) throw new Exhausted('too many signatures are asked for')
+    if (this.#waiting.length >= this.#mostWaiting) throw new Exhausted('too many signatures are waiting')
     return new Promise((resolve, reject) => {
       this.#waiting.push(() => {
         try {
@@ -96,7 +96,7 @@ export class Allowance {
     return this.#credit > 0 && this.#underWay < this.#atOnce
   }
 
-  /** Serves those who wait, and lets everybody else go first. */
+  /** Serves the waiting signatures, each after all other work of the event loop. */
   async #serve(): Promise<void> {
     if (this.#serving) return
     this.#serving = true

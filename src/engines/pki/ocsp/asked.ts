@@ -5,19 +5,19 @@ import { type Authority, type Issuer, mayBeUsed } from '../authority/authority.t
 import { defaultCrlSettings } from '../crl/settings.ts'
 import type { Scope } from '../crl/tables.ts'
 
-/** Who answers a request. */
+/** The issuer that answers a request. */
 export interface Responding {
   readonly issuer: Issuer
-  /** Whether it is the issuer that was asked about; else no issuer here is, and the default one says so. */
+  /** Whether it is the issuer in question; otherwise that issuer is not here, and the default one says so. */
   readonly isAsked: boolean
 }
 
-/** A mount as requests see it: made once for each state of its authority. */
+/** A mount as OCSP sees it: made once for each state of its authority. */
 export class AskedAuthority {
   readonly authority: Authority
-  /** Stands for this state of the authority in what outlives it. */
+  /** Identifies this state of the authority in caches that outlive it. */
   readonly state: object = {}
-  /** Milliseconds that an answer is valid; 0 says that newer information is available at any time. */
+  /** Milliseconds for which an answer is valid; 0 means that newer information is available at any time. */
   readonly expiryMilliseconds: number
   readonly #byHash = new Map<Hash, ReadonlyMap<string, Issuer | null>>()
 
@@ -27,7 +27,7 @@ export class AskedAuthority {
     this.expiryMilliseconds = 1000 * readSeconds(ocspExpiry, unreadable)
   }
 
-  /** Whose revocations a request to the path of this scope is answered from; undefined where that path answers nobody. */
+  /** The revocations that answer requests to the path of this scope; undefined if that path answers no requests. */
   scopeOf(path: Scope): Scope | undefined {
     const { ocspDisable, unifiedCrl, unifiedCrlOnExistingPaths } = this.authority.settings.crl ?? defaultCrlSettings
     if (ocspDisable) return undefined
@@ -35,7 +35,7 @@ export class AskedAuthority {
     return unifiedCrl && unifiedCrlOnExistingPaths ? 'unified' : 'local'
   }
 
-  /** Undefined where those who could answer may not sign OCSP, or have no key here. */
+  /** Undefined if the possible issuers may not sign OCSP or have no key here. */
   responding({ algorithm, issuer: digests }: Pick<CertId, 'algorithm' | 'issuer'>): Responding | undefined {
     const asked = this.#issuersBy(algorithm.hash).get(digests.toString('latin1'))
     if (asked === null) return undefined
@@ -46,7 +46,7 @@ export class AskedAuthority {
       : undefined
   }
 
-  /** Issuers whose key is here, by the digests of name and key; null where none of those twins may sign OCSP. */
+  /** Issuers whose key is here, by the digests of name and key; null if none of the twins with these may sign OCSP. */
   #issuersBy(hash: Hash): ReadonlyMap<string, Issuer | null> {
     const known = this.#byHash.get(hash)
     if (known !== undefined) return known
@@ -66,7 +66,7 @@ export class AskedAuthority {
 }
 
 const unreadable = (reason: string): never => {
-  throw new Error(`ocsp_expiry was stored without being read: ${reason}`)
+  throw new Error(`an invalid ocsp_expiry was stored: ${reason}`)
 }
 
 const known = new WeakMap<Authority, AskedAuthority>()

@@ -2,43 +2,43 @@ import type { CertIdAlgorithm } from '../../../x509/ocsp/certid.ts'
 import type { CertStatus } from '../../../x509/ocsp/response.ts'
 import type { Scope } from '../crl/tables.ts'
 
-/** An answer as it goes out. Times in milliseconds since 1970. */
+/** A signed answer. Times in milliseconds since 1970. */
 export interface SignedAnswer {
   readonly body: Buffer
   readonly thisUpdate: number
-  /** Undefined where the mount wants answers of the moment alone. */
+  /** Undefined if the mount's answers hold only for the moment. */
   readonly nextUpdate: number | undefined
-  /** From then on another one is signed; this one may serve until `nextUpdate` where that fails. */
+  /** From then on a new one is signed; if that fails, this one may serve until `nextUpdate`. */
   readonly refreshAt: number
   /** An entity tag. */
   readonly tag: string
 }
 
-/** What an answer about a serial number depends on besides. */
+/** Everything that an answer depends on besides the serial number. */
 export interface Asked {
-  /** Of the authority (AskedAuthority): whatever changes there does away with the answer. */
+  /** Of the authority (AskedAuthority): any change there discards the answer. */
   readonly state: object
   /** Uuid of the issuer. */
   readonly issuer: string
   readonly scope: Scope
-  /** As the request writes it. */
+  /** In the encoding of the request. */
   readonly algorithm: CertIdAlgorithm
 }
 
 /** One answer about a serial number. */
 export interface Prepared {
   readonly status: CertStatus
-  /** Of `good`: the state of the lists that were last seen not to name the serial number. */
+  /** For `good`: the last state of the lists that did not name the serial number. */
   listedAsOf: object | undefined
   answer: SignedAnswer | undefined
-  /** While it is being signed: everybody else waits for the same one. */
+  /** While it is being signed: all others wait for the same one. */
   signing: Promise<SignedAnswer> | undefined
 }
 
-/** As many as there are ways to write a request (`CertIdAlgorithm`), so that strangers drive no answer out. */
+/** The number of different encodings of a request (`CertIdAlgorithm`), so that no caller can evict an answer. */
 const mostPrepared = 8
 
-/** The answers about a serial number, one for each way to ask. */
+/** The answers about a serial number, one for each kind of request. */
 export class PreparedAnswers {
   readonly #all: { readonly asked: Asked; readonly prepared: Prepared }[] = []
 
@@ -50,14 +50,14 @@ export class PreparedAnswers {
     return undefined
   }
 
-  /** The one of this status that is there already, or a new one in place of the oldest. */
+  /** The existing answer of this status, or a new one in place of the oldest. */
   add(asked: Asked, status: CertStatus): Prepared {
     const found = this.find(asked)
     if (found !== undefined && (found.status === 'good') === (status === 'good')) return found
     const prepared: Prepared = { status, listedAsOf: undefined, answer: undefined, signing: undefined }
     const outdated = this.#all.findIndex((one) => one.prepared === found)
     if (outdated >= 0) this.#all.splice(outdated, 1)
-    // Nothing but these four is kept of the request.
+    // Only these four are kept of the request.
     const { state, issuer, scope, algorithm } = asked
     this.#all.push({ asked: { state, issuer, scope, algorithm }, prepared })
     if (this.#all.length > mostPrepared) this.#all.shift()

@@ -27,15 +27,15 @@ export interface ResponderOptions {
   readonly authorities: Authorities
   readonly signers: Signers
   readonly listed: ListedSerials
-  /** Strangers' share of the CA's keys. */
+  /** The limit on signatures without credentials. */
   readonly allowance?: Allowance
 }
 
-/** An answer with its status of HTTP. */
+/** An answer with its HTTP status. */
 export interface OcspReply {
   readonly status: 200 | 400 | 401 | 500
   readonly body: Buffer
-  /** Of a signed answer that others may be given too: one without a nonce. */
+  /** A signed answer that may be given to other callers too: one without a nonce. */
   readonly answer?: SignedAnswer
 }
 
@@ -45,12 +45,12 @@ const unauthorized: OcspReply = { status: 401, body: ocspFailures.unauthorized }
 const tryLater: OcspReply = { status: 200, body: ocspFailures.tryLater }
 const replyWith = (answer: SignedAnswer): OcspReply => ({ status: 200, body: answer.body, answer })
 
-/** A request that somebody here may answer. */
+/** A request that an issuer here may answer. */
 interface Question extends Asked, CertificateName, OcspRequest {
   readonly asked: AskedAuthority
-  /** Who signs. */
+  /** The signer. */
   readonly by: Issuer
-  /** When it came: what is found out afterwards was so then, or later. */
+  /** The time of arrival: everything found out later held then or later. */
   readonly asOf: number
 }
 
@@ -67,8 +67,8 @@ export class Responder {
   }
 
   /**
-   * Answers a request. It never throws: whatever is wrong has an answer of its own.
-   * @param der at most what a body may have
+   * Answers a request. It never throws: every fault has an answer of its own.
+   * @param der within the size limit of a body
    * @param path whether it came to unified-ocsp
    */
   answer(mount: Mount, der: Buffer, path: Scope): MaybePromise<OcspReply> {
@@ -123,11 +123,11 @@ export class Responder {
     let prepared = known?.answers.find(question)
     if (prepared === undefined || !(await this.#stands(question, prepared))) {
       const status = await this.#statusOf(question, known)
-      // Not kept: answers about every issuer of the mount would drive out the one that is asked for.
+      // Not kept: answers about every issuer of the mount would evict the useful ones.
       if (known === undefined || status === 'unknown') return this.#atOnce(question, status)
       prepared = known.answers.add(question, status)
     }
-    // A nonce may be left out (RFC 9654 section 2.1): then the answer is one that everybody gets.
+    // A nonce may be left out (RFC 9654 section 2.1): then the shared answer is given.
     if (question.nonce !== undefined && this.#allowance.open) return this.#atOnce(question, prepared.status)
     return replyWith(await this.#prepare(question, prepared))
   }
@@ -137,7 +137,7 @@ export class Responder {
     return statusOf({ authority: asked.authority, issuer, serial, scope }, known, { listed, site: authorities.site })
   }
 
-  /** An answer for this request alone, unless strangers ask for too many of those. */
+  /** An answer for this request alone, unless too many of those are asked for. */
   #atOnce(question: Question, status: CertStatus): MaybePromise<OcspReply> {
     if (!this.#allowance.open) return tryLater
     const { nonce } = question
@@ -147,7 +147,7 @@ export class Responder {
     )
   }
 
-  /** The answer for everybody; one that is getting old serves on while no new one can be signed. */
+  /** The shared answer; an ageing one stays in use while no new one can be signed. */
   async #prepare(question: Question, prepared: Prepared): Promise<SignedAnswer> {
     const { answer } = prepared
     if (answer !== undefined && question.asOf < answer.refreshAt) return answer

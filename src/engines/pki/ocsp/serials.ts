@@ -12,20 +12,20 @@ import {
 } from '../certificates/tables.ts'
 import { PreparedAnswers } from './prepared.ts'
 
-/** What is known of a serial number of a mount, from whichever site, and the answers that were signed for it. */
+/** A known serial number of a mount, of any site, and the answers signed for it. */
 export interface KnownSerial {
   readonly certificate: CertificateRow | undefined
   /** Certificates that were not stored can be revoked too. */
   readonly revocation: RevocationRow | undefined
-  /** They go when a revocation does away with this object in the cache. */
+  /** Discarded when a revocation removes this object from the cache. */
   readonly answers: PreparedAnswers
 }
 
 const cachedAtMost = 10_000
 
 /**
- * Serial numbers that OCSP was asked about, in a coherent cache. It is told of revocations under the same name as the cache of
- * certificates, so that no worker has what a revocation replaced when that is acknowledged.
+ * Serial numbers that OCSP was asked about, in a coherent cache. Revocations touch it under the same name as the cache
+ * of certificates, so that no worker uses the old status once a revocation is acknowledged.
  */
 export class KnownSerials {
   readonly #cache: CoherentCache<KnownSerial>
@@ -46,12 +46,15 @@ export class KnownSerials {
     })
   }
 
-  /** From the cache at this very moment, or not at all. */
+  /** The value if it is cached and may be used at this very moment. */
   peek(name: CertificateName): KnownSerial | undefined {
     return this.#cache.peek(cacheKey(name))
   }
 
-  /** As peek, else read on the lane of strangers; undefined where nothing is stored. @throws ApiError 503 when the lane is full */
+  /**
+   * As peek, else read on the lane of public reads; undefined if nothing is stored. @throws ApiError 503 when the lane
+   * is full
+   */
   find(name: CertificateName): MaybePromise<KnownSerial | undefined> {
     return this.#cache.get(cacheKey(name))
   }

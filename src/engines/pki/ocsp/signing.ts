@@ -12,12 +12,12 @@ import type { Signers } from '../keys/signers.ts'
 import type { AskedAuthority } from './asked.ts'
 import type { SignedAnswer } from './prepared.ts'
 
-/** What is to be signed about a certificate. */
+/** An answer to sign about a certificate. */
 export interface AnswerOrder {
   readonly asked: AskedAuthority
-  /** Who signs. */
+  /** The signer. */
   readonly issuer: Issuer
-  /** Of the request, DER. */
+  /** From the request, DER. */
   readonly certId: Buffer
   readonly status: CertStatus
   /** When the status was known to be so. */
@@ -34,7 +34,7 @@ export function signAnswer(
   { signers, clock }: { readonly signers: Pick<Signers, 'of'>; readonly clock: Clock },
 ): MaybePromise<SignedAnswer> {
   const key = asked.authority.keyOf(issuer)
-  if (key === undefined) throw new Error('an issuer without a key answers no requests')
+  if (key === undefined) throw new Error('an issuer without a key cannot answer requests')
   const { expiryMilliseconds: expiry } = asked
   const nextUpdate = expiry > 0 ? asOf + expiry : undefined
   const times = { producedAt: clock.wall(), thisUpdate: asOf, nextUpdate }
@@ -48,7 +48,10 @@ export function signAnswer(
   )
 }
 
-/** As for lists, but PSS only by keys that make nothing else: Go's clients of OCSP read none. @throws ApiError 400 */
+/**
+ * As for lists, but with PSS only for keys that have nothing else: Go's OCSP clients cannot read PSS. @throws ApiError
+ * 400
+ */
 function signatureNameOf(row: IssuerRow, signer: CertificationSigner): SignatureName {
   const name = crlSignatureName(row, signer)
   const withoutPss = name.replace(/PSS$/, '')

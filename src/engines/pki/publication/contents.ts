@@ -19,8 +19,8 @@ interface ContentsOptions {
   readonly segments: Pick<Segments, 'entries'>
   /** Bytes of a list that is held, at most. */
   readonly longest?: number
-  /** Told of a list whose segments were edited or removed. */
-  readonly onDamage?: (row: CrlRow) => void
+  /** Told of a list whose segments were edited or removed. @returns what the request is told */
+  readonly onDamage?: (row: CrlRow, damage: DamagedRow) => Error
 }
 
 /** The bytes of lists: those of short ones are held, those of long ones read as they are sent. */
@@ -30,9 +30,9 @@ export class Contents {
   readonly #reading = new Map<string, Promise<Buffer>>()
 
   readonly #longest: number
-  readonly #onDamage: (row: CrlRow) => void
+  readonly #onDamage: (row: CrlRow, damage: DamagedRow) => Error
 
-  constructor({ segments, longest = longestHeld, onDamage = () => undefined }: ContentsOptions) {
+  constructor({ segments, longest = longestHeld, onDamage = (_, damage) => damage }: ContentsOptions) {
     this.#segments = segments
     this.#longest = longest
     this.#onDamage = onDamage
@@ -44,20 +44,19 @@ export class Contents {
     return bytes <= this.#longest
   }
 
-  /** The whole of a short list, at once if it is held. @throws DamagedRow for a segment that was edited or removed */
+  /** The whole of a short list, at once if it is held. @throws what `onDamage` answers for a segment that was edited or removed */
   bytes(row: CrlRow, form: Form): MaybePromise<Buffer> {
     const key = `${row.id} ${row.rev} ${form}`
     return this.#held.get(key) ?? this.#reading.get(key) ?? this.#read(key, row, form)
   }
 
-  /** A list piece by piece, of which one segment at most is in memory. @throws DamagedRow as bytes */
+  /** A list piece by piece, of which one segment at most is in memory. @throws as bytes */
   async *pieces(row: CrlRow): AsyncGenerator<Buffer, void, undefined> {
     yield row.head
     try {
       yield* this.#segments.entries(row.parts, 'public')
     } catch (error) {
-      if (error instanceof DamagedRow) this.#onDamage(row)
-      throw error
+      throw error instanceof DamagedRow ? this.#onDamage(row, error) : error
     }
     yield row.tail
   }
@@ -84,6 +83,7 @@ export class Contents {
     for await (const piece of this.pieces(row)) pieces.push(piece)
     const whole = Buffer.concat(pieces)
     if (whole.length === row.bytes) return whole
-    throw new DamagedRow(crlsTable.name, row.id, `the list has ${whole.length} bytes, and was signed with ${row.bytes}`)
+    const reason = `the list has ${whole.length} bytes, and was signed with ${row.bytes}`
+    throw this.#onDamage(row, new DamagedRow(crlsTable.name, row.id, reason))
   }
 }

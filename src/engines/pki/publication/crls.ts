@@ -1,23 +1,30 @@
-import { LRUCache } from 'lru-cache'
 import { after, nextTurn } from '../../../after.ts'
 import type { Clock } from '../../../clock.ts'
 import { ApiError, unavailable } from '../../../errors.ts'
 import type { Logger } from '../../../log.ts'
 import type { MaybePromise, Mount } from '../../../route.ts'
 import type { Database } from '../../../store/database.ts'
+import { DamagedRow } from '../../../store/faults.ts'
+import type { Transaction } from '../../../store/reader.ts'
 import type { Authorities } from '../authority/authorities.ts'
 import type { Authority, Issuer } from '../authority/authority.ts'
 import { crlIssuerOf } from '../authority/crlissuer.ts'
+import { issuersTable } from '../authority/tables.ts'
 import type { RevocationRow } from '../certificates/tables.ts'
+import type { OnAlarm } from '../crl/alarm.ts'
 import type { CrlBuilder } from '../crl/builder.ts'
+import { carriesPoints } from '../crl/shards/building.ts'
+import { cameWithList } from '../crl/shards/lists.ts'
 import type { CrlRow, Kind, Scope } from '../crl/tables.ts'
 import type { BuildTarget } from '../crl/target.ts'
 import type { Signers } from '../keys/signers.ts'
 import { Contents } from './contents.ts'
-import { type CrlGroup, groupsOf, hasKey, whyUnsigned } from './groups.ts'
-import { ListCache } from './listcache.ts'
+import { type CrlGroup, groupsOf, hasKey, notInMount, whyUnsigned } from './groups.ts'
+import { ListCache, type ListQuery } from './listcache.ts'
 import { PublishedCrl, type Sources } from './published.ts'
+import { type Repaired, Repairs } from './repairs.ts'
 import { crlSettingsOf } from './settings.ts'
+import { shardSetsOf, wasSpread } from './shardsets.ts'
 import { Streams } from './streams.ts'
 import { type ListOrder, targetOf } from './target.ts'
 import { withdrawLists } from './withdrawal.ts'
@@ -33,12 +40,14 @@ export interface CrlsOptions {
   readonly builder: CrlBuilder
   /** This node's. */
   readonly site: string
+  readonly onAlarm: OnAlarm
 }
 
-const repairMilliseconds = 60_000
-
-/** Whoever was to sign a list was deleted, or may not any more. */
+/** The issuer that was to sign a list was deleted, or may not any more. */
 class Unsigned extends Error {}
+
+/** Builds of a list in a row whose issuers are gone at the end, while others of their name and key can sign it. */
+const mostAttempts = 3
 
 /** Which lists of a mount to build. */
 export interface Rebuild {
@@ -53,33 +62,38 @@ export class Crls {
   readonly cache: ListCache
   readonly #options: CrlsOptions
   readonly #sources: Sources
-  /** Lists that were found damaged and built anew lately: strangers ask for them again and again. */
-  readonly #repaired = new LRUCache<string, true>({ max: 1000, ttl: repairMilliseconds })
+  readonly #repairs: Repairs
 
   constructor(options: CrlsOptions) {
-    const { database, clock, builder, site } = options
+    const { database, clock, builder, site, onAlarm } = options
     this.#options = options
     this.cache = new ListCache({ database, lists: builder.lists, site })
-    const contents = new Contents({ segments: builder.segments, onDamage: (row) => void this.#repair(row) })
+    this.#repairs = new Repairs({ onAlarm, build: (lists) => this.#repair(lists) })
+    const contents = new Contents({
+      segments: builder.segments,
+      onDamage: ({ mount, crlIssuer, scope }, damage) =>
+        this.#repairs.begin({ mount, crlIssuer, scope: scope === 'unified' ? scope : 'local' }, damage),
+    })
     this.#sources = { contents, streams: new Streams(clock) }
   }
 
   /**
    * A list that is out; undefined while there is none. With unified_crl_on_existing_paths the unified one stands for the local one
    * as soon as there is one.
-   * @throws ApiError 503 when strangers ask for too many at once
+   * @throws ApiError 503 when strangers ask for too many at once, and for a list that was changed in SQL: it is built anew
    */
   find(
     { uuid: mount }: MountId,
     authority: Authority,
     { certificate }: Issuer,
-    { kind, scope }: { readonly kind: Kind; readonly scope: Scope },
+    { kind, scope, portion }: Pick<ListQuery, 'kind' | 'scope' | 'portion'>,
   ): MaybePromise<PublishedCrl | undefined> {
+    if (portion !== undefined && !wasSpread(authority, portion.of)) return undefined
     const { unifiedCrl, unifiedCrlOnExistingPaths } = crlSettingsOf(authority)
     const crlIssuer = crlIssuerOf(certificate)
     const find = (wanted: Scope): MaybePromise<PublishedCrl | undefined> =>
       after(
-        this.cache.find({ mount, crlIssuer, scope: wanted, kind }),
+        this.#sound({ mount, crlIssuer, scope: wanted, kind, portion }),
         (row) => row && new PublishedCrl(row, this.#sources),
       )
     if (scope === 'unified') return unifiedCrl ? find(scope) : undefined
@@ -89,7 +103,7 @@ export class Crls {
 
   /**
    * Resolves when the list that names a revocation is out, where it is to be out at once: not with auto_rebuild, nor while lists
-   * are disabled. To be called once the revocation is committed.
+   * are disabled, nor for a revocation of another site. To be called once the revocation is committed.
    * @returns why no list will name it: nobody here signs the list of its issuer
    * @throws ApiError 503 when the list could not be built now: the next one names it
    */
@@ -101,10 +115,16 @@ export class Crls {
     const { autoRebuild, disable } = crlSettingsOf(authority)
     const group = groupsOf(authority).get(crlIssuer ?? '')
     if (group?.signer === undefined) return whyUnsigned(authority, group)
-    if (autoRebuild || disable) return undefined
+    // The list of another site is built there, by the job of the minute.
+    if (autoRebuild || disable || site !== this.#options.site) return undefined
     const covering = seq === null ? undefined : { site, seq }
-    await this.build(authority, group, { kinds: 'complete', scope: 'local', covering })
-    return undefined
+    try {
+      return await this.build(authority, group, { kinds: 'complete', scope: 'local', covering, lacking: true })
+    } catch (error) {
+      if (error instanceof ApiError && error.status >= 500) throw error
+      this.#logged(error, { mount: mount.uuid, crlIssuer: group.crlIssuer })
+      throw unavailable('the revocation is recorded, and its list could not be built now', { cause: error })
+    }
   }
 
   /**
@@ -151,21 +171,70 @@ export class Crls {
 
   /**
    * Builds the list of a group that has a signer, by the settings of when its turn comes; not at all when nobody signs it then.
-   * @throws ApiError 400 for a key that is gone; 503
+   * @returns why nobody does @throws ApiError 400 for a key that is gone; 503
    */
-  async build(authority: Authority, group: CrlGroup, order: ListOrder): Promise<void> {
-    const { signers, builder, authorities } = this.#options
+  async build(authority: Authority, group: CrlGroup, order: ListOrder): Promise<string | undefined> {
+    const mount = { uuid: authority.settings.mount }
+    const standing = async () => {
+      const now = await this.#options.authorities.of(mount)
+      return { now, found: groupsOf(now).get(group.crlIssuer) }
+    }
     const current = async (): Promise<BuildTarget> => {
-      const now = await authorities.of({ uuid: authority.settings.mount })
-      const standing = groupsOf(now).get(group.crlIssuer)
-      if (standing?.signer === undefined) throw new Unsigned()
-      return targetOf(now, standing, order, signers)
+      const { now, found } = await standing()
+      if (found?.signer === undefined) throw new Unsigned()
+      return this.#target(now, found, order)
     }
-    try {
-      await builder.build({ ...(await targetOf(authority, group, order, signers)), current })
-    } catch (error) {
-      if (!(error instanceof Unsigned)) throw error
+    let target = await this.#target(authority, group, order)
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await this.#options.builder.build({ ...target, current })
+        return undefined
+      } catch (error) {
+        if (!(error instanceof Unsigned)) throw error
+      }
+      const { now, found } = await standing()
+      if (found?.signer === undefined) return whyUnsigned(now, found)
+      if (attempt === mostAttempts) throw unavailable('the issuers of this revocation list are being replaced')
+      target = await this.#target(now, found, order)
     }
+  }
+
+  /**
+   * The shards of a group that have come out; undefined in the place of each that is missing, was changed in SQL, does not name all
+   * its distribution points, or is older than the complete list (cameWithList).
+   */
+  async shards(authority: Authority, group: CrlGroup, scope: Scope): Promise<readonly (CrlRow | undefined)[]> {
+    const { database, builder, site } = this.#options
+    const sets = await shardSetsOf(database, authority, group, { scope, site })
+    if (sets.length === 0) return []
+    const { crlIssuer } = group
+    const place = { mount: authority.settings.mount, crlIssuer, site: scope === 'unified' ? '' : site, scope }
+    const name = { ...place, kind: 'complete' } as const
+    return database.snapshot(async (q) => {
+      const manifest = await builder.manifests.read(q, crlIssuer)
+      const found: (CrlRow | undefined)[] = []
+      for (const set of sets) {
+        const rows = await builder.shardLists.all(q, manifest, name, set.of)
+        const isCurrent = cameWithList(manifest, name, set.of)
+        found.push(...rows.map((row) => (row !== undefined && isCurrent && carriesPoints(row, set) ? row : undefined)))
+      }
+      return found
+    })
+  }
+
+  async #target(authority: Authority, group: CrlGroup, order: ListOrder): Promise<BuildTarget> {
+    const { database, signers, site } = this.#options
+    const { scope } = order
+    const shards = await shardSetsOf(database, authority, group, { scope, site })
+    const target = await targetOf(authority, group, order, signers, shards)
+    return { ...target, verify: (tx) => this.#requireIssuer(tx, target.mount, group) }
+  }
+
+  /** Its deletion may have withdrawn the lists while another one was being signed. */
+  async #requireIssuer(tx: Transaction, mount: string, { issuers }: CrlGroup): Promise<void> {
+    const table = this.#options.database.table(issuersTable)
+    for (const { row } of issuers) if (await table.exists(tx, { mount, id: row.id })) return
+    throw new Unsigned()
   }
 
   async #buildAll(
@@ -178,40 +247,46 @@ export class Crls {
     for (const group of groupsOf(authority).values()) {
       if (of !== undefined && !of.has(group.crlIssuer)) continue
       const names = group.issuers.map(({ row }) => row.name ?? row.id).join(', ')
-      if (group.signer === undefined) {
-        // Of certificates whose key is elsewhere the list is elsewhere too.
-        if (!group.issuers.some((issuer) => hasKey(authority, issuer))) continue
-        frozen.push(`the list of ${names} stays as it is: ${whyUnsigned(authority, group)}`)
-      }
-      for (const scope of group.signer === undefined ? [] : scopes) {
-        const problem = await this.#tryBuild(authority, group, { kinds, scope })
-        if (problem !== undefined)
+      // Of certificates whose key is elsewhere the list is elsewhere too.
+      if (!group.issuers.some((issuer) => hasKey(authority, issuer))) continue
+      let unsigned = group.signer === undefined ? whyUnsigned(authority, group) : undefined
+      for (const scope of unsigned === undefined ? scopes : []) {
+        try {
+          unsigned = await this.build(authority, group, { kinds, scope })
+        } catch (error) {
+          const problem = this.#logged(error, { mount: mount.uuid, crlIssuer: group.crlIssuer })
           failed.push(`error encountered during CRL building: the list of ${names}: ${problem}`)
+        }
+      }
+      // The lists of deleted issuers go with them.
+      if (unsigned !== undefined && unsigned !== notInMount) {
+        frozen.push(`the list of ${names} stays as it is: ${unsigned}`)
       }
       await nextTurn()
     }
     return { frozen, failed }
   }
 
-  /** @returns why it could not be built */
-  async #tryBuild(authority: Authority, group: CrlGroup, order: ListOrder): Promise<string | undefined> {
-    try {
-      await this.build(authority, group, order)
-      return undefined
-    } catch (error) {
-      return this.#logged(error, { mount: authority.settings.mount, crlIssuer: group.crlIssuer })
-    }
+  #sound(query: ListQuery): MaybePromise<CrlRow | undefined> {
+    const found = this.cache.find(query)
+    if (!(found instanceof Promise)) return found
+    return found.catch((error: unknown) => {
+      throw error instanceof DamagedRow ? this.#repairs.begin(query, error) : error
+    })
   }
 
-  /** Builds a list anew that cannot be sent: the builder makes damaged segments again. */
-  async #repair({ id, mount, crlIssuer, scope }: CrlRow): Promise<void> {
-    if (this.#repaired.has(id)) return
-    this.#repaired.set(id, true)
+  /** Tells of a list that somebody edited, removed or put back in SQL, and that the caller builds anew. */
+  alarm(crlIssuer: string, damage: DamagedRow): void {
+    this.#repairs.alarm(crlIssuer, damage)
+  }
+
+  /** The builder makes damaged segments again. A list that nobody here signs stays damaged. */
+  async #repair({ mount, crlIssuer, scope }: Repaired): Promise<void> {
     try {
       const authority = await this.#options.authorities.of({ uuid: mount })
       const group = groupsOf(authority).get(crlIssuer)
       if (group?.signer === undefined) return
-      await this.build(authority, group, { kinds: 'complete', scope: scope === 'unified' ? scope : 'local' })
+      await this.build(authority, group, { kinds: 'complete', scope })
     } catch (error) {
       this.#logged(error, { mount, crlIssuer })
     }

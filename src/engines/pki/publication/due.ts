@@ -22,7 +22,7 @@ export function dueKind(
   last: LastRevocations,
   now: number,
 ): Kind | undefined {
-  if (complete === undefined || now > complete.nextUpdate - graceOf(settings, complete)) return 'complete'
+  if (complete === undefined || isDue(settings, complete, now)) return 'complete'
   if (settings.disable) return undefined
   if (!settings.autoRebuild) return lacks(complete, last) ? 'complete' : undefined
   if (!settings.enableDelta) return undefined
@@ -30,6 +30,10 @@ export function dueKind(
   const elapsed = now - delta.thisUpdate >= millisecondsOf(settings.deltaRebuildInterval)
   return elapsed && lacks(delta, last) ? 'delta' : undefined
 }
+
+/** Whether a list is about to expire. */
+export const isDue = (settings: CrlSettings, list: CrlRow, now: number): boolean =>
+  now > list.nextUpdate - graceOf(settings, list)
 
 /** How long before its end a list is rebuilt. Without auto_rebuild nobody compared the setting with the expiry. */
 function graceOf({ autoRebuild, autoRebuildGracePeriod }: CrlSettings, { thisUpdate, nextUpdate }: CrlRow): number {

@@ -34,9 +34,11 @@ function signerAmong(authority: Authority, issuers: readonly Issuer[]): Issuer |
   return able.find((issuer) => issuer === defaultIssuer) ?? able[0]
 }
 
+export const notInMount = 'its issuer is not in this mount'
+
 /** Why nobody here signs the list of a group that has no signer, or is not in the mount any more. */
 export function whyUnsigned(authority: Authority, group: CrlGroup | undefined): string {
-  if (group === undefined) return 'its issuer is not in this mount'
+  if (group === undefined) return notInMount
   return group.issuers.some((issuer) => hasKey(authority, issuer))
     ? 'no issuer of this name and key has the usage crl-signing'
     : 'the key of its issuer is not here'

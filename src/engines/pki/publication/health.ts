@@ -4,7 +4,7 @@ import type { Data } from '../../../route.ts'
 import type { Database } from '../../../store/database.ts'
 import { pages } from '../../../store/pages.ts'
 import { unlessDamaged } from '../../../store/sealed/sound.ts'
-import { column, defineTable } from '../../../store/table.ts'
+import { atLeast, column, defineTable, type Row } from '../../../store/table.ts'
 import type { Authorities } from '../authority/authorities.ts'
 import { type Authority, mayBeUsed } from '../authority/authority.ts'
 import { crlsTable } from '../crl/tables.ts'
@@ -16,6 +16,8 @@ import { crlSettingsOf } from './settings.ts'
 /** Lists whose next update is told, those that expire first. */
 const listsTold = 1000
 const mountsAtOnce = 500
+/** What unified lists have in the place of a site. */
+const unifiedSite = ''
 /** Strangers may ask, and many at once. */
 const keptMilliseconds = 30_000
 
@@ -28,6 +30,7 @@ const updatesTable = defineTable(
     crlIssuer: column.hex(),
     site: column.text(),
     kind: column.text(),
+    shards: column.loose(),
     nextUpdate: column.loose(),
   },
   { sealed: false },
@@ -48,6 +51,18 @@ interface Summary {
   issuers_without_ocsp_signer: number
 }
 
+type Update = Row<typeof updatesTable>
+
+/** Of each mount and CRL issuer, the list that expires first. */
+function earliest(lists: readonly Update[]): readonly Update[] {
+  const first = new Map<string, Update>()
+  for (const list of lists.toSorted((a, b) => a.nextUpdate - b.nextUpdate)) {
+    const key = `${list.mount} ${list.crlIssuer}`
+    if (!first.has(key)) first.set(key, list)
+  }
+  return [...first.values()]
+}
+
 /** What goes wrong with lists before relying parties notice. */
 export class ListHealth {
   readonly #options: HealthOptions
@@ -58,33 +73,43 @@ export class ListHealth {
   }
 
   /**
-   * How many lists of this site should have been rebuilt by now or are missing, and how many CRL issuers cannot answer OCSP. Numbers
-   * alone, for anybody may ask, and up to 30 s old.
+   * How many lists of this site should have been rebuilt by now or are missing (of a mount with an edited row, one), and how many
+   * CRL issuers cannot answer OCSP. Numbers alone, for anybody may ask, and up to 30 s old.
    */
-  summary(): Promise<Data> {
+  summary(): Promise<Data & Readonly<Summary>> {
     const now = this.#options.clock.monotonic()
     if (this.#kept === undefined || now - this.#kept.at > keptMilliseconds) {
       const summary = this.#count()
       this.#kept = { at: now, summary }
       summary.catch(() => {
-        this.#kept = undefined
+        if (this.#kept?.summary === summary) this.#kept = undefined
       })
     }
     return this.#kept.summary.then((summary) => ({ ...summary }))
   }
 
-  /** By mount and issuer, the seconds until the next update of complete lists; below 0 when they have expired. */
+  /** By mount and issuer, the seconds until the next update of a complete list or shard; below 0 when one has expired. */
   async nextUpdates() {
-    const { database, clock, authorities, site } = this.#options
+    const { database, clock, site } = this.#options
     const where = { site, kind: 'complete' }
     const page = { by: ['nextUpdate', 'id'], limit: listsTold, index: 'by_update' } as const
-    const rows = await database.read((q) => database.unverified(updatesTable).list(q, where, page))
+    const table = database.unverified(updatesTable)
+    // Apart: the shards of one mount are many, and must not stand before the lists of others.
+    const [lists, shards, unified] = await database.read((q) =>
+      Promise.all([
+        table.list(q, { ...where, shards: 0 }, page),
+        table.list(q, { ...where, shards: atLeast(1) }, page),
+        table.list(q, { ...where, site: unifiedSite }, page),
+      ]),
+    )
+    const rows = earliest([...lists, ...shards, ...(await this.#served(unified))])
     const paths = new Map<string, string>()
     for await (const mounts of this.#mounts()) for (const { id, path } of mounts) paths.set(id, path)
     const readings: { readonly labels: Readonly<Record<string, string>>; readonly value: number }[] = []
     for (const { mount: uuid, crlIssuer, nextUpdate } of rows) {
       const mount = paths.get(uuid)
-      const group = mount && groupsOf(await authorities.of({ uuid })).get(crlIssuer)
+      const authority = await this.#authority(uuid)
+      const group = authority && groupsOf(authority).get(crlIssuer)
       if (!mount || !group) continue
       const issuer = (group.signer ?? group.issuers[0]).row.id
       readings.push({ labels: { mount, issuer }, value: Math.round((nextUpdate - clock.wall()) / 1000) })
@@ -92,12 +117,28 @@ export class ListHealth {
     return readings
   }
 
+  /** Unified lists of mounts that have them: those of a mount that had them once stay, and are not served. */
+  async #served(unified: readonly Update[]): Promise<Update[]> {
+    const served: Update[] = []
+    for (const list of unified) {
+      const authority = await this.#authority(list.mount)
+      if (authority && crlSettingsOf(authority).unifiedCrl) served.push(list)
+    }
+    return served
+  }
+
+  /** Undefined where a row of it was edited: one that was hides no other. */
+  async #authority(uuid: string): Promise<Authority | undefined> {
+    return unlessDamaged(async () => this.#options.authorities.of({ uuid }))
+  }
+
   async #count(): Promise<Summary> {
     const summary = { lists_expiring: 0, lists_missing: 0, issuers_without_ocsp_signer: 0 }
     for await (const mounts of this.#mounts()) {
       for (const { id: uuid } of mounts) {
-        const authority = await this.#options.authorities.of({ uuid })
-        for (const group of groupsOf(authority).values()) await this.#look(authority, group, summary)
+        const authority = await this.#authority(uuid)
+        if (authority === undefined) summary.lists_missing++
+        else for (const group of groupsOf(authority).values()) await this.#look(authority, group, summary)
       }
     }
     return summary
@@ -112,10 +153,17 @@ export class ListHealth {
       summary.issuers_without_ocsp_signer++
     }
     const { mount } = authority.settings
-    const query = { mount, crlIssuer: group.crlIssuer, scope: 'local', kind: 'complete' } as const
-    const list = await unlessDamaged(async () => crls.cache.find(query))
-    if (list === undefined) summary.lists_missing += group.signer === undefined ? 0 : 1
-    else if (isLate(settings, list, clock.wall())) summary.lists_expiring++
+    for (const scope of settings.unifiedCrl ? (['local', 'unified'] as const) : (['local'] as const)) {
+      const query = { mount, crlIssuer: group.crlIssuer, scope, kind: 'complete' } as const
+      const list = await unlessDamaged(async () => crls.cache.find(query))
+      const shards = await unlessDamaged(() => crls.shards(authority, group, scope))
+      for (const one of [list, ...(shards ?? [])]) {
+        // Nobody can build the lists of an issuer that does not sign any more.
+        if (group.signer === undefined) continue
+        if (one === undefined) summary.lists_missing++
+        else if (isLate(settings, one, clock.wall())) summary.lists_expiring++
+      }
+    }
   }
 
   #mounts() {

@@ -5,6 +5,7 @@ import type { Database } from '../../../store/database.ts'
 import type { Reader } from '../../../store/reader.ts'
 import { listCacheKey, nameOfKey } from '../crl/list.ts'
 import type { Lists } from '../crl/lists.ts'
+import type { Shard } from '../crl/shards/shard.ts'
 import { type CrlRow, crlsTable, type Kind, type Scope } from '../crl/tables.ts'
 
 /** A list as this site sees it. `mount` is a uuid. */
@@ -13,6 +14,8 @@ export interface ListQuery {
   readonly crlIssuer: string
   readonly scope: Scope
   readonly kind: Kind
+  /** In place of the list with all entries. */
+  readonly portion?: Shard | undefined
 }
 
 /** There may be no list: that is remembered too, or strangers would ask the database for it again and again. */

@@ -2,6 +2,7 @@ import { readSeconds } from '../../../duration.ts'
 import { badRequest } from '../../../errors.ts'
 import type { Authority } from '../authority/authority.ts'
 import { type CrlSettings, defaultCrlSettings } from '../crl/settings.ts'
+import { isShardCount, mostShards } from '../crl/shards/shard.ts'
 
 export const crlSettingsOf = ({ settings }: Authority): CrlSettings => settings.crl ?? defaultCrlSettings
 
@@ -12,7 +13,12 @@ export const millisecondsOf = (duration: string): number =>
   }) * 1000
 
 /** What a request may set; what is absent stays. Durations are text, and kept as they were given. */
-export type CrlFields = { readonly [K in keyof CrlSettings]?: CrlSettings[K] | undefined }
+export type CrlFields = {
+  readonly [K in keyof Omit<CrlSettings, 'points' | 'deletedIssuers' | 'outlived'>]?: CrlSettings[K] | undefined
+} & {
+  /** Former numbers of shards whose lists go on; those that it leaves out end. */
+  readonly formerShards?: readonly number[] | undefined
+}
 
 /** Durations by their names on the wire. */
 const durations = {
@@ -26,13 +32,40 @@ const durations = {
  * The settings after a change.
  * @throws ApiError 400 naming the field or the rule, mostly in the reference's words
  */
-export function changeCrlSettings(before: CrlSettings, fields: CrlFields): CrlSettings {
+export function changeCrlSettings(before: CrlSettings, { formerShards, ...fields }: CrlFields): CrlSettings {
   for (const [name, key] of Object.entries(durations)) checkDuration(name, fields[key])
   const given = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
   const settings: CrlSettings = { ...before, ...given }
   checkWindows(settings, fields)
   checkFeatures(settings)
-  return settings
+  checkShards(settings)
+  return formerShards === undefined ? settings : withoutShards(settings, formerShards, before.shards)
+}
+
+/** Numbers of shards that certificates were spread over before, and whose lists go on. */
+export const formerShardsOf = ({ shards, points = [] }: CrlSettings): readonly number[] =>
+  [...new Set(points.map((point) => point.shards))].filter((count) => count !== shards).toSorted((a, b) => a - b)
+
+function checkShards({ shards }: CrlSettings): void {
+  if (shards === 0 || isShardCount(shards)) return
+  throw badRequest(`crl_shards must be 0 or a power of two from 2 to ${mostShards}, got: ${shards}`)
+}
+
+/** @param leaving what certificates were spread over until this change: its lists stay, whatever is kept of those before */
+function withoutShards(settings: CrlSettings, kept: readonly number[], leaving: number): CrlSettings {
+  const former = formerShardsOf(settings)
+  const unknown = kept.find((count) => !former.includes(count))
+  if (unknown !== undefined) {
+    throw badRequest(`crl_former_shards can only leave out numbers that it has (${former.join(', ')}), got: ${unknown}`)
+  }
+  const staying = [settings.shards, leaving, ...kept]
+  const { points = [], deletedIssuers = [] } = settings
+  const left = deletedIssuers.map((one) => ({ ...one, shards: one.shards.filter((count) => staying.includes(count)) }))
+  return {
+    ...settings,
+    points: points.filter(({ shards }) => staying.includes(shards)),
+    deletedIssuers: left.filter(({ shards }) => shards.length > 0),
+  }
 }
 
 function checkDuration(name: string, text: string | undefined): void {
@@ -41,7 +74,8 @@ function checkDuration(name: string, text: string | undefined): void {
     if (/^-\S/.test(text.trim()) && reason.startsWith('cannot provide negative')) {
       throw badRequest(`${name} must be greater than or equal to 0 got: ${text}`)
     }
-    throw badRequest(`given ${name} could not be decoded: time: invalid duration ${JSON.stringify(text)}`)
+    const problem = reason.startsWith('expected') ? `time: invalid duration ${JSON.stringify(text)}` : reason
+    throw badRequest(`given ${name} could not be decoded: ${problem}`)
   })
   if (text.trim() === '') throw badRequest(`given ${name} could not be decoded: time: invalid duration ""`)
   if (name === 'expiry' && seconds === 0) throw badRequest('expiry must be greater than 0')
@@ -85,9 +119,21 @@ function checkFeatures(settings: CrlSettings): void {
   }
 }
 
+/** Two runs of the job that builds what is due. */
+const shortestGraceSeconds = 120
+
+/** What an operator should know of settings that are taken all the same. */
+export function adviceOn({ autoRebuild, autoRebuildGracePeriod: grace, disable }: CrlSettings): string[] {
+  if (!autoRebuild || disable || millisecondsOf(grace) >= shortestGraceSeconds * 1000) return []
+  return [
+    `auto_rebuild_grace_period (${grace}) is below ${shortestGraceSeconds}s: lists that are due are looked for once a minute, so that one may expire before the next is out`,
+  ]
+}
+
 /** Whether lists must be made anew because of a change. */
 export const needsRebuild = (before: CrlSettings, after: CrlSettings): boolean =>
   before.disable !== after.disable ||
   before.enableDelta !== after.enableDelta ||
   before.unifiedCrl !== after.unifiedCrl ||
+  JSON.stringify(before.points) !== JSON.stringify(after.points) ||
   (before.autoRebuild && !after.autoRebuild)

@@ -1,6 +1,6 @@
 import type { Authority } from '../authority/authority.ts'
 import type { Kind, Scope } from '../crl/tables.ts'
-import type { BuildTarget } from '../crl/target.ts'
+import type { BuildTarget, ShardSet } from '../crl/target.ts'
 import { crlSignatureName } from '../issuing/signature.ts'
 import type { Signers } from '../keys/signers.ts'
 import type { CrlGroup } from './groups.ts'
@@ -12,6 +12,8 @@ export interface ListOrder {
   readonly kinds: Kind
   readonly scope: Scope
   readonly covering?: BuildTarget['covering']
+  /** Whether shards to which nothing came stay as they are. */
+  readonly lacking?: boolean
 }
 
 /** @param group has a signer @throws ApiError 400 for a key that is gone or signs nothing */
@@ -20,6 +22,7 @@ export async function targetOf(
   { crlIssuer, signer: issuer }: CrlGroup,
   order: ListOrder,
   signers: Pick<Signers, 'of'>,
+  shards: readonly ShardSet[],
 ): Promise<BuildTarget> {
   const key = issuer && authority.keyOf(issuer)
   if (issuer === undefined || key === undefined) throw new Error('a list without a signer is not built')
@@ -34,5 +37,6 @@ export async function targetOf(
     certificate: issuer.certificate,
     expiryMilliseconds: millisecondsOf(expiry),
     disabled: disable,
+    shards,
   }
 }

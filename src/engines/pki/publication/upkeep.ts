@@ -6,6 +6,7 @@ import { mountsTable } from '../../../request/mounts/mount.ts'
 import type { Database } from '../../../store/database.ts'
 import { DamagedRow } from '../../../store/faults.ts'
 import { pages } from '../../../store/pages.ts'
+import { unlessDamaged } from '../../../store/sealed/sound.ts'
 import { column, defineTable } from '../../../store/table.ts'
 import type { Authorities } from '../authority/authorities.ts'
 import type { Authority } from '../authority/authority.ts'
@@ -14,7 +15,7 @@ import type { Scope } from '../crl/tables.ts'
 import { ledgersTable } from '../revocation/tables.ts'
 import { jobOfSite } from '../site.ts'
 import type { Crls } from './crls.ts'
-import { dueKind, type LastRevocations, type Standing } from './due.ts'
+import { dueKind, isDue, type LastRevocations, type Standing } from './due.ts'
 import { type CrlGroup, groupsOf } from './groups.ts'
 import { crlSettingsOf } from './settings.ts'
 
@@ -128,8 +129,12 @@ export class Upkeep {
       await this.#try({ mount, crlIssuer: group.crlIssuer }, async () => {
         const all = ledgers.get(group.crlIssuer) ?? {}
         const last = scope === 'unified' ? all : { [site]: all[site] ?? 0 }
-        const kind = dueKind(settings, await this.#standing(mount, group, scope), last, clock.wall())
-        if (kind !== undefined) await crls.build(authority, group, { kinds: kind, scope })
+        const now = clock.wall()
+        const standing = await this.#standing(mount, group, scope)
+        const shards = (await unlessDamaged(() => crls.shards(authority, group, scope))) ?? [undefined]
+        const isOld = [standing.complete, ...shards].some((list) => list !== undefined && isDue(settings, list, now))
+        const kinds = isOld || shards.includes(undefined) ? 'complete' : dueKind(settings, standing, last, now)
+        if (kinds !== undefined) await crls.build(authority, group, { kinds, scope, lacking: !isOld })
       })
     }
   }
@@ -143,8 +148,9 @@ export class Upkeep {
         delta: await cache.read({ mount, crlIssuer, scope, kind: 'delta' }),
       }
     } catch (error) {
-      if (error instanceof DamagedRow) return { complete: undefined, delta: undefined }
-      throw error
+      if (!(error instanceof DamagedRow)) throw error
+      this.#options.crls.alarm(crlIssuer, error)
+      return { complete: undefined, delta: undefined }
     }
   }
 

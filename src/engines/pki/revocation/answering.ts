@@ -23,7 +23,7 @@ interface AnsweringOptions {
 const everySeconds = 60
 const pageSize = 64
 
-/** What sites ask of each other: the first job revokes what others ask of this one, the second removes what was answered. */
+/** Requests between sites: the first job carries out those of other sites, the second removes answered ones. */
 export function requestJobs(options: AnsweringOptions): readonly Job[] {
   const { database, clock, site, requests } = options
   const through = (job: string, signal: AbortSignal, fence: bigint) =>
@@ -59,7 +59,7 @@ async function answer(options: AnsweringOptions, rows: readonly QueueRow[]): Pro
   const done = await Promise.all(
     rows.map((row) =>
       revoke(options, row).catch((error: unknown) => {
-        options.log.warn({ err: error, request: row.id }, 'a revocation that another site asks for failed')
+        options.log.warn({ err: error, request: row.id }, 'a revocation requested by another site failed')
         return false
       }),
     ),
@@ -67,7 +67,7 @@ async function answer(options: AnsweringOptions, rows: readonly QueueRow[]): Pro
   return rows.filter((_, index) => done[index]).map(({ id }) => id)
 }
 
-/** @returns false where this site does not have the certificate, or may not revoke it */
+/** @returns false if this site does not have the certificate, or may not revoke it */
 async function revoke({ database, site, certificates, revoker }: AnsweringOptions, row: QueueRow): Promise<boolean> {
   const found = await database.read((q) => certificates.read(q, row))
   if (found?.certificate.site !== site) return false

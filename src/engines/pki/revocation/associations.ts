@@ -8,6 +8,7 @@ import { column, defineTable } from '../../../store/table.ts'
 import type { Authorities } from '../authority/authorities.ts'
 import { crlIssuerOf } from '../authority/crlissuer.ts'
 import { type CertificateRow, certificateTable, type RevocationRow, revocationTable } from '../certificates/tables.ts'
+import { hasKey } from '../publication/groups.ts'
 import { jobOfSite } from '../site.ts'
 import type { Publication } from './publication.ts'
 import { verifyStored } from './revocable.ts'
@@ -23,7 +24,7 @@ interface AssociationsOptions {
   readonly publication: Publication
 }
 
-/** By what revocations without a CRL issuer are found, unverified: the first columns of the index, then the id. */
+/** The columns that find revocations without a CRL issuer, unverified: the first ones of the index, then the id. */
 const traces = defineTable(
   revocationTable.name,
   {
@@ -39,17 +40,20 @@ const portionSize = 1000
 const atOnce = 64
 const everySeconds = 60
 
-/** What became of a portion of revocations. */
+/** The result for a portion of revocations. */
 export interface Associated {
-  /** The id to go on after; undefined when there are no more. */
+  /** The id to continue after; undefined when there are no more. */
   readonly last: string | undefined
-  /** Those that now have a CRL issuer. */
+  /** Revocations that now have a CRL issuer. */
   readonly associated: readonly RevocationRow[]
-  /** How many still have none: no issuer of their mount is known to have signed their certificates. */
+  /** The number still without one: no issuer of their mount is known to have signed their certificates. */
   readonly missing: number
 }
 
-/** Gives revocations their CRL issuer that were recorded without one, when an issuer of the mount turns out to have signed them. */
+/**
+ * Gives revocations that were recorded without a CRL issuer theirs, when an issuer of the mount turns out to have
+ * signed the certificates.
+ */
 export class Associations {
   readonly #options: AssociationsOptions
   readonly #traces: Reading<typeof traces>
@@ -59,7 +63,10 @@ export class Associations {
     this.#traces = options.database.unverified(traces)
   }
 
-  /** The job of this site, over all mounts. It goes on while it finds issuers, and where the run before has ended. */
+  /**
+   * The job of this site, over all mounts. It continues while it finds issuers, and starts where the previous run
+   * ended.
+   */
   get job(): Job {
     const name = jobOfSite('associate revocations with issuers', this.#options.site)
     return { name, everySeconds, run: (signal, fence) => this.#run(signal, { job: name, fence }) }
@@ -77,10 +84,10 @@ export class Associations {
   }
 
   /**
-   * A portion of the revocations of this site that have no CRL issuer, in the order of their ids. Lists that gain by it are out
-   * when it resolves, where lists are waited for.
+   * A portion of the revocations of this site without a CRL issuer, in the order of their ids. If lists are waited for,
+   * those that change are published when it resolves.
    * @param after an id; '' for the beginning
-   * @param mount uuid: those of this mount alone are looked at
+   * @param mount uuid; only revocations of this mount
    */
   async some(after: string, mount?: string): Promise<Associated> {
     const { database, site, clock, publication } = this.#options
@@ -99,7 +106,7 @@ export class Associations {
     return { last, associated, missing: ids.length - associated.length }
   }
 
-  /** Those of them that now have a CRL issuer. */
+  /** Associates them; returns those that now have a CRL issuer. */
   async #associateAll(ids: readonly string[]): Promise<readonly RevocationRow[]> {
     const { database } = this.#options
     const certificates = database.table(certificateTable)
@@ -122,7 +129,7 @@ export class Associations {
     }
   }
 
-  /** By the revocation's own row, which is sealed, or else by the signature of the certificate. */
+  /** Found by the revocation's own row, which is sealed, or else by the signature of the certificate. */
   async #signerOf(
     row: RevocationRow,
     stored: CertificateRow | undefined,
@@ -130,7 +137,9 @@ export class Associations {
     const { authorities, log } = this.#options
     const authority = await authorities.of({ uuid: row.mount })
     const known = authority.issuers.get(row.issuer)
-    if (known !== undefined) return { issuer: row.issuer, crlIssuer: crlIssuerOf(known.certificate) }
+    if (known !== undefined) {
+      return hasKey(authority, known) ? { issuer: row.issuer, crlIssuer: crlIssuerOf(known.certificate) } : undefined
+    }
     if (stored === undefined) return undefined
     const { issuer, crlIssuer } = await verifyStored(authority, stored, log)
     return crlIssuer === null ? undefined : { issuer, crlIssuer }

@@ -5,15 +5,15 @@ import { column, defineTable } from '../../../store/table.ts'
 import { manifestsTable } from '../crl/tables.ts'
 import { type LedgerRow, ledgersTable } from './tables.ts'
 
-/** A ledger is that of a CRL issuer at a site. */
+/** A ledger belongs to a CRL issuer at a site. */
 export interface LedgerName {
   readonly crlIssuer: string
   readonly site: string
 }
 
 /**
- * By site, up to what number lists have taken revocations in. It is read unverified, since a manifest that grows with its lists is too long
- * to be verified for every revocation; an edited one fails where lists are built.
+ * For each site, the highest number of a revocation that lists have taken in. Read unverified, since a manifest grows
+ * with its lists and is too long to be verified for every revocation; an edited one fails where lists are built.
  */
 const absorptionTable = defineTable(
   manifestsTable.name,
@@ -21,9 +21,9 @@ const absorptionTable = defineTable(
   { sealed: false },
 )
 
-/** Numbers that a transaction gives to revocations; they count when it commits. */
+/** Numbers that a transaction gives to revocations; valid when it commits. */
 export interface Numbers {
-  /** The next number. @param name one of those that were opened */
+  /** The next number. @param name one of the opened ledgers */
   next(name: LedgerName): number
   /** Writes the ledgers whose numbers were taken. */
   close(): Promise<void>
@@ -32,8 +32,8 @@ export interface Numbers {
 const keyOf = ({ crlIssuer, site }: LedgerName): string => `${crlIssuer} ${site}`
 
 /**
- * Locks ledgers, in an order that all transactions have: to be the transaction's first reads.
- * @throws DamagedRow of `ledgersTable` for one that was put back: its numbers would be given twice
+ * Locks ledgers, in the same order in all transactions: must be the transaction's first reads.
+ * @throws DamagedRow of `ledgersTable` for one that was set back: its numbers would be given twice
  */
 export async function openLedgers(database: Database, tx: Transaction, names: readonly LedgerName[]): Promise<Numbers> {
   const table = database.table(ledgersTable)
@@ -49,7 +49,11 @@ export async function openLedgers(database: Database, tx: Transaction, names: re
     const [row, floor] = [rows[index], absorbed[index]?.absorbed[name.site] ?? 0]
     const last = row?.last ?? 0
     if (last < floor) {
-      throw new DamagedRow(ledgersTable.name, row?.id ?? keyOf(name), `it ends at ${last}, and lists are at ${floor}`)
+      throw new DamagedRow(
+        ledgersTable.name,
+        row?.id ?? keyOf(name),
+        `it ends at ${last}, but lists have reached ${floor}`,
+      )
     }
     ledgers.set(keyOf(name), { name, row, last })
   }

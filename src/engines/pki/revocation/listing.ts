@@ -6,12 +6,12 @@ import { queueTable } from './tables.ts'
 
 /** One page of a listing, in the order of serial numbers. */
 export interface RevocationPage {
-  /** A serial in hexadecimal: what comes after it. */
+  /** A serial in hexadecimal; the page begins after it. */
   readonly after?: string
   readonly limit: number
 }
 
-/** What an index holds of revocations. Unverified, as all listings. */
+/** The columns of revocations that an index contains. Unverified, as in all listings. */
 const revokedSerials = defineTable(
   revocationTable.name,
   { mount: column.text(), site: column.text(), serial: column.hex() },
@@ -32,16 +32,16 @@ const requestTraces = defineTable(
 /** Sorts after every site. */
 const lastSite = '~'
 
-/** A serial number that sites ask each other to revoke. */
+/** A serial number that a site asks other sites to revoke. */
 export interface RequestedSerial {
   readonly serial: string
-  /** Who asks; of several the first by name. */
+  /** The requesting site; of several the first by name. */
   readonly site: string
   /** The site that has revoked it, if one has. */
   readonly confirmedBy: string | null
 }
 
-/** Lists of what is revoked, and of what is to be. No statement reads more rows than it answers. */
+/** Lists of revoked serial numbers, and of those that sites request. No statement reads more rows than it returns. */
 export class RevocationLists {
   readonly #database: Database
   readonly #site: string

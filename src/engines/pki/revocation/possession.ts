@@ -1,14 +1,6 @@
-import {
-  createPrivateKey,
-  createPublicKey,
-  constants as crypto,
-  type KeyObject,
-  randomBytes,
-  sign,
-  verify,
-} from 'node:crypto'
+import { createPublicKey, constants as crypto, type KeyObject, randomBytes, sign, verify } from 'node:crypto'
 import { promisify } from 'node:util'
-import { withoutStackTraces } from '../../../crypto/stacktraces.ts'
+import { privateKeyOf } from '../../../crypto/privatekey.ts'
 import { badRequest } from '../../../errors.ts'
 import { readBundle } from '../../../x509/bundle.ts'
 import type { Certificate } from '../../../x509/certificate.ts'
@@ -19,18 +11,21 @@ const signAsync = promisify(sign)
 
 const shortest = 64
 const challengeBytes = 32
-/** Beside its numbers a private key in PKCS#8 has identifiers, perhaps attributes. */
+/** Besides its numbers a private key in PKCS#8 has identifiers and perhaps attributes. */
 const besideNumbersBytes = 1024
-/** An RSA key has two numbers as long as its modulus and five of half that; the others are shorter than their public half. */
+/**
+ * An RSA key has two numbers as long as its modulus and five half as long; the numbers of other keys are shorter than
+ * their public half.
+ */
 const timesPublicHalf = 5
 
 const otherType = "provided private key type does not match certificate's public key type"
 const otherKey = "provided private key does not match certificate's public key"
 
 /**
- * A private key from a request, PKCS#1, SEC 1 or PKCS#8 in PEM; nothing encrypted.
+ * Reads the private key of a request: PKCS#1, SEC 1 or PKCS#8 in PEM, not encrypted.
  * @returns PKCS#8, which the caller wipes
- * @throws ApiError 400, which says nothing of the key
+ * @throws ApiError 400, which reveals nothing of the key
  */
 export async function readPrivateKey(pem: string): Promise<Buffer> {
   if (pem.length < shortest) {
@@ -47,13 +42,13 @@ export async function readPrivateKey(pem: string): Promise<Buffer> {
     if (error instanceof Malformed) throw badRequest(`private_key: ${error.message}`)
     throw error
   }
-  throw badRequest('private_key: one private key in PEM, and nothing else')
+  throw badRequest('private_key must be exactly one private key in PEM')
 }
 
 /**
- * Proves that a private key is that of a certificate, by a signature over random bytes: the public half beside a private key is
- * only what its file says of it.
- * @param pkcs8 which the caller wipes
+ * Proves that a private key belongs to a certificate, by a signature over random bytes: the public half stored beside a
+ * private key proves nothing.
+ * @param pkcs8 wiped by the caller
  * @throws ApiError 400
  */
 export async function provePossession({ spki, publicKey }: Certificate, pkcs8: Buffer): Promise<void> {
@@ -62,7 +57,7 @@ export async function provePossession({ spki, publicKey }: Certificate, pkcs8: B
   const claimed = publicHalf(privateKey)
   if (claimed?.family !== certified.family) throw badRequest(otherType)
   if (!claimed.encoded.equals(certified.encoded)) throw badRequest(otherKey)
-  // Before anything is computed with numbers of a stranger's choice.
+  // Checked before computing with numbers chosen by the caller.
   if (pkcs8.length > besideNumbersBytes + timesPublicHalf * certified.encoded.length) throw badRequest(otherKey)
   const challenge = randomBytes(challengeBytes)
   const { hash, options } = schemeOf(certified, publicKey())
@@ -70,20 +65,20 @@ export async function provePossession({ spki, publicKey }: Certificate, pkcs8: B
     const signature = await signAsync(hash, challenge, { key: privateKey, ...options })
     if (verify(hash, challenge, { key: publicKey(), ...options }, signature)) return
   } catch {
-    // Numbers that make no key: the error could repeat them.
+    // The numbers are not those of a key; the error could repeat them.
   }
   throw badRequest(otherKey)
 }
 
 function importPrivateKey(pkcs8: Buffer): KeyObject {
   try {
-    return withoutStackTraces(() => createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' }))
+    return privateKeyOf(pkcs8)
   } catch {
-    throw badRequest('private_key: its numbers make no key')
+    throw badRequest('private_key: its numbers are not those of a key')
   }
 }
 
-/** Undefined for a kind of key that no certificate here has. */
+/** Undefined for a kind of key that certificates here cannot have. */
 function publicHalf(privateKey: KeyObject): SubjectKey | undefined {
   try {
     return readSubjectKey(createPublicKey(privateKey).export({ format: 'der', type: 'spki' }))
@@ -92,7 +87,7 @@ function publicHalf(privateKey: KeyObject): SubjectKey | undefined {
   }
 }
 
-/** PSS by whatever hash the key is bound to, since a key for PSS alone makes no other signatures. */
+/** PSS with the hash that the key is bound to, since a key for PSS alone makes no other signatures. */
 function schemeOf({ family }: SubjectKey, { asymmetricKeyDetails: details }: KeyObject) {
   if (family === 'ed25519') return { hash: null, options: {} }
   const hash = details?.hashAlgorithm ?? 'sha256'

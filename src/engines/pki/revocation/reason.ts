@@ -1,14 +1,14 @@
 import { badRequest } from '../../../errors.ts'
 import { crlReasons } from '../../../x509/extensions/reasoncode.ts'
 
-/** What is revoked here stays so. */
+/** Reasons of revocations that can end; here every revocation is permanent. */
 const passing = ['certificateHold', 'removeFromCRL']
 const lasting = Object.keys(crlReasons).filter((name) => !passing.includes(name))
 
 /**
- * The number of a reason.
- * @param text its number or its name, whatever the case
- * @returns null where none is to be written: RFC 5280 would rather have no extension than `unspecified`
+ * @param text its number, or its name in any case
+ * @returns null if none is to be written: RFC 5280 prefers no extension to `unspecified`
+ * @throws ApiError 400 for an unknown reason, and for the reasons of revocations that can end
  * @throws ApiError 400 for an unknown reason, and for those of revocations that end
  */
 export function reasonOf(text: string): number | null {
@@ -17,8 +17,8 @@ export function reasonOf(text: string): number | null {
   const found = Object.entries(crlReasons).find(([name, number]) =>
     [name.toLowerCase(), String(number)].includes(wanted.toLowerCase()),
   )
-  if (found === undefined) throw badRequest(`reason: none of ${lasting.join(', ')}, nor the number of one`)
+  if (found === undefined) throw badRequest(`reason: must be one of ${lasting.join(', ')}, or the number of one`)
   const [name, number] = found
-  if (passing.includes(name)) throw badRequest(`reason: a revocation is for good, so that it cannot be ${name}`)
+  if (passing.includes(name)) throw badRequest(`reason: a revocation is permanent, so its reason cannot be ${name}`)
   return number === 0 ? null : number
 }

@@ -7,7 +7,7 @@ import { column, defineTable } from '../../../store/table.ts'
 import type { CertificateName } from '../certificates/tables.ts'
 import { type QueueRow, queueTable } from './tables.ts'
 
-/** The columns by which a job goes through the queue, unverified: an edited row hides no other. */
+/** The columns for a job's walk through the queue, unverified: an edited row hides no other. */
 export const queueTraces = defineTable(queueTable.name, { id: column.text() }, { sealed: false })
 
 interface RequestsOptions {
@@ -16,7 +16,7 @@ interface RequestsOptions {
   readonly site: string
 }
 
-/** What a site asks others to revoke: serial numbers that it does not know itself. */
+/** Requests of a site to others, to revoke serial numbers that it does not know itself. */
 export class RevocationRequests {
   readonly #options: RequestsOptions
   readonly #table: SealedAccess<typeof queueTable>
@@ -26,7 +26,7 @@ export class RevocationRequests {
     this.#table = options.database.table(queueTable)
   }
 
-  /** Asks the other sites to revoke a certificate; once is enough. */
+  /** Asks the other sites to revoke a certificate; repeating it has no effect. */
   async ask({ mount, serial }: CertificateName): Promise<void> {
     const { database, clock, site } = this.#options
     const request = { mount, serial, site }
@@ -40,14 +40,14 @@ export class RevocationRequests {
     }
   }
 
-  /** Those of these that this site may answer: open, and of another site. */
+  /** The requests that this site may answer: open ones of other sites. */
   async open(ids: readonly string[]): Promise<readonly QueueRow[]> {
     const { database, site } = this.#options
     const rows = await database.read((q) => this.#table.sound(q, ids))
     return rows.filter((row) => row.site !== site && row.confirmedAt === null)
   }
 
-  /** Says that this site has revoked what was asked for. */
+  /** Records that this site has carried out these requests. */
   confirm(ids: readonly string[], { job, fence }: Claim): Promise<void> {
     const { database, clock, site } = this.#options
     return database.transaction(async (tx) => {
@@ -59,7 +59,7 @@ export class RevocationRequests {
     })
   }
 
-  /** Removes those of these that are confirmed. */
+  /** Removes the confirmed ones among these. */
   removeConfirmed(ids: readonly string[], { job, fence }: Claim): Promise<void> {
     return this.#options.database.transaction(async (tx) => {
       await tx.fence(job, fence)

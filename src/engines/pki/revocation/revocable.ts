@@ -1,27 +1,29 @@
 import { ApiError, badRequest } from '../../../errors.ts'
 import type { Logger } from '../../../log.ts'
-import { DamagedRow } from '../../../store/faults.ts'
+import type { DamagedRow } from '../../../store/faults.ts'
 import { readBundle } from '../../../x509/bundle.ts'
-import { type Certificate, readCertificate } from '../../../x509/certificate.ts'
+import type { Certificate } from '../../../x509/certificate.ts'
 import { Malformed } from '../../../x509/malformed.ts'
 import { withColons } from '../../../x509/serial.ts'
 import type { Authority } from '../authority/authority.ts'
 import { crlIssuerOf } from '../authority/crlissuer.ts'
+import { damagedCertificate, describeDifferences, examine } from '../certificates/examine.ts'
 import { type CertificateRow, certificateTable } from '../certificates/tables.ts'
+import { hasKey } from '../publication/groups.ts'
 import { issuerThatSigned } from './signedby.ts'
 
-/** A certificate that may be revoked here, by its own bytes and the signature over them. */
+/** A certificate that may be revoked here, proved by its own bytes and the signature over them. */
 export interface Revocable {
   readonly certificate: Certificate
   /** Uuid of the row of its issuer. */
   readonly issuer: string
-  /** Null where its issuer was deleted, so that no list can name it yet. */
+  /** Null if its issuer was deleted, so that no list can name it yet. */
   readonly crlIssuer: string | null
 }
 
 const shortest = 75
 
-/** The certificate of a request, PEM. @throws ApiError 400 */
+/** Reads the certificate of a request, PEM. @throws ApiError 400 */
 export async function readPresented(pem: string): Promise<Certificate> {
   if (pem.length < shortest) {
     throw badRequest(
@@ -38,13 +40,17 @@ export async function readPresented(pem: string): Promise<Certificate> {
     if (error instanceof Malformed) throw badRequest(`certificate could not be parsed: ${error.message}`)
     throw error
   }
-  throw badRequest('certificate: one certificate in PEM, and nothing else')
+  throw badRequest('certificate must be exactly one certificate in PEM')
 }
 
-/** A certificate that came with the request. @throws ApiError 400 when no issuer of the mount has signed it */
+/**
+ * Verifies the certificate of a request. The issuer's key must be in the mount: anybody can import the certificate of a
+ * CA, and lists belong to the CA, whichever mounts it has.
+ * @throws ApiError 400 when no such issuer has signed it
+ */
 export async function verifyPresented(authority: Authority, certificate: Certificate): Promise<Revocable> {
   const issuer = await issuerThatSigned(authority, certificate)
-  if (issuer === undefined) {
+  if (issuer === undefined || !hasKey(authority, issuer)) {
     throw badRequest(
       'unable to verify signature on presented cert from any present issuer in this mount; certificates from previous CAs will need to have their issuing CA and key re-imported if revocation is necessary',
     )
@@ -53,45 +59,36 @@ export async function verifyPresented(authority: Authority, certificate: Certifi
 }
 
 /**
- * A stored certificate. What its row says besides the certificate is not believed: where they differ the certificate counts, and
- * the log has an error.
- * @throws DamagedRow when the bytes are not what an issuer of the mount has signed
+ * Verifies a stored certificate. Where its row differs from the certificate, the certificate counts, and an error is
+ * logged.
+ * @throws DamagedRow when no issuer of the mount has signed the bytes
  */
 export async function verifyStored(authority: Authority, row: CertificateRow, log: Logger): Promise<Revocable> {
-  const certificate = readStored(row)
-  if (certificate.serial.toString('hex') !== row.serial) throw damaged(row, 'its certificate has another serial number')
-  const issuer = await issuerThatSigned(authority, certificate, row.issuer)
-  const named = crlIssuerOfRow(authority, row)
-  const signer = issuer === undefined ? null : crlIssuerOf(issuer.certificate)
-  const ownRoot = signer === null && named === crlIssuerOf(certificate)
-  if (signer === null && named !== null && !ownRoot) throw damaged(row, 'its issuer has not signed it')
-  if (certificate.notAfter !== row.notAfter || (signer !== named && !ownRoot)) {
+  const { certificate, issuer: named, differences } = examine(row, authority.issuers)
+  if (certificate === undefined || differences.has('serial')) throw damagedCertificate(row, differences)
+  const own = crlIssuerOf(certificate)
+  const isNamed = named !== undefined && crlIssuerOf(named.certificate) !== own
+  const signer = isNamed ? named : await issuerThatSigned(authority, certificate)
+  // No list names its signer: roots can be signed in any way.
+  const isMisnamed = differences.has('issuer') && crlIssuerOfRow(authority, row) !== own
+  if (signer === undefined && isMisnamed) throw damagedCertificate(row, differences)
+  if (differences.has('end') || isMisnamed) {
     log.error(
-      { table: certificateTable.name, id: row.id },
+      { table: certificateTable.name, id: row.id, reason: describeDifferences(differences) },
       'a stored certificate differs from its row, which was edited',
     )
   }
-  return { certificate, issuer: issuer?.row.id ?? row.issuer, crlIssuer: signer }
+  const crlIssuer = signer === undefined ? null : crlIssuerOf(signer.certificate)
+  return { certificate, issuer: signer?.row.id ?? row.issuer, crlIssuer }
 }
 
-/** Null where the issuer that the row names was deleted. */
-function crlIssuerOfRow(authority: Authority, { issuer: id }: CertificateRow): string | null {
-  const issuer = authority.issuers.get(id)
-  return issuer === undefined ? null : crlIssuerOf(issuer.certificate)
+/** Undefined if the issuer named in the row was deleted. */
+function crlIssuerOfRow({ issuers }: Authority, { issuer: id }: CertificateRow): string | undefined {
+  const issuer = issuers.get(id)
+  return issuer && crlIssuerOf(issuer.certificate)
 }
 
-function readStored(row: CertificateRow): Certificate {
-  try {
-    return readCertificate(row.der)
-  } catch (error) {
-    throw error instanceof Malformed ? damaged(row, error.message) : error
-  }
-}
-
-const damaged = (row: CertificateRow, reason: string): DamagedRow =>
-  new DamagedRow(certificateTable.name, row.id, reason)
-
-/** For a request that is about a stored certificate: who has the certificate itself needs no row. */
+/** The refusal of a request that names a stored certificate; a caller who has the certificate itself needs no row. */
 export const refusalOf = (error: DamagedRow, serial: Buffer): ApiError =>
   new ApiError(
     500,

@@ -25,7 +25,7 @@ export interface RevocationsOptions {
   readonly log: Logger
 }
 
-/** The record of what is revoked, since when, and in what order. */
+/** The record of revocations, with their times and order. */
 export class Revocations {
   readonly #options: RevocationsOptions
   readonly #table: SealedAccess<typeof revocationTable>
@@ -37,10 +37,10 @@ export class Revocations {
   }
 
   /**
-   * Records a revocation under the next number of its ledger, in one commit with what others revoke at the same time. When it
+   * Records a revocation under the next number of its ledger, in one commit with others made at the same time. When it
    * resolves no cache holds the certificate as valid.
-   * @returns the record. The first one counts: of a later one it only takes the CRL issuer, where the first had none
-   * @throws ApiError 503 when the ledger was tampered with: a revocation with a number that lists have passed would be lost
+   * @returns the record. The first one counts; a later one only adds the CRL issuer if the first had none
+   * @throws ApiError 503 when the ledger was tampered with: lists would miss a revocation whose number they have passed
    */
   async record(order: NewRevocation): Promise<RevocationRow> {
     try {
@@ -51,7 +51,7 @@ export class Revocations {
       if (!damaged) throw error
       const { crlIssuer, site } = order
       this.#options.log.error({ err: error, crlIssuer, site }, 'the ledger of revocations was tampered with')
-      throw unavailable('the ledger of revocations is damaged; the log of the server says more', { cause: error })
+      throw unavailable('the ledger of revocations is damaged; see the log of the server', { cause: error })
     }
   }
 
@@ -66,7 +66,7 @@ export class Revocations {
       const records = new Map<string, RevocationRow>()
       const fresh: NewRevocation[] = []
       for (const [index, order] of wanted.entries()) {
-        // Recorded ones too: whoever recorded them may still be waiting for the caches.
+        // Recorded ones too: the request that recorded them may still be waiting for the caches.
         tx.touch(certificateTable.name, cacheKey(order))
         const row = found[index]
         if (row === undefined) fresh.push(order)
@@ -78,7 +78,7 @@ export class Revocations {
     })
   }
 
-  /** Gives a record that belongs to no list its CRL issuer, once that is known. */
+  /** Adds the CRL issuer, once known, to a record without one. */
   async #assign(tx: Transaction, row: RevocationRow, order: NewRevocation, numbers: Numbers): Promise<RevocationRow> {
     if (row.crlIssuer !== null || row.site !== order.site || !isAssigned(order)) return row
     const { crlIssuer, issuer } = order
@@ -101,7 +101,7 @@ export class Revocations {
 
 const isAssigned = (order: NewRevocation): order is NewRevocation & LedgerName => order.crlIssuer !== null
 
-/** Each certificate once, in their order; of several orders for one, the first that names its CRL issuer. */
+/** Each certificate once, in the original order; of several orders for one, the first that names its CRL issuer. */
 function distinct(orders: readonly NewRevocation[]): readonly NewRevocation[] {
   const chosen = new Map<string, NewRevocation>()
   for (const order of orders) {

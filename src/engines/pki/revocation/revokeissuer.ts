@@ -8,6 +8,7 @@ import { crlIssuerOf } from '../authority/crlissuer.ts'
 import type { IssuerRows } from '../authority/issuerrows.ts'
 import { issuerOf } from '../authority/references.ts'
 import { certificateTable } from '../certificates/tables.ts'
+import { hasKey } from '../publication/groups.ts'
 import type { Publication } from './publication.ts'
 import type { Revocations } from './revocations.ts'
 import { issuerThatSigned } from './signedby.ts'
@@ -22,8 +23,8 @@ interface IssuerRevocation {
 }
 
 /**
- * Revokes an issuer for good: it issues no more, and the list of whoever signed it names it, where that is an issuer of the mount.
- * Its own list never does. Done again, it repairs what was interrupted.
+ * Revokes an issuer permanently: it issues no more, and if its parent is an issuer of the mount, the parent's list
+ * names it. Its own list never does. Repeating it repairs an interrupted revocation.
  * @returns the authority and the issuer afterwards
  * @throws ApiError 400 for an unknown issuer
  */
@@ -37,7 +38,7 @@ export async function revokeIssuer(
   const before = await authorities.of(mount)
   const found = issuerOf(before, reference)
   const parent = await issuerThatSigned(before, found.certificate)
-  // First the record: an issuer that says it was revoked is on the list of its parent already.
+  // Record first: once an issuer shows as revoked, its parent's list already names it.
   const recordedAt = await record(options, before, found, parent)
   const { authority } = await authorities.change(mount, async (tx, now) => {
     const { row } = issuerOf(now, found.row.id)
@@ -52,7 +53,10 @@ export async function revokeIssuer(
   return { authority, issuer }
 }
 
-/** @returns since when it is revoked, or undefined where there is nothing to record: neither a parent nor a stored certificate */
+/**
+ * @returns the time of the revocation, or undefined if there is nothing to record: neither a parent nor a stored
+ *   certificate
+ */
 async function record(
   { database, authorities, revocations }: IssuerRevocation,
   authority: Authority,
@@ -66,7 +70,8 @@ async function record(
     ...name,
     site: authorities.site,
     issuer: parent?.row.id ?? '',
-    crlIssuer: parent === undefined ? null : crlIssuerOf(parent.certificate),
+    // A parent whose key is elsewhere publishes through another mount.
+    crlIssuer: parent !== undefined && hasKey(authority, parent) ? crlIssuerOf(parent.certificate) : null,
     notAfter: certificate.notAfter,
     reason: null,
   })
@@ -80,17 +85,15 @@ function warnOf(
   warn: (text: string) => void,
 ): void {
   if (isSelfSigned(certificate)) {
-    warn(
-      `Issuer ${id} is self-signed: no list can say that it was revoked, so that whoever trusts it must be told to remove it.`,
-    )
+    warn(`Issuer ${id} is self-signed: no list can show its revocation; tell relying parties to stop trusting it.`)
   } else if (parent === undefined) {
     warn(
-      `No issuer of this mount has signed issuer ${id}: no list of this mount says that it was revoked; whoever signed it must revoke it too.`,
+      `No issuer of this mount has signed issuer ${id}: no list of this mount shows its revocation; its own issuer must revoke it too.`,
     )
   }
   if (authority.settings.defaultIssuer === id) {
     warn(
-      `Issuer ${id} is the default issuer: requests that name no other are refused until another one is the default.`,
+      `Issuer ${id} is the default issuer: requests for the default issuer are refused until another one is the default.`,
     )
   }
 }

@@ -21,7 +21,7 @@ import type { NewRevocation, Revocations } from './revocations.ts'
 
 type MountId = Pick<Mount, 'uuid'>
 
-/** What a request may say of a revocation. */
+/** The options of a revocation request. */
 export interface Wish {
   /** CRLReason; null is unspecified. */
   readonly reason: number | null
@@ -30,8 +30,8 @@ export interface Wish {
 }
 
 /**
- * What became of it: `revoked` here, and why no list will say so; `elsewhere`, by another site; `pending`, asked of the other sites; `expired`, so that nothing
- * was recorded.
+ * The outcome: `revoked` here, with a reason if no list will name it; `elsewhere`, by another site; `pending`,
+ * requested of the other sites; `expired`, nothing was recorded.
  */
 export type Outcome =
   | { readonly state: 'revoked'; readonly row: RevocationRow; readonly unlisted: string | undefined }
@@ -50,17 +50,20 @@ export interface RevokerOptions {
   readonly publication: Publication
 }
 
-/** What the database has of a serial number, of whichever site. */
+/** The stored rows of a serial number, of any site. */
 interface Found {
   readonly serial: Buffer
   readonly certificate: CertificateRow | undefined
   readonly revocation: RevocationRow | undefined
 }
 
-/** A certificate that ends within this time is not revoked any more: its lease ends up to a second before it. */
+/** A certificate that ends within this time is not revoked any more: its lease ends up to a second earlier. */
 const endingMilliseconds = 2000
 
-/** Revokes certificates. When it resolves the revocation is recorded, in no cache any more, and published. */
+/**
+ * Revokes certificates. When it resolves the revocation is recorded, no cache holds the old status, and it is
+ * published.
+ */
 export class Revoker {
   readonly #options: RevokerOptions
 
@@ -70,7 +73,7 @@ export class Revoker {
 
   /**
    * @param serial magnitude
-   * @throws ApiError 400 for a certificate that is not known, an issuer's own, or another's key
+   * @throws ApiError 400 for an unknown certificate, that of an issuer, or a private key that is not its own
    */
   async bySerial(mount: MountId, serial: Buffer, wish: Wish): Promise<Outcome> {
     const { log, site } = this.#options
@@ -86,12 +89,13 @@ export class Revoker {
       throw error instanceof DamagedRow ? refusalOf(error, serial) : error
     })
     if (wish.privateKey !== undefined) await provePossession(revocable.certificate, wish.privateKey)
+    refuseAnother(revocable, revocation)
     return this.#decide(mount, authority, revocable, { ...wish, recorded: revocation !== undefined })
   }
 
   /**
-   * A certificate that the request brings, which is stored if it is not yet.
-   * @throws ApiError 400 when no issuer of the mount has signed it, or another one with its serial number is stored
+   * Revokes the certificate of a request; it is stored if it was not before.
+   * @throws ApiError 400 when no issuer of the mount has signed it, or a different one with its serial number is stored
    */
   async byCertificate(mount: MountId, certificate: Certificate, wish: Wish): Promise<Outcome> {
     const authority = await this.#options.authorities.of(mount)
@@ -101,13 +105,13 @@ export class Revoker {
     try {
       return await this.#byPresented(mount, authority, revocable, wish)
     } catch (error) {
-      // Somebody has stored it meanwhile.
+      // Another request has stored it meanwhile.
       if (error instanceof DuplicateRow) return this.#byPresented(mount, authority, revocable, wish)
       throw error
     }
   }
 
-  /** The certificate of a lease, unless it ends by itself. @param payload of the lease */
+  /** The certificate of a lease, unless it is about to expire. @param payload of the lease */
   async byLease({ uuid }: MountId, payload: Readonly<Record<string, unknown>>): Promise<void> {
     const { authorities, clock } = this.#options
     const certificate = leasedCertificate(uuid, payload)
@@ -124,13 +128,17 @@ export class Revoker {
     const found = await this.#find(mount, certificate.serial)
     const { certificate: stored, revocation } = found
     if (stored !== undefined) await this.#refuseOther(authority, certificate, stored)
+    refuseAnother(revocable, revocation)
     const owner = stored?.site ?? revocation?.site ?? site
     if (owner !== site) return this.#elsewhere(mount, authority, found, wish)
     const keep = stored === undefined
     return this.#decide(mount, authority, revocable, { ...wish, recorded: revocation !== undefined, keep })
   }
 
-  /** One serial number is one certificate, unless its row was edited: then the one that an issuer has signed counts. */
+  /**
+   * A serial number belongs to one certificate, unless its row was edited: then the one that an issuer has signed
+   * counts.
+   */
   async #refuseOther(authority: Authority, { der }: Certificate, stored: CertificateRow): Promise<void> {
     if (stored.der.equals(der)) return
     const { log } = this.#options
@@ -161,14 +169,14 @@ export class Revoker {
     return this.#record(mount, { ...name, site, issuer, crlIssuer, notAfter, reason })
   }
 
-  /** Recorded or not: whoever recorded it first may not have come to its publication. */
+  /** Also if already recorded: the request that recorded it may not have published it. */
   async #record(mount: MountId, order: NewRevocation): Promise<Outcome> {
     const row = await this.#options.revocations.record(order)
     const unlisted = await this.#options.publication.revoked(mount, row)
     return { state: 'revoked', row, unlisted }
   }
 
-  /** What another site may have: it says what became of it, or is asked to revoke it. */
+  /** A certificate that another site may have: its outcome there, or a request to revoke it. */
   async #elsewhere(mount: MountId, authority: Authority, found: Found, wish: Wish): Promise<Outcome> {
     const { serial, certificate, revocation } = found
     const { unifiedCrl, crossClusterRevocation } = crlSettingsOf(authority)
@@ -176,7 +184,7 @@ export class Revoker {
     const keyed = wish.privateKey !== undefined
     if (revocation !== undefined && unifiedCrl && !keyed) return { state: 'elsewhere', row: revocation }
     if (!crossClusterRevocation) {
-      const owner = certificate && `site ${certificate.site} has it: revoke it there, or set cross_cluster_revocation`
+      const owner = certificate && `site ${certificate.site} has it; revoke it there or set cross_cluster_revocation`
       throw new ApiError(400, [`certificate with serial ${shown} not found.`, ...(owner ? [owner] : [])])
     }
     if (keyed) {
@@ -198,12 +206,28 @@ export class Revoker {
   }
 }
 
-/** Whatever signed it: serial numbers of issuers are theirs in the whole mount. @throws ApiError 400 */
+/**
+ * A mount records one revocation of a serial number. It is on the list of one issuer, and forgotten when its certificate
+ * has ended: a certificate that ends later, or of another issuer, would count as revoked and be on no list.
+ * @throws ApiError 400
+ */
+function refuseAnother({ certificate, crlIssuer }: Revocable, revocation: RevocationRow | undefined): void {
+  if (revocation === undefined) return
+  const isLater = certificate.notAfter > revocation.notAfter
+  const isOfAnother = crlIssuer !== null && revocation.crlIssuer !== null && crlIssuer !== revocation.crlIssuer
+  if (!isLater && !isOfAnother) return
+  const difference = isLater ? 'ends later' : 'has another issuer'
+  throw badRequest(
+    `another certificate with serial ${withColons(certificate.serial)} was revoked in this mount; this one ${difference}, and can be revoked after tidy with tidy_revoked_certs has removed that revocation`,
+  )
+}
+
+/** Whoever signed it: no certificate shares the serial number of an issuer of the mount. @throws ApiError 400 */
 function refuseIssuer(authority: Authority, serial: Buffer): void {
   for (const { row, certificate } of authority.issuers.values()) {
     if (!certificate.serial.equals(serial)) continue
     throw badRequest(
-      `adding issuer (id: ${row.id}) to its own CRL is not allowed; an issuer is revoked by issuer/${row.id}/revoke`,
+      `adding issuer (id: ${row.id}) to its own CRL is not allowed; revoke the issuer by issuer/${row.id}/revoke`,
     )
   }
 }

@@ -4,12 +4,13 @@ import { isSignedBy } from '../../../x509/chain.ts'
 import type { Authority, Issuer } from '../authority/authority.ts'
 import { crlIssuerOf } from '../authority/crlissuer.ts'
 
-/** In one turn of the event loop: some milliseconds. */
+/** Verifications in one turn of the event loop: some milliseconds. */
 const verificationsAtOnce = 32
 
 /**
- * The issuer of a mount that signed a certificate, by name and key. Of several with that name and key it is the named one, or else
- * the default, or else the first; never one with the name and key of the certificate itself, since no list names its signer.
+ * The issuer of a mount that signed a certificate, by name and key. Of several with that name and key it is the named
+ * one, else the default, else the first; never one with the name and key of the certificate itself, since a list does
+ * not name its signer.
  * @param named uuid of the issuer's row
  */
 export async function issuerThatSigned(

@@ -1,8 +1,8 @@
 import { column, defineTable, type Row } from '../../../store/table.ts'
 
 /**
- * The last number that was given to a revocation of a CRL issuer at a site: revocations take theirs in their own transaction,
- * so that a missing number is a revocation that somebody removed.
+ * The last number given to a revocation of a CRL issuer at a site: revocations take theirs in their own transaction, so
+ * that a missing number means that a revocation was removed.
  */
 export const ledgersTable = defineTable(
   'pki_ledgers',
@@ -16,7 +16,7 @@ export const queueTable = defineTable(
   'pki_revocation_queue',
   {
     serial: column.hex(),
-    /** Who asks. */
+    /** The requesting site. */
     site: column.text(),
     requestedAt: column.integer(),
     /** The site that revoked it. */
@@ -27,5 +27,8 @@ export const queueTable = defineTable(
 )
 export type QueueRow = Row<typeof queueTable>
 
-/** The count of the revocations of a site in a mount, kept with their rows. @param site '' for the beginning of all sites' names */
+/**
+ * The count of the revocations of a site in a mount, kept with their rows. @param site '' gives the prefix of all
+ * sites' names
+ */
 export const revocationTally = (mount: string, site: string): string => `revocations-${mount}-${site}`

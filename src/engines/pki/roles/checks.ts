@@ -15,24 +15,24 @@ import type { Role } from './role.ts'
 import { type Identity, resolve } from './template.ts'
 import { showMoment, type Validity, validityOf } from './validity.ts'
 
-/** Everything that a certificate is to have, read but not yet allowed. */
+/** All requested contents of a certificate, read but not yet allowed. */
 export interface Asked {
   readonly request: NameRequest
   readonly names: WantedNames
   readonly addresses: readonly Address[]
   readonly uris: readonly string[]
-  /** Where addresses and URIs come from. */
+  /** The source of addresses and URIs. */
   readonly origin: Origin
   readonly validity: Validity | Refusal
 }
 
 interface Address {
   readonly text: string
-  /** 4 or 16 bytes; undefined when the text is no address. */
+  /** 4 or 16 bytes; undefined when the text is not an address. */
   readonly bytes: Buffer | undefined
 }
 
-/** Reads a request as a role has it read: names come from the CSR where the role says so. */
+/** Reads a request for a role: names come from the CSR if the role says so. */
 export function readAsked(role: Role, request: NameRequest, circumstances: Circumstances): Asked {
   const csr = role.useCsrSans ? request.csr : undefined
   const fromCsr = csr?.ip.map(plainAddress).map((bytes) => ({ text: formatAddress(bytes), bytes }))
@@ -49,8 +49,8 @@ export function readAsked(role: Role, request: NameRequest, circumstances: Circu
 const check = (subject: string, value: string, refusal: Refusal | undefined): Check => ({ subject, value, refusal })
 
 /**
- * The check of every value but the validity, in the order in which refusals count: of the names, the common name is the
- * first.
+ * The check of every value but the validity, in the order in which refusals are reported: among names, the common name
+ * comes first.
  */
 export function* checksOf(role: Role, asked: Asked, { identity }: Circumstances): Generator<Check> {
   const { csr } = asked.request

@@ -8,7 +8,7 @@ import { subjectOf } from './subject.ts'
 import { extendedKeyUsagesOfRole, keyUsagesOf } from './usages.ts'
 import { ttlOf } from './validity.ts'
 
-/** What a role says of a request: the check of every value, and the warnings. */
+/** The result of a role for a request: the check of every value, and the warnings. */
 export interface Explanation {
   readonly allowed: boolean
   readonly checks: readonly Check[]
@@ -16,7 +16,7 @@ export interface Explanation {
 }
 
 /**
- * What a certificate for the request says. Pure: the same role, request and circumstances give the same decision.
+ * The contents of a certificate for the request. Pure: the same role, request and circumstances give the same decision.
  * @throws ApiError 400 for the first value that the role refuses
  */
 export function decide(role: Role, request: NameRequest, circumstances: Circumstances): Decision {
@@ -46,7 +46,7 @@ type Fixed = Pick<Decision, 'keyUsages' | 'extendedKeyUsages' | 'policies' | 'ba
 
 const fixed = new WeakMap<Role, Fixed>()
 
-/** What every certificate of a role says, worked out once. */
+/** The contents that all certificates of a role share, computed once. */
 function fixedOf(role: Role): Fixed {
   const known = fixed.get(role)
   if (known) return known
@@ -61,7 +61,7 @@ function fixedOf(role: Role): Fixed {
   return made
 }
 
-/** As `decide`, but says of every value whether it is allowed. */
+/** As `decide`, but tells for every value whether it is allowed. */
 export function explain(role: Role, request: NameRequest, circumstances: Circumstances): Explanation {
   const asked = readAsked(role, request, circumstances)
   const checks = [...checksOf(role, asked, circumstances), checkOfValidity(asked)]

@@ -5,7 +5,7 @@ import type { CsrExtension } from './request.ts'
 import type { Identity } from './template.ts'
 import type { TimeLimits, Validity } from './validity.ts'
 
-/** Who asks, when, and within what limits of the mount. */
+/** The caller of a request, its time, and the limits of the mount. */
 export interface Circumstances extends TimeLimits {
   readonly identity: Identity
 }
@@ -26,22 +26,22 @@ export interface OtherName {
   readonly value: string
 }
 
-/** What a certificate is to say, as far as the role decides it. */
+/** The contents of a certificate that the role decides. */
 export interface Decision {
   /** RDNs in the order of the certificate. */
   readonly subject: readonly (readonly AttributeValue[])[]
   readonly names: AlternativeNames
-  /** What leaf_not_after_behavior of the issuer may still shorten. */
+  /** The issuer's leaf_not_after_behavior may still shorten it. */
   readonly validity: Validity
   /** Empty for no such extension. */
   readonly keyUsages: readonly KeyUsage[]
   /** OIDs; empty for no such extension. */
   readonly extendedKeyUsages: readonly string[]
   readonly policies: readonly Policy[]
-  /** Whether there is a Basic Constraints extension, which says CA:FALSE. */
+  /** Whether there is a Basic Constraints extension with CA:FALSE. */
   readonly basicConstraints: boolean
   readonly noRevAvail: boolean
-  /** Extensions of the CSR that the role lets in, as they are. */
+  /** Extensions of the CSR that the role allows, unchanged. */
   readonly extensions: readonly CsrExtension[]
   readonly warnings: readonly string[]
 }

@@ -1,8 +1,12 @@
 import { type TObject, type TSchema, Type } from 'typebox'
+import { strings } from '../../../answers.ts'
 import { boolean, commaList, duration, integer, raw, text } from '../../../field.ts'
 import { readPolicies } from './policies.ts'
 
-/** One field of a role: what it has when nothing is said, how it looks in a body, and how its value is brought to form. */
+/** Of a role in JSON. */
+export const mostRoleCharacters = 1_000_000
+
+/** One field of a role: its initial value, its schema in a body, and the conversion of its value. */
 interface RoleField<V> {
   readonly initial: V
   readonly schema: TSchema
@@ -33,10 +37,11 @@ const word = (initial: string, about: string): RoleField<string> => ({
   read: (value) => String(value).trim() || initial,
 })
 
-/** Without its empty entries, which a comma too many leaves. */
+/** Without empty entries, which come from superfluous commas. */
 const words = (about: string, initial: readonly string[] = []): RoleField<readonly string[]> => ({
   initial,
-  schema: commaList({ about, initial }),
+  // The whole role has a limit of its own.
+  schema: commaList({ about, initial, longest: mostRoleCharacters }),
   read: (value) => plain<readonly string[]>(value).filter((entry) => entry !== ''),
 })
 
@@ -49,16 +54,16 @@ const orInitial = (field: RoleField<readonly string[]>): RoleField<readonly stri
   },
 })
 
-/** Every field of a role, once: bodies, defaults, answers and the type of a role come from here. */
+/** Every field of a role, once: the bodies, defaults, answers and type of a role come from here. */
 export const roleFields = {
   issuer_ref: word('default', 'Issuer by name, id or "default"; stored as given.'),
-  ttl: seconds(0, 'How long certificates are valid; 0 is the mount’s default.'),
-  max_ttl: seconds(0, 'How long they are valid at most; 0 is the mount’s maximum.'),
-  not_before_duration: seconds(30, 'How far NotBefore lies before the moment of issue.'),
+  ttl: seconds(0, 'Validity of certificates; 0 is the mount’s default.'),
+  max_ttl: seconds(0, 'Longest validity of certificates; 0 is the mount’s maximum.'),
+  not_before_duration: seconds(30, 'Time between NotBefore and the moment of issue.'),
   not_after: word('', 'NotAfter of every certificate, as YYYY-MM-DDTHH:MM:SSZ; empty for ttl.'),
 
   allow_localhost: flag(true, 'Whether localhost and localdomain are allowed names.'),
-  allowed_domains: words('Domains that names are compared with.'),
+  allowed_domains: words('Domains to compare names with.'),
   allowed_domains_template: flag(false, 'Whether allowed_domains may hold {{identity.entity.…}}.'),
   allow_bare_domains: flag(false, 'Whether an allowed domain itself is an allowed name.'),
   allow_subdomains: flag(false, 'Whether subdomains of allowed domains are, wildcards included.'),
@@ -67,11 +72,11 @@ export const roleFields = {
   allow_any_name: flag(false, 'Whether every name is allowed.'),
   enforce_hostnames: flag(true, 'Whether names must be host names, and hosts of e-mail addresses too.'),
   cn_validations: orInitial(
-    words('What the common name may be: email, hostname or both; or disabled.', ['email', 'hostname']),
+    words('Permitted kinds of common name: email, hostname or both; or disabled.', ['email', 'hostname']),
   ),
   require_cn: flag(true, 'Whether a common name is required.'),
   allow_ip_sans: flag(true, 'Whether IP addresses are allowed.'),
-  allowed_ip_sans_cidr: words('Networks that IP addresses must lie in; empty for any.'),
+  allowed_ip_sans_cidr: words('Networks that must contain IP addresses; empty for any.'),
   allowed_uri_sans: words('URIs that are allowed; may hold *.'),
   allowed_uri_sans_template: flag(false, 'Whether allowed_uri_sans may hold {{identity.entity.…}}.'),
   allowed_other_sans: words('Other names that are allowed, as OID;UTF8:value, the value with *; a single * for any.'),
@@ -80,7 +85,7 @@ export const roleFields = {
   use_csr_common_name: flag(true, 'Whether the common name is taken from the CSR.'),
   use_csr_sans: flag(true, 'Whether the alternative names are taken from the CSR.'),
 
-  key_type: word('rsa', 'rsa, ec, ed25519, or any, which signs CSRs alone.'),
+  key_type: word('rsa', 'rsa, ec, ed25519, or any, which only allows signing CSRs.'),
   key_bits: bits('Size of the key; 0 is 2048 for rsa and 256 for ec.'),
   signature_bits: bits('SHA-2 size when the issuer’s key is RSA: 256, 384 or 512; 0 is 256.'),
   use_pss: flag(false, 'Whether RSA issuers sign with PSS.'),
@@ -98,8 +103,8 @@ export const roleFields = {
     read: readPolicies,
   },
   basic_constraints_valid_for_non_ca: flag(false, 'Whether certificates say CA:FALSE.'),
-  no_rev_avail: flag(false, 'Whether certificates say that no revocation information exists (RFC 9608).'),
-  allowed_extensions: words('OIDs of extensions that certificates take from a CSR.'),
+  no_rev_avail: flag(false, 'Whether certificates state that no revocation information exists (RFC 9608).'),
+  allowed_extensions: words('OIDs of extensions to copy from a CSR.'),
 
   country: words('C of the subject.'),
   organization: words('O of the subject.'),
@@ -115,7 +120,7 @@ export const roleFields = {
 
 type Fields = typeof roleFields
 
-/** The fields of a role under their names on the wire, as they were given. */
+/** The fields of a role under their wire names, as given. */
 export type RoleSettings = { readonly [K in keyof Fields]: Fields[K]['initial'] }
 
 const entries = Object.entries(roleFields) as [keyof Fields, RoleField<unknown>][]
@@ -123,10 +128,20 @@ const entries = Object.entries(roleFields) as [keyof Fields, RoleField<unknown>]
 /** The body of a request that writes a role. */
 export const roleBody: TObject = Type.Object(Object.fromEntries(entries.map(([name, { schema }]) => [name, schema])))
 
+/** The type of a role's field in an answer is that of its initial value. */
+const typeOf = (initial: unknown): TSchema => {
+  if (typeof initial === 'boolean') return Type.Boolean()
+  if (typeof initial === 'number') return Type.Integer()
+  return typeof initial === 'string' ? Type.String() : strings
+}
+
+/** The members of a role in an answer. */
+export const roleProperties = Object.fromEntries(entries.map(([name, { initial }]) => [name, typeOf(initial)]))
+
 export const initialSettings = Object.fromEntries(entries.map(([name, { initial }]) => [name, initial])) as RoleSettings
 
 /**
- * Settings with the fields of a body in the place of what was there.
+ * Settings, with the fields of a body replacing earlier values.
  * @param body as the schema converts it
  * @throws ApiError 400 for a value that cannot be read
  */

@@ -1,6 +1,7 @@
 /**
- * Whether a text matches a glob, in which `*` stands for any characters, none included, and everything else for itself.
- * Takes time in proportion to text times pattern at worst; no regular expression is made of either.
+ * Whether a text matches a glob, in which `*` stands for any number of characters, including none, and every other
+ * character for itself. The time is proportional to text times pattern at worst; no regular expression is made of
+ * either.
  */
 export function matchesGlob(pattern: string, text: string): boolean {
   const [head = '', ...rest] = pattern.split('*')

@@ -8,7 +8,7 @@ const smallestRsa = 2048
 const smallestEc = 224
 const known = new Set(['rsa', 'ec', 'ed25519'])
 
-/** Whether a role lets a key be signed: its type, and at least its size. */
+/** The refusal of a key that a role does not sign, by its type or size. */
 export function refusalOfKey({ keyType, keyBits }: KeyRules, { type, bits }: CsrKey): Refusal | undefined {
   if (keyType === 'any') return weakness(type, bits)
   if (type !== keyType) {
@@ -38,12 +38,12 @@ function weakness(type: string, bits: number): Refusal | undefined {
   return { text, rule: `the CSR's key has ${bits} bits` }
 }
 
-/** Why a role makes no keys; undefined when it does. */
+/** The reason why a role makes no keys; undefined when it does. */
 export const refusalToMakeKey = ({ keyType }: KeyRules): Refusal | undefined =>
   keyType === 'any'
     ? {
         text: 'role key type "any" not allowed for issuing certificates, only signing',
-        rule: 'key_type any signs CSRs alone',
+        rule: 'key_type any only allows signing CSRs',
         setting: 'key_type=rsa, ec or ed25519',
       }
     : undefined

@@ -11,10 +11,10 @@ export interface Policy {
 }
 
 /**
- * Reads policies in every form that clients send: OIDs divided by commas, a list of OIDs or JSON objects, or one JSON
- * text of such a list.
- * @returns a text for each: the OID, or a JSON object where there is more to it
- * @throws ApiError 400 that names the entry
+ * Reads policies in every form that clients send: OIDs separated by commas, a list of OIDs or JSON objects, or such a
+ * list as one JSON text.
+ * @returns a text for each: the OID, or a JSON object if it has qualifiers
+ * @throws ApiError 400 naming the entry
  */
 export function readPolicies(value: unknown): readonly string[] {
   return listOf(value).map((entry) => {
@@ -45,15 +45,15 @@ function listOf(value: unknown): readonly unknown[] {
 
 const policyOf = (text: string): Policy | string => (isOid(text) ? { oid: text } : qualified(parseJson(text)))
 
-/** @returns what is wrong with it, in words, when it is no policy */
+/** @returns the reason when it is not a policy */
 function qualified(value: unknown): Policy | string {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'not a JSON object'
   const { oid, cps = '', notice = '', ...rest } = value as Readonly<Record<string, unknown>>
   const [unknown] = Object.keys(rest)
-  if (unknown !== undefined) return `it has no member ${JSON.stringify(unknown)}, only oid, cps and notice`
+  if (unknown !== undefined) return `unknown member ${JSON.stringify(unknown)}, only oid, cps and notice`
   if (typeof oid !== 'string' || !isOid(oid)) return 'its oid is not dotted numbers'
-  if (typeof cps !== 'string' || typeof notice !== 'string') return 'cps and notice are texts'
-  if (!/^[\x21-\x7e]*$/.test(cps)) return 'cps is a URI'
+  if (typeof cps !== 'string' || typeof notice !== 'string') return 'cps and notice must be texts'
+  if (!/^[\x21-\x7e]*$/.test(cps)) return 'cps must be a URI'
   return { oid, ...(cps === '' ? {} : { cps }), ...(notice === '' ? {} : { notice }) }
 }
 

@@ -2,10 +2,10 @@ import type { Mount } from '../../../route.ts'
 import type { Database } from '../../../store/database.ts'
 import { rolesTable } from './table.ts'
 
-/** Roles that are looked at: for a warning, not a promise. */
+/** The number of roles to read: the result is for a warning only. */
 const rolesRead = 100
 
-/** How many of the first roles of a mount name an issuer in one of these ways. */
+/** The number of roles, among the first of a mount, that name an issuer in one of these ways. */
 export async function rolesReferringTo(
   database: Database,
   { uuid: mount }: Mount,

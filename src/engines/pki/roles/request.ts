@@ -2,11 +2,11 @@ import { type Static, Type } from 'typebox'
 import { badRequest } from '../../../errors.ts'
 import { boolean, commaList, commaText, duration, text } from '../../../field.ts'
 
-/** The fields by which issue, sign and explain ask for names and validity. */
+/** The fields of issue, sign and explain for names and validity. */
 export const nameFields = {
   common_name: text({ about: 'Common name of the subject.' }),
   alt_names: commaText({
-    about: 'Host names and e-mail addresses, divided by commas; 2.5.4.5;UTF8:x adds a serial number.',
+    about: 'Host names and e-mail addresses, separated by commas; 2.5.4.5;UTF8:x adds a serial number.',
   }),
   ip_sans: commaList({ about: 'IP addresses.' }),
   uri_sans: commaList({ about: 'URIs.' }),
@@ -14,16 +14,16 @@ export const nameFields = {
   serial_number: text({ about: 'Serial number in the subject; not that of the certificate.' }),
   user_ids: commaList({ about: 'User IDs in the subject.' }),
   exclude_cn_from_sans: boolean({ about: 'Whether the common name is left out of the alternative names.' }),
-  ttl: duration({ about: 'How long the certificate is valid; absent is the role’s ttl.' }),
+  ttl: duration({ about: 'Validity of the certificate; absent means the role’s ttl.' }),
   not_after: text({ about: 'NotAfter, as YYYY-MM-DDTHH:MM:SSZ, instead of a ttl.' }),
 }
 
 const nameBody = Type.Object(nameFields)
 
-/** What a caller asks for; empty texts and lists ask for nothing. */
+/** The contents of a request; empty texts and lists ask for nothing. */
 export interface NameRequest {
   readonly commonName: string
-  /** Host names, e-mail addresses and `2.5.4.5;UTF8:…`, divided. */
+  /** Host names, e-mail addresses and `2.5.4.5;UTF8:…`, one each. */
   readonly altNames: readonly string[]
   readonly ipSans: readonly string[]
   readonly uriSans: readonly string[]
@@ -31,14 +31,14 @@ export interface NameRequest {
   readonly serialNumber: string
   readonly userIds: readonly string[]
   readonly excludeCnFromSans: boolean
-  /** 0 when none was given. */
+  /** 0 when absent. */
   readonly ttlSeconds: number
   readonly notAfter: string
-  /** Of the CSR that is to be signed; absent when the key is made here. */
+  /** Of the CSR to sign; absent when the key is made here. */
   readonly csr?: CsrContents | undefined
 }
 
-/** What a certification request says, as far as roles have rules on it. Its signature is verified elsewhere. */
+/** The contents of a certification request that roles have rules for. Its signature is verified elsewhere. */
 export interface CsrContents {
   readonly key: CsrKey
   /** '' when the subject has none. */
@@ -54,13 +54,15 @@ export interface CsrContents {
   readonly extensions: readonly CsrExtension[]
 }
 
-/** `type` is rsa, ec, ed25519 or the name of what else it is; `bits` those of the modulus or the field, 0 for ed25519. */
+/**
+ * `type` is rsa, ec, ed25519 or the name of another type; `bits` the size of the modulus or the field, 0 for ed25519.
+ */
 export interface CsrKey {
   readonly type: string
   readonly bits: number
 }
 
-/** `value` is undefined when it is no UTF8String. */
+/** `value` is undefined when it is not a UTF8String. */
 export interface CsrOtherName {
   readonly oid: string
   readonly value: string | undefined
@@ -73,7 +75,7 @@ export interface CsrExtension {
   readonly value: Buffer
 }
 
-/** Names of one certificate at most, and characters of one of them. */
+/** The most names of one certificate, and the most characters of one name. */
 const maxNames = 10_000
 const maxCharacters = 4096
 

@@ -1,10 +1,11 @@
+import { data, titled } from '../../../answers.ts'
 import { freeze } from '../../../freeze.ts'
 import type { Data } from '../../../route.ts'
-import { initialSettings, type RoleSettings } from './fields.ts'
+import { initialSettings, type RoleSettings, roleProperties } from './fields.ts'
 
 type Camel<S extends string> = S extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : S
 
-/** A role as rules read it: key and signature size are the ones in force, durations are seconds. */
+/** A role as rules read it: key and signature size are the effective ones, durations are seconds. */
 export type Role = { readonly name: string } & { readonly [K in keyof RoleSettings as Camel<K>]: RoleSettings[K] }
 
 const camel = (name: string): string => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
@@ -12,7 +13,7 @@ const properties = Object.keys(initialSettings).map((name) => [name, camel(name)
 
 const usualKeyBits: Readonly<Record<string, number>> = { rsa: 2048, ec: 256 }
 
-/** A role of these settings; fields that are not given have their defaults. */
+/** A role with these settings; missing fields have their defaults. */
 export function createRole(name: string, given: Partial<RoleSettings>): Role {
   const settings = { ...initialSettings, ...given }
   const { key_type, key_bits, signature_bits } = settings
@@ -26,7 +27,10 @@ export function createRole(name: string, given: Partial<RoleSettings>): Role {
   return freeze({ name, ...Object.fromEntries(properties.map(([wire, property]) => [property, values[wire]])) }) as Role
 }
 
-/** A role as it is read. */
+/** The members of describeRole. */
+export const roleAnswer = data(titled('Role', roleProperties))
+
+/** A role as a read shows it. */
 export function describeRole(role: Role): Data {
   const values: Readonly<Record<string, unknown>> = role
   return Object.fromEntries(properties.map(([wire, property]) => [wire, values[property]]))

@@ -40,8 +40,8 @@ export class Roles {
 
   /**
    * Creates or replaces a role; when it resolves, every worker uses the new one. A create waits like a change, since a
-   * role of the name may have been deleted.
-   * @param settings is given what is there, and may throw to change nothing
+   * role with that name may have been deleted.
+   * @param settings gets the existing settings, and may throw to change nothing
    * @throws ApiError 400 for a name that is too long
    */
   async write(
@@ -61,7 +61,7 @@ export class Roles {
     })
   }
 
-  /** When it resolves, no worker uses the role. A role that is not there is no error. */
+  /** When it resolves, no worker uses the role. A missing role is not an error. */
   async remove({ uuid: mount }: MountId, name: string): Promise<void> {
     const rows = this.#database.table(rolesTable)
     await this.#database.transaction(async (tx) => {
@@ -70,7 +70,7 @@ export class Roles {
     })
   }
 
-  /** At most `limit` names beyond `after`, in their order. */
+  /** At most `limit` names after `after`, in order. */
   async names({ uuid: mount }: MountId, after: string, limit: number): Promise<string[]> {
     const names = this.#database.unverified(roleNames)
     const rows = await this.#database.read((q) => names.list(q, { mount }, { by: 'name', after, limit }))
@@ -83,8 +83,8 @@ export class Roles {
   }
 
   /**
-   * Removes roles of a removed mount, which no request reaches; nothing is touched.
-   * @returns how many there were
+   * Removes roles of a removed mount. No cache is touched, since no request reaches the mount.
+   * @returns the number removed
    */
   removeSome(tx: Transaction, { uuid: mount }: MountId): Promise<number> {
     return this.#database.table(rolesTable).removeWhere(tx, { mount }, { limit: rolesAtOnce })

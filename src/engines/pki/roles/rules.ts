@@ -1,13 +1,12 @@
 import { isOid } from '../../../crypto/oid.ts'
 import { badRequest } from '../../../errors.ts'
-import type { RoleSettings } from './fields.ts'
+import { mostRoleCharacters, type RoleSettings } from './fields.ts'
 import { readNetwork } from './names/address.ts'
 import { readOtherName } from './names/othername.ts'
 import { isPlainText } from './names/text.ts'
 import { unknownExtendedKeyUsages, unknownKeyUsages } from './usages.ts'
 import { readMoment } from './validity.ts'
 
-const maxCharacters = 1_000_000
 const maxEntries = 10_000
 const maxEntryCharacters = 4096
 
@@ -16,7 +15,7 @@ const sizes: Readonly<Record<string, readonly number[]>> = {
   ec: [224, 256, 384, 521],
 }
 
-/** Extensions that the authority makes itself; no CSR may bring them. */
+/** Extensions that the authority makes itself; they are never copied from a CSR. */
 const ownExtensions = new Map([
   ['2.5.29.9', 'subject directory attributes'],
   ['2.5.29.14', 'subject key identifier'],
@@ -38,9 +37,9 @@ const ownExtensions = new Map([
 ])
 
 /**
- * The rules that settings of a role keep among themselves.
+ * The rules between the settings of a role.
  * @returns warnings
- * @throws ApiError 400 that names the field
+ * @throws ApiError 400 naming the field
  */
 export function checkSettings(settings: RoleSettings): readonly string[] {
   checkSize(settings)
@@ -61,18 +60,18 @@ function checkSize(settings: RoleSettings): void {
       throw badRequest(`an entry of ${name} may have at most ${maxEntryCharacters} characters`)
     }
     if (texts.some((text) => typeof text === 'string' && !isPlainText(text))) {
-      throw badRequest(`${name} holds a control character`)
+      throw badRequest(`${name} contains a control character`)
     }
   }
-  if (JSON.stringify(settings).length > maxCharacters) {
-    throw badRequest(`a role may have at most ${maxCharacters} characters`)
+  if (JSON.stringify(settings).length > mostRoleCharacters) {
+    throw badRequest(`a role may have at most ${mostRoleCharacters} characters`)
   }
 }
 
 function checkTimes({ ttl, max_ttl, not_after }: RoleSettings): void {
   if (max_ttl > 0 && ttl > max_ttl) throw badRequest('"ttl" value must be less than "max_ttl" value')
   if (not_after !== '' && readMoment(not_after) === undefined) {
-    throw badRequest(`not_after ${JSON.stringify(not_after)} is no moment of the form YYYY-MM-DDTHH:MM:SSZ`)
+    throw badRequest(`not_after ${JSON.stringify(not_after)} is not a time of the form YYYY-MM-DDTHH:MM:SSZ`)
   }
 }
 
@@ -100,7 +99,7 @@ function checkNames(settings: RoleSettings): void {
   }
   for (const network of settings.allowed_ip_sans_cidr) {
     if (readNetwork(network) === undefined) {
-      throw badRequest(`allowed_ip_sans_cidr: ${JSON.stringify(network)} is no network in CIDR notation`)
+      throw badRequest(`allowed_ip_sans_cidr: ${JSON.stringify(network)} is not a network in CIDR notation`)
     }
   }
 }
@@ -118,7 +117,7 @@ function checkValidations(validations: readonly string[]): void {
   }
 }
 
-/** @throws ApiError 400 for a purpose that is no OID */
+/** @throws ApiError 400 for a purpose that is not an OID */
 export function checkPurposes(oids: readonly string[]): void {
   for (const oid of oids) {
     if (isOid(oid)) continue
@@ -129,9 +128,9 @@ export function checkPurposes(oids: readonly string[]): void {
 function checkExtensions({ ext_key_usage_oids, allowed_extensions }: RoleSettings): void {
   checkPurposes(ext_key_usage_oids)
   for (const oid of allowed_extensions) {
-    if (!isOid(oid)) throw badRequest(`allowed_extensions: ${JSON.stringify(oid)} is no OID`)
+    if (!isOid(oid)) throw badRequest(`allowed_extensions: ${JSON.stringify(oid)} is not an OID`)
     const own = ownExtensions.get(oid)
-    if (own !== undefined) throw badRequest(`allowed_extensions: ${oid} (${own}) is never taken from a CSR`)
+    if (own !== undefined) throw badRequest(`allowed_extensions: ${oid} (${own}) is never copied from a CSR`)
   }
 }
 
@@ -151,7 +150,7 @@ function warningsOf(settings: RoleSettings): readonly string[] {
     if (usages.length > 0) warnings.push(`${name}: no usage has the name ${usages.slice(0, 10).join(', ')}; ignored`)
   }
   if (settings.allowed_domains_template || settings.allowed_uri_sans_template) {
-    warnings.push('templates take their values from the token, whose metadata whoever creates the token chooses')
+    warnings.push('templates take their values from the token, whose creator chooses its metadata')
   }
   return warnings
 }

@@ -1,7 +1,7 @@
 import { type AttributeValue, attributeTypes } from '../../../x509/name.ts'
 import type { Role } from './role.ts'
 
-/** What a subject has besides what the role says. */
+/** The attributes of a subject besides those of the role. */
 interface SubjectNames {
   readonly commonName: string
   readonly serialNumbers: readonly string[]
@@ -27,7 +27,7 @@ export const subjectTypes = {
 const placeTypes = ['country', 'organization', 'ou', 'locality', 'province', 'streetAddress', 'postalCode'] as const
 
 /**
- * The subject of a certificate: one RDN for each attribute that has values, several values of one in the same RDN, each
+ * The subject of a certificate: one RDN for each attribute with values, several values of it in the same RDN, each
  * once.
  */
 export function subjectOf(role: Place, names: SubjectNames): readonly (readonly AttributeValue[])[] {

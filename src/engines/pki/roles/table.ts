@@ -1,7 +1,7 @@
 import { column, defineTable } from '../../../store/table.ts'
 import type { RoleSettings } from './fields.ts'
 
-/** One row per role: its settings as they were given, under their names on the wire. */
+/** One row per role: its settings as given, under their wire names. */
 export const rolesTable = defineTable(
   'pki_roles',
   { name: column.text(), settings: column.json<Partial<RoleSettings>>() },

@@ -1,4 +1,4 @@
-/** What templates of a role know of the caller: all the identity there is. */
+/** The caller's identity for templates of a role; there is no other. */
 export interface Identity {
   readonly displayName: string
   readonly metadata: Readonly<Record<string, string>>
@@ -7,8 +7,9 @@ export interface Identity {
 const marker = /\{\{([^{}]*)\}\}/g
 
 /**
- * Entries of a list with `{{identity.entity.…}}` replaced: `name` is the token's display name, `metadata.x` its metadata.
- * An entry that cannot be resolved is left out, and so is one whose values hold `*`, which would be a glob.
+ * Replaces `{{identity.entity.…}}` in the entries of a list: `name` is the token's display name, `metadata.x` its
+ * metadata. An entry that cannot be resolved is left out, and so is one whose values contain `*`, which would be a
+ * glob.
  */
 export function resolve(entries: readonly string[], identity: Identity): readonly string[] {
   if (!entries.some((entry) => entry.includes('{{'))) return entries
@@ -23,7 +24,7 @@ export function resolve(entries: readonly string[], identity: Identity): readonl
   })
 }
 
-/** Aliases of an entity are the token itself, whatever accessor is named. */
+/** Aliases of an entity are the token itself, whatever accessor is given. */
 function valueAt(path: string, { displayName, metadata }: Identity): string | undefined {
   const place = /^identity\.entity\.(?:aliases\.[\w-]+\.)?(?:(name)|(?:custom_)?metadata\.(.+))$/.exec(path)
   if (place === null) return undefined

@@ -8,13 +8,13 @@ const namedIn = (names: readonly string[]): ((name: string) => boolean) => {
   return (name) => folded.has(fold(name))
 }
 
-/** The key usages that these names stand for, whatever their case; unknown ones count for nothing. */
+/** The key usages with these names, in any case; unknown names are ignored. */
 export const keyUsagesOf = (names: readonly string[]): readonly KeyUsage[] => keyUsages.filter(namedIn(names))
 
-/** Names among these that stand for no key usage. */
+/** The names among these that are not key usages. */
 export const unknownKeyUsages = (names: readonly string[]): readonly string[] => strangers(names, keyUsages)
 
-/** Names among these that stand for no extended key usage. */
+/** The names among these that are not extended key usages. */
 export const unknownExtendedKeyUsages = (names: readonly string[]): readonly string[] =>
   strangers(names, Object.keys(extendedKeyUsages))
 
@@ -35,7 +35,7 @@ type Purposes = Pick<
   'extKeyUsage' | 'extKeyUsageOids' | 'serverFlag' | 'clientFlag' | 'codeSigningFlag' | 'emailProtectionFlag'
 >
 
-/** OIDs of the extended key usages that a role gives: the flags add to the named ones. */
+/** OIDs of the extended key usages of a role: the flags add to the named ones. */
 export function extendedKeyUsagesOfRole(role: Purposes): readonly string[] {
   const flags = {
     ServerAuth: role.serverFlag,

@@ -2,13 +2,13 @@ import { showSeconds } from '../../../duration.ts'
 import type { Refusal } from './refusal.ts'
 import type { Role } from './role.ts'
 
-/** Milliseconds since the Unix epoch, on whole seconds: a certificate knows no less. */
+/** Milliseconds since the Unix epoch, in whole seconds: a certificate has no fractions. */
 export interface Validity {
   readonly notBefore: number
   readonly notAfter: number
 }
 
-/** The moment of issue, and what the mount allows. */
+/** The moment of issue, and the limits of the mount. */
 export interface TimeLimits {
   /** Milliseconds since the Unix epoch. */
   readonly now: number
@@ -16,7 +16,7 @@ export interface TimeLimits {
   readonly maxTtlSeconds: number
 }
 
-/** What a caller asks for; 0 and '' ask for nothing. */
+/** The requested validity; 0 and '' mean none. */
 interface Wish {
   readonly ttlSeconds: number
   readonly notAfter: string
@@ -28,8 +28,8 @@ type Limits = Pick<Role, 'ttl' | 'maxTtl' | 'notBeforeDuration' | 'notAfter'>
 const latest = Date.UTC(9999, 11, 31, 23, 59, 59)
 
 /**
- * The validity of a certificate: a ttl is cut to the maximum with a warning, a moment is taken as it is. Backdating takes
- * nothing from the ttl.
+ * The validity of a certificate: a ttl above the maximum is cut with a warning, a fixed time is taken as given.
+ * Backdating does not shorten the ttl.
  */
 export function validityOf(role: Limits, wish: Wish, limits: TimeLimits): Validity | Refusal {
   const notBefore = wholeSeconds(limits.now - role.notBeforeDuration * 1000)
@@ -38,14 +38,17 @@ export function validityOf(role: Limits, wish: Wish, limits: TimeLimits): Validi
   if (wish.ttlSeconds > 0) return both
   const notAfter = readMoment(moment)
   if (notAfter === undefined) {
-    return { text: `not_after ${JSON.stringify(moment)} is no moment`, rule: 'not_after is YYYY-MM-DDTHH:MM:SSZ' }
+    return {
+      text: `not_after ${JSON.stringify(moment)} is not a time`,
+      rule: 'not_after must have the form YYYY-MM-DDTHH:MM:SSZ',
+    }
   }
   const bound = role.notAfter === '' && role.maxTtl > 0 ? wholeSeconds(limits.now) + role.maxTtl * 1000 : latest
   if (notAfter > bound) return beyond(notAfter, bound, role)
   return notAfter <= limits.now ? past(notBefore, notAfter) : { notBefore, notAfter }
 }
 
-/** The ttl in force, and a warning when it was cut. */
+/** The effective ttl, and a warning when it was cut. */
 export function ttlOf(
   role: Pick<Role, 'ttl' | 'maxTtl'>,
   { ttlSeconds }: Pick<Wish, 'ttlSeconds'>,
@@ -60,7 +63,7 @@ export function ttlOf(
 
 const moment = /^\d{4}-(\d\d)-(\d\d)T\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/
 
-/** Milliseconds since the Unix epoch of an RFC 3339 text, on whole seconds; undefined when it is none. */
+/** Milliseconds since the Unix epoch of an RFC 3339 text, in whole seconds; undefined when it is invalid. */
 export function readMoment(text: string): number | undefined {
   const [, month, day] = moment.exec(text) ?? []
   const time = Date.parse(text)
@@ -72,17 +75,17 @@ export function readMoment(text: string): number | undefined {
 
 const wholeSeconds = (milliseconds: number): number => Math.floor(milliseconds / 1000) * 1000
 
-/** A moment as RFC 3339 writes it, to the second. */
+/** A time in RFC 3339, to the second. */
 export const showMoment = (milliseconds: number): string => new Date(milliseconds).toISOString().replace('.000Z', 'Z')
 
 const both: Refusal = {
   text: 'Either ttl or not_after should be provided. Both should not be provided in the same request.',
-  rule: 'a ttl and a not_after exclude each other, also when the not_after is the role’s',
+  rule: 'a ttl and a not_after exclude each other, even if the not_after is the role’s',
 }
 
 function beyond(notAfter: number, bound: number, { maxTtl }: Limits): Refusal {
   const text = `cannot satisfy request, as not_after is beyond ${showMoment(bound)}`
-  if (bound === latest) return { text, rule: 'a certificate cannot name a later moment' }
+  if (bound === latest) return { text, rule: 'a certificate cannot end later' }
   const needed = showSeconds(Math.ceil((notAfter - bound) / 1000) + maxTtl)
   return { text, rule: `max_ttl is ${showSeconds(maxTtl)}`, setting: `max_ttl=${needed}` }
 }
@@ -92,5 +95,5 @@ const past = (notBefore: number, notAfter: number): Refusal => ({
     notAfter < notBefore
       ? `The certificate's Not Before (${showMoment(notBefore)}) is later than the certificate's Not After (${showMoment(notAfter)})`
       : `cannot satisfy request, as NotAfter date ${showMoment(notAfter)} is in the past`,
-  rule: 'a certificate is not issued expired',
+  rule: 'a certificate must not be expired when it is issued',
 })

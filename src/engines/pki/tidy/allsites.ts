@@ -1,11 +1,12 @@
 import type { Claim } from '../../../engine.ts'
+import { unavailable } from '../../../errors.ts'
 import { column, defineTable } from '../../../store/table.ts'
 import { queueTable } from '../revocation/tables.ts'
 import type { TidyDeps } from './deps.ts'
 import { lastEnd, type Part, portionOf, type Work } from './part.ts'
 import type { EndedRevocations } from './revoked.ts'
 
-/** What indexes hold of revocations and of the queue. */
+/** The columns of revocations and of the queue that indexes contain. */
 const siteTraces = defineTable('pki_revocations', { mount: column.text(), site: column.text() }, { sealed: false })
 const queueTraces = defineTable(
   'pki_revocation_queue',
@@ -19,14 +20,14 @@ interface Turn extends Claim {
   end(): Promise<Work>
 }
 
-/** What concerns all sites is tidied by one of them at a time. @returns undefined while another run does so */
-async function turnOf({ database, log }: TidyDeps, mount: string): Promise<Turn | undefined> {
+/**
+ * Data of all sites is tidied by one site at a time.
+ * @throws ApiError 503 while another run does so, or did so when its process ended: this one goes on a minute later
+ */
+async function turnOf({ database }: TidyDeps, mount: string): Promise<Turn> {
   const job = `tidy of all sites of mount ${mount}`
   const lease = await database.jobLease(job, leaseSeconds)
-  if (lease === undefined) {
-    log.info({ mount }, 'another run tidies what concerns all sites')
-    return undefined
-  }
+  if (lease === undefined) throw unavailable('another run tidies the data of all sites')
   const end = async () => {
     await lease.release()
     return nothingLeft
@@ -42,7 +43,6 @@ export function queuePart(deps: TidyDeps): Part {
   const table = database.table(queueTable)
   return async ({ mount, run, cursor }) => {
     const turn = await turnOf(deps, mount)
-    if (turn === undefined) return nothingLeft
     const after = [cursor?.serial ?? '', cursor?.site ?? ''] as const
     const page = { by: ['serial', 'site'], after, limit: portionOf(run.order) } as const
     const found = await database.read((q) => database.unverified(queueTraces).list(q, { mount }, page))
@@ -65,7 +65,7 @@ export function queuePart(deps: TidyDeps): Part {
 export function crossClusterPart(deps: TidyDeps, revocations: EndedRevocations): Part {
   const { database, site: own } = deps
 
-  /** The first site behind another that has revocations of the mount; undefined behind the last. */
+  /** The next site after another with revocations of the mount; undefined after the last. */
   async function siteAfter(mount: string, after: string): Promise<string | undefined> {
     const page = { by: 'site', index: 'by_site', after, limit: 1 } as const
     const [found] = await database.read((q) => database.unverified(siteTraces).list(q, { mount }, page))
@@ -75,7 +75,6 @@ export function crossClusterPart(deps: TidyDeps, revocations: EndedRevocations):
   return async (place) => {
     const { mount, cursor } = place
     const turn = await turnOf(deps, mount)
-    if (turn === undefined) return nothingLeft
     const site = cursor?.site ?? (await siteAfter(mount, ''))
     if (site === undefined) return turn.end()
     const page = await revocations.next(place, cursor ?? { site, notAfter: 0, serial: '' })

@@ -2,17 +2,17 @@ import { nextTurn } from '../../../after.ts'
 import type { Transaction } from '../../../store/reader.ts'
 import { atMost } from '../../../store/table.ts'
 import type { Authority } from '../authority/authority.ts'
-import { mismatchOf } from '../certificates/mismatch.ts'
+import { describeDifferences, examine } from '../certificates/examine.ts'
 import { type CertificateRow, cacheKey, certificateTable, certificateTally } from '../certificates/tables.ts'
 import type { TidyDeps } from './deps.ts'
 import { lastEnd, type Part, portionOf } from './part.ts'
 
-/** Signatures verified between two turns of the event loop. */
+/** Signatures verified in one turn of the event loop. */
 const verifiedPerTurn = 16
 
 /**
- * Removes certificates that ended long enough ago, in the order of their expiry. The certificate itself decides, not the column
- * that found it: what does not agree with its row stays, and is logged.
+ * Removes certificates that ended long enough ago, in the order of their expiry. The certificate itself decides, not
+ * the column that found it: a certificate that differs from its row stays, and is logged.
  */
 export function certStorePart({ database, clock, log, site, authorities, certificates }: TidyDeps): Part {
   const table = database.table(certificateTable)
@@ -26,7 +26,7 @@ export function certStorePart({ database, clock, log, site, authorities, certifi
     if (last === undefined) return async () => ({ done: true, message: null })
     const { genuine, mismatched } = await sift(rows, await authorities.of({ uuid: mount }))
     for (const { serial, reason } of mismatched)
-      log.warn({ mount, serial, reason }, 'tidy leaves a stored certificate that is not what its row says')
+      log.warn({ mount, serial, reason }, 'tidy leaves a stored certificate that differs from its row')
     return async (tx) => ({
       done: false,
       cursor: { site, notAfter: last.notAfter, serial: last.serial },
@@ -46,20 +46,20 @@ interface Sifted {
   readonly mismatched: readonly { readonly serial: string; readonly reason: string }[]
 }
 
-/** Parts the certificates that are what their rows say from the others. */
+/** Separates the certificates that agree with their rows from the others. */
 export async function sift(rows: readonly CertificateRow[], authority: Authority): Promise<Sifted> {
   const genuine: CertificateRow[] = []
   const mismatched: { serial: string; reason: string }[] = []
   for (const [index, row] of rows.entries()) {
     if (index > 0 && index % verifiedPerTurn === 0) await nextTurn()
-    const reason = mismatchOf(row, authority)
-    if (reason === undefined) genuine.push(row)
-    else mismatched.push({ serial: row.serial, reason })
+    const { differences } = examine(row, authority.issuers)
+    if (differences.size === 0) genuine.push(row)
+    else mismatched.push({ serial: row.serial, reason: describeDifferences(differences) })
   }
   return { genuine, mismatched }
 }
 
-/** Removes certificates of one mount and site, from caches too; answers how many there were. */
+/** Removes certificates of one mount and site, from caches too; returns how many there were. */
 export async function discardCertificates(
   tx: Transaction,
   table: { removeAll(tx: Transaction, ids: readonly string[]): Promise<number> },

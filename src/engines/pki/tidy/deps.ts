@@ -8,36 +8,38 @@ import type { Authorities } from '../authority/authorities.ts'
 import type { IssuerRows } from '../authority/issuerrows.ts'
 import type { Certificates } from '../certificates/certificates.ts'
 
-/** Whose entries: a CRL issuer (`crlIssuerOf`) at a site. */
+/** The owner of list entries: a CRL issuer (`crlIssuerOf`) at a site. */
 export interface ListedBy {
   readonly crlIssuer: string
   readonly site: string
 }
 
-/** What has left the segments. */
+/** The entries that have left the segments. */
 export interface Released {
-  /** Whether a revocation that was to leave is in no segment, now and later; its `notAfter` in milliseconds. */
+  /** Whether a revocation that was to leave is in no segment, now or later; its `notAfter` in milliseconds. */
   has(revocation: { readonly seq: number; readonly notAfter: number }): boolean
 }
 
-/** What tidy does to revocation lists and needs of revocations. */
+/** The revocation lists as tidy changes them, and its needs of revocations. */
 export interface TidiedLists {
-  /** Takes all revocations that were committed before into the segments that lists are made of. */
+  /** Takes all revocations committed before into the segments from which lists are built. */
   absorb(of: ListedBy): Promise<unknown>
   /**
-   * Takes entries of certificates that ended by a moment out of the segments that lists are made of. An entry stays until a
-   * complete list that was made after its certificate's end has carried it (RFC 5280 section 3.3).
-   * @param end milliseconds; ends of certificates are compared as their next whole second
+   * Takes entries of certificates that ended by a given time out of the segments. An entry stays until a complete list
+   * made after its certificate's end has carried it (RFC 5280 section 3.3).
+   * @param end milliseconds; ends of certificates are rounded up to the next second for the comparison
    */
   removeEntries(of: ListedBy, end: number): Promise<Released>
-  /** Builds and publishes every list of a mount anew. @returns warnings */
+  /** Rebuilds and publishes every list of a mount. @returns warnings */
   rebuild(mount: Pick<Mount, 'uuid'>): Promise<readonly string[]>
-  /** Removes the lists of CRL issuers that have no issuer in the mount any more, and builds those of the others anew. */
+  /** Removes the lists of CRL issuers that no longer have an issuer in the mount, and rebuilds those of the others. */
   afterDeletion(mount: Pick<Mount, 'uuid'>, gone: ReadonlySet<string>): Promise<readonly string[]>
-  /** Takes the lists of a CRL issuer out of a mount, and out of what its manifest says is out. @param mount uuid */
+  /** Removes the lists of a CRL issuer from a mount, and from the published ones in its manifest. @param mount uuid */
   withdraw(mount: string, crlIssuer: string): Promise<void>
-  /** Finds the issuers of recorded revocations that have none. @returns how many still have none */
-  associate(mount: string, signal: AbortSignal): Promise<{ readonly missing: number }>
+  /**
+   * Finds the issuers of recorded revocations without one. @returns how many had none, and how many issuers were found
+   */
+  associate(mount: string, signal: AbortSignal): Promise<{ readonly missing: number; readonly fixed: number }>
 }
 
 export interface TidyDeps {
@@ -45,12 +47,12 @@ export interface TidyDeps {
   readonly clock: Clock
   readonly log: Logger
   readonly metrics: Metrics
-  /** This node's. */
+  /** This node's site. */
   readonly site: string
   readonly authorities: Authorities
   readonly issuerRows: IssuerRows
   readonly certificates: Pick<Certificates, 'count' | 'countRevoked'>
   readonly lists: TidiedLists
-  /** Starts a leased job in the background; false when it is running already. */
+  /** Starts a leased job in the background; false when it is already running. */
   start(job: Job): Promise<boolean>
 }

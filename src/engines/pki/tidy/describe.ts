@@ -1,15 +1,59 @@
+import { type TSchema, Type } from 'typebox'
+import { data, orNull, timestamp, titled } from '../../../answers.ts'
 import { showMilliseconds } from '../../../duration.ts'
 import type { Data } from '../../../route.ts'
 import { type AutoTidy, defaultAutoTidy, type Operation, operations, type TidyOrder } from './settings.ts'
 import type { TidyCounts, TidyRun } from './tables.ts'
 
-/** How many certificates and revocations are stored, where the mount maintains these counts. */
+/** The numbers of stored certificates and revocations, if the mount maintains these counts. */
 export interface Stored {
   readonly certificates: number | null
   readonly revoked: number | null
 }
 
-/** The state of tidying as its routes answer it: before the first run all is null. */
+const orNullIn = <T extends TSchema>(names: readonly string[], schema: T) =>
+  Object.fromEntries(names.map((name) => [name, orNull(schema)]))
+
+/** An order of tidying; null where there was none. */
+const orderAnswer = {
+  ...orNullIn(Object.values(operations), Type.Boolean()),
+  safety_buffer: orNull(Type.Integer()),
+  issuer_safety_buffer: orNull(Type.Integer()),
+  revocation_queue_safety_buffer: orNull(Type.Integer()),
+  pause_duration: orNull(Type.String()),
+  page_size: orNull(Type.Integer()),
+}
+
+const counts = [
+  ...['cert_store_deleted_count', 'cert_store_mismatched_count', 'revoked_cert_deleted_count'],
+  ...['missing_issuer_cert_count', 'revocation_queue_deleted_count', 'cross_revoked_cert_deleted_count'],
+  ...['current_cert_store_count', 'current_revoked_cert_count'],
+]
+
+/** The members of describeStatus. */
+export const tidyStatusAnswer = data(
+  titled('TidyStatus', {
+    ...orderAnswer,
+    state: Type.String(),
+    ...orNullIn(['error', 'message'], Type.String()),
+    ...orNullIn(['time_started', 'time_finished', 'last_auto_tidy_finished'], timestamp),
+    ...orNullIn(counts, Type.Integer()),
+    internal_backend_uuid: Type.String(),
+  }),
+)
+
+/** The members of describeAutoTidy. */
+export const autoTidyAnswer = data(
+  titled('AutoTidy', {
+    enabled: Type.Boolean(),
+    interval_duration: Type.Integer(),
+    ...orderAnswer,
+    maintain_stored_certificate_counts: Type.Boolean(),
+    publish_stored_certificate_count_metrics: Type.Boolean(),
+  }),
+)
+
+/** The state of tidying in answers: all null before the first run. */
 export function describeStatus(mount: string, run: TidyRun | undefined, stored: Stored): Data {
   return {
     ...describeOrder(run?.order),
@@ -50,7 +94,7 @@ const describeCounts = (counts: TidyCounts | undefined): Data => ({
   cross_revoked_cert_deleted_count: counts?.crossRevokedCertDeleted ?? null,
 })
 
-/** Automatic tidying as it is configured. */
+/** The settings of automatic tidying. */
 export function describeAutoTidy(settings: AutoTidy | null): Data {
   const tidy = settings ?? defaultAutoTidy
   return {

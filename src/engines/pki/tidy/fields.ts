@@ -12,49 +12,49 @@ import {
   type TidyOrder,
 } from './settings.ts'
 
-/** The fields that say what is to be tidied, of requests for a run and for automatic ones. */
+/** The fields that select what is tidied, for a single run and for automatic ones. */
 export const orderFields = {
-  tidy_cert_store: boolean({ about: 'Whether certificates that ended are removed.', initial: false }),
+  tidy_cert_store: boolean({ about: 'Whether expired certificates are removed.', initial: false }),
   tidy_revoked_certs: boolean({
-    about: 'Whether revocations of certificates that ended are removed, and leave the lists.',
+    about: 'Whether revocations of expired certificates are removed, also from the lists.',
     aliases: ['tidy_revocation_list'],
     initial: false,
   }),
   tidy_revoked_cert_issuer_associations: boolean({
-    about: 'Whether the issuers of revoked certificates are found out that are not known yet.',
+    about: 'Whether unknown issuers of revoked certificates are looked up.',
     initial: false,
   }),
   tidy_expired_issuers: boolean({
-    about: 'Whether issuers that ended are removed, but not the default one; keys stay.',
+    about: 'Whether expired issuers are removed, but not the default one; keys stay.',
     initial: false,
   }),
   tidy_move_legacy_ca_bundle: boolean({
-    about: 'Taken as Vault does; there is no legacy CA bundle here.',
+    about: 'Accepted as in Vault; there is no legacy CA bundle here.',
     initial: false,
   }),
   tidy_revocation_queue: boolean({
-    about: 'Whether requests for revocation that no site confirmed are removed.',
+    about: 'Whether revocation requests that no site confirmed are removed.',
     initial: false,
   }),
   tidy_cross_cluster_revoked_certs: boolean({
-    about: 'Whether revocations of other sites are removed once their certificates ended.',
+    about: 'Whether revocations of other sites are removed once their certificates have expired.',
     initial: false,
   }),
   safety_buffer: duration({
-    about: 'For how long a certificate must have ended.',
+    about: 'Time since the end of a certificate before it is removed.',
     initial: initial.safetyBuffer,
   }),
   issuer_safety_buffer: duration({
-    about: 'For how long an issuer must have ended.',
+    about: 'Time since the end of an issuer before it is removed.',
     initial: initial.issuerSafetyBuffer,
   }),
   revocation_queue_safety_buffer: duration({
-    about: 'How old a request for revocation must be.',
+    about: 'Age of a revocation request before it is removed.',
     initial: initial.revocationQueueSafetyBuffer,
   }),
-  pause_duration: text({ about: 'A pause between one certificate and the next, such as "500ms".', initial: '0s' }),
+  pause_duration: text({ about: 'Pause after each certificate, such as "500ms".', initial: '0s' }),
   page_size: integer({
-    about: 'Certificates that are read and removed at once.',
+    about: 'Certificates read and removed in one step.',
     initial: initial.pageSize,
   }),
 }
@@ -64,17 +64,17 @@ export type TidyFields = Static<typeof tidyBody>
 
 export const autoTidyBody = Type.Object({
   ...orderFields,
-  enabled: boolean({ about: 'Whether the mount tidies itself.', initial: false }),
+  enabled: boolean({ about: 'Whether the mount is tidied automatically.', initial: false }),
   interval_duration: duration({
-    about: 'From the end of a run to the beginning of the next one.',
+    about: 'Time between the end of a run and the beginning of the next.',
     initial: initial.intervalDuration,
   }),
   maintain_stored_certificate_counts: boolean({
-    about: 'Whether tidy-status shows how many certificates and revocations are stored.',
+    about: 'Whether tidy-status shows the numbers of stored certificates and revocations.',
     initial: false,
   }),
   publish_stored_certificate_count_metrics: boolean({
-    about: 'Whether these counts are metrics too.',
+    about: 'Whether these counts are also published as metrics.',
     initial: false,
   }),
 })
@@ -82,7 +82,7 @@ export type AutoTidyFields = Static<typeof autoTidyBody>
 
 const everyOperation = Object.values(operations).join(' / ')
 
-/** What to say to a request that selects nothing. */
+/** The advice for a request that selects nothing. */
 export const nothingToDo = `Enable at least one tidy operation to be run (${everyOperation}).`
 
 const buffers = {
@@ -102,7 +102,7 @@ export function orderOf(fields: TidyFields): TidyOrder {
   return changed(none, fields, 'Error parsing pause_duration')
 }
 
-/** Settings as a request changes them: what it does not name stays. @throws ApiError 400 */
+/** The settings after a request: absent fields stay unchanged. @throws ApiError 400 */
 export function autoTidyOf(before: AutoTidy, fields: AutoTidyFields): AutoTidy {
   for (const name of Object.values(buffers))
     if (fields[name] === 0) throw badRequest(`given ${name} must be at least one second; got: 0`)
@@ -127,7 +127,7 @@ export function autoTidyOf(before: AutoTidy, fields: AutoTidyFields): AutoTidy {
   return after
 }
 
-/** @param wrongPause begins the refusal of a pause that is no duration */
+/** @param wrongPause the beginning of the refusal of an invalid pause */
 function changed<T extends TidyOrder>(before: T, fields: TidyFields, wrongPause: string): T {
   const selected = Object.entries(operations).map(([operation, name]) => [
     operation,

@@ -1,13 +1,15 @@
 import type { Timing } from '../../../metrics/timing.ts'
 import type { Counter } from '../../../metrics.ts'
 import type { TidyDeps } from './deps.ts'
-import type { Step, TidyRun } from './tables.ts'
+import { noCounts, type Step, type TidyCounts, type TidyRun } from './tables.ts'
 
 const prefix = 'secrets.pki.tidy'
 
-/** How the runs of this worker come along, and how its former ones ended, under Vault's names. */
+/** The progress of this worker's runs and the results of its former ones, under Vault's names. */
 export class TidyGauges {
   readonly #running = new Map<string, TidyRun>()
+  /** Of the last run that looked for the issuers of revocations. */
+  #associated: Pick<TidyCounts, 'missingIssuerCert' | 'fixedIssuers'> = noCounts
   readonly #duration: Timing
   readonly #certificates: Counter
   readonly #revoked: Counter
@@ -19,12 +21,16 @@ export class TidyGauges {
     this.#duration = metrics.timing(`${prefix}.duration`, 'Milliseconds of a run of tidy.')
     this.#certificates = of('cert_store_deleted_count', 'Certificates that tidy has removed.')
     this.#revoked = of('revoked_cert_deleted_count', 'Revocations that tidy has removed.')
-    this.#success = of('success', 'Runs of tidy that ended as they should.')
+    this.#success = of('success', 'Runs of tidy that succeeded.')
     this.#failure = of('failure', 'Runs of tidy that failed.')
+    this.#showProgress(metrics)
+  }
+
+  #showProgress(metrics: TidyDeps['metrics']): void {
     const worker = { worker: String(process.pid) }
     metrics.gauge(
       `${prefix}.start_time_epoch`,
-      'When the first run that goes on began; 0 for none.',
+      'Start of the oldest run under way; 0 for none.',
       () => this.#start(),
       worker,
     )
@@ -35,12 +41,25 @@ export class TidyGauges {
     for (const [name, step, what] of steps) {
       const gauge = (rest: string, help: string, read: (run: TidyRun) => number) =>
         metrics.gauge(`${prefix}.${name}_${rest}`, help, () => this.#sum(step, read))
-      gauge('current_entry', `How many ${what} runs have looked at.`, ({ checked }) => checked)
-      gauge('total_entries', `How many ${what} there were when runs began.`, ({ total }) => total)
+      gauge('current_entry', `The number of ${what} that runs have checked.`, ({ checked }) => checked)
+      gauge('total_entries', `The number of ${what} when runs began.`, ({ total }) => total)
       gauge('total_entries_remaining', `The others of these ${what}.`, ({ checked, total }) =>
         Math.max(0, total - checked),
       )
     }
+    const lastly = (rest: string, help: string, read: () => number) =>
+      metrics.gauge(
+        `${prefix}.revoked_cert_entries_${rest}`,
+        `${help} the last run that looked for issuers.`,
+        read,
+        worker,
+      )
+    lastly(
+      'incorrect_issuers',
+      'Revocations without an issuer that were found by',
+      () => this.#associated.missingIssuerCert,
+    )
+    lastly('fixed_issuers', 'Revocations that were given their issuer by', () => this.#associated.fixedIssuers)
   }
 
   show(mount: string, run: TidyRun): void {
@@ -55,7 +74,8 @@ export class TidyGauges {
     this.#running.delete(mount)
   }
 
-  ended({ state, startedAt, finishedAt }: TidyRun): void {
+  ended({ state, startedAt, finishedAt, order, counts }: TidyRun): void {
+    if (order.revokedCertIssuerAssociations) this.#associated = { ...noCounts, ...counts }
     if (state === 'Cancelled') return
     const outcome = state === 'Error' ? this.#failure : this.#success
     outcome.value++

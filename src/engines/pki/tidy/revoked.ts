@@ -14,7 +14,7 @@ import type { TidyDeps } from './deps.ts'
 import { lastEnd, type Part, type Place, portionOf, type Work } from './part.ts'
 import type { Cursor } from './tables.ts'
 
-/** What an index holds of revocations; a row is verified before it is removed. */
+/** The columns of revocations that an index contains; a row is verified before it is removed. */
 const traces = defineTable(
   'pki_revocations',
   {
@@ -29,15 +29,15 @@ const traces = defineTable(
 
 /** A page of revocations of certificates that ended long enough ago. */
 export interface EndedPage {
-  /** Where the next page begins; undefined behind the last one. */
+  /** The beginning of the next page; undefined after the last one. */
   readonly next: Cursor | undefined
   readonly found: number
   readonly leaving: readonly RevocationRow[]
-  /** How many lists still carry, as they must. */
+  /** The number that lists still carry, as they must. */
   readonly staying: number
 }
 
-/** Revocations of ended certificates and the lists that still carry them. */
+/** Revocations of expired certificates and the lists that still carry them. */
 export class EndedRevocations {
   readonly #deps: TidyDeps
 
@@ -46,8 +46,8 @@ export class EndedRevocations {
   }
 
   /**
-   * The page behind `cursor`, whose entries have left the segments as far as they may. A revocation leaves the database after its
-   * entry has left the segments: in between it is known twice, never not at all.
+   * The page after `cursor`, whose entries have left the segments as far as they may. A revocation is removed from the
+   * database only after its entry has left the segments: in between it is recorded twice, never nowhere.
    */
   async next(place: Place, cursor: Cursor): Promise<EndedPage> {
     const { mount, run } = place
@@ -68,7 +68,7 @@ export class EndedRevocations {
     return { next, found: found.length, leaving, staying: ended.length - leaving.length }
   }
 
-  /** Whether no segment has a revocation, nor ever will: one without a number never had an entry. */
+  /** Whether no segment has a revocation, now or later: one without a number never had an entry. */
   async #hasLeft({ left }: Place, { crlIssuer, site, seq, notAfter }: RevocationRow, end: number): Promise<boolean> {
     if (crlIssuer === null || seq === null) return true
     const name = `${crlIssuer} ${site}`
@@ -77,14 +77,14 @@ export class EndedRevocations {
     return Math.ceil(notAfter / 1000) * 1000 <= known.end && known.released.has({ seq, notAfter })
   }
 
-  /** Removes revocations of one mount and site; answers how many there were. */
+  /** Removes revocations of one mount and site; returns how many there were. */
   async discard(tx: Transaction, rows: readonly RevocationRow[]): Promise<number> {
     const [first] = rows
     if (first === undefined) return 0
     const table = this.#deps.database.table(revocationTable)
     const listed = rows.filter(({ seq }) => seq !== null).map(({ id }) => id)
     let removed = await table.removeAll(tx, listed)
-    // One that had no number may have been given one since: then it is to be listed, and stays.
+    // A revocation without a number may have been given one since: then it is to be listed, and stays.
     const unlisted = rows.filter(({ seq }) => seq === null).map(({ id }) => id)
     for (const row of await table.sound(tx, unlisted)) {
       if (row.seq !== null) continue
@@ -98,17 +98,20 @@ export class EndedRevocations {
 }
 
 /**
- * Removes revocations of this site whose certificates ended long enough ago, and these certificates. Where a list must carry them
- * once more first, lists are built, once in a run.
+ * Removes revocations of this site whose certificates ended long enough ago, and these certificates. If a list must
+ * carry them once more first, lists are built, once in a run.
  */
 export function revokedPart(deps: TidyDeps, revocations: EndedRevocations): Part {
   const { database, site, authorities, certificates, lists } = deps
   const table = database.table(certificateTable)
 
-  /** Their certificates, as far as they are stored and what their rows say. */
+  /** Their certificates, if stored and in agreement with their rows; not later ones of the same serial numbers. */
   async function certificatesOf(mount: string, rows: readonly RevocationRow[]): Promise<readonly CertificateRow[]> {
     const found = await database.read((q) => Promise.all(rows.map(({ serial }) => table.find(q, { mount, serial }))))
-    const stored = found.flatMap((row) => (row?.site === site ? [row] : []))
+    const ends = rows.map(({ notAfter }) => notAfter)
+    const stored = found.flatMap((row, index) =>
+      row?.site === site && row.notAfter <= (ends[index] ?? 0) ? [row] : [],
+    )
     return (await sift(stored, await authorities.of({ uuid: mount }))).genuine
   }
 
@@ -138,7 +141,7 @@ export function revokedPart(deps: TidyDeps, revocations: EndedRevocations): Part
   }
 }
 
-/** Whether the lists of a mount are built by themselves, at their times. */
+/** Whether the lists of a mount are built automatically, at fixed times. */
 export async function rebuildsAlone({ authorities }: Pick<TidyDeps, 'authorities'>, mount: string): Promise<boolean> {
   const { settings } = await authorities.of({ uuid: mount })
   return (settings.crl ?? defaultCrlSettings).autoRebuild

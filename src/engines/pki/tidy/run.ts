@@ -12,10 +12,10 @@ import type { TidyRuns } from './runs.ts'
 import { isActive, type Step, steps, type TidyRun } from './tables.ts'
 
 const noLegacyBundle = 'There is no legacy CA bundle: nothing was moved.'
-/** How often a pause looks whether the run was cancelled. */
+/** Interval at which a pause checks whether the run was cancelled. */
 const pauseMilliseconds = 5000
 
-/** Does the steps of a run one after the other, a portion at a time, from where it has come to. */
+/** Does the steps of a run one after the other, a portion at a time, from the place it has reached. */
 export class TidyWork {
   readonly #deps: TidyDeps
   readonly #runs: TidyRuns
@@ -30,8 +30,8 @@ export class TidyWork {
       certStore: certStorePart(deps),
       revokedCerts: revokedPart(deps, revocations),
       associations: wholly(async ({ mount, signal }) => {
-        const { missing } = await lists.associate(mount, signal)
-        return { counts: { missingIssuerCert: missing } }
+        const { missing, fixed } = await lists.associate(mount, signal)
+        return { counts: { missingIssuerCert: missing, fixedIssuers: fixed } }
       }),
       lists: wholly(async ({ mount }) => {
         if (!(await rebuildsAlone(deps, mount))) await lists.rebuild({ uuid: mount })
@@ -45,9 +45,9 @@ export class TidyWork {
   }
 
   /**
-   * Goes on with the run of a mount until it ends.
-   * @param onProgress is told of every portion
-   * @returns the run as it ended; undefined when it was interrupted, and goes on elsewhere or later
+   * Continues the run of a mount until it ends.
+   * @param onProgress called after every portion
+   * @returns the run as it ended; undefined when it was interrupted and continues elsewhere or later
    */
   async goOn(
     mount: string,
@@ -62,7 +62,7 @@ export class TidyWork {
       const ended = await this.#steps(mount, run, { claim, signal, onProgress, left: new Map() })
       return ended?.state === 'Running' ? await this.#runs.finish(mount, run, claim) : ended
     } catch (error) {
-      // The database or the token is away: another attempt goes on from here.
+      // The database or the token is away: another attempt continues from here.
       if (signal.aborted || error instanceof LeaseLost || isPassing(error)) return undefined
       this.#deps.log.error({ err: error, mount }, 'tidy failed')
       return this.#runs.finish(mount, run, claim, reasonOf(error))
@@ -103,7 +103,7 @@ export class TidyWork {
     return { run: after, done }
   }
 
-  /** Between one certificate and the next, where the order says so. */
+  /** Pauses between two certificates, if the order says so. */
   async #pause(mount: string, run: TidyRun, step: Step, signal: AbortSignal): Promise<TidyRun> {
     if (step === 'expiredIssuers') return run
     const { clock } = this.#deps
@@ -124,7 +124,7 @@ interface Watch {
   readonly left: Place['left']
 }
 
-/** What tidy-status says of it; the log says all. */
+/** The error in tidy-status; the log has the details. */
 const reasonOf = (error: unknown): string =>
   error instanceof ApiError || error instanceof DamagedRow ? error.message : 'internal error'
 

@@ -9,7 +9,7 @@ import { authoritiesTable } from '../authority/tables.ts'
 import type { TidyOrder } from './settings.ts'
 import { isActive, noCounts, type TidyCounts, type TidyRun, tidiesTable } from './tables.ts'
 
-/** What one portion of a run comes to. Counts are added to those of the run. */
+/** The progress of one portion of a run. Counts are added to those of the run. */
 export type Progress = Partial<Pick<TidyRun, 'step' | 'cursor' | 'checked' | 'total' | 'carried' | 'message'>> & {
   readonly counts?: Partial<TidyCounts>
 }
@@ -28,7 +28,7 @@ export class TidyRuns {
     this.#table = database.table(tidiesTable)
   }
 
-  /** The run of a mount, or its last one. @param mount uuid */
+  /** The current run of a mount, or its last one. @param mount uuid */
   async find(mount: string): Promise<TidyRun | undefined> {
     const row = await this.#database.read((q) => this.#table.find(q, { mount, site: this.#site }))
     return row?.status
@@ -47,7 +47,7 @@ export class TidyRuns {
     }
   }
 
-  /** Begins a run. @returns undefined while another one goes on, or where the mount was removed */
+  /** Begins a run. @returns undefined while another one is under way, or if the mount was removed */
   begin(mount: string, order: TidyOrder, automatic: boolean): Promise<TidyRun | undefined> {
     return this.#database.transaction(async (tx) => {
       const row = await this.#table.lock(tx, { mount, site: this.#site })
@@ -65,7 +65,7 @@ export class TidyRuns {
     })
   }
 
-  /** Asks the run to stop at its next portion. @returns undefined where none goes on */
+  /** Asks the run to stop at its next portion. @returns undefined if none is under way */
   cancel(mount: string): Promise<TidyRun | undefined> {
     return this.#database.transaction(async (tx) => {
       const row = await this.#table.lock(tx, { mount, site: this.#site })
@@ -75,7 +75,8 @@ export class TidyRuns {
   }
 
   /**
-   * Does a portion of a run's work and stores where it has come to, in one transaction; a run that was cancelled ends instead.
+   * Does a portion of a run's work and stores the place it has reached, in one transaction; a cancelled run ends
+   * instead.
    * @throws LeaseLost when another worker has the run
    */
   advance(
@@ -95,7 +96,7 @@ export class TidyRuns {
     })
   }
 
-  /** Ends a run. @param error why it failed @throws LeaseLost */
+  /** Ends a run. @param error the reason if it failed @throws LeaseLost */
   finish(mount: string, { id }: TidyRun, { job, fence }: Claim, error: string | null = null): Promise<TidyRun> {
     return this.#database.transaction(async (tx) => {
       const row = await this.#table.lock(tx, { mount, site: this.#site })
@@ -108,7 +109,7 @@ export class TidyRuns {
 
   #ended(run: TidyRun, state: 'Finished' | 'Error' | 'Cancelled'): TidyRun {
     const finishedAt = this.#clock.wall()
-    // Only what is to be known of an ended run stays: the legacy bundle's message.
+    // Of the messages only the one about the legacy bundle is kept after the end.
     const message = state === 'Finished' ? run.message : null
     return { ...run, state, message, finishedAt, lastAutomaticAt: run.automatic ? finishedAt : run.lastAutomaticAt }
   }
@@ -119,7 +120,9 @@ export class TidyRuns {
   }
 }
 
-const sum = (counts: TidyCounts, more: Partial<TidyCounts>): TidyCounts => {
+/** @param stored from a run that an older version may have begun: newer counts are missing */
+function sum(stored: Partial<TidyCounts>, more: Partial<TidyCounts>): TidyCounts {
+  const counts = { ...noCounts, ...stored }
   const added = Object.entries(more).map(([name, n]) => [name, counts[name as keyof TidyCounts] + n])
   return { ...counts, ...Object.fromEntries(added) }
 }

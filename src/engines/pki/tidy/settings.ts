@@ -1,4 +1,4 @@
-/** What a run of tidy removes, and how old it must be. Times are seconds. */
+/** The work of a run of tidy, and the age of the entries it removes. Times are seconds. */
 export interface TidyOrder {
   readonly certStore: boolean
   readonly revokedCerts: boolean
@@ -10,13 +10,13 @@ export interface TidyOrder {
   readonly safetyBuffer: number
   readonly issuerSafetyBuffer: number
   readonly revocationQueueSafetyBuffer: number
-  /** Between one certificate and the next. */
+  /** Pause between two certificates. */
   readonly pauseDuration: number
-  /** Certificates that are read and removed at once, where there is no pause between them. */
+  /** Certificates read and removed at once, if there is no pause between them. */
   readonly pageSize: number
 }
 
-/** Tidying by itself. */
+/** Settings of automatic tidying. */
 export interface AutoTidy extends TidyOrder {
   readonly enabled: boolean
   /** From the end of a run to the beginning of the next one. */
@@ -25,7 +25,7 @@ export interface AutoTidy extends TidyOrder {
   readonly publishStoredCertificateCountMetrics: boolean
 }
 
-/** What there is to tidy, by the names of the requests' fields. */
+/** The operations of tidy, by the names of the requests' fields. */
 export const operations = {
   certStore: 'tidy_cert_store',
   revokedCerts: 'tidy_revoked_certs',
@@ -54,7 +54,7 @@ export const defaultOrder: TidyOrder = {
   pageSize: 1000,
 }
 
-/** Of a mount that never said anything else. */
+/** For a mount without settings. */
 export const defaultAutoTidy: AutoTidy = {
   ...defaultOrder,
   enabled: false,
@@ -63,6 +63,6 @@ export const defaultAutoTidy: AutoTidy = {
   publishStoredCertificateCountMetrics: false,
 }
 
-/** Whether an order asks for anything. */
+/** Whether an order selects any operation. */
 export const asksAnything = (order: TidyOrder): boolean =>
   (Object.keys(operations) as Operation[]).some((operation) => order[operation])

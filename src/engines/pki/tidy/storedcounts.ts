@@ -1,5 +1,6 @@
 import type { Metrics } from '../../../metrics.ts'
 import { pages } from '../../../store/pages.ts'
+import { unlessDamaged } from '../../../store/sealed/sound.ts'
 import type { TidyDeps } from './deps.ts'
 import { automatic } from './tables.ts'
 
@@ -10,7 +11,7 @@ interface Parts extends Pick<TidyDeps, 'database' | 'authorities' | 'certificate
   readonly metrics: Pick<Metrics, 'shared'>
 }
 
-/** Publishes how many certificates and revocations are stored of each mount that says so, under Vault's names. */
+/** Publishes the numbers of stored certificates and revocations of each mount that enables it, under Vault's names. */
 export function shareStoredCounts(parts: Parts): void {
   const { metrics, certificates } = parts
   const share = (name: string, help: string, count: (mount: string) => Promise<number>) =>
@@ -20,10 +21,10 @@ export function shareStoredCounts(parts: Parts): void {
         mounts.map(async (mount) => ({ name: `secrets.pki.${mount}.${name}`, labels: {}, value: await count(mount) })),
       )
     })
-  share('total_certificates_stored', 'Certificates that are stored of a mount at this site.', (mount) =>
+  share('total_certificates_stored', 'Stored certificates of a mount at this site.', (mount) =>
     certificates.count(mount),
   )
-  share('total_revoked_certificates_stored', 'Revocations that are stored of a mount at this site.', (mount) =>
+  share('total_revoked_certificates_stored', 'Stored revocations of a mount at this site.', (mount) =>
     certificates.countRevoked(mount),
   )
 }
@@ -33,8 +34,8 @@ async function publishing({ database, authorities }: Parts): Promise<string[]> {
   for await (const page of pages(database, database.unverified(automatic), {}, { by: 'id', limit: mountsAtOnce })) {
     for (const { mount, tidy } of page) {
       if (tidy === null) continue
-      const { settings } = await authorities.of({ uuid: mount })
-      if (settings.tidy?.publishStoredCertificateCountMetrics) found.push(mount)
+      const authority = await unlessDamaged(async () => authorities.of({ uuid: mount }))
+      if (authority?.settings.tidy?.publishStoredCertificateCountMetrics) found.push(mount)
       if (found.length === mostMounts) return found
     }
   }

@@ -3,7 +3,7 @@ import type { TidyOrder } from './settings.ts'
 
 export type TidyState = 'Running' | 'Finished' | 'Error' | 'Cancelling' | 'Cancelled'
 
-/** The parts of a run, in their order. */
+/** The steps of a run, in order. */
 export const steps = [
   'certStore',
   'revokedCerts',
@@ -16,15 +16,17 @@ export const steps = [
 ] as const
 export type Step = (typeof steps)[number]
 
-/** What a run has done. */
+/** The results of a run. */
 export interface TidyCounts {
   readonly certStoreDeleted: number
   readonly revokedCertDeleted: number
-  /** Revoked certificates that no issuer of the mount has signed. */
+  /** Revocations whose issuer was unknown when the run reached them. */
   readonly missingIssuerCert: number
+  /** Those among them whose issuer was found then. */
+  readonly fixedIssuers: number
   readonly revocationQueueDeleted: number
   readonly crossRevokedCertDeleted: number
-  /** Stored certificates that are not what the columns beside them say: they stay. */
+  /** Stored certificates that differ from their columns: they stay. */
   readonly certStoreMismatched: number
 }
 
@@ -32,29 +34,30 @@ export const noCounts: TidyCounts = {
   certStoreDeleted: 0,
   revokedCertDeleted: 0,
   missingIssuerCert: 0,
+  fixedIssuers: 0,
   revocationQueueDeleted: 0,
   crossRevokedCertDeleted: 0,
   certStoreMismatched: 0,
 }
 
-/** Where a step has come to: what lies behind this certificate is done. */
+/** The place a step has reached: everything up to this certificate is done. */
 export interface Cursor {
   readonly site: string
   readonly notAfter: number
   readonly serial: string
 }
 
-/** The last run of a mount at a site, as it was when it last said so. Times are milliseconds. */
+/** The last run of a mount at a site, in the state it last stored. Times are milliseconds. */
 export interface TidyRun {
   readonly id: string
   readonly order: TidyOrder
-  /** Whether nobody asked for it. */
+  /** Whether it began automatically. */
   readonly automatic: boolean
   readonly state: TidyState
   readonly step: Step
   /** Null at the beginning of a step. */
   readonly cursor: Cursor | null
-  /** Certificates that the step has looked at, of how many there were at its beginning. */
+  /** Certificates that the step has checked, and their total at its beginning. */
   readonly checked: number
   readonly total: number
   /** Whether lists were built in this run so that expired entries may leave them. */
@@ -64,11 +67,11 @@ export interface TidyRun {
   readonly counts: TidyCounts
   readonly startedAt: number
   readonly finishedAt: number | null
-  /** When a run that nobody asked for last ended. */
+  /** The end of the last automatic run. */
   readonly lastAutomaticAt: number | null
 }
 
-/** Not sealed: whatever a run removes is examined before, and never by what stands here alone. */
+/** Not sealed: everything that a run removes is checked first, and nothing is decided by this row alone. */
 export const tidiesTable = defineTable(
   'pki_tidies',
   { mount: column.text(), site: column.text(), status: column.json<TidyRun>(), updatedAt: column.integer() },
@@ -77,7 +80,7 @@ export const tidiesTable = defineTable(
 
 export const isActive = ({ state }: TidyRun): boolean => state === 'Running' || state === 'Cancelling'
 
-/** Which mounts have settings of automatic tidying, unverified: what they say is read from the authority. */
+/** Finds the mounts that have settings of automatic tidying, unverified: the settings are read from the authority. */
 export const automatic = defineTable(
   'pki_authorities',
   { id: column.text(), mount: column.text(), tidy: column.text().nullable() },

@@ -23,12 +23,13 @@ export const tidiedLists = ({ database, builder, crls, associations }: Parts): T
   afterDeletion: (mount, gone) => crls.afterDeletion(mount, gone),
   withdraw: (mount, crlIssuer) => withdrawLists({ database, builder }, mount, crlIssuer),
   async associate(mount, signal) {
-    let missing = 0
+    let [missing, fixed] = [0, 0]
     for (let after: string | undefined = ''; after !== undefined && !signal.aborted; ) {
       const portion = await associations.some(after, mount)
-      missing += portion.missing
+      fixed += portion.associated.length
+      missing += portion.associated.length + portion.missing
       after = portion.last
     }
-    return { missing }
+    return { missing, fixed }
   },
 })

@@ -9,17 +9,19 @@ import type { AutoTidy, TidyOrder } from './settings.ts'
 import { automatic, isActive, type TidyRun } from './tables.ts'
 
 const mountsAtOnce = 200
-/** Runs of one worker: further ones wait. */
+/** Runs of one worker at a time: further ones wait. */
 const runsAtOnce = 16
 /** A worker that has just ended a run of the mount gives its lease back meanwhile. */
 const attempts = 10
 const attemptMilliseconds = 200
 
-/** Tidies the mounts of this site, when it is asked to and by itself: one run of a mount at a time, on any of its workers. */
+/**
+ * Tidies the mounts of this site, on request and automatically: one run of a mount at a time, on any of its workers.
+ */
 export class Tidying {
   /** Runs of all sites are found by their rows; a run is a job of its own. */
   readonly runs: TidyRuns
-  /** Begins automatic runs that are due, and goes on with runs whose worker has ended. */
+  /** Begins automatic runs that are due, and continues runs whose worker has ended. */
   readonly upkeep: Job
   readonly #deps: TidyDeps
   readonly #work: TidyWork
@@ -39,12 +41,12 @@ export class Tidying {
   }
 
   /**
-   * Begins a run in the background. When this resolves it is recorded: whatever becomes of this worker, it will be done.
-   * @returns undefined while another one of the mount goes on
+   * Begins a run in the background. When this resolves it is recorded: it will be done even if this worker ends.
+   * @returns undefined while another run of the mount is under way
    */
   async begin(mount: string, order: TidyOrder): Promise<TidyRun | undefined> {
     const run = await this.runs.begin(mount, order, false)
-    // Where no lease is to be had, the upkeep finds the run.
+    // If the lease is taken, the upkeep finds the run.
     if (run !== undefined) void this.#launch(mount).catch(() => undefined)
     return run
   }
@@ -86,7 +88,7 @@ export class Tidying {
         if (tidy === null) continue
         if (await this.#busy(signal)) return
         await this.#beginDue(mount).catch((error: unknown) => {
-          this.#deps.log.warn({ err: error, mount }, 'automatic tidying could not begin')
+          this.#deps.log.warn({ err: error, mount }, 'automatic tidying could not be started')
         })
       }
     }
@@ -102,7 +104,7 @@ export class Tidying {
     if (await this.runs.begin(mount, orderOf(tidy), true)) await this.#launch(mount)
   }
 
-  /** Waits while as many runs go on here as may. @returns whether this worker ends */
+  /** Waits while the maximum of runs is under way here. @returns whether this worker ends */
   async #busy(signal: AbortSignal): Promise<boolean> {
     while (this.#running >= runsAtOnce && !signal.aborted)
       await this.#deps.clock.sleep(attemptMilliseconds, signal).catch(() => undefined)
@@ -110,7 +112,7 @@ export class Tidying {
   }
 }
 
-/** What an automatic run is to do: the settings without what concerns the runs themselves. */
+/** The order of an automatic run: the settings without those of the runs themselves. */
 function orderOf(tidy: AutoTidy): TidyOrder {
   const { enabled, intervalDuration, maintainStoredCertificateCounts, publishStoredCertificateCountMetrics, ...order } =
     tidy

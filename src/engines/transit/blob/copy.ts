@@ -6,7 +6,7 @@ import type { Kdf } from '../../../keys/use/derivation.ts'
 import { checkAutoRotate } from '../ring/rules.ts'
 import type { KeyRow } from '../ring/tables.ts'
 
-/** A key as a backup of any server holds it: its attributes, and the bytes of each version. */
+/** A key as a backup of any server contains it: its attributes, and the bytes of each version. */
 export interface Copy {
   readonly key: CopiedKey
   readonly versions: readonly CopiedVersion[]
@@ -28,18 +28,18 @@ export interface CopiedVersion {
 }
 
 const keyName = /^\w(?:[\w.-]*\w)?$/
-/** Each is imported into the token while the caller waits. */
+/** Each version is imported into the token while the caller waits. */
 const mostVersions = 5000
-/** Ciphertexts name versions by ten digits at most, and the key must be able to rotate. */
+/** Ciphertexts give the version in at most ten digits, and the key must still be able to rotate. */
 const highestVersion = 999_999_999
 /** The end of the year 9999, in milliseconds. */
 const latestTime = Date.UTC(10_000, 0) - 1
 const kdfs: readonly string[] = ['hkdf_sha256', 'hmac-sha256-counter'] satisfies Kdf[]
 const longestChain = 1 << 20
 
-/** The one refusal of bytes that are not a whole backup. */
+/** The only refusal of bytes that are not a whole backup. */
 export const unreadable = (cause?: unknown): Error =>
-  badRequest('the backup cannot be read: it is damaged, or none of Strongroom, Vault or OpenBao', { cause })
+  badRequest('the backup cannot be read: it is damaged, or not from Strongroom, Vault or OpenBao', { cause })
 
 /** @throws ApiError 400 */
 export function checkName(name: string): void {
@@ -47,7 +47,7 @@ export function checkName(name: string): void {
   if (!keyName.test(name)) throw badRequest('invalid key name')
 }
 
-/** Only HMAC keys have a size of their own. */
+/** Only HMAC keys have a variable size. */
 const sizeFits = ({ mac }: Algorithm, size: number): boolean =>
   mac ? inside(size, mac.minimumBytes, mac.maximumBytes) : size === 0
 
@@ -88,7 +88,7 @@ export function checkCount(versions: number): void {
   if (versions > mostVersions) throw invalid(`more than ${mostVersions} versions`)
 }
 
-/** The refusal of a readable backup that no key can come from. */
+/** The refusal of a readable backup that does not describe a valid key. */
 export const invalid = (why: string): Error => badRequest(`invalid backup: ${why}`)
 
 function checkVersions(key: CopiedKey): void {

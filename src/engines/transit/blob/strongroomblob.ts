@@ -5,8 +5,8 @@ import { badRequest } from '../../../errors.ts'
 import { type Copy, checkCount, unreadable } from './copy.ts'
 
 /**
- * Backups of Strongroom: one line of JSON in base64. The SHA-256 over the text of `key` shows damage, not forgery: the
- * holder of a backup holds the key. Later formats get higher numbers, which this reader refuses.
+ * Backups of Strongroom: one line of JSON in base64. The SHA-256 over the text of `key` detects damage, not forgery:
+ * the holder of a backup has the key anyway. Later formats get higher numbers, which this reader refuses.
  */
 const format = 1
 
@@ -26,7 +26,7 @@ const versionSchema = Type.Object(
     kind: Type.Union([Type.Literal('secret'), Type.Literal('pair'), Type.Literal('public')]),
     key: base64,
     hmac_key: Type.Union([base64, Type.Null()]),
-    /** The custody of the version when it was backed up; for people. */
+    /** The custody of the version when it was backed up; for information only. */
     history: Type.Object({}),
   },
   closed,
@@ -52,6 +52,8 @@ const keySchema = Type.Object(
     imported: Type.Boolean(),
     allow_rotation: Type.Boolean(),
     soft_deleted: Type.Boolean(),
+    /** Written only when true: programs that do not know it then refuse the backup. */
+    hmac_in_hsm_only: Type.Optional(Type.Literal(true)),
     created_at: whole,
     versions: Type.Array(versionSchema),
   },
@@ -62,10 +64,10 @@ const blobSchema = Type.Object(
   closed,
 )
 
-/** Checked first: the whole schema of a million versions would block the worker for seconds. */
+/** Checked first: checking the whole schema of a million versions would block the worker for seconds. */
 const countSchema = Type.Object({ key: Type.Object({ versions: Type.Array(Type.Unknown()) }) })
 
-/** The history of each version by its number. */
+/** The history of each version, by number. */
 export type Histories = ReadonlyMap<number, Readonly<Record<string, unknown>>>
 
 /** The backup of a key. */
@@ -89,6 +91,7 @@ export function writeStrongroomBlob({ key, versions }: Copy, histories: Historie
     imported: key.imported,
     allow_rotation: key.allowRotation,
     soft_deleted: key.softDeleted,
+    ...(key.hmacInHsmOnly ? { hmac_in_hsm_only: true } : {}),
     created_at: key.createdAt,
     versions: versions.map((one) => ({
       version: one.version,
@@ -101,8 +104,10 @@ export function writeStrongroomBlob({ key, versions }: Copy, histories: Historie
       history: histories.get(one.version) ?? {},
     })),
   }
-  const text = JSON.stringify({ strongroom_backup: format, sha256: checksum(copied), key: copied })
-  return Buffer.from(text).toString('base64')
+  const bytes = Buffer.from(JSON.stringify({ strongroom_backup: format, sha256: checksum(copied), key: copied }))
+  const text = bytes.toString('base64')
+  bytes.fill(0)
+  return text
 }
 
 /** @param parsed the JSON of a backup with the member `strongroom_backup` @throws ApiError 400 */
@@ -134,6 +139,7 @@ export function readStrongroomBlob(parsed: Readonly<Record<string, unknown>>): C
       imported: key.imported,
       allowRotation: key.allow_rotation,
       softDeleted: key.soft_deleted,
+      hmacInHsmOnly: key.hmac_in_hsm_only ?? null,
       createdAt: key.created_at,
     },
     versions: key.versions.map((one) => ({

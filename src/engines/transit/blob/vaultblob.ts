@@ -1,11 +1,12 @@
 import { nextTurn } from '../../../after.ts'
+import { Arithmetic } from '../../../crypto/arithmetic.ts'
+import { decodeBase64 } from '../../../crypto/base64.ts'
 import { writePem } from '../../../crypto/pem.ts'
 import { badRequest } from '../../../errors.ts'
 import { algorithmOf } from '../../../keys/algorithms.ts'
 import type { KeyBytes } from '../../../keys/transfer/keyimport.ts'
 import { ecKey, ed25519Key, rsaKey } from '../../../keys/transfer/numbers.ts'
 import type { Kdf } from '../../../keys/use/derivation.ts'
-import { decodeBase64 } from '../input/base64.ts'
 import { type CopiedVersion, type Copy, checkCount, invalid, unreadable } from './copy.ts'
 
 /**
@@ -19,21 +20,29 @@ import { type CopiedVersion, type Copy, checkCount, invalid, unreadable } from '
 const stringOrLong = /"[^"\\]*(?:\\.[^"\\]*)*"?|\d{16,}/g
 
 /**
- * Parses JSON with long integers as `{digits}`, since JavaScript would round them. (A reviver would see them too, but
+ * Parses JSON with long integers as `{digits}`, since JavaScript would round them. (A reviver could see them too, but
  * takes seconds for a text of many members.)
  * @throws Error for invalid JSON
  */
 export const parseWithDigits = (text: string): unknown =>
   JSON.parse(text.replace(stringOrLong, (found) => (found.startsWith('"') ? found : `{"digits":"${found}"}`)))
 
-/** A number of such JSON, of 5000 digits at most; undefined when it is negative, or not a number. */
-function numberOf(value: unknown): bigint | undefined {
-  if (typeof value === 'number') return Number.isSafeInteger(value) && value >= 0 ? BigInt(value) : undefined
+/** The digits of a number in such JSON, at most 5000; undefined for a negative number or another value. */
+function digitsOf(value: unknown): string | undefined {
+  if (typeof value === 'number') return Number.isSafeInteger(value) && value >= 0 ? String(value) : undefined
   if (typeof value !== 'object' || value === null || !('digits' in value)) return undefined
   const { digits } = value
-  return typeof digits === 'string' && /^\d{1,5000}$/.test(digits) ? BigInt(digits) : undefined
+  return typeof digits === 'string' && /^\d{1,5000}$/.test(digits) ? digits : undefined
 }
-const isNumber = (value: unknown): value is unknown => numberOf(value) !== undefined
+const isNumber = (value: unknown): value is unknown => digitsOf(value) !== undefined
+
+/** A big number of a key, big-endian; the caller wipes it. The text it was read from stays in V8's heap. */
+function numberOf(value: unknown): Buffer | undefined {
+  const digits = digitsOf(value)
+  if (digits === undefined) return undefined
+  using arithmetic = new Arithmetic()
+  return Buffer.from(arithmetic.decimal(digits))
+}
 
 /** An untrusted JSON object. */
 class Fields {
@@ -45,7 +54,7 @@ class Fields {
     this.#members = value as Record<string, unknown>
   }
 
-  /** Go omits empty members, or writes null. */
+  /** Go omits empty members or writes null. */
   #get<T>(name: string, fits: (value: unknown) => value is T, empty: T): T {
     const value = Object.hasOwn(this.#members, name) ? this.#members[name] : undefined
     if (value === undefined || value === null) return empty
@@ -61,8 +70,9 @@ class Fields {
     new Fields(this.#get(name, (value): value is object => typeof value === 'object', {}))
   has = (name: string): boolean => Object.hasOwn(this.#members, name) && this.#members[name] !== null
   bytes = (name: string): Buffer => decodeBase64(this.text(name), () => 'the backup contains invalid base64')
-  /** A big number of a key; undefined when absent. */
-  number = (name: string): bigint | undefined => numberOf(this.#get<unknown>(name, isNumber, undefined))
+  /** undefined when absent. */
+  digits = (name: string): string | undefined => digitsOf(this.#get<unknown>(name, isNumber, undefined))
+  number = (name: string): Buffer | undefined => numberOf(this.#get<unknown>(name, isNumber, undefined))
 }
 
 const types: Readonly<Record<number, string>> = {
@@ -79,14 +89,17 @@ const types: Readonly<Record<number, string>> = {
 }
 
 /**
- * Vault and OpenBao number types from 10 on differently: only HMAC keys have a size, and only managed keys no bytes.
+ * Vault and OpenBao disagree about the type numbers from 10 on. HMAC keys alone have a size, and managed keys alone
+ * have no bytes.
  */
 function typeOf(number: number, policy: Fields, latest: Fields): string {
   const known = types[number]
   if (known !== undefined) return known
   if (number === 10 || number === 11) {
     if (latest.text('managed_key_id') !== '' || (number === 10 && latest.text('key') === '')) {
-      throw badRequest('the backup is of a managed key, which stays in its HSM: configure it here and name it')
+      throw badRequest(
+        'the backup contains a managed key, which stays in its HSM: configure that key here and refer to it',
+      )
     }
     if (policy.integer('key_size') > 0) return 'hmac'
     throw badRequest('keys of type xchacha20-poly1305 cannot be restored')
@@ -94,7 +107,7 @@ function typeOf(number: number, policy: Fields, latest: Fields): string {
   throw badRequest(`the backup has an unknown key type: number ${number}`)
 }
 
-/** @param parsed what parseWithDigits returned @throws ApiError 400 */
+/** @param parsed the result of parseWithDigits @throws ApiError 400 */
 export async function readVaultBlob(parsed: object): Promise<Copy> {
   const whole = new Fields(parsed)
   if (!whole.has('policy')) throw unreadable()
@@ -108,7 +121,7 @@ export async function readVaultBlob(parsed: object): Promise<Copy> {
   if (latestVersion < 1 || minAvailableVersion < 0) throw unreadable()
   const lowest = Math.max(1, minAvailableVersion)
   checkCount(latestVersion - lowest + 1)
-  // With an archive that begins elsewhere, each version would get the key of another.
+  // If the archive began elsewhere, each version would get the key of another.
   if (archived.length > latestVersion - minAvailableVersion + 1) throw invalid('the archive has more versions')
   const entryOf = (version: number): Fields => {
     if (current.has(String(version))) return current.fields(String(version))
@@ -136,7 +149,7 @@ export async function readVaultBlob(parsed: object): Promise<Copy> {
     exportable: policy.flag('exportable'),
     allowPlaintextBackup: policy.flag('allow_plaintext_backup'),
     keySize: type === 'hmac' ? policy.integer('key_size') : 0,
-    autoRotateSeconds: Number((policy.number('auto_rotate_period') ?? 0n) / 1_000_000_000n),
+    autoRotateSeconds: Number(BigInt(policy.digits('auto_rotate_period') ?? 0) / 1_000_000_000n),
     minDecryptionVersion: Math.max(1, policy.integer('min_decryption_version')),
     minEncryptionVersion: policy.integer('min_encryption_version'),
     minAvailableVersion,
@@ -145,12 +158,13 @@ export async function readVaultBlob(parsed: object): Promise<Copy> {
     imported: policy.flag('Imported'),
     allowRotation: policy.flag('AllowImportedKeyRotation'),
     softDeleted: policy.flag('soft_deleted'),
+    hmacInHsmOnly: null,
     createdAt: versions[0]?.createdAt ?? 0,
   }
   return { key, versions }
 }
 
-/** @param convergence the policy's, which each version may override; 0 is from before there were several */
+/** @param convergence the policy's, which each version may override; 0 dates from before convergence had versions */
 function versionOf(type: string, version: number, entry: Fields, convergence: number | undefined): CopiedVersion {
   const hmac = entry.bytes('hmac_key')
   const { mac } = algorithmOf(type)

@@ -1,8 +1,8 @@
 import { after } from '../../../after.ts'
+import { decodeBase64 } from '../../../crypto/base64.ts'
 import { badRequest } from '../../../errors.ts'
 import { ivBytes } from '../../../keys/use/hostcipher.ts'
 import type { MaybePromise } from '../../../route.ts'
-import { decodeBase64 } from '../input/base64.ts'
 import { ignoreNonce } from '../input/nonce.ts'
 import { untag } from '../input/tagged.ts'
 import { managedType } from '../ring/managedtype.ts'
@@ -20,12 +20,12 @@ export const decryptionShape = {
   context: 'string',
   nonce: 'string',
   padding_scheme: 'string',
-  reference: 'string',
+  reference: 'text',
 } as const
 
 export const ciphertextRequired = { field: 'ciphertext', missing: 'missing ciphertext to decrypt' } as const
 
-/** Decrypts what encrypt answered. @throws ApiError 400 with one text for every ciphertext that does not decrypt */
+/** Decrypts a ciphertext of encrypt. @throws ApiError 400 with one text for every ciphertext that does not decrypt */
 export function decrypt(
   operation: Operation,
   fields: ParameterFields & { readonly ciphertext?: string | undefined },

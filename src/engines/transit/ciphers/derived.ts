@@ -13,7 +13,7 @@ import type { CipherParameters } from './parameters.ts'
 
 type DerivedParameters = Pick<CipherParameters, 'derivation' | 'nonce' | 'aad'>
 
-/** @returns the payload of the ciphertext @throws ApiError 400 naming what is missing */
+/** @returns the payload of the ciphertext @throws ApiError 400 naming a missing input */
 export function encryptDerived(
   operation: VersionOperation,
   input: DerivedParameters & { readonly plaintext: Buffer },
@@ -33,7 +33,7 @@ export function encryptDerived(
   )
 }
 
-/** @throws ApiError 400 naming what is missing, or with one text for every ciphertext that does not decrypt */
+/** @throws ApiError 400 naming a missing input, or with one text for every ciphertext that does not decrypt */
 export function decryptDerived(
   operation: VersionOperation,
   input: DerivedParameters & { readonly payload: Buffer },
@@ -51,7 +51,7 @@ export function decryptDerived(
   return after(sourceOf(operation), (source) => derived.decrypt(source, algorithm, context, { iv, sealed, aad }))
 }
 
-/** Signs with the Ed25519 key of the context. @returns `point`: its public key, 32 bytes */
+/** Signs with the Ed25519 key derived from the context. @returns `point`: its public key, 32 bytes */
 export function signDerived(
   operation: VersionOperation,
   derivation: Buffer | undefined,
@@ -62,7 +62,7 @@ export function signDerived(
   return after(sourceOf(operation), (source) => operation.context.derived.sign(source, context, input))
 }
 
-/** Whether the Ed25519 key of the context made the signature. */
+/** Whether the Ed25519 key derived from the context made the signature. */
 export function verifyDerived(
   operation: VersionOperation,
   derivation: Buffer | undefined,
@@ -74,11 +74,11 @@ export function verifyDerived(
   return after(sourceOf(operation), (source) => operation.context.derived.verify(source, context, input, signature))
 }
 
-/** The public key of the Ed25519 key of the context, 32 bytes. */
+/** The public key of the Ed25519 key derived from the context, 32 bytes. */
 export const derivedPoint = (operation: Omit<VersionOperation, 'warn'>, derivation: Buffer): MaybePromise<Buffer> =>
   after(sourceOf(operation), (source) => operation.context.derived.publicKey(source, derivation))
 
-/** @throws ApiError 400 when there is none */
+/** @throws ApiError 400 when the context is missing */
 function contextOf(derivation: Buffer | undefined): Buffer {
   if (derivation !== undefined && derivation.length > 0) return derivation
   throw badRequest(
@@ -96,7 +96,7 @@ function sourceOf({ context, ring, version }: Omit<VersionOperation, 'warn'>): M
   return after(context.material(version.prkMaterial), (prk) => ({ prk, kdf: ring.key.kdf as Kdf }))
 }
 
-/** The key's type, with a warning where FIPS mode does not approve it. */
+/** The key's type, with a warning if FIPS mode does not approve it. */
 function approved({ context, ring, warn }: VersionOperation): Algorithm {
   const algorithm = algorithmOf(ring.key.type)
   context.approval.warn(warn, algorithm)

@@ -1,6 +1,8 @@
+import { Type } from 'typebox'
 import { after } from '../../../after.ts'
+import { decodeField } from '../../../crypto/base64.ts'
+import { wipedAfter } from '../../../crypto/wiping.ts'
 import type { Data, MaybePromise } from '../../../route.ts'
-import { decodeField } from '../input/base64.ts'
 import { ignoreNonce } from '../input/nonce.ts'
 import { tag } from '../input/tagged.ts'
 import { managedType } from '../ring/managedtype.ts'
@@ -10,6 +12,9 @@ import { encryptManaged } from './managed.ts'
 import type { Operation, VersionOperation } from './operation.ts'
 import { type CipherParameters, type ParameterFields, readParameters } from './parameters.ts'
 import { encryptRsa } from './rsa.ts'
+
+/** The members of what encrypt returns. */
+export const ciphertextAnswer = { ciphertext: Type.String(), key_version: Type.Integer() }
 
 export interface EncryptionInput extends CipherParameters {
   readonly plaintext: Buffer
@@ -23,9 +28,23 @@ export function readEncryptionInput(
   return { plaintext, ...readParameters(fields) }
 }
 
+/** Encrypts the input of a request and wipes it. @throws as readEncryptionInput and encrypt do */
+export function encryptInput(
+  operation: Operation,
+  fields: ParameterFields & { readonly plaintext?: string | undefined },
+): MaybePromise<Data> {
+  const input = readEncryptionInput(fields)
+  try {
+    return wipedAfter(input.plaintext, encrypt(operation, input))
+  } catch (error) {
+    input.plaintext.fill(0)
+    throw error
+  }
+}
+
 /**
  * Encrypts under the requested version. @returns the answer of encrypt, rewrap and datakey
- * @throws ApiError 400 when that version must not encrypt, keys of the type do not, or something is missing
+ * @throws ApiError 400 when that version must not encrypt, the key type cannot, or an input is missing
  */
 export function encrypt(operation: Operation, input: EncryptionInput): MaybePromise<Data> {
   const version = versionToMake(operation.ring, input.version, 'encryption')

@@ -7,10 +7,10 @@ import type { VersionOperation } from './operation.ts'
 
 type Message = { readonly bytes: Buffer; readonly aad: Buffer | undefined; readonly nonce: Buffer | undefined }
 
-/** @returns the payload of the ciphertext, behind its IV unless the caller gave one */
+/** @returns the payload of the ciphertext, preceded by its IV unless the caller gave one */
 export const encryptManaged = (operation: VersionOperation, { bytes, aad, nonce }: Message): MaybePromise<Buffer> =>
   withManagedKey(operation, (use) =>
-    operation.context.managed.encrypt(use, { bytes, aad, iv: ivOf(operation, use, nonce) }),
+    operation.context.managed.encrypt(use, { bytes, aad, iv: ivOf(operation, use, nonce) }, operation.warn),
   )
 
 export const decryptManaged = (operation: VersionOperation, { bytes, aad, nonce }: Message): MaybePromise<Buffer> =>
@@ -45,7 +45,7 @@ function withManagedKey<T>(
   return after(context.material(material), (pinned) => work({ mount: ring.key.mount, managedKey, pinned }))
 }
 
-/** RSA has no IV: what a caller sends as one is ignored, as elsewhere. */
+/** RSA has no IV: a nonce sent by the caller is ignored, as elsewhere. */
 function ivOf({ warn }: VersionOperation, { pinned }: Use, nonce: Buffer | undefined): Buffer | undefined {
   if (pinned.algorithm.oaep === undefined) return nonce
   ignoreNonce(nonce, warn)

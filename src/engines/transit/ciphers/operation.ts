@@ -13,7 +13,7 @@ export interface Operation {
   warn(text: string): void
 }
 
-/** An operation and the version it is done with. */
+/** An operation with one version of the key. */
 export interface VersionOperation extends Operation {
   readonly version: Version
 }
@@ -23,11 +23,11 @@ interface OperationCall extends NamedRing, BatchCall {
 }
 
 interface OperationRules extends BatchRules {
-  /** The refusal when there is no such key. */
+  /** The refusal when the key does not exist. */
   readonly missing: string
 }
 
-/** Runs an operation with the key that the path names, on the one input or on each item of the batch. */
+/** Runs an operation with the key named in the path, on the single input or on each item of the batch. */
 export function runOperation<I extends { readonly reference?: string | undefined }>(
   call: OperationCall,
   inputs: Inputs<I>,

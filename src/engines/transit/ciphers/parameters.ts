@@ -1,7 +1,7 @@
-import { decodeOptional } from '../input/base64.ts'
+import { decodeOptional } from '../../../crypto/base64.ts'
 import { checkPadding } from './rsa.ts'
 
-/** What an encryption or decryption takes besides its text, decoded. */
+/** The decoded inputs of an encryption or decryption besides its text. */
 export interface CipherParameters {
   readonly aad: Buffer | undefined
   /** Derivation context. */
@@ -11,7 +11,7 @@ export interface CipherParameters {
   readonly version: number
 }
 
-/** The fields that every encryption and decryption has. */
+/** The fields of every encryption and decryption. */
 export interface ParameterFields {
   readonly associated_data?: string | undefined
   readonly context?: string | undefined
@@ -20,7 +20,7 @@ export interface ParameterFields {
   readonly padding_scheme?: string | undefined
 }
 
-/** @throws ApiError 400 naming the field that is not base64, or not offered */
+/** @throws ApiError 400 naming a field that is not base64, or a padding that is not offered */
 export function readParameters(input: ParameterFields): CipherParameters {
   checkPadding(input.padding_scheme)
   return {

@@ -9,12 +9,12 @@ import type { TransitContext } from '../context.ts'
  */
 export function checkPadding(scheme: string | undefined): void {
   if (scheme && scheme !== 'oaep') {
-    throw badRequest(`padding_scheme ${JSON.stringify(scheme)} is not offered: RSA encryption is oaep alone`)
+    throw badRequest(`padding_scheme ${JSON.stringify(scheme)} is not offered: RSA encryption uses oaep only`)
   }
 }
 
 /**
- * RSA-OAEP with SHA-256 (RFC 8017 section 7.1). @returns the payload of the ciphertext
+ * @throws ApiError 400 when the plaintext is too long, or with associated data, which OAEP cannot authenticate
  * @throws ApiError 400 when the plaintext is too long, or there is associated data, which OAEP cannot authenticate
  */
 export function encryptRsa(

@@ -6,7 +6,7 @@ import { checkVersionToMake } from '../ring/versions.ts'
 import { readEncryptionInput } from './encrypt.ts'
 import type { ParameterFields } from './parameters.ts'
 
-/** The fields of an encryption that decide about the key made for it. */
+/** The fields of an encryption that decide on the key made for it. */
 export interface UpsertInput extends ParameterFields {
   readonly plaintext?: string | undefined
   readonly type?: string | undefined
@@ -14,8 +14,8 @@ export interface UpsertInput extends ParameterFields {
 }
 
 /**
- * The key that encrypt makes when there is none: one for all items, which must agree on it.
- * @throws ApiError 400 when they do not, or an upsert cannot make such a key
+ * The key that encrypt makes when it is missing: one for all items, which must agree on it.
+ * @throws ApiError 400 when they do not agree, or an upsert cannot make such a key
  */
 export function upsertOf(items: readonly UpsertInput[]): Omit<KeyTemplate, 'name'> {
   const type = common(items, 'type', ({ type }) => type || 'aes256-gcm96')
@@ -26,7 +26,7 @@ export function upsertOf(items: readonly UpsertInput[]): Omit<KeyTemplate, 'name
   }
   const algorithm = algorithms.get(type)
   if (algorithm?.aead) return { type, derived, convergent }
-  // Here the reference knows of the types that do not encrypt those of ECDSA alone.
+  // Among the types that do not encrypt, the reference knows only those of ECDSA here.
   const known = algorithm !== undefined && type.startsWith('ecdsa-')
   throw badRequest(known ? `key type ${type} not supported for this operation` : `unknown key type ${type}`)
 }
@@ -40,7 +40,8 @@ function common<T>(items: readonly UpsertInput[], field: string, of: (item: Upse
 /** The refusal of an input that the first version of a new key could not encrypt. */
 export function refusalOf(input: UpsertInput): ApiError | undefined {
   try {
-    const { version, nonce } = readEncryptionInput(input)
+    const { plaintext, version, nonce } = readEncryptionInput(input)
+    plaintext.fill(0)
     checkVersionToMake({ latestVersion: 1, minEncryptionVersion: 0 }, version, 'encryption')
     ignoreNonce(nonce, () => {})
     return undefined

@@ -1,29 +1,45 @@
+import { type TProperties, Type } from 'typebox'
 import { after, nextTurn } from '../../../after.ts'
+import { type Answers, data } from '../../../answers.ts'
 import { ApiError } from '../../../errors.ts'
 import { Answer, type Data, type MaybePromise, type Outcome } from '../../../route.ts'
 import type { Inputs } from './items.ts'
 
 type Warn = (text: string) => void
 
-/** How one operation answers a batch in which items fail. */
+/** The answers of one operation to a batch with failed items. */
 export interface BatchRules {
-  /** The status when some items failed and the request names no other. */
+  /** The status when some items failed and the request does not give one. */
   readonly partialStatus: 200 | 400
-  /** What a failed item shows besides `error` and `reference`. */
+  /** Fields of a failed item besides `error` and `reference`. */
   readonly failedItem?: Data
 }
 
-/** A call that may be a batch. */
+/**
+ * The answers of runInputs. Of a failed item, only what `failedItem` gives and its error are there.
+ * @param result the members of the result for one input
+ */
+export function resultOrBatch(result: TProperties): Answers {
+  const item = Type.Object({
+    ...Type.Partial(Type.Object(result)).properties,
+    error: Type.Optional(Type.String()),
+    reference: Type.String(),
+  })
+  const batch = Type.Object({ batch_results: Type.Array(item) })
+  return [...data(Type.Union([Type.Object(result), batch])), ...data(batch, '2XX')]
+}
+
+/** A call with a single input or a batch. */
 export interface BatchCall {
   readonly body: { readonly partial_failure_response_code?: number }
   warn: Warn
 }
 
 /**
- * Runs `work` on the one input and answers its result, or on each item of a batch and answers `batch_results` in the
+ * Runs `work` on the single input and returns its result, or on each item of a batch and returns `batch_results` in the
  * same order. A refused item never affects its neighbours.
- * @throws ApiError of `work`; for a batch one that carries the results, when its status is 4xx or 5xx. A fault of ours
- * fails the whole request
+ * @throws ApiError of `work`; for a batch one that carries the results, when its status is 4xx or 5xx. A server fault
+ *   fails the whole request
  */
 export function runInputs<I extends { readonly reference?: string | undefined }>(
   { body, warn }: BatchCall,
@@ -33,7 +49,7 @@ export function runInputs<I extends { readonly reference?: string | undefined }>
 ): MaybePromise<Outcome> {
   const [only] = items
   if (!batch && only !== undefined) return work(only, warn)
-  // A set: a thousand items that deserve the same warning are warned of once.
+  // A set: a warning shared by a thousand items is given once.
   const warnings = new Set<string>()
   const override = body.partial_failure_response_code
   return after(
@@ -74,10 +90,10 @@ function statusOf(results: readonly Result[], partial: number, override: number 
   return 400
 }
 
-/** Items run between two turns of the event loop, so that a batch of thousands starves nobody. */
+/** Items per turn of the event loop, so that a batch of thousands starves no other request. */
 const itemsPerTurn = 128
 
-/** @returns as many results as items; rejects when one of them met a fault of ours */
+/** @returns one result for each item; rejects when one of them met a server fault */
 function runItems<I>(items: readonly I[], work: (item: I) => MaybePromise<Data>): MaybePromise<readonly Result[]> {
   const results: Result[] = []
   const from = (start: number): MaybePromise<readonly Result[]> => {
@@ -98,7 +114,8 @@ function runItems<I>(items: readonly I[], work: (item: I) => MaybePromise<Data>)
 }
 
 /**
- * A refusal is the item's result. A fault rejects, also where `work` throws: else nobody would await its neighbours.
+ * A refusal is the item's result. A fault rejects the promise, even if `work` throws: otherwise its neighbours would
+ * never be awaited.
  */
 function runItem<I>(item: I, work: (item: I) => MaybePromise<Data>): MaybePromise<Result> {
   try {

@@ -19,20 +19,20 @@ export function readChain(pem: string | undefined, key: KeyObject): string {
   })
   const [leaf, ...issuers] = certificates
   if (leaf === undefined || leaf.ca) throw refuse('certificate in the first position is not a leaf certificate')
-  if (issuers.some(({ ca }) => !ca)) throw refuse('a certificate behind the first is not a CA certificate')
+  if (issuers.some(({ ca }) => !ca)) throw refuse('a certificate after the first is not a CA certificate')
   if (!sameKey(leaf, key)) throw refuse('leaf certificate public key does not match the selected key version')
   return certificates.map(({ raw }) => writePem('CERTIFICATE', raw)).join('\n')
 }
 
 /** The chain of a version in a backup. @param spki its public key; null for a secret key @throws ApiError 400 */
 export function restoredChain(pem: string, spki: Buffer | null | undefined): string {
-  if (spki == null) throw refuse('a secret key has none')
+  if (spki == null) throw refuse('a secret key has no certificate chain')
   return readChain(pem, decodePublicKey(spki))
 }
 
 const refuse = (why: string, cause?: unknown) => badRequest(`failed to persist certificate chain: ${why}`, { cause })
 
-/** A key of an algorithm that OpenSSL does not know matches no other. */
+/** A key whose algorithm OpenSSL does not know matches no other. */
 function sameKey(leaf: X509Certificate, key: KeyObject): boolean {
   try {
     return leaf.publicKey.equals(key)

@@ -1,7 +1,7 @@
 import { type Hash, hashes } from '../../../crypto/hashes.ts'
 import { badRequest } from '../../../errors.ts'
 
-/** The names that imports and byok-export have for the hash of RSA-OAEP. */
+/** Names of the hash of RSA-OAEP in imports and byok-export. */
 const names: ReadonlyMap<string, string> = new Map([
   ['SHA1', 'sha1'],
   ['SHA224', 'sha2-224'],

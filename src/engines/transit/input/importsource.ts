@@ -1,19 +1,22 @@
+import { decodeField } from '../../../crypto/base64.ts'
 import { badRequest } from '../../../errors.ts'
-import { text } from '../../../field.ts'
+import { text, wholeBody } from '../../../field.ts'
 import type { Draft, Specification } from '../../../keys/materials/draft.ts'
 import { type KeyImport, wrappingBytes } from '../../../keys/transfer/keyimport.ts'
 import type { Mount } from '../../../route.ts'
-import { decodeField } from './base64.ts'
 import { readHashFunction } from './hashfunction.ts'
 import { readPublicKey } from './publickey.ts'
 
-/** Several times what any key takes: no more goes to the token, nor through OpenSSL, in one piece. */
+/** Several times the size of any key: the token and OpenSSL get no longer ciphertext in one piece. */
 const longestCiphertext = 16_384
 
-/** The fields that bring a key. */
+/** The fields that carry an imported key. */
 export const importSourceFields = {
-  ciphertext: text({ about: 'Base64 of RSA-OAEP(wrapping key, AES key) ‖ AES-KWP(AES key, the key).' }),
-  public_key: text({ about: 'PEM of a public key, where the private one is to stay elsewhere.' }),
+  ciphertext: text({
+    about: 'Base64 of RSA-OAEP(wrapping key, AES key) ‖ AES-KWP(AES key, the key).',
+    longest: wholeBody,
+  }),
+  public_key: text({ about: 'PEM of a public key whose private key stays elsewhere.' }),
   hash_function: text({ about: 'Hash of the RSA-OAEP step: SHA1, SHA224, SHA256 (the default), SHA384 or SHA512.' }),
 }
 
@@ -29,7 +32,7 @@ interface ImportCall {
 }
 
 /**
- * Checks the fields now; what it returns unwraps the key into the token later.
+ * Checks the fields now; the returned function unwraps the key into the token later.
  * @throws ApiError 400
  */
 export function importer(

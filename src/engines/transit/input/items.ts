@@ -1,7 +1,7 @@
 import { badRequest } from '../../../errors.ts'
 import { goFalse, goTrue } from '../../../request/input.ts'
 
-/** The JSON types of an item's fields; `text` also takes a number, and `integerText` a number in a string. */
+/** The JSON types of an item's fields; `text` also accepts a number, and `integerText` a number in a string. */
 interface Kinds {
   string: string
   text: string
@@ -12,20 +12,23 @@ interface Kinds {
 export type Shape = Readonly<Record<string, keyof Kinds>>
 export type Item<S extends Shape> = { readonly [K in keyof S]?: Kinds[S[K]] | undefined }
 
-/** How the inputs of one operation are read. */
+/** The reading of one operation's inputs. */
 export interface Reading<S extends Shape> {
   readonly shape: S
-  /** Older names of fields, as the request's own fields have them. */
+  /** Older names of fields, the same as of the request's own fields. */
   readonly aliases?: { readonly [K in keyof S]?: string }
   /** Fields of the request that are defaults for its items. */
   readonly shared: readonly (keyof S & string)[]
   /** The field that every input must have, and the refusal when it is missing. */
   readonly required?: { readonly field: keyof S & string; readonly missing: string }
-  /** A field that all items of a batch must have, or none. */
+  /** A field that either all items of a batch must have or none. */
   readonly together?: keyof S & string
 }
 
-/** The inputs of an operation: the one of the request itself, or the items of its batch. */
+/** The most items of one batch. */
+export const mostBatchItems = 100_000
+
+/** The inputs of an operation: the single one of the request itself, or the items of its batch. */
 export interface Inputs<I> {
   readonly batch: boolean
   readonly items: readonly I[]
@@ -104,7 +107,7 @@ const decimal = /^-?(?:0|[1-9]\d*)$/
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The value converted to the kind; undefined when it is of another. */
+/** The value converted to the kind; undefined when it has another. */
 function convert(kind: keyof Kinds, value: unknown): unknown {
   switch (kind) {
     case 'string':
@@ -132,7 +135,7 @@ function kindOf(value: unknown): string {
   return typeof value === 'string' ? 'string' : 'map[string]interface {}'
 }
 
-/** A batch may have a quarter of a million items: nobody reads that many faults. */
+/** A batch can have more faults than anybody would read. */
 const shown = (faults: readonly string[]): string =>
   faults.length <= faultsShown
     ? faults.join('\n')

@@ -8,7 +8,7 @@ interface ReferenceFields {
 }
 
 /**
- * The managed key that a request names.
+ * The managed key named by a request.
  * @param managed whether the key is of type managed_key
  * @throws ApiError 400 when it is missing, or given for a key of another type
  */
@@ -24,7 +24,7 @@ export function readReference(input: ReferenceFields, managed: boolean): Referen
   return undefined
 }
 
-/** Refuses attributes that no key of type managed_key has. @throws ApiError 400 */
+/** Refuses attributes that a key of type managed_key cannot have. @throws ApiError 400 */
 export function checkManaged(wanted: {
   readonly derived?: boolean | undefined
   readonly convergent_encryption?: boolean | undefined
@@ -36,7 +36,7 @@ export function checkManaged(wanted: {
     throw badRequest('key derivation and convergent encryption not supported for keys of type managed_key')
   }
   if (wanted.exportable || wanted.allow_plaintext_backup) {
-    throw badRequest('keys of type managed_key lie in a token of their own and are neither exported nor backed up')
+    throw badRequest('keys of type managed_key are in a token of their own and are neither exported nor backed up')
   }
   if (wanted.auto_rotate_period) {
     throw badRequest('keys of type managed_key do not rotate by themselves: each rotation names a managed key')

@@ -5,7 +5,7 @@ import { checkPublicKey } from '../../../keys/publickey.ts'
 
 /**
  * Reads a public key in PEM (SubjectPublicKeyInfo, or PKCS#1 for RSA).
- * @throws ApiError 400 when it is malformed, or of another type
+ * @throws ApiError 400 when it is malformed or has another type
  */
 export function readPublicKey(type: string, pem: string): KeyObject {
   const algorithm = algorithmOf(type)

@@ -1,7 +1,7 @@
 import { hashes } from '../../../crypto/hashes.ts'
 import type { SaltLength } from '../../../crypto/pss.ts'
 import { badRequest } from '../../../errors.ts'
-import { boolean, integer, raw, text } from '../../../field.ts'
+import { boolean, integer, raw, text, wholeBody } from '../../../field.ts'
 import type { Scheme } from '../../../keys/algorithms/signature.ts'
 import type { Material } from '../../../keys/material.ts'
 import type { Approval } from '../../../keys/use/approval.ts'
@@ -9,8 +9,8 @@ import type { Item } from './items.ts'
 
 /** The fields that sign and verify share. */
 export const schemeFields = {
-  input: text({ about: 'What is signed, in base64; may be empty.' }),
-  context: text({ about: 'Derivation context of derived keys, in base64.' }),
+  input: text({ about: 'The bytes to sign, in base64; may be empty.', longest: wholeBody }),
+  context: text({ about: 'Derivation context of derived keys, in base64.', longest: wholeBody }),
   hash_algorithm: text({
     about: 'sha1, sha2-224, -256, -384, -512, sha3-224, -256, -384, -512 or none; sha2-256 when absent.',
     aliases: ['algorithm'],
@@ -31,7 +31,7 @@ const schemeShape = {
   salt_length: 'text',
 } as const
 
-/** The same in the items of a batch. */
+/** The same fields in the items of a batch. */
 export const schemeReading = {
   shape: { ...schemeShape, input: 'text', context: 'text', reference: 'text' },
   aliases: { hash_algorithm: 'algorithm' },
@@ -39,7 +39,7 @@ export const schemeReading = {
 } as const
 
 /**
- * How a signature is made; each key type uses only the parts that concern it.
+ * The scheme of a signature; each key type uses only the parts that concern it.
  * @param urlHash the hash of the URL, which takes precedence over the body
  * @throws ApiError 400 that names the wrong field
  */
@@ -49,7 +49,6 @@ export function readScheme(input: Item<typeof schemeShape>, urlHash: string | un
   if (hash === undefined && name !== 'none') throw badRequest(`invalid hash algorithm "${name}"`)
   const prehashed = input.prehashed ?? false
   const padding = input.signature_algorithm || 'pss'
-  if (padding !== 'pss' && padding !== 'pkcs1v15') throw badRequest(`unsupported rsa signature algorithm ${padding}`)
   if (hash === undefined && !(prehashed && padding === 'pkcs1v15')) {
     throw badRequest('hash_algorithm=none requires both prehashed=true and signature_algorithm=pkcs1v15')
   }

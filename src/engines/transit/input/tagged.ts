@@ -1,6 +1,6 @@
 import { badRequest } from '../../../errors.ts'
 
-/** `vault:vN:payload`: how ciphertexts, signatures and HMACs name the key version that made them. */
+/** `vault:vN:payload`, the form of ciphertexts, signatures and HMACs; N is the key version that made them. */
 export interface Tagged {
   readonly version: number
   readonly payload: string
@@ -13,7 +13,7 @@ export const tag = (version: number, payload: string): string => `${prefix}${ver
 
 /**
  * Splits `vault:vN:payload`. Version 0 of a ciphertext means 1, as in the reference.
- * @param what the name in the refusals
+ * @param what the name used in refusals
  * @throws ApiError 400 that says which part is wrong
  */
 export function untag(text: string, what: 'ciphertext' | 'signature' | 'HMAC'): Tagged {

@@ -11,7 +11,7 @@ import { dueKeys, type KeyRow } from './tables.ts'
 const everySeconds = 60
 const keysAtOnce = 100
 const beginning = 1
-/** Named in the history of a version as its maker. */
+/** The maker in the history of such a version. */
 const createdBy = 'auto-rotation'
 
 interface AutoRotationDeps {

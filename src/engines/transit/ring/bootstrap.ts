@@ -4,14 +4,14 @@ import type { Transaction } from '../../../store/reader.ts'
 import { headsTable } from '../../../store/sealed/heads.ts'
 import { createSettings } from './settings.ts'
 
-/** A head without members. Once the token remembers it, every transit mount has settings. */
+/** A head without members. Once the anchor includes it, every transit mount must have settings. */
 export const settingsSet = 'transit settings'
 
 const mountsAtOnce = 10_000
 
 /**
  * Creates the settings of existing mounts; later mounts get theirs when they are made. Done only at initialisation and
- * for a cluster from before there were settings: anywhere else missing settings are damage.
+ * for a cluster older than the settings: otherwise missing settings are damage.
  */
 export async function createInitialSettings(database: Database, tx: Transaction): Promise<void> {
   if (await database.table(headsTable).exists(tx, { set: settingsSet })) return

@@ -11,7 +11,7 @@ import type { Rings } from './rings.ts'
 import { rotationDue, trimmed } from './rules.ts'
 import { type KeyRow, keysTable, versionsTable } from './tables.ts'
 
-/** Changes to existing keys, one transaction each. They answer the key as they left it, whatever others do afterwards. */
+/** Changes to existing keys, one transaction each. They return the key as they left it, regardless of later changes. */
 export class KeyChanges {
   readonly #database: Database
   readonly #materials: Materials
@@ -34,7 +34,7 @@ export class KeyChanges {
   }
 
   /**
-   * Locks the ring inside a transaction and lets `work` write. When it resolves, no worker caches the old ring.
+   * @throws ApiError 400 `missing` when the key does not exist
    * @throws ApiError 400 `missing` when there is no such key
    */
   change<T>(
@@ -64,7 +64,7 @@ export class KeyChanges {
     })
   }
 
-  /** Writes changed attributes, and with them when the key is to rotate by itself; the versions stay. */
+  /** Writes changed attributes and the resulting time of the next automatic rotation; the versions stay. */
   async update(tx: Transaction, ring: Ring, changes: Partial<KeyRow>): Promise<Ring> {
     if (Object.keys(changes).length === 0) return ring
     touchRing(tx, ring.key)
@@ -75,9 +75,9 @@ export class KeyChanges {
   }
 
   /**
-   * Changes attributes as `decide` says of the current row. A key that becomes exportable is rewrapped first.
+   * Changes attributes as `decide` says for the current row. A key that becomes exportable is rewrapped first.
    * @returns the key as this change left it
-   * @throws ApiError 400 `missing` when there is no such key, and what `decide` throws
+   * @throws ApiError 400 `missing` when the key does not exist, and any error of `decide`
    */
   async configure(
     mount: Mount,
@@ -86,19 +86,20 @@ export class KeyChanges {
     decide: (key: KeyRow) => Partial<KeyRow>,
   ): Promise<Inventory> {
     for (let leaves = false; ; leaves = true) {
-      // Past the cache: a rotation of KEKs rewraps the parts and touches nothing.
+      // Bypasses the cache: a rotation of KEKs rewraps the parts and touches no cached key.
       const leaving = leaves ? await this.#rings.readInventory(mount, name) : undefined
       const rewrapped = await this.#makeExportable.prepare([...(leaving?.parts.values() ?? [])])
       const configured = await this.#changeInventory(mount, name, missing, async (tx, { ring, parts }) => {
         const changes = decide(ring.key)
         if (startsToLeave(changes)) {
           const { id, latestVersion } = ring.key
-          // Not rewrapped yet; or replaced by another key, or rotated meanwhile: then the new version was not.
+          // Either not rewrapped yet, or replaced or rotated meanwhile: then the new version was not rewrapped.
           if (leaving?.ring.key.id !== id || leaving.ring.key.latestVersion !== latestVersion) return undefined
           await this.#makeExportable.apply(tx, rewrapped)
         }
         const changed = await this.update(tx, ring, changes)
-        return leaving ? inventoryOf(changed, await this.#materials.listAll(tx, ring.key.id)) : { ring: changed, parts }
+        const left = leaving ? await this.#materials.listAll(tx, ring.key.id) : parts.values()
+        return this.#rings.keep(tx, inventoryOf(changed, [...left]))
       })
       if (configured) return configured
     }
@@ -106,7 +107,7 @@ export class KeyChanges {
 
   /**
    * Soft-deletes the key or restores it. @returns the key, and whether that changed anything
-   * @throws ApiError 400 when there is no such key
+   * @throws ApiError 400 when the key does not exist
    */
   setSoftDeleted(
     mount: Mount,
@@ -117,13 +118,13 @@ export class KeyChanges {
     return this.#changeInventory(mount, name, missing, async (tx, { ring, parts }) => {
       const changed = ring.key.softDeleted !== softDeleted
       const current = changed ? await this.update(tx, ring, { softDeleted }) : ring
-      return { changed, key: { ring: current, parts } }
+      return { changed, key: this.#rings.keep(tx, { ring: current, parts }) }
     })
   }
 
   /**
    * Removes the versions below `version` and their wrapped material, for ever.
-   * @throws ApiError 400 when there is no such key, or a minimum version is lower
+   * @throws ApiError 400 when the key does not exist, or a minimum version is lower
    */
   trim(mount: Mount, name: string, version: number): Promise<Inventory> {
     return this.change(mount, name, 'invalid key name', async (tx, ring) => {

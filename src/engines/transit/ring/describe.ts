@@ -1,23 +1,87 @@
+import { Type } from 'typebox'
 import { after } from '../../../after.ts'
+import { data, mapOf, timestamp, titled } from '../../../answers.ts'
 import { pointOf } from '../../../crypto/edwards.ts'
 import { absent } from '../../../errors.ts'
-import type { Algorithm } from '../../../keys/algorithms/algorithm.ts'
+import type { Abilities, Algorithm } from '../../../keys/algorithms/algorithm.ts'
 import { algorithmOf } from '../../../keys/algorithms.ts'
 import type { ManagedKeys } from '../../../keys/managed/managedkeys.ts'
-import { describe as describeMaterial, Material } from '../../../keys/material.ts'
+import { describe as describeMaterial, Material, materialAnswer } from '../../../keys/material.ts'
 import type { MaterialRow } from '../../../keys/tables.ts'
 import type { Kdf } from '../../../keys/use/derivation.ts'
 import type { Data, MaybePromise, Mount } from '../../../route.ts'
-import { managedAbilities, managedType } from './managedtype.ts'
+import { managedType } from './managedtype.ts'
 import { type Inventory, partOf } from './readring.ts'
 import type { Version } from './ring.ts'
 import type { Rings } from './rings.ts'
 
+const abilitiesAnswer = {
+  supports_decryption: Type.Boolean(),
+  supports_derivation: Type.Boolean(),
+  supports_encryption: Type.Boolean(),
+  supports_signing: Type.Boolean(),
+}
+
+const copied = Type.Object({ time: timestamp, version: Type.Integer() })
+
+/** A version of a secret key is its creation time, in seconds. */
+const versionAnswer = Type.Union([
+  Type.Integer(),
+  Type.Object({
+    name: Type.String(),
+    creation_time: timestamp,
+    public_key: Type.String(),
+    certificate_chain: Type.String(),
+  }),
+])
+
+const custodyAnswer = titled('TransitCustody', {
+  ...materialAnswer,
+  managed_key: Type.Optional(Type.String()),
+  hmac: Type.Optional(Type.Object(materialAnswer)),
+  prk: Type.Optional(Type.Object(materialAnswer)),
+  derived_keys: Type.Optional(Type.String()),
+})
+
+/** The members of the key object. */
+export const keyAnswer = data(
+  titled('TransitKey', {
+    allow_plaintext_backup: Type.Boolean(),
+    allow_rotation: Type.Boolean(),
+    auto_rotate_period: Type.Integer(),
+    backup_info: Type.Optional(copied),
+    convergent_encryption: Type.Boolean(),
+    convergent_encryption_version: Type.Optional(Type.Integer()),
+    custody: mapOf(custodyAnswer),
+    deletion_allowed: Type.Boolean(),
+    derived: Type.Boolean(),
+    exportable: Type.Boolean(),
+    hmac_in_hsm_only: Type.Boolean(),
+    imported_key: Type.Boolean(),
+    imported_key_allow_rotation: Type.Optional(Type.Boolean()),
+    kdf: Type.Optional(Type.String()),
+    kdf_mode: Type.Optional(Type.String()),
+    key_size: Type.Integer(),
+    keys: mapOf(versionAnswer),
+    latest_version: Type.Integer(),
+    managed_key_id: Type.String(),
+    managed_key_name: Type.String(),
+    min_available_version: Type.Integer(),
+    min_decryption_version: Type.Integer(),
+    min_encryption_version: Type.Integer(),
+    name: Type.String(),
+    restore_info: Type.Optional(copied),
+    soft_deleted: Type.Boolean(),
+    ...abilitiesAnswer,
+    type: Type.String(),
+  }),
+)
+
 /**
- * The key object of reads and of every answer that changes a key. `keys` shows the versions that may still be used;
- * `custody` shows for each where its key is, the attributes that the token reported when it was made, and the same of
- * its HMAC secret. The managed key is that of the latest version; its name is empty once it was deleted.
- * @throws ApiError 404 when there is no such key
+ * The key object of reads and of every answer that changes a key. `keys` shows the usable versions; `custody` shows for
+ * each the place of its key, the attributes that the token reported when it was made, and the same of its HMAC secret.
+ * The managed key is that of the latest version; its name is empty once it was deleted.
+ * @throws ApiError 404 when the key does not exist
  */
 export function describeKey(
   context: { readonly rings: Rings; readonly managed: ManagedKeys },
@@ -30,7 +94,7 @@ export function describeKey(
   })
 }
 
-/** The key object of a key as one change left it. */
+/** The key object of an inventory that a change returned. */
 export function describeInventory(
   { managed }: { readonly managed: ManagedKeys },
   inventory: Inventory,
@@ -40,15 +104,25 @@ export function describeInventory(
   const { key, versions } = inventory.ring
   const id = versions.get(key.latestVersion)?.managedKey
   if (!id) return known
-  return after(managed.nameOf(id), (managed_key_name = '') => ({ ...known, managed_key_name, managed_key_id: id }))
+  return after(managed.nameOf(id), (managed_key_name = '') =>
+    after(managed.abilitiesOf(id), (abilities) => ({
+      ...known,
+      managed_key_name,
+      managed_key_id: id,
+      ...describeAbilities(abilities),
+    })),
+  )
 }
+
+/** Abilities of a managed key, until its mechanism is known. */
+const unknownAbilities: Abilities = { encrypt: false, sign: false, derive: false }
 
 /** An inventory never changes, and the description of a key of many versions is costly. */
 const descriptions = new WeakMap<Inventory, Data>()
 
 function describe(found: Inventory): Data {
   const { key, versions } = found.ring
-  const abilities = key.type === managedType ? managedAbilities : algorithmOf(key.type).abilities
+  const abilities = key.type === managedType ? unknownAbilities : algorithmOf(key.type).abilities
   const keys: Record<string, unknown> = {}
   const custody: Record<string, unknown> = {}
   for (const one of versions.values()) {
@@ -56,7 +130,7 @@ function describe(found: Inventory): Data {
     if (version < key.minDecryptionVersion) continue
     const part = partOf(found, material)
     const hmac = hmacMaterial === null ? {} : { hmac: describeMaterial(partOf(found, hmacMaterial)) }
-    // A key derived from a context is in the server's memory while it is used; the key it is derived from never is.
+    // A key derived from a context is in the server's memory while it is used; its root key never is.
     const prk =
       prkMaterial === null
         ? {}
@@ -65,7 +139,7 @@ function describe(found: Inventory): Data {
     const managed = managedKey === null ? {} : { managed_key: managedKey }
     custody[version] = { ...describeMaterial(part), ...managed, ...hmac, ...prk }
   }
-  // In the order of the wire, so that the envelope need not sort.
+  // In wire order, so that the envelope need not sort.
   return {
     allow_plaintext_backup: key.allowPlaintextBackup,
     allow_rotation: key.allowRotation,
@@ -77,6 +151,7 @@ function describe(found: Inventory): Data {
     deletion_allowed: key.deletionAllowed,
     derived: key.derived,
     exportable: key.exportable,
+    hmac_in_hsm_only: key.hmacInHsmOnly === true,
     imported_key: key.imported,
     ...(key.imported ? { imported_key_allow_rotation: key.allowRotation } : {}),
     ...(key.derived ? { kdf: key.kdf } : {}),
@@ -92,13 +167,17 @@ function describe(found: Inventory): Data {
     name: key.name,
     ...(key.restoreInfo ? { restore_info: key.restoreInfo } : {}),
     soft_deleted: key.softDeleted,
-    supports_decryption: abilities.encrypt,
-    supports_derivation: abilities.derive,
-    supports_encryption: abilities.encrypt,
-    supports_signing: abilities.sign,
+    ...describeAbilities(abilities),
     type: key.type,
   }
 }
+
+const describeAbilities = ({ encrypt, sign, derive }: Abilities): Data => ({
+  supports_decryption: encrypt,
+  supports_derivation: derive,
+  supports_encryption: encrypt,
+  supports_signing: sign,
+})
 
 /** The creation time in seconds for secret keys; name, time and public key for pairs. */
 function entryOf(
@@ -111,7 +190,7 @@ function entryOf(
   return {
     name: algorithm.entry,
     creation_time: new Date(createdAt).toISOString(),
-    // The root of derived keys signs nothing: routes/keys/key.ts fills in the public key of a context.
+    // The root of derived keys does not sign: routes/keys/key.ts fills in the public key of a context.
     public_key: derived ? '' : publicKeyText(algorithm, new Material(part)),
     certificate_chain: certificateChain ?? '',
   }

@@ -1,5 +1,6 @@
 import type { Clock } from '../../../clock.ts'
 import { badRequest } from '../../../errors.ts'
+import { algorithmOf } from '../../../keys/algorithms.ts'
 import type { Materials } from '../../../keys/materials/materials.ts'
 import type { Mount } from '../../../route.ts'
 import type { Database } from '../../../store/database.ts'
@@ -15,6 +16,9 @@ import { type ImportedVersion, type ManagedDraft, managedFields } from './versio
 import type { VersionStore } from './versionstore.ts'
 
 const longestName = 512
+
+/** Whether making such a key takes no longer than a query, and leaves nothing in the token. */
+const isQuick = (type: string): boolean => algorithmOf(type).kind !== 'rsa' && algorithmOf(type).kind !== 'ed25519'
 
 /** Creates and removes keys with all their versions. */
 export class Keys {
@@ -39,15 +43,31 @@ export class Keys {
   }
 
   /**
-   * Makes the key unless one of that name exists, which then stays as it is.
-   * @param managed the first version of a key of type managed_key
-   * @returns the key as this call made or found it
+   * Makes the key unless one with that name exists, which then stays unchanged.
+   * @param prepareManaged makes the first version of a key of type managed_key; not called if the key exists
+   * @returns the key that this call made or found
    */
-  async create(mount: Mount, template: KeyTemplate, createdBy: string, managed?: ManagedDraft): Promise<Inventory> {
-    const existing = await this.#rings.inventory(mount, template.name)
+  async create(
+    mount: Mount,
+    template: KeyTemplate,
+    createdBy: string,
+    prepareManaged?: () => Promise<ManagedDraft>,
+  ): Promise<Inventory> {
+    const find = async () => this.#rings.inventory(mount, template.name)
+    // A name never read here is probably new: then only the transaction checks for an existing key.
+    const guessed =
+      prepareManaged === undefined && isQuick(template.type) && !this.#rings.mayExist(mount, template.name)
+    const existing = guessed ? undefined : await find()
     if (existing) return existing
+    const managed = await prepareManaged?.()
     const row = newKey(mount, template, this.#clock.wall())
-    const draft = await this.#versions.prepare(row, createdBy, managed && { key: async () => managed.draft })
+    const preparing = this.#versions.prepare(row, createdBy, managed && { key: async () => managed.draft })
+    const draft = await preparing.catch(async (error: unknown) => {
+      const found = guessed ? await find() : undefined
+      if (found === undefined) throw error
+      return found
+    })
+    if ('ring' in draft) return draft
     return this.#versions.commit([draft], async (tx) => {
       const found = await this.#rings.findInventory(tx, mount, template.name)
       if (found) return found
@@ -59,7 +79,7 @@ export class Keys {
 
   /**
    * Stores an imported or restored key with its versions, all or nothing.
-   * @param replace throws unless an existing key of that name may be replaced
+   * @param replace throws unless an existing key with that name may be replaced
    */
   async add(
     row: New<typeof keysTable> & { readonly mount: string },
@@ -68,7 +88,7 @@ export class Keys {
   ): Promise<void> {
     const drafts = versions.map(({ draft }) => draft)
     const mount = { uuid: row.mount }
-    // A lock on a key that is not there would hold up every other new name.
+    // A lock on a missing key would hold up every other new name.
     const exists = (await this.#rings.read(mount, row.name)) !== undefined
     return this.#versions.commit(drafts, async (tx) => {
       const found = await (exists ? this.#rings.lock(tx, mount, row.name) : this.#rings.find(tx, mount, row.name))
@@ -85,7 +105,7 @@ export class Keys {
     if (row.name.length > longestName) throw badRequest(`a key name has at most ${longestName} characters`)
     const rotateAt = row.rotateAt ?? rotationDue(row, this.#clock.wall())
     const key = await this.#database.table(keysTable).insert(tx, { ...row, rotateAt })
-    // The name may have belonged to a key that was deleted, which some worker may still use.
+    // The name may have belonged to a deleted key that another worker still has in its cache.
     touchRing(tx, key)
     return key
   }

@@ -6,16 +6,26 @@ import type { New } from '../../../store/table.ts'
 import { managedType } from './managedtype.ts'
 import type { KeyRow, keysTable } from './tables.ts'
 
-/** The attributes of a new key; those left out have the wire's default. */
+/** The attributes of a new key; missing ones have the wire's default. */
 export type KeyTemplate = Pick<KeyRow, 'name' | 'type'> &
   Partial<
-    Pick<KeyRow, 'derived' | 'convergent' | 'exportable' | 'allowPlaintextBackup' | 'keySize' | 'autoRotateSeconds'>
+    Pick<
+      KeyRow,
+      | 'derived'
+      | 'convergent'
+      | 'exportable'
+      | 'allowPlaintextBackup'
+      | 'keySize'
+      | 'autoRotateSeconds'
+      | 'hmacInHsmOnly'
+    >
   >
 
-/** The size of every version's HMAC secret, and the default size of an hmac key. */
-export const hmacSecretBytes = 32
+/** The size of the HMAC secret beside each version of another type: tokens accept it for every SHA-2. */
+export const hmacSecretBytes = 64
+const defaultKeySize = 32
 
-/** `convergentVersion` of a key whose versions have their own. */
+/** `convergentVersion` of a key whose versions each have their own. */
 const perVersion = -1
 
 /** The convergent version of a new key version: 3, except for restored keys of an older one. */
@@ -27,13 +37,13 @@ export function convergenceOfNew({ convergent, convergentVersion, kdf }: Converg
 }
 type ConvergentKey = Pick<KeyRow, 'convergent' | 'convergentVersion' | 'kdf'>
 
-/** Whether the key material may leave the server, and so lies under the export KEK. */
+/** Whether the key material may leave the server, and so is wrapped under the export KEK. */
 export const mayLeave = (key: Pick<KeyRow, 'exportable' | 'allowPlaintextBackup'>): boolean =>
   key.exportable || key.allowPlaintextBackup
 
 /** Clients read key_size of an hmac key, so the default is stored too. */
 const keySizeOf = ({ type, keySize }: KeyTemplate): number =>
-  type !== managedType && algorithmOf(type).mac ? keySize || hmacSecretBytes : 0
+  type !== managedType && algorithmOf(type).mac ? keySize || defaultKeySize : 0
 
 /** The row of a key with one version. @param now milliseconds */
 export const newKey = (mount: Mount, template: KeyTemplate, now: number): New<typeof keysTable> => ({
@@ -56,5 +66,7 @@ export const newKey = (mount: Mount, template: KeyTemplate, now: number): New<ty
   imported: false,
   allowRotation: false,
   softDeleted: false,
+  // Left out while false: a program older than the column then reads the row as sealed.
+  hmacInHsmOnly: template.hmacInHsmOnly || null,
   createdAt: now,
 })

@@ -6,12 +6,12 @@ import type { Reader } from '../../../store/reader.ts'
 import type { Ring as PureRing, Version } from './ring.ts'
 import { type KeyRow, keysTable, type VersionRow, versionsTable } from './tables.ts'
 
-/** A ring as it is stored. */
+/** A ring with its stored row. */
 export type Ring = PureRing<KeyRow>
 
 /**
- * Makes a ring of a key's row and its versions. The row says which versions must exist, so a missing one is damage.
- * @param expected the id that the key probably has: what hangs on it is then read together with the row
+ * Makes a ring of a key's row and its versions. The row implies which versions must exist, so a missing one is damage.
+ * @param expected the id that the key probably has: its versions are then read together with the row
  */
 export async function readRing(
   database: Database,
@@ -36,19 +36,19 @@ function versionsOf(database: Database, q: Reader, keyId: string): Promise<Versi
   return allPages((after, limit) => table.list(q, { keyId }, { by: 'version', after, limit }))
 }
 
-/** A ring and all its key parts by id, as they were at one moment. */
+/** A ring and all its key parts by id, at one moment. */
 export interface Inventory {
   readonly ring: Ring
   readonly parts: ReadonlyMap<string, MaterialRow>
 }
 
-/** A version with its key parts, as they were stored. */
+/** A version with its key parts, as stored. */
 export interface StoredVersion {
   readonly row: VersionRow
   readonly parts: readonly MaterialRow[]
 }
 
-/** The inventory under a changed key row, with one version more. */
+/** The inventory with a changed key row and one more version. */
 export function withVersion({ ring, parts }: Inventory, key: KeyRow, added: StoredVersion): Inventory {
   return {
     ring: { key, versions: new Map([...ring.versions, [added.row.version, added.row]]) },

@@ -7,7 +7,9 @@ import { column, defineTable } from '../../../store/table.ts'
 import { keysTable, settingsTable, versionsTable } from './tables.ts'
 
 const keysAtOnce = 32
-/** Versions and key parts of one key, and rows after which a transaction begins with no further key. */
+/**
+ * Versions and key parts removed of one key, and the number of rows after which a transaction begins no further key.
+ */
 const rowsAtOnce = 200
 
 const keyTraces = defineTable(
@@ -17,8 +19,8 @@ const keyTraces = defineTable(
 )
 
 /**
- * Removes what removed mounts held, in bounded transactions. Nothing is touched, since no request reaches such a mount, and
- * rows go unread, edited ones too.
+ * Removes the contents of removed mounts, in bounded transactions. No cache is touched, since no request reaches such a
+ * mount, and rows are removed unread, edited ones too.
  */
 export class Removal {
   readonly #database: Database
@@ -30,8 +32,8 @@ export class Removal {
   }
 
   /**
-   * Whole keys first. What is left then belongs to keys of more versions than one transaction removes, to the mount itself,
-   * or to a request that had begun before the mount was removed.
+   * Whole keys first. The remaining rows belong to keys with more versions than one transaction removes, to the mount
+   * itself, or to a request that had begun before the mount was removed.
    * @returns whether there was anything to remove
    */
   async removeSome({ uuid }: Mount, { job, fence }: Claim): Promise<boolean> {
@@ -48,7 +50,7 @@ export class Removal {
     })
   }
 
-  /** The row of each key goes first, as in every change of a key. @returns how many keys were found */
+  /** The row of each key goes first, as in every change of a key. @returns the number of keys found */
   async #removeKeys(tx: Transaction, mount: string): Promise<number> {
     const keys = await this.#database.unverified(keyTraces).list(tx, { mount }, { by: 'name', limit: keysAtOnce })
     let room = rowsAtOnce

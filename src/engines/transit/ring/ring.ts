@@ -1,4 +1,4 @@
-/** The columns of a key's sealed row that the rules look at. */
+/** The columns of a key's sealed row that the rules use. */
 export interface Attributes {
   readonly type: string
   readonly exportable: boolean
@@ -12,6 +12,7 @@ export interface Attributes {
   readonly imported: boolean
   readonly allowRotation: boolean
   readonly softDeleted: boolean
+  readonly hmacInHsmOnly: boolean | null
 }
 
 /** One version of a key. Its parts are ids of rows that keys/ owns. */
@@ -19,9 +20,9 @@ export interface Version {
   readonly version: number
   readonly material: string
   readonly hmacMaterial: string | null
-  /** The secret that a derived key's keys are derived from; null for other keys. */
+  /** The secret from which a derived key's keys are derived; null for other keys. */
   readonly prkMaterial: string | null
-  /** 0 to 3: how its encryption is convergent (keys/use/derived.ts). */
+  /** 0 to 3: the kind of its convergent encryption (keys/use/derived.ts). */
   readonly convergentVersion: number
   /** Uuid of the managed key that holds the material; null for other keys. */
   readonly managedKey: string | null
@@ -35,6 +36,6 @@ export interface Version {
 export interface Ring<Row extends Attributes = Attributes> {
   readonly key: Row
   readonly versions: ReadonlyMap<number, Version>
-  /** True when just read from the database: no rotation whose effects were visible to anyone is missing. */
+  /** True when just read from the database: then it includes every rotation that any caller could have seen. */
   readonly current?: true
 }

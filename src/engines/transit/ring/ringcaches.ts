@@ -7,23 +7,23 @@ import type { Ring } from './readring.ts'
 import type { Settings } from './settings.ts'
 import { type KeyRow, keysTable } from './tables.ts'
 
-/** The table that cached rings and inventories are invalidated by, and their id in it. */
+/** The table and id that invalidate cached rings and inventories. */
 export const ringCacheTable = keysTable.name
 export const ringCacheId = (mount: string, name: string): string => `${mount}/${name}`
 
-/** Invalidates what is cached of a key, in every worker, when the transaction commits. */
+/** Invalidates the cached values of a key, in every worker, when the transaction commits. */
 export const touchRing = (tx: Transaction, { mount, name }: Pick<KeyRow, 'mount' | 'name'>): void =>
   tx.touch(ringCacheTable, ringCacheId(mount, name))
 
 /**
- * The caches of rings: one shared by the mounts, and one of its own for each mount whose cache-config names a size.
- * This worker reads the size when it first needs it, and again after a reload.
+ * The caches of rings: one shared by the mounts, and a separate one for each mount whose cache-config gives a size.
+ * This worker reads the size at the first use, and again after a reload.
  */
 export class RingCaches {
   readonly #options: { database: Database; settings: Settings; shared: CacheOptions<Ring> }
   readonly #shared: CoherentCache<Ring>
   readonly #own = new Map<string, CoherentCache<Ring>>()
-  /** The cache that a mount uses. */
+  /** The cache of each mount. */
   readonly #chosen = new Map<string, CoherentCache<Ring>>()
 
   /** @param shared options of the shared cache; its limit bounds every other cache too */
@@ -42,7 +42,9 @@ export class RingCaches {
     this.#chosen.delete(mount.uuid)
   }
 
-  /** Frees the caches of mounts that are not among these: a removed mount's, even if a late request has made it anew. */
+  /**
+   * Frees the caches of mounts that are not among these: even one that a late request made again for a removed mount.
+   */
   retain(uuids: ReadonlySet<string>): void {
     for (const uuid of this.#chosen.keys()) if (!uuids.has(uuid)) this.#chosen.delete(uuid)
     for (const [uuid, cache] of this.#own) {

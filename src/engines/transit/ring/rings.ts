@@ -12,6 +12,8 @@ import type { Settings } from './settings.ts'
 import { type KeyRow, keyNames, keysTable } from './tables.ts'
 
 const inventoriesHeld = 100
+/** For keys that rotate often. */
+const rowsRecalled = 100
 
 type MountId = Pick<Mount, 'uuid'>
 
@@ -22,10 +24,12 @@ export class Rings {
   readonly #names: Reading<typeof keyNames>
   readonly #caches: RingCaches
   readonly #inventories: CoherentCache<Inventory>
-  /** Ids that keys had when they were last read: what hangs on a key's id is asked for together with its row. */
+  /** Ids of keys when they were last read: a key's versions and parts are then queried together with its row. */
   readonly #ids: LRUCache<string, string>
+  /** Rows of keys as changes made here found them. */
+  readonly #rows = new LRUCache<string, KeyRow>({ max: rowsRecalled })
 
-  /** @param limit rings cached at most, over all mounts */
+  /** @param limit the most rings cached, over all mounts */
   constructor(options: { database: Database; materials: Materials; settings: Settings; limit: number }) {
     const { database, materials, settings, limit } = options
     this.#database = database
@@ -52,7 +56,7 @@ export class Rings {
     return after(this.#caches.of(mount), (cache) => cache.get(ringCacheId(mount.uuid, name)))
   }
 
-  /** The ring as the database has it now. */
+  /** The ring as it is in the database now. */
   read(mount: MountId, name: string): Promise<Ring | undefined> {
     return this.#database.snapshot(async (q) => {
       const ring = await this.find(q, mount, name)
@@ -60,12 +64,12 @@ export class Rings {
     })
   }
 
-  /** The key's row alone, as the database has it now. */
+  /** The key's row alone, as it is in the database now. */
   readKey(mount: MountId, name: string): Promise<KeyRow | undefined> {
     return this.#database.read((q) => this.#findKey(q, mount, name))
   }
 
-  /** The ring and its key parts as the database has them now. */
+  /** The ring and its key parts as they are in the database now. */
   readInventory(mount: MountId, name: string): Promise<Inventory | undefined> {
     return this.#database.snapshot((q) => this.findInventory(q, mount, name))
   }
@@ -82,25 +86,51 @@ export class Rings {
   }
 
   /**
-   * The ring in a transaction that changes it: its first read. Nobody else changes the key before the transaction ends: every
-   * change of a key locks its row first, so that no two wait for each other.
+   * The ring in a transaction that changes it, as its first read. No other transaction changes the key before this one
+   * ends: every change of a key locks its row first, so that no two wait for each other.
    */
   lock(tx: Transaction, mount: MountId, name: string): Promise<Ring | undefined> {
-    return readRing(this.#database, tx, this.#lockKey(tx, mount, name), this.#expected(mount, name))
+    return readRing(this.#database, tx, this.lockRow(tx, mount, name), this.#expected(mount, name))
   }
 
-  /** As lock, with the key parts. */
-  lockInventory(tx: Transaction, mount: MountId, name: string): Promise<Inventory | undefined> {
-    const key = this.#lockKey(tx, mount, name)
-    return readInventory(this.#database, this.#materials, tx, key, this.#expected(mount, name))
+  /** As lock, with the key parts; those may have been rewrapped since they were read. */
+  async lockInventory(tx: Transaction, mount: MountId, name: string): Promise<Inventory | undefined> {
+    const locking = this.lockRow(tx, mount, name)
+    const read = (expected: string | undefined) => readInventory(this.#database, this.#materials, tx, locking, expected)
+    const current = this.#inventories.current(tx, ringCacheId(mount.uuid, name))
+    if (current === undefined) return read(this.#expected(mount, name))
+    const [key, held] = await Promise.all([locking, current])
+    const { id, rev } = held?.ring.key ?? {}
+    if (!(held && key && key.id === id && key.rev === rev)) return read(key?.id)
+    return { ...held, ring: { ...held.ring, key } }
+  }
+
+  /** Caches the inventory that a transaction leaves behind; the transaction must touch the key. */
+  keep(tx: Transaction, inventory: Inventory): Inventory {
+    const { mount, name } = inventory.ring.key
+    this.#inventories.put(tx, ringCacheId(mount, name), inventory)
+    return inventory
   }
 
   async #findKey(q: Reader, { uuid: mount }: MountId, name: string): Promise<KeyRow | undefined> {
     return this.#remembered(await this.#database.table(keysTable).find(q, { mount, name }))
   }
 
-  async #lockKey(tx: Transaction, { uuid: mount }: MountId, name: string): Promise<KeyRow | undefined> {
-    return this.#remembered(await this.#database.table(keysTable).lock(tx, { mount, name }))
+  /** The key's row alone, locked as by `lock`. */
+  async lockRow(tx: Transaction, { uuid: mount }: MountId, name: string): Promise<KeyRow | undefined> {
+    const key = this.#remembered(await this.#database.table(keysTable).lock(tx, { mount, name }))
+    if (key) this.#rows.set(ringCacheId(mount, name), key)
+    return key
+  }
+
+  /** Whether a key with that name was ever read here: it may be gone, and others may exist. */
+  mayExist(mount: MountId, name: string): boolean {
+    return this.#expected(mount, name) !== undefined
+  }
+
+  /** The key's row as an earlier change here found it: for work that a transaction compares with the current row. */
+  recall(mount: MountId, name: string): KeyRow | undefined {
+    return this.#rows.get(ringCacheId(mount.uuid, name))
   }
 
   #expected(mount: MountId, name: string): string | undefined {
@@ -135,7 +165,7 @@ export class Rings {
     this.#caches.retain(uuids)
   }
 
-  /** Empties this worker's caches of the mount and lets it read the mount's cache size anew. */
+  /** Empties this worker's caches of the mount and makes it read the mount's cache size again. */
   reload(mount: Mount): void {
     this.#caches.reload(mount)
     this.#inventories.clear()

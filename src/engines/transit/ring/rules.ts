@@ -13,12 +13,13 @@ export interface Configuration {
   readonly exportable?: boolean
   readonly allow_plaintext_backup?: boolean
   readonly auto_rotate_period?: number
+  readonly hmac_in_hsm_only?: boolean
 }
 
 /**
- * The changes that `keys/:name/config` asks for, all or none. Only `true` counts for exportable and
- * allow_plaintext_backup: material that could leave once may have left.
- * @throws ApiError 400 that names the rule
+ * The changes requested by `keys/:name/config`, all or none. For exportable and allow_plaintext_backup only `true` has
+ * an effect: material that could leave once may have left.
+ * @throws ApiError 400 naming the rule
  */
 export function configure(
   key: Attributes,
@@ -49,6 +50,7 @@ export function configure(
     exportable: key.exportable || wanted.exportable === true,
     allowPlaintextBackup: key.allowPlaintextBackup || wanted.allow_plaintext_backup === true,
     autoRotateSeconds,
+    hmacInHsmOnly: (wanted.hmac_in_hsm_only ?? key.hmacInHsmOnly) || null,
   })
   if (Object.keys(changes).length > 0) {
     if (key.minAvailableVersion > encryption) {
@@ -74,7 +76,10 @@ export function refuseSoftDeleted(key: Pick<Attributes, 'softDeleted'>): void {
   if (key.softDeleted) throw badRequest('refusing to use soft-deleted key')
 }
 
-/** How rotation changes the row. @throws ApiError 400 for a soft-deleted key, and an imported one that forbids it */
+/**
+ * The changes of a rotation to the row. @throws ApiError 400 for a soft-deleted key, and for an imported key that
+ * forbids rotation
+ */
 export function rotated(name: string, key: Attributes): Partial<Attributes> {
   refuseSoftDeleted(key)
   if (key.imported && !key.allowRotation) {
@@ -84,28 +89,31 @@ export function rotated(name: string, key: Attributes): Partial<Attributes> {
 }
 
 /**
- * When the key is to rotate by itself, in milliseconds since the epoch; null is never. Rotation of a managed key needs
+ * The time of the next automatic rotation, in milliseconds since the epoch; null is never. Rotating a managed key takes
  * a caller who names the next one.
  * @param latestAt when the latest version was made
  */
-export function rotationDue(key: Attributes, latestAt: number): number | null {
+export function rotationDue(
+  key: Pick<Attributes, 'type' | 'autoRotateSeconds' | 'imported' | 'allowRotation' | 'softDeleted'>,
+  latestAt: number,
+): number | null {
   const { type, autoRotateSeconds, imported, allowRotation, softDeleted } = key
   if (autoRotateSeconds === 0 || softDeleted || (imported && !allowRotation) || type === managedType) return null
   return latestAt + autoRotateSeconds * 1000
 }
 
 /**
- * How trimming changes the row: versions below `version` are removed for ever.
+ * The changes of a trim to the row: versions below `version` are removed for ever.
  * @throws ApiError 400 unless both minimum versions are at or above it
  */
 export function trimmed(key: Attributes, version: number): Partial<Attributes> {
   const { minAvailableVersion, minEncryptionVersion, minDecryptionVersion } = key
   const refuse = (why: string) => badRequest(`minimum available version ${why}`)
-  // Covers negative numbers too, since the current one never is negative.
+  // Also refuses negative numbers, since the current one is never negative.
   if (version < minAvailableVersion) throw refuse('cannot be decremented')
   if (minEncryptionVersion === 0) throw refuse('cannot be set when minimum encryption version is not set')
   if (minDecryptionVersion === 0) throw refuse('cannot be set when minimum decryption version is not set')
-  // The reference's spelling, which clients may match on.
+  // The reference's spelling, which clients may match.
   if (version > minEncryptionVersion) throw refuse('cannot be greater than minmum encryption version')
   if (version > minDecryptionVersion) throw refuse('cannot be greater than minimum decryption version')
   if (version === 0) throw refuse('should be positive')

@@ -12,7 +12,7 @@ export type Setting = Partial<Pick<SettingsRow, 'disableUpsert' | 'cacheSize'>>
 
 /**
  * The settings of each transit mount. Their row is made with the mount: a missing row is damage, and never means the
- * default, which allows upserts.
+ * defaults, which allow upserts.
  */
 export class Settings {
   readonly #database: Database

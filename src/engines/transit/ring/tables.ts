@@ -1,6 +1,6 @@
 import { column, defineTable, type Row } from '../../../store/table.ts'
 
-/** When and at which version a backup was made or restored. */
+/** The time of a backup or restore, and the latest version then. */
 export interface CopyInfo {
   readonly time: string
   readonly version: number
@@ -19,7 +19,7 @@ export const keysTable = defineTable(
     kdf: column.text(),
     exportable: column.boolean(),
     allowPlaintextBackup: column.boolean(),
-    /** Bytes; 0 where the type fixes the size. */
+    /** Bytes; 0 if the type fixes the size. */
     keySize: column.integer(),
     autoRotateSeconds: column.integer(),
     minDecryptionVersion: column.integer(),
@@ -30,10 +30,12 @@ export const keysTable = defineTable(
     imported: column.boolean(),
     allowRotation: column.boolean(),
     softDeleted: column.boolean(),
+    /** Whether HMACs that need the secret in memory are refused; null, as in older rows, means false. */
+    hmacInHsmOnly: column.boolean().nullable(),
     backupInfo: column.json<CopyInfo>().nullable(),
     restoreInfo: column.json<CopyInfo>().nullable(),
     createdAt: column.integer(),
-    /** When it is to rotate by itself, in milliseconds; the job finds it by this. */
+    /** The time of the next automatic rotation, in milliseconds; the job searches by it. */
     rotateAt: column.integer().nullable(),
   },
   { sealed: true },
@@ -58,7 +60,7 @@ export const settingsTable = defineTable(
 )
 export type SettingsRow = Row<typeof settingsTable>
 
-/** One row per key version; the material itself lies in the table of keys/. */
+/** One row per key version; the material itself is in the table of keys/. */
 export const versionsTable = defineTable(
   'transit_versions',
   {

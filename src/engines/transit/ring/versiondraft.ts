@@ -1,23 +1,24 @@
 import type { Draft, Specification } from '../../../keys/materials/draft.ts'
 import type { KeyRow, VersionRow } from './tables.ts'
 
-/** The attributes of a key that its versions are made by. */
+/** The attributes of a key that determine its versions. */
 export type KeySpecification = Pick<
   KeyRow,
   'type' | 'exportable' | 'allowPlaintextBackup' | 'keySize' | 'derived' | 'kdf'
->
+> &
+  Partial<Pick<KeyRow, 'hmacInHsmOnly'>>
 
 /** Makes a part of a version, or imports it. */
 export type PreparePart = (specification: Specification) => Promise<Draft>
 
-/** The parts of a version, made and not stored yet. */
+/** The parts of a version, made but not stored yet. */
 export interface VersionDraft {
   readonly key: Draft
   readonly prk: Draft | undefined
   readonly hmac: Draft | undefined
 }
 
-/** Columns of a version that are not the same for every new one. */
+/** Columns of a version that can differ from those of other new versions. */
 export type VersionFields = Partial<
   Pick<VersionRow, 'convergentVersion' | 'createdAt' | 'certificateChain' | 'managedKey'>
 >
@@ -29,7 +30,7 @@ export interface ImportedVersion {
   readonly fields?: VersionFields
 }
 
-/** A version that lies in a token of somebody else, under the managed key of that uuid. */
+/** A version in an external token, under the managed key with that uuid. */
 export interface ManagedDraft {
   readonly id: string
   readonly draft: Draft

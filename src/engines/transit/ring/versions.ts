@@ -13,7 +13,7 @@ export function versionOf(ring: Ring, version: number): Version {
 
 type Purpose = 'encryption' | 'signing'
 
-/** @throws ApiError 400 when the version is above the latest or below min_encryption_version; 0 asks for the latest */
+/** @throws ApiError 400 when the version is above the latest or below min_encryption_version; 0 means the latest */
 export function checkVersionToMake(
   { latestVersion, minEncryptionVersion }: Pick<Attributes, 'latestVersion' | 'minEncryptionVersion'>,
   requested: number,
@@ -27,13 +27,26 @@ export function checkVersionToMake(
   }
 }
 
-/** The version that encrypts or signs: 0 asks for the latest. @throws ApiError 400, as checkVersionToMake */
+/** The version that encrypts or signs: 0 means the latest. @throws ApiError 400, as checkVersionToMake */
 export function versionToMake(ring: Ring, requested: number, purpose: Purpose): Version {
   checkVersionToMake(ring.key, requested, purpose)
   return versionOf(ring, requested === 0 ? ring.key.latestVersion : requested)
 }
 
-/** The version whose secret makes an HMAC: 0 asks for the latest. @throws ApiError 400 */
+/**
+ * The version that a certificate is for: any that is kept, since a certificate may be used longer than the version
+ * signs. 0 means the latest.
+ * @param failed the beginning of the refusal
+ * @throws ApiError 400 `no such key version`
+ */
+export function versionToCertify({ key, versions }: Ring, requested: number, failed: string): Version {
+  const version = requested === 0 ? key.latestVersion : requested
+  const found = version < key.minAvailableVersion ? undefined : versions.get(version)
+  if (found === undefined) throw badRequest(`${failed}: no such key version`)
+  return found
+}
+
+/** The version whose secret makes an HMAC: 0 means the latest. @throws ApiError 400 */
 export function versionToMac(ring: Ring, requested: number): Version {
   const { latestVersion, minEncryptionVersion } = ring.key
   if (requested < 0) throw badRequest('key version does not exist (cannot be negative)')
@@ -73,7 +86,7 @@ export function versionToUse(ring: Ring, version: number, what: 'ciphertext' | '
 }
 
 /**
- * The versions that an export asks for.
+ * The versions requested by an export.
  * @param wanted `latest`, N or vN; absent is every version from min_decryption_version on
  * @throws ApiError 400 for a version that does not exist or may not be used
  */

@@ -1,20 +1,24 @@
 import type { Clock } from '../../../clock.ts'
+import { nameUses } from '../../../keys/managed/uses.ts'
 import type { Draft } from '../../../keys/materials/draft.ts'
 import type { Materials } from '../../../keys/materials/materials.ts'
 import type { Kdf } from '../../../keys/use/derivation.ts'
+import type { Mount } from '../../../route.ts'
 import type { Database } from '../../../store/database.ts'
+import { pages } from '../../../store/pages.ts'
 import type { Transaction } from '../../../store/reader.ts'
 import { convergenceOfNew, hmacSecretBytes, mayLeave } from './newkey.ts'
 import type { Ring, StoredVersion } from './readring.ts'
 import { touchRing } from './ringcaches.ts'
-import { type KeyRow, type VersionRow, versionsTable } from './tables.ts'
+import { type KeyRow, keysTable, type VersionRow, versionsTable } from './tables.ts'
 import type { KeySpecification, PreparePart, VersionDraft, VersionFields } from './versiondraft.ts'
 
 const hmacType = 'hmac'
+const pageRows = 100
 
 /**
- * The versions of keys: their parts are made in the token before the transaction that stores them, and leave nothing
- * behind when it does not.
+ * The versions of keys: their parts are made in the token before the transaction that stores them, and removed if it
+ * fails.
  */
 export class VersionStore {
   readonly #database: Database
@@ -28,8 +32,7 @@ export class VersionStore {
   }
 
   /**
-   * Makes the parts of a version: the key, what a derived key's keys are derived from, and the HMAC secret unless the
-   * key is one.
+   * Makes the parts of a version: the key, the root of a derived key, and the HMAC secret unless the key itself is one.
    * @param imported imports parts; the others are made
    */
   async prepare(
@@ -37,15 +40,21 @@ export class VersionStore {
     createdBy: string,
     imported: Partial<Record<'key' | 'hmac', PreparePart>> = {},
   ): Promise<VersionDraft> {
-    const make: PreparePart = (specification) => this.#materials.prepare(specification)
-    const { keySize, derived } = of
+    const { keySize, derived, hmacInHsmOnly } = of
+    const make: PreparePart = (specification) =>
+      this.#materials.prepare({ ...specification, hmacInHsmOnly: hmacInHsmOnly === true })
     const part = { exportable: mayLeave(of), createdBy }
     const sizeBytes = keySize === 0 ? undefined : keySize
     const key = await (imported.key ?? make)({ ...part, algorithm: of.type, part: 'key', sizeBytes, derived })
-    const prk = derived ? await this.#materials.extract(key, of.kdf as Kdf) : undefined
-    if (key.fields.algorithm === hmacType) return { key, prk, hmac: undefined }
-    const secret = { ...part, algorithm: hmacType, part: 'hmac', sizeBytes: hmacSecretBytes } as const
-    return { key, prk, hmac: await (imported.hmac ?? make)(secret) }
+    try {
+      const prk = derived ? await this.#materials.extract(key, of.kdf as Kdf) : undefined
+      if (key.fields.algorithm === hmacType) return { key, prk, hmac: undefined }
+      const secret = { ...part, algorithm: hmacType, part: 'hmac', sizeBytes: hmacSecretBytes } as const
+      return { key, prk, hmac: await (imported.hmac ?? make)(secret) }
+    } catch (error) {
+      await this.discard({ key })
+      throw error
+    }
   }
 
   /** Discards a draft unless it was stored. Never rejects. */
@@ -53,12 +62,12 @@ export class VersionStore {
     return this.#materials.abandon(key)
   }
 
-  /** Runs the transaction that stores the drafts, then discards those it did not store. */
+  /** Runs the transaction that stores the drafts, then discards those that were not stored. */
   async commit<T>(drafts: readonly VersionDraft[], work: (tx: Transaction) => Promise<T>): Promise<T> {
     try {
       return await this.#database.transaction((tx) => {
         const result = work(tx)
-        // Together with the first reads of `work`, and after them: a lock comes first.
+        // Sent together with the first reads of `work`, but after them: a lock comes first.
         for (const { key, hmac, prk } of drafts) this.#materials.expect(tx, [key, hmac, prk])
         return result
       })
@@ -93,7 +102,7 @@ export class VersionStore {
     return { row, parts: [material, hmac, prk].filter((part) => part !== null) }
   }
 
-  /** @throws Error when the ring has no such version */
+  /** @throws Error when the ring lacks the version */
   async update(tx: Transaction, { key }: Ring, version: number, changes: VersionChanges): Promise<void> {
     const versions = this.#database.table(versionsTable)
     const row = await versions.find(tx, { keyId: key.id, version })
@@ -112,3 +121,21 @@ export class VersionStore {
 }
 
 type VersionChanges = Partial<Pick<VersionRow, 'material' | 'certificateChain'>>
+
+/**
+ * The versions of keys in these mounts that use a managed key.
+ * @param managedKey uuid @param most @returns such as `transit/keys/payments version 3`
+ */
+export function versionsOfManaged(
+  database: Database,
+  managedKey: string,
+  mounts: readonly Mount[],
+  most: number,
+): Promise<string[]> {
+  const by = ['keyId', 'version'] as const
+  const rows = pages(database, database.table(versionsTable), { managedKey }, { by, limit: pageRows })
+  return nameUses(rows, mounts, most, async ({ keyId, version }) => {
+    const key = await database.read((q) => database.table(keysTable).get(q, keyId))
+    return key && `keys/${key.name} version ${version}`
+  })
+}

@@ -1,4 +1,6 @@
+import { Type } from 'typebox'
 import { nextTurn } from '../../../after.ts'
+import { data } from '../../../answers.ts'
 import { badRequest } from '../../../errors.ts'
 import { writePkcs8 } from '../../../keys/making/pair.ts'
 import { describe, Material } from '../../../keys/material.ts'
@@ -67,7 +69,8 @@ export const backUpKey = route<TransitContext, typeof noFields>({
   method: 'GET',
   path: 'backup/:name',
   access: 'token',
-  about: 'Hands out a key whole, in clear: its settings, every version, and their HMAC secrets.',
+  about: 'Returns a whole key in clear: its settings, every version, and their HMAC secrets.',
   body: noFields,
+  answers: data(Type.Object({ backup: Type.String() })),
   run: backUp,
 })

@@ -1,15 +1,15 @@
-import { constants, publicEncrypt, randomBytes } from 'node:crypto'
+import { constants, publicEncrypt } from 'node:crypto'
 import { Type } from 'typebox'
 import { nextTurn } from '../../../after.ts'
 import type { Hash } from '../../../crypto/hashes.ts'
 import { badRequest } from '../../../errors.ts'
 import { text } from '../../../field.ts'
-import { transportBytes } from '../../../keys/making/transport.ts'
 import { Material } from '../../../keys/material.ts'
 import { type Call, type Data, route } from '../../../route.ts'
 import type { TransitContext } from '../context.ts'
 import { exportedVersionField } from '../input/fields.ts'
 import { readHashFunction } from '../input/hashfunction.ts'
+import { exported } from '../ring/exported.ts'
 import { managedType } from '../ring/managedtype.ts'
 import { type Inventory, partOf } from '../ring/readring.ts'
 import { refuseSoftDeleted } from '../ring/rules.ts'
@@ -33,7 +33,7 @@ async function recipient({ context, mount, params }: ExportCall): Promise<Materi
   return material
 }
 
-/** Encrypts each version to the key `dst`, in the form that import takes. */
+/** Encrypts each version to the key `dst`, in the form that import accepts. */
 async function exportTo(call: ExportCall): Promise<Data> {
   const { context, mount, params, body } = call
   const hash = readHashFunction(body.hash)
@@ -58,15 +58,12 @@ function privateKeyOf(found: Inventory, id: string, version: number): Material {
   return material
 }
 
-async function wrapFor(context: TransitContext, to: Material, hash: Hash, key: Material): Promise<string> {
-  const transport = randomBytes(transportBytes)
-  try {
+function wrapFor({ keyExport }: TransitContext, to: Material, hash: Hash, key: Material): Promise<string> {
+  return keyExport.lendTransport(async (transport) => {
     const padding = { padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash: hash.node }
     const head = publicEncrypt({ key: to.publicKey, ...padding }, transport)
-    return Buffer.concat([head, await context.keyExport.wrapUnder(key, transport)]).toString('base64')
-  } finally {
-    transport.fill(0)
-  }
+    return Buffer.concat([head, await keyExport.wrapUnder(key, transport)]).toString('base64')
+  })
 }
 
 const byokRoute = (path: string) =>
@@ -74,8 +71,9 @@ const byokRoute = (path: string) =>
     method: 'GET',
     path,
     access: 'token',
-    about: 'Hands out an exportable key encrypted to an RSA key, in the form that import takes.',
+    about: 'Returns an exportable key encrypted to an RSA key, in the form that import accepts.',
     body,
+    answers: exported,
     run: exportTo,
   })
 

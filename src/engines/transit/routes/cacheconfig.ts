@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { after } from '../../../after.ts'
+import { data } from '../../../answers.ts'
 import { badRequest } from '../../../errors.ts'
 import { integer } from '../../../field.ts'
 import { type Data, route } from '../../../route.ts'
@@ -7,9 +8,11 @@ import type { TransitContext } from '../context.ts'
 import { noFields } from '../input/fields.ts'
 import type { SettingsRow } from '../ring/tables.ts'
 
+const cacheConfig = data(Type.Object({ size: Type.Integer() }))
+
 const body = Type.Object({
   size: integer({
-    about: 'Key rings cached by each worker; 0 or absent is as many as the server holds, else at least 10.',
+    about: 'Key rings cached by each worker, at least 10; 0 or absent means the server’s own limit.',
   }),
 })
 
@@ -20,8 +23,9 @@ export const readCacheConfig = route<TransitContext, typeof noFields>({
   method: 'GET',
   path: 'cache-config',
   access: 'token',
-  about: 'How many key rings each worker caches.',
+  about: 'The number of key rings that each worker caches.',
   body: noFields,
+  answers: cacheConfig,
   run: ({ context: { settings }, mount }) => after(settings.of(mount), shown),
 })
 
@@ -29,8 +33,9 @@ export const writeCacheConfig = route<TransitContext, typeof body>({
   method: 'POST',
   path: 'cache-config',
   access: 'token',
-  about: 'Changes how many key rings each worker caches, from the next reload of the plugin on.',
+  about: 'Changes the number of key rings that each worker caches, from the next reload of the plugin on.',
   body,
+  answers: cacheConfig,
   async run({ context: { settings }, mount, body, warn }) {
     const { size = 0 } = body
     if (size !== 0 && size < smallestCache) {

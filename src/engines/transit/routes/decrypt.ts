@@ -1,16 +1,17 @@
 import { Type } from 'typebox'
 import { after } from '../../../after.ts'
-import { integer, raw, text } from '../../../field.ts'
-import { route } from '../../../route.ts'
+import { integer, raw, text, wholeBody } from '../../../field.ts'
+import { type Data, route } from '../../../route.ts'
 import { ciphertextRequired, decrypt, decryptionShape } from '../ciphers/decrypt.ts'
 import { runOperation } from '../ciphers/operation.ts'
 import type { TransitContext } from '../context.ts'
+import { resultOrBatch } from '../input/batch.ts'
 import { contextField, nonceField, paddingField } from '../input/fields.ts'
-import { readInputs } from '../input/items.ts'
+import { mostBatchItems, readInputs } from '../input/items.ts'
 
 const body = Type.Object({
-  ciphertext: text({ about: 'What encrypt answered.' }),
-  associated_data: text({ about: 'What was authenticated with it, in base64.' }),
+  ciphertext: text({ about: 'The ciphertext from encrypt.', longest: wholeBody }),
+  associated_data: text({ about: 'The associated data given to encrypt, in base64.', longest: wholeBody }),
   context: contextField,
   nonce: nonceField,
   padding_scheme: paddingField,
@@ -31,11 +32,19 @@ export const decryptData = route<TransitContext, typeof body>({
   method: 'POST',
   path: 'decrypt/:name',
   access: 'token',
-  about: 'Decrypts what encrypt answered.',
+  about: 'Decrypts a ciphertext from encrypt.',
   body,
   items: 'batch_input',
+  longestList: mostBatchItems,
+  answers: resultOrBatch({ plaintext: Type.String() }),
   run: (call) =>
     runOperation(call, readInputs(call.body, reading), rules, (operation, input) =>
-      after(decrypt(operation, input), (bytes) => ({ plaintext: bytes.toString('base64') })),
+      after(decrypt(operation, input), inBase64),
     ),
 })
+
+function inBase64(bytes: Buffer): Data {
+  const plaintext = bytes.toString('base64')
+  bytes.fill(0)
+  return { plaintext }
+}

@@ -9,6 +9,7 @@ import { checkFormat, type Format, privateText, publicText } from '../../../keys
 import { type Call, type Data, route } from '../../../route.ts'
 import type { TransitContext } from '../context.ts'
 import { exportedVersionField } from '../input/fields.ts'
+import { exported } from '../ring/exported.ts'
 import { managedType } from '../ring/managedtype.ts'
 import { type Inventory, partOf } from '../ring/readring.ts'
 import type { Version } from '../ring/ring.ts'
@@ -18,7 +19,7 @@ import { versionsToExport } from '../ring/versions.ts'
 
 const body = Type.Object({
   version: exportedVersionField,
-  format: text({ about: 'raw, der or pem; absent is the form of the key type.' }),
+  format: text({ about: 'raw, der or pem; absent means the usual form of the key type.' }),
 })
 
 type ExportCall = Call<TransitContext, typeof body>
@@ -48,7 +49,7 @@ async function exportVersions(call: ExportCall): Promise<Data> {
   const { key } = found.ring
   refuseSoftDeleted(key)
   if (key.type === managedType)
-    throw badRequest('keys of type managed_key lie in a token of their own and are not exported')
+    throw badRequest('keys of type managed_key are in a token of their own and are not exported')
   const algorithm = algorithmOf(key.type)
   checkKind(kind, key, algorithm)
   const format = checkFormat(kind === 'hmac-key' ? algorithmOf('hmac') : algorithm, body.format ?? '')
@@ -78,7 +79,7 @@ async function textOf(
   const material = new Material(partOf(found, id))
   const { algorithm } = material
   if (kind === 'public-key') return publicText(material.publicKey, algorithm, format)
-  // Only the public key is here.
+  // Only the public key was imported.
   if (!material.complete) return ''
   const form = kind === 'hmac-key' ? undefined : algorithm.exports[kind]
   return context.keyExport.open(material, (opened) => privateText(opened, form, format))
@@ -91,9 +92,9 @@ const exportRoute = (path: string) =>
     method: 'GET',
     path,
     access: 'token',
-    about:
-      'Hands out a key that is exportable: encryption-key, signing-key, hmac-key; or public-key, certificate-chain.',
+    about: 'Returns an exportable key: encryption-key, signing-key, hmac-key; or public-key, certificate-chain.',
     body,
+    answers: exported,
     run: exportVersions,
   })
 

@@ -1,18 +1,19 @@
 import { Type } from 'typebox'
 import { after } from '../../../after.ts'
+import { decodeInput } from '../../../crypto/base64.ts'
 import { badRequest } from '../../../errors.ts'
-import { integer, raw, text } from '../../../field.ts'
+import { integer, raw, text, wholeBody } from '../../../field.ts'
 import { type Data, type MaybePromise, route } from '../../../route.ts'
 import { hmac } from '../ciphers/hmac.ts'
 import { type Operation, runOperation } from '../ciphers/operation.ts'
 import type { TransitContext } from '../context.ts'
-import { decodeInput } from '../input/base64.ts'
-import { type Item, readInputs } from '../input/items.ts'
+import { resultOrBatch } from '../input/batch.ts'
+import { type Item, mostBatchItems, readInputs } from '../input/items.ts'
 import { tag } from '../input/tagged.ts'
 import { versionToMac } from '../ring/versions.ts'
 
 const body = Type.Object({
-  input: text({ about: 'What is authenticated, in base64; may be empty.' }),
+  input: text({ about: 'The bytes to authenticate, in base64; may be empty.', longest: wholeBody }),
   algorithm: text({
     about: 'sha2-224, -256, -384, -512 or sha3-224, -256, -384, -512; sha2-256 when absent.',
     aliases: ['hash_algorithm'],
@@ -48,9 +49,11 @@ const hmacRoute = (path: string) =>
     method: 'POST',
     path,
     access: 'token',
-    about: 'Authenticates the input with a secret that every key version has for it.',
+    about: 'Makes an HMAC of the input with the HMAC secret of the key version.',
     body,
     items: 'batch_input',
+    longestList: mostBatchItems,
+    answers: resultOrBatch({ hmac: Type.String() }),
     run: (call) =>
       runOperation(call, readInputs(call.body, reading), rules, (operation, input) =>
         generate(operation, input, call.params.algorithm),

@@ -1,56 +1,76 @@
 import { Type } from 'typebox'
 import { nextTurn } from '../../../after.ts'
+import { done } from '../../../answers.ts'
+import { decodeBase64 } from '../../../crypto/base64.ts'
 import { badRequest } from '../../../errors.ts'
-import { boolean, text } from '../../../field.ts'
+import { boolean, text, wholeBody } from '../../../field.ts'
+import { measureJson } from '../../../request/json/measure.ts'
 import { type Call, route } from '../../../route.ts'
 import { type Copy, checkCopy, checkName, unreadable, wipeCopy } from '../blob/copy.ts'
 import { readStrongroomBlob } from '../blob/strongroomblob.ts'
 import { parseWithDigits, readVaultBlob } from '../blob/vaultblob.ts'
 import { makerOf, type TransitContext } from '../context.ts'
-import { decodeBase64 } from '../input/base64.ts'
 import { restoredChain } from '../input/chain.ts'
 import { rotationDue } from '../ring/rules.ts'
 import type { ImportedVersion, VersionDraft, VersionFields } from '../ring/versiondraft.ts'
 
 const body = Type.Object({
-  backup: text({ about: 'What backup gave, here or by Vault or OpenBao.' }),
-  name: text({ about: 'The name of the restored key; absent is the one it had.' }),
-  force: boolean({ about: 'Replaces a key of that name, which must allow deletion unless the caller has sudo.' }),
+  backup: text({ about: 'A backup made here or by Vault or OpenBao.', longest: wholeBody }),
+  name: text({ about: 'The name of the restored key; absent means its former name.' }),
+  force: boolean({ about: 'Replaces a key with that name, which must allow deletion unless the caller has sudo.' }),
 })
 
 type RestoreCall = Call<TransitContext, typeof body>
 
-/** @throws ApiError 400 with one text for anything but a whole backup */
+/** Room for the most versions, in use and archived, as Vault writes them. All are parsed in one turn of the event loop. */
+const mostValues = 400_000
+
+/** @throws ApiError 400: one text for anything but a whole backup, or the bound of the parser that it exceeds */
 async function readBlob(backup: string): Promise<Copy> {
-  let parsed: unknown
-  try {
-    parsed = parseWithDigits(decodeBase64(backup).toString('utf8'))
-  } catch {
-    // The message of JSON.parse may contain parts of the key.
-    throw unreadable()
-  }
+  const parsed = parseBackup(backup)
   if (typeof parsed !== 'object' || parsed === null) throw unreadable()
   if ('strongroom_backup' in parsed) return readStrongroomBlob(parsed as Record<string, unknown>)
   return readVaultBlob(parsed)
 }
 
+function parseBackup(backup: string): unknown {
+  const bytes = orUnreadable(() => decodeBase64(backup))
+  try {
+    measureJson(bytes, 0, mostValues)
+    return orUnreadable(() => parseWithDigits(bytes.toString('utf8')))
+  } finally {
+    bytes.fill(0)
+  }
+}
+
+/** The message of JSON.parse may contain parts of the key. */
+function orUnreadable<T>(read: () => T): T {
+  try {
+    return read()
+  } catch {
+    throw unreadable()
+  }
+}
+
 async function restore(call: RestoreCall): Promise<undefined> {
   const { context, mount, params, body, privileged } = call
   if (!body.backup) throw badRequest("'backup' must be supplied")
+  const given = params.name ?? body.name
+  if (given) checkName(given)
   const copy = await readBlob(body.backup)
   try {
-    const name = params.name ?? (body.name || copy.key.name)
+    const name = given || copy.key.name
     checkName(name)
     checkCopy(copy)
     const replace = (existing: { readonly deletionAllowed: boolean }): void => {
       if (!body.force) throw badRequest(`key "${name}" already exists`)
       if (existing.deletionAllowed || privileged()) return
       throw badRequest(
-        `key "${name}" already exists and does not allow deletion: to replace it takes deletion_allowed, or sudo`,
+        `key "${name}" already exists and does not allow deletion: replacing it needs deletion_allowed or sudo`,
       )
     }
     const existing = await context.rings.get(mount, name)
-    // Refused before the token works for nothing; checked again when the key is replaced.
+    // Refused before the token does useless work; checked again when the key is replaced.
     if (existing) replace(existing.key)
     const imported = await importVersions(call, copy)
     const { latestVersion } = copy.key
@@ -62,7 +82,7 @@ async function restore(call: RestoreCall): Promise<undefined> {
   }
 }
 
-/** Brings all versions into the token, each checked; nothing is stored yet. */
+/** Imports all versions into the token, each checked; nothing is stored yet. */
 async function importVersions({ context, caller }: RestoreCall, { key, versions }: Copy): Promise<ImportedVersion[]> {
   const drafts: VersionDraft[] = []
   try {
@@ -97,10 +117,11 @@ const restoreRoute = (path: string) =>
     method: 'POST',
     path,
     access: 'token',
-    about: 'Makes a key of a backup, all of it or nothing.',
+    about: 'Restores a key from a backup, all of it or nothing.',
     body,
+    answers: done,
     run: restore,
   })
 
 export const restoreKey = restoreRoute('restore')
-export const restoreKeyAs = restoreRoute('restore/:name')
+export const restoreKeyAs = restoreRoute('restore/:name*')

@@ -1,20 +1,24 @@
 import { Type } from 'typebox'
 import { after } from '../../../after.ts'
 import { wiping } from '../../../crypto/wiping.ts'
-import { integer, raw, text } from '../../../field.ts'
+import { integer, raw, text, wholeBody } from '../../../field.ts'
 import { type Data, type MaybePromise, route } from '../../../route.ts'
 import { ciphertextRequired, decrypt, decryptionShape } from '../ciphers/decrypt.ts'
-import { encrypt } from '../ciphers/encrypt.ts'
+import { ciphertextAnswer, encrypt } from '../ciphers/encrypt.ts'
 import { type Operation, runOperation } from '../ciphers/operation.ts'
 import { readParameters } from '../ciphers/parameters.ts'
 import { checkPadding } from '../ciphers/rsa.ts'
 import type { TransitContext } from '../context.ts'
+import { resultOrBatch } from '../input/batch.ts'
 import { contextField, encryptingVersionField, nonceField, paddingField } from '../input/fields.ts'
-import { type Item, readInputs } from '../input/items.ts'
+import { type Item, mostBatchItems, readInputs } from '../input/items.ts'
 
 const body = Type.Object({
-  ciphertext: text({ about: 'What encrypt answered.' }),
-  associated_data: text({ about: 'What was authenticated with it, in base64; it is authenticated again.' }),
+  ciphertext: text({ about: 'The ciphertext from encrypt.', longest: wholeBody }),
+  associated_data: text({
+    about: 'The associated data given to encrypt, in base64; it is authenticated again.',
+    longest: wholeBody,
+  }),
   context: contextField,
   key_version: encryptingVersionField,
   nonce: nonceField,
@@ -36,7 +40,7 @@ const reading = {
   together: 'context',
 } as const
 
-/** The plaintext is in the server between two calls of the token and is wiped, whatever becomes of the second. */
+/** Between the two calls of the token the plaintext is in the server; it is wiped even if the second fails. */
 function rewrap(operation: Operation, input: Item<typeof reading.shape>): MaybePromise<Data> {
   checkPadding(input.decrypt_padding_scheme)
   checkPadding(input.encrypt_padding_scheme)
@@ -52,8 +56,10 @@ export const rewrapData = route<TransitContext, typeof body>({
   method: 'POST',
   path: 'rewrap/:name',
   access: 'token',
-  about: 'Encrypts anew under the latest version, without showing the plaintext.',
+  about: 'Encrypts again under the latest version, without showing the plaintext.',
   body,
   items: 'batch_input',
+  longestList: mostBatchItems,
+  answers: resultOrBatch(ciphertextAnswer),
   run: (call) => runOperation(call, readInputs(call.body, reading), rules, rewrap),
 })

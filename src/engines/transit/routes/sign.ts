@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { after } from '../../../after.ts'
+import { decodeInput, decodeOptional } from '../../../crypto/base64.ts'
 import { badRequest } from '../../../errors.ts'
 import { integer } from '../../../field.ts'
 import { type Data, type MaybePromise, route } from '../../../route.ts'
@@ -7,12 +8,19 @@ import { signDerived } from '../ciphers/derived.ts'
 import { signManaged } from '../ciphers/managed.ts'
 import { type Operation, runOperation } from '../ciphers/operation.ts'
 import type { TransitContext } from '../context.ts'
-import { decodeInput, decodeOptional } from '../input/base64.ts'
-import { type Item, readInputs } from '../input/items.ts'
+import { resultOrBatch } from '../input/batch.ts'
+import { type Item, mostBatchItems, readInputs } from '../input/items.ts'
 import { readScheme, schemeFields, schemeReading, warnOfScheme } from '../input/scheme.ts'
 import { tag } from '../input/tagged.ts'
 import { managedType } from '../ring/managedtype.ts'
 import { versionToMake } from '../ring/versions.ts'
+
+const signature = {
+  key_version: Type.Integer(),
+  signature: Type.String(),
+  publickey: Type.Optional(Type.String()),
+  public_key: Type.Optional(Type.String()),
+}
 
 const body = Type.Object({
   ...schemeFields,
@@ -40,7 +48,7 @@ function sign(operation: Operation, input: Input, urlHash: string | undefined): 
   if (ring.key.derived) {
     return after(signDerived({ ...operation, version }, derivation, message), ({ signature, point }) => {
       const key = point.toString('base64')
-      // The reference's spelling, and everybody else's.
+      // The reference's spelling and the common one.
       return { ...tagged(signature), publickey: key, public_key: key }
     })
   }
@@ -64,6 +72,8 @@ const signRoute = (path: string) =>
     about: 'Signs.',
     body,
     items: 'batch_input',
+    longestList: mostBatchItems,
+    answers: resultOrBatch(signature),
     run: (call) =>
       runOperation(call, readInputs(call.body, reading), rules, (operation, input) =>
         sign(operation, input, call.params.hash_algorithm),

@@ -1,6 +1,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import { Type } from 'typebox'
 import { after } from '../../../after.ts'
+import { decodeBase64, decodeInput, decodeOptional } from '../../../crypto/base64.ts'
 import { badRequest } from '../../../errors.ts'
 import { text } from '../../../field.ts'
 import { verify } from '../../../keys/use/verify.ts'
@@ -10,8 +11,8 @@ import { hmac } from '../ciphers/hmac.ts'
 import { verifyManaged } from '../ciphers/managed.ts'
 import { type Operation, runOperation } from '../ciphers/operation.ts'
 import type { TransitContext } from '../context.ts'
-import { decodeBase64, decodeInput, decodeOptional } from '../input/base64.ts'
-import { type Inputs, type Item, readInputs } from '../input/items.ts'
+import { resultOrBatch } from '../input/batch.ts'
+import { type Inputs, type Item, mostBatchItems, readInputs } from '../input/items.ts'
 import { hashNameOf, readScheme, schemeFields, schemeReading, warnOfScheme } from '../input/scheme.ts'
 import { untag } from '../input/tagged.ts'
 import { managedType } from '../ring/managedtype.ts'
@@ -19,8 +20,8 @@ import { versionToUse } from '../ring/versions.ts'
 
 const body = Type.Object({
   ...schemeFields,
-  signature: text({ about: 'What sign answered.' }),
-  hmac: text({ about: 'What hmac answered.' }),
+  signature: text({ about: 'The signature from sign.' }),
+  hmac: text({ about: 'The HMAC from hmac.' }),
 })
 const reading = {
   shape: { ...schemeReading.shape, signature: 'text', hmac: 'text' },
@@ -31,8 +32,8 @@ type Input = Item<typeof reading.shape>
 type Kind = 'signature' | 'hmac'
 
 /**
- * What all inputs bring for verification. An empty field counts as absent.
- * @throws ApiError 400 when they bring neither or both, or a batch mixes them
+ * The field that all inputs give for verification. An empty field counts as absent.
+ * @throws ApiError 400 when they give neither or both, or a batch mixes them
  */
 function kindOf({ batch, items }: Inputs<Input>): Kind {
   const having = (kind: Kind) => items.filter((item) => item[kind]).length
@@ -109,7 +110,7 @@ function verifyInputs(call: Call<TransitContext, typeof body>): MaybePromise<Out
   const inputs = readInputs(call.body, reading)
   const kind = kindOf(inputs)
   const { missing, failedItem, verify: verifyInput } = kinds[kind]
-  // As the reference answers: an item whose HMAC does not fit shows no `valid`.
+  // As in the reference, an item whose HMAC does not match has no `valid`.
   const shown = (valid: boolean) => (valid || kind === 'signature' || !inputs.batch ? { valid } : {})
   return runOperation(call, inputs, { missing, partialStatus: 200, failedItem }, (operation, input) => {
     if (input.input === undefined) throw badRequest('missing input')
@@ -122,9 +123,11 @@ const verifyRoute = (path: string) =>
     method: 'POST',
     path,
     access: 'token',
-    about: 'Whether a signature or an HMAC is the key’s; a wrong one is no error.',
+    about: 'Whether the key made a signature or an HMAC; a wrong one is not an error.',
     body,
     items: 'batch_input',
+    longestList: mostBatchItems,
+    answers: resultOrBatch({ valid: Type.Boolean() }),
     run: verifyInputs,
   })
 

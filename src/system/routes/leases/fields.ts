@@ -1,5 +1,6 @@
-import { badRequest } from '../../../errors.ts'
+import { type ApiError, badRequest } from '../../../errors.ts'
 import { boolean, text } from '../../../field.ts'
+import { isTokenLease } from './tokens.ts'
 
 export const leaseId = text({ about: 'The lease; in the path or here.' })
 
@@ -14,17 +15,13 @@ export function leaseIdOf({ params, body }: { readonly params: Params; readonly 
   return id
 }
 
-/** Refuses tokens, which have no leases here: the operator must not believe that one was revoked. */
-export function refuseTokens(id: string): void {
-  if (!id.startsWith('auth/')) return
-  throw badRequest(
-    'tokens are no leases here: use auth/token/revoke, auth/token/revoke-accessor or auth/token/accessors',
-  )
-}
+/** The operator must not believe that tokens were revoked. */
+export const noTokenRevoked = (): ApiError =>
+  badRequest('no token was revoked: use auth/token/revoke, auth/token/revoke-accessor or auth/token/accessors')
 
 /** The prefix in the path, as a folder. */
 export function prefixOf({ params }: { readonly params: Params }): string {
   const prefix = `${params.prefix ?? ''}/`
-  refuseTokens(prefix)
+  if (isTokenLease(prefix)) throw noTokenRevoked()
   return prefix
 }

@@ -1,6 +1,8 @@
 import { Type } from 'typebox'
+import { done } from '../../../answers.ts'
 import { endpoint } from '../../context.ts'
-import { leaseId, leaseIdOf, refuseTokens, sync } from './fields.ts'
+import { leaseId, leaseIdOf, noTokenRevoked, sync } from './fields.ts'
+import { isTokenLease, tokenOfLease } from './tokens.ts'
 
 /** A single lease is always revoked before the answer, whatever `sync` says. */
 const revokeAt = (path: string) =>
@@ -8,12 +10,18 @@ const revokeAt = (path: string) =>
     method: 'POST',
     path,
     access: 'token',
-    about: 'Revokes a lease; an unknown one is no error.',
+    about: 'Revokes a lease, or a token by its lease; an unknown lease is no error.',
     body: Type.Object({ lease_id: leaseId, sync }),
+    answers: done,
     async run(call) {
       const id = leaseIdOf(call)
-      refuseTokens(id)
-      await call.context.leases.revoke(id)
+      const { leases, tokens } = call.context
+      if (!isTokenLease(id)) await leases.revoke(id)
+      else {
+        const token = await tokenOfLease(tokens, id)
+        if (token === undefined) throw noTokenRevoked()
+        await tokens.revoke(token.id)
+      }
       return undefined
     },
   })

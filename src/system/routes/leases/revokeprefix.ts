@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { done } from '../../../answers.ts'
 import { endpoint, noFields } from '../../context.ts'
 import { prefixOf, sync } from './fields.ts'
 
@@ -9,6 +10,7 @@ const revokePrefixAt = (path: string) =>
     access: 'sudo',
     about: 'Revokes every lease below a prefix.',
     body: Type.Object({ sync }),
+    answers: done,
     async run(call) {
       const { leases } = call.context
       const prefix = prefixOf(call)
@@ -24,6 +26,7 @@ const revokeForceAt = (path: string) =>
     access: 'sudo',
     about: 'As revoke-prefix, and removes leases that an engine fails to revoke.',
     body: noFields,
+    answers: done,
     async run(call) {
       await call.context.leases.revokeForce(prefixOf(call))
       return undefined

@@ -1,3 +1,4 @@
+import { noData } from '../../../answers.ts'
 import { tidyAnswer } from '../../../auth/methods/token/tidy.ts'
 import { endpoint, noFields } from '../../context.ts'
 
@@ -7,5 +8,6 @@ export const tidyLeases = endpoint({
   access: 'token',
   about: 'Revokes leases whose token is gone, in the background.',
   body: noFields,
+  answers: noData(202),
   run: async ({ context, warn }) => tidyAnswer(await context.start(context.leases.tidying), warn),
 })

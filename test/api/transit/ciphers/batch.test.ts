@@ -73,7 +73,7 @@ describe('a batch', () => {
     )
   })
 
-  test('warns once of what many items deserve to be warned of', async () => {
+  test('warns once of faults that many items share', async () => {
     const nonce = base64(Buffer.alloc(12))
     const reply = await encrypt({ batch_input: Array(50).fill({ plaintext: hello, nonce }) })
     expect(reply.body).toMatchObject({ warnings: ['the nonce was not used: this key makes its own'] })
@@ -110,7 +110,7 @@ describe('a batch in which items fail', () => {
     },
   )
 
-  test('is 400 when all of them do, whatever the request says', async () => {
+  test('is 400 when all of them do, whatever code the request gives', async () => {
     const body = { batch_input: [{ ciphertext: 'x' }, { ciphertext: '' }], partial_failure_response_code: 200 }
     const failed = [
       { plaintext: '', error: 'invalid ciphertext: no prefix', reference: '' },

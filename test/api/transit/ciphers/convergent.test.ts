@@ -62,7 +62,7 @@ describe('a batch', () => {
     { requiredKeys: ['plaintext', 'context'] },
   )
 
-  test('answers every item as it is answered alone, whatever its neighbours are', async () => {
+  test('answers every item as if it were alone, whatever its neighbours are', async () => {
     const name = await node.key({ derived: true, convergent_encryption: true })
     await done(node.root.post(`transit/keys/${name}/rotate`))
     const items = fc.sample(item, { numRuns: 80, seed: 6 })

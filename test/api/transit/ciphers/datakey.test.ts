@@ -75,7 +75,7 @@ describe('a data key', () => {
 
   test('is padded by OAEP alone', async () => {
     const name = await node.key({ type: 'rsa-2048' })
-    const text = 'padding_scheme "pkcs1v15" is not offered: RSA encryption is oaep alone'
+    const text = 'padding_scheme "pkcs1v15" is not offered: RSA encryption uses oaep only'
     expectRefused(await datakey('wrapped', name, { padding_scheme: 'pkcs1v15' }), 400, text)
     await done(datakey('wrapped', name, { padding_scheme: 'oaep' }))
   })

@@ -59,7 +59,7 @@ describe('decrypting', () => {
     expectRefused(await decrypt(name, wrong), 400, 'cipher: message authentication failed')
   })
 
-  test('with a key that does not exist is refused, and makes none', async () => {
+  test('with a missing key is refused, and makes none', async () => {
     const name = fresh('k')
     expectRefused(await decrypt(name, good), 400, 'encryption key not found')
     expect((await node.root.get(`transit/keys/${name}`)).status).toBe(404)
@@ -70,7 +70,7 @@ describe('decrypting', () => {
     expectRefused(await decrypt(name, good), 400, `message decryption not supported for key type ${type}`)
   })
 
-  test('gives back what was encrypted, whatever it was', async () => {
+  test('gives back any plaintext', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), fc.uint8Array({ maxLength: 40 }), async (bytes, aad) => {
         const associated_data = base64(aad)

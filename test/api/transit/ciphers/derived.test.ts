@@ -58,7 +58,7 @@ describe.each(['aes128-gcm96', 'aes256-gcm96', 'chacha20-poly1305'])('a derived 
     expectData(await decrypt(name, { ciphertext, context }), { plaintext: '' })
   })
 
-  test('shows its custody: the root wrapped, what is derived from it in memory when used', async () => {
+  test('shows its custody: the root wrapped, derived keys in memory when used', async () => {
     const { body } = await node.root.get(`transit/keys/${name}`)
     expect(body).toMatchObject({
       data: {
@@ -90,7 +90,7 @@ describe('a request to a derived key', () => {
     ['context', '!'],
     ['nonce', '_'],
     ['associated_data', 'aGk'],
-  ])('whose %s is no base64 is refused by the name of it', async (field, value) => {
+  ])('whose %s is not base64 is refused, naming the field', async (field, value) => {
     const text = `failed to base64-decode ${field}: illegal base64 data at input byte 0`
     expectRefused(await encrypt(name, { plaintext: hello, context, [field]: value }), 400, text)
     expectRefused(await decrypt(name, { ciphertext, context, [field]: value }), 400, text)
@@ -153,7 +153,7 @@ describe('rotation of a derived key', () => {
     expectData(pinned, { ciphertext: expect.stringMatching(/^vault:v1:/), key_version: 1 })
   })
 
-  test('and making it exportable leave what is derived as it was', async () => {
+  test('and making it exportable leave derived keys unchanged', async () => {
     const name = await node.key({ derived: true, convergent_encryption: true })
     const before = (await encrypt(name, { plaintext: hello, context })).string('data.ciphertext')
     await done(node.root.post(`transit/keys/${name}/config`, { exportable: true }))
@@ -166,7 +166,7 @@ describe('rotation of a derived key', () => {
 })
 
 describe('trimming a derived key', () => {
-  test('takes the old version with what was derived from it, and leaves the rest', async () => {
+  test('removes the old version with the keys derived from it, and leaves the rest', async () => {
     const name = await node.key({ derived: true })
     const config = (body: Record<string, unknown>) => done(node.root.post(`transit/keys/${name}/config`, body))
     const first = (await encrypt(name, { plaintext: hello, context })).string('data.ciphertext')
@@ -225,7 +225,7 @@ describe('a batch to a derived key', () => {
     expectData(opened, { batch_results: [plain, plain, plain] })
   })
 
-  test('of which some have a context and some have none is refused whole', async () => {
+  test('with and without contexts is refused whole', async () => {
     const contexts = [{ context }, {}]
     const sealing = contexts.map((given) => ({ plaintext: hello, ...given }))
     expectRefused(await encrypt(name, { batch_input: sealing }), 400, mixed)

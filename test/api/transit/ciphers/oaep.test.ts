@@ -34,7 +34,7 @@ describe('RSA-OAEP', () => {
     expectRefused(await post('encrypt', { plaintext: long }, type), 400, tooLong)
   })
 
-  test('decrypts what anybody encrypted with the public key', async () => {
+  test('decrypts a message that OpenSSL encrypted with the public key', async () => {
     const ciphertext = `vault:v1:${base64(publicEncrypt({ key: open, ...oaep }, Buffer.from('hello')))}`
     expectData(await post('decrypt', { ciphertext }), { plaintext: hello })
   })
@@ -50,7 +50,7 @@ describe('RSA-OAEP', () => {
     expectData(await post('decrypt', { ciphertext, context: base64('other') }), { plaintext: hello })
   })
 
-  test('authenticates nothing: associated data is refused in words', async () => {
+  test('cannot authenticate: associated data is refused with an explanation', async () => {
     const text = "'associated_data' provided for non-AEAD cipher suite rsa-2048"
     expectRefused(await post('encrypt', { plaintext: hello, associated_data: hello }), 400, text)
     const ciphertext = (await done(post('encrypt', { plaintext: hello }))).string('data.ciphertext')
@@ -59,8 +59,8 @@ describe('RSA-OAEP', () => {
     expectData(await post('decrypt', { ciphertext, associated_data: '' }), { plaintext: hello })
   })
 
-  test('offers no PKCS#1 v1.5 encryption, and says so', async () => {
-    const text = 'padding_scheme "pkcs1v15" is not offered: RSA encryption is oaep alone'
+  test('refuses PKCS#1 v1.5 encryption with an explanation', async () => {
+    const text = 'padding_scheme "pkcs1v15" is not offered: RSA encryption uses oaep only'
     expectRefused(await post('encrypt', { plaintext: hello, padding_scheme: 'pkcs1v15' }), 400, text)
     const sealed = await done(post('encrypt', { plaintext: hello, padding_scheme: 'oaep' }))
     const ciphertext = sealed.string('data.ciphertext')
@@ -125,7 +125,7 @@ describe('RSA-OAEP', () => {
   })
 })
 
-describe('an RSA ciphertext tells nobody why it does not decrypt', () => {
+describe('an RSA ciphertext does not reveal why it does not decrypt', () => {
   const sha256 = hashOf('sha2-256')
 
   /** Encrypts a block of one's own making, as an attacker can. */
@@ -179,7 +179,7 @@ describe('an RSA ciphertext tells nobody why it does not decrypt', () => {
     expect(batch.body).toMatchObject({ data: { batch_results: Array(2).fill({ plaintext: '', error: wrong }) } })
   })
 
-  test('and none of them is a fault in the log', () => {
+  test('and none of them is logged as a fault', () => {
     expect(node.server.output()).not.toMatch(/"level":(50|60|"error"|"fatal")/)
   })
 })

@@ -16,7 +16,7 @@ const decrypt = (body: Record<string, unknown>) => node.root.post(`transit/decry
 const tagged = (version: number) => expect.stringMatching(`^vault:v${version}:`)
 
 describe('rewrapping', () => {
-  test('encrypts under the latest version what an older one had, and shows nothing of it', async () => {
+  test('re-encrypts an older ciphertext under the latest version, and shows no plaintext', async () => {
     const reply = await rewrap({ ciphertext: old })
     expectData(reply, { ciphertext: tagged(2), key_version: 2 })
     expect(reply.text).not.toContain(hello)
@@ -46,7 +46,7 @@ describe('rewrapping', () => {
     expectRefused(await decrypt({ ciphertext: again }), 400, 'cipher: message authentication failed')
   })
 
-  test('of a batch answers 200 although items fail, and another code where the request says so', async () => {
+  test('of a batch answers 200 although items fail, or the code that the request gives', async () => {
     const batch_input = [
       { ciphertext: old, reference: 'a' },
       { ciphertext: 'x', reference: 'b' },

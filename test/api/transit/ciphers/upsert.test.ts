@@ -126,7 +126,7 @@ describe('encrypting with a context and a key that does not exist', () => {
       [{ context, convergent_encryption: true }, { context }],
       /^convergent_encryption should be the same in all the request blocks/,
     ],
-  ])('makes none for a batch that is not of one mind about %s', async (_, items, text) => {
+  ])('makes none for a batch whose items disagree about %s', async (_, items, text) => {
     const name = fresh('k')
     const reply = await encrypt(name, { batch_input: items.map((item) => ({ plaintext: hello, ...item })) })
     expect(reply.status).toBe(400)
@@ -148,7 +148,7 @@ describe('encrypting with a context and a key that does not exist', () => {
 })
 
 describe('where the mount makes no keys by encrypting', () => {
-  test('a key that does not exist is refused whatever the token may, and one that exists is used', async () => {
+  test('a missing key is refused whatever the token may do, and an existing one is used', async () => {
     const [mount, name] = [await node.mount(), fresh('k')]
     await done(node.root.post(`${mount}/keys/old`))
     await done(node.root.post(`${mount}/config/keys`, { disable_upsert: true }))
@@ -163,7 +163,7 @@ describe('where the mount makes no keys by encrypting', () => {
 })
 
 describe('a token that encrypts', () => {
-  test('with update alone uses keys and makes none', async () => {
+  test('with only update uses keys and makes none', async () => {
     const [client, old, name] = [await may('update'), await node.key(), fresh('k')]
     expect((await encrypt(old, { plaintext: hello }, client)).status).toBe(200)
     const reply = await encrypt(name, { plaintext: hello }, client)
@@ -172,7 +172,7 @@ describe('a token that encrypts', () => {
     expect(await exists(name)).toBe(false)
   })
 
-  test('with create alone makes keys and uses none that exists', async () => {
+  test('with only create makes keys and uses no existing one', async () => {
     const [client, name] = [await may('create'), fresh('k')]
     expect((await encrypt(name, { plaintext: hello }, client)).status).toBe(200)
     expect((await encrypt(name, { plaintext: hello }, client)).status).toBe(403)

@@ -106,7 +106,33 @@ describe('a request', () => {
     expect(keyOf(await csrOf(name))).not.toBe(keyOf(first))
   })
 
-  test('is refused in words', async () => {
+  test('and a chain are for every version that is not trimmed, for any min_encryption_version', async () => {
+    const name = await node.key({ type: 'ecdsa-p256' })
+    const first = await publicKeyOf(node.root, name)
+    await done(post(`${name}/rotate`))
+    await done(post(`${name}/rotate`))
+    await done(post(`${name}/config`, { min_encryption_version: 3, min_decryption_version: 2 }))
+    const csr = await csrOf(name, { version: 1 })
+    const keyOf = (pem: string) => createPublicKey(openssl(['req', '-noout', '-pubkey', '-in', put('v.csr', pem)]))
+    expect(keyOf(csr).equals(first)).toBe(true)
+    const certificate_chain = authority('versions').sign(csr)
+    await done(post(`${name}/set-certificate`, { version: 1, certificate_chain }))
+    await done(post(`${name}/config`, { min_decryption_version: 1 }))
+    const shown = await node.root.get(`transit/keys/${name}`)
+    expect(new X509Certificate(shown.string('data.keys.1.certificate_chain')).fingerprint256).toBe(
+      new X509Certificate(certificate_chain).fingerprint256,
+    )
+    await done(post(`${name}/config`, { min_decryption_version: 2 }))
+    await done(post(`${name}/trim`, { min_available_version: 2 }))
+    for (const version of [1, -1, 4]) {
+      expectRefused(await post(`${name}/csr`, { version }), 400, 'could not create the csr: no such key version')
+      const set = await post(`${name}/set-certificate`, { certificate_chain, version })
+      expectRefused(set, 400, 'failed to persist certificate chain: no such key version')
+    }
+    expect(keyOf(await csrOf(name, { version: 2 })).equals(first)).toBe(false)
+  })
+
+  test('is refused with an explanation', async () => {
     const none = fresh('k')
     expectRefused(await post(`${none}/csr`), 400, `key with provided name '${none}' not found`)
     expectRefused(await post(`${await node.key()}/csr`), 400, "key type 'aes256-gcm96' does not support signing")
@@ -125,11 +151,7 @@ describe('a request', () => {
     await done(post(`${half}/import`, { public_key, type: 'ed25519' }))
     const text = 'could not create the csr: private key not imported for key version selected'
     expectRefused(await post(`${half}/csr`), 400, text)
-    expectRefused(
-      await post(`${name}/csr`, { version: 2 }),
-      400,
-      'requested version for signing is higher than the latest key version',
-    )
+    expectRefused(await post(`${name}/csr`, { version: 2 }), 400, 'could not create the csr: no such key version')
   })
 })
 
@@ -156,7 +178,7 @@ describe('a chain', () => {
     expect((await node.root.get(`transit/keys/${copy}`)).body).toMatchObject(shown)
   })
 
-  test('that is none of this key is refused, and changes nothing', async () => {
+  test('that does not belong to this key is refused, and changes nothing', async () => {
     const [name, other] = [await node.key({ type: 'ecdsa-p256' }), await node.key({ type: 'ecdsa-p256' })]
     const ca = authority('two')
     const [leaf, foreign] = [ca.sign(await csrOf(name)), ca.sign(await csrOf(other))]
@@ -167,7 +189,7 @@ describe('a chain', () => {
     await refuse('no PEM', 'certificate_chain must hold at least one certificate in PEM')
     await refuse(foreign, `${failed} leaf certificate public key does not match the selected key version`)
     await refuse(`${ca.pem}${leaf}`, `${failed} certificate in the first position is not a leaf certificate`)
-    await refuse(`${leaf}${foreign}`, `${failed} a certificate behind the first is not a CA certificate`)
+    await refuse(`${leaf}${foreign}`, `${failed} a certificate after the first is not a CA certificate`)
     const broken = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'
     await refuse(leaf + broken, `${failed} certificate 2 is malformed`)
     await refuse(leaf.repeat(21), `${failed} it has more than 20 certificates`)

@@ -15,7 +15,7 @@ const encrypt = async (name: string, body: Record<string, unknown> = {}) =>
   node.root.post(`transit/encrypt/${name}`, { plaintext: hello, ...body })
 
 describe('configuring a key', () => {
-  test('answers the key object, and changes what was asked for alone', async () => {
+  test('answers the key object, and changes only the given settings', async () => {
     const name = await rotated(3, { auto_rotate_period: '2h' })
     const reply = await config(name, { min_decryption_version: 2, min_encryption_version: 3, deletion_allowed: true })
     expect(reply.status).toBe(200)
@@ -81,7 +81,7 @@ describe('configuring a key', () => {
 })
 
 describe('a minimum version', () => {
-  test('of decryption refuses what older versions made, and lowering it allows it again', async () => {
+  test('of decryption refuses ciphertexts of older versions, and lowering it allows them again', async () => {
     const name = await rotated(1)
     const { ciphertext } = ((await encrypt(name)).body as { data: { ciphertext: string } }).data
     await node.root.post(`transit/keys/${name}/rotate`)

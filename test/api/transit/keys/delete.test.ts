@@ -13,7 +13,7 @@ describe('deleting a key', () => {
     expect((await node.root.get(`transit/keys/${name}`)).status).toBe(200)
   })
 
-  test('answers 204 without a body, and what it encrypted is lost', async () => {
+  test('answers 204 without a body, and its ciphertexts are lost', async () => {
     const name = await node.key()
     const sealed = await node.root.post(`transit/encrypt/${name}`, { plaintext: hello })
     const ciphertext = sealed.string('data.ciphertext')

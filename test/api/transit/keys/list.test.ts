@@ -38,7 +38,7 @@ describe('listing keys', () => {
     expect((await node.root.get(`${mount}/keys/Same`)).body).toMatchObject({ data: { latest_version: 1 } })
   })
 
-  test('is 404 with an empty list where there are none', async () => {
+  test('is 404 with an empty list without keys', async () => {
     expectRefused(await node.root.list(`${await node.mount()}/keys`), 404)
   })
 
@@ -48,7 +48,7 @@ describe('listing keys', () => {
     expectData(await node.root.list(`${other}/keys`), { keys: ['other'] })
   })
 
-  test('goes on after a name, at most so many', async () => {
+  test('continues after a name, up to a limit', async () => {
     const mount = await mountWith(['a', 'b', 'c', 'd'])
     expectData(await node.root.list(`${mount}/keys?limit=2`), { keys: ['a', 'b'] })
     expectData(await node.root.list(`${mount}/keys?after=b&limit=1`), { keys: ['c'] })
@@ -68,7 +68,7 @@ describe('listing keys', () => {
     },
   )
 
-  test('is not what a GET without list asks for', async () => {
+  test('is not the answer of a GET without list', async () => {
     expectRefused(await node.root.get('transit/keys'), 405, '1 error occurred:\n\t* unsupported operation\n\n')
     expectRefused(
       await node.root.get('transit/keys?list=false'),

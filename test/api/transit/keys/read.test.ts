@@ -15,7 +15,7 @@ interface KeyObject {
 }
 
 describe('reading a key', () => {
-  test('answers what creating it answered', async () => {
+  test('has the same answer as its creation', async () => {
     const name = fresh('k')
     const made = await node.root.post(`transit/keys/${name}`, { type: 'ecdsa-p256' })
     const reply = await read(name)
@@ -23,7 +23,7 @@ describe('reading a key', () => {
     expect(reply.body).toEqual({ ...(made.body as object), request_id: expect.any(String) })
   })
 
-  test('is 404 with an empty list where there is none', async () => {
+  test('is 404 with an empty list for a missing key', async () => {
     expectRefused(await read(fresh('k')), 404)
   })
 
@@ -37,7 +37,7 @@ describe('reading a key', () => {
     ['ecdsa-p521', false, false, true, false],
     ['rsa-2048', true, true, true, false],
     ['hmac', false, false, false, false],
-  ])('of type %s says what it can do', async (type, encryption, decryption, signing, derivation) => {
+  ])('of type %s shows its abilities', async (type, encryption, decryption, signing, derivation) => {
     const name = await node.key({ type })
     expect(await described(name)).toMatchObject({
       type,
@@ -87,7 +87,7 @@ describe('reading a key', () => {
     expect(Object.keys(custody)).toEqual(['2', '3'])
   })
 
-  test('says of an ed25519 key that the token could not wrap that its seed was in memory once', async () => {
+  test('tells for an ed25519 key that the token could not wrap that its seed was in memory once', async () => {
     const name = await node.key({ type: 'ed25519' })
     const [custody] = Object.values((await described(name)).custody)
     if (custody?.residence === 'wrapped') expect(custody.ever_plaintext).toBe(false)

@@ -18,7 +18,7 @@ describe('rotating', () => {
     expect(mac.string('data.hmac')).toMatch(/^vault:v2:/)
   })
 
-  test('keeps what older versions made readable', async () => {
+  test('keeps ciphertexts of older versions readable', async () => {
     const name = await node.key()
     const old = (await node.root.post(`transit/encrypt/${name}`, { plaintext: hello })).string('data.ciphertext')
     const mac = (await node.root.post(`transit/hmac/${name}`, { input: hello })).string('data.hmac')
@@ -70,7 +70,7 @@ describe('rotating', () => {
     }
   })
 
-  test('is refused where there is no key, and with a managed key for a key of another type', async () => {
+  test('is refused for a missing key, and with a managed key for a key of another type', async () => {
     expectRefused(await rotate('nokey'), 400, 'key not found')
     const reply = await rotate(await node.key(), { managed_key_name: 'x' })
     expectRefused(reply, 400, 'managed_key_name and managed_key_id are for keys of type managed_key')

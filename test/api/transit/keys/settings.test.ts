@@ -7,7 +7,7 @@ const reload = (mount: string) => done(node.root.post('sys/plugins/reload/backen
 const sizeWarning = ['the size takes effect when the plugin is reloaded: sys/plugins/reload/backend']
 
 describe('config/keys', () => {
-  test('says false until it is set, answers what it is set to, and a write without the field sets false', async () => {
+  test('is false until set, answers the stored value, and a write without the field sets false', async () => {
     const mount = await node.mount()
     expectData(await node.root.get(`${mount}/config/keys`), { disable_upsert: false })
     expectData(await node.root.post(`${mount}/config/keys`, { disable_upsert: true }), { disable_upsert: true })
@@ -30,7 +30,7 @@ describe('config/keys', () => {
     await done(node.root.post(`${mount}/encrypt/${name}`, { plaintext: hello }))
   })
 
-  test('refuses what is no boolean', async () => {
+  test('refuses a value that is not a boolean', async () => {
     const reply = await node.root.post('transit/config/keys', { disable_upsert: 'maybe' })
     expect(reply.status).toBe(400)
     expect(reply.text).toContain('disable_upsert')
@@ -50,7 +50,7 @@ describe('config/keys', () => {
 })
 
 describe('cache-config', () => {
-  test('says 0 until it is set, and answers the new size with a warning that it waits for a reload', async () => {
+  test('is 0 until set, and answers the new size with a warning that it waits for a reload', async () => {
     const mount = await node.mount()
     expectData(await node.root.get(`${mount}/cache-config`), { size: 0 })
     expectData(await node.root.post(`${mount}/cache-config`, { size: 10 }), { size: 10 }, sizeWarning)

@@ -7,7 +7,7 @@ const restore = (name: string) => node.root.post(`transit/keys/${name}/soft-dele
 const refusal = 'refusing to use soft-deleted key'
 
 describe('a soft-deleted key', () => {
-  test('answers the key object that says so, and keys of no other name are touched', async () => {
+  test('answers the key object with soft_deleted, and other keys are not touched', async () => {
     const [name, other] = [await node.key(), await node.key()]
     const reply = await put(name)
     expect(reply.status).toBe(200)
@@ -59,7 +59,7 @@ describe('a soft-deleted key', () => {
     expectRefused(reply, 400, refusal)
   })
 
-  test('is listed, is not made anew by create or encrypt, and can be deleted', async () => {
+  test('is listed, is not replaced by create or encrypt, and can be deleted', async () => {
     const name = await node.key()
     await done(put(name))
     const made = await node.root.post(`transit/keys/${name}`)

@@ -22,7 +22,7 @@ async function rotated(versions: number, settings = {}): Promise<{ name: string;
 }
 
 describe('trimming a key', () => {
-  test('answers the key object, and what was below the version is gone for ever', async () => {
+  test('answers the key object, and the versions below are gone for ever', async () => {
     const { name, sealed, macs } = await rotated(4)
     await done(config(name, { min_decryption_version: 3, min_encryption_version: 3 }))
     const reply = await trim(name, 3)
@@ -91,7 +91,7 @@ describe('trimming a key', () => {
     expectRefused(await trim((await rotated(2)).name, 1), 400, text)
   })
 
-  test('with something that is no whole number is refused', async () => {
+  test('with a value that is not a whole number is refused', async () => {
     const { name } = await rotated(1)
     for (const wrong of ['x', 1.5, {}, []]) {
       const reply = await trim(name, wrong)

@@ -155,20 +155,20 @@ describe('an existing key', () => {
     await expectSame(name, made)
   })
 
-  test('that does not allow deletion is replaced by nobody without sudo', async () => {
+  test('that does not allow deletion can be replaced only with sudo', async () => {
     const name = await node.key({ allow_plaintext_backup: true })
     const blob = await backup(name)
     const limited = await node.limited('path "transit/*" { capabilities = ["create", "update", "read"] }')
     const force = () => limited.post(`transit/restore/${name}`, { backup: blob, force: true })
-    const text = `key "${name}" already exists and does not allow deletion: to replace it takes deletion_allowed, or sudo`
+    const text = `key "${name}" already exists and does not allow deletion: replacing it needs deletion_allowed or sudo`
     expectRefused(await force(), 400, text)
     await done(node.root.post(`transit/keys/${name}/config`, { deletion_allowed: true }))
     expect((await force()).status).toBe(204)
   })
 })
 
-describe('what is no backup', () => {
-  const text = 'the backup cannot be read: it is damaged, or none of Strongroom, Vault or OpenBao'
+describe('an invalid backup', () => {
+  const text = 'the backup cannot be read: it is damaged, or not from Strongroom, Vault or OpenBao'
 
   test('is refused with one text, cut short or changed anywhere, and nothing is there afterwards', async () => {
     const name = await node.key({ type: 'ecdsa-p256', allow_plaintext_backup: true })
@@ -194,10 +194,12 @@ describe('what is no backup', () => {
     expect((await node.root.get(`transit/keys/${target}`)).status).toBe(404)
   })
 
-  test('deep and giant JSON is refused in words too', async () => {
+  test('deep JSON is refused by its depth, and giant numbers with the same text', async () => {
     const deep = `${'[{"policy":'.repeat(100_000)}1${'}]'.repeat(100_000)}`
+    const depth = 'refused JSON input due to high complexity: nested deeper than 64 levels'
+    expectRefused(await restore({ backup: base64(deep) }, fresh('r')), 400, depth)
     const digits = `{"policy":{"type":${'9'.repeat(200_000)}}}`
-    for (const one of [deep, digits, `{"policy":{"latest_version":9007199254740991}}`]) {
+    for (const one of [digits, `{"policy":{"latest_version":9007199254740991}}`]) {
       expectRefused(await restore({ backup: base64(one) }, fresh('r')), 400, text)
     }
   })
@@ -210,7 +212,15 @@ describe('what is no backup', () => {
   test('names that no key can have are refused', async () => {
     const blob = await backup(await node.key({ allow_plaintext_backup: true }))
     expectRefused(await restore({ backup: blob, name: 'a/b' }), 400, 'key names cannot be paths')
-    expect((await restore({ backup: blob, name: '-a' })).status).toBe(400)
+    for (const path of ['a/b', 'a/b/c', 'a/']) {
+      const reply = await restore({ backup: blob, name: 'c' }, `${path}d`)
+      expectRefused(reply, 400, 'key names cannot be paths')
+    }
+    expectRefused(await restore({}, 'a/b'), 400, "'backup' must be supplied")
+    const elsewhere = await node.limited('path "transit/restore/a" { capabilities = ["update", "create"] }')
+    expect((await elsewhere.post('transit/restore/a/b', { backup: blob })).status).toBe(403)
+    expectRefused(await restore({ backup: blob, name: '-a' }), 400, 'invalid key name')
+    expectRefused(await restore({ backup: blob }, '-a'), 400, 'invalid key name')
     expectRefused(await restore({}), 400, "'backup' must be supplied")
   })
 })

@@ -62,7 +62,7 @@ describe('byok-export', () => {
     expect(opened(dst, keys[1] ?? '', oaepHash).length).toBe(32)
   })
 
-  test('to a wrapping key is what import takes', async () => {
+  test('to a wrapping key has the form of an import', async () => {
     const mount = await node.mount()
     const [dst, src] = [fresh('dst'), await node.key({ exportable: true })]
     const public_key = await wrappingKeyOf(node.root, mount)
@@ -83,7 +83,7 @@ describe('byok-export', () => {
     expect(Object.keys(await keysOf(path(dst.name, src, '?version=1')))).toEqual(['1'])
   })
 
-  test('is refused in words', async () => {
+  test('is refused with an explanation', async () => {
     const [dst, open, closed] = [await recipient(), await node.key({ exportable: true }), await node.key()]
     const refuse = async (url: string, text: string) => expectRefused(await node.root.get(url), 400, text)
     await refuse(path(fresh('k'), open), 'no such destination key to export to')

@@ -28,7 +28,7 @@ describe('an exported key is the key', () => {
     ['aes128-gcm96', 16],
     ['aes256-gcm96', 32],
     ['chacha20-poly1305', 32],
-  ] as const)('%s: import of what is exported decrypts', async (type, bytes) => {
+  ] as const)('%s: an imported export decrypts', async (type, bytes) => {
     const name = await node.key({ type, exportable: true })
     const sealed = (await node.root.post(`transit/encrypt/${name}`, { plaintext: hello })).string('data.ciphertext')
     const keys = await exported(`encryption-key/${name}`)
@@ -81,7 +81,7 @@ describe('an exported key is the key', () => {
   test.each(['hmac', 'aes256-gcm96', 'ed25519'])('%s: the secret of its HMACs', async (type) => {
     const name = await node.key({ type, exportable: true, ...(type === 'hmac' ? { key_size: 100 } : {}) })
     const secret = Buffer.from((await exported(`hmac-key/${name}`))[1] ?? '', 'base64')
-    expect(secret.length).toBe(type === 'hmac' ? 100 : 32)
+    expect(secret.length).toBe(type === 'hmac' ? 100 : 64)
     const made = (await node.root.post(`transit/hmac/${name}`, { input: hello })).string('data.hmac')
     expect(bytesOf(made)).toEqual(createHmac('sha256', secret).update(message).digest())
   })
@@ -159,7 +159,7 @@ describe('a public key', () => {
 })
 
 describe('refusals', () => {
-  test('name what forbids it', async () => {
+  test('name the setting that forbids it', async () => {
     const refuse = async (path: string, text: string) =>
       expectRefused(await node.root.get(`transit/export/${path}`), 400, text)
     const [closed, aes, ec, hmac] = await Promise.all([

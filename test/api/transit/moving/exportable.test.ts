@@ -56,7 +56,7 @@ describe('a key that is made exportable', () => {
     expect(await partsOf(name)).toEqual(Array(10).fill(true))
   })
 
-  test('together with a wrong setting stays what it was', async () => {
+  test('together with a wrong setting stays unchanged', async () => {
     const name = await node.key()
     expect((await config(name, { exportable: true, min_decryption_version: 5 })).status).toBe(400)
     expect(await partsOf(name)).toEqual([false, false])

@@ -111,6 +111,6 @@ test.each<[string, string, string | Buffer]>([
   ['a point of order 1', 'ed25519', ed(`01${'00'.repeat(31)}`)],
   ['a point of order 8', 'ed25519', ed('c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a')],
   ['a point that is not on the curve', 'ed25519', ed(`02${'00'.repeat(31)}`)],
-])('%s is no public key of type %s', async (_, type, public_key) => {
+])('%s is not a public key of type %s', async (_, type, public_key) => {
   await expectNothing({ type, public_key: public_key.toString() })
 })

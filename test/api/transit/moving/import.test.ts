@@ -76,7 +76,7 @@ describe('an imported key', () => {
     ['aes128-gcm96', 'aes-128-gcm', 16],
     ['aes256-gcm96', 'aes-256-gcm', 32],
     ['chacha20-poly1305', 'chacha20-poly1305', 32],
-  ] as const)('decrypts what was encrypted with it elsewhere: %s', async (type, node_, bytes) => {
+  ] as const)('decrypts ciphertexts made with it elsewhere: %s', async (type, node_, bytes) => {
     const [name, key, iv] = [fresh('i'), randomBytes(bytes), randomBytes(12)]
     await importKey(node.root, name, key, { type })
     const cipher = createCipheriv(node_ as 'aes-256-gcm', key, iv, { authTagLength: 16 })
@@ -171,7 +171,7 @@ describe('a bad ciphertext', () => {
     expect(seen.size).toBe(1)
   })
 
-  test('of 512 bytes or fewer is too short, and what is no base64 is named', async () => {
+  test('of 512 bytes or fewer is too short, and invalid base64 is named', async () => {
     expectRefused(
       await post(`${fresh('i')}/import`, { ciphertext: base64(Buffer.alloc(512)) }),
       400,

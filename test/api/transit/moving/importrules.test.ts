@@ -20,7 +20,7 @@ test('settings of an import are shown on read', async () => {
   })
 })
 
-test('an imported key rotates only when allow_rotation was set, and is no imported key then', async () => {
+test('an imported key rotates only when allowed by allow_rotation, and then no longer counts as imported', async () => {
   const [fixed, free] = [fresh('i'), fresh('i')]
   await importKey(node.root, fixed, randomBytes(32), {})
   await importKey(node.root, free, randomBytes(32), { allow_rotation: true })
@@ -88,6 +88,6 @@ test('each rule that is broken is named', async () => {
   )
   await refuse(
     { public_key, type: 'ed25519', derived: true, context },
-    'unable to import only public key for derived Ed25519 key: its private key is what keys are derived from',
+    'unable to import only public key for derived Ed25519 key: keys are derived from its private key',
   )
 })

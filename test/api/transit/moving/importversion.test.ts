@@ -60,7 +60,7 @@ describe('import_version', () => {
     expectRefused(await add(name, randomBytes(32)), 400, 'refusing to use soft-deleted key')
   })
 
-  test('is refused for keys that were not imported, or were rotated since, and for none', async () => {
+  test('is refused for keys that were not imported, or were rotated since, and for missing ones', async () => {
     const made = await node.key()
     const only = 'the import_version endpoint can only be used with an imported key'
     expectRefused(await add(made, randomBytes(32)), 400, only)
@@ -97,7 +97,7 @@ describe('a version that is only a public key', () => {
     }
   })
 
-  test('takes no other key, and a whole version takes none', async () => {
+  test('accepts no other key, and nothing more for a whole version', async () => {
     const { publicKey, privateKey } = ec()
     const name = await publicOnly(publicKey)
     const other = pkcs8(ec().privateKey)

@@ -35,7 +35,7 @@ describe('a server of its own token and KEKs', () => {
     },
   )
 
-  test('does not open what was encrypted to another’s wrapping key', async () => {
+  test('does not open material that was encrypted to another’s wrapping key', async () => {
     const ciphertext = envelopeOf(await wrappingKeyOf(node.root), randomBytes(32))
     const reply = await other?.client().post(`transit/keys/${fresh('i')}/import`, { ciphertext })
     expect(reply?.status).toBe(400)
@@ -56,7 +56,7 @@ describe('strict mode', () => {
   const custodyOf = async (name: string) =>
     ((await client().get(`transit/keys/${name}`)).body as { data: { custody: Record<string, unknown> } }).data.custody
 
-  test('imports what the token keeps: wrapped, or as an object of its own', async () => {
+  test('imports every type that the token can keep: wrapped, or as an object of its own', async () => {
     const keys = {
       'aes256-gcm96': ['wrapped', randomBytes(32)],
       hmac: ['wrapped', randomBytes(32)],
@@ -79,7 +79,7 @@ describe('strict mode', () => {
     expect(verify(null, Buffer.from('hello'), publicKey, signature)).toBe(true)
   })
 
-  test('refuses what the token cannot keep, by its name', async () => {
+  test('refuses types that the token cannot keep, by name', async () => {
     const refused = async (type: string, key: Buffer, more: Record<string, unknown>, text: RegExp) => {
       const name = fresh('i')
       const ciphertext = envelopeOf(await wrappingKeyOf(client()), key)
@@ -94,7 +94,7 @@ describe('strict mode', () => {
     await refused('aes256-gcm96', randomBytes(32), { derived: true, context: hello }, /strict mode/)
   })
 
-  test('exports and backs up only what was made for it', async () => {
+  test('exports and backs up only keys made for it', async () => {
     const name = fresh('k')
     await done(client().post(`transit/keys/${name}`, { type: 'ecdsa-p256' }))
     for (const more of [{ exportable: true }, { allow_plaintext_backup: true }]) {
@@ -113,7 +113,7 @@ describe('strict mode', () => {
   })
 })
 
-test('nothing of a key is in the log or in a refusal, whatever becomes of its import or restore', async () => {
+test('nothing of a key is in the log or in a refusal, whether its import or restore succeeds or not', async () => {
   const keys = [randomBytes(32), randomBytes(31), randomBytes(32)]
   const [first = Buffer.alloc(0), short = Buffer.alloc(0), wrong = Buffer.alloc(0)] = keys
   const pem = await wrappingKeyOf(node.root)

@@ -139,7 +139,7 @@ describe('a backup of Vault or OpenBao is restored:', () => {
   })
 })
 
-describe('derived keys of Vault decrypt and sign what they did there:', () => {
+describe('derived keys of Vault decrypt and sign as they did there:', () => {
   const info = Buffer.from('one user')
   const hkdf = (root: Uint8Array) => Buffer.from(hkdfSync('sha256', root, Buffer.alloc(0), info, 32))
   /** SP 800-108 counter mode, as the reference's kdf 0. */
@@ -187,7 +187,7 @@ describe('derived keys of Vault decrypt and sign what they did there:', () => {
   })
 })
 
-describe('what cannot be restored is said:', () => {
+describe('a backup that cannot be restored is refused with a reason:', () => {
   const refused = async (backup: string, text: string | RegExp) => {
     const name = fresh('v')
     const reply = await node.root.post(`transit/restore/${name}`, { backup })
@@ -207,7 +207,7 @@ describe('what cannot be restored is said:', () => {
     await refused(blobs.xchacha, 'keys of type xchacha20-poly1305 cannot be restored')
     await refused(
       blobs.managed,
-      'the backup is of a managed key, which stays in its HSM: configure it here and name it',
+      'the backup contains a managed key, which stays in its HSM: configure that key here and refer to it',
     )
     await refused(edited('aes256', '"type":0', '"type":12'), 'the backup has an unknown key type: number 12')
   })
@@ -240,7 +240,7 @@ const edKey = (both: Buffer) => {
   return createPrivateKey({ key: Buffer.concat([prefix, both.subarray(0, 32)]), format: 'der', type: 'pkcs8' })
 }
 
-test('the fixture is what it says', () => {
+test('the fixture has the described contents', () => {
   const both = Buffer.from(entryOf('ed25519').key, 'base64')
   const jwk: JsonWebKey = createPublicKey(edKey(both)).export({ format: 'jwk' })
   expect(Buffer.from(jwk.x ?? '', 'base64url')).toEqual(both.subarray(32))

@@ -66,7 +66,7 @@ describe('signing with a derived ed25519 key', () => {
     }
   })
 
-  test('with a context that is no base64 is refused', async () => {
+  test('with a context that is not base64 is refused', async () => {
     const text = 'failed to base64-decode context: illegal base64 data at input byte 0'
     expectRefused(await sign({ input: hello, context: '!' }), 400, text)
     expectRefused(await check({ input: hello, context: '!', signature: 'vault:v1:AAAA' }), 400, text)
@@ -105,7 +105,7 @@ describe('signing with a derived ed25519 key', () => {
     })
   })
 
-  test('goes on after rotation, with a key of its own per version', async () => {
+  test('continues after rotation, with a key of its own per version', async () => {
     const rotating = await node.key({ type: 'ed25519', derived: true })
     const post = (verb: string, body: Record<string, unknown>) => node.root.post(`transit/${verb}/${rotating}`, body)
     const first = await done(post('sign', { input: hello, context }))
@@ -138,7 +138,7 @@ describe('reading a derived ed25519 key', () => {
     })
   })
 
-  test('with a context that is no base64 is refused', async () => {
+  test('with a context that is not base64 is refused', async () => {
     const reply = await node.root.get(`transit/keys/${name}?context=!`)
     expectRefused(reply, 400, 'failed to base64-decode context: illegal base64 data at input byte 0')
   })

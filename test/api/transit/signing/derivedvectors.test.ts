@@ -13,7 +13,7 @@ const vectors = [
 ] as const
 
 describe.each(vectors)('an imported derived key of type %s', (type, bytes, ciphertext) => {
-  test('decrypts what the reference encrypted, under the same context alone', async () => {
+  test('decrypts ciphertexts of the reference, but only under the same context', async () => {
     const name = fresh('k')
     await importKey(node.root, name, sequence.subarray(0, bytes), { type, derived: true, context })
     expectData(await node.root.post(`transit/decrypt/${name}`, { ciphertext, context }), { plaintext: hello })

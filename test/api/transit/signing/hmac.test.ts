@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { base64, done, expectData, expectRefused, fresh, hello, useNode } from '../../node.ts'
-import { bytesOf, hashNames } from '../../signing.ts'
+import { bytesOf, hashNames, openedWarnings } from '../../signing.ts'
 
 const node = useNode()
 let key: string
@@ -19,13 +19,18 @@ describe('an HMAC', () => {
     'with %s is the same each time, has its length, and verifies',
     async (algorithm) => {
       const reply = await hmac(key, { algorithm })
-      expectData(reply, { hmac: expect.stringMatching(/^vault:v1:[A-Za-z0-9+/]+={0,2}$/) })
+      // SoftHSM has no HMAC with SHA-3: the secret is opened, and the answer says so.
+      const why = expect.stringMatching(
+        /^the HSM lacks CKM_SHA3_\d+_HMAC: the HMAC secret of version 1 was in the server’s memory/,
+      )
+      const warnings = algorithm.startsWith('sha3') ? [why] : undefined
+      expectData(reply, { hmac: expect.stringMatching(/^vault:v1:[A-Za-z0-9+/]+={0,2}$/) }, warnings)
       const text = reply.string('data.hmac')
       expect(bytesOf(text)).toHaveLength(lengthOf(algorithm))
       expect((await hmac(key, {}, `/${algorithm}`)).string('data.hmac')).toBe(text)
       expect((await hmac(key, { hash_algorithm: algorithm })).string('data.hmac')).toBe(text)
-      expectData(await verify(key, { hmac: text, hash_algorithm: algorithm }), { valid: true })
-      expectData(await verify(key, { hmac: text, algorithm, input: base64('other') }), { valid: false })
+      expectData(await verify(key, { hmac: text, hash_algorithm: algorithm }), { valid: true }, warnings)
+      expectData(await verify(key, { hmac: text, algorithm, input: base64('other') }), { valid: false }, warnings)
     },
   )
 
@@ -36,7 +41,8 @@ describe('an HMAC', () => {
       const texts = new Set<string>()
       for (const [algorithm] of hashNames) {
         const text = (await hmac(name, { algorithm })).string('data.hmac')
-        expectData(await verify(name, { hmac: text, algorithm }), { valid: true })
+        const verified = await verify(name, { hmac: text, algorithm })
+        expectData(verified, { valid: true }, openedWarnings(algorithm))
         texts.add(text)
       }
       expect(texts.size).toBe(hashNames.length)
@@ -52,7 +58,7 @@ describe('an HMAC', () => {
     },
   )
 
-  test('is of SHA-256 when nothing is said', async () => {
+  test('uses SHA-256 by default', async () => {
     const text = (await hmac(key, { algorithm: 'sha2-256' })).string('data.hmac')
     for (const body of [{}, { algorithm: '' }, { algorithm: null }]) expectData(await hmac(key, body), { hmac: text })
   })
@@ -93,7 +99,7 @@ describe('an HMAC is refused', () => {
     expectRefused(await hmac(key, body), 400, text)
   })
 
-  test('where there is no key', async () => {
+  test('for a missing key', async () => {
     expectRefused(await hmac(fresh('k')), 400, 'encryption key not found')
   })
 })

@@ -63,7 +63,7 @@ describe('signing', () => {
     }
   })
 
-  test('with hash none and ECDSA or Ed25519 is over the input as it is', async () => {
+  test('with hash none and ECDSA or Ed25519 is over the input itself', async () => {
     const none = { hash_algorithm: 'none', prehashed: true, signature_algorithm: 'pkcs1v15' }
     const input = base64(createHash('sha256').update(message).digest())
     const ec = bytesOf(await signature('ecdsa-p256', { ...none, input }))
@@ -71,7 +71,7 @@ describe('signing', () => {
     expect(verify(null, message, await keyOf('ed25519'), bytesOf(await signature('ed25519', none)))).toBe(true)
   })
 
-  test('with Ed25519 is over the input, whatever hash or prehashed say', async () => {
+  test('with Ed25519 is over the input, for any hash or prehashed', async () => {
     const first = await signature('ed25519')
     const key = await keyOf('ed25519')
     expect(verify(null, message, key, bytesOf(first))).toBe(true)
@@ -79,6 +79,18 @@ describe('signing', () => {
     expect(await signature('ed25519', scheme)).toBe(first)
     const jws = await signature('ed25519', { marshaling_algorithm: 'jws' })
     expect(bytesOf(jws, 'base64url')).toEqual(bytesOf(first))
+  })
+
+  test.each(['ecdsa-p256', 'ed25519'])('with %s ignores signature_algorithm, and so does verifying', async (type) => {
+    const body = { signature_algorithm: 'zzz' }
+    const made = await signature(type, body)
+    const verified = (more: object) =>
+      node.root.post(`transit/verify/${names[type]}`, { input: hello, ...body, ...more })
+    expectData(await verified({ signature: made }), { valid: true })
+    expectData(await verified({ signature: made, input: base64('other') }), { valid: false })
+    const item = { input: hello, ...body }
+    const batch = await done(node.root.post(`transit/sign/${names[type]}`, { batch_input: [item] }))
+    expectData(await verified({ signature: batch.string('data.batch_results.0.signature') }), { valid: true })
   })
 
   test('takes the empty input', async () => {
@@ -126,7 +138,6 @@ describe('signing is refused', () => {
     [{ hash_algorithm: 'none' }, none],
     [{ hash_algorithm: 'none', prehashed: true }, none],
     [{ marshaling_algorithm: 'x' }, 'invalid marshaling type "x"'],
-    [{ signature_algorithm: 'zzz' }, 'unsupported rsa signature algorithm zzz'],
     [{ salt_length: 'abc' }, "salt length neither 'auto', 'hash', nor an int: abc"],
     [{ salt_length: -5 }, 'salt length is invalid: -5'],
     [{ key_version: 2 }, 'requested version for signing is higher than the latest key version'],
@@ -135,7 +146,15 @@ describe('signing is refused', () => {
     expectRefused(await sign('ecdsa-p256', body), 400, text)
   })
 
-  test('with a hash of the URL that is none', async () => {
+  test('with a signature algorithm that RSA keys do not have', async () => {
+    const body = { signature_algorithm: 'zzz' }
+    expectRefused(await sign('rsa-2048', body), 400, 'unsupported rsa signature algorithm zzz')
+    const signed = { input: hello, signature: await signature('rsa-2048'), ...body }
+    const verified = await node.root.post(`transit/verify/${names['rsa-2048']}`, signed)
+    expectRefused(verified, 400, 'unsupported rsa signature algorithm zzz')
+  })
+
+  test('with an unknown hash in the URL', async () => {
     expectRefused(await sign('ecdsa-p256', {}, '/sha9'), 400, 'invalid hash algorithm "sha9"')
     expectRefused(await sign('ecdsa-p256', { hash_algorithm: 'sha2-256' }, '/none'), 400, none)
   })
@@ -144,7 +163,7 @@ describe('signing is refused', () => {
     expectRefused(await sign(type), 400, `key type ${type} does not support signing`)
   })
 
-  test('below the minimum version, and where there is no key', async () => {
+  test('below the minimum version, and for a missing key', async () => {
     const name = await node.key({ type: 'ed25519' })
     await done(node.root.post(`transit/keys/${name}/rotate`))
     await done(node.root.post(`transit/keys/${name}/config`, { min_encryption_version: 2 }))

@@ -17,7 +17,7 @@ const verify = (body: Record<string, unknown>, url = '') =>
   node.root.post(`transit/verify/${key}${url}`, { input: hello, ...body })
 
 describe('verifying a signature', () => {
-  test('says whether it is the key’s, and a wrong one is no error', async () => {
+  test('tells whether it is the key’s, and a wrong one is not an error', async () => {
     expectData(await verify({ signature }), { valid: true })
     expectData(await verify({ signature, input: base64('other') }), { valid: false })
     expectData(await verify({ signature, hash_algorithm: 'sha2-512' }), { valid: false })
@@ -72,7 +72,7 @@ describe('verifying a signature', () => {
     expectRefused(await verify(body), 400, text)
   })
 
-  test('that goes on after its end, or by a key that cannot, is refused', async () => {
+  test('with bytes after its end, or by a key that cannot sign, is refused', async () => {
     const longer = `vault:v1:${base64(Buffer.concat([bytesOf(signature), Buffer.from([0])]))}`
     expectRefused(await verify({ signature: longer }), 400, 'supplied signature contains extra data')
     const reply = await node.root.post(`transit/verify/${await node.key()}`, { input: hello, signature })
@@ -81,7 +81,7 @@ describe('verifying a signature', () => {
 })
 
 describe('verifying an HMAC', () => {
-  test('says whether it is the key’s, with the hash it was made with', async () => {
+  test('tells whether it is the key’s, with the hash it was made with', async () => {
     expectData(await verify({ hmac }), { valid: true })
     expectData(await verify({ hmac, signature: '' }), { valid: true })
     expectData(await verify({ hmac, input: base64('other') }), { valid: false })

@@ -1,3 +1,5 @@
+import { Type } from 'typebox'
+import { data } from '../../../../answers.ts'
 import { writePem } from '../../../../crypto/pem.ts'
 import { signatureAlgorithmOf } from '../../../../crypto/signaturealgorithm.ts'
 import { ApiError, badRequest } from '../../../../errors.ts'
@@ -30,6 +32,9 @@ export interface ListContents {
   /** Besides those that the order gives. */
   readonly extensions: readonly Extension[]
 }
+
+/** The members of what signList returns. */
+export const signedListAnswer = data(Type.Object({ crl: Type.String() }))
 
 /**
  * Signs a list that is answered and kept nowhere. Its number is the caller's: it has nothing to do with the lists of the mount.

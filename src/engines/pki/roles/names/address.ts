@@ -1,6 +1,6 @@
 import { parseAddress } from '../../../../x509/extensions/address.ts'
 
-/** Addresses whose first bits are those of `address`. */
+/** The addresses that begin with the first bits of `address`. */
 export interface Network {
   readonly address: Buffer
   /** Bits. */
@@ -15,12 +15,12 @@ export function readAddress(text: string): Buffer | undefined {
   return address && plainAddress(address)
 }
 
-/** An address of 16 bytes as 4 where it is an IPv4 address in IPv6 form. */
+/** Shortens an address of 16 bytes to 4 if it is an IPv4 address in IPv6 form. */
 export const plainAddress = (address: Buffer): Buffer => (isMapped(address) ? address.subarray(12) : address)
 
 const isMapped = (address: Buffer): boolean => address.length === 16 && address.subarray(0, 12).equals(mapped)
 
-/** A network in CIDR notation (RFC 4632); bits behind the prefix do not count. */
+/** A network in CIDR notation (RFC 4632); bits after the prefix are ignored. */
 export function readNetwork(text: string): Network | undefined {
   const [, host = '', length = ''] = /^([^/]+)\/(0|[1-9][0-9]{0,2})$/.exec(text) ?? []
   const address = readAddress(host)

@@ -5,7 +5,7 @@ import { type Objection, objectionTo } from './name.ts'
 import { isPlainText, shorten } from './text.ts'
 import { isMailbox } from './wanted.ts'
 
-/** Whether names are not looked at, beyond what a certificate can hold. */
+/** Whether names are checked only against the limits of a certificate. */
 export const isUnrestricted = ({ cnValidations }: Role): boolean =>
   cnValidations.length === 1 && cnValidations[0] === 'disabled'
 
@@ -15,14 +15,14 @@ const absent: Refusal = {
   setting: 'require_cn=false',
 }
 
-/** @param name '' when there is none */
+/** @param name '' when it is absent */
 export function refusalOfCommonName(name: string, role: Role, domains: Domains): Refusal | undefined {
   if (name === '') return role.requireCn ? absent : undefined
   const objection = isPlainText(name) ? policyOn(name, role, domains) : unprintable
   return objection && { text: `common name ${shorten(name)} not allowed by this role`, ...objection }
 }
 
-const unprintable: Objection = { rule: 'a name holds no control characters' }
+const unprintable: Objection = { rule: 'a name must not contain control characters' }
 
 function policyOn(name: string, role: Role, domains: Domains): Objection | undefined {
   if (isUnrestricted(role)) return undefined
@@ -34,7 +34,7 @@ function policyOn(name: string, role: Role, domains: Domains): Objection | undef
   return { rule: `a common name of kind ${kind} is not allowed`, setting: `cn_validations=${both}` }
 }
 
-/** @param name a DNS name in ASCII, or as a CSR has it */
+/** @param name a DNS name in ASCII, or as written in a CSR */
 export function refusalOfDnsName(name: string, role: Role, domains: Domains): Refusal | undefined {
   const objection = /^[\x21-\x7e]+$/.test(name) ? objectionUnlessOpen(name, role, domains) : unprintable
   return objection && { text: `subject alternate name ${shorten(name)} not allowed by this role`, ...objection }
@@ -51,7 +51,7 @@ export function refusalOfEmail(address: string, role: Role, domains: Domains): R
   return objection && { text: `email address ${shorten(address)} not allowed by this role`, ...objection }
 }
 
-const notMailbox = (address: string): Objection => ({ rule: `${shorten(address)} is no mailbox in ASCII` })
+const notMailbox = (address: string): Objection => ({ rule: `${shorten(address)} is not a mailbox in ASCII` })
 
 const objectionUnlessOpen = (name: string, role: Role, domains: Domains): Objection | undefined =>
   isUnrestricted(role) ? undefined : objectionTo(name, role, domains)

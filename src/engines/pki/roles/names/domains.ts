@@ -1,10 +1,10 @@
 import { matchesGlob } from '../glob.ts'
 import { toAscii } from './hostname.ts'
 
-/** Case of ASCII letters alone: another letter never becomes one of them. */
+/** Folds ASCII letters only: no other letter can become one of them. */
 export const foldCase = (text: string): string => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
 
-/** The allowed domains of a role, ready to be compared with very many names. */
+/** The allowed domains of a role, prepared for fast comparison with very many names. */
 export class Domains {
   readonly #folded: ReadonlySet<string>
   readonly #asWritten: ReadonlySet<string>
@@ -22,7 +22,7 @@ export class Domains {
     this.#longest = all.reduce((longest, { length }) => Math.max(longest, length), 0)
   }
 
-  /** Whether a name is an allowed domain, whatever its case. */
+  /** Whether a name is an allowed domain, in any case. */
   holds(name: string): boolean {
     return this.#folded.has(foldCase(name))
   }
@@ -36,7 +36,7 @@ export class Domains {
     return false
   }
 
-  /** Whether a name matches an allowed domain that holds `*`. */
+  /** Whether a name matches an allowed domain that contains `*`. */
   match(name: string): boolean {
     return this.#globs.some((glob) => matchesGlob(glob, name))
   }

@@ -2,21 +2,21 @@ import punycode from 'punycode/punycode.js'
 
 const maxLabel = 63
 const maxName = 253
-/** A host name that needs no conversion: what nearly every name is. */
+/** A host name that needs no conversion, as nearly all do. */
 const plain = /^(?!.*xn--)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/i
 /** One label in ASCII. */
 const label = /^[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?$/
 const wildcardLabel = /^(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)?\*(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)?$/
 /**
- * What no label in Unicode holds: dots of other scripts, blanks, and characters that are invisible or not assigned
- * (RFC 5892, section 2.6).
+ * Characters that no Unicode label contains: dots of other scripts, blanks, and characters that are invisible or
+ * unassigned (RFC 5892, section 2.6).
  */
 const foreign = /[\u3002\uff0e\uff61\p{C}\p{Z}]/u
 const ascii = /^\p{ASCII}*$/u
 
 /**
- * A name with its labels in ASCII (RFC 5891, without folding case: `Bücher` is `xn--Bcher-kva`). Nothing is said about
- * the characters of labels that are ASCII already.
+ * A name with its labels in ASCII (RFC 5891, without folding case: `Bücher` is `xn--Bcher-kva`). The characters of
+ * labels already in ASCII are not checked.
  * @returns undefined for a name with an empty or too long label, too long as a whole, or with a label that cannot be converted
  */
 export function toAscii(name: string): string | undefined {
@@ -38,7 +38,7 @@ function labelToAscii(part: string): string | undefined {
   return `xn--${punycode.encode(part)}`
 }
 
-/** Whether a label that begins with `xn--` is the ASCII form of a label, and of no other. */
+/** Whether a label that begins with `xn--` is the ASCII form of exactly one label. */
 function isALabel(part: string): boolean {
   try {
     const decoded = punycode.decode(part.slice(4))
@@ -58,7 +58,7 @@ export function isHostname(name: string): boolean {
 export const isWildcardLabel = (text: string): boolean => text.length <= maxLabel && wildcardLabel.test(text)
 
 /**
- * The dNSName of a name.
+ * The dNSName form of a name.
  * @returns undefined when it is neither a host name nor a wildcard of one
  */
 export function dnsNameOf(name: string): string | undefined {

@@ -3,9 +3,9 @@ import type { Refusal } from '../refusal.ts'
 import { foldCase } from './domains.ts'
 import { isPlainText, shorten } from './text.ts'
 
-const unprintable = 'an attribute of a subject holds no control characters'
+const unprintable = 'an attribute of a subject must not contain control characters'
 
-/** A serial number of the subject. @param allowed values and globs of the role; none allows none */
+/** Checks a serial number of the subject. @param allowed values and globs of the role; an empty list allows none */
 export function refusalOfSerialNumber(serial: string, allowed: readonly string[]): Refusal | undefined {
   const text = `serial_number ${shorten(serial)} not allowed by this role`
   if (!isPlainText(serial)) return { text, rule: unprintable }
@@ -17,7 +17,7 @@ export function refusalOfSerialNumber(serial: string, allowed: readonly string[]
   }
 }
 
-/** A user ID of the subject; whole values are compared whatever their case. @param allowed as for serial numbers */
+/** Checks a user ID of the subject; whole values are compared in any case. @param allowed as for serial numbers */
 export function refusalOfUserId(userId: string, allowed: readonly string[]): Refusal | undefined {
   const text = `user_id ${shorten(userId)} is not allowed by this role`
   if (!isPlainText(userId)) return { text, rule: unprintable }

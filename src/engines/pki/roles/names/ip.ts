@@ -3,13 +3,13 @@ import type { Role } from '../role.ts'
 import { contains, readNetwork } from './address.ts'
 import { shorten } from './text.ts'
 
-/** How the reference says where a name came from. */
+/** The reference's words for the source of a name. */
 export type Origin = 'the API' | 'CSR'
 
-/** Whether an address is allowed: undefined when a role has no addresses at all. */
+/** Whether an address is allowed; undefined when a role allows none at all. */
 export type NetworkRule = ((address: Buffer) => boolean) | undefined
 
-/** The rule of a role, its networks read once. */
+/** The rule of a role, with its networks parsed once. */
 export function networkRule({ allowIpSans, allowedIpSansCidr }: Role): NetworkRule {
   if (!allowIpSans) return undefined
   if (allowedIpSansCidr.length === 0) return () => true
@@ -17,7 +17,7 @@ export function networkRule({ allowIpSans, allowedIpSansCidr }: Role): NetworkRu
   return (address) => networks.some((network) => network !== undefined && contains(network, address))
 }
 
-/** @param address undefined when `text` is none */
+/** @param address undefined when `text` is not an address */
 export function refusalOfAddress(
   text: string,
   address: Buffer | undefined,
@@ -38,7 +38,7 @@ export function refusalOfAddress(
   if (isAllowed(address)) return undefined
   return {
     text: `the IP address ${shown} is not allowed in this role`,
-    rule: 'the address lies in no allowed network',
+    rule: 'no allowed network contains the address',
     setting: 'allowed_ip_sans_cidr',
   }
 }

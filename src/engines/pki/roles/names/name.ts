@@ -3,13 +3,13 @@ import { type Domains, foldCase } from './domains.ts'
 import { isHostname, isWildcardLabel } from './hostname.ts'
 import { isPlainText, shorten } from './text.ts'
 
-/** Why a name is refused: the rule as a sentence, and the nearest setting that would allow it. */
+/** The refusal of a name: the rule as a sentence, and the nearest setting that would allow it. */
 export interface Objection {
   readonly rule: string
   readonly setting?: string
 }
 
-/** A name taken apart. `reduced` is the host that rules look at: behind the @, or behind the label of a wildcard. */
+/** The parts of a name. `reduced` is the host to which rules apply: after the @, or after the wildcard label. */
 interface Parts {
   readonly name: string
   readonly email: boolean
@@ -19,12 +19,12 @@ interface Parts {
 }
 
 /**
- * Whether a role allows a name: a common name, a DNS name or an e-mail address.
+ * Checks whether a role allows a name: a common name, a DNS name or an e-mail address.
  * @param domains the allowed ones of the role, templates resolved
- * @returns undefined when it does
+ * @returns undefined when it is allowed
  */
 export function objectionTo(name: string, role: Role, domains: Domains): Objection | undefined {
-  if (!isPlainText(name)) return { rule: 'a name holds no control characters' }
+  if (!isPlainText(name)) return { rule: 'a name must not contain control characters' }
   const parts = takeApart(name)
   if ('rule' in parts) return parts
   if (parts.wildcard !== undefined && !role.allowWildcardCertificates) {
@@ -37,7 +37,7 @@ export function objectionTo(name: string, role: Role, domains: Domains): Objecti
   return nearest(parts, role, domains)
 }
 
-/** @returns the objection to a name that cannot be one, whatever the role */
+/** @returns the objection to a name that no role could allow */
 function takeApart(name: string): Parts | Objection {
   const [local = '', host = '', ...more] = name.includes('@') ? name.split('@') : ['', name]
   const email = name.includes('@')
@@ -47,7 +47,7 @@ function takeApart(name: string): Parts | Objection {
   const dot = name.indexOf('.')
   const [wildcard, reduced] = dot < 0 ? [name, ''] : [name.slice(0, dot), name.slice(dot + 1)]
   if (name.indexOf('*') !== name.lastIndexOf('*') || !wildcard.includes('*')) {
-    return { rule: `a name has one wildcard at most, in its leftmost label, unlike ${shorten(name)}` }
+    return { rule: `a name may have only one wildcard, in its leftmost label: ${shorten(name)}` }
   }
   return { name, email, host, wildcard, reduced }
 }
@@ -74,7 +74,7 @@ const isBare = ({ name, email, host }: Parts, domains: Domains): boolean => doma
 const isBelow = ({ wildcard, reduced }: Parts, domains: Domains): boolean =>
   domains.holdAbove(reduced) || (wildcard !== undefined && domains.holds(reduced))
 
-/** The objection to a name that no rule allows, by the rule that comes nearest. */
+/** The objection to a name that no rule allows, naming the nearest rule. */
 function nearest(parts: Parts, role: Role, domains: Domains): Objection {
   const name = shorten(parts.name)
   const folded = { ...parts, reduced: foldCase(parts.reduced) }
@@ -94,5 +94,5 @@ function nearest(parts: Parts, role: Role, domains: Domains): Objection {
   if (isBelow(folded, domains)) {
     return { rule: `${name} is a subdomain of an allowed domain in another case`, setting: 'allowed_domains' }
   }
-  return { rule: `${name} belongs to no allowed domain`, setting: 'allowed_domains' }
+  return { rule: `${name} is not in an allowed domain`, setting: 'allowed_domains' }
 }

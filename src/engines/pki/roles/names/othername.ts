@@ -6,7 +6,7 @@ import { shorten } from './text.ts'
 
 /**
  * Reads `OID;UTF8:value`.
- * @returns what is wrong with it, in the reference's words, when it is no such text
+ * @returns the fault in the reference's words when the text is invalid
  */
 export function readOtherName(text: string): OtherName | string {
   const shown = JSON.stringify(text)
@@ -22,14 +22,14 @@ export function readOtherName(text: string): OtherName | string {
 
 export const onlyUtf8 = 'only utf8 other SANs are supported; found non-supported type in other SAN'
 
-/** Other names as they are shown in an explanation. */
+/** Other names for an explanation. */
 export const showOtherName = (other: OtherName | string): string =>
   shorten(typeof other === 'string' ? other : `${other.oid};UTF8:${other.value}`)
 
-/** What a role allows: globs by OID, or anything. */
+/** The values that a role allows: globs by OID, or any. */
 export type AllowedOthers = ReadonlyMap<string, readonly string[]> | 'any'
 
-/** @param entries of the role; a single `*` is anything */
+/** @param entries of the role; a single `*` allows any */
 export function readAllowedOthers(entries: readonly string[]): AllowedOthers {
   if (entries.length === 1 && entries[0] === '*') return 'any'
   const globs = new Map<string, string[]>()
@@ -39,14 +39,17 @@ export function readAllowedOthers(entries: readonly string[]): AllowedOthers {
   return globs
 }
 
-/** @param other in words what is wrong with it, when it cannot be read */
+/** @param other a string is the reason why it cannot be read */
 export function refusalOfOtherName(other: OtherName | string, allowed: AllowedOthers): Refusal | undefined {
   if (typeof other === 'string') {
-    return { text: `could not parse requested other SAN: ${shorten(other)}`, rule: 'an other name is OID;UTF8:value' }
+    return {
+      text: `could not parse requested other SAN: ${shorten(other)}`,
+      rule: 'an other name must have the form OID;UTF8:value',
+    }
   }
   const { oid, value } = other
   if (!value.isWellFormed()) {
-    return { text: 'could not parse requested other SAN: not Unicode', rule: 'a UTF8String holds Unicode text' }
+    return { text: 'could not parse requested other SAN: not Unicode', rule: 'a UTF8String must be Unicode text' }
   }
   if (allowed === 'any') return undefined
   const globs = allowed.get(oid)

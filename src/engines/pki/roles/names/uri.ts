@@ -3,7 +3,7 @@ import type { Refusal } from '../refusal.ts'
 import type { Origin } from './ip.ts'
 import { shorten } from './text.ts'
 
-/** An absolute URI in the characters of RFC 3986: a scheme and something behind it. */
+/** An absolute URI in the characters of RFC 3986: a scheme and something after it. */
 const uri = /^[A-Za-z][A-Za-z0-9+.-]*:[A-Za-z0-9._~:/?#[\]@!$&'()*+,;=%-]+$/
 const badEscape = /%(?![0-9A-Fa-f]{2})/
 
@@ -22,7 +22,7 @@ export function refusalOfUri(text: string, allowed: readonly string[], origin: O
   if (!isUri(text)) {
     return {
       text: `the provided URI Subject Alternative Name ${JSON.stringify(shorten(text))} is not a valid URI`,
-      rule: 'a URI is absolute and in ASCII (RFC 3986)',
+      rule: 'a URI must be absolute and in ASCII (RFC 3986)',
     }
   }
   if (allowed.some((glob) => matchesGlob(glob, text))) return undefined

@@ -5,21 +5,27 @@ import { subjectTypes } from '../subject.ts'
 import { dnsNameOf, toAscii } from './hostname.ts'
 import { onlyUtf8, readOtherName } from './othername.ts'
 
-/** The names that a certificate is to have, from the request and from the CSR as the role has it; nothing is decided yet. */
+/**
+ * The requested names of a certificate, from the request and, if the role says so, from the CSR; nothing is decided
+ * yet.
+ */
 export interface WantedNames {
   readonly commonName: string
   readonly serialNumbers: readonly string[]
   readonly userIds: readonly string[]
   readonly dns: readonly string[]
   readonly email: readonly string[]
-  /** Texts that were to be DNS names and cannot be. */
+  /** Texts given as DNS names that cannot be any. */
   readonly malformed: readonly string[]
-  /** Other names, or in words what is wrong with one. */
+  /** Other names; a string is the reason why one cannot be read. */
   readonly other: readonly (OtherName | string)[]
   readonly warnings: readonly string[]
 }
 
-/** Collects names as the reference does: a name with an @ is an e-mail address, the common name is an alternative name too. */
+/**
+ * Collects names as the reference does: a name with an @ is an e-mail address, and the common name is an alternative
+ * name too.
+ */
 export function wantedNames(role: Role, request: NameRequest): WantedNames {
   const { csr } = request
   const warnings: string[] = []
@@ -48,7 +54,10 @@ export function wantedNames(role: Role, request: NameRequest): WantedNames {
 const ignored = (field: string, setting: string): string =>
   `the ${field} field was provided but the role is set with "${setting}" set to true`
 
-/** Entries of alt_names with the OID of serialNumber are no alternative names: they give the subject more than one. */
+/**
+ * Entries of alt_names with the OID of serialNumber are not alternative names: they give the subject further serial
+ * numbers.
+ */
 function splitSerials(entries: readonly string[]): { serials: readonly string[]; names: readonly string[] } {
   if (entries.length === 0) return { serials: none, names: none }
   const serials: string[] = []
@@ -80,12 +89,12 @@ function sorted(names: readonly string[], warnings: string[]): Sorted & { readon
     else left.push(name)
   }
   if (left.length > 0) {
-    warnings.push(`these alt_names are no host names, and are left out: ${left.slice(0, 10).join(', ')}`)
+    warnings.push(`these alt_names are not host names and were left out: ${left.slice(0, 10).join(', ')}`)
   }
   return { dns, malformed, email: names.filter((entry) => entry.includes('@')).map(emailOf) }
 }
 
-/** The common name as alternative name; one that is neither address nor host name is none. */
+/** The common name as alternative name; empty if it is neither an address nor a host name. */
 function alternativeOf(commonName: string): Sorted {
   if (commonName.includes('@')) return { dns: [], email: [emailOf(commonName)].filter(isMailbox) }
   const dns = dnsNameOf(commonName)

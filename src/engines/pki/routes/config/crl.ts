@@ -1,11 +1,39 @@
 import { type Static, Type } from 'typebox'
+import { data } from '../../../../answers.ts'
 import { badRequest } from '../../../../errors.ts'
-import { boolean, integer, text } from '../../../../field.ts'
+import { boolean, commaList, integer, text } from '../../../../field.ts'
 import { type Call, type Data, route } from '../../../../route.ts'
 import type { PkiContext } from '../../context.ts'
 import { type CrlSettings, defaultCrlSettings } from '../../crl/settings.ts'
 import { noFields } from '../../input/page.ts'
-import { type CrlFields, changeCrlSettings, crlSettingsOf, needsRebuild } from '../../publication/settings.ts'
+import {
+  adviceOn,
+  type CrlFields,
+  changeCrlSettings,
+  crlSettingsOf,
+  formerShardsOf,
+  needsRebuild,
+} from '../../publication/settings.ts'
+import { wasSpread } from '../../publication/shardsets.ts'
+
+const crlConfig = data(
+  Type.Object({
+    expiry: Type.String(),
+    disable: Type.Boolean(),
+    ocsp_disable: Type.Boolean(),
+    ocsp_expiry: Type.String(),
+    auto_rebuild: Type.Boolean(),
+    auto_rebuild_grace_period: Type.String(),
+    enable_delta: Type.Boolean(),
+    delta_rebuild_interval: Type.String(),
+    allow_expired_cert_revocation: Type.Boolean(),
+    cross_cluster_revocation: Type.Boolean(),
+    unified_crl: Type.Boolean(),
+    unified_crl_on_existing_paths: Type.Boolean(),
+    crl_shards: Type.Integer(),
+    crl_former_shards: Type.Array(Type.Integer()),
+  }),
+)
 
 const describe = (settings: CrlSettings): Data => ({
   expiry: settings.expiry,
@@ -21,38 +49,40 @@ const describe = (settings: CrlSettings): Data => ({
   unified_crl: settings.unifiedCrl,
   unified_crl_on_existing_paths: settings.unifiedCrlOnExistingPaths,
   crl_shards: settings.shards,
+  crl_former_shards: formerShardsOf(settings),
 })
 
 export const readCrlConfig = route<PkiContext, typeof noFields>({
   method: 'GET',
   path: 'config/crl',
   access: 'token',
-  about: 'How revocation lists and OCSP answers are made.',
+  about: 'The settings of revocation lists and OCSP answers.',
   body: noFields,
+  answers: crlConfig,
   run: async ({ context, mount }) => describe(crlSettingsOf(await context.authorities.of(mount))),
 })
 
 const body = Type.Object({
-  expiry: text({ about: 'How long a list is valid; 72h at first.', initial: '72h' }),
-  disable: boolean({ about: 'Whether lists are empty, and revocations only stored.', initial: false }),
-  ocsp_disable: boolean({ about: 'Whether OCSP answers unauthorized to everything.', initial: false }),
-  ocsp_expiry: text({ about: 'How long an OCSP answer is valid; 12h at first, 0 for no end.', initial: '12h' }),
+  expiry: text({ about: 'Validity of a list; 72h at first.', initial: '72h' }),
+  disable: boolean({ about: 'Whether lists are left empty and revocations are only stored.', initial: false }),
+  ocsp_disable: boolean({ about: 'Whether OCSP answers every request with unauthorized.', initial: false }),
+  ocsp_expiry: text({ about: 'Validity of an OCSP answer; 12h at first, 0 for no end.', initial: '12h' }),
   auto_rebuild: boolean({
     about: 'Whether lists are rebuilt before they expire instead of at each revocation.',
     initial: false,
   }),
   auto_rebuild_grace_period: text({
-    about: 'How long before its end a list is rebuilt; below expiry.',
+    about: 'Time before the end of a list at which it is rebuilt; below expiry.',
     initial: '12h',
   }),
   enable_delta: boolean({ about: 'Whether delta lists are built in between; needs auto_rebuild.', initial: false }),
   delta_rebuild_interval: text({
-    about: 'How often a delta list is built, if anything was revoked; below expiry.',
+    about: 'Interval at which delta lists are built if anything was revoked; below expiry.',
     initial: '15m',
   }),
   allow_expired_cert_revocation: boolean({ about: 'Whether expired certificates are revoked too.', initial: false }),
   cross_cluster_revocation: boolean({
-    about: 'Whether other sites are asked to revoke what this one does not know.',
+    about: 'Whether other sites are asked to revoke certificates unknown to this one.',
     initial: false,
   }),
   unified_crl: boolean({ about: 'Whether there are lists over all sites; needs auto_rebuild.', initial: false }),
@@ -60,7 +90,11 @@ const body = Type.Object({
     about: 'Whether all paths serve the lists over all sites.',
     initial: false,
   }),
-  crl_shards: integer({ about: 'Lists that the certificates of an issuer are spread over; 0, for one.', initial: 0 }),
+  crl_shards: integer({
+    about: 'Number of shards, lists over which new certificates are spread besides the one for all; 0 is none.',
+    initial: 0,
+  }),
+  crl_former_shards: commaList({ about: 'Former numbers of shards whose lists are continued; those of others end.' }),
 })
 
 type WriteCall = Call<PkiContext, typeof body>
@@ -78,17 +112,29 @@ const fieldsOf = (given: Static<typeof body>): CrlFields => ({
   crossClusterRevocation: given.cross_cluster_revocation,
   unifiedCrl: given.unified_crl,
   unifiedCrlOnExistingPaths: given.unified_crl_on_existing_paths,
+  shards: given.crl_shards,
+  formerShards: given.crl_former_shards?.filter((text) => text.trim() !== '').map(readCount),
 })
 
-/** The lists that the change asks for are out when it is answered, or a warning says why not. */
+/** @throws ApiError 400 */
+function readCount(text: string): number {
+  if (/^\s*\d{1,3}\s*$/.test(text)) return Number(text)
+  throw badRequest(`crl_former_shards must be a list of numbers, got: ${text}`)
+}
+
+const noShardUrl =
+  'no crl_distribution_points has {{shard}}, in config/urls or of an issuer: certificates do not name shards, and none are built'
+
+/** When it is answered the new lists are published, or a warning gives the reason why not. */
 async function write({ context, mount, body, warn }: WriteCall): Promise<Data> {
-  if (body.crl_shards) throw badRequest('crl_shards: lists in shards are not built yet; only 0 can be set')
   const { authority, result: before } = await context.authorities.change(mount, async (_tx, { settings }) => {
     const before = settings.crl ?? defaultCrlSettings
     return { settings: { crl: changeCrlSettings(before, fieldsOf(body)) }, result: before }
   })
   const after = crlSettingsOf(authority)
+  for (const advice of adviceOn(after)) warn(advice)
   if (needsRebuild(before, after)) for (const warning of await context.crls.rebuild(mount)) warn(warning)
+  if (after.shards > 0 && !wasSpread(authority, after.shards)) warn(noShardUrl)
   return describe(after)
 }
 
@@ -96,7 +142,8 @@ export const writeCrlConfig = route<PkiContext, typeof body>({
   method: 'POST',
   path: 'config/crl',
   access: 'token',
-  about: 'Sets how revocation lists and OCSP answers are made; what is not given stays.',
+  about: 'Changes the settings of revocation lists and OCSP answers; absent fields stay unchanged.',
   body,
+  answers: crlConfig,
   run: write,
 })

@@ -1,10 +1,13 @@
 import { Type } from 'typebox'
+import { data } from '../../../../answers.ts'
 import { badRequest } from '../../../../errors.ts'
 import { boolean, text } from '../../../../field.ts'
 import { type Call, type Data, type Route, route } from '../../../../route.ts'
 import { type Authority, isDefault } from '../../authority/authority.ts'
 import { newDefaultIssuer } from '../../authority/references.ts'
 import type { PkiContext } from '../../context.ts'
+
+const issuersConfig = data(Type.Object({ default: Type.String(), default_follows_latest_issuer: Type.Boolean() }))
 
 const describe = ({ settings }: Authority): Data => ({
   default: settings.defaultIssuer,
@@ -19,18 +22,19 @@ export const readIssuersConfig = route<PkiContext, typeof nothing>({
   access: 'token',
   about: 'The default issuer.',
   body: nothing,
+  answers: issuersConfig,
   run: async ({ context, mount }) => describe(await context.authorities.of(mount)),
 })
 
 const body = Type.Object({
-  default: text({ about: 'Name or id of the issuer that is to be the default one.' }),
+  default: text({ about: 'Name or id of the new default issuer.' }),
   default_follows_latest_issuer: boolean({
-    about: 'Whether a new root, or the one new issuer of an import, becomes it.',
+    about: 'Whether a new root, or the only new issuer of an import, becomes the default one.',
   }),
 })
 type IssuersCall = Call<PkiContext, typeof body>
 
-/** @param unnamed the issuer of a request that names none; undefined: it stays */
+/** @param unnamed the issuer if the request names none; undefined leaves it unchanged */
 async function write({ context, mount, body, warn }: IssuersCall, unnamed?: string): Promise<Data> {
   const { default: given = unnamed, default_follows_latest_issuer: follows } = body
   if (given !== undefined && (given.trim() === '' || isDefault(given))) {
@@ -57,6 +61,7 @@ const writeRoute = (path: string, unnamed?: string): Route<PkiContext, typeof bo
     access: 'token',
     about: 'Makes an issuer the default one.',
     body,
+    answers: issuersConfig,
     run: (call) => write(call, unnamed),
   })
 

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { data } from '../../../../answers.ts'
 import { badRequest } from '../../../../errors.ts'
 import { text } from '../../../../field.ts'
 import { type Call, type Data, route } from '../../../../route.ts'
@@ -6,6 +7,8 @@ import { type Authority, isDefault } from '../../authority/authority.ts'
 import { newDefaultKey } from '../../authority/references.ts'
 import type { PkiContext } from '../../context.ts'
 import { residenceOf } from '../../keys/keysource.ts'
+
+const keysConfig = data(Type.Object({ default: Type.String(), residence: Type.String() }))
 
 const describe = ({ settings }: Authority): Data => ({
   default: settings.defaultKey,
@@ -18,14 +21,15 @@ export const readKeysConfig = route<PkiContext, typeof nothing>({
   method: 'GET',
   path: 'config/keys',
   access: 'token',
-  about: 'The default key, and where new keys live.',
+  about: 'The default key, and the residence of new keys.',
   body: nothing,
+  answers: keysConfig,
   run: async ({ context, mount }) => describe(await context.authorities.of(mount)),
 })
 
 const body = Type.Object({
-  default: text({ about: 'Name or id of the key that is to be the default one.' }),
-  residence: text({ about: 'Where new keys live whose request does not say: wrapped or token.' }),
+  default: text({ about: 'Name or id of the new default key.' }),
+  residence: text({ about: 'Residence of new keys unless their request gives one: wrapped or token.' }),
 })
 type KeysCall = Call<PkiContext, typeof body>
 
@@ -49,7 +53,8 @@ export const writeKeysConfig = route<PkiContext, typeof body>({
   method: 'POST',
   path: 'config/keys',
   access: 'token',
-  about: 'Sets the default key, and where new keys live.',
+  about: 'Sets the default key, and the residence of new keys.',
   body,
+  answers: keysConfig,
   run: write,
 })

@@ -1,7 +1,7 @@
 import { boolean, text } from '../../../../field.ts'
 import { nameFields } from '../../roles/request.ts'
 
-/** What every request for a leaf may say. */
+/** The fields of every request for a leaf. */
 export const leafFields = {
   ...nameFields,
   format: text({ about: 'pem, der or pem_bundle; pem when absent.' }),

@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { type Call, type Outcome, type Route, route } from '../../../../route.ts'
 import type { PkiContext } from '../../context.ts'
 import { circumstancesOf } from '../../input/circumstances.ts'
-import { readFormat } from '../../issuing/answer.ts'
+import { leafAnswer, readFormat } from '../../issuing/answer.ts'
 import { contentsOf } from '../../issuing/contents.ts'
 import { ableIssuer } from '../../issuing/issuer.ts'
 import { issueLeaf } from '../../issuing/leaf.ts'
@@ -29,6 +29,8 @@ async function issue(call: IssueCall): Promise<Outcome> {
   for (const warning of decision.warnings) warn(warning)
   const validity = withinIssuer(able.issuer, decision.validity, circumstances.now)
   const { algorithm, type } = keyKind(role.keyType, role.keyBits)
+  const leased = role.generateLease && !role.noStore
+  if (leased) await context.leases.requireRoom(call)
   const pair = await context.transients.make(algorithm)
   try {
     return await issueLeaf(call, {
@@ -37,7 +39,7 @@ async function issue(call: IssueCall): Promise<Outcome> {
       spki: pair.spki,
       wish: role,
       stored: !role.noStore,
-      leased: role.generateLease && !role.noStore,
+      leased,
       removeRoots: body.remove_roots_from_chain ?? false,
       privateKey: privateKeyOf(pair.pkcs8, type, body.private_key_format),
     })
@@ -51,8 +53,9 @@ const issueRoute = (path: string): Route<PkiContext, typeof body> =>
     method: 'POST',
     path,
     access: 'token',
-    about: 'Makes a key and a certificate for it; the key is handed out and kept nowhere.',
+    about: 'Makes a key and a certificate for it; the key is returned and not stored.',
     body,
+    answers: leafAnswer,
     run: issue,
   })
 

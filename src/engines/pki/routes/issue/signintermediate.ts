@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { data } from '../../../../answers.ts'
 import { badRequest } from '../../../../errors.ts'
 import { boolean, commaList, text } from '../../../../field.ts'
 import { type Call, type Outcome, type Route, route } from '../../../../route.ts'
@@ -10,7 +11,7 @@ import { urlsOf } from '../../authority/urls.ts'
 import type { PkiContext } from '../../context.ts'
 import { circumstancesOf } from '../../input/circumstances.ts'
 import { type CaBody, caFields, constraintsOf, decideAuthority, pathLengthOf } from '../../issuers/wishes.ts'
-import { describeIssued, type Format } from '../../issuing/answer.ts'
+import { describeIssued, type Format, issuedAnswer } from '../../issuing/answer.ts'
 import { contentsOf } from '../../issuing/contents.ts'
 import { alternativeNames, csrContents, readCsr, requireSigned } from '../../issuing/csr.ts'
 import { type Contents, neverBrought } from '../../issuing/extensions.ts'
@@ -24,12 +25,12 @@ const body = Type.Object({
   csr: text({ about: 'The certification request, PEM.' }),
   ...caFields,
   use_csr_values: boolean({ about: 'Whether subject, names and extensions are taken from the request.' }),
-  skid: text({ about: 'Subject key identifier in hexadecimal, where it must be another than the usual one.' }),
-  key_usage: commaList({ about: 'Further key usages; DigitalSignature alone counts.' }),
+  skid: text({ about: 'Subject key identifier in hexadecimal, if it must differ from the usual one.' }),
+  key_usage: commaList({ about: 'Further key usages; only DigitalSignature has an effect.' }),
 })
 type IntermediateCall = Call<PkiContext, typeof body>
 
-/** Names come from the request's fields; of the CSR only the common name counts, and the key. */
+/** Names come from the request's fields; of the CSR only the common name and the key count. */
 const onlyCommonName = (contents: CsrContents): CsrContents => ({
   ...contents,
   ...{ serialNumbers: [], userIds: [], dns: [], email: [], ip: [], uri: [], other: [], extensions: [] },
@@ -62,7 +63,7 @@ function contentsFor(
   }
 }
 
-/** @param constrained whether the caller constrains names: a request cannot loosen that */
+/** @param constrained whether the caller sets name constraints: a CSR cannot loosen those */
 function broughtBy(
   { extensions }: CertificationRequest,
   constrained: boolean,
@@ -141,6 +142,7 @@ const intermediateRoute = (path: string): Route<PkiContext, typeof body> =>
     access: 'token',
     about: 'Makes a CA certificate for the key of a certification request.',
     body,
+    answers: data(Type.Object(issuedAnswer)),
     run: sign,
   })
 

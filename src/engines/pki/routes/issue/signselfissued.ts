@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { data } from '../../../../answers.ts'
 import { readPem, writePem } from '../../../../crypto/pem.ts'
 import { signatureAlgorithmOf, signatureAlgorithms } from '../../../../crypto/signaturealgorithm.ts'
 import { badRequest } from '../../../../errors.ts'
@@ -14,8 +15,9 @@ import { writeAuthorityKeyIdentifier } from '../../../../x509/extensions/keyiden
 import { lint } from '../../../../x509/lint.ts'
 import { Malformed } from '../../../../x509/malformed.ts'
 import { writeCertificate, writeTbs } from '../../../../x509/tbs.ts'
+import type { Issuer } from '../../authority/authority.ts'
 import { pemOf } from '../../authority/pem.ts'
-import { type AuthorityUrls, urlsOf } from '../../authority/urls.ts'
+import { type AuthorityUrls, urlsOf, urlsOfSerial } from '../../authority/urls.ts'
 import type { PkiContext } from '../../context.ts'
 import { ableIssuer } from '../../issuing/issuer.ts'
 import { authorityKeyOf } from '../../issuing/leaf.ts'
@@ -23,7 +25,7 @@ import { warnOfWeakKey } from '../../issuing/signature.ts'
 
 const body = Type.Object({
   certificate: text({ about: 'The self-issued CA certificate, PEM.' }),
-  require_matching_certificate_algorithms: boolean({ about: 'Whether both keys must be of one algorithm.' }),
+  require_matching_certificate_algorithms: boolean({ about: 'Whether both keys must have the same algorithm.' }),
 })
 type SelfIssuedCall = Call<PkiContext, typeof body>
 
@@ -50,7 +52,7 @@ const replaced: ReadonlySet<string> = new Set([
   extensionOids.crlDistributionPoints,
 ])
 
-/** Everything stays but what says who the issuer is and where it is found. */
+/** Keeps all extensions except those that identify or locate the issuer. */
 function extensionsFor({ extensions }: Certificate, authorityKey: Buffer, urls: AuthorityUrls): readonly Extension[] {
   const access = { ocsp: urls.ocspServers, caIssuers: urls.issuingCertificates }
   return [
@@ -61,15 +63,18 @@ function extensionsFor({ extensions }: Certificate, authorityKey: Buffer, urls: 
   ]
 }
 
-/** The algorithm of the certificate that came in, where the issuer's key makes such signatures. */
+/** The algorithm of the submitted certificate, if the issuer's key can make such signatures. */
 function algorithmFor({ algorithm }: Certificate, { algorithms }: CertificationSigner) {
   const own = [...signatureAlgorithms.values()].find(({ identifier }) => identifier.equals(algorithm))
   const name = algorithms.find((one) => one === own?.name) ?? algorithms[0]
-  if (name === undefined) throw badRequest('the key of this issuer signs no certificates')
+  if (name === undefined) throw badRequest('the key of this issuer cannot sign certificates')
   return signatureAlgorithmOf(name)
 }
 
-/** Its owner has made it as it is, perhaps long ago: what relying parties may refuse is said, and signed all the same. */
+/**
+ * The certificate is its owner's, perhaps old: faults that relying parties may refuse are warned about, and it is
+ * signed nevertheless.
+ */
 function warnOf(
   tbs: Buffer,
   { subject, subjectAltName }: Certificate,
@@ -77,6 +82,19 @@ function warnOf(
 ): readonly string[] {
   const refusal = refusalOf({ subject, subjectAltName, isCa: true }, chain)
   return [...lint(tbs).map(({ rule, text }) => `${text} (${rule})`), ...(refusal === undefined ? [] : [refusal])]
+}
+
+/** The certificate names the shards of an issuer, which are to name the issuer for longer than it lasts. */
+async function rememberOutlived({ authorities }: PkiContext, mount: SelfIssuedCall['mount'], { row: { id } }: Issuer) {
+  const { crl } = (await authorities.of(mount)).settings
+  // Without points it has no URL of a shard.
+  if (crl === null || crl.points === undefined || crl.points.length === 0 || crl.outlived?.includes(id)) return
+  await authorities.change(mount, async (_tx, { settings, issuers }) => {
+    if (!issuers.has(id)) throw badRequest(`unable to find PKI issuer for reference: ${id}`)
+    const known = settings.crl ?? crl
+    const outlived = [...(known.outlived ?? issuers.keys()), id]
+    return { settings: { crl: { ...known, outlived } }, result: undefined }
+  })
 }
 
 async function sign({ context, mount, params, body, warn }: SelfIssuedCall): Promise<Data> {
@@ -91,13 +109,14 @@ async function sign({ context, mount, params, body, warn }: SelfIssuedCall): Pro
     )
   }
   context.database.requireClock()
+  if (given.notAfter > ca.notAfter) await rememberOutlived(context, mount, able.issuer)
   const signer = await context.signers.of(able.key)
   warnOfWeakKey(signer, warn)
   const { name, identifier } = algorithmFor(given, signer)
   const { serial, notBefore, notAfter, subject, spki } = given
   const tbs = writeTbs({
     ...{ serial, notBefore, notAfter, subject, spki, algorithm: identifier, issuer: ca.subject },
-    extensions: extensionsFor(given, authorityKeyOf(able), urlsOf(authority, able.issuer)),
+    extensions: extensionsFor(given, authorityKeyOf(able), urlsOfSerial(urlsOf(authority, able.issuer), serial)),
   })
   const chain = authority.chainOf(able.issuer).map(({ certificate }) => certificate)
   for (const warning of warnOf(tbs, given, chain)) warn(warning)
@@ -112,8 +131,9 @@ const selfIssuedRoute = (path: string, access: 'sudo' | 'token'): Route<PkiConte
     method: 'POST',
     path,
     access,
-    about: 'Signs a self-issued CA certificate anew, by an issuer of the mount.',
+    about: 'Signs a self-issued CA certificate by an issuer of the mount.',
     body,
+    answers: data(Type.Object({ certificate: Type.String(), issuing_ca: Type.String() })),
     run: sign,
   })
 

@@ -8,34 +8,29 @@ import { readKeyUsage } from '../../../../x509/extensions/keyusage.ts'
 import { Malformed } from '../../../../x509/malformed.ts'
 import type { CertificationRequest } from '../../../../x509/request.ts'
 import type { PkiContext } from '../../context.ts'
-import { circumstancesOf } from '../../input/circumstances.ts'
-import { readFormat } from '../../issuing/answer.ts'
-import { alternativeNames, csrContents, readCsr, requireSigned } from '../../issuing/csr.ts'
+import { leafAnswer, readFormat } from '../../issuing/answer.ts'
+import { alternativeNames, readCsr } from '../../issuing/csr.ts'
 import { type Contents, neverBrought } from '../../issuing/extensions.ts'
-import { ableIssuer } from '../../issuing/issuer.ts'
-import { issueLeaf } from '../../issuing/leaf.ts'
-import { withinIssuer } from '../../issuing/lifetime.ts'
 import { requireRole } from '../../issuing/role.ts'
-import { decide } from '../../roles/decide.ts'
-import { readNameRequest } from '../../roles/request.ts'
 import { createRole, type Role } from '../../roles/role.ts'
 import { checkPurposes } from '../../roles/rules.ts'
 import { extendedKeyUsagesOf, keyUsagesOf } from '../../roles/usages.ts'
+import { certify } from './certify.ts'
 import { leafFields } from './fields.ts'
 
 const body = Type.Object({
   csr: text({ about: 'The certification request, PEM.' }),
   ...leafFields,
-  key_usage: commaList({ about: 'Key usages, where the request asks for none.' }),
-  ext_key_usage: commaList({ about: 'Extended key usages by name, where the request asks for none.' }),
-  ext_key_usage_oids: commaList({ about: 'Extended key usages by OID, where the request asks for none.' }),
+  key_usage: commaList({ about: 'Key usages, if the CSR asks for none.' }),
+  ext_key_usage: commaList({ about: 'Extended key usages by name, if the CSR asks for none.' }),
+  ext_key_usage_oids: commaList({ about: 'Extended key usages by OID, if the CSR asks for none.' }),
   signature_bits: integer({ about: 'SHA-2 size for RSA issuers: 256, 384 or 512; 0 is 256.' }),
   use_pss: boolean({ about: 'Whether RSA issuers sign with PSS.' }),
   basic_constraints_valid_for_non_ca: boolean({ about: 'Whether the certificate says CA:FALSE.' }),
 })
 type VerbatimCall = Call<PkiContext, typeof body>
 
-/** Every name is allowed; of a named role only its times count, and how its certificates are kept. */
+/** Every name is allowed; of a named role only its times and its storage of certificates count. */
 function verbatimRole(named: Role | undefined, body: VerbatimCall['body']): Role {
   return createRole(named?.name ?? '', {
     ...{ allow_any_name: true, enforce_hostnames: false, require_cn: false, cn_validations: ['disabled'] },
@@ -71,7 +66,7 @@ function refuseAuthority({ extensions }: CertificationRequest): void {
 
 const usualKeyUsage = ['DigitalSignature', 'KeyAgreement', 'KeyEncipherment']
 
-/** Subject, names and extensions as the request has them. */
+/** Subject, names and extensions of the request, unchanged. */
 const verbatim = (request: CertificationRequest, role: Role, body: VerbatimCall['body']): Contents => ({
   subject: request.subject,
   names: alternativeNames(request),
@@ -88,39 +83,25 @@ const namesOfBody = [
   'exclude_cn_from_sans',
 ] as const
 
-/** The body without names, which are those of the request alone. */
+/** The body without its names: only those of the request count. */
 function withoutNames({ body, warn }: VerbatimCall): VerbatimCall['body'] {
   const given = namesOfBody.filter((field) => body[field])
-  if (given.length > 0) warn(`sign-verbatim takes names from the CSR alone, and ignored these: ${given.join(', ')}`)
+  if (given.length > 0) warn(`sign-verbatim takes names only from the CSR, and ignored these: ${given.join(', ')}`)
   const rest = { ...body }
   for (const field of given) delete rest[field]
   return rest
 }
 
 async function sign(call: VerbatimCall): Promise<Outcome> {
-  const { context, mount, params, body, warn } = call
+  const { context, mount, params, body } = call
   const named = params.role === undefined ? undefined : await requireRole(context, mount, params.role)
   const role = verbatimRole(named, body)
   const format = readFormat(body.format)
   checkPurposes(body.ext_key_usage_oids ?? [])
   const request = readCsr(body.csr)
   refuseAuthority(request)
-  const authority = await context.authorities.of(mount)
-  const able = ableIssuer(authority, params.issuer_ref ?? role.issuerRef, 'issuing-certificates')
-  const circumstances = circumstancesOf(call)
-  const decision = decide(role, readNameRequest(withoutNames(call), csrContents(request)), circumstances)
-  requireSigned(request)
-  for (const warning of decision.warnings) warn(warning)
-  return issueLeaf(call, {
-    ...{ authority, able, format },
-    contents: verbatim(request, role, body),
-    spki: request.spki,
-    validity: withinIssuer(able.issuer, decision.validity, circumstances.now),
-    wish: role,
-    stored: !role.noStore,
-    leased: role.generateLease && !role.noStore,
-    removeRoots: body.remove_roots_from_chain ?? false,
-  })
+  const contents = () => verbatim(request, role, body)
+  return certify(call, { role, request, format, body: withoutNames(call), contents })
 }
 
 const verbatimRoute = (path: string): Route<PkiContext, typeof body> =>
@@ -128,8 +109,9 @@ const verbatimRoute = (path: string): Route<PkiContext, typeof body> =>
     method: 'POST',
     path,
     access: 'token',
-    about: 'Makes a certificate of a certification request as it is, bound by no rules of names.',
+    about: 'Makes a certificate from a certification request unchanged, without rules for names.',
     body,
+    answers: leafAnswer,
     run: sign,
   })
 

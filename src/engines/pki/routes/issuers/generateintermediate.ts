@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { data } from '../../../../answers.ts'
 import { writePem } from '../../../../crypto/pem.ts'
 import { signatureAlgorithmOf } from '../../../../crypto/signaturealgorithm.ts'
 import { boolean, integer, text } from '../../../../field.ts'
@@ -17,7 +18,7 @@ import { type Format, readFormat } from '../../issuing/answer.ts'
 import { contentsOf } from '../../issuing/contents.ts'
 import { signatureFor } from '../../issuing/signature.ts'
 import { keyFields, readSource, type SourcedKey, sourceKey } from '../../keys/keysource.ts'
-import { describePrivateKey, privateKeyOf } from '../../keys/privatekey.ts'
+import { describePrivateKey, optionalPrivateKey, privateKeyOf } from '../../keys/privatekey.ts'
 import { nameFields } from '../../roles/request.ts'
 import { privateKeyFormat } from '../issue/fields.ts'
 
@@ -65,7 +66,7 @@ async function store({ context, mount, body, warn }: IntermediateCall, sourced: 
   return result
 }
 
-/** @param path whether the URL names where the key comes from */
+/** @param path the source of the key if the URL does not name it */
 async function generate(call: IntermediateCall, path: string): Promise<Data> {
   const { context, mount, params, body } = call
   const source = readSource(params.type ?? path, ['internal', 'exported', 'existing', 'kms'])
@@ -100,6 +101,7 @@ const intermediateRoute = (path: string, source = ''): Route<PkiContext, typeof 
     access: 'token',
     about: 'Makes a certification request for a CA: with a key that is internal, exported, existing, or kms.',
     body,
+    answers: data(Type.Object({ csr: Type.String(), key_id: Type.String(), ...optionalPrivateKey })),
     run: (call) => generate(call, source),
   })
 

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { data } from '../../../../answers.ts'
 import { signatureAlgorithmOf } from '../../../../crypto/signaturealgorithm.ts'
 import { badRequest } from '../../../../errors.ts'
 import { text } from '../../../../field.ts'
@@ -12,13 +13,25 @@ import { urlsOfNewRoot, warnOfMissingUrls } from '../../authority/urls.ts'
 import type { PkiContext } from '../../context.ts'
 import { circumstancesOf } from '../../input/circumstances.ts'
 import { caFields, constraintsOf, decideAuthority, pathLengthOf } from '../../issuers/wishes.ts'
-import { describeIssued, readFormat, type SignedCertificate } from '../../issuing/answer.ts'
+import { describeIssued, issuedAnswer, readFormat, type SignedCertificate } from '../../issuing/answer.ts'
 import { contentsOf } from '../../issuing/contents.ts'
 import { signatureFor } from '../../issuing/signature.ts'
 import { keyFields, readSource, type SourcedKey, sourceKey } from '../../keys/keysource.ts'
-import { privateKeyOf } from '../../keys/privatekey.ts'
+import { optionalPrivateKey, privateKeyOf } from '../../keys/privatekey.ts'
 import { crlIssuersOf } from '../../publication/groups.ts'
 import { privateKeyFormat } from '../issue/fields.ts'
+
+const { ca_chain: _chain, ...issued } = issuedAnswer
+const root = data(
+  Type.Object({
+    ...issued,
+    ...optionalPrivateKey,
+    issuer_id: Type.String(),
+    issuer_name: Type.String(),
+    key_id: Type.String(),
+    key_name: Type.String(),
+  }),
+)
 
 const body = Type.Object({
   issuer_name: text({ about: 'Name of the new issuer.' }),
@@ -30,7 +43,7 @@ const body = Type.Object({
 })
 type RootCall = Call<PkiContext, typeof body>
 
-/** The key has signed its own certificate, and neither is stored yet. */
+/** Makes the certificate, signed by its own key; neither is stored yet. */
 async function selfSign(call: RootCall, authority: Authority, sourced: SourcedKey) {
   const { context, body, mount, warn } = call
   const decision = decideAuthority(body, circumstancesOf(call))
@@ -53,7 +66,7 @@ async function selfSign(call: RootCall, authority: Authority, sourced: SourcedKe
   return { certificate, algorithm: signatureAlgorithmOf(signatureFor(signer, wish)).name, mount }
 }
 
-/** Stores key, issuer and certificate by one change. */
+/** Stores key, issuer and certificate in one change. */
 async function store(
   { context, mount, body, warn }: RootCall,
   sourced: SourcedKey,
@@ -82,7 +95,7 @@ async function store(
 }
 
 function required<T>(value: T | undefined): T {
-  if (value === undefined) throw new Error('a key is made, or there already')
+  if (value === undefined) throw new Error('there is neither a new key nor an existing one')
   return value
 }
 
@@ -133,8 +146,9 @@ const rootRoute = (path: string, usualName = ''): Route<PkiContext, typeof body>
     method: 'POST',
     path,
     access: 'token',
-    about: 'Makes a self-signed root: with a key that is internal, exported (handed out once), existing, or kms.',
+    about: 'Makes a self-signed root: with a key that is internal, exported (returned once), existing, or kms.',
     body,
+    answers: root,
     run: (call) => generate(call, usualName),
   })
 

@@ -1,19 +1,19 @@
 import { Type } from 'typebox'
 import { badRequest } from '../../../../errors.ts'
-import { text } from '../../../../field.ts'
+import { text, wholeBody } from '../../../../field.ts'
 import { type Call, type Data, type Route, route } from '../../../../route.ts'
 import { warnOfMissingUrls } from '../../authority/urls.ts'
 import type { PkiContext } from '../../context.ts'
-import { describeImport, importBundle, readImport, wipeKeys } from '../../issuers/imports.ts'
+import { describeImport, importAnswer, importBundle, readImport, wipeKeys } from '../../issuers/imports.ts'
 import { crlIssuersOf } from '../../publication/groups.ts'
 
 const body = Type.Object({
-  pem_bundle: text({ about: 'Certificates and keys, PEM; nothing encrypted.' }),
+  pem_bundle: text({ about: 'Certificates and keys, PEM, not encrypted.', longest: wholeBody }),
   certificate: text({ about: 'Certificates, PEM.' }),
 })
 type ImportCall = Call<PkiContext, typeof body>
 
-/** @param keysAllowed on this path; in the field `certificate` they never are */
+/** @param keysAllowed whether this path accepts keys; the field `certificate` never does */
 async function run(call: ImportCall, keysAllowed: boolean): Promise<Data> {
   const { pem_bundle: given = '', certificate = '' } = call.body
   if (given === '' && certificate === '') {
@@ -26,7 +26,7 @@ async function run(call: ImportCall, keysAllowed: boolean): Promise<Data> {
   try {
     const { authority, done } = await importBundle(call, bundle)
     if (done.newIssuers.length > 0) warnOfMissingUrls(authority, call.warn)
-    // Known issuers may have got their key.
+    // A known issuer may have received its key.
     const of = crlIssuersOf(
       authority,
       [...done.newIssuers, ...done.newKeys].map(({ id }) => id),
@@ -45,6 +45,7 @@ const importRoute = (path: string, about: string, keysAllowed: boolean): Route<P
     access: 'token',
     about,
     body,
+    answers: importAnswer,
     run: (call) => run(call, keysAllowed),
   })
 

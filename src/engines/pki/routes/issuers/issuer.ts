@@ -1,13 +1,14 @@
 import { Type } from 'typebox'
+import { noData } from '../../../../answers.ts'
 import { boolean, commaList, text } from '../../../../field.ts'
 import { Answer, type Call, type Data, type Outcome, route } from '../../../../route.ts'
 import { crlIssuerOf } from '../../authority/crlissuer.ts'
 import { issuerOf } from '../../authority/references.ts'
 import { issuerUsages } from '../../authority/tables.ts'
-import { problemOf } from '../../authority/urls.ts'
+import { problemOf, unusedPointsOf } from '../../authority/urls.ts'
 import type { PkiContext } from '../../context.ts'
 import { noFields } from '../../input/page.ts'
-import { describeIssuer } from '../../issuers/describe.ts'
+import { describeIssuer, issuerAnswer } from '../../issuers/describe.ts'
 import { issuerChanges, wholeUpdate } from '../../issuers/settings.ts'
 import { rolesReferringTo } from '../../roles/referring.ts'
 
@@ -19,6 +20,7 @@ export const readIssuer = route<PkiContext, typeof noFields>({
   access: 'token',
   about: 'An issuer with its settings.',
   body: noFields,
+  answers: issuerAnswer,
   async run({ context, mount, params }: IssuerCall) {
     const authority = await context.authorities.of(mount)
     return describeIssuer(authority, issuerOf(authority, params.issuer_ref ?? '', 404))
@@ -28,21 +30,21 @@ export const readIssuer = route<PkiContext, typeof noFields>({
 const body = Type.Object({
   issuer_name: text({ about: 'The name; empty removes it.', initial: '' }),
   leaf_not_after_behavior: text({
-    about: 'What happens to a leaf that would outlast the issuer: err, truncate or permit.',
+    about: 'Treatment of a leaf that would outlast the issuer: err, truncate or permit.',
     initial: 'err',
   }),
   manual_chain: commaList({
-    about: 'Issuers that make up its chain, itself first, its root last; empty: found out.',
+    about: 'Issuers of its chain, itself first, its root last; empty: built automatically.',
     initial: [],
   }),
   usage: commaList({ about: 'read-only, issuing-certificates, crl-signing, ocsp-signing.', initial: issuerUsages }),
   revocation_signature_algorithm: text({
-    about: 'How lists of revoked certificates are signed; empty: by its key.',
+    about: 'Signature algorithm of revocation lists; empty: the usual one of its key.',
     initial: '',
   }),
-  issuing_certificates: commaList({ about: 'Where its certificate is, in place of the mount’s URLs.', initial: [] }),
-  crl_distribution_points: commaList({ about: 'Where its lists are, in place of the mount’s URLs.', initial: [] }),
-  ocsp_servers: commaList({ about: 'Its OCSP responders, in place of the mount’s URLs.', initial: [] }),
+  issuing_certificates: commaList({ about: 'URLs of its certificate, instead of the mount’s.', initial: [] }),
+  crl_distribution_points: commaList({ about: 'URLs of its lists, instead of the mount’s.', initial: [] }),
+  ocsp_servers: commaList({ about: 'URLs of its OCSP responders, instead of the mount’s.', initial: [] }),
   enable_aia_url_templating: boolean({
     about: 'Whether {{issuer_id}} and the like are expanded in them.',
     initial: false,
@@ -50,17 +52,22 @@ const body = Type.Object({
 })
 type UpdateCall = Call<PkiContext, typeof body>
 
-/** @param whole whether what is left out goes back to its default */
+/** @param whole whether absent fields return to their defaults */
 async function update({ context, mount, params, body, warn }: UpdateCall, whole: boolean): Promise<Data> {
-  const { authority, result: id } = await context.authorities.change(mount, async (tx, before) => {
+  const { authority, result, pointsChanged } = await context.authorities.change(mount, async (tx, before) => {
     const issuer = issuerOf(before, params.issuer_ref ?? '')
     const fields = whole ? wholeUpdate(issuer, body) : body
     await context.issuerRows.update(tx, issuer.row, issuerChanges(before, issuer, fields))
     return { result: issuer.row.id }
   })
-  const issuer = issuerOf(authority, id)
-  const problem = issuer.row.aia === null ? undefined : problemOf(authority, issuer.row.aia)
+  const issuer = issuerOf(authority, result)
+  const { aia } = issuer.row
+  const problem = aia === null ? undefined : problemOf(authority, aia)
   if (problem !== undefined) warn(`issuance may fail: ${problem}`)
+  const of = new Set([crlIssuerOf(issuer.certificate)])
+  if (pointsChanged) for (const warning of await context.crls.rebuild(mount, { of })) warn(warning)
+  const unused = aia === null ? undefined : unusedPointsOf(authority, aia)
+  if (unused !== undefined) warn(unused)
   return describeIssuer(authority, issuer)
 }
 
@@ -71,13 +78,17 @@ const updateRoute = (method: 'POST' | 'PATCH', about: string) =>
     access: 'token',
     about,
     body,
+    answers: issuerAnswer,
     run: (call) => update(call, method === 'POST'),
   })
 
-export const writeIssuer = updateRoute('POST', 'Sets every setting of an issuer; what is left out goes to its default.')
+export const writeIssuer = updateRoute(
+  'POST',
+  'Sets every setting of an issuer; absent fields return to their defaults.',
+)
 export const patchIssuer = updateRoute('PATCH', 'Changes settings of an issuer.')
 
-/** An unknown issuer is gone already. */
+/** An unknown issuer counts as already removed. */
 async function remove({ context, mount, params, warn }: IssuerCall): Promise<Outcome> {
   const reference = params.issuer_ref ?? ''
   const { result } = await context.authorities.change(mount, async (tx, before) => {
@@ -109,10 +120,11 @@ export const deleteIssuer = route<PkiContext, typeof noFields>({
   access: 'token',
   about: 'Removes an issuer; its key stays.',
   body: noFields,
+  answers: noData(),
   run: remove,
 })
 
-/** Everything goes in one change: no moment has issuers without keys. */
+/** All are removed in one change: there are never issuers without keys in between. */
 async function removeAll({ context, mount, warn }: IssuerCall): Promise<Outcome> {
   const { result: gone } = await context.authorities.change(mount, async (tx, before) => {
     for (const { row } of before.issuers.values()) await context.issuerRows.remove(tx, row)
@@ -131,5 +143,6 @@ export const deleteRoot = route<PkiContext, typeof noFields>({
   access: 'sudo',
   about: 'Removes every issuer and key of the mount.',
   body: noFields,
+  answers: noData(),
   run: removeAll,
 })

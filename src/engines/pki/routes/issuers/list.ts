@@ -1,8 +1,17 @@
+import { Type } from 'typebox'
+import { keyInfo } from '../../../../answers.ts'
 import { absent } from '../../../../errors.ts'
 import { type Call, type Data, route } from '../../../../route.ts'
 import { withColons } from '../../../../x509/serial.ts'
 import type { PkiContext } from '../../context.ts'
 import { pageFields, pageOf } from '../../input/page.ts'
+
+const listedIssuer = Type.Object({
+  issuer_name: Type.String(),
+  is_default: Type.Boolean(),
+  key_id: Type.String(),
+  serial_number: Type.String(),
+})
 
 async function list({ context, mount, body }: Call<PkiContext, typeof pageFields>): Promise<Data> {
   const { issuers, settings } = await context.authorities.of(mount)
@@ -29,5 +38,6 @@ export const listIssuers = route<PkiContext, typeof pageFields>({
   access: 'public',
   about: 'The ids of all issuers, with their names.',
   body: pageFields,
+  answers: keyInfo(listedIssuer),
   run: list,
 })

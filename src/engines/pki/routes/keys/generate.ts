@@ -1,9 +1,10 @@
 import { Type } from 'typebox'
+import { data } from '../../../../answers.ts'
 import { text } from '../../../../field.ts'
 import { type Call, type Data, route } from '../../../../route.ts'
 import { defaultsAfter } from '../../authority/defaults.ts'
 import type { PkiContext } from '../../context.ts'
-import { describeKey } from '../../keys/describe.ts'
+import { describeKey, keyAnswer } from '../../keys/describe.ts'
 import { keyFields, readSource, sourceKey } from '../../keys/keysource.ts'
 import { privateKeyOf } from '../../keys/privatekey.ts'
 
@@ -15,7 +16,7 @@ async function generate(call: GenerateCall): Promise<Data> {
   const source = readSource(params.type ?? '', ['internal', 'exported', 'kms'])
   const authority = await context.authorities.of(mount)
   const { made } = await sourceKey(call, authority, source, body)
-  if (made === undefined) throw new Error('a key that is generated is made')
+  if (made === undefined) throw new Error('a generated key was not made')
   try {
     const { result: key } = await context.authorities.change(mount, async (tx, before) => {
       const row =
@@ -35,7 +36,8 @@ export const generateKey = route<PkiContext, typeof body>({
   method: 'POST',
   path: 'keys/generate/:type',
   access: 'token',
-  about: 'Makes a key: internal, exported (handed out once), or kms (a managed key).',
+  about: 'Makes a key: internal, exported (returned once), or kms (a managed key).',
   body,
+  answers: data(Type.Object({ ...keyAnswer, private_key: Type.Optional(Type.String()) })),
   run: generate,
 })

@@ -1,15 +1,16 @@
 import { Type } from 'typebox'
+import { data } from '../../../../answers.ts'
 import { badRequest } from '../../../../errors.ts'
-import { text } from '../../../../field.ts'
+import { text, wholeBody } from '../../../../field.ts'
 import { type Call, type Data, route } from '../../../../route.ts'
 import { defaultsAfter } from '../../authority/defaults.ts'
 import { makerOf, type PkiContext } from '../../context.ts'
 import { readPemBundle, wipeKeys } from '../../issuers/imports.ts'
-import { describeKey } from '../../keys/describe.ts'
+import { describeKey, keyAnswer } from '../../keys/describe.ts'
 import { crlIssuersOf } from '../../publication/groups.ts'
 
 const body = Type.Object({
-  pem_bundle: text({ about: 'One private key, PEM; not encrypted.' }),
+  pem_bundle: text({ about: 'One private key, PEM; not encrypted.', longest: wholeBody }),
   key_name: text({ about: 'Name of the key.' }),
 })
 type ImportCall = Call<PkiContext, typeof body>
@@ -61,5 +62,6 @@ export const importKey = route<PkiContext, typeof body>({
   access: 'token',
   about: 'Imports a private key.',
   body,
+  answers: data(Type.Object(keyAnswer)),
   run,
 })

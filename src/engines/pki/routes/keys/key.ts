@@ -1,18 +1,30 @@
 import { Type } from 'typebox'
+import { data, done, titled } from '../../../../answers.ts'
 import { badRequest } from '../../../../errors.ts'
 import { text } from '../../../../field.ts'
-import { describe as describeMaterial } from '../../../../keys/material.ts'
+import { describe as describeMaterial, materialAnswer } from '../../../../keys/material.ts'
 import { Answer, type Call, type Data, type Outcome, route } from '../../../../route.ts'
 import { checkName } from '../../authority/names.ts'
 import { keyOf } from '../../authority/references.ts'
 import { keysTable } from '../../authority/tables.ts'
 import type { PkiContext } from '../../context.ts'
 import { noFields } from '../../input/page.ts'
-import { describeKey, subjectKeyIdOf } from '../../keys/describe.ts'
+import { describeKey, keyAnswer, subjectKeyIdOf } from '../../keys/describe.ts'
+
+const keyWithCustody = data(
+  titled('PkiKey', {
+    ...keyAnswer,
+    key_bits: Type.Integer(),
+    subject_key_id: Type.String(),
+    managed_key_id: Type.Optional(Type.String()),
+    managed_key_name: Type.Optional(Type.String()),
+    ...materialAnswer,
+  }),
+)
 
 type KeyCall = Call<PkiContext, typeof noFields>
 
-/** Residence and history of the key are shown beside what the reference shows. */
+/** The reference's fields, and the residence and history of the key. */
 async function read({ context, mount, params }: KeyCall): Promise<Data> {
   const key = keyOf(await context.authorities.of(mount), params.key_ref ?? '', 404)
   const material = await context.material(key)
@@ -32,8 +44,9 @@ export const readKey = route<PkiContext, typeof noFields>({
   method: 'GET',
   path: 'key/:key_ref',
   access: 'token',
-  about: 'What is known of a key, never the key itself.',
+  about: 'The properties of a key, never the key itself.',
   body: noFields,
+  answers: keyWithCustody,
   run: read,
 })
 
@@ -61,6 +74,7 @@ export const renameKey = route<PkiContext, typeof renameBody>({
   access: 'token',
   about: 'Gives a key another name.',
   body: renameBody,
+  answers: data(Type.Object(keyAnswer)),
   run: rename,
 })
 
@@ -88,5 +102,6 @@ export const deleteKey = route<PkiContext, typeof noFields>({
   access: 'token',
   about: 'Removes a key for ever; refused while an issuer uses it.',
   body: noFields,
+  answers: done,
   run: remove,
 })

@@ -1,3 +1,5 @@
+import { Type } from 'typebox'
+import { keyInfo } from '../../../../answers.ts'
 import { absent } from '../../../../errors.ts'
 import { type Call, type Data, route } from '../../../../route.ts'
 import type { PkiContext } from '../../context.ts'
@@ -17,5 +19,6 @@ export const listKeys = route<PkiContext, typeof pageFields>({
   access: 'token',
   about: 'The ids of all keys, with their names.',
   body: pageFields,
+  answers: keyInfo(Type.Object({ key_name: Type.String(), is_default: Type.Boolean() })),
   run: list,
 })

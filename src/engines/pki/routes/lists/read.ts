@@ -1,4 +1,6 @@
+import { Type } from 'typebox'
 import { after } from '../../../../after.ts'
+import { bytes, data, empty } from '../../../../answers.ts'
 import { absent, badRequest } from '../../../../errors.ts'
 import {
   Answer,
@@ -11,30 +13,37 @@ import {
 } from '../../../../route.ts'
 import type { Authority, Issuer } from '../../authority/authority.ts'
 import { issuerOf } from '../../authority/references.ts'
+import { revocationTimesAnswer } from '../../certificates/describe.ts'
 import type { PkiContext } from '../../context.ts'
+import { parseShard, type Shard } from '../../crl/shards/shard.ts'
 import type { Kind, Scope } from '../../crl/tables.ts'
 import { noFields } from '../../input/page.ts'
+import { groupsOf } from '../../publication/groups.ts'
 import type { PublishedCrl } from '../../publication/published.ts'
 import { crlSettingsOf, millisecondsOf } from '../../publication/settings.ts'
 
 type ReadCall = Call<PkiContext, typeof noFields>
 
-/** Which list a path is about, and how it shows it. `json` has the PEM in the member `field`. */
+/** The list of a path, and the form of the answer. `json` has the PEM in the member `field`. */
 interface View {
   readonly kind: Kind
   readonly scope: Scope
   readonly form: 'der' | 'pem' | { readonly field: 'crl' | 'certificate' }
-  /** PEM ends with a newline on the paths of an issuer, and without one on those of the default issuer, as in the reference. */
+  /**
+   * PEM ends with a newline on the paths of an issuer, and without one on those of the default issuer, as in the
+   * reference.
+   */
   readonly newlineAtEnd: boolean
+  readonly portion?: Shard | undefined
 }
 
 const types = { der: 'application/pkix-crl', pem: 'application/x-pem-file' } as const
-/** A cache between asks again after so long: a list may be rebuilt long before its next update. */
+/** A cache asks again after this time: a list may be rebuilt long before its next update. */
 const longestSeconds = 3600
 
 /**
- * An answer of the second in which its list came out names the second before: a list that follows within the same one is then
- * not taken for it.
+ * During the second in which a list is published, Last-Modified names the second before, so that another list of the
+ * same second is not taken for it.
  */
 function cachingOf(
   { row }: PublishedCrl,
@@ -56,9 +65,10 @@ function showList(
   { context, mount }: ReadCall,
   authority: Authority,
   issuer: Issuer,
-  { kind, scope, form, newlineAtEnd }: View,
+  { kind, scope, form, newlineAtEnd, portion }: View,
 ): MaybePromise<Outcome> {
-  return after(context.crls.find(mount, authority, issuer, { kind, scope }), (list) => {
+  return after(context.crls.find(mount, authority, issuer, { kind, scope, portion }), (list) => {
+    if (list === undefined && portion !== undefined) throw absent()
     if (list === undefined) return nothing(form)
     const { enableDelta, deltaRebuildInterval } = crlSettingsOf(authority)
     const delta = kind === 'delta' && enableDelta ? millisecondsOf(deltaRebuildInterval) / 1000 : longestSeconds
@@ -72,7 +82,7 @@ function showList(
   })
 }
 
-/** Members that the reference has beside the list, as beside a certificate. */
+/** Members that the reference adds to a list, as to a certificate. */
 const neverRevoked = { revocation_time: 0, revocation_time_rfc3339: '' }
 
 function nothing(form: View['form']): Answer {
@@ -93,6 +103,30 @@ const ofIssuer = (call: ReadCall, view: View): MaybePromise<Outcome> =>
     showList(call, authority, issuerOf(authority, call.params.issuer_ref ?? '', 404), view),
   )
 
+/** @throws ApiError 404 for an invalid shard, or a count that was never in a certificate */
+const shardOfIssuer = (call: ReadCall, view: View): MaybePromise<Outcome> => {
+  const portion = parseShard(call.params.shard ?? '')
+  if (portion === undefined) throw absent()
+  const reference = call.params.issuer_ref ?? ''
+  return after(call.context.authorities.of(call.mount), (authority) => {
+    const issuer = heirOf(authority, reference, portion) ?? issuerOf(authority, reference, 404)
+    return showList(call, authority, issuer, { ...view, portion })
+  })
+}
+
+/** Certificates of a deleted issuer were told of its id: an issuer of its name and key has their lists. */
+function heirOf(authority: Authority, reference: string, { of }: Shard): Issuer | undefined {
+  if (authority.findIssuer(reference) !== undefined) return undefined
+  const { deletedIssuers = [] } = crlSettingsOf(authority)
+  const deleted = deletedIssuers.find(({ id, shards }) => id === reference && shards.includes(of))
+  return deleted && groupsOf(authority).get(deleted.crlIssuer)?.issuers[0]
+}
+
+const inJson = {
+  crl: Type.Object({ crl: Type.String() }),
+  certificate: Type.Object({ certificate: Type.String(), ...revocationTimesAnswer }),
+}
+
 type ListRoute = Route<PkiContext, typeof noFields>
 
 const listRoute = (path: string, about: string, form: View['form'], run: ListRoute['run']): ListRoute =>
@@ -102,13 +136,13 @@ const listRoute = (path: string, about: string, form: View['form'], run: ListRou
     access: 'public',
     about,
     body: noFields,
-    ...(typeof form === 'string' ? { rawTypes: [types[form]] } : {}),
+    answers: typeof form === 'string' ? [...bytes(types[form]), ...empty] : data(inJson[form.field]),
     run,
   })
 
 const words = {
   complete: 'The list of revoked certificates',
-  delta: 'What was revoked since the complete list',
+  delta: 'The revocations since the complete list',
 } as const
 const sites = { local: '', unified: ' over all sites' } as const
 
@@ -131,10 +165,15 @@ function defaultRoutes(
 }
 
 /** The three paths of any issuer for a list: in an envelope, DER, PEM. */
-function issuerRoutes(kind: Kind, scope: Scope, path: string): readonly [ListRoute, ListRoute, ListRoute] {
+function issuerRoutes(
+  kind: Kind,
+  scope: Scope,
+  path: string,
+  { of, run } = { of: '', run: ofIssuer },
+): readonly [ListRoute, ListRoute, ListRoute] {
   const make = (at: string, shown: string, form: View['form']): ListRoute =>
-    listRoute(`issuer/:issuer_ref/${at}`, `${words[kind]} of an issuer${sites[scope]}${shown}.`, form, (call) =>
-      ofIssuer(call, { kind, scope, form, newlineAtEnd: true }),
+    listRoute(`issuer/:issuer_ref/${at}`, `${words[kind]} of ${of}an issuer${sites[scope]}${shown}.`, form, (call) =>
+      run(call, { kind, scope, form, newlineAtEnd: true }),
     )
   return [
     make(path, ', PEM in JSON', { field: 'crl' }),
@@ -169,4 +208,13 @@ export const [readIssuerUnifiedDeltaData, readIssuerUnifiedDeltaDer, readIssuerU
   'delta',
   'unified',
   'unified-crl/delta',
+)
+
+const shard = { of: 'a shard of ', run: shardOfIssuer }
+export const [readShardData, readShardDer, readShardPem] = issuerRoutes('complete', 'local', 'crl/shard/:shard', shard)
+export const [readUnifiedShardData, readUnifiedShardDer, readUnifiedShardPem] = issuerRoutes(
+  'complete',
+  'unified',
+  'unified-crl/shard/:shard',
+  shard,
 )

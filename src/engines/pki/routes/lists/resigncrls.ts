@@ -1,14 +1,14 @@
 import { Type } from 'typebox'
 import { badRequest } from '../../../../errors.ts'
-import { list } from '../../../../field.ts'
+import { list, wholeBody } from '../../../../field.ts'
 import { route } from '../../../../route.ts'
 import type { PkiContext } from '../../context.ts'
 import { combineLists } from '../../crl/requested/combining.ts'
 import { orderFields, readOrder } from '../../crl/requested/order.ts'
-import { listSigner, signList } from '../../crl/requested/signing.ts'
+import { listSigner, signedListAnswer, signList } from '../../crl/requested/signing.ts'
 
 const body = Type.Object({
-  crls: list({ about: 'The lists to combine, PEM, each signed by the issuer.' }),
+  crls: list({ about: 'The lists to combine, PEM, each signed by the issuer.', longest: wholeBody }),
   ...orderFields,
 })
 
@@ -18,6 +18,7 @@ export const resignCrls = route<PkiContext, typeof body>({
   access: 'token',
   about: 'Combines revocation lists that one issuer signed into one list.',
   body,
+  answers: signedListAnswer,
   async run(call) {
     const { context, mount, params, body, warn } = call
     const order = readOrder(body)

@@ -1,7 +1,11 @@
+import { Type } from 'typebox'
+import { data } from '../../../../answers.ts'
 import { type Call, type Data, route } from '../../../../route.ts'
 import type { PkiContext } from '../../context.ts'
 import { noFields } from '../../input/page.ts'
 import { crlSettingsOf } from '../../publication/settings.ts'
+
+const rotated = data(Type.Object({ success: Type.Boolean() }))
 
 type RotateCall = Call<PkiContext, typeof noFields>
 
@@ -21,8 +25,9 @@ export const rotateCrl = route<PkiContext, typeof noFields>({
   method: 'GET',
   path: 'crl/rotate',
   access: 'token',
-  about: 'Builds every list of the mount anew.',
+  about: 'Rebuilds every list of the mount.',
   body: noFields,
+  answers: rotated,
   run: rotate,
 })
 
@@ -30,7 +35,8 @@ export const rotateDeltaCrl = route<PkiContext, typeof noFields>({
   method: 'GET',
   path: 'crl/rotate-delta',
   access: 'token',
-  about: 'Builds every delta list of the mount anew.',
+  about: 'Rebuilds every delta list of the mount.',
   body: noFields,
+  answers: rotated,
   run: rotateDelta,
 })

@@ -5,8 +5,8 @@ import { route } from '../../../../route.ts'
 import type { PkiContext } from '../../context.ts'
 import { readGivenExtensions, reservedExtensions } from '../../crl/requested/extensions.ts'
 import { orderFields, readOrder } from '../../crl/requested/order.ts'
-import { readRevokedCerts } from '../../crl/requested/revokedcerts.ts'
-import { listSigner, signList } from '../../crl/requested/signing.ts'
+import { mostRevokedCerts, readRevokedCerts } from '../../crl/requested/revokedcerts.ts'
+import { listSigner, signedListAnswer, signList } from '../../crl/requested/signing.ts'
 
 const body = Type.Object({
   revoked_certs: raw({ about: 'The entries: serial_number, revocation_time and a list of extensions each.' }),
@@ -18,8 +18,11 @@ export const signRevocationList = route<PkiContext, typeof body>({
   method: 'POST',
   path: 'issuer/:issuer_ref/sign-revocation-list',
   access: 'token',
-  about: 'Signs a revocation list of entries and extensions that the request gives.',
+  about: 'Signs a revocation list with the entries and extensions of the request.',
+  // One more than allowed, so that this route itself gives the refusal.
+  longestList: mostRevokedCerts + 1,
   body,
+  answers: signedListAnswer,
   async run(call) {
     const { context, mount, params, body } = call
     const order = readOrder(body)

@@ -19,16 +19,22 @@ import {
   readIssuerUnifiedDeltaPem,
   readIssuerUnifiedDer,
   readIssuerUnifiedPem,
+  readShardData,
+  readShardDer,
+  readShardPem,
   readUnifiedData,
   readUnifiedDeltaData,
   readUnifiedDeltaDer,
   readUnifiedDeltaPem,
   readUnifiedDer,
   readUnifiedPem,
+  readUnifiedShardData,
+  readUnifiedShardDer,
+  readUnifiedShardPem,
 } from './read.ts'
 import { rotateCrl, rotateDeltaCrl } from './rotate.ts'
 
-/** Every route by which revocation lists are read and made anew. */
+/** Every route that reads or rebuilds revocation lists. */
 export const listRoutes = {
   'GET crl/rotate': rotateCrl,
   'GET crl/rotate-delta': rotateDeltaCrl,
@@ -50,10 +56,16 @@ export const listRoutes = {
   'GET issuer/:issuer_ref/crl/delta': readIssuerDeltaData,
   'GET issuer/:issuer_ref/crl/delta/der': readIssuerDeltaDer,
   'GET issuer/:issuer_ref/crl/delta/pem': readIssuerDeltaPem,
+  'GET issuer/:issuer_ref/crl/shard/:shard': readShardData,
+  'GET issuer/:issuer_ref/crl/shard/:shard/der': readShardDer,
+  'GET issuer/:issuer_ref/crl/shard/:shard/pem': readShardPem,
   'GET issuer/:issuer_ref/unified-crl': readIssuerUnifiedData,
   'GET issuer/:issuer_ref/unified-crl/der': readIssuerUnifiedDer,
   'GET issuer/:issuer_ref/unified-crl/pem': readIssuerUnifiedPem,
   'GET issuer/:issuer_ref/unified-crl/delta': readIssuerUnifiedDeltaData,
   'GET issuer/:issuer_ref/unified-crl/delta/der': readIssuerUnifiedDeltaDer,
   'GET issuer/:issuer_ref/unified-crl/delta/pem': readIssuerUnifiedDeltaPem,
+  'GET issuer/:issuer_ref/unified-crl/shard/:shard': readUnifiedShardData,
+  'GET issuer/:issuer_ref/unified-crl/shard/:shard/der': readUnifiedShardDer,
+  'GET issuer/:issuer_ref/unified-crl/shard/:shard/pem': readUnifiedShardPem,
 } satisfies Readonly<Record<string, Route<PkiContext>>>

@@ -1,12 +1,12 @@
-/** Of the text of a request: a longer one holds more bytes than a request may have. */
+/** Characters of an encoded request: a longer text has more bytes than a request may have. */
 const longestText = 2732
-/** A percent-encoded character has three. */
+/** A percent-encoded character takes three. */
 const longestEncoded = 3 * longestText
 const base64 = /^[A-Za-z0-9+/_-]+={0,2}$/
 
 /**
- * The request in a path (RFC 6960 appendix A.1): base64 with either alphabet, padded or not. Percent-encoding was undone once
- * already; clients that encode twice are understood too.
+ * The request in a path (RFC 6960 appendix A.1): base64 with either alphabet, padded or not. Percent-encoding was
+ * already undone once; clients that encode twice are understood too.
  * @returns undefined for any other text
  */
 export function decodeRequest(text: string): Buffer | undefined {

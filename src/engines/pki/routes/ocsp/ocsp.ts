@@ -1,4 +1,5 @@
 import { after } from '../../../../after.ts'
+import { bytes } from '../../../../answers.ts'
 import { Answer, type Caching, type Route, route } from '../../../../route.ts'
 import type { PkiContext } from '../../context.ts'
 import type { Scope } from '../../crl/tables.ts'
@@ -11,14 +12,14 @@ type OcspRoute = Route<PkiContext, typeof noFields>
 
 const requestType = 'application/ocsp-request'
 const responseType = 'application/ocsp-response'
-/** Much more than a request may have: what is merely too long gets an answer of OCSP, not of HTTP. */
+/** Much more than a request may have, so that a request just over the limit gets an OCSP answer, not an HTTP error. */
 const longestBody = 64 * 1024
 const noRequest = Buffer.alloc(0)
 
 const answerOf = ({ status, body }: OcspReply, caching?: Caching): Answer =>
   new Answer({ status, raw: { type: responseType, body }, ...(caching ? { caching } : {}) })
 
-/** An answer may be kept until there is a newer one here (RFC 5019 section 6). */
+/** An answer may be cached until there is a newer one here (RFC 5019 section 6). */
 function cachingOf({ thisUpdate, nextUpdate, refreshAt, tag }: SignedAnswer, now: number): Caching | undefined {
   if (nextUpdate === undefined) return undefined
   const until = now < refreshAt ? refreshAt : nextUpdate
@@ -33,7 +34,7 @@ const inBody = (path: string, scope: Scope, about: string): OcspRoute =>
     about,
     body: noFields,
     bytes: { type: requestType, maxBytes: longestBody },
-    rawTypes: [responseType],
+    answers: bytes(responseType),
     run: ({ context, mount, bytes }) => after(context.ocsp.answer(mount, bytes, scope), (reply) => answerOf(reply)),
   })
 
@@ -44,7 +45,7 @@ const inPath = (path: string, scope: Scope, about: string): OcspRoute =>
     access: 'public',
     about,
     body: noFields,
-    rawTypes: [responseType],
+    answers: bytes(responseType),
     run: ({ context: { ocsp, clock }, mount, params }) =>
       after(ocsp.answer(mount, decodeRequest(params.request ?? '') ?? noRequest, scope), (reply) =>
         answerOf(reply, reply.answer && cachingOf(reply.answer, clock.wall())),

@@ -1,9 +1,12 @@
 import { createHash } from 'node:crypto'
+import { Type } from 'typebox'
+import { type Answers, bytes, data, empty, strings } from '../../../../answers.ts'
 import { badRequest } from '../../../../errors.ts'
 import { Answer, type Caching, type Call, type Outcome, type Route, route } from '../../../../route.ts'
 import type { Authority, Issuer } from '../../authority/authority.ts'
 import { pemLine, pemOf } from '../../authority/pem.ts'
 import { issuerOf } from '../../authority/references.ts'
+import { revocationTimesAnswer } from '../../certificates/describe.ts'
 import type { PkiContext } from '../../context.ts'
 import { noFields } from '../../input/page.ts'
 
@@ -11,10 +14,13 @@ type ReadCall = Call<PkiContext, typeof noFields>
 
 const certificateType = 'application/pkix-cert'
 const pemType = 'application/pem-certificate-chain'
-/** How long a certificate may be used without asking again. */
+/** Seconds for which a certificate may be used without asking again. */
 const certificateSeconds = 3600
 
-/** Of every answer about an issuer, since some show its chain: it is another answer when any of the chain is. */
+/**
+ * The caching of every answer about an issuer; some show its chain, so a change of any certificate of the chain changes
+ * it.
+ */
 function cachingOf(authority: Authority, issuer: Issuer): Caching {
   const digest = createHash('sha256')
   let latest = authority.settings.changedAt
@@ -31,7 +37,7 @@ function cachingOf(authority: Authority, issuer: Issuer): Caching {
 
 const nothing = (type: string): Answer => new Answer({ status: 204, raw: { type, body: '' } })
 
-/** A raw answer made of the default issuer, or 204 while there is none. */
+/** A raw answer about the default issuer, or 204 while there is none. */
 async function ofDefault(
   { context, mount }: ReadCall,
   type: string,
@@ -55,7 +61,7 @@ async function ofIssuer(
 const publicRead = (
   path: string,
   about: string,
-  rawTypes: readonly string[],
+  answers: Answers,
   run: (call: ReadCall) => Promise<Outcome>,
 ): Route<PkiContext, typeof noFields> =>
   route<PkiContext, typeof noFields>({
@@ -64,28 +70,28 @@ const publicRead = (
     access: 'public',
     about,
     body: noFields,
-    ...(rawTypes.length > 0 ? { rawTypes } : {}),
+    answers,
     run,
   })
 
+const derFile = [...bytes(certificateType), ...empty]
+const pemFile = [...bytes(pemType), ...empty]
+
 const der = ({ certificate }: Issuer): Buffer => certificate.der
 
-export const readCa = publicRead('ca', 'The certificate of the default issuer, DER.', [certificateType], (call) =>
+export const readCa = publicRead('ca', 'The certificate of the default issuer, DER.', derFile, (call) =>
   ofDefault(call, certificateType, der),
 )
-export const readCaPem = publicRead('ca/pem', 'The certificate of the default issuer, PEM.', [pemType], (call) =>
+export const readCaPem = publicRead('ca/pem', 'The certificate of the default issuer, PEM.', pemFile, (call) =>
   ofDefault(call, pemType, ({ certificate }) => pemOf(certificate)),
 )
-export const readCaRaw = publicRead(
-  'cert/ca/raw',
-  'The certificate of the default issuer, DER.',
-  [certificateType],
-  (call) => ofDefault(call, certificateType, der),
+export const readCaRaw = publicRead('cert/ca/raw', 'The certificate of the default issuer, DER.', derFile, (call) =>
+  ofDefault(call, certificateType, der),
 )
 export const readCaRawPem = publicRead(
   'cert/ca/raw/pem',
   'The certificate of the default issuer, PEM.',
-  [pemType],
+  pemFile,
   (call) => ofDefault(call, pemType, ({ certificate }) => pemOf(certificate)),
 )
 
@@ -95,11 +101,12 @@ const chainPem = (issuer: Issuer, authority: Authority): string =>
     .map(({ certificate }) => pemOf(certificate))
     .join('\n')
 
-/** The type is the reference's, though the body is PEM. */
-export const readCaChain = publicRead('ca_chain', 'The chain of the default issuer, PEM.', [certificateType], (call) =>
+/** The type is the reference's, although the body is PEM. */
+export const readCaChain = publicRead('ca_chain', 'The chain of the default issuer, PEM.', derFile, (call) =>
   ofDefault(call, certificateType, chainPem),
 )
 
+const certificateAnswer = { certificate: Type.String(), ...revocationTimesAnswer }
 const neverRevoked = { revocation_time: 0, revocation_time_rfc3339: '' }
 
 async function defaultAsData(
@@ -113,20 +120,34 @@ async function defaultAsData(
   return new Answer({ data, caching: cachingOf(authority, issuer) })
 }
 
-export const readCaData = publicRead('cert/ca', 'The certificate of the default issuer.', [], (call) =>
-  defaultAsData(call, (issuer) => ({ certificate: pemOf(issuer.certificate) })),
+export const readCaData = publicRead(
+  'cert/ca',
+  'The certificate of the default issuer.',
+  data(Type.Object(certificateAnswer)),
+  (call) => defaultAsData(call, (issuer) => ({ certificate: pemOf(issuer.certificate) })),
 )
-export const readCaChainData = publicRead('cert/ca_chain', 'The chain of the default issuer.', [], (call) =>
-  defaultAsData(call, (issuer, authority) => {
-    const chain = chainPem(issuer, authority)
-    return { certificate: chain, ca_chain: chain }
-  }),
+export const readCaChainData = publicRead(
+  'cert/ca_chain',
+  'The chain of the default issuer.',
+  data(Type.Object({ ...certificateAnswer, ca_chain: Type.String() })),
+  (call) =>
+    defaultAsData(call, (issuer, authority) => {
+      const chain = chainPem(issuer, authority)
+      return { certificate: chain, ca_chain: chain }
+    }),
 )
 
 export const readIssuerData = publicRead(
   'issuer/:issuer_ref/json',
   'The certificate of an issuer and its chain.',
-  [],
+  data(
+    Type.Object({
+      certificate: Type.String(),
+      ca_chain: strings,
+      issuer_id: Type.String(),
+      issuer_name: Type.String(),
+    }),
+  ),
   (call) =>
     ofIssuer(call, (issuer, authority) => ({
       data: {
@@ -140,12 +161,12 @@ export const readIssuerData = publicRead(
 export const readIssuerDer = publicRead(
   'issuer/:issuer_ref/der',
   'The certificate of an issuer, DER.',
-  [certificateType],
+  derFile,
   (call) => ofIssuer(call, (issuer) => ({ raw: { type: certificateType, body: der(issuer) } })),
 )
 export const readIssuerPem = publicRead(
   'issuer/:issuer_ref/pem',
   'The certificate of an issuer, PEM.',
-  [pemType],
+  pemFile,
   (call) => ofIssuer(call, (issuer) => ({ raw: { type: pemType, body: pemLine(issuer) } })),
 )

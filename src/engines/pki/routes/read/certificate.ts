@@ -1,9 +1,11 @@
+import { Type } from 'typebox'
+import { type Answers, bytes, data, empty } from '../../../../answers.ts'
 import { writePem } from '../../../../crypto/pem.ts'
 import { absent } from '../../../../errors.ts'
 import { Answer, type Caching, type Call, type Outcome, type Route, route } from '../../../../route.ts'
 import { parseSerial } from '../../../../x509/serial.ts'
 import type { StoredCertificate } from '../../certificates/certificates.ts'
-import { describeRevocation } from '../../certificates/describe.ts'
+import { describeRevocation, revocationTimesAnswer } from '../../certificates/describe.ts'
 import type { PkiContext } from '../../context.ts'
 import { noFields } from '../../input/page.ts'
 
@@ -12,7 +14,7 @@ type ReadCall = Call<PkiContext, typeof noFields>
 const certificateSeconds = 3600
 const serial = /^[0-9A-Fa-f:-]+$/
 
-/** The certificate that the path names, whatever its separators and case. */
+/** The certificate named in the path, with any separators and case. */
 async function find({ context, mount, params }: ReadCall): Promise<StoredCertificate | undefined> {
   const parsed = parseSerial(params.serial ?? '')
   if (parsed === undefined) return undefined
@@ -22,7 +24,7 @@ async function find({ context, mount, params }: ReadCall): Promise<StoredCertifi
 const readRoute = (
   path: string,
   about: string,
-  rawType: string | undefined,
+  answers: Answers,
   run: (call: ReadCall) => Promise<Outcome>,
 ): Route<PkiContext, typeof noFields> =>
   route<PkiContext, typeof noFields>({
@@ -32,7 +34,7 @@ const readRoute = (
     access: 'public',
     about,
     body: noFields,
-    ...(rawType ? { rawTypes: [rawType] } : {}),
+    answers,
     run,
   })
 
@@ -62,11 +64,22 @@ async function readRaw(call: ReadCall, type: string, write: (der: Buffer) => Buf
 
 const derType = 'application/pkix-cert'
 const pemType = 'application/pem-certificate-chain'
+const fileOf = (type: string): Answers => [...bytes(type), ...empty]
+const storedCertificate = data(
+  Type.Object({
+    certificate: Type.String(),
+    ...revocationTimesAnswer,
+    issuer_id: Type.Optional(Type.String()),
+  }),
+)
 
-export const readCertificateData = readRoute('cert/:serial', 'A stored certificate.', undefined, readData)
-export const readCertificateDer = readRoute('cert/:serial/raw', 'A stored certificate, DER.', derType, (call) =>
+export const readCertificateData = readRoute('cert/:serial', 'A stored certificate.', storedCertificate, readData)
+export const readCertificateDer = readRoute('cert/:serial/raw', 'A stored certificate, DER.', fileOf(derType), (call) =>
   readRaw(call, derType, (der) => der),
 )
-export const readCertificatePem = readRoute('cert/:serial/raw/pem', 'A stored certificate, PEM.', pemType, (call) =>
-  readRaw(call, pemType, (der) => writePem('CERTIFICATE', der)),
+export const readCertificatePem = readRoute(
+  'cert/:serial/raw/pem',
+  'A stored certificate, PEM.',
+  fileOf(pemType),
+  (call) => readRaw(call, pemType, (der) => writePem('CERTIFICATE', der)),
 )

@@ -1,10 +1,11 @@
 import { Type } from 'typebox'
 import { nextTurn } from '../../../../after.ts'
+import { keyInfo, keyList } from '../../../../answers.ts'
 import { absent } from '../../../../errors.ts'
 import { integer, text, time } from '../../../../field.ts'
 import { type Call, type Data, route } from '../../../../route.ts'
 import { issuerOf } from '../../authority/references.ts'
-import { describeStored } from '../../certificates/describe.ts'
+import { describeStored, storedAnswer } from '../../certificates/describe.ts'
 import type { PkiContext } from '../../context.ts'
 import { pageFields } from '../../input/page.ts'
 import { cursorOf, mostSerials, serialPage, shownSerial, warnOfMore } from '../../input/serialpage.ts'
@@ -25,19 +26,20 @@ export const listCertificates = route<PkiContext, typeof pageFields>({
   access: 'token',
   about: 'The serial numbers of the stored certificates of this site.',
   body: pageFields,
+  answers: keyList,
   run: list,
 })
 
 const body = Type.Object({
-  after: text({ about: 'Certificates beyond this serial number only.' }),
-  limit: integer({ about: 'At most so many; 1,000 when absent.' }),
-  expires_before: time({ about: 'Only those that expire before this moment; then in the order of their expiry.' }),
-  issuer: text({ about: 'Only those of this issuer; then in the order of their expiry.' }),
+  after: text({ about: 'Only certificates after this serial number.' }),
+  limit: integer({ about: 'The most certificates to return; 1,000 when absent.' }),
+  expires_before: time({ about: 'Only those that expire before this time, in the order of their expiry.' }),
+  issuer: text({ about: 'Only those of this issuer, in the order of their expiry.' }),
 })
 type DetailedCall = Call<PkiContext, typeof body>
 
 const usualPage = 1000
-/** Certificates that are read before others have their turn: some milliseconds. */
+/** Certificates read in one turn of the event loop: some milliseconds. */
 const readAtOnce = 25
 
 async function listDetailed({ context, mount, body }: DetailedCall): Promise<Data> {
@@ -60,7 +62,8 @@ export const listDetailedCertificates = route<PkiContext, typeof body>({
   method: 'LIST',
   path: 'certs/detailed',
   access: 'token',
-  about: 'The stored certificates of this site with their names and expiry, a page of them.',
+  about: 'A page of the stored certificates of this site, with their names and expiry.',
   body,
+  answers: keyInfo(storedAnswer),
   run: listDetailed,
 })

@@ -1,7 +1,7 @@
 import { type Call, type Data, route } from '../../../../route.ts'
 import type { PkiContext } from '../../context.ts'
 import { noFields } from '../../input/page.ts'
-import { describeIssuer } from '../../issuers/describe.ts'
+import { describeIssuer, issuerAnswer } from '../../issuers/describe.ts'
 import { revokeIssuer } from '../../revocation/revokeissuer.ts'
 
 type IssuerCall = Call<PkiContext, typeof noFields>
@@ -15,7 +15,8 @@ export const revokeIssuerByReference = route<PkiContext, typeof noFields>({
   method: 'POST',
   path: 'issuer/:issuer_ref/revoke',
   access: 'token',
-  about: 'Revokes an issuer for good: it issues no more, and the list of whoever signed it names it.',
+  about: 'Revokes an issuer permanently: it issues no more, and its parent’s list names it.',
   body: noFields,
+  answers: issuerAnswer,
   run,
 })

@@ -4,7 +4,7 @@ import { text } from '../../../../field.ts'
 import { Answer, type Call, type Outcome, route } from '../../../../route.ts'
 import { parseSerial, withColons } from '../../../../x509/serial.ts'
 import type { PkiContext } from '../../context.ts'
-import { describeOutcome, warningOf } from '../../revocation/describe.ts'
+import { describeOutcome, revocationAnswer, warningOf } from '../../revocation/describe.ts'
 import { readPrivateKey } from '../../revocation/possession.ts'
 import { reasonOf } from '../../revocation/reason.ts'
 import { readPresented } from '../../revocation/revocable.ts'
@@ -12,8 +12,8 @@ import type { Wish } from '../../revocation/revoker.ts'
 
 const fields = {
   serial_number: text({ about: 'Its serial number, hexadecimal, bytes separated by ":" or "-".' }),
-  certificate: text({ about: 'The certificate, PEM, in place of its serial number.' }),
-  reason: text({ about: 'Why: a CRLReason of RFC 5280 by its name or number, such as keyCompromise.' }),
+  certificate: text({ about: 'The certificate, PEM, instead of its serial number.' }),
+  reason: text({ about: 'The reason: a CRLReason of RFC 5280 by its name or number, such as keyCompromise.' }),
 }
 const body = Type.Object(fields)
 type RevokeCall = Call<PkiContext, typeof body>
@@ -45,7 +45,7 @@ function readSerial(text: string): Buffer {
   const serial = parseSerial(text.trim())
   if (serial !== undefined) return serial
   throw badRequest(
-    'serial_number: hexadecimal bytes separated by ":" or "-", at most 20; no certificate with such a serial number was found',
+    'serial_number must be at most 20 hexadecimal bytes separated by ":" or "-"; no certificate with such a serial number was found',
   )
 }
 
@@ -53,8 +53,9 @@ export const revokeCertificate = route<PkiContext, typeof body>({
   method: 'POST',
   path: 'revoke',
   access: 'token',
-  about: 'Revokes a certificate, by its serial number or by itself.',
+  about: 'Revokes a certificate, given by its serial number or as PEM.',
   body,
+  answers: revocationAnswer,
   run(call) {
     checkNamed(call.body)
     return revoke(call, { reason: reasonOf(call.body.reason ?? '') })
@@ -70,8 +71,9 @@ export const revokeWithKey = route<PkiContext, typeof keyedBody>({
   method: 'POST',
   path: 'revoke-with-key',
   access: 'token',
-  about: 'Revokes a certificate for whoever has its private key.',
+  about: 'Revokes a certificate for the holder of its private key.',
   body: keyedBody,
+  answers: revocationAnswer,
   async run(call) {
     const { private_key: pem = '', reason = '' } = call.body
     checkNamed(call.body)

@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { after } from '../../../../after.ts'
+import { data, strings } from '../../../../answers.ts'
 import { badRequest } from '../../../../errors.ts'
 import { text } from '../../../../field.ts'
 import { type Call, type Data, type MaybePromise, route } from '../../../../route.ts'
@@ -9,9 +10,26 @@ import { csrContents, readCsr } from '../../issuing/csr.ts'
 import { explain } from '../../roles/decide.ts'
 import { nameFields, readNameRequest } from '../../roles/request.ts'
 
+const explanation = data(
+  Type.Object({
+    allowed: Type.Boolean(),
+    checks: Type.Array(
+      Type.Object({
+        subject: Type.String(),
+        value: Type.String(),
+        allowed: Type.Boolean(),
+        text: Type.Optional(Type.String()),
+        rule: Type.Optional(Type.String()),
+        setting: Type.Optional(Type.String()),
+      }),
+    ),
+    warnings: strings,
+  }),
+)
+
 const body = Type.Object({
   ...nameFields,
-  csr: text({ about: 'A CSR in PEM, to explain what sign would say; absent for issue.' }),
+  csr: text({ about: 'A CSR in PEM, to explain the answer of sign; absent for issue.' }),
 })
 
 type ExplainCall = Call<PkiContext, typeof body>
@@ -37,7 +55,8 @@ export const explainRole = route<PkiContext, typeof body>({
   method: 'POST',
   path: 'roles/:name/explain',
   access: 'token',
-  about: 'Says of every name that a certificate would have whether the role allows it, and which setting would.',
+  about: 'Tells for every name of a certificate whether the role allows it, and which setting would allow it.',
   body,
+  answers: explanation,
   run: explainRequest,
 })

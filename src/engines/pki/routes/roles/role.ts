@@ -1,15 +1,16 @@
 import { type TObject, Type } from 'typebox'
 import { after } from '../../../../after.ts'
+import { done } from '../../../../answers.ts'
 import { absent, badRequest } from '../../../../errors.ts'
 import { type Call, type Data, route } from '../../../../route.ts'
 import type { PkiContext } from '../../context.ts'
 import { initialSettings, type RoleSettings, roleBody, withFields } from '../../roles/fields.ts'
-import { describeRole } from '../../roles/role.ts'
+import { describeRole, roleAnswer } from '../../roles/role.ts'
 import { checkSettings } from '../../roles/rules.ts'
 
 const noFields = Type.Object({})
 
-/** Writes what `settings` makes of the body and of the settings that are there. */
+/** Writes the settings that `settings` makes of the body and the existing ones. */
 async function write(
   { context, mount, params, body, warn }: Call<PkiContext, TObject>,
   settings: (body: Data, before: RoleSettings | undefined) => RoleSettings,
@@ -36,8 +37,9 @@ export const writeRole = route<PkiContext, TObject>({
   method: 'POST',
   path: 'roles/:name',
   access: 'token',
-  about: 'Creates or replaces a role; fields that are not given have their defaults.',
+  about: 'Creates or replaces a role; absent fields have their defaults.',
   body: roleBody,
+  answers: roleAnswer,
   run: (call) => write(call, (body) => withFields(initialSettings, body)),
 })
 
@@ -47,6 +49,7 @@ export const patchRole = route<PkiContext, TObject>({
   access: 'token',
   about: 'Changes fields of a role; null sets one back to its default.',
   body: roleBody,
+  answers: roleAnswer,
   run: (call) =>
     write(call, (body, before) => {
       if (before === undefined) throw badRequest('Unable to fetch role entry to patch')
@@ -60,6 +63,7 @@ export const readRole = route<PkiContext, typeof noFields>({
   access: 'token',
   about: 'A role with all its fields.',
   body: noFields,
+  answers: roleAnswer,
   run: ({ context, mount, params }) =>
     after(context.roles.get(mount, params.name ?? ''), (role) => {
       if (role === undefined) throw absent()
@@ -71,8 +75,9 @@ export const deleteRole = route<PkiContext, typeof noFields>({
   method: 'DELETE',
   path: 'roles/:name',
   access: 'token',
-  about: 'Deletes a role; certificates that were issued under it stay valid.',
+  about: 'Deletes a role; certificates issued under it stay valid.',
   body: noFields,
+  answers: done,
   async run({ context, mount, params }) {
     await context.roles.remove(mount, params.name ?? '')
     return undefined

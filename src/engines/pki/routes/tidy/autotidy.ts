@@ -1,7 +1,7 @@
 import { type Call, type Data, route } from '../../../../route.ts'
 import type { PkiContext } from '../../context.ts'
 import { noFields } from '../../input/page.ts'
-import { describeAutoTidy } from '../../tidy/describe.ts'
+import { autoTidyAnswer, describeAutoTidy } from '../../tidy/describe.ts'
 import { autoTidyBody, autoTidyOf } from '../../tidy/fields.ts'
 import { defaultAutoTidy } from '../../tidy/settings.ts'
 
@@ -9,8 +9,9 @@ export const readAutoTidy = route<PkiContext, typeof noFields>({
   method: 'GET',
   path: 'config/auto-tidy',
   access: 'token',
-  about: 'How the mount tidies itself.',
+  about: 'The settings of automatic tidying.',
   body: noFields,
+  answers: autoTidyAnswer,
   run: async ({ context, mount }) => describeAutoTidy((await context.authorities.of(mount)).settings.tidy),
 })
 
@@ -26,7 +27,8 @@ export const writeAutoTidy = route<PkiContext, typeof autoTidyBody>({
   method: 'POST',
   path: 'config/auto-tidy',
   access: 'token',
-  about: 'Sets how the mount tidies itself; what is not given stays.',
+  about: 'Changes the settings of automatic tidying; absent fields stay unchanged.',
   body: autoTidyBody,
+  answers: autoTidyAnswer,
   run: write,
 })

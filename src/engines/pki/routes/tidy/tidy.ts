@@ -1,7 +1,8 @@
+import { noData } from '../../../../answers.ts'
 import { Answer, type Call, type Data, type Outcome, route } from '../../../../route.ts'
 import type { PkiContext } from '../../context.ts'
 import { noFields } from '../../input/page.ts'
-import { describeStatus } from '../../tidy/describe.ts'
+import { describeStatus, tidyStatusAnswer } from '../../tidy/describe.ts'
 import { nothingToDo, orderOf, tidyBody } from '../../tidy/fields.ts'
 import { asksAnything } from '../../tidy/settings.ts'
 import type { TidyRun } from '../../tidy/tables.ts'
@@ -27,8 +28,9 @@ export const tidyMount = route<PkiContext, typeof tidyBody>({
   method: 'POST',
   path: 'tidy',
   access: 'token',
-  about: 'Removes what has ended, in the background.',
+  about: 'Removes expired entries, in the background.',
   body: tidyBody,
+  answers: [...noData(202), ...noData()],
   run: begin,
 })
 
@@ -47,8 +49,9 @@ export const readTidyStatus = route<PkiContext, typeof noFields>({
   method: 'GET',
   path: 'tidy-status',
   access: 'token',
-  about: 'How tidying comes along at this site, or how it last ended.',
+  about: 'The progress of tidying at this site, or its last result.',
   body: noFields,
+  answers: tidyStatusAnswer,
   run: async (call) => statusOf(call, await call.context.tidying.runs.find(call.mount.uuid)),
 })
 
@@ -66,5 +69,6 @@ export const cancelTidy = route<PkiContext, typeof noFields>({
   access: 'token',
   about: 'Stops tidying before the next certificates are removed.',
   body: noFields,
+  answers: tidyStatusAnswer,
   run: cancel,
 })

@@ -2,18 +2,20 @@ import { Type } from 'typebox'
 import { boolean, duration, integer } from '../../../../field.ts'
 import { type Call, type Data, route } from '../../../../route.ts'
 import type { TransitContext } from '../../context.ts'
+import { hmacInHsmOnlyField } from '../../input/fields.ts'
 import { checkManaged } from '../../input/managedkey.ts'
-import { describeInventory } from '../../ring/describe.ts'
+import { describeInventory, keyAnswer } from '../../ring/describe.ts'
 import { managedType } from '../../ring/managedtype.ts'
 import { configure } from '../../ring/rules.ts'
 
 const body = Type.Object({
   min_decryption_version: integer({ about: 'The lowest version that decrypts and verifies.' }),
-  min_encryption_version: integer({ about: 'The lowest version that encrypts and signs; 0 is the latest.' }),
+  min_encryption_version: integer({ about: 'The lowest version that encrypts and signs; 0 means the latest.' }),
   deletion_allowed: boolean({ about: 'Whether the key may be deleted.' }),
-  exportable: boolean({ about: 'true lets the key be exported; never to be undone.' }),
-  allow_plaintext_backup: boolean({ about: 'true lets the key be backed up; never to be undone.' }),
-  auto_rotate_period: duration({ about: 'How often the key rotates by itself; 0 is never, absent is as before.' }),
+  exportable: boolean({ about: 'true allows exporting the key; cannot be undone.' }),
+  allow_plaintext_backup: boolean({ about: 'true allows backing up the key; cannot be undone.' }),
+  hmac_in_hsm_only: hmacInHsmOnlyField,
+  auto_rotate_period: duration({ about: 'Period of automatic rotation; 0 is never, absent leaves it unchanged.' }),
 })
 
 type ConfigCall = Call<TransitContext, typeof body>
@@ -36,7 +38,8 @@ export const configureKey = route<TransitContext, typeof body>({
   method: 'POST',
   path: 'keys/:name/config',
   access: 'token',
-  about: 'Changes what may be done with a key; all of it or nothing.',
+  about: 'Changes the settings of a key, all or none.',
   body,
+  answers: keyAnswer,
   run: config,
 })

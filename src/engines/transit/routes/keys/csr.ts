@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { data } from '../../../../answers.ts'
 import { NotDer } from '../../../../crypto/der.ts'
 import { readPem, writePem } from '../../../../crypto/pem.ts'
 import { badRequest } from '../../../../errors.ts'
@@ -9,11 +10,11 @@ import { emptyTemplate, makeRequest, readTemplate, type Template } from '../../.
 import type { TransitContext } from '../../context.ts'
 import { certifiedVersionField } from '../../input/fields.ts'
 import { certifiableRing } from '../../ring/certifiable.ts'
-import { versionToMake } from '../../ring/versions.ts'
+import { versionToCertify } from '../../ring/versions.ts'
 
 const body = Type.Object({
   version: certifiedVersionField,
-  csr: text({ about: 'PEM of a request whose subject and attributes are taken.' }),
+  csr: text({ about: 'PEM of a request whose subject and attributes are copied.' }),
 })
 
 /** @throws ApiError 400 */
@@ -28,12 +29,14 @@ function templateOf(pem: string | undefined): Template {
   }
 }
 
+const failed = 'could not create the csr'
+
 async function certificationRequest(call: Call<TransitContext, typeof body>): Promise<Data> {
   const { context, body } = call
   const ring = await certifiableRing(call)
   const template = templateOf(body.csr)
-  const key = await context.material(versionToMake(ring, body.version ?? 0, 'signing').material)
-  if (!key.complete) throw badRequest('could not create the csr: private key not imported for key version selected')
+  const key = await context.material(versionToCertify(ring, body.version ?? 0, failed).material)
+  if (!key.complete) throw badRequest(`${failed}: private key not imported for key version selected`)
   const { algorithm, scheme } = signatureOf(key, 'signing').certification
   const spki = key.publicKey.export({ format: 'der', type: 'spki' })
   const der = await makeRequest({ spki, algorithm }, template, (info) => context.signer.sign(key, info, scheme))
@@ -46,5 +49,6 @@ export const requestCertificate = route<TransitContext, typeof body>({
   access: 'token',
   about: 'A certification request for the key, signed by it.',
   body,
+  answers: data(Type.Object({ name: Type.String(), type: Type.String(), csr: Type.String() })),
   run: certificationRequest,
 })

@@ -1,10 +1,11 @@
 import { Type } from 'typebox'
+import { done } from '../../../../answers.ts'
+import { decodeOptional } from '../../../../crypto/base64.ts'
 import { badRequest } from '../../../../errors.ts'
 import { boolean, duration, text } from '../../../../field.ts'
 import { algorithms } from '../../../../keys/algorithms.ts'
 import { type Call, route } from '../../../../route.ts'
 import { makerOf, type TransitContext } from '../../context.ts'
-import { decodeOptional } from '../../input/base64.ts'
 import { keyFields } from '../../input/fields.ts'
 import { importer, importSourceFields } from '../../input/importsource.ts'
 import { newKey } from '../../ring/newkey.ts'
@@ -15,16 +16,16 @@ const defaultType = 'aes256-gcm96'
 const body = Type.Object({
   ...importSourceFields,
   type: text({ about: 'The key type; aes256-gcm96 when absent.' }),
-  allow_rotation: boolean({ about: 'Whether versions may be added that are made here.' }),
+  allow_rotation: boolean({ about: 'Whether the key may be rotated to versions made here.' }),
   ...keyFields,
   context: text({ about: 'Base64 context; required when derived is true.' }),
   convergent_encryption: boolean({ about: 'Refused: convergent keys cannot be imported.' }),
-  auto_rotate_period: duration({ about: 'How often the key rotates by itself; needs allow_rotation.' }),
+  auto_rotate_period: duration({ about: 'Period of automatic rotation; needs allow_rotation.' }),
 })
 
 type ImportCall = Call<TransitContext, typeof body>
 
-/** @returns the key type @throws ApiError 400 for a combination that no imported key can have */
+/** @returns the key type @throws ApiError 400 for a combination that an imported key cannot have */
 function checkImport({ type, ...body }: ImportCall['body'], warn: (text: string) => void): string {
   const name = (type || defaultType).toLowerCase()
   const algorithm = algorithms.get(name)
@@ -35,9 +36,7 @@ function checkImport({ type, ...body }: ImportCall['body'], warn: (text: string)
     throw badRequest(`key derivation and convergent encryption not supported for keys of type ${name}`)
   }
   if (body.derived && body.public_key) {
-    throw badRequest(
-      'unable to import only public key for derived Ed25519 key: its private key is what keys are derived from',
-    )
+    throw badRequest('unable to import only public key for derived Ed25519 key: keys are derived from its private key')
   }
   if (body.derived && !body.context) throw badRequest('context is required when derived is true')
   decodeOptional('context', body.context)
@@ -57,8 +56,8 @@ async function runImport(call: ImportCall): Promise<undefined> {
   const { context, mount, params, body, caller, warn } = call
   const { name = '' } = params
   const type = checkImport(body, warn)
-  const prepareImported = importer(call, type)
   if (await context.rings.get(mount, name)) throw nameTaken()
+  const prepareImported = importer(call, type)
   const template = {
     name,
     type,
@@ -66,6 +65,7 @@ async function runImport(call: ImportCall): Promise<undefined> {
     exportable: body.exportable ?? false,
     allowPlaintextBackup: body.allow_plaintext_backup ?? false,
     autoRotateSeconds: body.auto_rotate_period ?? 0,
+    hmacInHsmOnly: body.hmac_in_hsm_only ?? false,
   }
   const row = {
     ...newKey(mount, template, context.clock.wall()),
@@ -83,7 +83,8 @@ export const importKey = route<TransitContext, typeof body>({
   method: 'POST',
   path: 'keys/:name/import',
   access: 'token',
-  about: 'Makes a key of material that comes encrypted to the wrapping key.',
+  about: 'Imports a key whose material is encrypted to the wrapping key.',
   body,
+  answers: done,
   run: runImport,
 })

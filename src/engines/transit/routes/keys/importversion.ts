@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { done } from '../../../../answers.ts'
 import { badRequest } from '../../../../errors.ts'
 import { integer } from '../../../../field.ts'
 import { algorithmOf } from '../../../../keys/algorithms.ts'
@@ -13,19 +14,19 @@ import { refuseSoftDeleted } from '../../ring/rules.ts'
 
 const body = Type.Object({
   ...importSourceFields,
-  version: integer({ about: 'The version, so far only a public key, whose private half this is.' }),
+  version: integer({ about: 'The version to complete with its private key, if only its public key was imported.' }),
 })
 
 type ImportCall = Call<TransitContext, typeof body>
 
-/** @throws ApiError 400 for a key that takes no imported versions */
+/** @throws ApiError 400 for a key that does not accept imported versions */
 function checkImportable({ key }: Ring): void {
   refuseSoftDeleted(key)
   if (!key.imported) throw badRequest('the import_version endpoint can only be used with an imported key')
   if (key.convergent) throw badRequest('import_version cannot be used on keys with convergent encryption enabled')
 }
 
-/** @throws ApiError 400 unless the requested version lacks its private key, and the request can bring it */
+/** @throws ApiError 400 unless the requested version lacks its private key and the request can supply it */
 async function checkRequested({ context, body: { version, public_key } }: ImportCall, ring: Ring): Promise<void> {
   if (version === undefined || version === 0) return
   if (algorithmOf(ring.key.type).class === 'secret') {
@@ -59,7 +60,7 @@ const missingKey = (name = ''): string =>
   `no key found with name ${name}; to import a new key, use the import/ endpoint`
 
 /**
- * Stores what was drafted for the ring `before`.
+ * Stores a draft made for the ring `before`.
  * @returns false when the key has changed so that the draft no longer fits
  */
 function changeUnchanged(
@@ -76,7 +77,7 @@ function changeUnchanged(
   })
 }
 
-/** One try. @returns false when it must be repeated, since the key changed meanwhile */
+/** One attempt. @returns false when it must be repeated because the key changed meanwhile */
 async function tryImport(call: ImportCall): Promise<boolean> {
   const { context, mount, params, caller } = call
   const { rings, versions, changes } = context
@@ -106,8 +107,9 @@ export const importKeyVersion = route<TransitContext, typeof body>({
   method: 'POST',
   path: 'keys/:name/import_version',
   access: 'token',
-  about: 'Adds material that comes encrypted to the wrapping key to an imported key.',
+  about: 'Adds a version to an imported key; its material is encrypted to the wrapping key.',
   body,
+  answers: done,
   async run(call) {
     for (let done = false; !done; ) done = await tryImport(call)
     return undefined

@@ -1,16 +1,16 @@
 import { Type } from 'typebox'
 import { after } from '../../../../after.ts'
+import { done } from '../../../../answers.ts'
+import { decodeOptional } from '../../../../crypto/base64.ts'
 import { badRequest } from '../../../../errors.ts'
 import { boolean, duration, integer, text } from '../../../../field.ts'
-
 import { algorithmOf, algorithms } from '../../../../keys/algorithms.ts'
 import { type Call, type Data, type MaybePromise, route } from '../../../../route.ts'
 import { derivedPoint } from '../../ciphers/derived.ts'
 import { makerOf, type TransitContext } from '../../context.ts'
-import { decodeOptional } from '../../input/base64.ts'
 import { keyFields, noFields } from '../../input/fields.ts'
 import { checkManaged, readReference } from '../../input/managedkey.ts'
-import { describeInventory, describeKey } from '../../ring/describe.ts'
+import { describeInventory, describeKey, keyAnswer } from '../../ring/describe.ts'
 import { managedType } from '../../ring/managedtype.ts'
 import type { Ring } from '../../ring/readring.ts'
 import { checkAutoRotate } from '../../ring/rules.ts'
@@ -20,14 +20,14 @@ const creation = Type.Object({
   ...keyFields,
   convergent_encryption: boolean({ about: 'Whether equal plaintexts give equal ciphertexts.' }),
   key_size: integer({ about: 'Bytes of an hmac key, 16 to 512; 32 when absent.' }),
-  auto_rotate_period: duration({ about: 'How often the key rotates by itself; 0 is never, else at least an hour.' }),
+  auto_rotate_period: duration({ about: 'Period of automatic rotation; 0 is never, else at least an hour.' }),
   managed_key_name: text({ about: 'Name of a managed key.' }),
   managed_key_id: text({ about: 'UUID of a managed key.' }),
 })
 
 type CreateCall = Call<TransitContext, typeof creation>
 
-/** @throws ApiError 400 for a combination that no key can have */
+/** @throws ApiError 400 for a combination that a key cannot have */
 function checkCreation(body: CreateCall['body'], type: string): void {
   if (type === managedType) {
     checkManaged(body)
@@ -49,7 +49,7 @@ function checkCreation(body: CreateCall['body'], type: string): void {
 }
 
 async function create({ context, mount, params, body, caller }: CreateCall): Promise<Data> {
-  const { rings, keys, managed } = context
+  const { keys, managed } = context
   const { name = '' } = params
   const type = body.type || 'aes256-gcm96'
   checkCreation(body, type)
@@ -62,29 +62,31 @@ async function create({ context, mount, params, body, caller }: CreateCall): Pro
     allowPlaintextBackup: body.allow_plaintext_backup ?? false,
     keySize: body.key_size ?? 0,
     autoRotateSeconds: body.auto_rotate_period ?? 0,
+    hmacInHsmOnly: body.hmac_in_hsm_only ?? false,
   }
   const reference = readReference(body, type === managedType)
   const createdBy = makerOf(caller)
-  const existing = reference && (await rings.get(mount, name))
-  const draft = reference && !existing ? await managed.prepare(mount.uuid, reference, createdBy) : undefined
-  return describeInventory(context, await keys.create(mount, template, createdBy, draft))
+  const prepareManaged = reference && (() => managed.prepare(mount.uuid, reference, createdBy))
+  return describeInventory(context, await keys.create(mount, template, createdBy, prepareManaged))
 }
 
 export const createKey = route<TransitContext, typeof creation>({
   method: 'POST',
   path: 'keys/:name',
   access: 'token',
-  about: 'Makes a key in the token. An existing key of the name stays as it is.',
+  about: 'Makes a key in the token. An existing key with this name stays unchanged.',
   body: creation,
+  answers: keyAnswer,
   run: create,
 })
 
 const reading = Type.Object({
-  context: text({ about: 'Of a derived ed25519 key: the context whose public key is shown, in base64.' }),
+  context: text({ about: 'For a derived ed25519 key: the context whose public key to show, in base64.' }),
 })
 
 /**
- * The key object; a derivation context adds the public keys it yields, since a derived signing key has none of its own.
+ * The key object. A derivation context adds the public keys derived with it, since a derived signing key has none of
+ * its own.
  */
 function read({ context, mount, params, body }: Call<TransitContext, typeof reading>): MaybePromise<Data> {
   const { name = '' } = params
@@ -117,8 +119,9 @@ export const readKey = route<TransitContext, typeof reading>({
   method: 'GET',
   path: 'keys/:name',
   access: 'token',
-  about: 'What a key is, and for each version its public part, its residence and its history.',
+  about: 'A key’s settings, and for each version its public part, its residence and its history.',
   body: reading,
+  answers: keyAnswer,
   run: read,
 })
 
@@ -128,6 +131,7 @@ export const deleteKey = route<TransitContext, typeof noFields>({
   access: 'token',
   about: 'Deletes a key and its wrapped material for ever; deletion_allowed must have been set.',
   body: noFields,
+  answers: done,
   async run({ context: { changes, keys }, mount, params }) {
     const { name = '' } = params
     const refused = `error deleting policy ${name}`

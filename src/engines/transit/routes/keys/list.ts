@@ -1,19 +1,20 @@
 import { Type } from 'typebox'
+import { keyList } from '../../../../answers.ts'
 import { absent } from '../../../../errors.ts'
 import { integer, text } from '../../../../field.ts'
 import { type Call, type Data, route } from '../../../../route.ts'
 import type { TransitContext } from '../../context.ts'
 
 const body = Type.Object({
-  after: text({ about: 'Names beyond this one only.' }),
-  limit: integer({ about: 'At most so many names; absent or 0 is all.' }),
+  after: text({ about: 'Only names after this one.' }),
+  limit: integer({ about: 'The most names to return; absent or 0 means all.' }),
 })
 
 type ListCall = Call<TransitContext, typeof body>
 
 const pageNames = 1000
 
-/** Names beyond `after`, a page of the database at a time. */
+/** Names after `after`, read from the database page by page. */
 async function list({ context, mount, body }: ListCall): Promise<Data> {
   const limit = body.limit && body.limit > 0 ? body.limit : Number.POSITIVE_INFINITY
   const keys: string[] = []
@@ -32,5 +33,6 @@ export const listKeys = route<TransitContext, typeof body>({
   access: 'token',
   about: 'The names of all keys.',
   body,
+  answers: keyList,
   run: list,
 })

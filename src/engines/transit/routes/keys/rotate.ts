@@ -4,7 +4,7 @@ import { text } from '../../../../field.ts'
 import { type Call, type Data, route } from '../../../../route.ts'
 import { makerOf, type TransitContext } from '../../context.ts'
 import { readReference } from '../../input/managedkey.ts'
-import { describeInventory } from '../../ring/describe.ts'
+import { describeInventory, keyAnswer } from '../../ring/describe.ts'
 import { managedType } from '../../ring/managedtype.ts'
 
 const body = Type.Object({
@@ -29,7 +29,8 @@ export const rotateKey = route<TransitContext, typeof body>({
   method: 'POST',
   path: 'keys/:name/rotate',
   access: 'token',
-  about: 'Adds a version, which new data is encrypted and signed with.',
+  about: 'Adds a version, which encrypts and signs from then on.',
   body,
+  answers: keyAnswer,
   run: rotate,
 })

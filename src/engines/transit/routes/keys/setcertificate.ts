@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { data } from '../../../../answers.ts'
 import { badRequest } from '../../../../errors.ts'
 import { text } from '../../../../field.ts'
 import { type Call, type Data, route } from '../../../../route.ts'
@@ -6,21 +7,25 @@ import type { TransitContext } from '../../context.ts'
 import { readChain } from '../../input/chain.ts'
 import { certifiedVersionField } from '../../input/fields.ts'
 import { certifiableRing } from '../../ring/certifiable.ts'
-import { versionToMake } from '../../ring/versions.ts'
+import { versionToCertify } from '../../ring/versions.ts'
+
+const certified = Type.Object({ name: Type.String(), type: Type.String(), certificate_chain: Type.String() })
 
 const body = Type.Object({
   version: certifiedVersionField,
-  certificate_chain: text({ about: 'PEM certificates: that of the key first, then those of its issuers.' }),
+  certificate_chain: text({ about: 'PEM certificates: the key’s first, then those of its issuers.' }),
 })
+
+const failed = 'failed to persist certificate chain'
 
 async function setChain(call: Call<TransitContext, typeof body>): Promise<Data> {
   const { context, mount, params, body } = call
   const before = await certifiableRing(call)
-  const { version, material } = versionToMake(before, body.version ?? 0, 'signing')
+  const { version, material } = versionToCertify(before, body.version ?? 0, failed)
   const certificateChain = readChain(body.certificate_chain, (await context.material(material)).publicKey)
   const { name = '' } = params
   await context.changes.change(mount, name, `key with provided name '${name}' not found`, async (tx, ring) => {
-    if (ring.key.id !== before.key.id || !ring.versions.has(version)) throw badRequest('no such key version')
+    if (ring.key.id !== before.key.id || !ring.versions.has(version)) throw badRequest(`${failed}: no such key version`)
     await context.versions.update(tx, ring, version, { certificateChain })
   })
   return { name: before.key.name, type: before.key.type, certificate_chain: certificateChain }
@@ -30,7 +35,8 @@ export const setCertificate = route<TransitContext, typeof body>({
   method: 'POST',
   path: 'keys/:name/set-certificate',
   access: 'token',
-  about: 'Keeps the chain of certificates of a key version with it.',
+  about: 'Stores the certificate chain of a key version.',
   body,
+  answers: data(certified),
   run: setChain,
 })

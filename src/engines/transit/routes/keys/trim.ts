@@ -3,10 +3,10 @@ import { badRequest } from '../../../../errors.ts'
 import { integer } from '../../../../field.ts'
 import { route } from '../../../../route.ts'
 import type { TransitContext } from '../../context.ts'
-import { describeInventory } from '../../ring/describe.ts'
+import { describeInventory, keyAnswer } from '../../ring/describe.ts'
 
 const body = Type.Object({
-  min_available_version: integer({ about: 'The lowest version that stays; what is below it is gone for ever.' }),
+  min_available_version: integer({ about: 'The lowest version to keep; versions below it are removed for ever.' }),
 })
 
 export const trimKey = route<TransitContext, typeof body>({
@@ -15,6 +15,7 @@ export const trimKey = route<TransitContext, typeof body>({
   access: 'token',
   about: 'Removes old versions of a key and their wrapped material for ever; both minimum versions must be above them.',
   body,
+  answers: keyAnswer,
   async run({ context, mount, params, body }) {
     const { name = '' } = params
     const { min_available_version: version } = body

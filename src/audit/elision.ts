@@ -1,0 +1,64 @@
+import type { Data } from '../route.ts'
+import { type Content, contentOf, Stream } from '../stream.ts'
+import type { RequestEntry, ResponseEntry } from './entry.ts'
+
+/*
+ * Two characters that were sent are an HMAC of eighty, in both lines of their request. So that a body cannot fill the disk, data
+ * that would make a long line is on record by digest and length.
+ */
+
+/** Characters that data may take in a line. */
+const mostText = 256 * 1024
+/** The same where the caller is unknown. */
+const mostStrangersText = 4096
+/** Of a request that is refused before its line is written, a longer body is not repeated. */
+const mostRefusedBytes = 16 * 1024
+/** Of a string's HMAC, with what is around it. */
+const hashedText = 80
+/** A value takes two bytes of JSON at least: what is shorter than this part of the text makes no long line. */
+const shortestValueBytes = 2
+
+/** What stands for bytes that a line does not repeat: an auditor who has them looks for the HMAC of their digest. */
+export const contentMembers = ({ sha256, length }: Content): Data => ({
+  content_sha256: sha256,
+  content_length: length,
+})
+
+/** The parameters of a request as its lines show them. */
+export function shownInput({ request, caller, isRefused }: RequestEntry): Data {
+  const { input, sent } = request
+  const most = caller === undefined ? mostStrangersText : mostText
+  const isLong = (isRefused && sent.length > mostRefusedBytes) || exceeds(input, most, sent.length)
+  return isLong ? contentMembers(contentOf(Buffer.from(sent))) : input
+}
+
+/** `data` of an answer as its line shows it. */
+export function shownData(data: Data, { reply: { body } }: ResponseEntry): Data {
+  if (body instanceof Stream || !exceeds(data, mostText, body.length)) return data
+  return contentMembers(contentOf(Buffer.from(body)))
+}
+
+/** Whether a value's text in a line is longer. @param sentLength of its JSON */
+function exceeds(value: unknown, most: number, sentLength: number): boolean {
+  if ((sentLength / shortestValueBytes) * hashedText <= most) return false
+  return remaining(value, most) < 0
+}
+
+/** What is left of so many characters; looks no further once nothing is. */
+function remaining(value: unknown, room: number): number {
+  if (typeof value === 'string' || value instanceof Uint8Array) return room - hashedText
+  if (typeof value !== 'object' || value === null) return room - String(value).length - 1
+  let left = room - 2
+  if (Array.isArray(value)) {
+    for (const element of value) {
+      left = remaining(element, left)
+      if (left < 0) return left
+    }
+    return left
+  }
+  for (const [name, member] of Object.entries(value)) {
+    left = remaining(member, left - name.length - 4)
+    if (left < 0) return left
+  }
+  return left
+}

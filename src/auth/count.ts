@@ -1,0 +1,13 @@
+import type { Database } from '../store/database.ts'
+import type { Transaction } from '../store/reader.ts'
+import type { New } from '../store/table.ts'
+import { type TokenRow, tokenTable } from './token.ts'
+
+/** Stored tokens are counted as they come and go under this name: counting the rows would read every one of them. */
+export const tokenTally = 'tokens'
+
+/** Inserts a token, and counts it. */
+export function insertToken(database: Database, tx: Transaction, row: New<typeof tokenTable>): Promise<TokenRow> {
+  tx.tally(tokenTally, 1)
+  return database.table(tokenTable).insert(tx, row)
+}

@@ -1,0 +1,48 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+
+/** Requests that may wait behind the one that is being answered on their connection. */
+const mostWaiting = 64
+const refused = Number.POSITIVE_INFINITY
+
+/** Of connections with requests that wait, or waited. */
+const waiting = new WeakMap<Socket, number>()
+
+/**
+ * Whether a request is served that may have come before the one in front of it was answered (RFC 9112 section 9.3.2): of too many on one
+ * connection the first is refused, and what follows is neither served nor parsed.
+ * @param idleMilliseconds after which the connection of a client that takes no answers is cut off
+ */
+export function admit(
+  { socket }: IncomingMessage,
+  response: ServerResponse,
+  idleMilliseconds: number,
+): 'serve' | 'refuse' | 'ignore' {
+  // The connection is given to the answer whose turn it is.
+  if (response.socket !== null) return 'serve'
+  const count = waiting.get(socket) ?? 0
+  if (count === refused) return 'ignore'
+  if (count === mostWaiting) {
+    waiting.set(socket, refused)
+    discard(socket, idleMilliseconds)
+    return 'refuse'
+  }
+  if (count === 0) socket.setTimeout(idleMilliseconds)
+  waiting.set(socket, count + 1)
+  response.once('close', () => waiting.set(socket, (waiting.get(socket) ?? 1) - 1))
+  return 'serve'
+}
+
+/**
+ * Takes what else comes on a connection for nothing, unparsed: paused, it would be resumed by Node with each answer that
+ * is written, and what was parsed meanwhile would fill memory.
+ * @param milliseconds after which the connection is cut off
+ */
+export function discard(socket: Socket, milliseconds: number): void {
+  socket
+    .removeAllListeners('data')
+    .on('data', () => undefined)
+    .resume()
+  const timer = setTimeout(() => socket.destroy(), milliseconds)
+  socket.once('close', () => clearTimeout(timer))
+}

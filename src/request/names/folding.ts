@@ -1,0 +1,79 @@
+import type { Engine } from '../../engine.ts'
+import type { Fold } from '../../fold.ts'
+import type { Mount } from '../../route.ts'
+
+/** A place in the paths of an engine whose names are folded: `policies/acl/:name`. */
+interface Place {
+  /** The text before its first capture: compared in every request. */
+  readonly head: string
+  /** The name is the last one. */
+  readonly segments: readonly string[]
+  readonly fold: Fold
+}
+
+type FoldedEngine = Pick<Engine, 'type' | 'routes' | 'folds'>
+
+/**
+ * The names in paths that have several spellings. Paths are folded before anything else uses them, so that another
+ * spelling of the same name cannot bypass a policy's rule.
+ */
+export class Foldings {
+  readonly #places: ReadonlyMap<string, readonly Place[]>
+
+  /** @throws {Error} at start, when a place is not the beginning of a route */
+  constructor(engines: Iterable<FoldedEngine>) {
+    this.#places = new Map([...engines].map((engine) => [engine.type, placesOf(engine)]))
+  }
+
+  /** A canonical path with its names folded. A path without such names costs one comparison for each place. */
+  path(path: string, mount: Mount | undefined): string {
+    const places = mount && this.#places.get(mount.type)
+    if (mount === undefined || places === undefined) return path
+    for (const { head, segments, fold } of places) {
+      if (!path.startsWith(head, mount.path.length)) continue
+      const sent = path.slice(mount.path.length).split('/')
+      const folded = foldedAt(segments, sent, fold)
+      if (folded !== undefined) return mount.path + folded
+    }
+    return path
+  }
+
+  /** The path of a policy's rule, including `+` and `*`, with the names in it folded. */
+  rule(rule: string, mounts: readonly Mount[]): string {
+    for (const { path, type } of mounts) {
+      for (const { segments, fold } of this.#places.get(type) ?? []) {
+        const place = [...path.split('/').slice(0, -1), ...segments]
+        const folded = foldedAt(place, rule.split('/'), (name) => foldPattern(name, fold))
+        if (folded !== undefined) return folded
+      }
+    }
+    return rule
+  }
+}
+
+function placesOf({ type, routes, folds = {} }: FoldedEngine): Place[] {
+  return Object.entries(folds).map(([path, fold]) => {
+    if (!routes.some((route) => `${route.path}/`.startsWith(`${path}/`))) {
+      throw new Error(`${type} folds names at ${path}, which is not in any route`)
+    }
+    return { head: path.slice(0, path.indexOf(':')), segments: path.split('/'), fold }
+  })
+}
+
+/**
+ * Undefined if the path does not lead to the place, or its name is already folded. A name is never folded to nothing.
+ */
+function foldedAt(place: readonly string[], path: readonly string[], fold: Fold): string | undefined {
+  const last = place.length - 1
+  const leads = place.every((segment, index) => segment.startsWith(':') || isSame(path[index], segment))
+  const name = path[last]
+  if (!leads || name === undefined) return undefined
+  const folded = fold(name) || name
+  return folded === name ? undefined : path.with(last, folded).join('/')
+}
+
+const isSame = (given: string | undefined, segment: string): boolean => given === segment || given === '+'
+
+/** A closing `*` stands for the rest of the name, so blanks before it are inside the name. */
+const foldPattern = (name: string, fold: Fold): string =>
+  name.endsWith('*') ? `${fold(`${name.slice(0, -1)}x`).slice(0, -1)}*` : fold(name)

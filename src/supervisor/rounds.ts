@@ -1,0 +1,57 @@
+interface Round<P, T> {
+  /** Workers that have not answered yet. */
+  readonly pending: Set<P>
+  readonly answers: Map<P, T>
+  readonly timer: NodeJS.Timeout
+  end(answers: readonly T[], silent: readonly P[]): void
+}
+
+/** A worker whose event loop is busy for longer is left out of the answer. */
+const patienceMilliseconds = 1000
+
+/** Questions that the workers of a node answer together. One that has ended, or is silent for a second, holds up none. */
+export class Rounds<P, T> {
+  readonly #rounds = new Map<number, Round<P, T>>()
+  #sequence = 0
+
+  /**
+   * Asks every worker once.
+   * @param put puts the question, which the worker answers by its sequence number
+   * @param end receives the answers of the workers that are still there, and those of them that gave none in time
+   */
+  ask(workers: readonly P[], put: (worker: P, sequence: number) => void, end: Round<P, T>['end']): void {
+    const sequence = ++this.#sequence
+    const timer = setTimeout(() => this.#end(sequence), patienceMilliseconds)
+    this.#rounds.set(sequence, { pending: new Set(workers), answers: new Map(), timer, end })
+    for (const worker of workers) put(worker, sequence)
+    this.#settle(sequence)
+  }
+
+  /** A worker has answered; late, or a second time, it is not heard. */
+  answered(worker: P, sequence: number, answer: T): void {
+    const round = this.#rounds.get(sequence)
+    if (!round?.pending.delete(worker)) return
+    round.answers.set(worker, answer)
+    this.#settle(sequence)
+  }
+
+  /** A process has ended: its answer is not told either. */
+  gone(worker: P): void {
+    for (const [sequence, { pending, answers }] of this.#rounds) {
+      answers.delete(worker)
+      if (pending.delete(worker)) this.#settle(sequence)
+    }
+  }
+
+  #settle(sequence: number): void {
+    if (this.#rounds.get(sequence)?.pending.size === 0) this.#end(sequence)
+  }
+
+  #end(sequence: number): void {
+    const round = this.#rounds.get(sequence)
+    if (round === undefined) return
+    clearTimeout(round.timer)
+    this.#rounds.delete(sequence)
+    round.end([...round.answers.values()], [...round.pending])
+  }
+}

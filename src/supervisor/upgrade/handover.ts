@@ -1,0 +1,40 @@
+import type { Inherited } from '../listening.ts'
+import type { Word } from './line.ts'
+
+/** Of the messages between the supervisors of an upgrade; changed more rarely than those to workers. */
+export const handoverVersion = 3
+
+/** What a running supervisor gives the one that takes over, over an inherited channel: no argument, no variable. */
+export interface Handover {
+  /** By the address of their listener. */
+  readonly sockets: readonly (readonly [address: string, socket: Inherited])[]
+  /** Chosen for listeners with port 0. */
+  readonly ports: readonly (readonly [configured: string, chosen: string])[]
+  /** The variables of the configuration, which may hold secrets and are in no process's environment any more. */
+  readonly environment: Readonly<Record<string, string>>
+  /** As an operator typed it; null where the configuration names its source. */
+  readonly pin: string | null
+}
+
+/** Between both: the node is sealed or unsealed, and the other's workers have followed. */
+export type PeerMessage =
+  | { readonly type: 'seal'; readonly sealed: boolean; readonly sequence: number }
+  | { readonly type: 'sealed'; readonly sequence: number }
+
+/** Of the running supervisor to its successor. */
+export type ToSuccessor =
+  | PeerMessage
+  | { readonly type: 'handover'; readonly handover: Handover }
+  /** Its last worker has ended. */
+  | { readonly type: 'drained' }
+  /** The signals that it gets until then, or hears of. */
+  | { readonly type: Word }
+
+/** Of the successor. */
+export type ToPredecessor =
+  | PeerMessage
+  /** It accepts connections and every worker serves. */
+  | { readonly type: 'ready' }
+  /** One worker more serves. */
+  | { readonly type: 'progress' }
+  | { readonly type: 'failed'; readonly reason: string }

@@ -1,0 +1,81 @@
+import { describe, expect, test } from 'vitest'
+import { base64, done, expectData, expectRefused, useNode } from '../node.ts'
+
+/** Numbers where the API takes text, and where it takes integers, as JSON writes them. */
+
+const node = useNode()
+const post = (path: string, json: string) => node.root.post(`transit/${path}`, json)
+const results = async (path: string, json: string): Promise<Record<string, unknown>[]> => {
+  const { body } = await done(post(path, json))
+  return (body as { data: { batch_results: Record<string, unknown>[] } }).data.batch_results
+}
+const beyond = ['9007199254740993', '12345678901234567890', '1000.0', '1e3', '-9007199254740993']
+
+describe('a number beyond 2^53, or with a fraction or an exponent', () => {
+  test('as reference of an item comes back digit for digit', async () => {
+    const name = await node.key()
+    const signer = await node.key({ type: 'ed25519' })
+    const item = (reference: string) => `{"plaintext":"aGVsbG8=","input":"aGVsbG8=","reference":${reference}}`
+    const json = `{"batch_input":[${beyond.map(item).join()}]}`
+    const encrypted = await results(`encrypt/${name}`, json)
+    expect(encrypted.map(({ reference }) => reference)).toEqual(beyond)
+    for (const [path, key] of [
+      ['sign', signer],
+      ['hmac', name],
+    ]) {
+      expect((await results(`${path}/${key}`, json)).map(({ reference }) => reference)).toEqual(beyond)
+    }
+    const plain = await results(`encrypt/${name}`, `{"batch_input":[${item('12')},${item('1.5')},${item('"x"')}]}`)
+    expect(plain.map(({ reference }) => reference)).toEqual(['12', '1.5', 'x'])
+  })
+
+  test('as input is the base64 text of its digits', async () => {
+    const name = await node.key({ type: 'ed25519' })
+    const signed = (input: string) => post(`sign/${name}`, `{"input":${input}}`)
+    const made = (await done(signed('9007199254740993'))).string('data.signature')
+    expect((await done(signed('"9007199254740993"'))).string('data.signature')).toBe(made)
+    expect((await done(signed('9007199254740992'))).string('data.signature')).not.toBe(made)
+    const [item] = await results(`sign/${name}`, '{"batch_input":[{"input":9007199254740993}]}')
+    expect(item?.signature).toBe(made)
+    const hash = await done(post('hash', '{"input":9007199254740993}'))
+    expect((await done(post('hash', '{"input":"9007199254740993"}'))).string('data.sum')).toBe(hash.string('data.sum'))
+    expect((await signed('1000.0')).status).toBe(400)
+  })
+
+  test('is not an integer, and the refusal gives the reason', async () => {
+    const name = await node.key()
+    const refuse = async (number: string, reason: string) => {
+      const text = `Field validation failed: error converting input for field "key_version": ${reason}`
+      const json = `{"plaintext":${JSON.stringify(base64('a'))},"key_version":${number}}`
+      expectRefused(await post(`encrypt/${name}`, json), 400, text)
+    }
+    await refuse('1.0', 'expected an integer without fraction or exponent')
+    await refuse('1e0', 'expected an integer without fraction or exponent')
+    await refuse('1.5', 'expected an integer without fraction or exponent')
+    for (const number of ['9007199254740993', '"9007199254740993"', '9007199254740992', '-9007199254740993']) {
+      await refuse(number, 'the number is out of range')
+    }
+    for (const number of ['1.0', '9007199254740993']) {
+      const item = `{"plaintext":"aGVsbG8=","key_version":${number}}`
+      expect((await post(`encrypt/${name}`, `{"batch_input":[${item}]}`)).status).toBe(400)
+    }
+    expectData(await post(`encrypt/${name}`, '{"plaintext":"aGVsbG8=","key_version":1}'), {
+      ciphertext: expect.any(String),
+      key_version: 1,
+    })
+  })
+
+  test('meets the rules of policies as the engine takes it', async () => {
+    const name = await node.key()
+    const policy = `path "transit/encrypt/*" { capabilities = ["update"]
+      denied_parameters = { "associated_data" = ["9007199254740993", "1000.0"] } }`
+    const limited = await node.limited(policy)
+    const sent = async (data: string) => {
+      const body = `{"plaintext":"aGVsbG8=","associated_data":${data}}`
+      return (await limited.post(`transit/encrypt/${name}`, body)).status
+    }
+    for (const data of ['9007199254740993', '"9007199254740993"', '1000.0', '"1000.0"'])
+      expect(await sent(data)).toBe(403)
+    expect(await sent('9007199254740992')).toBe(200)
+  })
+})

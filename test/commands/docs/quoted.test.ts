@@ -1,0 +1,60 @@
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { blocksOf, quotedIn, tableOf } from './document.ts'
+
+const root = join(import.meta.dirname, '../../..')
+/** All of src/ as one text, in which a message stands as one line again. */
+const source = globSync('src/**/*.ts', { cwd: root })
+  .map((path) => readFileSync(join(root, path), 'utf8'))
+  .join('\n')
+
+/** The parts of a message between its `…`, which stand for what varies. */
+const partsOf = (message: string): readonly string[] =>
+  message.split('…').map((part) => part.trim().replace(/'/g, "\\'"))
+
+/** Whether every part stands in the source, in whichever quotes. */
+const occurs = (message: string): boolean =>
+  partsOf(message).every((part) => source.includes(part) || source.includes(part.replaceAll("\\'", "'")))
+
+const firstCells = (heading: string): readonly string[] =>
+  tableOf('operations.md', heading).flatMap(([first = '']) => quotedIn(first))
+
+describe('docs/operations.md quotes what the source says', () => {
+  test('each metric', () => {
+    const names = firstCells('Metrics').filter((name) => name.includes('.'))
+    expect(names.length).toBeGreaterThan(10)
+    // Those of tidy are put together from a prefix.
+    const declared = (name: string): string[] => {
+      const [, tidy, last] = /^(secrets\.pki\.tidy)\.(.*)$/.exec(name) ?? []
+      return tidy === undefined ? [`'${name}'`] : [`'${tidy}'`, `'${last}'`]
+    }
+    expect(names.filter((name) => !declared(name).every(occurs))).toEqual([])
+  })
+
+  test.each(['Log lines', 'Answers with 503'])('each message under %s', (heading) => {
+    const messages = firstCells(heading)
+    expect(messages.length).toBeGreaterThan(10)
+    expect(messages.filter((message) => !occurs(message))).toEqual([])
+  })
+
+  test('all answers with 503 that have a text of their own', () => {
+    const told = firstCells('Answers with 503').map((message) => message.split('…').map((part) => part.trim()))
+    const answer = /(?:\bunavailable\(|(?:ApiError|super|refusal)\(\s*503,)\s*(['"`])((?:(?!\1)[\s\S])+)\1/g
+    const answers = [...source.matchAll(answer)].map(([, , text = '']) => text)
+    expect(answers.length).toBeGreaterThan(30)
+    const isTold = (text: string) => told.some((parts) => parts.every((part) => text.includes(part)))
+    expect(answers.filter((text) => !isTold(text))).toEqual([])
+  })
+})
+
+test.each(['install.md', 'ceremony.md', 'operations.md', 'ca-practice.md'])(
+  'every block of commands in docs/%s is run by a test, or the text before says whether anybody ran it',
+  (name) => {
+    const silent = blocksOf(name).filter(
+      ({ runs, introduction }) =>
+        !runs && !/\((not run|run by hand on \d{4}-\d\d-\d\d)/.test(introduction.replace(/\s+/g, ' ')),
+    )
+    expect(silent.map(({ line }) => `${name}:${line}`)).toEqual([])
+  },
+)

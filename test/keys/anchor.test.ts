@@ -1,0 +1,118 @@
+import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Hsm } from '../../src/hsm/hsm.ts'
+import { readAnchor, writeAnchor } from '../../src/keys/cluster/anchor.ts'
+import { createToken, type TestToken } from '../support/token.ts'
+import { openHsm } from './support.ts'
+
+let token: TestToken
+let hsm: Hsm
+beforeAll(async () => {
+  token = await createToken('anchor')
+  hsm = await openHsm(token)
+}, 60_000)
+afterAll(() => hsm?.[Symbol.asyncDispose]())
+
+const processes = [1, 2, 3, 4]
+const times = 8
+
+/** @returns what it said on standard error, unless it ended well */
+async function write(directory: string, set: string): Promise<string> {
+  const fixture = join(import.meta.dirname, 'fixtures/anchors.ts')
+  const child = spawn(process.execPath, [fixture, JSON.stringify(token), directory, set, String(times)], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  const [said, [status]] = await Promise.all([text(child.stderr), once(child, 'close')])
+  return status === 0 ? '' : said
+}
+
+test.each([
+  ['of one node', (_: number) => ''],
+  ['of several nodes', (index: number) => `node-${index}`],
+])(
+  'processes %s that write anchors of one token at once lose none',
+  async (which, directoryOf) => {
+    const faults = await Promise.all(
+      processes.map((index) => {
+        const directory = join(token.directory, directoryOf(index))
+        mkdirSync(directory, { recursive: true })
+        return write(directory, `${which} ${index}`)
+      }),
+    )
+    expect(faults).toEqual(processes.map(() => ''))
+    const anchor = await readAnchor(hsm, 'c')
+    const changes = Array.from({ length: times }, (_, index) => index + 1)
+    const tombstones = processes.flatMap((index) => changes.map((change) => `${which} ${index} ${change}`))
+    expect(anchor?.tombstones).toEqual(expect.arrayContaining(tombstones))
+    expect(anchor?.heads).toMatchObject(Object.fromEntries(processes.map((index) => [`${which} ${index}`, times])))
+  },
+  120_000,
+)
+
+test('work on one token is done by one at a time, and what a dead process left holds nobody up', async () => {
+  const dead = spawn(process.execPath, ['-e', ''], { stdio: 'ignore' })
+  await once(dead, 'close')
+  writeFileSync(join(token.directory, `turns-${Buffer.from(hsm.token.serial).toString('hex')}`), String(dead.pid))
+  let running = 0
+  const most = await Promise.all(
+    processes.map(() =>
+      hsm.alone('turns', async () => {
+        running += 1
+        const seen = running
+        await new Promise((resolve) => setTimeout(resolve, 30))
+        running -= 1
+        return seen
+      }),
+    ),
+  )
+  expect(most).toEqual(processes.map(() => 1))
+})
+
+const anchorOf = (cluster: string, change: number) => {
+  return { cluster, epoch: 1, rowKey: 'aa', heads: { keks: change }, tombstones: [] }
+}
+const objectFiles = (): string[] =>
+  readdirSync(token.directory, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.object'))
+
+/** Adds a copy of an object of SoftHSM whose value the token cannot decrypt any more. */
+function addUnreadable(name: string): void {
+  const bytes = readFileSync(join(token.directory, name))
+  // CKA_VALUE, of the kind of byte strings, and its length.
+  const type = Buffer.from('00000000000000110000000000000003', 'hex')
+  const start = bytes.indexOf(type) + type.length + 8
+  const end = start + Number(bytes.readBigUInt64BE(start - 8))
+  // The padding at the end of the last block of CBC.
+  bytes.writeUInt8(bytes.readUInt8(end - 17) ^ 0xf0, end - 17)
+  writeFileSync(join(token.directory, dirname(name), `${randomUUID()}.object`), bytes)
+}
+
+// Of another module the test does not know the files.
+test.skipIf(process.env.STRONGROOM_TEST_HSM !== undefined)(
+  'an anchor that the token refuses to show hides none that it shows, and is never taken for none',
+  async () => {
+    const before = objectFiles()
+    await writeAnchor(hsm, anchorOf('refused', 1))
+    const [file = ''] = objectFiles().filter((name) => !before.includes(name))
+    addUnreadable(file)
+    // The token looks for new files when another process has written one.
+    expect(await write(token.directory, 'other')).toBe('')
+    const objects = () => hsm.find({ class: 'data', label: 'refused', token: true })
+    expect(await objects()).toHaveLength(2)
+    expect((await readAnchor(hsm, 'refused'))?.heads).toEqual({ keks: 1 })
+    await writeAnchor(hsm, anchorOf('refused', 2))
+    expect(await objects()).toHaveLength(2)
+    expect((await readAnchor(hsm, 'refused'))?.heads).toEqual({ keks: 2 })
+    for (const object of await objects()) {
+      const readable = await (async () => hsm.attributes(object, ['value']))().catch(() => undefined)
+      if (readable !== undefined) await hsm.destroy(object)
+    }
+    expect(await objects()).toHaveLength(1)
+    await expect(readAnchor(hsm, 'refused')).rejects.toMatchObject({ status: 503 })
+  },
+  60_000,
+)

@@ -1,0 +1,72 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { TransitContext } from '../../src/engines/transit/context.ts'
+import { createTransit } from '../../src/engines/transit/index.ts'
+import { badRequest } from '../../src/errors.ts'
+import type { Hsm } from '../../src/hsm/hsm.ts'
+import type { Custody } from '../../src/keys/custody.ts'
+import type { Mount } from '../../src/route.ts'
+import { createShim, group, type Shim } from '../hsm/support/fault.ts'
+import { clock, manage, openCluster, openHsm, Place } from '../keys/support.ts'
+import { createToken } from '../support/token.ts'
+
+/** Versions that are not made whole: a part of them, or the token, refuses. */
+
+const deviceMemory = 0x31
+const mount: Mount = { uuid: randomUUID(), path: 'transit/', type: 'transit', config: {} }
+
+let shim: Shim
+let hsm: Hsm
+let place: Place
+let custody: Custody
+let context: TransitContext
+
+beforeAll(async () => {
+  const token = await createToken('preparing')
+  shim = await createShim(token.library)
+  hsm = await openHsm({ ...token, library: shim.library })
+  place = await Place.fresh()
+  custody = await openCluster(hsm, place, { strict: true })
+  const { operations, materials, transfer } = custody
+  const { database } = place
+  const { managed } = manage(custody, database, hsm)
+  const transit = createTransit({ database, operations, materials, transfer, clock, managed, ringLimit: 100 })
+  await transit.onMount?.(mount)
+  context = transit.context
+}, 120_000)
+afterAll(async () => {
+  custody?.close()
+  await place?.[Symbol.asyncDispose]()
+  await hsm?.[Symbol.asyncDispose]()
+  shim?.[Symbol.dispose]()
+})
+beforeEach(() => shim.clear())
+
+test('a key that lies in the token alone leaves it when its HMAC secret is refused', async () => {
+  const wanted = {
+    ...{ type: 'ed25519', exportable: false, allowPlaintextBackup: false, keySize: 0 },
+    ...{ derived: false, kdf: '', hmacInHsmOnly: null },
+  }
+  const hmac = () => Promise.reject(badRequest('no such secret'))
+  await expect(context.versions.prepare(wanted, 'me', { hmac })).rejects.toThrow('no such secret')
+  expect(await hsm.find({ class: 'private', token: true })).toEqual([])
+  expect(await place.sql('SELECT id FROM intents')).toEqual([])
+})
+
+test('a rotation by a remembered key asks a token that fails as often as one by a key just read', async () => {
+  await context.keys.create(mount, { name: 'remembered', type: 'aes256-gcm96' }, 'me')
+  // A key is remembered by what changed it here.
+  await context.rotation.rotate(mount, 'remembered', 'me')
+  expect(context.rings.recall(mount, 'remembered')).toBeDefined()
+  const before = await context.rings.readKey(mount, 'remembered')
+  if (before === undefined) throw new Error('no key')
+  const calls = async (known: { before?: typeof before }): Promise<number> => {
+    shim.set({ groups: group.key, rv: deviceMemory })
+    const rotation = context.rotation.rotate(mount, 'remembered', 'me', known)
+    await expect(rotation).rejects.toMatchObject({ status: 503 })
+    return shim.read().counted
+  }
+  const fresh = await calls({ before })
+  expect(fresh).toBeGreaterThan(0)
+  expect(await calls({})).toBe(fresh)
+})
