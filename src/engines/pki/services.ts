@@ -91,7 +91,7 @@ export function createServices(options: PkiOptions) {
     ...issuing,
     ...{ crls, tidying, revocations, revoker, requests, publication: crls },
     revocationLists: new RevocationLists(options),
-    ocsp: new Responder({ ...options, authorities, signers, listed }),
+    ocsp: new Responder({ ...options, authorities, signers, listed, mend: crls.mend.bind(crls) }),
   }
   const jobs: Job[] = [
     tidying.upkeep,

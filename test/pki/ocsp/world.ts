@@ -88,6 +88,7 @@ function workerOf(
         authorities,
         signers,
         listed,
+        mend: context.crls.mend.bind(context.crls),
         allowance: new Allowance({ clock, share: 1 }),
         ...more,
       }),

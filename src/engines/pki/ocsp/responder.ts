@@ -4,6 +4,7 @@ import { ApiError } from '../../../errors.ts'
 import type { Logger } from '../../../log.ts'
 import type { MaybePromise, Mount } from '../../../route.ts'
 import type { Database } from '../../../store/database.ts'
+import type { DamagedRow } from '../../../store/faults.ts'
 import { Malformed } from '../../../x509/malformed.ts'
 import { type OcspRequest, readOcspRequest } from '../../../x509/ocsp/request.ts'
 import { type CertStatus, ocspFailures } from '../../../x509/ocsp/response.ts'
@@ -18,7 +19,7 @@ import { type AskedAuthority, askedAuthority } from './asked.ts'
 import type { Asked, Prepared, SignedAnswer } from './prepared.ts'
 import { type KnownSerial, KnownSerials } from './serials.ts'
 import { signAnswer } from './signing.ts'
-import { type ListedSerials, listedStatus, statusOf } from './status.ts'
+import { DamagedLists, type ListedSerials, listedStatus, namingDamage, statusOf } from './status.ts'
 
 export interface ResponderOptions {
   readonly database: Database
@@ -27,8 +28,17 @@ export interface ResponderOptions {
   readonly authorities: Authorities
   readonly signers: Signers
   readonly listed: ListedSerials
+  /** Makes lists again that were changed in SQL. @returns 503, for the request that came upon the damage */
+  mend(lists: ListsPlace & { readonly crlIssuer: string }, damage: DamagedRow): ApiError
   /** The limit on signatures without credentials. */
   readonly allowance?: Allowance
+}
+
+/** Where lists were found damaged. */
+export interface ListsPlace {
+  /** Its uuid. */
+  readonly mount: string
+  readonly scope: Scope
 }
 
 /** An answer with its HTTP status. */
@@ -57,11 +67,13 @@ interface Question extends Asked, CertificateName, OcspRequest {
 /** Answers OCSP requests (RFC 6960) for the issuers of mounts. */
 export class Responder {
   readonly #options: ResponderOptions
+  readonly #listed: ListedSerials
   readonly #serials: KnownSerials
   readonly #allowance: Allowance
 
   constructor(options: ResponderOptions) {
     this.#options = options
+    this.#listed = namingDamage(options.listed)
     this.#serials = new KnownSerials(options.database)
     this.#allowance = options.allowance ?? new Allowance(options)
   }
@@ -74,11 +86,12 @@ export class Responder {
   answer(mount: Mount, der: Buffer, path: Scope): MaybePromise<OcspReply> {
     const request = requestOf(der)
     if (request === undefined) return malformedRequest
+    const place = { mount: mount.uuid, scope: path }
     try {
       const reply = after(this.#options.authorities.of(mount), (authority) => this.#answer(request, authority, path))
-      return reply instanceof Promise ? reply.catch((error: unknown) => this.#failure(error)) : reply
+      return reply instanceof Promise ? reply.catch((error: unknown) => this.#failure(error, place)) : reply
     } catch (error) {
-      return this.#failure(error)
+      return this.#failure(error, place)
     }
   }
 
@@ -108,7 +121,8 @@ export class Responder {
   /** Whether a status still holds: `good` until a list names the serial number, whichever mount has revoked it. */
   #stands({ by: issuer, serial, scope }: Question, prepared: Prepared): MaybePromise<boolean> {
     if (prepared.status !== 'good') return true
-    const { listed, authorities } = this.#options
+    const { authorities } = this.#options
+    const listed = this.#listed
     return after(listed.state(crlIssuerOf(issuer.certificate)), (state) => {
       if (state === prepared.listedAsOf) return true
       return after(listedStatus({ issuer, serial, scope }, { listed, site: authorities.site }), (status) => {
@@ -133,8 +147,8 @@ export class Responder {
   }
 
   #statusOf({ by: issuer, serial, scope, asked }: Question, known: KnownSerial | undefined): Promise<CertStatus> {
-    const { listed, authorities } = this.#options
-    return statusOf({ authority: asked.authority, issuer, serial, scope }, known, { listed, site: authorities.site })
+    const { site } = this.#options.authorities
+    return statusOf({ authority: asked.authority, issuer, serial, scope }, known, { listed: this.#listed, site })
   }
 
   /** An answer for this request alone, unless too many of those are asked for. */
@@ -172,7 +186,11 @@ export class Responder {
     return signAnswer({ asked, issuer, certId: certId.der, status, asOf, nonce }, this.#options)
   }
 
-  #failure(error: unknown): OcspReply {
+  #failure(error: unknown, place: ListsPlace): OcspReply {
+    if (error instanceof DamagedLists) {
+      const { crlIssuer, damage } = error
+      return this.#failure(this.#options.mend({ ...place, crlIssuer }, damage), place)
+    }
     if (isPassing(error)) return tryLater
     this.#options.log.error({ err: error }, 'an OCSP request could not be answered')
     return internalError

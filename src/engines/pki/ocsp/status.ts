@@ -1,5 +1,6 @@
 import { after } from '../../../after.ts'
 import type { MaybePromise } from '../../../route.ts'
+import { DamagedRow } from '../../../store/faults.ts'
 import { isSignedBy } from '../../../x509/chain.ts'
 import type { CertStatus, RevokedStatus } from '../../../x509/ocsp/response.ts'
 import type { Authority, Issuer } from '../authority/authority.ts'
@@ -20,6 +21,38 @@ export interface ListedSerials {
   find(crlIssuer: string, serial: string, site: string | undefined): MaybePromise<RevokedStatus | undefined>
   /** Identifies the contents of the lists: another object once they have changed. */
   state(crlIssuer: string): MaybePromise<object | undefined>
+}
+
+/** Somebody edited what the lists of a CRL issuer are made of, and no status can be told by them. */
+export class DamagedLists extends Error {
+  readonly crlIssuer: string
+  readonly damage: DamagedRow
+
+  constructor(crlIssuer: string, damage: DamagedRow) {
+    super(damage.message, { cause: damage })
+    this.name = 'DamagedLists'
+    this.crlIssuer = crlIssuer
+    this.damage = damage
+  }
+}
+
+/** The same serial numbers, which throw DamagedLists where they threw DamagedRow. */
+export function namingDamage(listed: ListedSerials): ListedSerials {
+  const naming = <T>(crlIssuer: string, read: () => MaybePromise<T>): MaybePromise<T> => {
+    const failed = (error: unknown): never => {
+      throw error instanceof DamagedRow ? new DamagedLists(crlIssuer, error) : error
+    }
+    try {
+      const found = read()
+      return found instanceof Promise ? found.catch(failed) : found
+    } catch (error) {
+      return failed(error)
+    }
+  }
+  return {
+    find: (crlIssuer, serial, site) => naming(crlIssuer, () => listed.find(crlIssuer, serial, site)),
+    state: (crlIssuer) => naming(crlIssuer, () => listed.state(crlIssuer)),
+  }
 }
 
 export interface StatusQuestion {

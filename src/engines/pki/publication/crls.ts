@@ -280,6 +280,11 @@ export class Crls {
     this.#repairs.alarm(crlIssuer, damage)
   }
 
+  /** An alarm, and new lists in the background. @returns 503, for the request that came upon the damage */
+  mend(lists: Repaired, damage: DamagedRow): ApiError {
+    return this.#repairs.begin(lists, damage)
+  }
+
   /** The builder makes damaged segments again. A list that nobody here signs stays damaged. */
   async #repair({ mount, crlIssuer, scope }: Repaired): Promise<void> {
     try {

@@ -1,10 +1,13 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
+import { crlIssuerOf } from '../../../../src/engines/pki/authority/crlissuer.ts'
+import { failureOf } from '../../ocsp/answer.ts'
 import { TestMount, useOcspWorld, type Worker } from '../../ocsp/world.ts'
 
 /** Lists that the owner of the database has changed, as relying parties find them. */
 
 const world = useOcspWorld()
-const sql = (text: string, values: readonly string[] = []) => world.cluster.place.sql(text, [...values])
+const sql = (text: string, values: readonly (string | Buffer)[] = []) => world.cluster.place.sql(text, [...values])
 const patience = { timeout: 30_000 }
 const being = 'the revocation list was changed in the database, and is being made again'
 
@@ -91,4 +94,45 @@ test('a list whose entries were edited in SQL is not served, is an alarm, and a 
   await expect(cold.listed()).rejects.toMatchObject({ status: 503, message: being })
   expect(alarms(worker)[0]).toContain('pki_segments')
   await vi.waitFor(async () => expect(await cold.listed()).toEqual(serials), patience)
+})
+
+describe('OCSP asked where entries of lists were edited in SQL', () => {
+  const entries = 'UPDATE pki_segments SET entries = REVERSE(entries) WHERE crl_issuer = ?'
+  const absorbed = (from: number, to: number) =>
+    `UPDATE pki_manifests SET absorbed = REPLACE(absorbed, '${from}', '${to}') WHERE crl_issuer = ?`
+  const crlIssuer = async () => Buffer.from(crlIssuerOf((await pki.issuer()).certificate), 'hex')
+  const failures = async (on: TestMount, serial: string) =>
+    (await Promise.all([1, 2, 3].map(() => on.ask(serial)))).map(({ body }) => failureOf(body))
+  const threeTimes = ['tryLater', 'tryLater', 'tryLater']
+
+  test('says try later, alarms once, and answers when they are made again', async () => {
+    const good = await pki.issue()
+    await revoke()
+    await sql(entries, [await crlIssuer()])
+    await sql('UPDATE pki_fingerprints SET fingerprints = REVERSE(fingerprints)')
+    const worker = await world.join()
+    const cold = pki.on(worker)
+    expect(await failures(cold, good)).toEqual(threeTimes)
+    await vi.waitFor(async () => expect((await cold.answer(good)).status).toBe('good'), patience)
+    expect((await cold.answer(serials[0] as string)).status).toBe('revoked')
+    expect(alarms(worker)).toHaveLength(1)
+  })
+
+  test.each([
+    ['the entries', entries, entries],
+    ['their manifest', absorbed(1, 2), absorbed(2, 1)],
+  ])('never says good of one of them, though its revocation was deleted: %s', async (_, attack, undo) => {
+    await revoke()
+    await sql('DELETE FROM pki_revocations WHERE mount = ?', [pki.mount.uuid])
+    await sql(attack, [await crlIssuer()])
+    const worker = await world.join()
+    const cold = pki.on(worker)
+    const serial = serials[0] as string
+    expect(await failures(cold, serial)).toEqual(threeTimes)
+    await sleep(500)
+    expect(await failures(cold, serial)).toEqual(threeTimes)
+    expect(alarms(worker)).toHaveLength(1)
+    await sql(undo, [await crlIssuer()])
+    await vi.waitFor(async () => expect((await cold.answer(serial)).status).toBe('revoked'), patience)
+  })
 })
