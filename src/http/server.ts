@@ -19,7 +19,7 @@ import type { Budgets, Claim } from './budget.ts'
 import type { ReadRemote, Remote } from './forwarded.ts'
 import { type Pace, timeFor } from './pace.ts'
 import { admit, discard } from './pipelined.ts'
-import { piecesOf, sendPieces } from './streaming.ts'
+import { sendHeld, sendPieces } from './streaming.ts'
 
 export interface EdgeOptions {
   readonly pipeline: Pipeline
@@ -196,7 +196,8 @@ function write(options: EdgeOptions, response: ServerResponse, reply: RawReply, 
     }
     response.writeHead(reply.status, headersOf(options, reply))
     if (response.req.method === 'HEAD') response.end()
-    else if (body instanceof Stream) return void send(options, response, body.pieces())
+    else if (body instanceof Stream)
+      return void send(options, response, sendPieces(response, body.pieces(), options.pace))
     else response.end(body)
     cutUnread(response, options.pace)
   } catch (error) {
@@ -248,20 +249,17 @@ function writeLong(options: EdgeOptions, response: ServerResponse, reply: RawRep
     release()
     throw error
   }
-  void send(options, response, isHead ? [] : piecesOf(bytes)).finally(() => {
+  const sent = isHead ? nothing : bytes
+  void send(options, response, sendHeld(response, sent, options.pace)).finally(() => {
     socket.off('close', release)
     release()
   })
 }
 
 /** The answer has begun: a failure can only cut it off, and the client sees that bytes are missing. */
-async function send(
-  options: EdgeOptions,
-  response: ServerResponse,
-  pieces: Parameters<typeof sendPieces>[1],
-): Promise<void> {
+async function send(options: EdgeOptions, response: ServerResponse, sending: Promise<boolean>): Promise<void> {
   try {
-    if (await sendPieces(response, pieces, options.pace)) cutUnread(response, options.pace)
+    if (await sending) cutUnread(response, options.pace)
   } catch (error) {
     options.log.error({ err: error }, 'a streamed answer broke off')
     response.req.socket.destroy()
