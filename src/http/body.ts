@@ -6,8 +6,6 @@ import type { Budgets, Claim } from './budget.ts'
 import { type Pace, watchPace } from './pace.ts'
 import { Pieces } from './pieces.ts'
 
-const nothing = Buffer.alloc(0)
-
 /** Whether a request says it has more body than this before it has sent any. */
 export const declaresMore = (request: IncomingMessage, maxBytes: number): boolean =>
   Number(request.headers['content-length'] ?? 0) > maxBytes
@@ -32,15 +30,18 @@ export type BodyRefusal = 'tooLong' | 'tooLongUnsigned' | 'tooSlow' | 'noRoom'
 /** @param claim what a body holds that came in several pieces, until it is answered */
 export type BodyDone = (body: Buffer | BodyRefusal, claim?: Claim) => void
 
+/** RFC 9112 section 6.3. */
+export function hasBody({ headers }: IncomingMessage): boolean {
+  const length = headers['content-length']
+  return headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0')
+}
+
 /**
- * Reads a request's body whole.
- * @param done called once; at once when there is no body, and never when the client goes away first
+ * Reads the body of a request that has one, whole.
+ * @param done called once, and never when the client goes away first
  */
 export function readBody(request: IncomingMessage, limits: BodyLimits, done: BodyDone): void {
-  const { headers } = request
-  const length = headers['content-length']
-  if (headers['transfer-encoding'] === undefined && (length === undefined || length === '0')) done(nothing)
-  else if (declaresMore(request, limits.maxBytes)) done('tooLong')
+  if (declaresMore(request, limits.maxBytes)) done('tooLong')
   else collect(request, limits, done)
 }
 

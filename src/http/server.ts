@@ -14,7 +14,7 @@ import {
 } from '../request/exchange.ts'
 import { splitTarget } from '../request/path.ts'
 import { Stream } from '../stream.ts'
-import { type BodyRefusal, readBody } from './body.ts'
+import { type BodyRefusal, hasBody, readBody } from './body.ts'
 import type { Budgets, Claim } from './budget.ts'
 import type { ReadRemote, Remote } from './forwarded.ts'
 import { type Pace, timeFor } from './pace.ts'
@@ -120,24 +120,31 @@ function serve(options: EdgeOptions, request: IncomingMessage, response: ServerR
     )
     return
   }
+  const address = remote?.address ?? request.socket.remoteAddress ?? ''
+  const handle = (body: Buffer, claim?: Claim): void => {
+    const reply = options.pipeline.handle(rawRequest(options, request, remote, body))
+    if (reply instanceof Promise) reply.then((done) => answer(options, response, { reply: done, claim, address }))
+    else answer(options, response, { reply, claim, address })
+  }
+  if (!hasBody(request)) {
+    handle(nothing)
+    return
+  }
   const limits = {
     maxBytes: options.maxRequestBytes,
     budgets: options.budgets,
     pace: options.pace,
-    address: remote?.address ?? request.socket.remoteAddress ?? '',
+    address,
     ask: () => options.pipeline.bodyLimit?.(rawRequest(options, request, remote, nothing)),
   }
   readBody(request, limits, (body, claim) => {
-    if (typeof body === 'string') {
-      takeNoMore(request, options.pace)
-      const refused = options.pipeline.refused?.(rawRequest(options, request, remote, nothing))
-      void after(refused, (limited) => refuse(options, { request, response, reply: limited ?? refusals[body] }))
+    if (typeof body !== 'string') {
+      handle(body, claim)
       return
     }
-    const reply = options.pipeline.handle(rawRequest(options, request, remote, body))
-    const { address } = limits
-    if (reply instanceof Promise) reply.then((done) => answer(options, response, { reply: done, claim, address }))
-    else answer(options, response, { reply, claim, address })
+    takeNoMore(request, options.pace)
+    const refused = options.pipeline.refused?.(rawRequest(options, request, remote, nothing))
+    void after(refused, (limited) => refuse(options, { request, response, reply: limited ?? refusals[body] }))
   })
 }
 

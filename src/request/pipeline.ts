@@ -89,8 +89,7 @@ class RequestPipeline implements Pipeline {
   /** Undefined for a path with a fault: once its body is read, the caller gets the reason. */
   #endpoint(head: RequestHead, mount: Mount | undefined): Endpoint | undefined {
     try {
-      const path = this.#routes.folded(this.#routes.canonicalPath(head, mount), mount)
-      return this.#routes.find(head.method, path, mount).match.endpoint
+      return this.#routes.way(head, mount).target.match.endpoint
     } catch (error) {
       if (error instanceof ApiError) return undefined
       throw error
@@ -144,10 +143,8 @@ class RequestPipeline implements Pipeline {
   #find(head: RequestHead, recorder: Recorder): Reply {
     return after(this.#options.mounts.find(head.path), (mount) => {
       recorder.setMount(mount)
-      const sent = this.#routes.canonicalPath(head, mount)
-      const path = this.#routes.folded(sent, mount)
+      const { sent, path, target } = this.#routes.way(head, mount)
       recorder.setPath(path)
-      const target = this.#routes.find(head.method, path, mount)
       const { route } = target.match.endpoint
       const read = (): Reply =>
         after(readRequest(head, sent, path, route), (request) => this.#take(request, target, recorder))

@@ -1,3 +1,4 @@
+import { memo } from '../auth/memo.ts'
 import type { Engine } from '../engine.ts'
 import type { Data, Method, Mount } from '../route.ts'
 import type { RequestHead } from './canonicalise.ts'
@@ -14,6 +15,20 @@ export interface Target {
   readonly match: Match
 }
 
+/** Where a request line leads. */
+export interface Way {
+  /** Canonical. */
+  readonly sent: string
+  /** The same with its names folded: what routes, policies and audit see. */
+  readonly path: string
+  /** For a path that does not exist, its `run` throws. */
+  readonly target: Target
+}
+
+/** Of request lines in use, found again by one look-up. */
+const waysHeld = 2000
+const longestHeld = 200
+
 /** The mount of a path that is in none. */
 const nowhere: Mount = { uuid: '', path: '', type: '', config: {} }
 
@@ -27,6 +42,7 @@ interface CompiledEngine {
 export class RouteTable {
   readonly #engines: ReadonlyMap<string, CompiledEngine>
   readonly #foldings: Foldings
+  readonly #ways = memo<Way>(waysHeld)
 
   /**
    * @param engines by mount type
@@ -39,6 +55,19 @@ export class RouteTable {
     }
     this.#engines = new Map([...engines].map(([type, engine]) => [type, compile(engine)]))
     this.#foldings = new Foldings(engines.values())
+  }
+
+  /** @throws {ApiError} 400 for a path with a fault outside a raw rest */
+  way(head: RequestHead, mount: Mount | undefined): Way {
+    const { method, raw } = head
+    const line = `${method} ${raw.rawPath}`
+    const known = this.#ways.get(line)
+    if (known !== undefined && known.target.mount === mount) return known
+    const sent = this.canonicalPath(head, mount)
+    const path = this.folded(sent, mount)
+    const way = { sent, path, target: this.find(method, path, mount) }
+    if (mount !== undefined && line.length <= longestHeld) this.#ways.set(line, way)
+    return way
   }
 
   /**

@@ -56,7 +56,11 @@ interface Entry<V> {
   readonly value: V
   readonly leaf: number
   readonly stamp: number
+  /** `known.changes` when it was last found to be covered. */
+  coveredAt: number
 }
+
+const never = -1
 
 /** Fills are repeated while writes to the same leaf overtake them. */
 const fillAttempts = 20
@@ -98,9 +102,12 @@ export class StampedCache<V> implements CoherentCache<V> {
     const entry = this.#entries.get(id)
     if (entry === undefined) return undefined
     const { known } = this.#deps.coherence
-    if (!known.covers(entry.leaf, entry.stamp)) {
-      this.#entries.delete(id)
-      return undefined
+    if (entry.coveredAt !== known.changes) {
+      if (!known.covers(entry.leaf, entry.stamp)) {
+        this.#entries.delete(id)
+        return undefined
+      }
+      entry.coveredAt = known.changes
     }
     if (!known.fresh()) return undefined
     this.#deps.hits.value++
@@ -123,7 +130,7 @@ export class StampedCache<V> implements CoherentCache<V> {
     WriteSession.of(tx).onVersions((versions) => {
       const stamp = versions.get(leaf)
       const dropped = generation !== this.#generation || !this.#open || !this.#deps.coherence.running
-      if (stamp !== undefined && !dropped) this.#entries.set(id, { value, leaf, stamp })
+      if (stamp !== undefined && !dropped) this.#entries.set(id, { value, leaf, stamp, coveredAt: never })
     })
   }
 
@@ -175,7 +182,7 @@ export class StampedCache<V> implements CoherentCache<V> {
     const leaf = leafOf(this.#options.table, id)
     const generation = this.#generation
     const { stamp, value } = await this.#ask(leaf, id)
-    const entry = value === undefined ? undefined : { value, leaf, stamp }
+    const entry = value === undefined ? undefined : { value, leaf, stamp, coveredAt: never }
     if (generation !== this.#generation) return this.#read(id)
     if (entry === undefined) this.#entries.delete(id)
     else if (this.#open) this.#entries.set(id, entry)

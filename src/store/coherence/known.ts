@@ -19,6 +19,7 @@ export class Known {
   readonly #leaves = new Map<number, number>()
   readonly #bases = new Map<number, number>()
   #began: Moment | undefined
+  #changes = 0
 
   constructor(clock: Clock, leaseMilliseconds: number) {
     this.#clock = clock
@@ -44,13 +45,20 @@ export class Known {
     return stamp >= Math.max(this.#bases.get(groupOf(leaf)) ?? Number.POSITIVE_INFINITY, this.#leaves.get(leaf) ?? 0)
   }
 
+  /** Another number once anything else is known: what `covers` answered stands while it is the same. */
+  get changes(): number {
+    return this.#changes
+  }
+
   /** Raises the versions of leaves. Never lowers one: a poll may be older than another worker's message. */
   learn(leaves: readonly Version[]): void {
+    if (leaves.length > 0) this.#changes++
     for (const [leaf, v] of leaves) this.#leaves.set(leaf, Math.max(v, this.#leaves.get(leaf) ?? 0))
   }
 
   /** Raises the base that counts for every leaf of a group; its leaves are learned first. */
   learnBases(groups: readonly Group[]): void {
+    if (groups.length > 0) this.#changes++
     for (const { group, base } of groups) this.#bases.set(group, Math.max(base, this.#bases.get(group) ?? 0))
   }
 
@@ -61,6 +69,7 @@ export class Known {
 
   /** Nothing may be used until the next confirmation. */
   forget(): void {
+    this.#changes++
     this.#began = undefined
     this.#leaves.clear()
     this.#bases.clear()
