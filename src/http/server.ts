@@ -19,7 +19,7 @@ import type { Budgets, Claim } from './budget.ts'
 import type { ReadRemote, Remote } from './forwarded.ts'
 import { type Pace, timeFor } from './pace.ts'
 import { admit, discard } from './pipelined.ts'
-import { sendHeld, sendPieces } from './streaming.ts'
+import { piecesOf, sendPieces } from './streaming.ts'
 
 export interface EdgeOptions {
   readonly pipeline: Pipeline
@@ -256,8 +256,8 @@ function writeLong(options: EdgeOptions, response: ServerResponse, reply: RawRep
     release()
     throw error
   }
-  const sent = isHead ? nothing : bytes
-  void send(options, response, sendHeld(response, sent, options.pace)).finally(() => {
+  const pieces = isHead ? [] : piecesOf(bytes, options.pace)
+  void send(options, response, sendPieces(response, pieces, options.pace)).finally(() => {
     socket.off('close', release)
     release()
   })

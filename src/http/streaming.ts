@@ -2,10 +2,20 @@ import type { ServerResponse } from 'node:http'
 import { nextTurn } from '../after.ts'
 import { type Pace, TakenPace, timeFor } from './pace.ts'
 
-/** What a socket buffers anyway: of a larger piece a client would have to take much before it counts as taken. */
-const leastPieceBytes = 64 * 1024
-/** For a client that has taken all before at once. */
-const mostPieceBytes = 512 * 1024
+const [leastPieceBytes, mostPieceBytes] = [16 * 1024, 512 * 1024]
+
+/**
+ * A body that is held, in pieces for `sendPieces`: of no more bytes than the slowest client that is served takes before
+ * it would count as idle, since a piece counts once the whole of it is taken.
+ */
+export function* piecesOf(
+  body: Uint8Array,
+  { idleMilliseconds, leastBytesPerSecond }: Pace,
+): Generator<Uint8Array, void, undefined> {
+  const slowest = Math.floor((idleMilliseconds / 1000) * leastBytesPerSecond)
+  const size = Math.max(leastPieceBytes, Math.min(slowest, mostPieceBytes))
+  for (let at = 0; at < body.length; at += size) yield body.subarray(at, at + size)
+}
 
 /**
  * Writes pieces as the body of an answer, no faster than the client reads, and asks for nothing more once the client
@@ -15,49 +25,34 @@ const mostPieceBytes = 512 * 1024
  */
 export async function sendPieces(
   response: ServerResponse,
-  pieces: AsyncIterable<Uint8Array>,
+  pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   pace: Pace,
 ): Promise<boolean> {
   const taken = new TakenPace(pace)
-  for await (const piece of pieces) if ((await sendPiece(response, piece, { pace, taken })) === 'never') return false
+  for await (const piece of pieces) if (!(await sendPiece(response, piece, { pace, taken }))) return false
   response.end()
   return true
 }
 
-/** As sendPieces, of a body that is held. Never rejects. */
-export async function sendHeld(response: ServerResponse, body: Uint8Array, pace: Pace): Promise<boolean> {
-  const taken = new TakenPace(pace)
-  let size = leastPieceBytes
-  for (let at = 0; at < body.length; ) {
-    const piece = body.subarray(at, at + size)
-    at += piece.length
-    const when = await sendPiece(response, piece, { pace, taken })
-    if (when === 'never') return false
-    size = when === 'at once' ? Math.min(mostPieceBytes, size * 2) : leastPieceBytes
-  }
-  response.end()
-  return true
-}
-
-/** When a client has taken a piece, but for what its socket buffers. */
+/** Whether the client has taken a piece, but for what its socket buffers. */
 async function sendPiece(
   response: ServerResponse,
   piece: Uint8Array,
   { pace, taken }: { readonly pace: Pace; readonly taken: TakenPace },
-): Promise<'at once' | 'later' | 'never'> {
-  if (response.destroyed) return 'never'
+): Promise<boolean> {
+  if (response.destroyed) return false
   response.write(piece)
   // The system takes what it has room for at the end of this turn.
   await nextTurn()
-  if (response.destroyed) return 'never'
-  if (!response.writableNeedDrain) return taken.add(piece.length, 0) ? 'at once' : 'never'
+  if (response.destroyed) return false
+  if (!response.writableNeedDrain) return taken.add(piece.length, 0)
   // Behind another answer this one is not the client's to take yet.
   const hasTurn = response.socket !== null
   const began = performance.now()
   const isTaken = await drained(response, timeFor(pace, response.writableLength))
-  if (isTaken && taken.add(piece.length, hasTurn ? performance.now() - began : 0)) return 'later'
+  if (isTaken && taken.add(piece.length, hasTurn ? performance.now() - began : 0)) return true
   response.req.socket.destroy()
-  return 'never'
+  return false
 }
 
 /** Resolves when there is room again, with false when there will be none. */
