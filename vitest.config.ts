@@ -7,7 +7,7 @@ export default defineConfig({
     // The PKCS#11 module is native and holds one login per process: a process for each file, never a thread.
     pool: 'forks',
     maxWorkers: 2,
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
   },
 })

@@ -19,12 +19,10 @@ export interface Obedient {
  * channel or the line, so that a signal sent to both (a terminal, systemd) counts once.
  */
 export function obeySignals({ supervisor, upgrade, log, predecessor, reload }: Obedient): void {
-  let stopping = false
   const stop = () => {
     upgrade.abandon()
     upgrade.pass('stop')
     supervisor.stop()
-    stopping = true
   }
   const kill = () => {
     upgrade.pass('kill')
@@ -51,7 +49,9 @@ export function obeySignals({ supervisor, upgrade, log, predecessor, reload }: O
     log.info('the program before this one is drained')
     from.line.listen(obey, stop)
   }
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => (stopping ? kill() : stop()))
+  // What was passed on does not count: a terminal sends its signal to both programs of an upgrade.
+  let times = 0
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => (++times > 1 ? kill() : stop()))
   process.on('SIGHUP', readAgain)
   process.on('SIGUSR2', start)
   if (predecessor) {

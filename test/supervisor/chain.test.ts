@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { readRecord } from '../../src/supervisor/record.ts'
 import { alive, TestNode, until } from './node.ts'
@@ -103,4 +104,20 @@ test('an end that is asked for while the program between is drained reaches the 
   node.process.kill('SIGTERM')
   expect(await node.ended).toBe(0)
   await until('nobody is left', () => supervisors(node).length === 0 && !node.starts.some(alive))
+}, 240_000)
+
+test('SIGINT to both programs of an upgrade, as a terminal sends it, lets requests under way be answered', async () => {
+  await using node = new TestNode()
+  await node.ready
+  await upgrade(node, 1)
+  const newest = supervisors(node).find((pid) => pid !== node.process.pid) ?? 0
+  await node.ask('/')
+  const slow = node.ask('/slow')
+  await sleep(200)
+  node.process.kill('SIGINT')
+  // By now the first one has passed it on.
+  await sleep(200)
+  process.kill(newest, 'SIGINT')
+  expect((await slow).pid).toBe(node.starts[1])
+  expect(await node.ended).toBe(0)
 }, 240_000)
