@@ -79,7 +79,7 @@ describe('an upgrade', () => {
   })
 
   test('has its time for each worker that starts', async () => {
-    await using node = new TestNode({ workers: 2, timing: { upgradeMilliseconds: 7000 } })
+    await using node = new TestNode({ workers: 2, timing: { upgradeMilliseconds: 17_000 } })
     await node.ready
     node.order('slow')
     node.process.kill('SIGUSR2')
@@ -164,7 +164,7 @@ describe('an upgrade whose new program does not serve', () => {
 
   test.each([
     ['cannot listen everywhere', 'serve', {}, /EADDRINUSE/],
-    ['hangs', 'hang', { upgradeMilliseconds: 2000 }, /came to serve/],
+    ['hangs', 'hang', { upgradeMilliseconds: 10_000 }, /came to serve/],
   ])('because it %s takes no unix socket away; the next one gets it', async (_, order, timing, reason) => {
     const directory = mkdtempSync(join(runDirectory(), 'unix-'))
     const path = join(directory, 'api')
