@@ -2,6 +2,7 @@ import { connect, createServer, type Socket } from 'node:net'
 import { parseTargets } from '../../src/store/pool/target.ts'
 import { wholeAnswers } from '../store/answers.ts'
 import { isCommit } from '../store/line.ts'
+import { preparedStatements } from './prepared.ts'
 
 /** A line to the database on which answers can be held back. */
 export interface Hold extends AsyncDisposable {
@@ -43,13 +44,14 @@ export async function openHold(url: string): Promise<Hold> {
   const server = createServer((client) => {
     const upstream = target.socketPath ? connect(target.socketPath) : connect(target.port, target.host)
     const talk: Talk = { asked: '', transaction: '', frozen: false }
+    const prepared = preparedStatements()
     for (const socket of [client, upstream]) {
       sockets.add(socket)
       socket.on('error', () => undefined)
       socket.on('close', () => sockets.delete(socket))
     }
     client.on('data', (bytes) => {
-      const text = bytes.toString('latin1')
+      const text = bytes.toString('latin1') + prepared.run(bytes)
       talk.asked += text
       const begun = text.lastIndexOf(begin)
       talk.transaction = begun < 0 ? talk.transaction + text : text.slice(begun)
@@ -73,6 +75,7 @@ export async function openHold(url: string): Promise<Hold> {
     })
     upstream.on('data', (bytes) => {
       if (talk.frozen) return
+      prepared.answer(bytes)
       if (!held?.matches(talk)) return void client.write(bytes)
       held.answers.push(() => client.write(bytes))
       held.waiting()

@@ -8,9 +8,16 @@ import { openSql, type Sql } from '../sql.ts'
 /** A cluster of a node that lives, and of one that dies by kill -9 at a COMMIT. */
 export interface Doomed {
   readonly first: TestServer
+  /** The one that dies. */
+  readonly second: TestServer
   /** Of the first node. */
   readonly root: Client
   readonly sql: Sql
+  /**
+   * As `die`, but leaves the node alive: its transaction waits at the COMMIT until the node dies of another one. A
+   * transaction that is stopped before its COMMIT keeps its locks.
+   */
+  stop: Doomed['die']
   /**
    * Asks the second node and kills it at a COMMIT of what it does, then starts it again.
    * @param when `before`: the database never hears of that COMMIT; `after`: it has done it @param nth which COMMIT, from 1
@@ -47,8 +54,16 @@ export function useDoomed(options: Pick<ServerOptions, 'config'> = {}): Doomed {
   })
 
   return {
+    async stop(when, ask, nth, counts) {
+      const trapped = line.trap(when, nth, counts)
+      ask(second.client()).catch(() => undefined)
+      await trapped
+    },
     get first() {
       return first
+    },
+    get second() {
+      return second
     },
     get root() {
       return first.client()
