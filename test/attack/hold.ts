@@ -8,6 +8,8 @@ import { preparedStatements } from './prepared.ts'
 export interface Hold extends AsyncDisposable {
   /** The database's URL through this line. */
   readonly url: string
+  /** Connections that wait in a trap; a client gives one up after a while. */
+  readonly trapped: number
   /** From now on, connections that ever asked something with this text in it get no answer; resolves when one waits. */
   hold(text: string): Promise<void>
   /**
@@ -36,6 +38,7 @@ export async function openHold(url: string): Promise<Hold> {
   const [target] = parseTargets(url)
   if (target === undefined) throw new Error('no target')
   const sockets = new Set<Socket>()
+  const talks = new Set<Talk>()
   let held: { matches(talk: Talk): boolean; answers: (() => void)[]; waiting: () => void } | undefined
   let trap:
     | { when: 'before' | 'after'; nth: number; counts: (transaction: string) => boolean; sprung: () => void }
@@ -44,6 +47,7 @@ export async function openHold(url: string): Promise<Hold> {
   const server = createServer((client) => {
     const upstream = target.socketPath ? connect(target.socketPath) : connect(target.port, target.host)
     const talk: Talk = { asked: '', transaction: '', frozen: false }
+    talks.add(talk)
     const prepared = preparedStatements()
     for (const socket of [client, upstream]) {
       sockets.add(socket)
@@ -80,7 +84,10 @@ export async function openHold(url: string): Promise<Hold> {
       held.answers.push(() => client.write(bytes))
       held.waiting()
     })
-    client.on('close', () => upstream.destroy())
+    client.on('close', () => {
+      talks.delete(talk)
+      upstream.destroy()
+    })
     upstream.on('close', () => client.destroy())
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -93,6 +100,9 @@ export async function openHold(url: string): Promise<Hold> {
 
   return {
     url: through.href,
+    get trapped() {
+      return [...talks].filter(({ frozen }) => frozen).length
+    },
     hold(text) {
       return new Promise((resolve) => {
         held = { matches: ({ asked }) => asked.includes(text), answers: [], waiting: resolve }

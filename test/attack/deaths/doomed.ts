@@ -14,8 +14,8 @@ export interface Doomed {
   readonly root: Client
   readonly sql: Sql
   /**
-   * As `die`, but leaves the node alive: its transaction waits at the COMMIT until the node dies of another one. A
-   * transaction that is stopped before its COMMIT keeps its locks.
+   * As `die`, but leaves the node alive: its transaction waits at the COMMIT until the node dies of another one, which
+   * must be within 8 s. It keeps the locks that it has then, in the node and in the database.
    */
   stop: Doomed['die']
   /**
@@ -39,6 +39,7 @@ export function useDoomed(options: Pick<ServerOptions, 'config'> = {}): Doomed {
   let line: Hold
   let sql: Sql
   let deaths = 0
+  let stopped = 0
 
   beforeAll(async () => {
     first = await startServer(options)
@@ -58,6 +59,7 @@ export function useDoomed(options: Pick<ServerOptions, 'config'> = {}): Doomed {
       const trapped = line.trap(when, nth, counts)
       ask(second.client()).catch(() => undefined)
       await trapped
+      stopped++
     },
     get first() {
       return first
@@ -76,6 +78,8 @@ export function useDoomed(options: Pick<ServerOptions, 'config'> = {}): Doomed {
       const trapped = line.trap(when, nth, counts)
       const lost = ask(second.client()).catch(() => undefined)
       await trapped
+      if (line.trapped !== stopped + 1) throw new Error('the node has given up a transaction that was stopped')
+      stopped = 0
       // Now the worker dies, now the supervisor, whose end ends the worker.
       if (deaths++ % 2 === 0) process.kill(worker, 'SIGKILL')
       else await second.kill()

@@ -23,9 +23,8 @@ export interface Work {
 }
 
 /**
- * Has the second node do one work after the other, each up to its step, and kills it there. Only the last may stop before
- * a COMMIT whose locks hold up others. From the first stop to the death there are 8 s, after which a node gives up a
- * silent connection: slow works come first.
+ * Has the second node do one work after the other, each up to its step, and kills it there. Steps whose transaction holds
+ * up others come last: those before a COMMIT, and those that change a manifest.
  */
 export async function dieOf(world: Doomed, works: readonly Work[]): Promise<void> {
   for (const [index, { ca, step, begin }] of works.entries()) {

@@ -37,13 +37,13 @@ const deaths: readonly (readonly TidyStep[])[] = [
     { when: 'before', ...entries, settings: byItself, done: [7, 0, 10] },
   ],
   [
-    { when: 'after', ...carrying, settings: byRevocation, done: [7, 0, 10] },
     { when: 'after', ...recorded, settings: byItself, done: [0, 0, 10] },
-    { when: 'after', ...entries, settings: byItself, done: [7, 0, 3] },
+    { when: 'after', ...carrying, settings: byRevocation, done: [7, 0, 10] },
   ],
   [
     { when: 'before', ...end, settings: byItself, done: [7, 7, 3] },
     { when: 'after', ...revocations, settings: byItself, done: [7, 5, 3] },
+    { when: 'after', ...entries, settings: byItself, done: [7, 0, 3] },
   ],
 ]
 
