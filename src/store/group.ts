@@ -1,4 +1,5 @@
 import { ApiError } from '../errors.ts'
+import { busy } from './faults.ts'
 import { largestInsert } from './sealed/statements.ts'
 import type { New, Row, Table } from './table.ts'
 
@@ -22,22 +23,39 @@ const groupsAtOnce = 2
  */
 const worthAnother = 16
 
+interface BatchOptions {
+  /** The most writes of a group. */
+  readonly largest?: number
+  /** Writes that may wait; the next one is refused. */
+  readonly queueLimit?: number
+}
+
 /**
- * Collects writes while earlier groups are under way and commits up to 64 of them together, in their order. When a
+ * Collects writes, or reads, while earlier groups are under way and makes up to 64 of them together, in their order. When a
  * group fails its writes are tried one by one, so that a bad one harms only its own caller.
  * @param commit makes the writes in one transaction and returns one result for each
  */
 export class Batch<In, Out> {
   readonly #commit: (writes: In[]) => Promise<Out[]>
+  readonly #largest: number
+  readonly #queueLimit: number
   readonly #queue: Waiting<In, Out>[] = []
   #busy = 0
 
-  constructor(commit: (writes: In[]) => Promise<Out[]>) {
+  constructor(
+    commit: (writes: In[]) => Promise<Out[]>,
+    { largest = largestInsert, queueLimit = Number.POSITIVE_INFINITY }: BatchOptions = {},
+  ) {
     this.#commit = commit
+    this.#largest = largest
+    this.#queueLimit = queueLimit
   }
 
-  /** Resolves when this write is committed. */
+  /** Resolves when this write is committed. @throws ApiError 503 when too many wait */
   add(write: In): Promise<Out> {
+    if (this.#queue.length >= this.#queueLimit) {
+      return Promise.reject(busy(new Error(`${this.#queueLimit} others wait for the database already`)))
+    }
     return new Promise((resolve, reject) => {
       this.#queue.push({ write, resolve, reject })
       if (this.#busy < groupsAtOnce && this.#isWorth(this.#busy)) {
@@ -54,7 +72,7 @@ export class Batch<In, Out> {
 
   async #work(): Promise<void> {
     while (this.#isWorth(this.#busy - 1)) {
-      const group = this.#queue.splice(0, largestInsert)
+      const group = this.#queue.splice(0, this.#largest)
       if (!(await this.#together(group))) for (const one of group) await this.#alone(one)
     }
     this.#busy--

@@ -1,3 +1,4 @@
+import { Batch } from '../group.ts'
 import type { Transactions } from '../pool/transactions.ts'
 import { answers } from '../sealed/reading.ts'
 import { type Seal, sealNames } from '../sealed/seal.ts'
@@ -26,6 +27,11 @@ export interface Stamped<V> {
 
 export type Joined<V> = (line: Transactions, leaf: number, id: string) => Promise<Stamped<V>>
 
+interface Wanted {
+  readonly key: Values
+  readonly leaf: number
+}
+
 interface Part {
   readonly name: string
   readonly shape: Shape
@@ -33,7 +39,7 @@ interface Part {
   open(stored: readonly Stored[]): unknown
 }
 
-/** Columns of the tables in the order of `parts`, after v of the leaf. */
+/** Of each key v of its leaf, then the columns of the tables in the order of `parts`. */
 export function joinedRows<T extends Tables, V>(options: JoinedOptions<T, V>, seal: Seal): Joined<V> {
   const parts = Object.entries(options.tables).map(([name, table]): Part => {
     const shape = new Shape(table)
@@ -42,10 +48,12 @@ export function joinedRows<T extends Tables, V>(options: JoinedOptions<T, V>, se
     return { name, shape, columns: [...names, ...sealNames], open: (stored) => seal.open(shape, stored) }
   })
 
-  function statement(key: Values, leaf: number) {
+  const columns = parts.flatMap(({ columns }, index) => columns.map((name) => `t${index}.${quoted(name)}`))
+
+  /** The rows of one key. @param values of all selects of the statement, in order */
+  function select({ key, leaf }: Wanted, values: Stored[]): string {
     const stamp = stampSql(leaf)
-    const values: Stored[] = [...stamp.values]
-    const columns = parts.flatMap(({ columns }, index) => columns.map((name) => `t${index}.${quoted(name)}`))
+    values.push(...stamp.values)
     const joins = parts.map(({ shape }, index) => {
       const terms = Object.entries(key).map(([property, value]) => {
         const { name, column } = shape.field(property)
@@ -54,7 +62,24 @@ export function joinedRows<T extends Tables, V>(options: JoinedOptions<T, V>, se
       })
       return `LEFT JOIN ${quoted(shape.table)} t${index} ON ${terms.join(' AND ')}`
     })
-    return { select: `${stamp.select}, ${columns.join(', ')} FROM ${stamp.from} ${joins.join(' ')}`, values }
+    return `${stamp.select}, ${columns.join(', ')} FROM ${stamp.from} ${joins.join(' ')}`
+  }
+
+  /** Those that wait for a lane at the same time are read together. */
+  const batches = new Map<Transactions, Batch<Wanted, Stored[]>>()
+  const batchOf = (line: Transactions): Batch<Wanted, Stored[]> => {
+    const known = batches.get(line)
+    if (known !== undefined) return known
+    const batch = new Batch<Wanted, Stored[]>(
+      async (wanted) => {
+        const values: Stored[] = []
+        const selects = padded(wanted).map((one) => select(one, values))
+        return (await line.ask(selects, values)).slice(0, wanted.length)
+      },
+      { largest: Math.max(...sizes), queueLimit: mostWaiting },
+    )
+    batches.set(line, batch)
+    return batch
   }
 
   async function rowsOf(stored: readonly Stored[], key: Values): Promise<Found<T>> {
@@ -71,10 +96,17 @@ export function joinedRows<T extends Tables, V>(options: JoinedOptions<T, V>, se
 
   return async (line, leaf, id) => {
     const key = options.key(id)
-    const { select, values } = statement(key, leaf)
-    const [row, ...more] = await line.ask(select, values)
-    if (row === undefined || more.length > 0) throw new Error(`not one row for ${id}: ${Object.keys(options.tables)}`)
-    const [stamp, ...stored] = row
+    const [stamp, ...stored] = await batchOf(line).add({ key, leaf })
     return { stamp: Number(stamp), value: options.value(await rowsOf(stored, key)) }
   }
+}
+
+/** Selects in one statement: few numbers of them, since each is a statement that the server prepares for itself. */
+const sizes = [1, 2, 3, 4, 6, 8, 12, 16]
+const mostWaiting = 256
+
+/** As many as a statement has: the last one more than once. */
+function padded(wanted: readonly Wanted[]): readonly Wanted[] {
+  const size = sizes.find((one) => one >= wanted.length) ?? wanted.length
+  return Array.from({ length: size }, (_, index) => wanted[Math.min(index, wanted.length - 1)] as Wanted)
 }

@@ -52,11 +52,12 @@ export class Transactions {
 
   /**
    * One statement, causal and a snapshot, which itself asks whether the node takes writes: cheap, on few rows.
-   * @param select the select list and FROM clause; it reads a table
+   * @param selects select lists and FROM clauses, of the same columns and of one row each; each reads a table
+   * @returns their rows
    */
-  ask(select: string, values: readonly Stored[]): Promise<Stored[][]> {
+  ask(selects: readonly string[], values: readonly Stored[]): Promise<Stored[][]> {
     return persist(this.#clock, deadlineMilliseconds, () =>
-      this.#pool.use((connection) => connection.ask(select, values)),
+      this.#pool.use((connection) => connection.askAll(selects, values)),
     )
   }
 

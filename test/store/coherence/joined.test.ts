@@ -78,3 +78,22 @@ test('before a process caches anything it reads the same', async () => {
   expect((await cache.get(id))?.text).toBe('text')
   expect(cache.size).toBe(0)
 })
+
+test('of many that are asked for at once each gets its own, in few statements, and a damaged one harms no other', async () => {
+  const ids: string[] = []
+  for (let n = 0; n < 40; n++) ids.push(await insert(`text ${n}`))
+  const damaged = ids[7] as string
+  await bench.sql(`UPDATE policies SET text = 'edited' WHERE id = '${damaged}'`)
+  const { cache } = await worker()
+  const statements = await bench.sql("SHOW GLOBAL STATUS LIKE 'Com_stmt_execute'").then(countOf)
+  const found = await Promise.allSettled([...ids, 'none', ...ids].map((id) => cache.get(id)))
+  const more = (await bench.sql("SHOW GLOBAL STATUS LIKE 'Com_stmt_execute'").then(countOf)) - statements
+  expect(found.map((one) => (one.status === 'fulfilled' ? one.value?.text : 'refused'))).toEqual(
+    [...ids, 'none', ...ids].map((id, index) =>
+      id === damaged ? 'refused' : id === 'none' ? undefined : `text ${index % 41}`,
+    ),
+  )
+  expect(more).toBeLessThan(ids.length)
+})
+
+const countOf = ([row]: readonly Readonly<Record<string, unknown>>[]): number => Number(row?.Value)
