@@ -53,7 +53,7 @@ const deaths: readonly (readonly BuildStep[])[] = [
   [{ when: 'before', name: 'the list of all sites is out', ...lists, nth: 2, ...rotate }],
   [
     { when: 'after', name: 'the list of all sites has a number', ...numbers, nth: 2, ...rotate },
-    { when: 'after', name: 'a revocation is in a segment', ...segments, settings: byRevocation, ...revoke },
+    { when: 'before', name: 'a revocation is in a segment', ...segments, settings: byRevocation, ...revoke },
   ],
   [{ when: 'after', name: 'the list of all sites is out', ...lists, nth: 2, ...rotate }],
   [{ when: 'before', name: 'the shards of a revocation are out', ...lists, settings: sharded, ...revoke }],
