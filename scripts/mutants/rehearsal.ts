@@ -45,15 +45,13 @@ export class Rehearsal {
     for (const [file, entry] of Object.entries(tests)) this.#tests.set(file, entry)
   }
 
-  /** Runs the files that are new or changed, on all sites at once. */
+  /** Runs the files that are new or changed, or failed the last time, on all sites at once. */
   async rehearse(
     sites: readonly Site[],
     files: readonly string[],
     options: { readonly longestSeconds: number; readonly progress: (text: string) => void },
   ): Promise<void> {
-    const queue = files.filter(
-      (file) => existsSync(join(project, file)) && this.#tests.get(file)?.hash !== hashOf(file),
-    )
+    const queue = files.filter((file) => this.#isOpen(file, options.longestSeconds))
     if (queue.length > 0) options.progress(`rehearsal: ${queue.length} test files`)
     const work = async (site: Site): Promise<void> => {
       for (let part = queue.splice(0, batch); part.length > 0; part = queue.splice(0, batch)) {
@@ -63,6 +61,16 @@ export class Rehearsal {
       }
     }
     await Promise.all(sites.map(work))
+  }
+
+  /** Whether nothing is known of a file as it is now, or what would be worth another look. */
+  #isOpen(file: string, longestSeconds: number): boolean {
+    const entry = this.#tests.get(file)
+    return (
+      entry?.hash !== hashOf(file) ||
+      entry.verdict === 'failed' ||
+      (entry.verdict === 'long' && entry.seconds < longestSeconds)
+    )
   }
 
   /** @returns files that did not run, because one before them took too long */

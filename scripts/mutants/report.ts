@@ -106,7 +106,8 @@ function describeRun({ settings, drawn, refused, results, rehearsalMinutes, minu
   const tests = settings.tests.length === 0 ? '' : ` Only tests in ${settings.tests.join(', ')} took part.`
   return `Seed ${settings.seed}: ${drawn} mutants drawn, ${results.length} tried in ${minutes.toFixed(0)} minutes after a rehearsal of
 ${rehearsalMinutes.toFixed(0)}; ${refused} more were drawn and did not pass the type check. Each had tests of at most ${settings.seconds} seconds.${tests}
-Test files that took no part: ${failing.length} that fail in the rehearsal${failing.length === 0 ? '' : ` (${failing.join(', ')})`}, ${long.length} that take longer than the budget.`
+Test files that took no part: ${failing.length} that fail in the rehearsal${failing.length === 0 ? '' : ` (${failing.join(', ')})`}, ${long.length} that take longer
+than the budget.`
 }
 
 const describeUndecided = ({ path, line, operator, before, after, file, test, reason }: Result): string =>

@@ -3,12 +3,12 @@ import { join } from 'node:path'
 import { applied } from '../mutator/mutator.ts'
 import type { Usable } from '../rehearsal.ts'
 import type { Candidate } from '../sample.ts'
-import type { FileResult } from './run.ts'
+import type { FileResult, Run } from './run.ts'
 import { project, type Site } from './site.ts'
 
 /** What became of a mutant. */
 export interface Fate {
-  /** undecided: a test timed out, and did so or was slow without the mutant too. */
+  /** undecided: a test ran out of time, and not surely because of the mutant. */
   readonly status: 'killed' | 'survived' | 'undecided'
   /** The test that decided; empty for a survivor. */
   readonly file: string
@@ -51,25 +51,42 @@ export async function attempt(
   const began = performance.now()
   const chosen = plan(tests, budgetSeconds)
   const limits = new Map(chosen.map(({ file, seconds }) => [file, limitOf(seconds)]))
-  const limitSeconds = (file: string): number => limits.get(file) ?? 0
-  const source = readFileSync(join(project, candidate.path), 'utf8')
-  site.write(candidate.path, applied(source, candidate))
-  let results: FileResult[]
-  try {
-    results =
-      chosen.length === 0 ? [] : await site.run({ files: chosen.map(({ file }) => file), bail: true, limitSeconds })
-  } finally {
-    site.write(candidate.path, source)
-  }
-  const last = results.at(-1)
+  const files = chosen.map(({ file }) => file)
+  const results = await withMutant(site, candidate, {
+    files,
+    bail: true,
+    limitSeconds: (file) => limits.get(file) ?? 0,
+  })
   const fate = (status: Fate['status'], { file, test, reason } = { file: '', test: '', reason: '' }): Fate => ({
     ...{ status, file, test, reason: reason.slice(0, longestReason), ran: results.length, of: tests.length },
     seconds: (performance.now() - began) / 1000,
   })
+  const last = results.at(-1)
   if (last === undefined || last.verdict === 'passed') return fate('survived')
-  const late = last.verdict === 'late'
-  if (!late && !/timed out in \d+ ?ms/i.test(last.reason)) return fate('killed', last)
-  const [again] = await site.run({ files: [last.file], bail: true, limitSeconds })
-  const quick = again?.verdict === 'passed' && again.seconds < limitSeconds(last.file) / 3
-  return fate(quick ? 'killed' : 'undecided', late ? { ...last, reason: 'by time' } : last)
+  if (last.verdict === 'failed' && !/timed out in \d+ ?ms/i.test(last.reason)) return fate('killed', last)
+  const late = last.verdict === 'late' ? { ...last, reason: 'by time' } : last
+  return fate((await hangs(site, candidate, last, limits.get(last.file) ?? 0)) ? 'killed' : 'undecided', late)
+}
+
+/** Whether a file that ran out of time does so because of the mutant, by how long it takes without it now. */
+async function hangs(site: Site, candidate: Candidate, { file, verdict }: FileResult, limit: number): Promise<boolean> {
+  const files = [file]
+  const [usual] = await site.run({ files, bail: true, limitSeconds: () => 3 * limit })
+  if (usual?.verdict !== 'passed') return false
+  if (verdict === 'failed' || 3 * usual.seconds < limit) return true
+  const [again] = await withMutant(site, candidate, { files, bail: true, limitSeconds: () => limitOf(usual.seconds) })
+  return again?.verdict !== 'passed'
+}
+
+type Tests = Pick<Run, 'files' | 'bail' | 'limitSeconds'>
+
+async function withMutant(site: Site, candidate: Candidate, tests: Tests): Promise<FileResult[]> {
+  if (tests.files.length === 0) return []
+  const source = readFileSync(join(project, candidate.path), 'utf8')
+  site.write(candidate.path, applied(source, candidate))
+  try {
+    return await site.run(tests)
+  } finally {
+    site.write(candidate.path, source)
+  }
 }

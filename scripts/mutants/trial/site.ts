@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createConnection } from 'mysql2/promise'
@@ -50,10 +50,6 @@ export class Site implements AsyncDisposable {
     writeFileSync(join(this.root, path), text)
   }
 
-  restore(path: string): void {
-    this.write(path, readFileSync(join(project, path), 'utf8'))
-  }
-
   /**
    * Runs test files as test/support/global.ts would have it, but with one database for all runs.
    * @param witness directory that learns which functions each file runs
@@ -84,14 +80,14 @@ export class Site implements AsyncDisposable {
     }
   }
 
-  /** Drops the schemas of tests that were killed. */
+  /** Drops the schemas of tests that were killed; the last statement of one may still run. */
   async #clearDatabase(): Promise<void> {
     const { exitCode, signalCode } = this.#mariadb.process
     if (exitCode !== null || signalCode !== null) this.#mariadb = await startDatabase(this.#directory)
     const connection = await createConnection({ uri: this.#mariadb.url, rowsAsArray: true })
     try {
       const [rows] = await connection.query("SHOW DATABASES LIKE 't\\_%'")
-      for (const [name] of rows as [string][]) await connection.query(`DROP DATABASE \`${name}\``)
+      for (const [name] of rows as [string][]) await connection.query(`DROP DATABASE IF EXISTS \`${name}\``)
     } finally {
       await connection.end()
     }
