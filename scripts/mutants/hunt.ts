@@ -83,7 +83,7 @@ export class Hunt {
       ),
       rehearsalMinutes: (earlier?.rehearsalMinutes ?? 0) + rehearsed,
       minutes: (earlier?.minutes ?? 0) + this.#minutes() - rehearsed,
-      ...{ failing: this.#rehearsal.useless('failed'), long: this.#rehearsal.useless('long') },
+      ...{ failing: this.#rehearsal.useless('failed', files), long: this.#rehearsal.useless('long', files) },
     })
     await Promise.all(sites.map((site) => this.#work(site, queue, () => saveResults(summary()))))
     await this.#control(sites)

@@ -107,9 +107,9 @@ export class Rehearsal {
     })
   }
 
-  /** Files that do not pass without a mutant, or take too long. */
-  useless(verdict: 'failed' | 'long'): string[] {
-    return [...this.#tests].filter(([, entry]) => entry.verdict === verdict).map(([file]) => file)
+  /** Files, of those given, that do not pass without a mutant, or take too long. */
+  useless(verdict: 'failed' | 'long', files: Iterable<string>): string[] {
+    return [...files].filter((file) => this.#tests.get(file)?.verdict === verdict).sort()
   }
 
   #index(name: string): number {

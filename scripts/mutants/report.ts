@@ -79,8 +79,8 @@ export function writeReport(run: Results): void {
   const sections = [
     `# Mutants
 
-\`npm run mutants\` changes one place of the source at a time and looks whether a test fails. This file is its report; of the last
-column only is written by hand, and the next report keeps it. Options: \`npm run mutants -- --help\`.`,
+\`npm run mutants\` changes one place of the source at a time and looks whether a test fails. It writes this report, except the
+judgements: they are written by hand, and the next report keeps them. Options: \`npm run mutants -- --help\`.`,
     `## Figures
 
 ${describeRun(run)}
@@ -103,24 +103,25 @@ ${method}`,
 }
 
 function describeRun({ settings, drawn, refused, results, rehearsalMinutes, minutes, failing, long }: Results): string {
-  const tests = settings.tests.length === 0 ? '' : ` Only tests in ${settings.tests.join(', ')} took part.`
-  return `Seed ${settings.seed}: ${drawn} mutants drawn, ${results.length} tried in ${minutes.toFixed(0)} minutes after a rehearsal of
-${rehearsalMinutes.toFixed(0)}; ${refused} more were drawn and did not pass the type check. Each had tests of at most ${settings.seconds} seconds.${tests}
-Test files that took no part: ${failing.length} that fail in the rehearsal${failing.length === 0 ? '' : ` (${failing.join(', ')})`}, ${long.length} that take longer
-than the budget.`
+  const { seed, seconds, tests } = settings
+  const names = (files: readonly string[]): string => (files.length === 0 ? 'none' : files.join(', '))
+  return `- Seed ${seed}: ${drawn} mutants drawn; ${refused} places more were drawn whose change does not pass the type check.
+- ${results.length} tried in ${minutes.toFixed(1)} minutes, after ${rehearsalMinutes.toFixed(1)} minutes of rehearsal, each with at most ${seconds} seconds of tests${tests.length === 0 ? '' : `, of ${names(tests)} alone`}.
+- Test files without a part in it, because they fail without a mutant: ${names(failing)}.
+- The same, because they take longer than ${seconds} seconds: ${names(long)}.`
 }
 
 const describeUndecided = ({ path, line, operator, before, after, file, test, reason }: Result): string =>
   `- ${path}:${line} ${operator}: ${code(before)} → ${code(after)}; ${file} ${test}: ${reason.split('\n')[0]}`
 
-const method = `StrykerJS does not fit: its vitest runner runs tests in threads, where a PKCS#11 module cannot be loaded twice, and its type
-checker needs the programming interface that TypeScript 7 no longer has.
+const method = `StrykerJS (10.1) does not fit: it switches mutants on in the test's own process, so the nodes that tests start would run without
+them, and its type checker needs the programming interface that TypeScript 7 no longer has.
 
 - \`scripts/mutants/mutator/operators.ts\` is the table of operators. Types, imports, texts of errors and log lines are left alone.
-- The seed draws from each folder in proportion to the places found. What does not pass the type check is drawn again.
+- The seed draws from each folder in proportion to the places found; for a change that does not pass the type check another is drawn.
 - A mutant is written into a private copy of the project with a database of its own, never into the checkout.
 - A rehearsal without mutants (kept in \`.build/mutants-tests.json\`) measures each test file that reaches the folders, and learns by V8's
   coverage which functions it runs, in the nodes that it starts too. A mutant is tried with the files that run its function, near and
   quick ones first, up to the budget; the first failure ends it.
-- A test that hangs kills only if its file passes again without the mutant in less than a third of the limit. At the end the files that
-  killed run once more without mutants; kills by one that fails then are undecided.`
+- A test that hangs kills only if its file passes once more without the mutant in less than a third of the limit. At the end the files
+  that killed run again without mutants; kills by one that fails then are undecided.`
