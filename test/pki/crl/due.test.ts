@@ -37,6 +37,15 @@ describe('what is due', () => {
     ['no delta before its interval', deltas, both, { here: 6 }, hour / 5, undefined],
     ['no delta when nothing was revoked', deltas, both, { here: 5 }, hour, undefined],
     ['no delta where there are none', auto, both, { here: 6 }, hour, undefined],
+    [
+      'a list older than the end of the unified one at its path',
+      settings({ localSince: start + 1999 }),
+      both,
+      {},
+      0,
+      'complete',
+    ],
+    ['nothing of a list of that second, or later', settings({ localSince: start + 999 }), both, {}, 0, undefined],
     ['a delta that is not there', deltas, { complete: list(), delta: undefined }, { here: 5 }, 0, 'delta'],
   ] as const)('is %s', (_title, given, standing, last, elapsed, due) => {
     expect(dueKind(given, standing, last, start + elapsed)).toBe(due)

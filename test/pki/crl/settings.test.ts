@@ -7,7 +7,7 @@ import {
   needsRebuild,
 } from '../../../src/engines/pki/publication/settings.ts'
 
-const change = (fields: CrlFields, before = defaultCrlSettings) => changeCrlSettings(before, fields)
+const change = (fields: CrlFields, before = defaultCrlSettings) => changeCrlSettings(before, fields, 0)
 
 describe('the settings of lists', () => {
   test('keep what a change leaves out, and durations as they were given', () => {
@@ -17,6 +17,20 @@ describe('the settings of lists', () => {
       ...defaultCrlSettings,
       ...{ expiry: '90', ocspExpiry: '1d', autoRebuild: true, autoRebuildGracePeriod: '1m' },
     })
+  })
+
+  test('say when the list of all sites ceased to stand for those of the sites, which are then made anew', () => {
+    const standing = change({ unifiedCrl: true, unifiedCrlOnExistingPaths: true, autoRebuild: true })
+    expect(standing.localSince).toBeUndefined()
+    for (const fields of [
+      { unifiedCrlOnExistingPaths: false },
+      { unifiedCrl: false, unifiedCrlOnExistingPaths: false },
+    ]) {
+      const ceased = changeCrlSettings(standing, fields, 7)
+      expect(ceased.localSince).toBe(7)
+      expect(needsRebuild(standing, ceased)).toBe(true)
+      expect(changeCrlSettings(ceased, { expiry: '90h' }, 8).localSince).toBe(7)
+    }
   })
 
   test.each<[CrlFields, string]>([

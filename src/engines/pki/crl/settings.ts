@@ -39,6 +39,11 @@ export interface CrlSettings {
   readonly crossClusterRevocation: boolean
   readonly unifiedCrl: boolean
   readonly unifiedCrlOnExistingPaths: boolean
+  /**
+   * When the lists of all sites last ceased to stand for those of the sites, whose numbers are lower until they are built anew.
+   * Milliseconds since 1970; absent before that happened.
+   */
+  readonly localSince?: number
   /** Lists that the certificates of an issuer are spread over, besides the one for all; 0 is none. */
   readonly shards: number
   /** Absent before there was any. */

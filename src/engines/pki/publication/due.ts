@@ -31,9 +31,11 @@ export function dueKind(
   return elapsed && lacks(delta, last) ? 'delta' : undefined
 }
 
-/** Whether a list is about to expire. */
+/** Whether a list is about to expire, or its path had one with a higher number (RFC 5280 section 5.2.3). */
 export const isDue = (settings: CrlSettings, list: CrlRow, now: number): boolean =>
-  now > list.nextUpdate - graceOf(settings, list)
+  now > list.nextUpdate - graceOf(settings, list) || list.thisUpdate < wholeSecond(settings.localSince ?? 0)
+
+const wholeSecond = (milliseconds: number): number => milliseconds - (milliseconds % 1000)
 
 /** How long before its end a list is rebuilt. Without auto_rebuild nobody compared the setting with the expiry. */
 function graceOf({ autoRebuild, autoRebuildGracePeriod }: CrlSettings, { thisUpdate, nextUpdate }: CrlRow): number {

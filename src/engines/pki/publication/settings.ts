@@ -14,7 +14,9 @@ export const millisecondsOf = (duration: string): number =>
 
 /** What a request may set; what is absent stays. Durations are text, and kept as they were given. */
 export type CrlFields = {
-  readonly [K in keyof Omit<CrlSettings, 'points' | 'deletedIssuers' | 'outlived'>]?: CrlSettings[K] | undefined
+  readonly [K in keyof Omit<CrlSettings, 'points' | 'deletedIssuers' | 'outlived' | 'localSince'>]?:
+    | CrlSettings[K]
+    | undefined
 } & {
   /** Former numbers of shards whose lists go on; those that it leaves out end. */
   readonly formerShards?: readonly number[] | undefined
@@ -30,17 +32,27 @@ const durations = {
 
 /**
  * The settings after a change.
+ * @param now in milliseconds since 1970
  * @throws ApiError 400 naming the field or the rule, mostly in the reference's words
  */
-export function changeCrlSettings(before: CrlSettings, { formerShards, ...fields }: CrlFields): CrlSettings {
+export function changeCrlSettings(
+  before: CrlSettings,
+  { formerShards, ...fields }: CrlFields,
+  now: number,
+): CrlSettings {
   for (const [name, key] of Object.entries(durations)) checkDuration(name, fields[key])
   const given = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
-  const settings: CrlSettings = { ...before, ...given }
+  const changed: CrlSettings = { ...before, ...given }
+  const settings = standsForLocal(before) && !standsForLocal(changed) ? { ...changed, localSince: now } : changed
   checkWindows(settings, fields)
   checkFeatures(settings)
   checkShards(settings)
   return formerShards === undefined ? settings : withoutShards(settings, formerShards, before.shards)
 }
+
+/** Whether the list of all sites is served at the paths of a site's own. */
+const standsForLocal = ({ unifiedCrl, unifiedCrlOnExistingPaths }: CrlSettings): boolean =>
+  unifiedCrl && unifiedCrlOnExistingPaths
 
 /** Numbers of shards that certificates were spread over before, and whose lists go on. */
 export const formerShardsOf = ({ shards, points = [] }: CrlSettings): readonly number[] =>
@@ -135,5 +147,6 @@ export const needsRebuild = (before: CrlSettings, after: CrlSettings): boolean =
   before.disable !== after.disable ||
   before.enableDelta !== after.enableDelta ||
   before.unifiedCrl !== after.unifiedCrl ||
+  before.localSince !== after.localSince ||
   JSON.stringify(before.points) !== JSON.stringify(after.points) ||
   (before.autoRebuild && !after.autoRebuild)

@@ -129,7 +129,7 @@ const noShardUrl =
 async function write({ context, mount, body, warn }: WriteCall): Promise<Data> {
   const { authority, result: before } = await context.authorities.change(mount, async (_tx, { settings }) => {
     const before = settings.crl ?? defaultCrlSettings
-    return { settings: { crl: changeCrlSettings(before, fieldsOf(body)) }, result: before }
+    return { settings: { crl: changeCrlSettings(before, fieldsOf(body), context.clock.wall()) }, result: before }
   })
   const after = crlSettingsOf(authority)
   for (const advice of adviceOn(after)) warn(advice)
