@@ -20,6 +20,14 @@ useCluster(
 )
 
 const make = (type: string): Promise<Material> => makeKey(cluster.custody, cluster.place.database, type)
+/** Another key of its type, whose blob is as long: RSA keys' are not always, and the length tells live objects apart. */
+async function makeAlike({ algorithm, row }: Material): Promise<Material> {
+  for (;;) {
+    const made = await make(algorithm.name)
+    if (made.row.blob?.length === row.blob?.length) return made
+  }
+}
+
 const signerOf = (material: Material): CertificationSigner => cluster.custody.operations.certification.of(material)
 const message = randomBytes(300)
 
@@ -95,7 +103,8 @@ describe('a signature that does not verify is a fault of ours, is logged, and is
   test.each(['rsa-2048', 'ecdsa-p256', 'ed25519'])(
     'the token’s handle is one of another %s key; the next use has the right one',
     async (type) => {
-      const [mine, other] = [await make(type), await make(type)]
+      const mine = await make(type)
+      const other = await makeAlike(mine)
       const { handles } = cluster.custody.objects
       // The other key, where the live object of this one is looked for.
       await handles.use(new Material({ ...other.row, id: mine.id }), () => undefined)
