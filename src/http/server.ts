@@ -285,8 +285,8 @@ function headersOf(options: EdgeOptions, reply: RawReply): string[] {
 
 const lengthOf = (body: RawReply['body']): number => (body instanceof Stream ? body.length : Buffer.byteLength(body))
 
-/** How long a client that is refused may go on before it is cut off. */
-const lingerMilliseconds = 1000
+/** A client that is refused is cut off once it has sent nothing for a second, and after ten in any case. */
+const [lingerMilliseconds, mostLingers] = [1000, 10]
 
 /** What a request still sends is not parsed: of a body in small chunks, each would be a buffer of its own. */
 function takeNoMore(request: IncomingMessage, { idleMilliseconds }: Pace): void {
@@ -296,8 +296,8 @@ function takeNoMore(request: IncomingMessage, { idleMilliseconds }: Pace): void 
 }
 
 /**
- * Answers before the body has come, and ends the connection a moment later: a connection closed at once, with bytes of the
- * body still coming, is reset, and the client would never read why.
+ * Answers before the body has come, and ends the connection when no more of it comes: one that is closed with bytes of the
+ * body still coming is reset, and the client would never read why.
  */
 function refuse(
   options: EdgeOptions,
@@ -310,6 +310,15 @@ function refuse(
   }
   response.writeHead(reply.status, headersOf(ending, reply))
   response.write(reply.body)
-  const timer = setTimeout(() => response.end(), lingerMilliseconds)
-  response.once('close', () => clearTimeout(timer))
+  const { socket } = request
+  let lingers = 0
+  let before = socket.bytesRead
+  const timer = setInterval(() => {
+    const isOver = socket.bytesRead === before || ++lingers === mostLingers || options.closing()
+    before = socket.bytesRead
+    if (!isOver) return
+    clearInterval(timer)
+    response.end()
+  }, lingerMilliseconds)
+  response.once('close', () => clearInterval(timer))
 }

@@ -87,6 +87,17 @@ test('more than 64 KiB needs a good token, declared or not, and is refused befor
   expect(sum(budgets)).toBe(0)
 })
 
+test('a client that goes on for seconds, and reads nothing meanwhile, is told why its body was refused', async () => {
+  const { port } = await start(shareMemory(1024))
+  const client = await dial(port)
+  client.write(head('guess', 2 ** 25))
+  for (let pieces = 0; pieces < 30; pieces++) {
+    await delay(100)
+    client.write(' '.repeat(10_000))
+  }
+  expect(statuses(await hear(client))).toEqual(['413'])
+})
+
 test('where a credential cannot be looked up a long body is 503, not too long', async () => {
   const { port } = await start(shareMemory(1024))
   const client = await dial(port)
