@@ -63,9 +63,9 @@ export class RouteTable {
     const line = `${method} ${raw.rawPath}`
     const known = this.#ways.get(line)
     if (known !== undefined && known.target.mount === mount) return known
-    const sent = this.canonicalPath(head, mount)
-    const path = this.folded(sent, mount)
-    const way = { sent, path, target: this.find(method, path, mount) }
+    const sent = this.#canonicalPath(head, mount)
+    const path = this.#foldings.path(sent, mount)
+    const way = { sent, path, target: this.#find(method, path, mount) }
     if (mount !== undefined && line.length <= longestHeld) this.#ways.set(line, way)
     return way
   }
@@ -74,7 +74,7 @@ export class RouteTable {
    * The canonical path of a request, in which a raw rest is one percent-encoded segment.
    * @throws {ApiError} 400 for a path with a fault outside a raw rest
    */
-  canonicalPath({ raw, path, fault }: RequestHead, mount: Mount | undefined): string {
+  #canonicalPath({ raw, path, fault }: RequestHead, mount: Mount | undefined): string {
     if (mount !== undefined) {
       const { rawPrefixes = [] } = this.#engines.get(mount.type) ?? {}
       for (const prefix of rawPrefixes) {
@@ -88,16 +88,11 @@ export class RouteTable {
     return path
   }
 
-  /** A canonical path with its names folded: what routes, policies and audit see. */
-  folded(path: string, mount: Mount | undefined): string {
-    return this.#foldings.path(path, mount)
-  }
-
   /**
    * The target of a request; for a path that does not exist, its `run` throws.
    * @param path canonical and folded
    */
-  find(method: Method, path: string, mount: Mount | undefined): Target {
+  #find(method: Method, path: string, mount: Mount | undefined): Target {
     if (mount === undefined) {
       return { mount: nowhere, context: undefined, match: missingMount(method === 'LIST' ? `${path}/` : path) }
     }
