@@ -24,31 +24,35 @@ const groupsAtOnce = 2
 const worthAnother = 16
 
 interface BatchOptions {
-  /** The most writes of a group. */
+  /** The most of a group; 64 unless told. */
   readonly largest?: number
-  /** Writes that may wait; the next one is refused. */
+  /** How many may wait; the next one is refused. */
   readonly queueLimit?: number
+  /** Refuses those that wait, too, when the database is out of reach: each group would find it so in turn. */
+  readonly sharesFate?: boolean
 }
 
 /**
- * Collects writes, or reads, while earlier groups are under way and makes up to 64 of them together, in their order. When a
- * group fails its writes are tried one by one, so that a bad one harms only its own caller.
+ * Collects writes while earlier groups are under way and commits them together, in their order; or reads likewise. When a
+ * group fails its members are tried one by one, so that a bad one harms only its own caller.
  * @param commit makes the writes in one transaction and returns one result for each
  */
 export class Batch<In, Out> {
   readonly #commit: (writes: In[]) => Promise<Out[]>
   readonly #largest: number
   readonly #queueLimit: number
+  readonly #sharesFate: boolean
   readonly #queue: Waiting<In, Out>[] = []
   #busy = 0
 
   constructor(
     commit: (writes: In[]) => Promise<Out[]>,
-    { largest = largestInsert, queueLimit = Number.POSITIVE_INFINITY }: BatchOptions = {},
+    { largest = largestInsert, queueLimit = Number.POSITIVE_INFINITY, sharesFate = false }: BatchOptions = {},
   ) {
     this.#commit = commit
     this.#largest = largest
     this.#queueLimit = queueLimit
+    this.#sharesFate = sharesFate
   }
 
   /** Resolves when this write is committed. @throws ApiError 503 when too many wait */
@@ -86,8 +90,8 @@ export class Batch<In, Out> {
       for (const [index, { resolve }] of group.entries()) resolve(results[index] as Out)
     } catch (error) {
       // Unreachable or in doubt: repeating each of them would be wrong or in vain.
-      if (!(error instanceof ApiError) || error.status < 500) return false
-      for (const { reject } of group) reject(error)
+      if (!isOutOfReach(error)) return false
+      this.#refuse(group, error)
     }
     return true
   }
@@ -97,7 +101,15 @@ export class Batch<In, Out> {
       const [result] = await this.#commit([write])
       resolve(result as Out)
     } catch (error) {
-      reject(error)
+      if (isOutOfReach(error)) this.#refuse([{ write, resolve, reject }], error)
+      else reject(error)
     }
   }
+
+  #refuse(group: readonly Waiting<In, Out>[], error: unknown): void {
+    const all = this.#sharesFate ? [...group, ...this.#queue.splice(0)] : group
+    for (const { reject } of all) reject(error)
+  }
 }
+
+const isOutOfReach = (error: unknown): boolean => error instanceof ApiError && error.status >= 500

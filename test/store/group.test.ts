@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { nextTurn } from '../../src/after.ts'
+import { unavailable } from '../../src/errors.ts'
 import { DuplicateRow } from '../../src/store/faults.ts'
 import { Batch } from '../../src/store/group.ts'
 import { Line } from './line.ts'
@@ -91,5 +92,49 @@ describe('a batch', () => {
     ends.at(-1)?.()
     expect(await last).toEqual([300, 301])
     expect(groups.map(({ length }) => length)).toEqual([1, 16, 2])
+  })
+
+  test('refuses what comes beyond its limit, and makes groups no larger than told', async () => {
+    const groups: number[] = []
+    const gate = Promise.withResolvers<void>()
+    const batch = new Batch<number, number>(
+      async (writes) => {
+        groups.push(writes.length)
+        await gate.promise
+        return writes
+      },
+      { largest: 4, queueLimit: 10 },
+    )
+    const first = batch.add(0)
+    await nextTurn()
+    const waiting = Promise.all(Array.from({ length: 10 }, (_, n) => batch.add(n)))
+    await expect(batch.add(10)).rejects.toMatchObject({ status: 503, retryAfterSeconds: 1 })
+    gate.resolve()
+    expect(await first).toBe(0)
+    expect(await waiting).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+    expect(groups).toEqual([1, 4, 4, 2])
+  })
+
+  test.each([
+    [true, 1],
+    [false, 3],
+  ])('out of reach refuses those that wait, where they share their fate: %s', async (sharesFate, times) => {
+    let tried = 0
+    const gate = Promise.withResolvers<void>()
+    const batch = new Batch<number, number>(
+      async () => {
+        tried++
+        await gate.promise
+        throw unavailable('away')
+      },
+      { largest: 4, sharesFate },
+    )
+    const first = batch.add(0)
+    await nextTurn()
+    const all = Promise.allSettled([first, ...Array.from({ length: 8 }, (_, n) => batch.add(n))])
+    gate.resolve()
+    const refused = { status: 'rejected', reason: expect.objectContaining({ status: 503 }) }
+    expect(await all).toEqual(Array(9).fill(refused))
+    expect(tried).toBe(times)
   })
 })

@@ -23,6 +23,8 @@ export class Line implements AsyncDisposable {
   left = { up: Number.POSITIVE_INFINITY, down: Number.POSITIVE_INFINITY }
   /** Commands that clients have sent: each is a round trip. */
   commands = 0
+  /** Connections that clients have opened. */
+  connections = 0
   #held: { bytes: (() => void)[]; arrived: () => void } | undefined
   /** What was late reaches the server, which then finds the line ended. */
   deliver: () => void = () => undefined
@@ -65,6 +67,7 @@ export class Line implements AsyncDisposable {
   }
 
   #carry(client: Socket): void {
+    this.connections++
     const [target] = parseTargets(this.#url)
     if (!target) throw new Error('no target')
     const server = target.socketPath ? connect(target.socketPath) : connect(target.port, target.host)

@@ -74,9 +74,9 @@ export function joinedRows<T extends Tables, V>(options: JoinedOptions<T, V>, se
       async (wanted) => {
         const values: Stored[] = []
         const selects = padded(wanted).map((one) => select(one, values))
-        return (await line.ask(selects, values)).slice(0, wanted.length)
+        return (await line.askAll(selects, values)).slice(0, wanted.length)
       },
-      { largest: Math.max(...sizes), queueLimit: mostWaiting },
+      { largest: Math.max(...sizes), queueLimit: mostWaiting, sharesFate: true },
     )
     batches.set(line, batch)
     return batch

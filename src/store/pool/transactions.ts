@@ -55,7 +55,7 @@ export class Transactions {
    * @param selects select lists and FROM clauses, of the same columns and of one row each; each reads a table
    * @returns their rows
    */
-  ask(selects: readonly string[], values: readonly Stored[]): Promise<Stored[][]> {
+  askAll(selects: readonly string[], values: readonly Stored[]): Promise<Stored[][]> {
     return persist(this.#clock, deadlineMilliseconds, () =>
       this.#pool.use((connection) => connection.askAll(selects, values)),
     )

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { CoherentCache } from '../../../src/store/coherence/cache.ts'
 import type { Database } from '../../../src/store/database.ts'
-import { type Bench, createBench, mounts, policies, policy, randomName } from '../support.ts'
+import { Line } from '../line.ts'
+import { type Bench, createBench, mounts, open, policies, policy, randomName } from '../support.ts'
 
 /** Caches that read the rows of two tables, and the version of their leaf, by one statement. */
 
@@ -95,5 +96,22 @@ test('of many that are asked for at once each gets its own, in few statements, a
   )
   expect(more).toBeLessThan(ids.length)
 })
+
+test('while the database says nothing, those that wait are refused with the first of them', async () => {
+  await using line = await Line.open(bench.url)
+  await using database = await open(line.url)
+  const joined = database.joined({
+    ...{ tables: { policy: policies }, key: (id: string) => ({ id }) },
+    value: ({ policy }) => policy,
+  })
+  const cache = database.cache({ table: 'policies', limit: 10, load: { joined } })
+  expect(await cache.get('none')).toBeUndefined()
+  line.silent = true
+  const before = line.connections
+  const found = await Promise.allSettled(Array.from({ length: 200 }, (_, n) => cache.get(`none${n}`)))
+  expect(found).toEqual(Array(200).fill({ status: 'rejected', reason: expect.objectContaining({ status: 503 }) }))
+  // Five while the first two groups try; were all thirteen to try, fifty.
+  expect(line.connections - before).toBeLessThan(25)
+}, 200_000)
 
 const countOf = ([row]: readonly Readonly<Record<string, unknown>>[]): number => Number(row?.Value)
