@@ -1,6 +1,6 @@
 /** How slow a client may be. */
 export interface Pace {
-  /** A client that takes nothing of its answer for so long is cut off. */
+  /** A client that neither takes of its answer nor sends for so long is cut off. */
   readonly idleMilliseconds: number
   /** Bodies that come more slowly, and answers that are taken more slowly, are ended. */
   readonly leastBytesPerSecond: number
@@ -10,8 +10,8 @@ export interface Pace {
 const spanMilliseconds = 10_000
 
 /** How long is waited for a client to take so many bytes. */
-export const timeFor = ({ idleMilliseconds, leastBytesPerSecond }: Pace, bytes: number): number =>
-  Math.min(idleMilliseconds, Math.max(spanMilliseconds, (bytes / leastBytesPerSecond) * 1000))
+export const timeFor = (pace: Pace, bytes: number): number =>
+  Math.max(spanOf(pace), (bytes / pace.leastBytesPerSecond) * 1000)
 
 /** Adds up what a client takes and how long that is waited for. */
 export class TakenPace {

@@ -19,7 +19,7 @@ import type { Budgets, Claim } from './budget.ts'
 import type { ReadRemote, Remote } from './forwarded.ts'
 import { type Pace, timeFor } from './pace.ts'
 import { admit, discard } from './pipelined.ts'
-import { piecesOf, sendPieces } from './streaming.ts'
+import { cutIdle, sendHeld, sendPieces } from './streaming.ts'
 
 export interface EdgeOptions {
   readonly pipeline: Pipeline
@@ -226,6 +226,7 @@ function cutUnread(response: ServerResponse, pace: Pace): void {
 }
 
 function cutLater(response: ServerResponse, pace: Pace): void {
+  cutIdle(response, pace)
   const timer = setTimeout(() => response.req.socket.destroy(), timeFor(pace, response.writableLength))
   response.once('finish', () => clearTimeout(timer)).once('close', () => clearTimeout(timer))
 }
@@ -245,22 +246,21 @@ function writeLong(options: EdgeOptions, response: ServerResponse, reply: RawRep
     write(options, response, noRoomToAnswer)
     return
   }
+  const release = (): void => {
+    socket.off('close', release)
+    claim.release()
+  }
   // An answer that waits for its turn is not told that its connection is gone.
-  const release = (): void => claim.release()
   socket.once('close', release)
-  const isHead = response.req.method === 'HEAD'
+  response.once('finish', release)
   try {
     response.writeHead(reply.status, headersOf(options, reply))
   } catch (error) {
-    socket.off('close', release)
     release()
     throw error
   }
-  const pieces = isHead ? [] : piecesOf(bytes, options.pace)
-  void send(options, response, sendPieces(response, pieces, options.pace)).finally(() => {
-    socket.off('close', release)
-    release()
-  })
+  const shown = response.req.method === 'HEAD' ? nothing : bytes
+  void send(options, response, sendHeld(response, shown, options.pace))
 }
 
 /** The answer has begun: a failure can only cut it off, and the client sees that bytes are missing. */

@@ -2,19 +2,22 @@ import type { ServerResponse } from 'node:http'
 import { nextTurn } from '../after.ts'
 import { type Pace, TakenPace, timeFor } from './pace.ts'
 
-const [leastPieceBytes, mostPieceBytes] = [16 * 1024, 512 * 1024]
+/** Of a body that is held: most lists are one piece, and each piece is a turn of the event loop. */
+const heldPieceBytes = 512 * 1024
 
 /**
- * A body that is held, in pieces for `sendPieces`: of no more bytes than the slowest client that is served takes before
- * it would count as idle, since a piece counts once the whole of it is taken.
+ * Writes a body that is held, no faster than the client reads.
+ * @returns whether the whole of it is with the system, or waits for the client as the end of the answer
  */
-export function* piecesOf(
-  body: Uint8Array,
-  { idleMilliseconds, leastBytesPerSecond }: Pace,
-): Generator<Uint8Array, void, undefined> {
-  const slowest = Math.floor((idleMilliseconds / 1000) * leastBytesPerSecond)
-  const size = Math.max(leastPieceBytes, Math.min(slowest, mostPieceBytes))
-  for (let at = 0; at < body.length; at += size) yield body.subarray(at, at + size)
+export async function sendHeld(response: ServerResponse, body: Uint8Array, pace: Pace): Promise<boolean> {
+  const taken = new TakenPace(pace)
+  let at = 0
+  for (; body.length - at > heldPieceBytes; at += heldPieceBytes) {
+    const piece = body.subarray(at, at + heldPieceBytes)
+    if (!(await sendPiece(response, piece, { pace, taken }))) return false
+  }
+  response.end(body.subarray(at))
+  return true
 }
 
 /**
@@ -25,7 +28,7 @@ export function* piecesOf(
  */
 export async function sendPieces(
   response: ServerResponse,
-  pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  pieces: AsyncIterable<Uint8Array>,
   pace: Pace,
 ): Promise<boolean> {
   const taken = new TakenPace(pace)
@@ -48,11 +51,20 @@ async function sendPiece(
   if (!response.writableNeedDrain) return taken.add(piece.length, 0)
   // Behind another answer this one is not the client's to take yet.
   const hasTurn = response.socket !== null
+  cutIdle(response, pace)
   const began = performance.now()
   const isTaken = await drained(response, timeFor(pace, response.writableLength))
   if (isTaken && taken.add(piece.length, hasTurn ? performance.now() - began : 0)) return true
   response.req.socket.destroy()
   return false
+}
+
+/**
+ * Has the connection end when the client neither takes nor sends a byte for so long: Node's timer sees what the system takes of a
+ * piece that is under way.
+ */
+export function cutIdle(response: ServerResponse, { idleMilliseconds }: Pace): void {
+  response.setTimeout(idleMilliseconds)
 }
 
 /** Resolves when there is room again, with false when there will be none. */

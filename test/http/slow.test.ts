@@ -1,11 +1,13 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import type { Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
+import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { connect as connectTls } from 'node:tls'
 import { afterEach, expect, test } from 'vitest'
 import { shareMemory } from '../../src/http/budget.ts'
-import type { ListenerLimits } from '../../src/http/listeners.ts'
+import type { ListenerLimits, ListenerOptions } from '../../src/http/listeners.ts'
 import { type Serving, serve } from './serving.ts'
-import { dial, hear, statuses } from './wire.ts'
+import { createCertificate, dial, hear, statuses } from './wire.ts'
 
 /** Clients that send or read too slowly hold nothing for long. */
 
@@ -16,9 +18,9 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map(({ listener }) => listener.close(0)))
 })
 
-async function start(limits: Partial<ListenerLimits>) {
+async function start(limits: Partial<ListenerLimits>, options: Partial<ListenerOptions> = {}) {
   const budgets = shareMemory(1024)
-  const serving = await serve({}, budgets, { requestSeconds: 60, ...limits })
+  const serving = await serve(options, budgets, { requestSeconds: 60, ...limits })
   open.push(serving)
   return { ...serving, budgets, port: Number(serving.listener.address.split(':').at(-1)) }
 }
@@ -80,6 +82,32 @@ test('a client that trickles an answer out is cut off, though it is never idle',
   client.destroy()
   expect(read).toBeLessThan(40_000_000)
 })
+
+test.each(['plain', 'TLS'])(
+  'over %s a client gets the whole of a long answer that takes fewer bytes, in as long as it may rest, than are written at once',
+  async (kind) => {
+    const certificate = createCertificate()
+    // The system buffers little of a Unix socket, and as much for every client.
+    const path = join(dirname(certificate.certPath), 'socket')
+    const tls = { certificate: certificate.certPath, key: certificate.keyPath, minimumVersion: '1.3' as const }
+    await start(
+      { idleSeconds: 4, leastBytesPerSecond: 20_000 },
+      { address: `unix:${path}`, ...(kind === 'TLS' ? { tls } : {}) },
+    )
+    const trusting = { path, ca: certificate.cert, checkServerIdentity: () => undefined }
+    const client = kind === 'TLS' ? connectTls(trusting) : connect(path)
+    let read = 0
+    client.on('data', (chunk: Buffer) => {
+      read += chunk.length
+      client.pause()
+      setTimeout(() => client.resume(), (chunk.length / 100_000) * 1000)
+    })
+    client.write('GET /shelf/open/1200000 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+    await closed(client)
+    certificate.remove()
+    expect(read).toBeGreaterThan(1_200_000)
+  },
+)
 
 test.each([
   ['a short answer', 1, get('open/16000')],

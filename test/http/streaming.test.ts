@@ -121,7 +121,7 @@ test('a client that takes nothing of an answer that is held is cut off too, and 
   const client = await dial(served.port)
   client.pause()
   client.write(get('held', 'Connection: close\r\n'))
-  await delay(2500)
+  await delay(5000)
   let read = 0
   client.on('data', (chunk: Buffer) => {
     read += chunk.length
