@@ -55,11 +55,13 @@ function collect(request: IncomingMessage, limits: BodyLimits, done: BodyDone): 
   let limit: BodyLimit | undefined
   let claim: Claim | undefined
   let endWatch: (() => void) | undefined
+  let asking = false
+  let ended = false
   const release = (): void => {
     endWatch?.()
     claim?.release()
   }
-  const received = (): number | undefined => (request.isPaused() ? undefined : pieces.length)
+  const received = (): number | undefined => (asking ? undefined : pieces.length)
   /** A body that comes in one piece is held no longer than it takes to serve it. */
   const hold = (): boolean => {
     if (pieces.length === declared && claim === undefined) return true
@@ -73,7 +75,7 @@ function collect(request: IncomingMessage, limits: BodyLimits, done: BodyDone): 
   }
   const take = (piece: Buffer): void => {
     pieces.add(piece)
-    if (pieces.length > bytes || !hold()) judge()
+    if (!asking && (pieces.length > bytes || !hold())) judge()
   }
   const refuse = (refusal: BodyRefusal): void => {
     request.off('data', take).off('end', finish)
@@ -82,23 +84,31 @@ function collect(request: IncomingMessage, limits: BodyLimits, done: BodyDone): 
     done(refusal)
   }
   const isWithin = (): boolean => Math.max(pieces.length, declared || 0) <= bytes
-  /** Goes on reading, with the limit of the route and the caller; refuses what is beyond. */
+  /**
+   * Goes on reading, with the limit of the route and the caller; refuses what is beyond. Until those are known the socket rests, not
+   * the request: that would keep chunks of one byte in buffers of their own, 64 KiB of them.
+   */
   const judge = (): void => {
     if (limit === undefined) {
-      request.pause()
+      asking = true
+      setImmediate(() => asking && request.socket.pause())
       void after(ask(), (found = unknownLimit) => {
+        asking = false
         limit = found
-        if (request.destroyed) return release()
+        if (request.destroyed && !ended) return release()
         bytes = Math.min(found.bytes ?? maxBytes, maxBytes)
         claim?.release()
         claim = undefined
-        if (isWithin() && (pieces.length === 0 || hold())) request.resume()
-        else judge()
+        if (!isWithin() || !(pieces.length === 0 || hold())) return judge()
+        request.socket.resume()
+        if (ended) finish()
       })
     } else if (isWithin() || limit.caller === 'undecided') refuse('noRoom')
     else refuse(limit.caller === 'unknown' ? 'tooLongUnsigned' : 'tooLong')
   }
   const finish = (): void => {
+    ended = true
+    if (asking) return
     endWatch?.()
     done(pieces.joined(), claim)
   }

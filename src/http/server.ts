@@ -313,12 +313,14 @@ function refuse(
   const { socket } = request
   let lingers = 0
   let before = socket.bytesRead
-  const timer = setInterval(() => {
+  const check = (): void => {
     const isOver = socket.bytesRead === before || ++lingers === mostLingers || options.closing()
     before = socket.bytesRead
     if (!isOver) return
     clearInterval(timer)
     response.end()
-  }, lingerMilliseconds)
+  }
+  // After what waits at the socket was read: this thread itself may have been busy.
+  const timer = setInterval(() => setImmediate(check), lingerMilliseconds)
   response.once('close', () => clearInterval(timer))
 }

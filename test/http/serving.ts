@@ -1,4 +1,5 @@
 import { request } from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
 import { pino } from 'pino'
 import { Type } from 'typebox'
 import { anyObject, data } from '../../src/answers.ts'
@@ -172,6 +173,8 @@ const authenticator: Authenticator = {
     if (credential === 'limited') {
       return Promise.resolve({ caller: caller('limited'), acl: compile(new Map([['p', parsePolicy(policyText)]])) })
     }
+    if (credential === 'late') return delay(50, { caller: caller('late'), acl: rootAcl })
+    if (credential === 'unanswered') return new Promise(() => undefined)
     if (credential === 'broken') throw new Error('the database is away')
     return undefined
   },

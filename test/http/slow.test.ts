@@ -66,6 +66,20 @@ test('a body that trickles is refused with 408 and gives back what it holds; one
   expect(statuses(await answered)).toEqual(['200'])
 })
 
+test('a client that goes on for seconds, and reads nothing meanwhile, is told why its body was refused', async () => {
+  const { port } = await start({})
+  const client = await dial(port)
+  client.pause()
+  const heard = hear(client)
+  client.write(head(2 ** 25).replace('root', 'guess'))
+  for (let pieces = 0; pieces < 30; pieces++) {
+    await delay(100)
+    client.write(' '.repeat(10_000))
+  }
+  client.resume()
+  expect(statuses(await heard)).toEqual(['413'])
+})
+
 test('a client that trickles an answer out is cut off, though it is never idle', async () => {
   const { port, budgets } = await start({ idleSeconds: 1, leastBytesPerSecond: 20_000_000 })
   const client = await dial(port)

@@ -65,3 +65,14 @@ test('neither does what a client still sends that was refused', async () => {
   await Promise.all(refused)
   expect(most - before.residentBytes).toBeLessThan(mostBytes)
 })
+
+test('neither does a body whose caller is still looked up', async () => {
+  const before = await memory()
+  const many = await Promise.all(Array.from({ length: 4 }, dialAll))
+  const asked = head.replace('Host', 'X-Vault-Token: unanswered\r\nHost')
+  for (const client of many.flat()) client.write(`${asked}10001\r\n${'x'.repeat(65_537)}\r\n${ones(65_000)}`)
+  let now = before
+  for (let looks = 0; looks < 10; looks++) now = await memory()
+  expect(now.residentBytes - before.residentBytes).toBeLessThan(mostBytes)
+  for (const client of many.flat()) client.destroy()
+})
