@@ -55,7 +55,7 @@ export interface DatabaseOptions {
 
 export interface TransactionOptions {
   readonly deadlineMilliseconds?: number
-  /** `counters`: a lane of their own for small transactions that a request cannot go on without. */
+  /** `counters`: a separate lane for small transactions that a request cannot continue without. */
   readonly lane?: 'requests' | 'counters'
 }
 
@@ -179,7 +179,7 @@ export class Database {
   /**
    * Runs `work`, which may be run again from the start, and commits it once. Returns when no worker's cache holds a
    * value it touched; nothing fails after the COMMIT. ApiError 503 when nothing was committed: refused before it began,
-   * or past the deadline. UnknownOutcome when the outcome could not be found out.
+   * or past the deadline. UnknownOutcome when the outcome could not be determined.
    */
   async transaction<T>(work: (tx: Transaction) => Promise<T>, options: TransactionOptions = {}): Promise<T> {
     const lane = options.lane === 'counters' ? this.#counters : this.#transactions
@@ -196,7 +196,7 @@ export class Database {
     return result
   }
 
-  /** Nothing fails after the COMMIT. */
+  /** Errors are only logged: nothing fails after the COMMIT. */
   async #follow(afterwards: readonly (() => Promise<void>)[]): Promise<void> {
     for (const work of afterwards) {
       try {
@@ -216,9 +216,7 @@ export class Database {
     return access
   }
 
-  /**
-   * Reads without verification, for the rows that must be read to open the MAC key; verify them by `table` afterwards.
-   */
+  /** Reads without verification, for the rows needed to open the MAC key; verify them with `table` afterwards. */
   unverified<T extends Table>(table: T): Reading<T> {
     const shape = new Shape(table)
     return reading(shape, [], (stored) => shape.decode(stored))
@@ -311,7 +309,7 @@ export class Database {
     return takeLease(this.#transactions, name, ttlSeconds, this.incarnation)
   }
 
-  /** The place a job has reached, as it stored it by `tx.fence`; '' at the beginning. */
+  /** The place a job has reached, stored by `tx.fence`; '' at the beginning. */
   jobPlace(name: string): Promise<string> {
     return placeOf(this.#transactions, name)
   }

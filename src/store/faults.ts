@@ -114,10 +114,10 @@ export const isRefusedCommit = (error: unknown): boolean => refusedCommit.has(nu
 /** 1062: the unique key is taken. */
 export const isDuplicate = (error: unknown): boolean => numberOf(error) === 1062
 
-/** 1406: longer than its column; 1153: than a packet of the server. */
+/** 1406: a value longer than its column; 1153: a statement longer than the server's packets. */
 export const isTooLarge = (error: unknown): boolean => numberOf(error) === 1406 || numberOf(error) === 1153
 
-/** 400: rows are short, but for what callers send. */
+/** 400: only data from a caller makes a row too long. */
 export const tooLarge = (cause?: unknown): ApiError =>
   badRequest('the object is too large for the database: send less of it', { cause })
 

@@ -24,17 +24,17 @@ const groupsAtOnce = 2
 const worthAnother = 16
 
 interface BatchOptions {
-  /** The most of a group; 64 unless told. */
+  /** The most writes of a group; 64 by default. */
   readonly largest?: number
   /** How many may wait; the next one is refused. */
   readonly queueLimit?: number
-  /** Refuses those that wait, too, when the database is out of reach: each group would find it so in turn. */
+  /** When the database is out of reach, refuses the waiting writes too: each group would fail in turn. */
   readonly sharesFate?: boolean
 }
 
 /**
- * Collects writes while earlier groups are under way and commits them together, in their order; or reads likewise. When a
- * group fails its members are tried one by one, so that a bad one harms only its own caller.
+ * Collects writes, or reads, while earlier groups are under way and makes them together, in their order. When a group
+ * fails its members are tried one by one, so that a bad one harms only its own caller.
  * @param commit makes the writes in one transaction and returns one result for each
  */
 export class Batch<In, Out> {
@@ -89,7 +89,7 @@ export class Batch<In, Out> {
       const results = await this.#commit(group.map(({ write }) => write))
       for (const [index, { resolve }] of group.entries()) resolve(results[index] as Out)
     } catch (error) {
-      // Unreachable or in doubt: repeating each of them would be wrong or in vain.
+      // Out of reach, or the outcome unknown: repeating each write would be useless or wrong.
       if (!isOutOfReach(error)) return false
       this.#refuse(group, error)
     }

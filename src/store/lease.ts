@@ -5,9 +5,9 @@ import { databaseTime } from './time.ts'
 
 /** The right to do a job alone. */
 export interface JobLease {
-  /** Grows with every change of hands; each transaction of the job compares it (`tx.fence`). */
+  /** Grows each time the lease is taken; each transaction of the job compares it (`tx.fence`). */
   readonly fence: bigint
-  /** Starts its time anew; false when another process has taken it over. */
+  /** Restarts the lease's time; false when another process has taken the lease over. */
   renew(): Promise<boolean>
   /** Gives the lease up before its time. */
   release(): Promise<void>

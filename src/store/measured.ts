@@ -1,7 +1,7 @@
 import type { Timing } from '../metrics/timing.ts'
 import type { Counter, Metrics } from '../metrics.ts'
 
-/** Metrics of the database; `vault.` are the reference's names for those of its storage. */
+/** Metrics of the database. Names with `vault.` are the reference's, for its storage. */
 export interface Measured {
   readonly get: Timing
   readonly put: Timing

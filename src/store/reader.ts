@@ -4,7 +4,7 @@ export interface Reader {
   readonly consistent: boolean
 }
 
-/** A transaction. The function that receives it must be pure under repetition: it runs again whole after a conflict. */
+/** A transaction. The function that receives it must be repeatable: it runs again from the start after a conflict. */
 export interface Transaction extends Reader {
   /**
    * Declares that this transaction replaces or removes the cached value (table, id): the caller is answered only when
@@ -17,13 +17,13 @@ export interface Transaction extends Reader {
    */
   tally(name: string, delta: number): void
   /**
-   * Holds the count of a name: whoever else holds it waits until this transaction has ended, so that no holder counts past
-   * a limit. The first thing that a transaction asks, and of several names in their order.
+   * Holds the count of a name: other holders wait until this transaction has ended, so that none counts past a limit.
+   * Must be the transaction's first statement; several names are held in sorted order.
    */
   holdTally(name: string): Promise<void>
   /** The count of a name as this transaction sees it, without what it adds itself by `tally`. */
   tallied(name: string): Promise<number>
-  /** Runs once after the COMMIT, before the caller of the transaction is answered; what it throws is its own affair. */
+  /** Runs once after the COMMIT, before the caller of the transaction is answered; its errors are only logged. */
   onCommit(work: () => Promise<void>): void
   /** Forgets the counts of all names that begin with this one. */
   discardTallies(prefix: string): Promise<void>

@@ -2,12 +2,12 @@ import { randomInt } from 'node:crypto'
 import type { Statement } from './pool/literal.ts'
 import type { Stored } from './table.ts'
 
-/** The rows of one count, of which a transaction takes one at random: two at once seldom wait for each other. */
+/** The rows of one count; a transaction adds to one at random, so that two at once seldom wait for each other. */
 const stripes = 64
-/** The row that a transaction writes which holds a count: no other is taken by chance. */
+/** The row that is written to hold a count; never the random one. */
 const heldStripe = stripes
 
-/** Names go into statements unquoted. */
+/** Names go into statements unescaped. */
 export const isTallyName = (name: string): boolean => /^[A-Za-z0-9_-]{1,128}$/.test(name)
 
 /** Removes the counts of all names that begin with `prefix`. */
@@ -36,7 +36,7 @@ export const holding = (name: string): Statement => ({
   values: [name, heldStripe],
 })
 
-/** What has been added up under a name. */
+/** The sum of all additions to a name. */
 export async function totalOf(
   q: { rows(sql: string, values: readonly Stored[]): Promise<Stored[][]> },
   name: string,

@@ -1,6 +1,6 @@
 import { LeaseLost } from './faults.ts'
 
-/** After this many failures in a row the cause is not the rows: the database or the token is away. */
+/** After this many failures in a row the rows are not the cause: the database or the token is out of reach. */
 const failuresInARow = 3
 
 /**

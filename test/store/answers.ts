@@ -8,7 +8,7 @@ const longestEnd = 9
 /**
  * Collects the server's answers to statements that were sent together, until the last of them is whole
  * (MySQL client/server protocol: packets, OK, EOF and ERR). Counts of affected rows must be below 251.
- * @returns takes further bytes, and says whether the answers are whole
+ * @returns a function that takes further bytes, and tells whether the answers are whole
  */
 export function wholeAnswers(): (bytes: Buffer) => boolean {
   let all = Buffer.alloc(0)

@@ -5,7 +5,7 @@ import type { Kind, Stored } from '../../src/store/table.ts'
 
 type Cell = readonly [name: string, kind: Kind, value: Stored]
 
-/** Of a table that has just these columns. */
+/** The canonical form of a row in a table that has just these columns. */
 const canonical = (format: number, table: string, cells: readonly Cell[]): Buffer =>
   canonicalForm(
     table,
@@ -32,7 +32,7 @@ const cells = fc
   .map((row): Cell[] => Object.entries(row).map(([column, [kind, stored]]) => [column, kind, stored]))
 const row = fc.record({ format: fc.nat(3), table: name, cells })
 
-/** What two rows must agree in to be the same row. */
+/** Equal exactly for two rows that are the same row. */
 const meaning = ({ format, table, cells }: { format: number; table: string; cells: Cell[] }): string =>
   JSON.stringify([
     format,

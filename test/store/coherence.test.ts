@@ -49,7 +49,7 @@ async function worker(
   return { database, cache }
 }
 
-/** A worker whose first fill stops when it has `read`, until it is told to go on. */
+/** A worker whose first fill pauses after its `read`, until `goOn` is called. */
 async function pausing(): Promise<{ cache: CoherentCache<Policy>; read: Promise<void>; goOn: () => void }> {
   const { promise: paused, resolve: goOn } = Promise.withResolvers<void>()
   const { promise: read, resolve: onRead } = Promise.withResolvers<void>()
@@ -209,7 +209,7 @@ describe('a change that was answered', () => {
   })
 })
 
-/** A clock that the test alone moves, beside a loop that polls when it is asked to and at no other time. */
+/** A clock that only the test moves, and lease times with which polls happen only on request. */
 function still(): { clock: Clock & { now: number }; lease: LeaseTimes } {
   const { sleep } = systemClock
   const clock = { now: 1_000_000, wall: () => clock.now, monotonic: () => clock.now, sleep }

@@ -16,7 +16,7 @@ import { type SecondServer, startSecondServer } from '../support/secondserver.ts
 import { Line } from './line.ts'
 import { type Bench, createBench, policies, policy, randomName } from './support.ts'
 
-// A second server whose replication has stopped: it answers, from the state that it was given.
+// A second server whose replication has stopped: it answers from the state that `replicate` gave it.
 const directory = mkdtempSync(join(runDirectory(), 'copy-'))
 let server: SecondServer
 beforeAll(async () => {
@@ -56,7 +56,7 @@ const write = (database: Database, text: string): Promise<void> =>
     tx.touch('policies', id)
   })
 
-/** Every way to read, each until it answers or is refused for good. */
+/** The answers of every way to read, or the status of the refusal. */
 async function answers(
   database: Database,
   caches: readonly CoherentCache<{ text: string }>[] = [],
@@ -91,14 +91,14 @@ function poolOf(url: string): Pool {
   return new Pool({ targets: parseTargets(url), limit: 1, queueLimit: 1, tls: undefined, timeouts, clock: systemClock })
 }
 
-// Clusters have their own, in galera.test.ts and engines/members.test.ts: their nodes are no copies of each other.
+// Clusters have tests of their own, galera.test.ts and engines/members.test.ts: their nodes are not copies.
 describe.skipIf(clustered)('a database node that takes no writes never gives a stale answer', () => {
   test('a read-only copy in the URL, when the first node is cut off', async () => {
     replicate()
     await set(server.url, 'read_only = ON')
     await using line = await Line.open(bench.url)
     const { database, caches } = await worker(`${line.url},${server.url}`)
-    // One that never caches is refused by the copy alone.
+    // A database that never caches is refused only by the copy.
     const plain = await bench.another({ url: `${line.url},${server.url}` })
     line.silent = true
     await write(bench.database, 'new')

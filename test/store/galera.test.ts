@@ -12,7 +12,7 @@ const galera = (...words: string[]): string =>
 describe.runIf(engine === 'galera')('on three Galera nodes', () => {
   let bench: Bench
   let nodes: Database[]
-  // Anew for each: after the loss of a node all would be connected to the same one.
+  // New connections for each test: after the loss of a node all would go to the same one.
   beforeEach(async () => {
     bench = await createBench()
     nodes = [await bench.another(), await bench.another(), await bench.another()]

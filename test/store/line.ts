@@ -4,12 +4,12 @@ import { parseTargets } from '../../src/store/pool/target.ts'
 import { wholeAnswers } from './answers.ts'
 
 /**
- * What happens to the next COMMIT: `before` cuts the line without passing it on, `after` passes it on and cuts the
- * line once the server has answered, `late` cuts the client's side and passes it on when `deliver` is called.
+ * The fate of the next COMMIT: `before` cuts the line without passing it on, `after` passes it on and cuts the line
+ * once the server has answered, `late` cuts the client's side and passes it on when `deliver` is called.
  */
 export type Cut = 'none' | 'before' | 'after' | 'late'
 
-/** Alone, or after other statements; a look may follow. */
+/** Whether a COMMIT is sent, alone or after other statements; a look may follow. */
 export const isCommit = (bytes: Buffer): boolean =>
   /COMMIT(; SELECT [^;]*)?$/.test(bytes.subarray(-400).toString('latin1'))
 
@@ -17,16 +17,16 @@ export const isCommit = (bytes: Buffer): boolean =>
 export class Line implements AsyncDisposable {
   cut: Cut = 'none'
   silent = false
-  /** How long answers of the server are under way. */
+  /** The delay of the server's answers. */
   lagMilliseconds = 0
-  /** Bytes that pass, to the server and to the client, before a line is cut for once. */
+  /** Bytes that pass, to the server and to the client, before a line is cut, once. */
   left = { up: Number.POSITIVE_INFINITY, down: Number.POSITIVE_INFINITY }
   /** Commands that clients have sent: each is a round trip. */
   commands = 0
   /** Connections that clients have opened. */
   connections = 0
   #held: { bytes: (() => void)[]; arrived: () => void } | undefined
-  /** What was late reaches the server, which then finds the line ended. */
+  /** Passes the late COMMIT on to the server, and ends the line. */
   deliver: () => void = () => undefined
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
@@ -54,7 +54,7 @@ export class Line implements AsyncDisposable {
     return url.href
   }
 
-  /** Keeps back what is sent to the database from now on; `arrived` resolves with the first of it. */
+  /** Keeps back all bytes for the database from now on; `arrived` resolves with the first of them. */
   hold(): { arrived: Promise<void>; release(): void } {
     const { promise: arrived, resolve } = Promise.withResolvers<void>()
     const held = { bytes: [] as (() => void)[], arrived: resolve }

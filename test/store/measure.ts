@@ -1,5 +1,5 @@
 /**
- * Prints what the store costs on this machine: `node test/store/measure.ts`. A private MariaDB, durable commits.
+ * Prints the store's costs on this machine: `node test/store/measure.ts`. A private MariaDB, durable commits.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

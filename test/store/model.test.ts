@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { type Change, freedoms, rules } from './model/rules.ts'
 import { simulate } from './model/simulation.ts'
 
-/** Where the search begins for rules whose absence shows only in rare histories. */
+/** The first seed of the search, for rules whose absence shows only in rare histories. */
 const rare: Partial<Record<Change, number>> = { lower: 65, oldlook: 80, dry: 750 }
 
 const failures = (seed: number, without?: Change): number => {

@@ -10,7 +10,7 @@ beforeEach(async () => {
 })
 afterEach(() => bench[Symbol.asyncDispose]())
 
-/** Stays in its transaction until it is let go; resolves `begun` when it holds its connection. */
+/** A transaction that stays open until it is let go; resolves `begun` when it holds its connection. */
 function occupy(database = bench.database) {
   const [begun, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const done = database.transaction(async () => {

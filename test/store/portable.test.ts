@@ -8,7 +8,7 @@ import { Connection } from '../../src/store/pool/connection.ts'
 import { parseTargets } from '../../src/store/pool/target.ts'
 import { type Bench, counters, createBench } from './support.ts'
 
-/** What servers other than the one of these tests say or no longer know. A trigger says it here. */
+/** Errors and reserved words of servers other than the one of these tests. A trigger raises the errors here. */
 
 let bench: Bench
 beforeAll(async () => {

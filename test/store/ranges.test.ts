@@ -4,7 +4,7 @@ import { pages } from '../../src/store/pages.ts'
 import { atLeast, atMost, between, column, defineTable, type Range, type Where } from '../../src/store/table.ts'
 import { type Bench, createBench } from './support.ts'
 
-/** What a job asks for: rows whose time has come, in pages, though many have the same time. */
+/** The query of a job: due rows, in pages, even if many have the same time. */
 
 const items = defineTable(
   'items',

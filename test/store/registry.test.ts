@@ -34,7 +34,7 @@ afterAll(async () => {
 const acknowledged = (registration: string, group: number, v: number): Promise<void> =>
   pool.use((connection) => acknowledge(connection, registration, [[group, v]]))
 
-/** A clock that goes only when it is told to. */
+/** A clock that moves only when it is told to. */
 function stoppedClock(): { clock: Clock; monotonic: number; wall: number } {
   const hands = {
     monotonic: 1000,

@@ -8,7 +8,7 @@ import { column, defineTable } from '../../src/store/table.ts'
 import { createDatabase } from '../support/database.ts'
 import { causal } from '../support/engine.ts'
 
-/** A MAC under a key of the test's own: the store is given one, whatever makes it. */
+/** A MAC under a key of the test's own. */
 export function testMac(keyId = '00000000-0000-4000-8000-000000000001', key = Buffer.alloc(32, 7)): Mac {
   const compute = (message: Buffer): Buffer => createHmac('sha256', key).update(message).digest()
   return {

@@ -1,11 +1,11 @@
 /**
- * A worker process of its own: caches policies by id, answers what it is asked over IPC, and looks into its cache all
- * the time. Run as `node worker.ts URL`.
+ * A worker in a process of its own: caches policies by id, answers questions over IPC, and looks into its cache all the
+ * time. Run as `node worker.ts URL`.
  */
 import type { VersionMessage } from '../../src/workload.ts'
 import { open, policies } from './support.ts'
 
-/** A cached text that was seen, and the wall clock before it was looked at. */
+/** A cached text, and the wall clock before it was seen. */
 export interface Seen {
   readonly text: string
   readonly at: number

@@ -17,11 +17,11 @@ export type Load<V> = ((q: Reader, id: string) => Promise<V | undefined>) | { re
 export interface CacheOptions<V> {
   /** Together with the key it names the leaf; writers `touch` it. */
   readonly table: string
-  /** The most entries it may hold; the least recently used one goes. */
+  /** The most entries the cache may hold; the least recently used one is evicted. */
   readonly limit: number
   /** The lane for reads on a miss; `requests` unless callers without credentials can cause them. */
   readonly lane?: ReadLane
-  /** Reads one thing. Absence (undefined) is never cached. */
+  /** Reads one value. Absence (undefined) is never cached. */
   readonly load: Load<V>
   /** Called for every value that leaves the cache. */
   onEvict?(value: V): void
@@ -31,22 +31,22 @@ export interface CacheOptions<V> {
 export interface CoherentCache<V> extends Disposable {
   /** The value if it may be used at this very moment; the caller uses it before its next await. */
   peek(id: string): V | undefined
-  /** As peek, else read anew. ApiError 503 when the database cannot be asked. */
+  /** As peek, else read from the database. ApiError 503 when the database cannot be asked. */
   get(id: string): MaybePromise<V | undefined>
   /**
    * In a transaction that has locked the row behind this value: the value as the transaction sees it, or undefined when
-   * it must be read. Not a promise while the cache is empty.
+   * it must be read. No promise when the value is not cached.
    */
   current(tx: Transaction, id: string): MaybePromise<V | undefined>
   /**
-   * Caches the value that the transaction leaves behind, once it has committed. The transaction touches it and called
-   * `current` under the lock.
+   * Caches the value that the transaction leaves behind, once it has committed. The transaction must touch the value
+   * and have called `current` under the lock.
    */
   put(tx: Transaction, id: string, value: V): void
   clear(): void
-  /** Empties it for good: from now on every `get` reads anew. */
+  /** Empties the cache for good: from now on every `get` reads the database. */
   [Symbol.dispose](): void
-  /** Drops all entries; from now on it holds at most this many. */
+  /** Drops all entries; from now on the cache holds at most this many. */
   resize(limit: number): void
   readonly size: number
 }
@@ -56,7 +56,7 @@ interface Entry<V> {
   readonly value: V
   readonly leaf: number
   readonly stamp: number
-  /** `known.changes` when it was last found to be covered. */
+  /** `known.changes` when the entry was last found to be covered. */
   coveredAt: number
 }
 
@@ -71,7 +71,7 @@ interface CacheDeps {
   readonly transactions: Transactions
   readonly hits: Counter
   readonly misses: Counter
-  /** The cache is empty for good and needs not be dropped any more. */
+  /** The cache is empty for good and need not be cleared any more. */
   closed(): void
 }
 
@@ -159,7 +159,7 @@ export class StampedCache<V> implements CoherentCache<V> {
       if (held !== undefined) return held
       const joined = this.#fills.get(id)
       const entry = await (joined ?? this.#fill(id))
-      // The value may have been created and acknowledged after the read of another caller that found nothing.
+      // Another caller's read found nothing, but the value may have been created and acknowledged since.
       if (entry === undefined && (joined === undefined || attempt > 0)) return undefined
       if (entry !== undefined && this.#usable(entry)) return entry.value
     }

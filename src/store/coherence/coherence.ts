@@ -38,7 +38,7 @@ const patienceMilliseconds = 3000
 
 /**
  * A worker's side of the protocol (docs/coherence.md): it registers before anything is cached, polls, acknowledges,
- * and when it was condemned it drops everything and registers anew.
+ * and once condemned it drops everything and registers again.
  */
 export class Coherence {
   readonly known: Known
@@ -74,7 +74,7 @@ export class Coherence {
     return this.#registration
   }
 
-  /** The longest lease of any worker of the cluster, as of the last poll. In good order L is the same for all. */
+  /** The longest lease of any worker of the cluster, as of the last poll. L should be the same for all. */
   get longestLeaseMilliseconds(): number {
     return Math.max(this.#longestLease, this.#options.times.leaseMilliseconds)
   }
@@ -93,7 +93,7 @@ export class Coherence {
   }
 
   /**
-   * Learns the commits of another worker of this node. Renews no lease.
+   * Learns the commits of this worker or another one of its node. Renews no lease.
    * @returns the registration to acknowledge them with, if there is one
    */
   learn({ leaves, groups }: Versions): string | undefined {
@@ -174,7 +174,7 @@ export class Coherence {
     }
   }
 
-  /** Reads the groups, then their leaves, both from one node. False when this worker has to register anew. */
+  /** Reads the groups, then their leaves, both from one node. False when this worker has to register again. */
   async #pollOnce(connection: Connection): Promise<boolean> {
     const registration = this.#registration
     if (registration === undefined) return false

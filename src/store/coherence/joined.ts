@@ -39,7 +39,7 @@ interface Part {
   open(stored: readonly Stored[]): unknown
 }
 
-/** Of each key v of its leaf, then the columns of the tables in the order of `parts`. */
+/** Reads for each key v of its leaf, then the columns of the tables in the order of `parts`. */
 export function joinedRows<T extends Tables, V>(options: JoinedOptions<T, V>, seal: Seal): Joined<V> {
   const parts = Object.entries(options.tables).map(([name, table]): Part => {
     const shape = new Shape(table)
@@ -50,7 +50,7 @@ export function joinedRows<T extends Tables, V>(options: JoinedOptions<T, V>, se
 
   const columns = parts.flatMap(({ columns }, index) => columns.map((name) => `t${index}.${quoted(name)}`))
 
-  /** The rows of one key. @param values of all selects of the statement, in order */
+  /** Select list and FROM clause for one key. @param values of the whole statement; those of this key are added */
   function select({ key, leaf }: Wanted, values: Stored[]): string {
     const stamp = stampSql(leaf)
     values.push(...stamp.values)
@@ -65,7 +65,7 @@ export function joinedRows<T extends Tables, V>(options: JoinedOptions<T, V>, se
     return `${stamp.select}, ${columns.join(', ')} FROM ${stamp.from} ${joins.join(' ')}`
   }
 
-  /** Those that wait for a lane at the same time are read together. */
+  /** Keys that wait for a lane at the same time are read together. */
   const batches = new Map<Transactions, Batch<Wanted, Stored[]>>()
   const batchOf = (line: Transactions): Batch<Wanted, Stored[]> => {
     const known = batches.get(line)
@@ -101,11 +101,11 @@ export function joinedRows<T extends Tables, V>(options: JoinedOptions<T, V>, se
   }
 }
 
-/** Selects in one statement: few numbers of them, since each is a statement that the server prepares for itself. */
+/** The possible numbers of selects in a statement: few, since the server prepares another statement for each. */
 const sizes = [1, 2, 3, 4, 6, 8, 12, 16]
 const mostWaiting = 256
 
-/** As many as a statement has: the last one more than once. */
+/** Repeats the last key until a statement of one of these sizes is full. */
 function padded(wanted: readonly Wanted[]): readonly Wanted[] {
   const size = sizes.find((one) => one >= wanted.length) ?? wanted.length
   return Array.from({ length: size }, (_, index) => wanted[Math.min(index, wanted.length - 1)] as Wanted)

@@ -40,12 +40,12 @@ export class Known {
     )
   }
 
-  /** Whether no replacement is known of an entry that is stamped with v of its leaf. */
+  /** Whether an entry stamped with v of its leaf is not known to have been replaced. */
   covers(leaf: number, stamp: number): boolean {
     return stamp >= Math.max(this.#bases.get(groupOf(leaf)) ?? Number.POSITIVE_INFINITY, this.#leaves.get(leaf) ?? 0)
   }
 
-  /** Another number once anything else is known: what `covers` answered stands while it is the same. */
+  /** Changes whenever versions are learned or forgotten: until then the answers of `covers` stand. */
   get changes(): number {
     return this.#changes
   }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** Numbers of leaves in a group: 256 for hashes, the others for tables that have a leaf to themselves. */
+/** Leaf numbers of a group: 256 for hashes, the others for tables that have a leaf to themselves. */
 const leavesPerGroup = 512
 
 /** Small tables that many requests read: changes elsewhere never cost them a refill. */

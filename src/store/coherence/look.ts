@@ -20,7 +20,7 @@ export const lookAt = (
 ): string => `r.id, r.lease_milliseconds, a.bucket, a.v FROM ${registered}
   LEFT JOIN acks a ON a.registration = r.id AND a.bucket IN (${places(groups)})`
 
-/** Reads the answer to either. */
+/** Reads the answer to either look. */
 export function lookOf(rows: readonly (readonly Stored[])[]): Look {
   const acknowledged = new Map<string, Map<number, number>>()
   let leaseMilliseconds = 0

@@ -39,7 +39,7 @@ export class Registry {
     })
   }
 
-  /** The look of a waiting writer; counts only on a node that takes writes. */
+  /** The look of a waiting writer; throws on a node that takes no writes. */
   look(groups: readonly number[]): Promise<Look> {
     return this.#pool.use(async (connection) => lookOf(await connection.ask(lookAt(groups), groups)))
   }
@@ -79,7 +79,7 @@ export class Registry {
   }
 
   /**
-   * Deletes the registrations of processes that have ended: they hold no cache, so that writers need not wait for them.
+   * Deletes the registrations of processes that have ended: they hold no cache, so writers need not wait for them.
    */
   async forget(incarnations: readonly string[]): Promise<void> {
     if (incarnations.length === 0) return

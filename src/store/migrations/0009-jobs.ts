@@ -1,6 +1,6 @@
 import type { Migration } from './migration.ts'
 
-/** The place a job has reached in a large table, and indexes for the ends of retention. */
+/** The place a job has reached in a large table, and indexes that find rows past their retention. */
 export const ninth: Migration = {
   number: 9,
   minReader: 5,

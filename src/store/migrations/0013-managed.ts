@@ -1,6 +1,6 @@
 import type { Migration } from './migration.ts'
 
-/** Finds the versions that use a managed key: such a key is not deleted. */
+/** Finds the versions that use a managed key: a key in use is not deleted. */
 export const thirteenth: Migration = {
   number: 13,
   minReader: 5,

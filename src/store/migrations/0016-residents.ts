@@ -2,7 +2,7 @@ import type { Migration } from './migration.ts'
 
 /**
  * Rows of keys that live only in a token name the token. An older program would read them without that column and find
- * their seals broken; nor does it keep the head of the set of KEKs.
+ * their seals broken; it does not keep the head of the set of KEKs either.
  */
 export const sixteenth: Migration = {
   number: 16,

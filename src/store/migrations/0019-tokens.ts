@@ -1,8 +1,8 @@
 import type { Migration } from './migration.ts'
 
 /**
- * Tokens are counted as they come and go. A program from before does not count: what it makes or removes while both serve
- * stays uncounted.
+ * Tokens are counted as they come and go. An older program does not count: the tokens that it makes or removes while
+ * both serve stay uncounted.
  */
 export const nineteenth: Migration = {
   number: 19,

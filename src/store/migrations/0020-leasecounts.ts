@@ -1,9 +1,9 @@
 import type { Migration } from './migration.ts'
 
 /**
- * Leases are counted for each mount beside all together, for the quotas of mounts. While programs of the version before
- * serve beside this one, the leases that they give and end are missing in the counts of mounts; that of all stays right, and the write of a
- * quota corrects that of its mount.
+ * Leases are counted for each mount too, for the quotas of mounts. While an older program serves beside this one, the
+ * leases that it gives and ends are missing in the counts of mounts; the total stays right, and writing a quota
+ * corrects the count of its mount.
  */
 export const twentieth: Migration = {
   number: 20,

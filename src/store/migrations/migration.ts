@@ -1,4 +1,4 @@
-/** The means of a migration. */
+/** How a migration changes the schema. */
 export interface MigrationStep {
   /**
    * Runs one statement (DDL commits by itself) after making sure that the lease is still ours. A statement must do no

@@ -57,7 +57,7 @@ export interface Committed {
   readonly rows: readonly (readonly Stored[])[] | undefined
 }
 
-/** For a statement that follows a COMMIT: nothing can hold up its transaction. */
+/** The time limit of a SELECT that follows a COMMIT: no lock can hold it up. */
 const afterCommitMilliseconds = 500
 
 /**
@@ -194,11 +194,11 @@ export class Connection {
   }
 
   /**
-   * As ask, with several selects of the same columns, of one row each, as of one moment.
+   * As ask, for several selects of the same columns and one row each, all as of one moment.
    * @returns their rows, in the order of `selects`
    */
   async askAll(selects: readonly string[], values: readonly Stored[]): Promise<Stored[][]> {
-    // In a UNION MariaDB cuts the text of a variable to the length it takes it to have, which is 1.
+    // In a UNION, MariaDB truncates the text of a variable to an assumed length of 1.
     const state = `CAST(${this.#nodeState} AS CHAR(64))`
     const numbered = selects.map((select, index) => `${state}, ${index}, ${select}`)
     const statement = { sql: `SELECT ${numbered.join(' UNION ALL SELECT ')}`, values: [...values] }

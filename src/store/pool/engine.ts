@@ -1,6 +1,6 @@
 /**
- * Engines that speak MySQL's protocol under other rules, by a word in their description, and the rule of the store that each
- * breaks (docs/databases.md).
+ * Engines that speak MySQL's protocol but break a rule of the store (docs/databases.md): a word of their description,
+ * and how they break it.
  */
 const unsound: readonly (readonly [name: string, rule: string])[] = [
   ['TiDB', 'a transaction reads as of its beginning, not as of the lock that it has waited for'],
@@ -21,8 +21,8 @@ export function requirePacket(value: string | undefined): number {
 }
 
 /**
- * @param description the server's variables `version` and `version_comment`, which its operator can change, and the names of those
- *   that one engine alone has
+ * @param description the server's variables `version` and `version_comment`, which its operator can change, and the
+ *   names of variables that only one engine has
  * @throws Error naming the rule, for an engine on which acknowledged changes could be lost or undone
  */
 export function requireSoundEngine(description: string): void {

@@ -17,10 +17,10 @@ export const recordOutcome = (id: Buffer): string =>
   `INSERT INTO outcomes (id, committed, at) VALUES (x'${id.toString('hex')}', 1, UNIX_TIMESTAMP())`
 
 /**
- * Finds out whether a transaction was committed whose COMMIT got no answer. Each transaction writes a random id as its
+ * Finds out whether a transaction whose COMMIT got no answer was committed. Each transaction writes a random id as its
  * last row. The question is asked by inserting the same id: if that succeeds, the old transaction can never commit,
  * wherever it may still be alive, because one of two equal keys loses (a lock on one server, certification in a
- * cluster). If the id is taken, the row tells who took it.
+ * cluster). If the id is taken, its row tells whether the transaction or an earlier question wrote it.
  */
 export class Outcomes {
   readonly #pool: Pool

@@ -8,7 +8,7 @@ const statementMilliseconds = 8000
 /** A slower poll is worth nothing: another connection, perhaps another node, is tried. */
 const pollMilliseconds = 2000
 
-/** Waiting callers per connection of a pool beyond which the next one is refused. */
+/** The most callers that may wait, per connection of a pool; the next one is refused. */
 const queuePerConnection = 32
 const shortestQueue = 256
 
@@ -26,7 +26,7 @@ export class Pools implements AsyncDisposable {
   readonly requests: Pool
   /** Reads for callers without credentials. */
   readonly public: Pool
-  /** Counters that a request takes from while it runs. */
+  /** Counters that a running request draws on. */
   readonly counters: Pool
   /** Registrations, the looks of waiting writers, and questions about unknown outcomes. */
   readonly control: Pool

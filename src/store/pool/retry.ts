@@ -5,8 +5,8 @@ import { busy, DuplicateRow, isPassing, isTooLarge, tooLarge } from '../faults.t
 const longestPauseMilliseconds = 500
 
 /**
- * Repeats `attempt` while it fails in a passing way, with growing jitter, until the deadline; then ApiError 503.
- * A row that is too large is ApiError 400. A DuplicateRow is repeated once: the second run reads the row that was in the way.
+ * Repeats `attempt` after passing errors, at growing random intervals, until the deadline; then ApiError 503. A row
+ * that is too large is ApiError 400. A DuplicateRow is repeated once: the second run reads the row that was in the way.
  */
 export async function persist<T>(clock: Clock, deadlineMilliseconds: number, attempt: () => Promise<T>): Promise<T> {
   const end = clock.monotonic() + deadlineMilliseconds

@@ -102,7 +102,7 @@ export class Session implements Reader {
     return this.opened
   }
 
-  /** Sends statements in one round trip, after those that open the session. In turn only. */
+  /** Sends statements in one round trip, after those that open the session. Only within `inTurn`. */
   protected send(statements: readonly string[]): Promise<readonly Answer[]> {
     const opening = this.open()
     return opening === undefined ? this.connection.script(statements) : this.connection.open(opening, statements)
@@ -126,7 +126,7 @@ interface Pending {
 /** Pending statements longer than this are sent at once: a server takes packets of 16 MiB. */
 const largestPending = 1024 * 1024
 
-/** What goes along with the longest statement; the server would refuse a longer packet, or close the connection. */
+/** Room for the rest of the longest statement's packet: the server refuses a longer one, or closes the connection. */
 const otherBytes = largestPending + 2 ** 16
 
 /** A `Transaction` as store/ sees it. Its writes go out together: before its next read, or at its end. */
@@ -268,7 +268,7 @@ export class WriteSession extends Session implements Transaction {
     return (await totalOf(this, name)) - (this.#heldTallies.has(name) ? 1 : 0)
   }
 
-  /** Has it called with the new versions of the leaves, if this transaction commits and tells them. */
+  /** Registers a call after the COMMIT with the new versions of the leaves; with an empty map when they were lost. */
   onVersions(call: (leaves: ReadonlyMap<number, number>) => void): void {
     this.#calls.push(call)
   }

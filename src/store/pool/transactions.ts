@@ -51,7 +51,7 @@ export class Transactions {
   }
 
   /**
-   * One statement, causal and a snapshot, which itself asks whether the node takes writes: cheap, on few rows.
+   * One statement, causal and a snapshot, which itself asks whether the node takes writes; it must be cheap.
    * @param selects select lists and FROM clauses, of the same columns and of one row each; each reads a table
    * @returns their rows
    */
@@ -114,7 +114,7 @@ export class Transactions {
   }
 }
 
-/** Work of transactions that asked for it (onCommit). */
+/** Work for after the COMMIT, given by `onCommit`. */
 type Afterwards = readonly (() => Promise<void>)[] | undefined
 
 /**

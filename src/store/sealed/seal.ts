@@ -40,7 +40,7 @@ const largestRemembered = 16 * 1024
 const objectBytes = 1000
 
 /**
- * Seals rows and verifies them. Reading a row byte for byte as this process wrote or read it before costs no second
+ * Seals rows and verifies them. A row that is byte for byte as this process wrote or read it before costs no second
  * call of the token.
  */
 export class Seal {

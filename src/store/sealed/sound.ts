@@ -3,7 +3,7 @@ import type { Reader } from '../reader.ts'
 import type { Row, Table } from '../table.ts'
 import type { SealedAccess } from './access.ts'
 
-/** The row, or undefined when it is damaged: that was logged, and must not keep a job from the other rows. */
+/** The row, or undefined when it is missing or damaged: damage was logged, and must not keep a job from other rows. */
 export const sound = <T extends Table>(table: SealedAccess<T>, q: Reader, id: string): Promise<Row<T> | undefined> =>
   unlessDamaged(() => table.get(q, id))
 

@@ -102,7 +102,7 @@ const bytesOf = (rows: readonly (readonly Stored[])[]): number =>
       0,
     )
 
-/** ` WHERE id IN (…)` for 64 ids at a time, the last one repeated to fill its places: one statement to prepare. */
+/** ` WHERE id IN (…)` for 64 ids at a time, the last id repeated to fill the places: one statement to prepare. */
 export function* idClauses(ids: readonly string[]): Generator<Statement> {
   const sql = ` WHERE ${quoted('id')} IN (${Array.from({ length: largestInsert }, () => '?').join(', ')})`
   for (let start = 0; start < ids.length; start += largestInsert) {

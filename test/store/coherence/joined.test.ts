@@ -110,7 +110,7 @@ test('while the database says nothing, those that wait are refused with the firs
   const before = line.connections
   const found = await Promise.allSettled(Array.from({ length: 200 }, (_, n) => cache.get(`none${n}`)))
   expect(found).toEqual(Array(200).fill({ status: 'rejected', reason: expect.objectContaining({ status: 503 }) }))
-  // Five while the first two groups try; were all thirteen to try, fifty.
+  // Five while the first two groups try; fifty if all thirteen tried.
   expect(line.connections - before).toBeLessThan(25)
 }, 200_000)
 

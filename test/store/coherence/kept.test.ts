@@ -6,8 +6,8 @@ import type { Reader, Transaction } from '../../../src/store/reader.ts'
 import { type Bench, counters, createBench, policies, policy, randomName } from '../support.ts'
 
 /**
- * Changes that read what they change from the cache, and leave there what they made of it. A thing here is a row that is locked
- * and another that hangs on it, which nobody locks: a number that each change raises by one.
+ * Changes that read the old value from the cache, and leave the new one there. A value here is a number, which each
+ * change raises by one, in a row that is never locked; the change locks another row instead, the door.
  */
 
 let bench: Bench
@@ -45,7 +45,7 @@ async function worker(): Promise<Worker> {
 const read = async (database: Database, q: Reader): Promise<number> =>
   Number((await database.table(counters).find(q, { material: number }))?.used)
 
-/** Raises the number; what it was comes from the cache, if the cache says that it still is. */
+/** Raises the number; the old one comes from the cache, if the cache says that it is current. */
 const raise = (one: Worker, meanwhile: (tx: Transaction) => Promise<void> = async () => undefined): Promise<number> =>
   one.database.transaction(async (tx) => {
     const table = one.database.table(policies)
@@ -110,7 +110,7 @@ test('of many changes by many workers at once none is lost, and no read is older
       const next = await raise(one)
       seen.push(next)
       answered = Math.max(answered, next)
-      // Two in a row by one worker are those that come from its cache.
+      // Two changes in a row by one worker use its cache.
       if (n % 3 === 0) await turn()
     }
   })

@@ -13,7 +13,7 @@ export interface Stored {
 
 export type Versions = ReadonlyMap<number, number>
 
-/** What is committed. Never changed in place: a frozen database node keeps the state it has. */
+/** The committed state. Never changed in place: a frozen database node keeps the state it has. */
 export interface State {
   readonly objects: ReadonlyMap<string, Stored>
   readonly leaves: Versions
@@ -27,7 +27,7 @@ export const leavesOfGroup = 2
 export const groupOf = (leaf: number): number => Math.floor(leaf / leavesOfGroup)
 const allLeaves = [0, 1, 2, 3, 4, 5]
 
-/** Something cached that is made of two names. */
+/** A cached value that is made of two names. */
 export const set = 'set'
 export const partsOf = (object: string): readonly string[] => (object === set ? ['n0', 'n2'] : [object])
 const setLeaf = 4
@@ -53,7 +53,7 @@ export const emptyState = (): State => ({
   acks: new Map(),
 })
 
-/** Raises what `known` holds to `news`, and lowers nothing. */
+/** Raises the versions in `known` to those of `news`, and lowers none. */
 export function raise(known: Map<number, number>, news: Iterable<readonly [number, number]>): void {
   for (const [place, v] of news) known.set(place, Math.max(v, known.get(place) ?? -1))
 }

@@ -36,7 +36,7 @@ export class Node implements Supervisor {
     }
   }
 
-  /** Deletes what an ended process had registered. */
+  /** Deletes the registrations of an ended process. */
   forget({ slot, incarnation }: Pick<Worker, 'slot' | 'incarnation'>): void {
     this.#world.remove((one) =>
       this.#world.without === 'slotdelete'
@@ -45,7 +45,7 @@ export class Node implements Supervisor {
     )
   }
 
-  /** One process after the other. One that hangs is replaced at once, and may wake up and serve until the kill takes. */
+  /** One process after the other. One that hangs is replaced at once, and may wake and serve until it is killed. */
   *#lives(slot: number): Process {
     const world = this.#world
     for (;;) {

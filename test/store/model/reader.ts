@@ -2,11 +2,11 @@ import { leafOf, names, partsOf, set } from './database.ts'
 import type { Fill, Worker } from './worker.ts'
 import { L, type Process, type World } from './world.ts'
 
-/** Something that is read, and what had been answered for as the read began. */
+/** An object to read, and the writes to it that had been answered when the read began. */
 interface Wanted {
   readonly object: string
   readonly floor: readonly number[]
-  /** For the cache; else a read that is not cached at all. */
+  /** Whether the read goes through the cache. */
   readonly cached: boolean
 }
 
@@ -32,7 +32,7 @@ export function* reading(world: World, worker: Worker): Process {
   }
 }
 
-/** Makes the set of cached parts, stamped with what is known. */
+/** Makes the set from cached parts, stamped with the known version. */
 function* compose(world: World, worker: Worker): Process {
   const usable = (object: string) => {
     const entry = worker.cache.get(object)

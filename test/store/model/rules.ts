@@ -39,7 +39,7 @@ export const rules = {
   leave: 'a worker that leaves goes on serving after it has deleted its registration',
 } as const
 
-/** What may be done otherwise without harm. */
+/** Changes of the protocol that do no harm. */
 export const freedoms = {
   gen: 'fills of an older registration are kept',
   onesnap: 'groups and leaves are read in one snapshot',

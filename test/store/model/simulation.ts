@@ -2,7 +2,7 @@ import { Node } from './node.ts'
 import type { Change } from './rules.ts'
 import { type Counts, type Process, World } from './world.ts'
 
-/** A stranger who reaches the port of the nudges. */
+/** A stranger with access to the port of the nudges. */
 function* forging(world: World, nodes: readonly Node[]): Process {
   for (;;) {
     yield world.between(1, 15)
@@ -16,7 +16,9 @@ function* forging(world: World, nodes: readonly Node[]): Process {
   }
 }
 
-/** Runs one random history of two nodes of two workers over three database nodes: 200 units of time, of which L is 10. */
+/**
+ * Runs one random history of two nodes with two workers each over three database nodes, for 200 units; L is 10 units.
+ */
 export function simulate(seed: number, without?: Change): Counts {
   const world = new World(seed, without)
   const nodes = [new Node(world, 0), new Node(world, 1)]

@@ -1,7 +1,7 @@
 import { covers, groupOf, type Registration, raise, type State, type Versions } from './database.ts'
 import { L, Line, type Message, type Process, pollPause, type Supervisor, type World, type Written } from './world.ts'
 
-/** Something cached: the numbers of its parts, and v of its leaf in the snapshot that gave them. */
+/** A cached value: the numbers of its parts, and v of its leaf in the snapshot that gave them. */
 export interface Entry {
   readonly seqs: readonly number[]
   readonly stamp: number
@@ -88,7 +88,7 @@ export class Worker {
     this.life++
   }
 
-  /** One that leaves drops everything, then deletes its registration, then ends. */
+  /** Polls. A worker that leaves drops everything, then deletes its registration, then ends. */
   *polling(): Process {
     while (!this.leaving) {
       yield* this.poll()
@@ -99,7 +99,7 @@ export class Worker {
     this.node.forget(this)
   }
 
-  /** One at a time; who asks meanwhile gets one more. */
+  /** One poll at a time; a request meanwhile causes one more. */
   *poll(): Process {
     if (this.#busy) {
       this.#again = true
@@ -152,7 +152,7 @@ export class Worker {
     for (const ask of this.#asks.splice(0)) this.#answer(ask)
   }
 
-  /** By rows, for other nodes: what the poll before this one has learned. */
+  /** Acknowledges by rows, for other nodes, the versions that the poll before this one has learned. */
   #acknowledge(mine: Registration): void {
     const { database } = this.#world
     const due = [...this.#groups].filter(([group, v]) => v > (this.#rows.get(group) ?? -1))
@@ -199,7 +199,7 @@ export class Worker {
     yield* this.poll()
   }
 
-  /** Says what it has learned; a row for what only its own node has written is not needed then. */
+  /** Reports the versions it has learned; those that only its own node has written then need no row. */
   #answer(ask: Written): void {
     const { without } = this.#world
     if (this.registration === undefined) return
@@ -223,7 +223,7 @@ export class Worker {
     this.node.send(writer, { kind: 'learned', name, leaves: said })
   }
 
-  /** True for ever, whoever waits for it. */
+  /** Notes a fact that stays true, for every writer that waits. */
   believe(name: unknown, leaves: Versions): void {
     const facts = this.facts.get(name) ?? new Map<number, number>()
     this.facts.set(name, facts)

@@ -4,7 +4,7 @@ import type { Change } from './rules.ts'
 /** L, the margin and the longest pause between polls. */
 export const [L, margin, pollPause] = [10, 2, 1]
 
-/** A step of a process: yields how long until it goes on. */
+/** A process; yields the time until its next step. */
 export type Process = Generator<number, void>
 
 /** A worker has committed these versions and asks who has learned them. */
@@ -15,7 +15,7 @@ export interface Written {
   readonly request: number
 }
 
-/** What workers of one node send each other: a question, or a fact about `name` that stays true. */
+/** A message between workers of one node: a question, or a fact about `name` that stays true. */
 export type Message =
   | ({ readonly kind: 'written' } & Written)
   | { readonly kind: 'learned'; readonly name: unknown; readonly leaves: Versions }
@@ -36,7 +36,7 @@ export interface Supervisor {
 }
 
 export interface Counts {
-  /** Reads by way: from the cache, by a fill, past the cache. */
+  /** All reads: from the cache, by a fill, past the cache. */
   reads: number
   stale: number
   writes: number
@@ -105,7 +105,7 @@ export class World {
     this.#queue.splice(index + 1, 0, { at, worker, process })
   }
 
-  /** Happens whether any worker lives or not. */
+  /** Calls `happen` whether any worker lives or not. */
   later(after: number, happen: () => void): void {
     this.spawn(undefined, once(happen), after)
   }

@@ -59,7 +59,9 @@ function commit(world: World, worker: Worker, object: string, next: { seq: numbe
   return { leaves, groups, request: ++worker.requests }
 }
 
-/** From the moment the COMMIT returned: tells everybody, and waits for all registrations of a look, or for the timer. */
+/**
+ * From the moment the COMMIT returned: tells everybody, and waits for all registrations of a look, or for the timer.
+ */
 function* settle(world: World, worker: Worker, committed: Committed): Process {
   const back = world.now
   const { without } = world

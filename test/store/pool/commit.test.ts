@@ -7,7 +7,7 @@ import { parseTargets } from '../../../src/store/pool/target.ts'
 import { clustered } from '../../support/engine.ts'
 import { type Bench, createBench, policies, policy, randomName } from '../support.ts'
 
-/** What goes with a COMMIT and is read right after it: whatever becomes of it, the COMMIT stays what it was. */
+/** Statements sent with a COMMIT, and the read right after it, whose failure does not change the COMMIT's outcome. */
 
 let bench: Bench
 let pool: Pool
@@ -34,7 +34,7 @@ function commit(statements: readonly string[], next?: string) {
   })
 }
 
-// A cluster's statements go one by one.
+// In a cluster, statements go one by one.
 const alone = test.skipIf(clustered)
 
 alone('it opens its transaction itself', async () => {

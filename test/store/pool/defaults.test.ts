@@ -7,7 +7,7 @@ import { runDirectory } from '../../support/directory.ts'
 import { startSecondServer } from '../../support/secondserver.ts'
 import { open, policies, policy, randomName } from '../support.ts'
 
-/** A server whose operator has changed what sessions begin with. */
+/** A server whose operator has changed the defaults of sessions. */
 
 const stack = new AsyncDisposableStack()
 let writer: Database

@@ -6,7 +6,7 @@ import { requireSoundEngine } from '../../../src/store/pool/engine.ts'
 import { runDirectory } from '../../support/directory.ts'
 import { open } from '../support.ts'
 
-/** Servers that speak MySQL's protocol under other rules. MariaDB may be given the version string of one of them. */
+/** Servers that speak MySQL's protocol but break its rules. MariaDB can be given the version string of one. */
 
 test.each([
   ['8.0.11-TiDB-v7.5.1', 'TiDB'],

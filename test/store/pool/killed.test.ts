@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Line } from '../line.ts'
 import { type Bench, counters, createBench, open, policies, policy, randomName } from '../support.ts'
 
-/** Sessions that end, by a KILL or with their line, wherever in a text they are. */
+/** Sessions that end, by a KILL or with their line, at any point of a multi-statement text. */
 
 let bench: Bench
 beforeAll(async () => {
@@ -18,7 +18,7 @@ const enoughKills = 20
 test.each(['QUERY', 'CONNECTION'])(
   'KILL %s at any moment neither doubles nor loses a change',
   async (what) => {
-    // One node alone: in a cluster the next one would be gone to, where nobody kills.
+    // Only one node: in a cluster the pool would move on to a node without KILLs.
     await using database = await open(bench.url)
     const [locked, compared] = [database.table(policies), database.table(policies)]
     const ids = await Promise.all(

@@ -4,7 +4,7 @@ import type { Database } from '../../../src/store/database.ts'
 import { inGroup, membersTable, onMySql } from '../../support/engine.ts'
 import { type Bench, counters, createBench, open, policies, policy, randomName } from '../support.ts'
 
-/** What the server refuses because of its own limits may succeed later, so it is repeated, and ends with 503. */
+/** Work refused because of the server's own limits may succeed later, so it is repeated, and ends with 503. */
 
 let bench: Bench
 beforeAll(async () => {
@@ -30,7 +30,7 @@ describe('a limit of the server', () => {
     if (onMySql) await bench.sql('SET GLOBAL max_execution_time = 0')
   })
 
-  // Of an account on MariaDB, of the server on MySQL.
+  // The limit is an account's on MariaDB, the server's on MySQL.
   test('on the time of a statement ends a wait for a lock, and the transaction is repeated', async () => {
     if (onMySql) await bench.sql('SET GLOBAL max_execution_time = 100')
     await using database = await limited(onMySql ? 'MAX_USER_CONNECTIONS 0' : 'MAX_STATEMENT_TIME 0.1')

@@ -6,7 +6,7 @@ import { parseTargets } from '../../../src/store/pool/target.ts'
 import { Line } from '../line.ts'
 import { type Bench, createBench } from '../support.ts'
 
-/** A statement that takes too long says nothing of the node: with large tables it would, on every node. */
+/** A statement that takes too long says nothing about the node: with large tables it is slow on every node. */
 
 let bench: Bench
 beforeAll(async () => {
