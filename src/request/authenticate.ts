@@ -2,7 +2,7 @@ import type { Authenticator, Identity } from '../auth/authenticate.ts'
 import { ApiError } from '../errors.ts'
 import type { MaybePromise } from '../route.ts'
 
-/** 403 for a missing or bad token: the plain text clients match on. */
+/** 403 for a missing or bad token, in the plain text that clients match on. */
 export const notAuthenticated = (): ApiError => new ApiError(403, 'permission denied')
 
 /**

@@ -1,7 +1,7 @@
 import type { Caching } from '../route.ts'
 import { readHttpDate } from './httpdate.ts'
 
-/** The conditions of a client about its cached answer. */
+/** A client's conditions on its cached answer. */
 export interface Conditions {
   readonly ifNoneMatch: string | undefined
   readonly ifModifiedSince: string | undefined

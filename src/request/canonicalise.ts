@@ -89,7 +89,7 @@ const policyPathOf = (method: Method, path: string): string => (method === 'LIST
 const noInput: Input = {}
 const writes = (method: Method): boolean => method === 'POST' || method === 'PATCH'
 
-/** Lists that the specification writes without their mount, which is the default one of its type. */
+/** Lists that the specification writes without their mount: the default mount of its type. */
 const mountless = 'certs/'
 const defaultMount = 'pki/'
 

@@ -12,7 +12,7 @@ const empty: RawReply = { status: 204, headers: noStore, body: '' }
 export interface Warnings {
   /** About unknown or replaced parameters: sent only if there is a body. */
   readonly parameters: readonly string[]
-  /** Of the route itself: an answer without a body gets one for them. */
+  /** Of the route itself: for these, an answer without a body gets a body. */
   readonly route: readonly string[]
 }
 
@@ -59,7 +59,7 @@ function wrapped(id: string, { data, auth, lease }: Content, warnings: readonly 
   return `${head},"wrap_info":null,"warnings":${warningsText},"auth":${authText}${tail}}\n`
 }
 
-/** An envelope with a PEM text in its data, which is read while it is sent. */
+/** An envelope with a PEM text in its data; the text is read while the envelope is sent. */
 function withPem(
   id: string,
   answer: Answer,

@@ -26,14 +26,14 @@ export interface RawReply {
   /** Name, value, name, value … as node:http writes them fastest. */
   readonly headers: readonly string[]
   readonly body: string | Uint8Array | Stream
-  /** Whether the caller had a good token; said of bodies longer than `longestShortBody` alone. */
+  /** Whether the caller had a good token; set only for bodies longer than `longestShortBody`. */
   readonly forCaller?: boolean
 }
 
-/** Characters or bytes that a socket takes whether the client reads or not. Longer bodies would hold their connection for ever. */
+/** Characters or bytes that a socket takes even if the client reads nothing; longer bodies could hold it for ever. */
 export const longestShortBody = 16 * 1024
 
-/** Bytes that anybody may send; no more of any body is read before its route and its credential are looked at. */
+/** Bytes that anybody may send; no more of any body is read before its route and its credential are checked. */
 export const strangerBodyBytes = 64 * 1024
 
 /** The limit of a body, decided by the head of its request. */
@@ -53,7 +53,7 @@ export interface Pipeline {
   bodyLimit?(request: RawRequest): MaybePromise<BodyLimit | undefined>
   /**
    * Counts a request that is refused before it is handled, with an empty body; absent where nothing is counted.
-   * @returns the answer in place of the refusal, where there are too many
+   * @returns the answer in place of the refusal, if there are too many requests
    */
   refused?(request: RawRequest): MaybePromise<RawReply | undefined>
   handle(request: RawRequest): MaybePromise<RawReply>

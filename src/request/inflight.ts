@@ -7,7 +7,7 @@ import { type InFlightRequest, mostTold } from '../metrics/inflight.ts'
 import type { Caller } from '../route.ts'
 import type { RawRequest } from './exchange.ts'
 
-/** A request under way and what is known of it; filled in on its way. */
+/** A request under way; its fields are filled in as they become known. */
 export interface UnderWay {
   readonly raw: RawRequest
   /** Monotonic milliseconds. */
@@ -30,8 +30,7 @@ export const underWay = (raw: RawRequest, start: number): UnderWay => ({
 })
 
 /**
- * The requests that this worker is answering. One that is answered at once is never among them: nobody else has a turn
- * meanwhile.
+ * The requests that this worker is answering, but for those answered at once: nothing else runs meanwhile.
  */
 export class InFlight {
   readonly #clock: Clock
@@ -53,7 +52,7 @@ export class InFlight {
     this.#requests.delete(request)
   }
 
-  /** Those that have taken longest, as other processes are told of them. */
+  /** The requests that have taken longest, as reported to other processes. */
   list(): readonly InFlightRequest[] {
     const epoch = this.#clock.wall() - this.#clock.monotonic()
     const eldest = [...this.#requests].slice(0, mostTold)
@@ -76,7 +75,7 @@ function described({ raw, start, path, caller }: UnderWay, epoch: number): InFli
 
 const longestPath = 1000
 
-/** As the reference makes it for a token without an entity: of its policies and the root namespace. */
+/** As in the reference for a token without an entity: from its policies and the root namespace. */
 const clientIdOf = (policies: readonly string[]): string =>
   createHash('sha256')
     .update(`${policies.toSorted().join('\x7f')}\0root`)

@@ -58,7 +58,7 @@ export function queryInput(query: URLSearchParams | undefined): Input {
  * Parameters of a write. The body is read as JSON whatever its content type, because Go clients send none and curl says
  * form; it is read as a form only if it is declared as one and does not begin like JSON.
  * @param longestList the most elements of a list of the route (Route.longestList)
- * @throws {ApiError} 400 for JSON that cannot be read, 415 for a PATCH in a format of its own
+ * @throws {ApiError} 400 for JSON that cannot be read, 415 for a PATCH in another format
  */
 export function bodyInput(
   method: Method,

@@ -24,7 +24,7 @@ export interface Field {
 export interface Fields {
   /** By name and by alias. */
   readonly known: ReadonlyMap<string, Field>
-  /** Each of them once. */
+  /** Each field once. */
   readonly all: readonly Field[]
   /** The fields with aliases. */
   readonly aliased: readonly Field[]

@@ -51,7 +51,7 @@ export function cleanHead(rawPath: string): string {
   return (clean[0] === 'v1' ? clean.slice(1) : clean).join('/')
 }
 
-/** The canonical form of a path, or of what stands before its fault. */
+/** The canonical form of a path, or of the segments before its fault. */
 export function readablePath(rawPath: string): string {
   try {
     return canonicalPath(rawPath).path

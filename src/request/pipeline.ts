@@ -72,7 +72,7 @@ class RequestPipeline implements Pipeline {
     }
   }
 
-  /** Without a valid credential a body may be no longer than any stranger's. No use of a token is taken. */
+  /** Without a valid credential a body may be no longer than a stranger's. No use of a token is taken. */
   #bodyLimit(head: RequestHead, mount: Mount | undefined): MaybePromise<BodyLimit> {
     const endpoint = this.#endpoint(head, mount)
     const most = endpoint?.route.bytes?.maxBytes
@@ -96,7 +96,7 @@ class RequestPipeline implements Pipeline {
     }
   }
 
-  /** Whatever any step throws becomes a reply here. */
+  /** Turns the error of any step into a reply. */
   #serve(request: UnderWay): Reply {
     const { log } = this.#options
     const { raw } = request
@@ -111,7 +111,7 @@ class RequestPipeline implements Pipeline {
     }
   }
 
-  /** Whatever was not counted before it was refused counts now. */
+  /** A request that was refused before it was counted is counted now. */
   #refuse(raw: RawRequest, recorder: Recorder, error: unknown): Reply {
     const { audit } = this.#options
     return after(this.#countRefused(raw, recorder), (limited) => recorder.refuse(audit, limited ?? error))
@@ -123,7 +123,7 @@ class RequestPipeline implements Pipeline {
     return after(this.#countRefused(raw, recorder), (limited) => limited && recorder.refuse(audit, limited))
   }
 
-  /** @returns why it is refused for its number; without a database nothing is known of quotas */
+  /** @returns the refusal if a quota is exceeded; without a database the quotas are unknown and refuse nothing */
   #countRefused(raw: RawRequest, recorder: Recorder): MaybePromise<RateLimited | undefined> {
     const { quotas } = this.#options
     if (quotas === undefined) return undefined
@@ -155,7 +155,7 @@ class RequestPipeline implements Pipeline {
     })
   }
 
-  /** @param waits whether the newest quotas count; without a database such a request is refused */
+  /** @param waits whether to wait for the newest quotas; without a database such a request is refused */
   #meter({ raw, credential }: RequestHead, path: string, waits: boolean): MaybePromise<Meter | undefined> {
     const { quotas } = this.#options
     const hasCredential = credential !== ''
@@ -205,7 +205,7 @@ class RequestPipeline implements Pipeline {
     return this.#signedIn(request, recorder, (identity) => this.#authorise(request, target, identity, recorder))
   }
 
-  /** A request that is counted by its token is counted first: refused for that, it takes no use of the token. */
+  /** A request that is counted by its token is counted first: if its quota refuses it, the token loses no use. */
   #signedIn({ credential }: CanonicalRequest, recorder: Recorder, serve: (identity: Identity) => Reply): Reply {
     if (credential === '') throw notAuthenticated()
     const { meter } = recorder
@@ -274,7 +274,7 @@ class RequestPipeline implements Pipeline {
   }
 }
 
-/** Counts a refused request, unless it is counted. */
+/** Counts a refused request, unless it was counted before. @returns the error if that exceeds its quota */
 function limitOf(meter: Meter | undefined): RateLimited | undefined {
   try {
     meter?.unknown()

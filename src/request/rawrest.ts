@@ -2,8 +2,8 @@ import { badRequest } from '../errors.ts'
 import type { Routes } from '../route.ts'
 
 /**
- * The fixed paths before raw rests, with their slash: `ocsp/`. No other route may be below one, or the same path as
- * policies see it could be two requests.
+ * The fixed paths before raw rests, with their slash: `ocsp/`. No other route may be below one, or one policy path
+ * could stand for two requests.
  * @throws {Error} at start, when there is another route below one, or a path before a raw rest is not fixed
  */
 export function rawPrefixes(routes: Routes<unknown>): readonly string[] {
@@ -49,7 +49,7 @@ export function rawRest(rawPath: string, segments: number): string {
 
 /**
  * The only form in which routes, policies and audit see a raw rest: one percent-encoded segment. Every rest has its
- * own, none is `.` or `..`, and sending a request to the path in this form is the same request.
+ * own, never `.` or `..`, and a request that is sent to the path in this form is the same request.
  */
 export const encodeRest = (rest: string): string =>
   rest === '.' || rest === '..' ? rest.replaceAll('.', '%2E') : encodeURIComponent(rest)

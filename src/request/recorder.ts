@@ -34,7 +34,7 @@ export class Recorder {
   #mount: Mount | undefined
   /** Whether the request has begun its trail or needs none. */
   #begun = false
-  /** What counts the request; null until that was asked. */
+  /** The meter that counts the request; null until it was looked up. */
   #meter: Meter | undefined | null = null
 
   constructor(request: UnderWay, log: Logger) {
@@ -42,7 +42,7 @@ export class Recorder {
     this.#log = log
   }
 
-  /** Whether it was asked what counts the request. */
+  /** Whether the meter was looked up. */
   get isMetered(): boolean {
     return this.#meter !== null
   }
@@ -65,7 +65,7 @@ export class Recorder {
     this.#request.mount = mount?.path
   }
 
-  /** The path as policies see it, but for a slash behind that of a list. */
+  /** The path as policies see it, but without the trailing slash of a list. */
   setPath(path: string): void {
     this.#request.path = path
   }
@@ -90,7 +90,7 @@ export class Recorder {
     })
   }
 
-  /** For requests that policies do not decide about. */
+  /** For requests that policies do not decide. */
   setCaller(caller: Caller | undefined): void {
     this.#request.caller = caller
     this.#trail?.setVerdict(caller, undefined)
@@ -129,7 +129,7 @@ export class Recorder {
         describeEarly(this.#request.raw, this.#request.operation, path, this.#mount, headers),
       )
     } catch {
-      // Whether there are devices cannot be found out; the request's own refusal mostly has the same reason.
+      // The audit devices are unknown; the request's own refusal mostly has the same cause.
     }
     return this.recordRefusal(error)
   }
@@ -141,7 +141,7 @@ export class Recorder {
     return this.#trail === undefined ? reply : this.#writeRefusal(this.#trail, refusal, reply)
   }
 
-  /** With what sys/quotas/config has answers say of a quota; a long one names whose room it takes at the edge. */
+  /** The reply with the quota headers that sys/quotas/config asks for; a long one is marked if it is for a caller. */
   #told(reply: RawReply): RawReply {
     const isLong = reply.body.length > longestShortBody
     const owned = isLong && this.#request.caller !== undefined ? { ...reply, forCaller: true } : reply

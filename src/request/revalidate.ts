@@ -5,8 +5,9 @@ import { namesIn } from './headers.ts'
 import type { Target } from './routetable.ts'
 
 /**
- * Adds its headers to a cacheable answer, or replaces it by 304. As in the reference If-Modified-Since counts only if
- * the mount passes it, and Last-Modified is sent only if the mount allows it; tags and ages need no tuning.
+ * Adds the caching headers to a cacheable answer, or replaces it by a 304. As in the reference, If-Modified-Since
+ * counts only if the mount passes it, and Last-Modified is sent only if the mount allows it; tags and ages need no
+ * tuning.
  */
 export function revalidate(outcome: Outcome, { method, raw }: CanonicalRequest, { mount, match }: Target): Outcome {
   if (!(outcome instanceof Answer) || outcome.caching === undefined) return outcome

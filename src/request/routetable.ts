@@ -25,11 +25,11 @@ export interface Way {
   readonly target: Target
 }
 
-/** Of request lines in use, found again by one look-up. */
+/** The most request lines whose ways are kept, to be found again by one look-up. */
 const waysHeld = 2000
 const longestHeld = 200
 
-/** The mount of a path that is in none. */
+/** Stands in for the mount of a path that has none. */
 const nowhere: Mount = { uuid: '', path: '', type: '', config: {} }
 
 interface CompiledEngine {

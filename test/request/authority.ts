@@ -26,7 +26,7 @@ import { type Line, linesOf } from '../audit/device.ts'
 import { ask, caller, type Question, type Reply } from '../http/serving.ts'
 import { runDirectory } from '../support/directory.ts'
 
-/** What the test engine serves, and what was done with it. */
+/** The content that the test engine serves, and counts of its use. */
 export interface Authority {
   /** The list that it streams, and how many bytes the stream says it has. */
   list: Buffer
@@ -34,7 +34,7 @@ export interface Authority {
   /** Bytes of each piece that the source of the stream gives. */
   pieceBytes: number
   opened: number
-  /** Bytes that were taken from it, and how many of its readers are gone. */
+  /** Bytes that were taken from the stream, and how many of its readers are gone. */
   taken: number
   closed: number
   /** How many streams may still be reserved. */
@@ -184,7 +184,7 @@ export interface ServedAuthority {
   readonly logged: string[]
   /** Credentials that were looked up. */
   readonly lookups: string[]
-  /** Of the audit device, of one request path. */
+  /** Lines of the audit device about one request path. */
   linesOf(path: string): Line[]
   ask(method: string, path: string, question?: Question): Promise<Reply>
 }

@@ -61,7 +61,7 @@ test('a body far beyond the limit of the route is refused before it is read', as
   expect(statuses(await hear(declared))).toEqual(['413'])
   const chunked = await dial(served.port)
   chunked.write('POST /v1/pki/ocsp HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n')
-  // Below what the listener takes, and never ended: only the limit of the route can have refused it.
+  // Below the listener's limit, and never ended: only the limit of the route can have refused it.
   for (let sent = 0; sent < 3; sent++) chunked.write(`8000\r\n${'x'.repeat(0x8000)}\r\n`)
   expect(statuses(await hear(chunked))).toEqual(['413'])
 })

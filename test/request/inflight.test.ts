@@ -9,7 +9,7 @@ const raw = (id: string, more: Partial<RawRequest> = {}): RawRequest => ({
   ...{ id, method: 'PUT', rawPath: '/v1/raw', query: 'pin=1234', headers: {}, body: Buffer.from('body') },
   ...{ remoteAddress: '127.0.0.3', remotePort: 49816, clientCertificate: undefined, ...more },
 })
-/** One request under way, as others are told of it once `known` is known of it. */
+/** One request under way, as reported to other processes once the fields of `known` are filled in. */
 function told(known: Partial<UnderWay> = {}, more: Partial<RawRequest> = {}) {
   const inFlight = new InFlight(clock)
   const request = underWay(raw('a', more), 4000)

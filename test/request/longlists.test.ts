@@ -49,7 +49,7 @@ test.each([
 })
 
 test('a comma too many where a group ends is refused', async () => {
-  // The cut is made at the first comma behind 64 KiB, so that the second one begins and ends a group of its own.
+  // The cut is made at the first comma after 64 KiB, so that the second comma begins the next group.
   for (const tail of [',', ',,', `,,${elements(70).join()}`, `, ,${elements(70).join()}`]) {
     expect(await failure(`{"a":[${elements(70).join()}${tail}]}`)).toMatch('400 failed to decode JSON input')
     expect(await failure(`{"a":[${elements(66).join()}${tail}]}`)).toMatch('400 failed to decode JSON input')

@@ -9,7 +9,7 @@ import { openSql, type Sql } from '../attack/sql.ts'
 import { open } from '../store/support.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
 
-/** What a crash leaves below mounts that are made or removed goes, and nothing below mounts that stand. */
+/** Rows that a crash leaves below mounts being made or removed are deleted; rows below existing mounts are not. */
 
 let schema: TestDatabase
 let sql: Sql
@@ -17,7 +17,7 @@ let database: Database
 let mounts: Mounts
 let aheadMilliseconds = 0
 const clock: Clock = { ...systemClock, wall: () => systemClock.wall() + aheadMilliseconds }
-/** Uuids below which the engine keeps something. */
+/** Uuids of mounts below which the engine keeps something. */
 const kept = new Set<string>()
 let fail: 'mount' | 'unmount' | undefined
 let during = async (): Promise<void> => undefined

@@ -83,7 +83,7 @@ test('a rest leads to no other route, mount or policy', async () => {
   ]) {
     expect(await ask(`/v1/pki/${path}`)).toBe(403)
   }
-  // A rule with slashes behind the raw prefix matches nothing; the one-segment form matches every way of sending it.
+  // A rule with slashes after the raw prefix matches nothing; the one-segment form matches every way of sending it.
   for (const path of ['est/open/a', 'est/open//a', 'est/open%2Fa']) expect(await ask(`/v1/pki/${path}`)).toBe(403)
   for (const path of ['est/a/b', 'est/a%2Fb', 'est/%61%2fb'])
     expect(await ask(`/v1/pki/${path}`)).toEqual({ rest: 'a/b' })

@@ -7,7 +7,7 @@ import { type Route, route } from '../../src/route.ts'
 const frame = { $ref: '#/components/schemas/Answer' }
 const refused = { default: { $ref: '#/components/responses/Refused' } }
 
-/** The responses of a route that is declared so, and the schemas that they name. */
+/** The responses of a route with these answers, and the schemas that they name. */
 function shown(answers: Route<unknown>['answers'], inject = false) {
   const named: NamedSchemas = new Map()
   const fields = { method: 'GET', path: 'a', access: 'token', about: 'For the test.', body: Type.Object({}) } as const
@@ -15,7 +15,7 @@ function shown(answers: Route<unknown>['answers'], inject = false) {
   return { responses, named: Object.fromEntries(named) }
 }
 
-/** The schema of the JSON with which a route of these answers succeeds. */
+/** The schema of the JSON of a 200 from a route with these answers. */
 function schemaOf(answers: Route<unknown>['answers'], inject = false): unknown {
   const { responses } = shown(answers, inject)
   expect(responses).toMatchObject({ 200: { content: { 'application/json': {} } } })

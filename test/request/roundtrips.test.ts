@@ -10,8 +10,8 @@ import { open } from '../store/support.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
 
 /**
- * Round trips to the database that a change takes, in a process that has no caches, so that no polls are among them: what
- * opens the transaction with its reads, and what is written with the COMMIT and the look at the registrations after it.
+ * Round trips to the database that a change takes, in a process without caches, so that no polls are among them: the
+ * opening of the transaction with its reads, and its writes with the COMMIT and the look at the registrations after it.
  */
 
 let schema: TestDatabase
@@ -54,13 +54,13 @@ async function roundTrips(change: () => Promise<unknown>): Promise<number> {
   return line.commands - before
 }
 
-// One story: a mount is made, tuned, moved and disabled.
+// In this order: a mount is made, tuned, moved and disabled.
 describe('round trips', { shuffle: false }, () => {
   test.each<[string, () => Promise<unknown>, number]>([
-    // One more verifies what the change before has written.
+    // One more verifies the rows of the change before.
     ['a policy is made', () => policies.write('new', 'path "d" {}'), 3],
     ['a policy is replaced', () => policies.write('kept', 'path "e" {}'), 3],
-    // Two for the list, which is cached elsewhere, and two to say that the mount is being made.
+    // Two for the list, which other processes cache, and two to record that the mount is being made.
     ['a mount is made', () => mounts.enable({ path: 'made', type: 'transit' }), 5],
     ['a mount is tuned', () => mounts.tune('made', { config: {} }), 2],
     ['a mount is moved', () => mounts.move('made', 'moved'), 2],

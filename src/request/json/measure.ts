@@ -8,7 +8,7 @@ const maxDepth = 64
 const mostMembers = 10_000
 /** Values outside such a longer list: they are parsed in one go. */
 const mostLooseValues = 100_000
-/** Values inside one element of it: they are parsed in one go too. */
+/** Values inside one element of such a list: they are parsed in one go too. */
 const mostElementValues = 1000
 const mostValues = 1_000_000
 /** Bytes of a longer list parsed in one turn of the event loop. */

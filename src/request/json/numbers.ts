@@ -4,13 +4,13 @@ const minus = 0x2d
 const plus = 0x2b
 const dot = 0x2e
 const colon = 0x3a
-/** Any integer of so many digits is a double's own text. */
+/** A double reproduces any integer of so many digits. */
 const plainDigits = 15
 
 const isExponent = (byte: number | undefined): boolean => byte === 0x65 || byte === 0x45
 const isBlank = (byte: number | undefined): boolean => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
 
-/** Whether a run of digits outside strings may belong to a number that a double does not give back as it was written. */
+/** Whether a run of digits outside strings may belong to a number that a double does not reproduce as written. */
 export const mayRound = (body: Uint8Array, start: number, end: number): boolean =>
   end - start > plainDigits ||
   body[end] === dot ||
@@ -22,7 +22,7 @@ export const mayRound = (body: Uint8Array, start: number, end: number): boolean 
  * fields then have it digit for digit, as in the reference, and numeric fields refuse it. Invalid JSON stays invalid.
  */
 export function quoteRoundedNumbers(body: Buffer): string {
-  // Two quotes for at least two characters and a separator.
+  // Such a number has at least two characters and a separator, and gains two quotes.
   const quoted = Buffer.allocUnsafe(2 * body.length)
   let length = 0
   let copied = 0

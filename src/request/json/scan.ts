@@ -2,7 +2,7 @@ export const quote = 0x22
 export const zero = 0x30
 const nine = 0x39
 const backslash = 0x5c
-/** What is worth a native search for the end of a string. */
+/** The length from which a native search for the end of a string pays. */
 const longStringBytes = 32
 
 export const isDigit = (byte: number | undefined): boolean => byte !== undefined && byte >= zero && byte <= nine
@@ -14,14 +14,14 @@ export function endOfDigits(body: Uint8Array, from: number): number {
   return at
 }
 
-/** Where the quote stands that ends a string, or the end of the body. */
+/** The position of the quote that ends a string, or the end of the body. */
 export function endOfString(body: Uint8Array, from: number): number {
   let at = from
   for (const near = Math.min(body.length, from + longStringBytes); at < near; at++) {
     if (body[at] === backslash) at++
     else if (body[at] === quote) return at
   }
-  // The last step may have been over a backslash and what it escapes.
+  // The last step may have been over a backslash and the character it escapes.
   for (let end = body.indexOf(quote, at); end >= 0; end = body.indexOf(quote, end + 1)) {
     let before = end
     while (before > at && body[before - 1] === backslash) before--

@@ -6,7 +6,7 @@ import { type MountRows, wholeSet } from './rows.ts'
 
 /**
  * The compiled set of mounts, never older than the last acknowledged change. A changed mount is reloaded by its engine
- * before any request sees the new set, and the engines free their caches of a removed one.
+ * before any request sees the new set, and the engines drop their cache entries of a removed mount.
  */
 export class MountCache {
   readonly #engines: ReadonlyMap<string, Engine>

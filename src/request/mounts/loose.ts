@@ -17,8 +17,8 @@ export const looseMountsTable = defineTable(
     path: column.text(),
     type: column.text(),
     /**
-     * making: an engine's rows for the mount may exist, its own row not yet; gone: its row was removed; emptied: so
-     * were the rows below it, except those that an older request may still add.
+     * making: an engine's rows for the mount may exist, but not yet its own row; gone: its row was removed; emptied:
+     * the rows below it too, except those that an older request may still add.
      */
     state: column.text(),
     since: column.integer(),
@@ -63,7 +63,7 @@ export class LooseMounts {
   }
 
   /**
-   * Called in the transaction that writes the mount's own row, which begins with this and with the reads for it.
+   * Called at the start of the transaction that writes the mount's own row, together with the reads for it.
    * @throws ApiError 503 when the sweep has already abandoned the mount
    */
   async settle(tx: Transaction, { uuid: mount }: Mount): Promise<void> {
@@ -94,8 +94,8 @@ export class LooseMounts {
   }
 
   /**
-   * Removes the rows below mounts that are gone, and again when those have been loose for long. A failing mount does
-   * not hold up the others.
+   * Removes the rows below mounts that are gone, and once more when such a mount has been loose for long. A failing
+   * mount does not hold up the others.
    */
   async sweep(signal: AbortSignal, fence: bigint): Promise<void> {
     const { database } = this.#options
@@ -120,14 +120,15 @@ export class LooseMounts {
     if (mount === undefined) return
     const engine = engines.get(mount.type)
     const removeSome = async () => (await engine?.removeSome?.(mount, claim)) ?? false
-    // Rows removed after the rest are removed for good.
+    // A rested mount gets no more rows: this removal is the last.
     const rested = this.#rested(mount.since)
     while (await paced(clock, removeSome)) if (signal.aborted) return
     await this.#finish(id, claim, rested)
   }
 
   /**
-   * The mount, which can no longer be completed; undefined when it exists after all, because an old row was put back.
+   * The mount, which can no longer be completed; undefined while it is being made, and when it exists after all because
+   * an old row was put back.
    */
   #abandon(id: string, { job, fence }: Claim): Promise<(Mount & { readonly since: number }) | undefined> {
     const { database } = this.#options

@@ -38,7 +38,7 @@ export interface MountRecord extends Mount {
   readonly rev: number
 }
 
-/** Path with its slash. */
+/** A mount that is in no table; `path` ends in a slash. */
 export interface Builtin {
   readonly path: string
   readonly type: string

@@ -57,7 +57,7 @@ export class Mounts {
     return this.#loose.job
   }
 
-  /** The mount of a canonical path; a built-in one is found even while the database is away. */
+  /** The mount of a canonical path; a built-in one is found even while the database is out of reach. */
   find(path: string): MaybePromise<Mount | undefined> {
     const { loaded } = this.#cache
     if (loaded !== undefined) return lookUp(loaded, path)
@@ -121,7 +121,7 @@ export class Mounts {
   }
 
   /**
-   * Gives the mount another path; its contents stay. When it resolves, every worker knows only the new one.
+   * Gives the mount another path; its contents stay. When this resolves, every worker knows only the new path.
    * @returns the id of the move
    * @throws {ApiError} 400 when the mount does not exist, is built in, or the new path is invalid or taken
    */
@@ -177,7 +177,7 @@ export class Mounts {
         await this.#rows.insert(tx, rows, row)
       })
     } catch (error) {
-      // Only a refusal makes sure that nothing was mounted; after a fault the outcome may be unknown.
+      // Only a refusal proves that nothing was mounted; after a fault the outcome may be unknown.
       if (error instanceof ApiError && error.status === 400) await this.#loose.giveUp(mount)
       throw error
     }

@@ -21,7 +21,7 @@ export interface MountChange {
 /** The key of one mount. */
 type Key = { readonly id: string } | { readonly path: string }
 
-/** The rows of the mounts and their sealed head, which is moved with every write. */
+/** The rows of the mounts and their sealed head, which is advanced with every write. */
 export class MountRows {
   readonly #database: Database
   readonly #table
@@ -39,8 +39,7 @@ export class MountRows {
   }
 
   /**
-   * All rows, in order to change them: other writers of the set wait until the transaction ends. Must be its first
-   * read.
+   * All rows, for a change: other writers of the set wait until the transaction ends. Must be its first read.
    * @param where the row to change, if there is one: it is locked, so that its update needs no comparison before the
    *   COMMIT
    */

@@ -18,7 +18,7 @@ export const tuningAnswer = {
   allowed_managed_keys: Type.Optional(strings),
 }
 
-/** `config` of a mount as stored and listed: the first three always, the others only if set. */
+/** `config` of a mount as stored and listed: the first three members always, the others only if set. */
 export type Tuning = Readonly<Record<string, unknown>>
 
 /** The longest and the usual duration of a lease unless the mount sets another: 768 hours. */

@@ -2,7 +2,7 @@ import type { Engine } from '../../engine.ts'
 import type { Fold } from '../../fold.ts'
 import type { Mount } from '../../route.ts'
 
-/** A place in the paths of an engine whose names are folded: `policies/acl/:name`. */
+/** A place in an engine's paths where names are folded: `policies/acl/:name`. */
 interface Place {
   /** The text before its first capture: compared in every request. */
   readonly head: string

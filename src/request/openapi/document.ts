@@ -81,8 +81,8 @@ const rawInPath = (name: string): Data => ({
 })
 
 /**
- * The OpenAPI 3.0 document of route tables: exactly the paths that the server answers. The reference's is of 3.0 too,
- * and generators of clients read it.
+ * The OpenAPI 3.0 document of route tables: exactly the paths that the server answers. The reference's document is of
+ * version 3.0 too, which client generators read.
  * @see https://spec.openapis.org/oas/v3.0.3
  */
 export function describeApi(sections: readonly ApiSection[], version: string): Data {

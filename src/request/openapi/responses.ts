@@ -6,7 +6,7 @@ import type { Data, Route } from '../../route.ts'
 export type NamedSchemas = Map<string, Data>
 
 /**
- * The responses of a route. Every route may refuse; one that is not declared to answer does nothing else.
+ * The responses of a route. Every route may refuse; a route without declared answers does nothing else.
  * @param named filled with the schemas that the responses refer to
  */
 export function responsesOf({ answers, inject }: Route<unknown>, named: NamedSchemas): Data {
@@ -42,7 +42,7 @@ function envelopeOf({ data, auth }: Envelope, inject: boolean, named: NamedSchem
     ...(data === undefined ? {} : { data: schemaFor(data, named) }),
     ...(auth === undefined ? {} : { auth: schemaFor(auth, named) }),
   }
-  // Every member of `data` stands beside it too; of members with unknown names the dialect cannot say so.
+  // Every member of `data` is repeated beside it; the dialect cannot say so of members with unknown names.
   const repeated = inject && data !== undefined && 'properties' in data ? [schemaFor(data, named)] : []
   return { allOf: [frame, { type: 'object', properties }, ...repeated] }
 }
@@ -92,6 +92,6 @@ function unionOf(schemas: readonly TSchema[], named: NamedSchemas): Data {
   const nullable = others.length < schemas.length ? { nullable: true } : {}
   const [only, ...more] = others
   if (only === undefined || more.length > 0) return { anyOf: others, ...nullable }
-  // Members beside a reference count for nothing.
+  // Members beside a reference are ignored.
   return '$ref' in only ? { allOf: [only], ...nullable } : { ...only, ...nullable }
 }
