@@ -22,7 +22,7 @@ export type CredentialKind =
   /** A text that an operator may have chosen: only a look-up can tell. */
   | 'custom'
 
-/** Makes credentials, and tells guesses from them. */
+/** Makes credentials, and tells them from guesses. */
 export interface GuessFilter {
   issue(): string
   screen(credential: string): CredentialKind

@@ -7,7 +7,7 @@ import { markRevoked, type RevokeDeps, removeTrees } from './revoke.ts'
 import { type TokenRow, tokenTable, tokenTraces, usable } from './token.ts'
 
 const pageSize = 64
-/** None of our tokens ends before it: an edited time is left to be found when the row is looked up. */
+/** No token of ours expires earlier: a row with an edited time is found when it is looked up. */
 const beginning = 1
 
 /** A test of one row, without its ancestors. */

@@ -13,7 +13,7 @@ export const systemTtlSeconds = 2_764_800
 
 /**
  * The life of a new token. All zero asks for the default, or for a token that never expires if `mayLiveForEver` (root).
- * The explicit maximum and the period are kept as requested; above the system's maximum, that bounds the ttl.
+ * The explicit maximum and the period are kept as requested; the system's maximum still bounds the ttl.
  * @returns the life (a ttl of 0 never ends), and a warning for each limit that was applied
  */
 export function newLifetime(requested: Lifetime, mayLiveForEver: boolean): Lifetime & { warnings: string[] } {
@@ -38,8 +38,8 @@ export interface RenewableLife extends Lifetime {
 }
 
 /**
- * The expiry of a token renewed now. A periodic token gets its period again; any other never passes its longest life,
- * counted from creation.
+ * The expiry of a token renewed now. A periodic token gets its period again, up to its explicit maximum; any other
+ * never passes its longest life. Both limits count from creation.
  * @param increment requested seconds; 0 requests those of the last renewal, or else the ttl it was created with
  */
 export function renewedUntil(

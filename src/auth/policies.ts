@@ -27,7 +27,7 @@ export const policyTable = defineTable(
 /** Names for listings: unverified, from an index alone. A policy is verified when it is read or used. */
 const policyNames = defineTable('policies', { namespace: column.text(), name: column.text() }, { sealed: false })
 
-/** The cache holds one entry: all policies. They are one set with one head, since dropping one can widen rights. */
+/** The cache holds one entry: all policies. They are one set with one head, since losing one can widen rights. */
 const cacheEntry = 'set'
 /** More rows than this are read page by page. */
 const fewRows = 20
@@ -161,7 +161,7 @@ export class Policies {
     for (const one of unseen) this.#verified.set(one.id, one)
   }
 
-  /** The verified rows of these members, at least. */
+  /** The verified rows of these members; when they are many, of the whole set. */
   async #read(q: Reader, news: readonly Contents[]): Promise<PolicyRow[]> {
     if (news.length > fewRows) return this.#all(q)
     return Promise.all(
@@ -182,7 +182,7 @@ export class Policies {
     return rows
   }
 
-  /** Makes changes in their order and moves the head with them; meanwhile other writers of the set wait. */
+  /** Makes changes in their order and advances the head with them; meanwhile other writers of the set wait. */
   async #commit(changes: readonly PolicyChange[]): Promise<undefined[]> {
     const names = [...new Set(changes.map(({ name }) => name))]
     await this.#database.transaction(async (tx) => {

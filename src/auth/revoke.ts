@@ -49,8 +49,8 @@ export async function revokeOrphan(deps: RevokeDeps, id: string): Promise<number
 }
 
 /**
- * Marks the eligible ones of these tokens as revoked. No worker accepts them any more, so caches are not invalidated.
- * Rows edited outside this server are logged and stay; no worker accepts them.
+ * Marks the eligible tokens among these as revoked. No worker accepts them any more, so caches are not invalidated.
+ * Rows edited outside this server are logged and stay; no worker accepts these either.
  * @returns the ids to remove
  */
 export async function markRevoked(
@@ -80,8 +80,8 @@ export async function markRevoked(
 export async function removeTrees({ database, onRevoke }: RevokeDeps, roots: readonly string[]): Promise<number> {
   const table = database.table(tokenTable)
   const tree = new Set(roots)
-  // The set grows while it is walked: breadth first, parents before children. As a set it ends even when edited rows form
-  // a cycle.
+  // The set grows while it is walked: breadth first, parents before children. A set ends even when edited rows form a
+  // cycle.
   for (const parent of tree) for await (const child of childrenOf(database, parent)) tree.add(child)
   const ids = [...tree]
   let left = 0

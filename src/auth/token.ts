@@ -35,7 +35,7 @@ export const tokenTable = defineTable(
 
 export type TokenRow = Row<typeof tokenTable>
 
-/** `numUses` of a token whose last use was taken: it only remains to be removed. */
+/** `numUses` of a token whose last use was taken: the token only awaits removal. */
 export const spentUses = -1
 
 /**

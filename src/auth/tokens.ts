@@ -38,7 +38,7 @@ export interface TokensOptions {
 }
 
 const cacheSize = 10_000
-/** How long a credential that no row has is refused unasked. It can get none: rows are committed before it is handed out. */
+/** How long a credential without a row is refused unasked: a row would have been committed before it was handed out. */
 const deadMilliseconds = 10_000
 /** Every request walks up its token's tree, so the tree's height is bounded. */
 const maxDepth = 32
@@ -60,9 +60,12 @@ export class Tokens {
   readonly #rows: CoherentCache<TokenRow>
   readonly #uses: Uses
   readonly #customs: CoherentCache<{ readonly exist: boolean }>
-  /** Row ids by fingerprint of the credential. The id never changes while the row exists, so this cache needs no coherence. */
+  /**
+   * Row ids by fingerprint of the credential. The id never changes while the row exists, so this cache needs no
+   * coherence.
+   */
   readonly #ids = memo<string>(cacheSize)
-  /** Until when credentials of ours are refused that no row has, by fingerprint; monotonic milliseconds. */
+  /** Until when credentials of ours without a row are refused, by fingerprint; monotonic milliseconds. */
   readonly #dead = memo<number>(cacheSize)
 
   constructor(options: TokensOptions) {
@@ -72,7 +75,7 @@ export class Tokens {
     this.#filter = guessFilter(options.keys.audit.guess)
     this.#table = database.table(tokenTable)
     this.#inserts = database.group(tokenTable, tokenTally)
-    // A token with a limited number of uses is never cached: its row changes with each of them.
+    // A token with a limited number of uses is never cached: its row changes with each use.
     this.#rows = database.cache({
       table,
       limit: cacheSize,
@@ -93,15 +96,16 @@ export class Tokens {
 
   /**
    * Creates a token.
-   * @throws ApiError 400 for a custom text that is taken or not allowed, or a tree too high; 403 when the parent is gone
+   * @throws ApiError 400 for a custom text that is taken or not allowed, or too high a tree; 403 when the parent is
+   *   gone
    */
   async create(token: NewToken): Promise<{ credential: string; row: TokenRow }> {
     if (token.parent !== null) await this.#checkParent(token.parent.id)
     const { credential, row } = await prepareToken(this.#options.keys, this.#options.clock.wall(), token)
     const insert = token.custom === undefined ? this.#inserts.insert(row) : this.#insertCustom(row)
     const created = await insert
-    // A revocation of the parent lists its children once no worker accepts the parent: either that listing has found
-    // this one, or here the parent is found to be gone.
+    // A revocation of the parent lists its children once no worker accepts the parent: either that listing finds this
+    // token, or this look-up finds the parent gone.
     if (token.parent !== null && (await this.get(token.parent.id)) === undefined) {
       await this.revoke(created.id)
       throw new ApiError(403, 'permission denied')

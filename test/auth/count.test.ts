@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => world?.[Symbol.asyncDispose]())
 
 const stored = async () => Number((await world.sql('SELECT COUNT(*) AS n FROM tokens'))[0]?.n)
-/** Both nodes' counts, which must be that of the rows. */
+/** Both nodes' counts, which must equal the number of rows. */
 async function counted(): Promise<number> {
   const [one, other] = await Promise.all(world.nodes.map(({ tokens }) => tokens.count()))
   expect([one, other]).toEqual([await stored(), await stored()])

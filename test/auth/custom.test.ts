@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createWorld, service } from './world.ts'
 
-// In a file of its own: where a custom token exists, or did, texts of other forms are looked up.
+// In a file of its own: once a custom token has existed, texts of other forms are looked up.
 test('a chosen text works on every worker once it exists, and no other does', async () => {
   await using world = await createWorld(3)
   for (const node of world.nodes) expect(await node.tokens.lookup('chosen')).toBeUndefined()

@@ -10,7 +10,7 @@ const allow = (path: string, ...words: string[]) =>
   `path ${JSON.stringify(path)} { capabilities = ${JSON.stringify(words)} }\n`
 const may = (text: string, capability: Capability, path: string) => decide(acl(text), capability, path).allowed
 
-/** The rules of the reference, spelled out as slowly as they read: every candidate, compared pair by pair. */
+/** The reference's rules, followed to the letter without regard to speed: every candidate, compared pair by pair. */
 function oracle(policies: Policy[], capability: Capability, path: string): boolean {
   const said = policies.flatMap(({ paths }) => paths)
   const table = new Map<string, Set<Capability>>()

@@ -4,7 +4,7 @@ import { tokenTable } from '../../src/auth/token.ts'
 import { Tokens } from '../../src/auth/tokens.ts'
 import { createWorld, runJob, service, type World, whileJobWaits } from './world.ts'
 
-/** How tokens leave the table, and how children outlive their parents. */
+/** Tokens are removed from the table, and children outlive their parents. */
 
 let world: World
 beforeAll(async () => {
@@ -45,7 +45,7 @@ test('a token that is renewed while the job is on its way to it stays', async ()
   const [renewed, ended] = [await create(null, { ttlSeconds: 10 }), await create(null, { ttlSeconds: 10 })]
   world.clock.ahead += 11_000
   await whileJobWaits(world, world.node.tokens.expiry, async () => {
-    // On a node whose clock is behind it has not ended yet.
+    // On a node whose clock is behind, the token has not expired yet.
     world.clock.ahead -= 5000
     await world.nodes[1]?.tokens.renew(renewed.row.id, 600)
     world.clock.ahead += 5000

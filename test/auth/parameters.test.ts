@@ -7,7 +7,7 @@ import { breach, type RequestParameters } from '../../src/auth/acl/parameters.ts
 type Data = Readonly<Record<string, unknown>>
 const asItIs = (value: unknown) => value
 
-/** A request to a route that knows no field: parameters are what they are. */
+/** A request to a route without fields: no parameter is converted. */
 const given = (data: Data): RequestParameters => ({
   has: (name) => Object.hasOwn(data, name),
   *all() {
@@ -24,7 +24,7 @@ const limits = (said: { allowed?: Data; denied?: Data; required?: string[]; min?
   maxWrappingSeconds: said.max ?? 0,
 })
 
-/** The reference's rules, spelled out in the order in which it asks them. Wrapping never happens here. */
+/** The reference's rules, spelled out in its order. Wrapping never happens here. */
 function oracle({ allowed, denied, required, ...bounds }: Limits, operation: string, data: Data): boolean {
   const glob = (rule: string, text: string): boolean => {
     const parts = rule.split('*')

@@ -108,7 +108,7 @@ describe('the owner of the database', () => {
     await world[Symbol.asyncDispose]()
   })
 
-  /** What a worker that starts now makes of the edited tables; they are as before afterwards. */
+  /** Checks that a worker which reads the edited tables trusts no policy; then restores them. */
   async function attacked(...statements: string[]): Promise<void> {
     const { sql } = world
     for (const table of ['policies', 'heads']) await sql(`CREATE TABLE saved_${table} AS SELECT * FROM ${table}`)

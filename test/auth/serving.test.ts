@@ -45,7 +45,7 @@ test.each([1, 10, 49])('of 50 requests at once over two workers exactly %i succe
   const replies = await Promise.all(Array.from({ length: 50 }, () => use(token)))
   expect(replies.filter(({ status }) => status === 200)).toHaveLength(uses)
   for (const reply of replies.filter(({ status }) => status !== 200)) expect(shown(reply)).toEqual(forbidden)
-  // Before the last of them was answered.
+  // The token was removed before its last request was answered.
   expect(await rowOf(accessor)).toBeUndefined()
 })
 

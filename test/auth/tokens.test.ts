@@ -37,7 +37,7 @@ describe('tokens', () => {
       const guess = `${credential.slice(0, -8)}${String(n).padStart(8, '0')}`
       if (tokens.lookup(guess) !== undefined) throw new Error('a guess was looked up')
     }
-    // Other forms: one answer of the database says that no custom token exists, and is remembered.
+    // Other forms: the database is asked once whether a custom token exists, and the answer is remembered.
     for (let n = 0; n < 1000; n++) expect(await tokens.lookup(`guess-${n}`)).toBeUndefined()
     expect(world.keys.calls).toBe(calls)
   })

@@ -94,7 +94,7 @@ test('a use whose outcome stays unknown is refused, and counts', async () => {
   line.cut = 'late'
   const used = Promise.resolve(tokens.use(credential))
   while (line.cut === 'late') await new Promise(setImmediate)
-  // The commit arrives, and nobody can be asked about it.
+  // The commit arrives, but its outcome cannot be asked for.
   line.silent = true
   line.deliver()
   await expect(used).rejects.toBeInstanceOf(UnknownOutcome)

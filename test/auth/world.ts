@@ -67,7 +67,7 @@ export async function createWorld(nodes = 1, custom?: string) {
   const custody = stack.use(await Custody.open(common))
   const keys = counted(custody.macs)
 
-  /** Another worker, whose way to the database may be another one. It caches nothing until it is started. */
+  /** Another worker, perhaps with another URL of the database. It caches nothing until it is started. */
   const join = async (url = schema.url): Promise<Node> => {
     const database = stack.use(await open(url))
     database.useMac(custody.macs.rowMac)
@@ -127,7 +127,7 @@ export async function runJob(database: Database, job: Job): Promise<void> {
   await job.run(new AbortController().signal, lease.fence).finally(() => lease.release())
 }
 
-/** Does a leased job once; `meanwhile` happens when the job has listed what is due and has changed nothing yet. */
+/** Does a leased job once; `meanwhile` runs when the job has listed the due rows and has changed nothing yet. */
 export async function whileJobWaits(
   { node: { database }, url }: { node: { database: Database }; url: string },
   job: Job,

@@ -95,7 +95,7 @@ function pattern(rule: Rule): Pattern {
   return { rule, firstWildcard, prefix, plusSegments, text, matches: (path) => expression.test(path) }
 }
 
-/** Vault's five rules; the first difference decides. The longest matching plain prefix follows from the first. */
+/** Vault's five rules; the first difference decides. By the first rule the longest matching plain prefix wins. */
 function byPriority(one: Pattern, other: Pattern): number {
   return (
     other.firstWildcard - one.firstWildcard ||

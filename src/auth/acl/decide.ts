@@ -31,8 +31,8 @@ export function decide(acl: Acl, capability: Capability, path: string, sudo = fa
 }
 
 /**
- * The refusal of a path as sent, if its canonical form is spelled differently: a `deny` counts for either, so that one
- * written for a spelling holds. Undefined if no rule denies it.
+ * The refusal of a path as sent, if its canonical form is spelled differently: a `deny` on either spelling counts, so
+ * that a rule written for one of them holds. Undefined if no rule denies the path.
  */
 export function denial(acl: Acl, capability: Capability, path: string): Verdict | undefined {
   const rule = acl.root ? null : ruleFor(acl, path, capability)

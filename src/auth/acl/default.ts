@@ -1,4 +1,4 @@
-/** The default policy, of every token created without no_default_policy: it may manage itself and read its own rights. */
+/** The text of the policy "default": a token may manage itself and read its own rights. */
 export const defaultPolicyText = `# A token may look itself up, renew and revoke itself
 path "auth/token/lookup-self" {
     capabilities = ["read"]

@@ -4,11 +4,11 @@ import { allows, denies, type Read } from './match.ts'
 
 /** One value of a parameter of a request, from any source. */
 export interface Parameter {
-  /** Every name of it, in lower case, the field's own first. */
+  /** All its names, in lower case, the field's own first. */
   readonly names: readonly string[]
   readonly value: unknown
   readonly read: Read
-  /** Only in the request itself does the client choose the names. */
+  /** The client chooses the names only in the request itself. */
   readonly source: 'request' | 'path' | { readonly items: string; readonly index: number }
   /** Whether an operation takes it as a parameter: false for the name of a key in the path. */
   readonly field: boolean
@@ -27,8 +27,8 @@ const checked: ReadonlySet<Capability> = new Set(['read', 'create', 'update', 'p
 
 /**
  * Finds the limit that a request breaks.
- * @returns the end of a sentence that begins with the rule, without any value of the request; undefined when it keeps
- *   all
+ * @returns the end of a sentence that begins with the rule, without any value of the request; undefined when no limit
+ *   is broken
  */
 export function breach(limits: Limits, capability: Capability, parameters: RequestParameters): string | undefined {
   // X-Vault-Wrap-TTL is refused before policies are consulted: no request asks for a wrapped answer.

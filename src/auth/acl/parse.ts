@@ -21,7 +21,7 @@ export interface Policy {
 /** Keys that would change a rule but are not enforced in this version: refused, never ignored. */
 const notBuilt = new Set(['mfa_methods', 'control_group'])
 
-/** The words of Vault before capabilities (`policy = "read"`). */
+/** Vault's words from the time before capabilities (`policy = "read"`). */
 const oldWords: Readonly<Record<string, readonly Capability[]>> = {
   deny: ['deny'],
   read: ['read', 'list'],

@@ -1,8 +1,8 @@
 import { type Acl, denies, type Rule } from './compile.ts'
 
 /**
- * Whether the policies grant anything on some path below `directory`: a caller without that is not told that a mount
- * exists.
+ * Whether the policies grant anything on some path below `directory`: a caller without such a grant is not told that
+ * the mount exists.
  * @param directory a mount's path with its slash
  */
 export function reaches(acl: Acl, directory: string): boolean {

@@ -24,7 +24,7 @@ export interface TokenRequest {
 const maxSize = 32_768
 const maxNameLength = 255
 
-/** The caller, and the path it used. */
+/** The caller, its rights on the path that it used, and the kind of token made there. */
 export interface TokenCreator {
   readonly parent: TokenRow
   /** Whether the parent is root or has sudo on the path. */
