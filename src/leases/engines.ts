@@ -21,7 +21,7 @@ export function engineRevoker(
   }
 }
 
-/** The engine with leases of a mount removed when the mount is, before the leased objects. */
+/** The engine, which removes the leases of a removed mount before the leased objects. */
 export const withLeases = (engine: Engine, leases: Leases): Engine => ({
   ...engine,
   async removeSome(mount, claim) {

@@ -49,7 +49,7 @@ export const leaseNames = defineTable('leases', { leaseId: column.text(), mount:
 /** The count of leases, kept by every transaction that stores or removes some. */
 export const leaseTally = 'leases'
 
-/** The same of one mount. @param mount its uuid */
+/** The count of one mount's leases. @param mount its uuid */
 export const mountTally = (mount: string): string => `${leaseTally}-${mount}`
 
 /** A row to insert in the transaction that stores the leased object. */

@@ -34,11 +34,11 @@ export interface LeasesOptions extends RevokeDeps {
 /** Refusals of leases that are beyond a quota. */
 export type Refusals = ReadonlyMap<NewLease, ApiError>
 
-/** Quotas of leases, for a moment. */
+/** The quotas of leases at one moment. */
 export interface LeaseLimits {
   /** Throws ApiError 429 where a mount has no room for a lease. @param path below the mount */
   requireRoom(mount: Mount, path: string): Promise<void>
-  /** The leases that find no room, however many others are stored at the same time. First in its transaction. */
+  /** The leases beyond a quota, however many others are stored at the same time. Must be first in its transaction. */
   refuse(tx: Transaction, rows: readonly NewLease[]): Promise<Refusals>
 }
 
@@ -78,7 +78,7 @@ export class Leases {
     return prepareLease(call, request, this.#options.clock.wall())
   }
 
-  /** The quotas of leases as they are now, to be asked before the transaction that stores some; undefined where none are. */
+  /** The current quotas, to be read before the transaction that stores leases; undefined where there are none. */
   limits(): MaybePromise<LeaseLimits | undefined> {
     return this.#options.limits?.()
   }
@@ -94,8 +94,9 @@ export class Leases {
 
   /**
    * Stores leases, for the engine's own group insert, before anything else of the transaction.
-   * @param limits as they are now
-   * @returns the refusals of those that are beyond a quota, and are not stored: what they are leases of must not be either
+   * @param limits the current ones
+   * @returns the refusals of leases beyond a quota, which are not stored; their leased objects must not be stored
+   *   either
    */
   async insert(tx: Transaction, rows: readonly NewLease[], limits?: LeaseLimits): Promise<Refusals> {
     const refusals = (rows.length > 0 && (await limits?.refuse(tx, rows))) || noRefusals
@@ -108,7 +109,7 @@ export class Leases {
 
   /**
    * Checks that the token outlived the creation of its lease. A revocation lists the token's leases once no worker
-   * accepts the token: either that listing has found this one, or here the token is found to be gone.
+   * accepts the token: either that listing finds this lease, or this look-up finds the token gone.
    * @param row the committed one
    * @returns the lease as the answer shows it
    * @throws ApiError 403 when the token is gone; then the lease is revoked
@@ -264,7 +265,7 @@ export class Leases {
     return true
   }
 
-  /** Forgets the count of a removed mount, when nothing of it is left. */
+  /** Forgets the count of a removed mount, once nothing of the mount is left. */
   async forget({ uuid }: Mount, { job, fence }: Claim): Promise<void> {
     await this.#options.database.transaction(async (tx) => {
       await tx.fence(job, fence)

@@ -26,7 +26,7 @@ export interface Condition {
 const leasesAtOnce = 64
 /** Leases that engines revoke at the same time. */
 const concurrency = 8
-/** For a transaction of several leases: if it fails, perhaps because of one of them, each gets its own. */
+/** For a transaction of several leases: if it fails, perhaps because of one lease, each lease gets its own. */
 const impatient = { deadlineMilliseconds: 3000 }
 const firstPauseMilliseconds = 30_000
 const longestPauseMilliseconds = 3_600_000
@@ -50,7 +50,7 @@ export async function revokeLease(deps: RevokeDeps, id: string, { eligible, guar
   await database.transaction((tx) => removeLeases(table, tx, [ended]))
 }
 
-/** Removes lease rows unread, and counts them out. @param leases their mounts decide nothing but the counts */
+/** Removes lease rows unread, and reduces the counts. @param leases their mounts serve only for the counts */
 export async function removeLeases(
   table: SealedAccess<typeof leaseTable>,
   tx: Transaction,
@@ -85,7 +85,7 @@ export const expireLease = (
   })
 
 /**
- * Revokes all of these, several in each transaction; a failure is logged and does not stop the others.
+ * Revokes all these leases, several in each transaction; a failure is logged and does not stop the others.
  * @returns the number that the expiry job will try again, without rows edited outside this server: those are never
  *   acted on, and stay
  * @throws LeaseLost when another worker has taken over the job
@@ -123,7 +123,7 @@ async function revokeSome(deps: RevokeDeps, ids: readonly string[], condition: C
   return failures
 }
 
-/** Expires the eligible ones of these for good. @returns their rows */
+/** Expires the eligible leases among these for good. @returns their rows */
 function endLeases(
   { database, clock }: RevokeDeps,
   ids: readonly string[],
@@ -141,7 +141,7 @@ function endLeases(
   }, impatient)
 }
 
-/** @returns the ids of those that the engine has revoked */
+/** @returns the ids of the leases that the engine has revoked */
 async function revokeInEngine(
   deps: RevokeDeps,
   ended: readonly LeaseRow[],

@@ -44,7 +44,7 @@ test('all that end in one moment end in one run of the job, 64 by each transacti
   await world.node.expire()
   expect(await left()).toEqual([])
   expect(world.ledger.taken).toHaveLength(200)
-  // Two for each portion, and the lease of the job, taken and released.
+  // Two for each portion, and two to take and release the job's lease.
   expect((await transactions()) - before).toBeLessThanOrEqual(2 * Math.ceil(200 / 64) + 2)
 })
 
@@ -64,7 +64,7 @@ test('edited leases, locked ones and ones whose revocation fails hold up no othe
   await running
   const remaining = await left()
   expect(remaining).toContain(edited)
-  // The one that failed waits for its next turn, and so does the locked one unless it was free in time.
+  // The lease whose revocation failed waits for its next turn, and so does the locked one unless it was free in time.
   expect([2, 3]).toContain(remaining.length)
 }, 60_000)
 

@@ -52,7 +52,7 @@ test('a lease that is renewed while the job is on its way to it stays', async ()
   await world.node.issue(row, 'ended', { ttlSeconds: 10 })
   world.clock.ahead += 11_000
   await whileJobWaits(world, world.node.leases.expiry, async () => {
-    // On a node whose clock is behind it has not ended yet.
+    // On a node whose clock is behind, the lease has not expired yet.
     world.clock.ahead -= 5000
     await world.nodes[1]?.leases.renew(renewed.leaseId, 600)
     world.clock.ahead += 5000
@@ -76,7 +76,7 @@ test('a renewal gives more time up to the longest life, but not to an expired le
   world.clock.ahead += 60_000
   expect((await leases.renew(one.leaseId, 0)).lease).toMatchObject({ durationSeconds: 100 })
   world.clock.ahead += 90_000
-  // Without increment as the last time.
+  // Without an increment, the last one counts again.
   await leases.renew(one.leaseId, 20)
   expect((await leases.renew(one.leaseId, 0)).lease).toMatchObject({ durationSeconds: 20 })
   const { lease, warnings } = await leases.renew(one.leaseId, 1000)

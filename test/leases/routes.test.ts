@@ -18,7 +18,7 @@ beforeAll(async () => {
   const { database, tokens, leases } = world.node
   const policies = new Policies({ database, clock: world.clock })
   const start = async () => {
-    // By a worker that has not seen the token: it was deleted behind the server's back.
+    // By a worker that has not seen the token, which was deleted behind the server's back.
     await world.nodes[1]?.tidy()
     return true
   }

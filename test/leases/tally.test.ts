@@ -12,7 +12,7 @@ afterAll(() => world?.[Symbol.asyncDispose]())
 const stored = async () => Number((await world.world.sql('SELECT COUNT(*) AS n FROM leases'))[0]?.n)
 const stripes = async () => (await world.world.sql('SELECT stripe FROM tallies WHERE n <> 0')).length
 
-/** In this order: a row whose mount somebody edited stays counted under the mount that it had. */
+/** In this order: a row whose mount was edited stays counted under its former mount. */
 describe('leases of a mount', { shuffle: false }, () => {
   test('the count is that of the rows, however many come and go at once and by whichever way', async () => {
     const { ledger, nodes, node, mount } = world

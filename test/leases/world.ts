@@ -9,7 +9,7 @@ import { createLog } from '../../src/log.ts'
 import type { Mount } from '../../src/route.ts'
 import { createWorld, type Node, runJob, service } from '../auth/world.ts'
 
-/** An engine that writes down what it took back, and can be told to fail. */
+/** An engine that records the payloads it revoked, and can be told to fail. */
 export class Ledger implements Engine<undefined> {
   readonly type = 'ledger'
   readonly context = undefined
@@ -67,7 +67,7 @@ function leaseNode(
     removed: (uuid) => removed.has(uuid),
   })
 
-  /** As an engine does it. `what` is written in the ledger when it is taken back. */
+  /** Issues a lease as an engine does. `what` is recorded in the ledger when the lease is revoked. */
   async function issue(token: TokenRow, what: string, more: Partial<LeaseRequest> & { path?: string } = {}) {
     const { path = 'issue/a', ...request } = more
     const [mount] = mounts
