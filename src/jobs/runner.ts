@@ -103,7 +103,7 @@ export class Runner implements AsyncDisposable {
     return whileRenewed(held, this.#stop.signal, (signal) => job.run(signal, lease.fence))
   }
 
-  /** Workers that end at the same time take turns: the run of the last one counts. */
+  /** Workers that end at the same time take turns: the last run counts. */
   async #runAtEnd(job: Job): Promise<void> {
     const { database, clock } = this.#options
     const signal = AbortSignal.timeout(atEndMilliseconds)
