@@ -148,7 +148,7 @@ function proxyProblems({ forwardedFor, proxyProtocol }: Config['listeners'][numb
   }
 }
 
-/** What others on the network could read. */
+/** Warnings of connections that others on the network could read. */
 function exposed({ listeners, database }: Config): string[] {
   const hosts = database.tls ? [] : hostsOf(database.url).filter((host) => !/^(127\.|localhost$|::1$)/.test(host))
   return [

@@ -165,7 +165,7 @@ const limits = Type.Object(
   { ...section, default: {} },
 )
 
-/** The end of a node, asked for by a signal. */
+/** The shutdown of a node, requested by a signal. */
 const drain = Type.Object(
   { announceSeconds: whole(0, 300, 0), keepAliveSeconds: whole(0, 60, 1) },
   { ...section, default: {} },
