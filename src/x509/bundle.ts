@@ -24,11 +24,12 @@ const mostCertificates = 1000
 
 const certificateLabels: readonly string[] = ['CERTIFICATE', 'X509 CERTIFICATE']
 const pkcs7Labels: readonly string[] = ['PKCS7', 'PKCS #7 SIGNED DATA', 'CMS']
-/** Lists come from elsewhere or are made anew, and a key's own block names its curve. */
+/** CRLs are not imported, and the block of a key names its curve itself. */
 const ignoredLabels: readonly string[] = ['CRL', 'X509 CRL', 'EC PARAMETERS', 'EC PARAMS']
 
 /**
- * Reads every block in its order; a block with an unknown label is taken for a private key. Equal certificates stay.
+ * Reads every block in order; a block with an unknown label is taken for a private key. Duplicate certificates are
+ * kept.
  * @throws Malformed naming the block, after wiping the keys
  */
 export async function readBundle(text: string): Promise<Bundle> {

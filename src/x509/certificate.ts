@@ -30,11 +30,11 @@ export interface Certificate extends Tbs {
   readonly keyUsage: readonly KeyUsage[] | undefined
   readonly extendedKeyUsage: readonly string[] | undefined
   readonly subjectKeyId: Buffer | undefined
-  /** The key identifier alone. */
+  /** Only its key identifier. */
   readonly authorityKeyId: Buffer | undefined
   readonly subjectAltName: readonly GeneralName[]
   readonly nameConstraints: NameConstraints | undefined
-  /** Whether basic constraints say so; always false for a v1 certificate. */
+  /** From its basic constraints; always false for a v1 certificate. */
   readonly isCa: boolean
   /** Whether subject and issuer are the same name, byte for byte. */
   readonly isSelfIssued: boolean

@@ -36,10 +36,11 @@ function verifies({ algorithm, tbs, signature }: Certificate, parent: Certificat
 
 /**
  * The chain of a certificate as ids: itself, then its parents' chains, those of self-issued parents first, each id
- * once. A chain ends where parents are missing. The order depends on the set alone.
- * @param verified called at once, for each certificate and each possible key of its issuer; callers may remember its
- *   results
- * @returns finds the chain of an id of the set. Chains are made on demand: with many twins each is as long as the set
+ * once. A chain ends where parents are missing. The order depends only on the set.
+ * @param verified called before this returns, for each certificate and each possible key of its issuer; it may remember
+ *   its results
+ * @returns a function from an id of the set to its chain, built on demand: with many twins each chain is as long as the
+ *   set
  */
 export function chainFinder(
   authorities: readonly Authority[],
@@ -84,14 +85,14 @@ function findCandidates(authorities: readonly Authority[]): readonly Candidates[
 }
 
 /**
- * Compares key identifiers, as OpenSSL does: otherwise every certificate would be verified with each one that has its
- * issuer's name.
+ * Compares key identifiers, as OpenSSL does: otherwise a certificate would be verified with every key of its issuer's
+ * name.
  */
 function identifies({ authorityKeyId: wanted }: Certificate, { subjectKeyId: has }: Certificate): boolean {
   return wanted === undefined || has === undefined || wanted.equals(has)
 }
 
-/** The verifications, child and parent, that a chainFinder will ask for: a caller can do them ahead, with breaks. */
+/** The pairs of child and parent that a chainFinder will verify: a caller can verify them beforehand, with pauses. */
 export const candidatesOf = (authorities: readonly Authority[]): readonly (readonly [Certificate, Certificate])[] =>
   findCandidates(authorities).flatMap(({ child, twins }) =>
     twins.flatMap(([first]) => (first === undefined ? [] : [[child.certificate, first.certificate] as const])),
@@ -119,8 +120,8 @@ function collect(start: Authority, parents: ReadonlyMap<string, readonly Twins[]
 }
 
 /**
- * The reverse of the order in which parents follow, because the last one waiting is taken next: self-issued ones last,
- * then by id.
+ * Sorts parents in the reverse of their order in the chain, because the last one waiting is taken next: self-issued
+ * ones last, then by id.
  */
 function lastFirst(a: Authority, b: Authority): number {
   if (a.certificate.isSelfIssued !== b.certificate.isSelfIssued) return a.certificate.isSelfIssued ? 1 : -1

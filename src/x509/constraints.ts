@@ -4,7 +4,9 @@ import { attributeTypes, commonNameOf, emptyName, valuesOf } from './name.ts'
 import { withColons } from './serial.ts'
 import { describeName, isWithin, type Purpose } from './subtree.ts'
 
-/** The limits that CA certificates above a new certificate set to it (RFC 5280 sections 4.2.1.9, 4.2.1.10 and 6.1). */
+/**
+ * The limits that the CA certificates above a new certificate set for it (RFC 5280 sections 4.2.1.9, 4.2.1.10 and 6.1).
+ */
 
 /** The fields of a certificate that constraints apply to. */
 export interface Constrained {

@@ -4,8 +4,8 @@ import { writeTime } from './time.ts'
 
 /**
  * Revocation lists (RFC 5280 section 5.1) around entries that are kept elsewhere: the bytes to sign are `head`, the
- * entries, `tbsTail`; the list is `head`, the entries, `tail`. Entries are neither copied nor held: in a list of a
- * million they have 39 MB.
+ * entries, `tbsTail`; the list is `head`, the entries, `tail`. Entries are neither copied nor held: a million of them
+ * take 39 MB.
  */
 export interface CrlFrame {
   /** Name, DER. */

@@ -10,7 +10,7 @@ export interface Extension {
   readonly critical: boolean
   /** The contents of extnValue: the DER of the extension's own type. */
   readonly value: Buffer
-  /** The whole Extension, if it was prepared. */
+  /** The DER of the whole Extension, if prepareExtension has made it. */
   readonly der?: Buffer
 }
 
@@ -34,7 +34,7 @@ export const extensionOids = {
   subjectInformationAccess: '1.3.6.1.5.5.7.1.11',
 } as const
 
-/** Extensions of revocation lists and their entries alone (RFC 5280 sections 5.2 and 5.3). */
+/** Extensions that only revocation lists and their entries have (RFC 5280 sections 5.2 and 5.3). */
 export const crlExtensionOids = {
   crlNumber: '2.5.29.20',
   reasonCode: '2.5.29.21',

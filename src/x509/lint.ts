@@ -54,8 +54,8 @@ function lintFields({ serial, issuer, subject, notBefore, notAfter }: Tbs): Find
 const longestNotice = 200
 
 /**
- * Faults that a tolerant reader overlooks and DER or RFC 5280 forbids: types of times, and defaults that are written
- * out.
+ * Faults that our own reader tolerates although DER or RFC 5280 forbids them: types of times, and defaults that are
+ * written out.
  */
 const lintEncoding = (der: Buffer): readonly Finding[] =>
   within(der, asn1.sequence, (tbs) => {
@@ -90,7 +90,7 @@ function hasWrittenFalse(list: Cursor): boolean {
   return found
 }
 
-/** Every known extension is read, so that a malformed one is found here and not by a relying party. @throws Malformed */
+/** Reads every known extension, so that a malformed one is found here, not by a relying party. @throws Malformed */
 function lintExtensions({ extensions, subject, issuer, spki }: Tbs): readonly Finding[] {
   const find = (oid: string): Extension | undefined => extensions.find((extension) => extension.oid === oid)
   const read = <T>(oid: string, reader: (value: Buffer) => T): T | undefined => {
@@ -134,7 +134,7 @@ function lintExtensions({ extensions, subject, issuer, spki }: Tbs): readonly Fi
   return findings
 }
 
-/** A name is somewhere: in the subject, or in critical alternative names (section 4.2.1.6). */
+/** The name is in the subject, or in critical alternative names (section 4.2.1.6). */
 function lintSubject(subject: Buffer, altNames: Extension | undefined, ca: boolean): readonly Finding[] {
   const findings = [...(altNames ? lintAltNames(readSubjectAltName(altNames.value)) : [])]
   const empty = subject.equals(emptyName)

@@ -1,8 +1,8 @@
 import { NotDer } from '../crypto/der.ts'
 
 /**
- * A certificate, request or part of one cannot be read: the only error of the readers here. Its message is a sentence
- * for the caller and never repeats the bytes; routes turn it into a 400.
+ * Thrown for a certificate, a request or a part of one that cannot be read. The message is a sentence for the caller
+ * and never repeats the bytes; routes turn it into a 400.
  */
 export class Malformed extends Error {}
 

@@ -30,7 +30,7 @@ export function isWithin(name: GeneralName, base: GeneralName, purpose: Purpose)
 
 const host = (text: string): string => text.toLowerCase().replace(/\.$/, '')
 
-/** A base with a leading dot excludes the domain itself, as OpenSSL and others read it. */
+/** A base with a leading dot does not cover the domain itself, as in OpenSSL and others. */
 function dnsWithin(name: string, base: string, purpose: Purpose): boolean {
   if (base === '' || name === base || name.endsWith(base.startsWith('.') ? base : `.${base}`)) return true
   // A wildcard stands for every host one label below, including an excluded one.
@@ -49,7 +49,7 @@ function emailWithin(name: string, base: string): boolean | undefined {
 
 const authority = /^[a-z][a-z0-9+.-]*:\/\/(?:[^/?#@]*@)?([^/?#@:[\]]+)(?::\d*)?(?:[/?#]|$)/i
 
-/** Only the host counts, and it must be a name: RFC 5280 refuses any other under a constraint. */
+/** Only the host counts. Under a constraint it must be a name: RFC 5280 rejects any other URI. */
 function uriWithin(name: string, base: string): boolean | undefined {
   const [, found = ''] = authority.exec(name) ?? []
   if (found === '' || parseAddress(found) !== undefined) return undefined
@@ -61,7 +61,10 @@ function hostWithin(name: string, base: string): boolean {
   return domain === '' || (domain.startsWith('.') ? name.endsWith(domain) : name === domain)
 }
 
-/** The base is the beginning of the name, compared without regard to case, blanks and string type (RFC 5280 section 7.1). */
+/**
+ * The base must be the beginning of the name, compared without regard to case, blanks and string type (RFC 5280 section
+ * 7.1).
+ */
 function directoryWithin(name: Buffer, base: Buffer): boolean {
   const [rdns, start] = [foldedRdns(name), foldedRdns(base)]
   return start.length <= rdns.length && start.every((rdn, index) => rdn === rdns[index])

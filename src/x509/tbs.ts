@@ -12,7 +12,7 @@ export interface Tbs {
   readonly algorithm: Buffer
   /** Name, DER. */
   readonly issuer: Buffer
-  /** Milliseconds since 1970, as all times here. */
+  /** Milliseconds since 1970, as are all times here. */
   readonly notBefore: number
   readonly notAfter: number
   /** Name, DER. */

@@ -53,8 +53,8 @@ function putPair(der: Buffer, at: number, number: number): number {
 }
 
 /**
- * Milliseconds since 1970 of the next element. Either type in any year: some CAs always write GeneralizedTime. @throws
- * NotDer, Malformed
+ * Reads the next element as milliseconds since 1970. Either type in any year: some CAs always write GeneralizedTime.
+ * @throws NotDer, Malformed
  */
 export function readTime(cursor: Cursor): number {
   const short = cursor.tag === asn1.utcTime
@@ -62,7 +62,7 @@ export function readTime(cursor: Cursor): number {
   return timeAt(digits, 0, digits.length, short)
 }
 
-/** Reads a time in place, for lists of a million of them. @param short whether it is a UTCTime @throws Malformed */
+/** Reads a time in place, because a list may have a million. @param short whether it is a UTCTime @throws Malformed */
 export function timeAt(bytes: Buffer, from: number, to: number, short: boolean): number {
   const start = short ? from : from + 2
   if (to !== start + 13 || bytes[start + 12] !== zulu) throw noTime()
@@ -87,7 +87,8 @@ const cycleYears = 400
 const cycleMilliseconds = 146_097 * 86_400_000
 
 /**
- * Checks days and years itself: Date takes a day that does not exist for another, and years before 100 for later ones.
+ * Checks days and years itself: Date turns a day that does not exist into another, and a year before 100 into a later
+ * one.
  * @throws Malformed
  */
 function dayOf(year: number, month: number, day: number): number {

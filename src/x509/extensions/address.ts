@@ -25,7 +25,7 @@ function parseLong(text: string): Buffer {
 const groupsOf = (text: string): number[] =>
   text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16))
 
-/** RFC 5952 for IPv6. @param address 4 or 16 bytes */
+/** IPv6 addresses as in RFC 5952. @param address 4 or 16 bytes */
 export function formatAddress(address: Uint8Array): string {
   if (address.length === 4) return address.join('.')
   const groups = Array.from(
@@ -74,7 +74,7 @@ export function formatRange(range: Uint8Array): string {
 
 const ones = (octet: number): number => octet.toString(2).replaceAll('0', '').length
 
-/** Whether an address lies in a range; false for an IPv4 and an IPv6 one. */
+/** Whether an address lies in a range; false if one is IPv4 and the other IPv6. */
 export function contains(range: Uint8Array, address: Uint8Array): boolean {
   const [base, mask] = halves(range)
   if (base.length !== address.length) return false

@@ -7,7 +7,7 @@ const value = write(asn1.null)
 /** No revocation information will ever be published for this certificate (RFC 9608). Not critical. */
 export const noRevAvail: Extension = { oid: extensionOids.noRevAvail, critical: false, value }
 
-/** Its presence is its meaning. @throws Malformed for anything but a NULL */
+/** Only its presence has a meaning. @throws Malformed for anything but a NULL */
 export function readNoRevAvail(contents: Buffer): void {
   if (!contents.equals(value)) throw new Malformed('noRevAvail: it is not a NULL')
 }

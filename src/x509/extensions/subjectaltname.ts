@@ -4,7 +4,11 @@ import { type Extension, extensionOids } from '../extension.ts'
 import { reading } from '../malformed.ts'
 import { type GeneralName, readGeneralNames, writeGeneralName } from './generalname.ts'
 
-/** Subject alternative names (RFC 5280 section 4.2.1.6). @param critical when the subject is empty @param names at least one */
+/**
+ * Subject alternative names (RFC 5280 section 4.2.1.6).
+ * @param names at least one
+ * @param critical when the subject is empty
+ */
 export const writeSubjectAltName = (names: readonly GeneralName[], critical = false): Extension => ({
   oid: extensionOids.subjectAltName,
   critical,

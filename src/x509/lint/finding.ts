@@ -2,7 +2,7 @@
 export interface Finding {
   /** A short name of the rule, for clients and logs. */
   readonly rule: string
-  /** A sentence with the RFC's section. */
+  /** A sentence that describes the fault. */
   readonly text: string
   /** An error makes the certificate invalid under RFC 5280. */
   readonly severity: 'error' | 'warning'

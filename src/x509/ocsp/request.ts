@@ -7,7 +7,7 @@ import { type CertId, readCertId } from './certid.ts'
 
 /** An OCSP request (RFC 6960 section 4.1). Its buffers are views of the request. */
 export interface OcspRequest {
-  /** The first of the request: only one certificate is answered for. */
+  /** The first one requested: an answer is about one certificate only. */
   readonly certId: CertId
   /** Repeated in the answer, 1 to 128 bytes (RFC 9654 section 2.1). */
   readonly nonce: Buffer | undefined
@@ -57,7 +57,7 @@ function readTbs(tbs: Cursor): OcspRequest {
   return { certId, nonce }
 }
 
-/** All are read; the first is answered. */
+/** Reads all requests; only the first is answered. */
 function readRequests(list: Cursor): CertId {
   const first = readRequest(list)
   while (list.more) readRequest(list)
