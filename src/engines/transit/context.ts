@@ -25,5 +25,5 @@ export interface TransitContext extends Operations {
   readonly managed: ManagedKeys
 }
 
-/** The accessor that a key's history gives as its maker. */
+/** The maker in a key's history: the caller's display name and an HMAC of its accessor. */
 export const makerOf = (caller: Caller | undefined): string => caller?.maker ?? ''

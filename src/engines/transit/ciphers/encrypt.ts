@@ -13,7 +13,7 @@ import type { Operation, VersionOperation } from './operation.ts'
 import { type CipherParameters, type ParameterFields, readParameters } from './parameters.ts'
 import { encryptRsa } from './rsa.ts'
 
-/** The members of what encrypt returns. */
+/** The members of the answer of encrypt. */
 export const ciphertextAnswer = { ciphertext: Type.String(), key_version: Type.Integer() }
 
 export interface EncryptionInput extends CipherParameters {

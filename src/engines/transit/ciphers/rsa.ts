@@ -13,10 +13,7 @@ export function checkPadding(scheme: string | undefined): void {
   }
 }
 
-/**
- * @throws ApiError 400 when the plaintext is too long, or with associated data, which OAEP cannot authenticate
- * @throws ApiError 400 when the plaintext is too long, or there is associated data, which OAEP cannot authenticate
- */
+/** @throws ApiError 400 when the plaintext is too long, or with associated data, which OAEP cannot authenticate */
 export function encryptRsa(
   { rsaCipher }: TransitContext,
   key: Material,

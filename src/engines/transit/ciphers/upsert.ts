@@ -26,7 +26,7 @@ export function upsertOf(items: readonly UpsertInput[]): Omit<KeyTemplate, 'name
   }
   const algorithm = algorithms.get(type)
   if (algorithm?.aead) return { type, derived, convergent }
-  // Among the types that do not encrypt, the reference knows only those of ECDSA here.
+  // Of the other types, the reference knows only those of ECDSA here.
   const known = algorithm !== undefined && type.startsWith('ecdsa-')
   throw badRequest(known ? `key type ${type} not supported for this operation` : `unknown key type ${type}`)
 }

@@ -16,7 +16,7 @@ export interface BatchRules {
 }
 
 /**
- * The answers of runInputs. Of a failed item, only what `failedItem` gives and its error are there.
+ * The answers of runInputs. A failed item has only its error, its reference and the fields of `failedItem`.
  * @param result the members of the result for one input
  */
 export function resultOrBatch(result: TProperties): Answers {
@@ -73,7 +73,7 @@ const failed = (result: Result): result is ApiError => result instanceof ApiErro
 const shownResult = (result: Result, reference: string, { failedItem }: BatchRules): Data =>
   failed(result) ? { ...failedItem, error: result.messages.join('; '), reference } : { ...result, reference }
 
-/** For `errors`: clients drop the rest of a 4xx. */
+/** The text of `errors`, the only part of a 4xx that clients keep. */
 function summary(results: readonly Result[]): string {
   const first = results.findIndex(failed)
   const text = results.find(failed)?.message ?? ''

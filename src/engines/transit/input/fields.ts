@@ -7,7 +7,7 @@ export const noFields = Type.Object({})
 /** Fields with the same meaning in several routes. */
 export const contextField = text({ about: 'Derivation context of derived keys, in base64.', longest: wholeBody })
 export const nonceField = text({
-  about: 'in base64: the IV of managed keys, and 12 bytes for convergent keys of version 1; other keys make their own.',
+  about: 'IV of managed keys, or 12 bytes for convergent keys of version 1, in base64; other keys make their own.',
 })
 export const encryptingVersionField = integer({ about: 'The version to encrypt with; 0 or absent is the latest.' })
 export const certifiedVersionField = integer({ about: 'The version of the key; 0 or absent is the latest.' })

@@ -15,13 +15,13 @@ export type Item<S extends Shape> = { readonly [K in keyof S]?: Kinds[S[K]] | un
 /** The reading of one operation's inputs. */
 export interface Reading<S extends Shape> {
   readonly shape: S
-  /** Older names of fields, the same as of the request's own fields. */
+  /** Older names of fields, as in the request itself. */
   readonly aliases?: { readonly [K in keyof S]?: string }
   /** Fields of the request that are defaults for its items. */
   readonly shared: readonly (keyof S & string)[]
   /** The field that every input must have, and the refusal when it is missing. */
   readonly required?: { readonly field: keyof S & string; readonly missing: string }
-  /** A field that either all items of a batch must have or none. */
+  /** A field that all items of a batch must have if one has it. */
   readonly together?: keyof S & string
 }
 
@@ -107,7 +107,7 @@ const decimal = /^-?(?:0|[1-9]\d*)$/
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The value converted to the kind; undefined when it has another. */
+/** The value converted to the kind; undefined for a value of another kind. */
 function convert(kind: keyof Kinds, value: unknown): unknown {
   switch (kind) {
     case 'string':

@@ -33,10 +33,7 @@ export class KeyChanges {
     this.#clock = options.clock
   }
 
-  /**
-   * @throws ApiError 400 `missing` when the key does not exist
-   * @throws ApiError 400 `missing` when there is no such key
-   */
+  /** @throws ApiError 400 `missing` when the key does not exist */
   change<T>(
     mount: Pick<Mount, 'uuid'>,
     name: string,

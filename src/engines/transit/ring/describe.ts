@@ -24,7 +24,7 @@ const abilitiesAnswer = {
 
 const copied = Type.Object({ time: timestamp, version: Type.Integer() })
 
-/** A version of a secret key is its creation time, in seconds. */
+/** A version of a secret key is shown as its creation time, in seconds. */
 const versionAnswer = Type.Union([
   Type.Integer(),
   Type.Object({

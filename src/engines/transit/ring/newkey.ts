@@ -6,7 +6,7 @@ import type { New } from '../../../store/table.ts'
 import { managedType } from './managedtype.ts'
 import type { KeyRow, keysTable } from './tables.ts'
 
-/** The attributes of a new key; missing ones have the wire's default. */
+/** The attributes of a new key; missing ones have the defaults of the API. */
 export type KeyTemplate = Pick<KeyRow, 'name' | 'type'> &
   Partial<
     Pick<
@@ -21,7 +21,7 @@ export type KeyTemplate = Pick<KeyRow, 'name' | 'type'> &
     >
   >
 
-/** The size of the HMAC secret beside each version of another type: tokens accept it for every SHA-2. */
+/** The size of the HMAC secret of a version of any type but hmac: tokens accept it for every SHA-2. */
 export const hmacSecretBytes = 64
 const defaultKeySize = 32
 

@@ -10,7 +10,8 @@ import { type KeyRow, keysTable, type VersionRow, versionsTable } from './tables
 export type Ring = PureRing<KeyRow>
 
 /**
- * Makes a ring of a key's row and its versions. The row implies which versions must exist, so a missing one is damage.
+ * Makes a ring from a key's row and its versions. The row implies which versions must exist, so a missing one is
+ * damage.
  * @param expected the id that the key probably has: its versions are then read together with the row
  */
 export async function readRing(

@@ -36,7 +36,7 @@ export class RingCaches {
     return this.#chosen.get(mount.uuid) ?? this.#choose(mount)
   }
 
-  /** Empties the cache; the next use reads its size anew. */
+  /** Empties the cache; the next use reads its size again. */
   reload(mount: Mount): void {
     this.#chosen.get(mount.uuid)?.clear()
     this.#chosen.delete(mount.uuid)

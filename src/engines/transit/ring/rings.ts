@@ -24,9 +24,9 @@ export class Rings {
   readonly #names: Reading<typeof keyNames>
   readonly #caches: RingCaches
   readonly #inventories: CoherentCache<Inventory>
-  /** Ids of keys when they were last read: a key's versions and parts are then queried together with its row. */
+  /** Ids of keys as last read: a key's versions and parts are then queried together with its row. */
   readonly #ids: LRUCache<string, string>
-  /** Rows of keys as changes made here found them. */
+  /** Rows of keys as this worker's changes last found them. */
   readonly #rows = new LRUCache<string, KeyRow>({ max: rowsRecalled })
 
   /** @param limit the most rings cached, over all mounts */
@@ -123,12 +123,12 @@ export class Rings {
     return key
   }
 
-  /** Whether a key with that name was ever read here: it may be gone, and others may exist. */
+  /** Whether a key with that name was read here. It may be gone by now; a key never read here may exist too. */
   mayExist(mount: MountId, name: string): boolean {
     return this.#expected(mount, name) !== undefined
   }
 
-  /** The key's row as an earlier change here found it: for work that a transaction compares with the current row. */
+  /** The key's row as this worker's last change found it, for a transaction to compare with the current row. */
   recall(mount: MountId, name: string): KeyRow | undefined {
     return this.#rows.get(ringCacheId(mount.uuid, name))
   }

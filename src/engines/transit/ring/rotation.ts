@@ -60,7 +60,8 @@ export class KeyRotation {
       }
       const preparing = this.#versions.prepare(before, createdBy, managed && { key: async () => managed.draft })
       const draft = await preparing.catch((error: unknown) => {
-        // An old row may have forbidden what the current one allows. A token that fails is not asked again for that.
+        // The old row may forbid a rotation that the current row allows. A failure of the token is no reason to ask it
+        // again.
         if (mayBeOld && error instanceof ApiError && error.status === 400) return undefined
         throw error
       })

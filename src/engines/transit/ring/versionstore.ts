@@ -33,7 +33,7 @@ export class VersionStore {
 
   /**
    * Makes the parts of a version: the key, the root of a derived key, and the HMAC secret unless the key itself is one.
-   * @param imported imports parts; the others are made
+   * @param imported functions that import parts; the other parts are made
    */
   async prepare(
     of: KeySpecification,
@@ -124,7 +124,9 @@ type VersionChanges = Partial<Pick<VersionRow, 'material' | 'certificateChain'>>
 
 /**
  * The versions of keys in these mounts that use a managed key.
- * @param managedKey uuid @param most @returns such as `transit/keys/payments version 3`
+ * @param managedKey uuid
+ * @param most names to return
+ * @returns names such as `transit/keys/payments version 3`
  */
 export function versionsOfManaged(
   database: Database,

@@ -22,10 +22,12 @@ const body = Type.Object({
 
 type RestoreCall = Call<TransitContext, typeof body>
 
-/** Room for the most versions, in use and archived, as Vault writes them. All are parsed in one turn of the event loop. */
+/**
+ * Room for the most versions, in use and archived, as Vault writes them. They are parsed in one turn of the event loop.
+ */
 const mostValues = 400_000
 
-/** @throws ApiError 400: one text for anything but a whole backup, or the bound of the parser that it exceeds */
+/** @throws ApiError 400: one text for anything but a whole backup, or the limit of the parser that it exceeds */
 async function readBlob(backup: string): Promise<Copy> {
   const parsed = parseBackup(backup)
   if (typeof parsed !== 'object' || parsed === null) throw unreadable()
