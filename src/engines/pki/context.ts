@@ -54,5 +54,5 @@ export interface PkiContext {
   material(key: KeyRow): MaybePromise<Material>
 }
 
-/** The accessor that a key's history gives as its maker. */
+/** The maker in a key's history: the caller's display name and an HMAC of its accessor. */
 export const makerOf = (caller: Caller | undefined): string => caller?.maker ?? ''

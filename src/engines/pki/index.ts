@@ -156,7 +156,7 @@ export const table = {
 
 export const routes: Routes<PkiContext> = Object.values(table)
 
-/** Only the word for the mount's default is folded: names of issuers and keys stay as given. */
+/** Only the word `default` is folded: names of issuers and keys stay as given. */
 const folds = { 'issuer/:issuer_ref': foldDefault, 'key/:key_ref': foldDefault }
 
 /** The certificate authority. */

@@ -66,7 +66,7 @@ export class Removal {
       (tx: Transaction) => database.table(keysTable).removeWhere(tx, where, some),
       (tx: Transaction) => database.table(clustersTable).removeWhere(tx, where, some),
       (tx: Transaction) => database.table(authoritiesTable).removeWhere(tx, where),
-      // Last: no run begins without the settings.
+      // Last: once the settings are gone, no run begins.
       (tx: Transaction) => database.table(tidiesTable).removeWhere(tx, where),
     ]
     return database.transaction(async (tx) => {
@@ -76,7 +76,7 @@ export class Removal {
     })
   }
 
-  /** Their entries outlive the mount: those not yet in a segment are put into one first. */
+  /** Their list entries outlive the mount: those not yet in a segment are put into one first. */
   async #removeRevocations({ uuid: mount }: Mount, { job, fence }: Claim): Promise<boolean> {
     const { database, lists } = this.#options
     const page = { by: 'serial', limit: rowsAtOnce } as const
@@ -96,8 +96,8 @@ export class Removal {
   }
 
   /**
-   * A list that counts as published but is missing counts as damaged: so the lists of a CRL issuer and that record go
-   * together.
+   * A list that is recorded as published but missing counts as damaged, so the record is withdrawn before the lists of
+   * a CRL issuer are removed.
    */
   async #withdrawSome({ uuid: mount }: Mount, { job, fence }: Claim): Promise<boolean> {
     const { database, lists } = this.#options

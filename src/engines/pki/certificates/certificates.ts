@@ -84,11 +84,12 @@ export class Certificates {
   }
 
   /**
-   * Stores a certificate, with its lease if it has one (`Leases.prepare`; `confirm` it afterwards), in one commit with what
-   * others store at the same time. It is committed when this resolves.
-   * @throws DuplicateRow of `pki_certificates` when the mount has a certificate with this serial: another serial will do
-   * @throws ApiError 400 for a certificate above `longestCertificate`; 429 for a lease beyond its quota; 503, as UnknownOutcome
-   *   too
+   * Stores a certificate, with its lease if it has one (`Leases.prepare`; `confirm` it afterwards), in one commit with
+   * others stored at the same time. It is committed when this resolves.
+   * @throws DuplicateRow of `pki_certificates` when the mount has a certificate with this serial: another serial will
+   *   do
+   * @throws ApiError 400 for a certificate above `longestCertificate`; 429 for a lease beyond its quota; 503, which
+   *   includes UnknownOutcome
    */
   async store(certificate: NewCertificate, lease?: NewLease): Promise<CertificateRow> {
     if (certificate.der.length > longestCertificate) {
@@ -103,7 +104,7 @@ export class Certificates {
     return stored
   }
 
-  /** As store, in a transaction that stores more with it. */
+  /** As store, in a transaction that stores other rows too. */
   async insert(tx: Transaction, certificate: NewCertificate): Promise<void> {
     const { site, clock } = this.#options
     await this.#table.insertMany(tx, [{ id: randomUUIDv7(), ...certificate, site, createdAt: clock.wall() }])
@@ -116,7 +117,7 @@ export class Certificates {
     return certificateLease({ ...certificate, site }, clock.wall())
   }
 
-  /** A serial never had a row before, so no cache holds one and nothing is touched. */
+  /** No cache holds a serial that has no row yet, so nothing is touched. */
   async #commit(writes: readonly Write[]): Promise<(CertificateRow | ApiError)[]> {
     const { database, leases } = this.#options
     const wanted = writes.flatMap(({ lease }) => lease ?? [])

@@ -19,7 +19,7 @@ export interface Examination<I> {
   readonly certificate: Certificate | undefined
   /** The issuer named in the row, if the mount has it and it has signed the certificate. */
   readonly issuer: I | undefined
-  /** Empty if the row is right, as far as the mount still has its issuer. */
+  /** Empty if the row is right; its issuer is compared only while the mount has it. */
   readonly differences: ReadonlySet<Difference>
 }
 

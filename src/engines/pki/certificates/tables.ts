@@ -3,7 +3,7 @@ import { column, defineTable, type Row } from '../../../store/table.ts'
 /**
  * Certificates issued by mounts. Rows are not sealed: before a decision rests on one, its DER is compared with the
  * columns and verified under the issuer. `serial` is in hexadecimal (serial.ts), `issuer` the uuid of the issuer's row,
- * `site` the place of issue.
+ * `site` the site that issued the certificate.
  */
 export const certificateTable = defineTable(
   'pki_certificates',

@@ -3,7 +3,7 @@ import { parseSerial, withColons } from '../../../x509/serial.ts'
 
 /** Pages of lists in the order of serial numbers. */
 
-/** The most in one answer: while a longer one is written and audited, this worker serves no other request. */
+/** The most entries in one answer: a worker serves no other request while it writes and audits one. */
 export const mostSerials = 10_000
 
 /** @param serial in hexadecimal */

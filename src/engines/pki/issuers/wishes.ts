@@ -21,14 +21,18 @@ export const subjectFields = {
 }
 
 export const constraintFields = {
-  permitted_dns_domains: commaList({ about: 'Domains that must contain the names below this CA.' }),
-  excluded_dns_domains: commaList({ about: 'Domains that must not contain them.' }),
-  permitted_ip_ranges: commaList({ about: 'Networks that must contain IP addresses.' }),
-  excluded_ip_ranges: commaList({ about: 'Networks that must not contain them.' }),
-  permitted_email_addresses: commaList({ about: 'E-mail addresses, hosts or .domains that addresses must match.' }),
-  excluded_email_addresses: commaList({ about: 'E-mail addresses, hosts or .domains that they must not match.' }),
+  permitted_dns_domains: commaList({ about: 'Domains that DNS names below this CA must belong to.' }),
+  excluded_dns_domains: commaList({ about: 'Domains that DNS names below this CA must not belong to.' }),
+  permitted_ip_ranges: commaList({ about: 'Networks that IP addresses below this CA must belong to.' }),
+  excluded_ip_ranges: commaList({ about: 'Networks that IP addresses below this CA must not belong to.' }),
+  permitted_email_addresses: commaList({
+    about: 'E-mail addresses, hosts or .domains that e-mail addresses must match.',
+  }),
+  excluded_email_addresses: commaList({
+    about: 'E-mail addresses, hosts or .domains that e-mail addresses must not match.',
+  }),
   permitted_uri_domains: commaList({ about: 'Hosts or .domains that the hosts of URIs must match.' }),
-  excluded_uri_domains: commaList({ about: 'Hosts or .domains that they must not match.' }),
+  excluded_uri_domains: commaList({ about: 'Hosts or .domains that the hosts of URIs must not match.' }),
 }
 
 export const caFields = {
@@ -105,7 +109,7 @@ function network(field: string, text: string): GeneralName {
 }
 
 /**
- * The path length of a CA certificate as requested; -1 or an absent one means the signer's less one.
+ * The path length of a CA certificate as requested; if that is -1 or absent, one less than the signer's.
  * @param signer the path length of the signing certificate; undefined is no limit
  * @throws ApiError 400
  */

@@ -18,7 +18,7 @@ import type { AuthorityUrls } from '../authority/urls.ts'
 export interface Contents {
   /** DER of the name. */
   readonly subject: Buffer
-  /** Also if an extension of the request contains them. */
+  /** Present even if `brought` holds them as an extension. */
   readonly names: readonly GeneralName[]
   readonly keyUsages: readonly KeyUsage[]
   /** Dotted OIDs of purposes. */
@@ -27,20 +27,20 @@ export interface Contents {
   readonly basicConstraints?: BasicConstraints | undefined
   readonly policies: readonly CertificatePolicy[]
   readonly nameConstraints?: NameConstraints | undefined
-  /** RFC 9608. */
+  /** Whether it states that no revocation information exists (RFC 9608). */
   readonly neverRevoked: boolean
   /** Extensions from the request: each replaces the one that would be made here. */
   readonly brought: readonly Extension[]
 }
 
-/** The fields of an issuer's certificates that help relying parties to find it. */
+/** The key identifiers and the issuer's URLs in a certificate. */
 export interface Identifiers {
   readonly subjectKey: Buffer
   readonly authorityKey: Buffer
   readonly urls: AuthorityUrls
 }
 
-/** Writes an extension once for each value; roles and issuers keep such values, and they never change. */
+/** Writes an extension once for each value object: roles and issuers keep theirs, which never change. */
 function preparing<T extends object>(write: (value: T) => Extension): (value: T) => Extension {
   const prepared = new WeakMap<T, Extension>()
   return (value) => {

@@ -22,7 +22,7 @@ export interface Order {
   readonly issuer: Buffer
   readonly authorityKey: Buffer
   readonly urls: AuthorityUrls
-  /** The issuer's certificate and those above it; empty if the certificate signs itself. */
+  /** The issuer's certificate and those above it; empty for a self-signed certificate. */
   readonly chain: readonly Certificate[]
   readonly contents: Contents
   /** SubjectPublicKeyInfo, DER. */
@@ -33,7 +33,7 @@ export interface Order {
   warn(text: string): void
 }
 
-/** Signed, it has room in the database's 65,535 bytes, as well as in what TLS implementations take. */
+/** Bytes without the signature: with it they fit into the database's 65,535 and the limits of TLS implementations. */
 const mostBytes = 64_000
 
 /**

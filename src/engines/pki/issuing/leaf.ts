@@ -29,7 +29,7 @@ export interface Leaf {
   readonly privateKey?: PrivateKey | undefined
 }
 
-/** Attempts to find a free serial number; they are random. */
+/** Attempts at a free serial number: serial numbers are random. */
 const attempts = 3
 
 /**

@@ -3,10 +3,7 @@ import { badRequest } from '../../../errors.ts'
 import type { CertificationSigner } from '../../../keys/use/certification.ts'
 import type { IssuerRow } from '../authority/tables.ts'
 
-/**
- * The signature settings of a role or request: bits of SHA-2 (0 means the usual for the key) and padding, both for RSA
- * only.
- */
+/** The signature settings of a role or request: bits of SHA-2 (0 means 256) and padding, both for RSA only. */
 export interface SignatureWish {
   readonly signatureBits: number
   readonly usePss: boolean

@@ -72,8 +72,10 @@ export class KeyRows {
 }
 
 /**
- * The keys of these mounts that are a managed key.
- * @param managedKey uuid @param most @returns paths, such as `pki/key/ca`
+ * The keys of these mounts that use a managed key.
+ * @param managedKey uuid
+ * @param most paths to return
+ * @returns paths, such as `pki/key/ca`
  */
 export function keysOfManaged(
   database: Database,

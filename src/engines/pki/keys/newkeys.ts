@@ -47,7 +47,7 @@ export class NewKeys {
     return this.#prepared(mount, draft, kindOf(material.publicKey), { managedKey: id })
   }
 
-  /** A key that is returned once, and afterwards as inaccessible as the others. */
+  /** A key whose private half is returned once, and is inaccessible afterwards. */
   async exported(mount: Mount, kind: KeyKind, residence: KeyResidence, createdBy: string): Promise<PreparedKey> {
     const { algorithm } = kind
     const { draft, pkcs8 } = await this.#options.authorityKeys.prepareExported({ algorithm, residence, createdBy })
@@ -76,6 +76,6 @@ export class NewKeys {
   }
 }
 
-/** A key before its row is stored. */
+/** The material of a key whose row is not stored yet. */
 const materialOf = ({ fields }: Draft): Material =>
   new Material({ ...fields, namespace: '', mount: '', owner: '', version: 1, rev: 0, epoch: 0 } as MaterialRow)

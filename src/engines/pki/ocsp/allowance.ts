@@ -17,12 +17,12 @@ export interface AllowanceOptions {
 /** Too many signatures wait already. */
 export class Exhausted extends Error {}
 
-/** Pause between two checks whether the next signature may begin. */
+/** The shortest pause before another check whether the next signature may begin. */
 const shortestRestMilliseconds = 2
 
 /**
- * A limit on signatures that anybody can ask for: they get a share of the worker's time and one place in the token, so
- * that however many are asked for, authenticated requests go on.
+ * A limit on signatures that need no credentials: together they get a share of the worker's time and one place in the
+ * token, so that authenticated requests continue.
  */
 export class Allowance {
   readonly #clock: Clock
@@ -47,7 +47,7 @@ export class Allowance {
     this.#since = clock.monotonic()
   }
 
-  /** Whether a signature may be made at this moment: there is time left, and no other waits. */
+  /** Whether a signature may be made at this moment: there is time and a place for it, and no other waits. */
   get open(): boolean {
     return this.#waiting.length === 0 && this.#free
   }

@@ -8,7 +8,7 @@ import type { Scope } from '../crl/tables.ts'
 /** The issuer that answers a request. */
 export interface Responding {
   readonly issuer: Issuer
-  /** Whether it is the issuer in question; otherwise that issuer is not here, and the default one says so. */
+  /** Whether it is the issuer in the request; otherwise the mount lacks that issuer, and its default issuer says so. */
   readonly isAsked: boolean
 }
 
@@ -35,7 +35,7 @@ export class AskedAuthority {
     return unifiedCrl && unifiedCrlOnExistingPaths ? 'unified' : 'local'
   }
 
-  /** Undefined if the possible issuers may not sign OCSP or have no key here. */
+  /** Undefined if no possible issuer may sign OCSP answers and has its key here. */
   responding({ algorithm, issuer: digests }: Pick<CertId, 'algorithm' | 'issuer'>): Responding | undefined {
     const asked = this.#issuersBy(algorithm.hash).get(digests.toString('latin1'))
     if (asked === null) return undefined
@@ -46,7 +46,7 @@ export class AskedAuthority {
       : undefined
   }
 
-  /** Issuers whose key is here, by the digests of name and key; null if none of the twins with these may sign OCSP. */
+  /** Issuers whose key is here, by the digests of name and key; null if no issuer with these may sign OCSP answers. */
   #issuersBy(hash: Hash): ReadonlyMap<string, Issuer | null> {
     const known = this.#byHash.get(hash)
     if (known !== undefined) return known

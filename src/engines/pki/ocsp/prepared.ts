@@ -31,11 +31,11 @@ export interface Prepared {
   /** For `good`: the last state of the lists that did not name the serial number. */
   listedAsOf: object | undefined
   answer: SignedAnswer | undefined
-  /** While it is being signed: all others wait for the same one. */
+  /** Set while the answer is being signed: further requests wait for the same answer. */
   signing: Promise<SignedAnswer> | undefined
 }
 
-/** The number of different encodings of a request (`CertIdAlgorithm`), so that no caller can evict an answer. */
+/** The number of encodings of a request (`CertIdAlgorithm`): the answers of one scope do not evict each other. */
 const mostPrepared = 8
 
 /** The answers about a serial number, one for each kind of request. */
@@ -57,7 +57,7 @@ export class PreparedAnswers {
     const prepared: Prepared = { status, listedAsOf: undefined, answer: undefined, signing: undefined }
     const outdated = this.#all.findIndex((one) => one.prepared === found)
     if (outdated >= 0) this.#all.splice(outdated, 1)
-    // Only these four are kept of the request.
+    // Of the request only these four are kept.
     const { state, issuer, scope, algorithm } = asked
     this.#all.push({ asked: { state, issuer, scope, algorithm }, prepared })
     if (this.#all.length > mostPrepared) this.#all.shift()

@@ -28,7 +28,7 @@ export interface ResponderOptions {
   readonly authorities: Authorities
   readonly signers: Signers
   readonly listed: ListedSerials
-  /** Makes lists again that were changed in SQL. @returns 503, for the request that came upon the damage */
+  /** Rebuilds lists that were changed in SQL. @returns 503, for the request that found the damage */
   mend(lists: ListsPlace & { readonly crlIssuer: string }, damage: DamagedRow): ApiError
   /** The limit on signatures without credentials. */
   readonly allowance?: Allowance
@@ -36,7 +36,7 @@ export interface ResponderOptions {
 
 /** Where lists were found damaged. */
 export interface ListsPlace {
-  /** Its uuid. */
+  /** The mount's uuid. */
   readonly mount: string
   readonly scope: Scope
 }
@@ -60,7 +60,7 @@ interface Question extends Asked, CertificateName, OcspRequest {
   readonly asked: AskedAuthority
   /** The signer. */
   readonly by: Issuer
-  /** The time of arrival: everything found out later held then or later. */
+  /** The time of arrival: a status read later holds for this time or a later one. */
   readonly asOf: number
 }
 
@@ -81,7 +81,7 @@ export class Responder {
   /**
    * Answers a request. It never throws: every fault has an answer of its own.
    * @param der within the size limit of a body
-   * @param path whether it came to unified-ocsp
+   * @param path `unified` for unified-ocsp
    */
   answer(mount: Mount, der: Buffer, path: Scope): MaybePromise<OcspReply> {
     const request = requestOf(der)
@@ -137,7 +137,7 @@ export class Responder {
     let prepared = known?.answers.find(question)
     if (prepared === undefined || !(await this.#stands(question, prepared))) {
       const status = await this.#statusOf(question, known)
-      // Not kept: answers about every issuer of the mount would evict the useful ones.
+      // Not kept: answers under every other issuer of the mount would evict the useful ones.
       if (known === undefined || status === 'unknown') return this.#atOnce(question, status)
       prepared = known.answers.add(question, status)
     }
@@ -151,7 +151,7 @@ export class Responder {
     return statusOf({ authority: asked.authority, issuer, serial, scope }, known, { listed: this.#listed, site })
   }
 
-  /** An answer for this request alone, unless too many of those are asked for. */
+  /** An answer for this request alone; tryLater when too many such answers are requested. */
   #atOnce(question: Question, status: CertStatus): MaybePromise<OcspReply> {
     if (!this.#allowance.open) return tryLater
     const { nonce } = question

@@ -23,7 +23,7 @@ export interface ListedSerials {
   state(crlIssuer: string): MaybePromise<object | undefined>
 }
 
-/** Somebody edited what the lists of a CRL issuer are made of, and no status can be told by them. */
+/** The rows from which the lists of a CRL issuer are made were edited: no status can be read from them. */
 export class DamagedLists extends Error {
   readonly crlIssuer: string
   readonly damage: DamagedRow
@@ -36,7 +36,7 @@ export class DamagedLists extends Error {
   }
 }
 
-/** The same serial numbers, which throw DamagedLists where they threw DamagedRow. */
+/** The same serial numbers, throwing DamagedLists instead of DamagedRow. */
 export function namingDamage(listed: ListedSerials): ListedSerials {
   const naming = <T>(crlIssuer: string, read: () => MaybePromise<T>): MaybePromise<T> => {
     const failed = (error: unknown): never => {
@@ -79,7 +79,7 @@ export async function statusOf(
     found !== undefined && (scope === 'unified' || found.site === site) ? found : undefined
   const revocation = inScope(known?.revocation)
   const certificate = inScope(known?.certificate)
-  // Of two issuers of a mount only one has issued a serial number: the other knows nothing of it.
+  // A serial number belongs to one issuer of a mount: the others answer `unknown`.
   const isOfIssuer = () => certificate === undefined || isIssuedBy(certificate, issuer, authority)
   if (revocation !== undefined) {
     const isTheirs = concerns(revocation, issuer, authority) ?? (certificate !== undefined && isOfIssuer())

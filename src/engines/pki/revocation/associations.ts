@@ -51,7 +51,7 @@ export interface Associated {
 }
 
 /**
- * Gives revocations that were recorded without a CRL issuer theirs, when an issuer of the mount turns out to have
+ * Adds the CRL issuer to revocations that were recorded without one, when an issuer of the mount turns out to have
  * signed the certificates.
  */
 export class Associations {
@@ -84,8 +84,8 @@ export class Associations {
   }
 
   /**
-   * A portion of the revocations of this site without a CRL issuer, in the order of their ids. If lists are waited for,
-   * those that change are published when it resolves.
+   * A portion of the revocations of this site without a CRL issuer, in the order of their ids. If the mount has
+   * revocations wait for lists, the changed lists are published when it resolves.
    * @param after an id; '' for the beginning
    * @param mount uuid; only revocations of this mount
    */

@@ -11,7 +11,7 @@ const signAsync = promisify(sign)
 
 const shortest = 64
 const challengeBytes = 32
-/** Besides its numbers a private key in PKCS#8 has identifiers and perhaps attributes. */
+/** Room for the identifiers and attributes of PKCS#8 besides the numbers of the key. */
 const besideNumbersBytes = 1024
 /**
  * An RSA key has two numbers as long as its modulus and five half as long; the numbers of other keys are shorter than

@@ -7,9 +7,8 @@ const lasting = Object.keys(crlReasons).filter((name) => !passing.includes(name)
 
 /**
  * @param text its number, or its name in any case
- * @returns null if none is to be written: RFC 5280 prefers no extension to `unspecified`
+ * @returns null if no reason is to be written: RFC 5280 prefers no extension to `unspecified`
  * @throws ApiError 400 for an unknown reason, and for the reasons of revocations that can end
- * @throws ApiError 400 for an unknown reason, and for those of revocations that end
  */
 export function reasonOf(text: string): number | null {
   const wanted = text.trim()

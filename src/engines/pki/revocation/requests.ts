@@ -59,7 +59,7 @@ export class RevocationRequests {
     })
   }
 
-  /** Removes the confirmed ones among these. */
+  /** Removes the confirmed requests among these. */
   removeConfirmed(ids: readonly string[], { job, fence }: Claim): Promise<void> {
     return this.#options.database.transaction(async (tx) => {
       await tx.fence(job, fence)

@@ -45,7 +45,7 @@ export async function readPresented(pem: string): Promise<Certificate> {
 
 /**
  * Verifies the certificate of a request. The issuer's key must be in the mount: anybody can import the certificate of a
- * CA, and lists belong to the CA, whichever mounts it has.
+ * CA, and lists belong to the CA, not to a mount.
  * @throws ApiError 400 when no such issuer has signed it
  */
 export async function verifyPresented(authority: Authority, certificate: Certificate): Promise<Revocable> {
@@ -69,7 +69,7 @@ export async function verifyStored(authority: Authority, row: CertificateRow, lo
   const own = crlIssuerOf(certificate)
   const isNamed = named !== undefined && crlIssuerOf(named.certificate) !== own
   const signer = isNamed ? named : await issuerThatSigned(authority, certificate)
-  // No list names its signer: roots can be signed in any way.
+  // A root is its own issuer and on no list, so its signature does not matter.
   const isMisnamed = differences.has('issuer') && crlIssuerOfRow(authority, row) !== own
   if (signer === undefined && isMisnamed) throw damagedCertificate(row, differences)
   if (differences.has('end') || isMisnamed) {

@@ -38,7 +38,7 @@ export async function revokeIssuer(
   const before = await authorities.of(mount)
   const found = issuerOf(before, reference)
   const parent = await issuerThatSigned(before, found.certificate)
-  // Record first: once an issuer shows as revoked, its parent's list already names it.
+  // Record first: once an issuer shows as revoked, its revocation is recorded for its parent's list.
   const recordedAt = await record(options, before, found, parent)
   const { authority } = await authorities.change(mount, async (tx, now) => {
     const { row } = issuerOf(now, found.row.id)

@@ -73,7 +73,7 @@ export class Revoker {
 
   /**
    * @param serial magnitude
-   * @throws ApiError 400 for an unknown certificate, that of an issuer, or a private key that is not its own
+   * @throws ApiError 400 for an unknown certificate, an issuer's certificate, or the private key of another certificate
    */
   async bySerial(mount: MountId, serial: Buffer, wish: Wish): Promise<Outcome> {
     const { log, site } = this.#options
@@ -111,7 +111,7 @@ export class Revoker {
     }
   }
 
-  /** The certificate of a lease, unless it is about to expire. @param payload of the lease */
+  /** Revokes the certificate of a lease, unless it is about to expire. @param payload of the lease */
   async byLease({ uuid }: MountId, payload: Readonly<Record<string, unknown>>): Promise<void> {
     const { authorities, clock } = this.#options
     const certificate = leasedCertificate(uuid, payload)
@@ -207,8 +207,8 @@ export class Revoker {
 }
 
 /**
- * A mount records one revocation of a serial number. It is on the list of one issuer, and forgotten when its certificate
- * has ended: a certificate that ends later, or of another issuer, would count as revoked and be on no list.
+ * A mount records one revocation of a serial number. It is on the list of one issuer, and forgotten when its
+ * certificate has ended: a certificate that ends later, or of another issuer, would count as revoked and be on no list.
  * @throws ApiError 400
  */
 function refuseAnother({ certificate, crlIssuer }: Revocable, revocation: RevocationRow | undefined): void {
@@ -222,7 +222,7 @@ function refuseAnother({ certificate, crlIssuer }: Revocable, revocation: Revoca
   )
 }
 
-/** Whoever signed it: no certificate shares the serial number of an issuer of the mount. @throws ApiError 400 */
+/** No certificate, of any CA, may share the serial number of an issuer of the mount. @throws ApiError 400 */
 function refuseIssuer(authority: Authority, serial: Buffer): void {
   for (const { row, certificate } of authority.issuers.values()) {
     if (!certificate.serial.equals(serial)) continue

@@ -1,8 +1,8 @@
 import { column, defineTable, type Row } from '../../../store/table.ts'
 
 /**
- * The last number given to a revocation of a CRL issuer at a site: revocations take theirs in their own transaction, so
- * that a missing number means that a revocation was removed.
+ * The last number given to a revocation of a CRL issuer at a site. A revocation takes its number in its own
+ * transaction, so a missing number means that a revocation was removed.
  */
 export const ledgersTable = defineTable(
   'pki_ledgers',

@@ -3,7 +3,7 @@ import { strings } from '../../../answers.ts'
 import { boolean, commaList, duration, integer, raw, text } from '../../../field.ts'
 import { readPolicies } from './policies.ts'
 
-/** Of a role in JSON. */
+/** The most characters of a role in JSON. */
 export const mostRoleCharacters = 1_000_000
 
 /** One field of a role: its initial value, its schema in a body, and the conversion of its value. */
@@ -66,11 +66,11 @@ export const roleFields = {
   allowed_domains: words('Domains to compare names with.'),
   allowed_domains_template: flag(false, 'Whether allowed_domains may hold {{identity.entity.…}}.'),
   allow_bare_domains: flag(false, 'Whether an allowed domain itself is an allowed name.'),
-  allow_subdomains: flag(false, 'Whether subdomains of allowed domains are, wildcards included.'),
+  allow_subdomains: flag(false, 'Whether subdomains of allowed domains are allowed names, wildcards included.'),
   allow_glob_domains: flag(false, 'Whether allowed domains may hold *, for any characters, dots included.'),
-  allow_wildcard_certificates: flag(true, 'Whether names may hold a wildcard; counts for every name.'),
+  allow_wildcard_certificates: flag(true, 'Whether names may hold a wildcard; applies with allow_any_name too.'),
   allow_any_name: flag(false, 'Whether every name is allowed.'),
-  enforce_hostnames: flag(true, 'Whether names must be host names, and hosts of e-mail addresses too.'),
+  enforce_hostnames: flag(true, 'Whether names, and the hosts of e-mail addresses, must be host names.'),
   cn_validations: orInitial(
     words('Permitted kinds of common name: email, hostname or both; or disabled.', ['email', 'hostname']),
   ),

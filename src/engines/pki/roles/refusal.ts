@@ -13,8 +13,8 @@ export interface Refusal {
 /** The result of one rule for one value. */
 export interface Check {
   /**
-   * The checked value's kind: common_name, dns_san, email_san, ip_san, uri_san, other_san, serial_number, user_id, key,
-   * ttl …
+   * The kind of the value: key, common_name, serial_number, dns_san, email_san, ip_san, uri_san, other_san, user_id or
+   * validity.
    */
   readonly subject: string
   readonly value: string
@@ -23,7 +23,7 @@ export interface Check {
 
 /**
  * 400: first the reference's words, then the rule and the setting.
- * @param role its name; '' if the request named none: then settings of a role are no help
+ * @param role its name; '' if the request named no role, so that no setting can help
  */
 export function refused({ text, rule, setting }: Refusal, role: string): ApiError {
   if (role === '') return new ApiError(400, [text, rule])

@@ -34,7 +34,7 @@ export interface NameRequest {
   /** 0 when absent. */
   readonly ttlSeconds: number
   readonly notAfter: string
-  /** Of the CSR to sign; absent when the key is made here. */
+  /** The contents of the CSR to sign; absent when the key is made here. */
   readonly csr?: CsrContents | undefined
 }
 

@@ -26,10 +26,7 @@ export const subjectTypes = {
 
 const placeTypes = ['country', 'organization', 'ou', 'locality', 'province', 'streetAddress', 'postalCode'] as const
 
-/**
- * The subject of a certificate: one RDN for each attribute with values, several values of it in the same RDN, each
- * once.
- */
+/** The subject of a certificate: one RDN for each attribute that has values, with all its values, each once. */
 export function subjectOf(role: Place, names: SubjectNames): readonly (readonly AttributeValue[])[] {
   const subject: (readonly AttributeValue[])[] = []
   const add = (name: keyof typeof subjectTypes, values: readonly string[]): void => {

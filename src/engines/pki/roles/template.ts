@@ -1,4 +1,4 @@
-/** The caller's identity for templates of a role; there is no other. */
+/** The caller's identity for templates of a role: only that of its token. */
 export interface Identity {
   readonly displayName: string
   readonly metadata: Readonly<Record<string, string>>

@@ -16,7 +16,7 @@ export interface TimeLimits {
   readonly maxTtlSeconds: number
 }
 
-/** The requested validity; 0 and '' mean none. */
+/** The requested validity; 0 and '' mean absent. */
 interface Wish {
   readonly ttlSeconds: number
   readonly notAfter: string
@@ -28,8 +28,8 @@ type Limits = Pick<Role, 'ttl' | 'maxTtl' | 'notBeforeDuration' | 'notAfter'>
 const latest = Date.UTC(9999, 11, 31, 23, 59, 59)
 
 /**
- * The validity of a certificate: a ttl above the maximum is cut with a warning, a fixed time is taken as given.
- * Backdating does not shorten the ttl.
+ * The validity of a certificate: a ttl above the maximum is cut with a warning; a fixed time is taken as given or
+ * refused. Backdating does not shorten the ttl.
  */
 export function validityOf(role: Limits, wish: Wish, limits: TimeLimits): Validity | Refusal {
   const notBefore = wholeSeconds(limits.now - role.notBeforeDuration * 1000)

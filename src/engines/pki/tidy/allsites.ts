@@ -22,7 +22,8 @@ interface Turn extends Claim {
 
 /**
  * Data of all sites is tidied by one site at a time.
- * @throws ApiError 503 while another run does so, or did so when its process ended: this one goes on a minute later
+ * @throws ApiError 503 while another run does so, or until the lease of a dead process expires: this run continues
+ *   later
  */
 async function turnOf({ database }: TidyDeps, mount: string): Promise<Turn> {
   const job = `tidy of all sites of mount ${mount}`

@@ -20,7 +20,7 @@ export interface Released {
   has(revocation: { readonly seq: number; readonly notAfter: number }): boolean
 }
 
-/** The revocation lists as tidy changes them, and its needs of revocations. */
+/** The changes that tidy makes to revocation lists and revocations. */
 export interface TidiedLists {
   /** Takes all revocations committed before into the segments from which lists are built. */
   absorb(of: ListedBy): Promise<unknown>
@@ -37,7 +37,8 @@ export interface TidiedLists {
   /** Removes the lists of a CRL issuer from a mount, and from the published ones in its manifest. @param mount uuid */
   withdraw(mount: string, crlIssuer: string): Promise<void>
   /**
-   * Finds the issuers of recorded revocations without one. @returns how many had none, and how many issuers were found
+   * Finds the issuers of recorded revocations without one.
+   * @returns how many revocations had none, and for how many one was found
    */
   associate(mount: string, signal: AbortSignal): Promise<{ readonly missing: number; readonly fixed: number }>
 }

@@ -41,15 +41,15 @@ export const orderFields = {
     initial: false,
   }),
   safety_buffer: duration({
-    about: 'Time since the end of a certificate before it is removed.',
+    about: 'Time between the end of a certificate and its removal.',
     initial: initial.safetyBuffer,
   }),
   issuer_safety_buffer: duration({
-    about: 'Time since the end of an issuer before it is removed.',
+    about: 'Time between the end of an issuer and its removal.',
     initial: initial.issuerSafetyBuffer,
   }),
   revocation_queue_safety_buffer: duration({
-    about: 'Age of a revocation request before it is removed.',
+    about: 'Age at which a revocation request is removed.',
     initial: initial.revocationQueueSafetyBuffer,
   }),
   pause_duration: text({ about: 'Pause after each certificate, such as "500ms".', initial: '0s' }),

@@ -24,7 +24,7 @@ export interface Place {
   readonly left: Map<string, Left>
 }
 
-/** With the end that was asked for. */
+/** Released entries, and the end up to which they were requested. */
 export interface Left {
   readonly released: Released
   readonly end: number
@@ -52,8 +52,9 @@ export const portionOf = ({ pauseDuration, pageSize }: TidyOrder): number =>
   pauseDuration > 0 ? 1 : Math.min(pageSize, mostAtOnce)
 
 /**
- * The latest end at which something is removed `now`: NotAfter + buffer < now. Never in the future, whatever the buffer
- * is.
- * @param now milliseconds @param bufferSeconds of the order
+ * The latest end at which something is removed `now`: NotAfter + buffer < now. Never in the future, even for a negative
+ * buffer.
+ * @param now milliseconds
+ * @param bufferSeconds of the order
  */
 export const lastEnd = (now: number, bufferSeconds: number): number => now - Math.max(0, bufferSeconds) * 1000 - 1

@@ -33,7 +33,7 @@ export interface EndedPage {
   readonly next: Cursor | undefined
   readonly found: number
   readonly leaving: readonly RevocationRow[]
-  /** The number that lists still carry, as they must. */
+  /** The number of revocations that must stay on lists. */
   readonly staying: number
 }
 
@@ -47,7 +47,7 @@ export class EndedRevocations {
 
   /**
    * The page after `cursor`, whose entries have left the segments as far as they may. A revocation is removed from the
-   * database only after its entry has left the segments: in between it is recorded twice, never nowhere.
+   * database only after its entry has left the segments, so that it is recorded at all times.
    */
   async next(place: Place, cursor: Cursor): Promise<EndedPage> {
     const { mount, run } = place
@@ -105,7 +105,10 @@ export function revokedPart(deps: TidyDeps, revocations: EndedRevocations): Part
   const { database, site, authorities, certificates, lists } = deps
   const table = database.table(certificateTable)
 
-  /** Their certificates, if stored and in agreement with their rows; not later ones of the same serial numbers. */
+  /**
+   * Their certificates, if stored and in agreement with their rows; not those of the same serial numbers that end
+   * later.
+   */
   async function certificatesOf(mount: string, rows: readonly RevocationRow[]): Promise<readonly CertificateRow[]> {
     const found = await database.read((q) => Promise.all(rows.map(({ serial }) => table.find(q, { mount, serial }))))
     const ends = rows.map(({ notAfter }) => notAfter)

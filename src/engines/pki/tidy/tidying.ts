@@ -11,7 +11,7 @@ import { automatic, isActive, type TidyRun } from './tables.ts'
 const mountsAtOnce = 200
 /** Runs of one worker at a time: further ones wait. */
 const runsAtOnce = 16
-/** A worker that has just ended a run of the mount gives its lease back meanwhile. */
+/** Attempts to start a run: a worker that has just ended one of the mount may still hold the lease. */
 const attempts = 10
 const attemptMilliseconds = 200
 
@@ -19,7 +19,7 @@ const attemptMilliseconds = 200
  * Tidies the mounts of this site, on request and automatically: one run of a mount at a time, on any of its workers.
  */
 export class Tidying {
-  /** Runs of all sites are found by their rows; a run is a job of its own. */
+  /** The runs of this site, as stored; each is a job of its own. */
   readonly runs: TidyRuns
   /** Begins automatic runs that are due, and continues runs whose worker has ended. */
   readonly upkeep: Job
@@ -104,7 +104,7 @@ export class Tidying {
     if (await this.runs.begin(mount, orderOf(tidy), true)) await this.#launch(mount)
   }
 
-  /** Waits while the maximum of runs is under way here. @returns whether this worker ends */
+  /** Waits while the maximum of runs is under way here. @returns whether this worker is stopping */
   async #busy(signal: AbortSignal): Promise<boolean> {
     while (this.#running >= runsAtOnce && !signal.aborted)
       await this.#deps.clock.sleep(attemptMilliseconds, signal).catch(() => undefined)
@@ -112,7 +112,7 @@ export class Tidying {
   }
 }
 
-/** The order of an automatic run: the settings without those of the runs themselves. */
+/** The order of an automatic run: the settings without those of its schedule and of counts. */
 function orderOf(tidy: AutoTidy): TidyOrder {
   const { enabled, intervalDuration, maintainStoredCertificateCounts, publishStoredCertificateCountMetrics, ...order } =
     tidy

@@ -17,7 +17,7 @@ const ascii = /^\p{ASCII}*$/u
 /**
  * A name with its labels in ASCII (RFC 5891, without folding case: `Bücher` is `xn--Bcher-kva`). The characters of
  * labels already in ASCII are not checked.
- * @returns undefined for a name with an empty or too long label, too long as a whole, or with a label that cannot be converted
+ * @returns undefined if the name is too long, or a label is empty, too long or cannot be converted
  */
 export function toAscii(name: string): string | undefined {
   if (name.length > maxName) return undefined

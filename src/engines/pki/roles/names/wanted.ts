@@ -15,7 +15,7 @@ export interface WantedNames {
   readonly userIds: readonly string[]
   readonly dns: readonly string[]
   readonly email: readonly string[]
-  /** Texts given as DNS names that cannot be any. */
+  /** Texts given as DNS names that cannot be DNS names. */
   readonly malformed: readonly string[]
   /** Other names; a string is the reason why one cannot be read. */
   readonly other: readonly (OtherName | string)[]

@@ -91,10 +91,12 @@ const body = Type.Object({
     initial: false,
   }),
   crl_shards: integer({
-    about: 'Number of shards, lists over which new certificates are spread besides the one for all; 0 is none.',
+    about: 'Number of shards: lists that each cover some new certificates, besides the complete list; 0 for no shards.',
     initial: 0,
   }),
-  crl_former_shards: commaList({ about: 'Former numbers of shards whose lists are continued; those of others end.' }),
+  crl_former_shards: commaList({
+    about: 'Earlier values of crl_shards whose lists are still built; those of other earlier values end.',
+  }),
 })
 
 type WriteCall = Call<PkiContext, typeof body>

@@ -30,7 +30,7 @@ const body = Type.Object({
 })
 type IntermediateCall = Call<PkiContext, typeof body>
 
-/** Names come from the request's fields; of the CSR only the common name and the key count. */
+/** Names come from the fields of the request; the CSR gives only the common name and the key. */
 const onlyCommonName = (contents: CsrContents): CsrContents => ({
   ...contents,
   ...{ serialNumbers: [], userIds: [], dns: [], email: [], ip: [], uri: [], other: [], extensions: [] },
@@ -63,7 +63,7 @@ function contentsFor(
   }
 }
 
-/** @param constrained whether the caller sets name constraints: a CSR cannot loosen those */
+/** @param constrained whether the caller sets name constraints: a CSR cannot loosen them */
 function broughtBy(
   { extensions }: CertificationRequest,
   constrained: boolean,

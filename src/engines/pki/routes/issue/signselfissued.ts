@@ -71,10 +71,7 @@ function algorithmFor({ algorithm }: Certificate, { algorithms }: CertificationS
   return signatureAlgorithmOf(name)
 }
 
-/**
- * The certificate is its owner's, perhaps old: faults that relying parties may refuse are warned about, and it is
- * signed nevertheless.
- */
+/** The certificate is its owner's and may be old: faults that relying parties may reject cause only warnings. */
 function warnOf(
   tbs: Buffer,
   { subject, subjectAltName }: Certificate,
@@ -84,10 +81,10 @@ function warnOf(
   return [...lint(tbs).map(({ rule, text }) => `${text} (${rule})`), ...(refusal === undefined ? [] : [refusal])]
 }
 
-/** The certificate names the shards of an issuer, which are to name the issuer for longer than it lasts. */
+/** The certificate outlives its issuer: shards must name that issuer even after its end. */
 async function rememberOutlived({ authorities }: PkiContext, mount: SelfIssuedCall['mount'], { row: { id } }: Issuer) {
   const { crl } = (await authorities.of(mount)).settings
-  // Without points it has no URL of a shard.
+  // Without points the certificate has no URL of a shard.
   if (crl === null || crl.points === undefined || crl.points.length === 0 || crl.outlived?.includes(id)) return
   await authorities.change(mount, async (_tx, { settings, issuers }) => {
     if (!issuers.has(id)) throw badRequest(`unable to find PKI issuer for reference: ${id}`)

@@ -30,7 +30,7 @@ const body = Type.Object({
 })
 type VerbatimCall = Call<PkiContext, typeof body>
 
-/** Every name is allowed; of a named role only its times and its storage of certificates count. */
+/** Every name is allowed; a named role gives only times, storage, issuer and basic constraints. */
 function verbatimRole(named: Role | undefined, body: VerbatimCall['body']): Role {
   return createRole(named?.name ?? '', {
     ...{ allow_any_name: true, enforce_hostnames: false, require_cn: false, cn_validations: ['disabled'] },
@@ -83,7 +83,7 @@ const namesOfBody = [
   'exclude_cn_from_sans',
 ] as const
 
-/** The body without its names: only those of the request count. */
+/** The body without its names: only those of the CSR count. */
 function withoutNames({ body, warn }: VerbatimCall): VerbatimCall['body'] {
   const given = namesOfBody.filter((field) => body[field])
   if (given.length > 0) warn(`sign-verbatim takes names only from the CSR, and ignored these: ${given.join(', ')}`)

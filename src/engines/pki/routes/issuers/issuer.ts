@@ -34,19 +34,19 @@ const body = Type.Object({
     initial: 'err',
   }),
   manual_chain: commaList({
-    about: 'Issuers of its chain, itself first, its root last; empty: built automatically.',
+    about: 'Issuers of the chain, from this issuer to its root; empty for a chain built automatically.',
     initial: [],
   }),
   usage: commaList({ about: 'read-only, issuing-certificates, crl-signing, ocsp-signing.', initial: issuerUsages }),
   revocation_signature_algorithm: text({
-    about: 'Signature algorithm of revocation lists; empty: the usual one of its key.',
+    about: 'Signature algorithm of revocation lists; empty for the usual one of the key.',
     initial: '',
   }),
   issuing_certificates: commaList({ about: 'URLs of its certificate, instead of the mount’s.', initial: [] }),
   crl_distribution_points: commaList({ about: 'URLs of its lists, instead of the mount’s.', initial: [] }),
   ocsp_servers: commaList({ about: 'URLs of its OCSP responders, instead of the mount’s.', initial: [] }),
   enable_aia_url_templating: boolean({
-    about: 'Whether {{issuer_id}} and the like are expanded in them.',
+    about: 'Whether {{issuer_id}} and the like are expanded in these URLs.',
     initial: false,
   }),
 })

@@ -24,7 +24,7 @@ import { crlSettingsOf, millisecondsOf } from '../../publication/settings.ts'
 
 type ReadCall = Call<PkiContext, typeof noFields>
 
-/** The list of a path, and the form of the answer. `json` has the PEM in the member `field`. */
+/** The list of a path, and the form of the answer: DER, PEM, or JSON with the PEM in the member `field`. */
 interface View {
   readonly kind: Kind
   readonly scope: Scope
@@ -114,7 +114,7 @@ const shardOfIssuer = (call: ReadCall, view: View): MaybePromise<Outcome> => {
   })
 }
 
-/** Certificates of a deleted issuer were told of its id: an issuer of its name and key has their lists. */
+/** Certificates of a deleted issuer have its id in their URLs: an issuer of its name and key serves their lists. */
 function heirOf(authority: Authority, reference: string, { of }: Shard): Issuer | undefined {
   if (authority.findIssuer(reference) !== undefined) return undefined
   const { deletedIssuers = [] } = crlSettingsOf(authority)

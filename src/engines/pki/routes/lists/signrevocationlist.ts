@@ -19,7 +19,7 @@ export const signRevocationList = route<PkiContext, typeof body>({
   path: 'issuer/:issuer_ref/sign-revocation-list',
   access: 'token',
   about: 'Signs a revocation list with the entries and extensions of the request.',
-  // One more than allowed, so that this route itself gives the refusal.
+  // One more than allowed, so that this route itself refuses a longer list.
   longestList: mostRevokedCerts + 1,
   body,
   answers: signedListAnswer,

@@ -10,7 +10,7 @@ import { checkSettings } from '../../roles/rules.ts'
 
 const noFields = Type.Object({})
 
-/** Writes the settings that `settings` makes of the body and the existing ones. */
+/** Writes the settings that `settings` computes from the body and the existing settings. */
 async function write(
   { context, mount, params, body, warn }: Call<PkiContext, TObject>,
   settings: (body: Data, before: RoleSettings | undefined) => RoleSettings,
