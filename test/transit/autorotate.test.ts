@@ -156,7 +156,7 @@ test('a key of which new secrets may never be in memory does not rotate where th
   await expect(turn(workers[0])).rejects.toThrow('1 keys did not rotate by themselves')
   expect(await latest(name)).toBe(1)
   await change(name, { hmacInHsmOnly: false })
-  // By the worker that may still recall the key as it was.
+  // By the worker that may still remember the old key row.
   await turn(workers[0])
   expect(await latest(name)).toBe(2)
 })

@@ -8,7 +8,9 @@ import type { Mount } from '../../src/route.ts'
 import { clock, manage, openCluster, openHsm, Place, reopen } from '../keys/support.ts'
 import { createToken } from '../support/token.ts'
 
-/** A worker asks for what hangs on a key's last known id together with its row; another worker has replaced the key. */
+/**
+ * A worker reads the rows of a key's last known id together with the key's row; another worker has replaced the key.
+ */
 
 const mount: Mount = { uuid: randomUUID(), path: 'transit/', type: 'transit', config: {} }
 const stack = new AsyncDisposableStack()
@@ -36,7 +38,7 @@ afterAll(() => stack.disposeAsync())
 const close = (custody: Custody): void => custody.close()
 const template = (name: string) => ({ name, type: 'aes256-gcm96' })
 
-/** A key of three versions that `other` has read, and that `one` has replaced by a new one since. */
+/** A key of three versions that `other` has read, and that `one` has replaced since. */
 async function replaced(): Promise<string> {
   const name = randomUUID()
   await one.keys.create(mount, template(name), 'me')

@@ -11,8 +11,8 @@ import type { Kdf } from '../../src/keys/use/derivation.ts'
 import { type Place, useCluster } from '../keys/support.ts'
 
 /**
- * Keys as they come by restore from old servers (decisions, "convergent versions 1 and 2"): no request makes them, so that
- * these tests put the ring together themselves.
+ * Keys as restored from old servers (decisions, "convergent versions 1 and 2"): no request makes them, so these tests
+ * build the ring themselves.
  */
 let place: Place
 let custody: Custody

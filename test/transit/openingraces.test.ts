@@ -75,10 +75,10 @@ const secretOf = (name: string) =>
   )
 const closed = { residence: 'wrapped', ever_plaintext: 0 }
 
-/** InnoDB shows the transactions of the last look again to a reader who comes back within a tenth of a second. */
+/** InnoDB answers from a snapshot of transactions to a reader that returns within a tenth of a second. */
 const lookEveryMilliseconds = 150
 
-/** Until the call has come to its end, or waits for a lock. */
+/** Waits until the call has ended or waits for a lock. */
 async function heldUp(call: Promise<unknown>): Promise<void> {
   let ended = false
   call.then(

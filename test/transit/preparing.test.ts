@@ -10,7 +10,7 @@ import { createShim, group, type Shim } from '../hsm/support/fault.ts'
 import { clock, manage, openCluster, openHsm, Place } from '../keys/support.ts'
 import { createToken } from '../support/token.ts'
 
-/** Versions that are not made whole: a part of them, or the token, refuses. */
+/** Versions that are not completed: one of their parts, or the token, fails. */
 
 const deviceMemory = 0x31
 const mount: Mount = { uuid: randomUUID(), path: 'transit/', type: 'transit', config: {} }
@@ -55,7 +55,7 @@ test('a key that lies in the token alone leaves it when its HMAC secret is refus
 
 test('a rotation by a remembered key asks a token that fails as often as one by a key just read', async () => {
   await context.keys.create(mount, { name: 'remembered', type: 'aes256-gcm96' }, 'me')
-  // A key is remembered by what changed it here.
+  // A change here makes the worker remember the key.
   await context.rotation.rotate(mount, 'remembered', 'me')
   expect(context.rings.recall(mount, 'remembered')).toBeDefined()
   const before = await context.rings.readKey(mount, 'remembered')

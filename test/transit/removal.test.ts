@@ -6,7 +6,7 @@ import { createTransit } from '../../src/engines/transit/index.ts'
 import type { Mount } from '../../src/route.ts'
 import { type Cluster, clock, manage, useCluster } from '../keys/support.ts'
 
-/** What a removed transit mount held goes portion by portion, whole, and nothing of its neighbours with it. */
+/** The contents of a removed transit mount go in portions, completely, and without those of its neighbours. */
 
 let cluster: Cluster
 let transit: Engine<TransitContext>
@@ -20,7 +20,7 @@ useCluster(
     const ground = { database: place.database, operations, materials, transfer, managed, clock }
     transit = createTransit({ ...ground, ringLimit: 100 })
   },
-  // Ed25519 keys stay in the token then.
+  // Strict mode keeps Ed25519 keys in the token.
   { strict: true, residentLimit: 20 },
 )
 

@@ -288,7 +288,7 @@ describe('laws', () => {
           key = apply(key, one())
           expect(key.minAvailableVersion).toBeGreaterThanOrEqual(before.minAvailableVersion)
           expect(key.latestVersion).toBeGreaterThanOrEqual(before.latestVersion)
-          // What trimming has removed is needed by nothing that is still allowed.
+          // No version that may still be used has been trimmed.
           expect(key.minAvailableVersion).toBeLessThanOrEqual(key.minDecryptionVersion)
           const ring = ringOf(key)
           expect(versionToMake(ring, 0, 'encryption').version).toBe(key.latestVersion)

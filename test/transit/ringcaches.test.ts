@@ -13,7 +13,7 @@ let schema: TestDatabase
 let database: Database
 let settings: Settings
 const metrics = new Metrics()
-/** Of all caches that the database knows. */
+/** The number of entries in all caches of the database. */
 const entries = (): number => {
   const series = metrics.snapshot().find(({ name }) => name === 'strongroom.cache.entries')
   return series?.kind === 'gauge' ? series.value : Number.NaN
@@ -36,7 +36,7 @@ async function newMount(): Promise<Mount> {
   return { uuid, path: `${uuid}/`, type: 'transit', config: {} }
 }
 
-/** Caches in which every ring is there, and that count how often one was read. */
+/** Caches that find every ring, and count how often one is loaded. */
 function counted(limit: number) {
   const loads = { count: 0 }
   const load = async () => {
@@ -62,7 +62,7 @@ describe('the cache of rings', () => {
     await settings.change(mount, { cacheSize: 10 })
     expect(await useAll()).toBe(0)
     caches.reload(mount)
-    // Twelve keys one after the other in ten places: each has gone when it is asked for again.
+    // Twelve keys in turn in ten places: each is evicted before it is used again.
     expect(await useAll()).toBe(names.length)
     expect(await useAll()).toBe(names.length)
     await settings.change(mount, { cacheSize: 20 })

@@ -63,7 +63,7 @@ export function certify(wanted: Wanted): Buffer {
   return writeCertificate(tbs, ecdsa, sign('sha256', tbs, signer.privateKey))
 }
 
-/** What every CA certificate has. */
+/** The extensions of every CA certificate. */
 export const caExtensions = (key: Pair, signer: Pair, pathLength?: number): readonly Extension[] => [
   writeKeyUsage(['CertSign', 'CRLSign']),
   writeBasicConstraints({ ca: true, pathLength }),
@@ -71,7 +71,7 @@ export const caExtensions = (key: Pair, signer: Pair, pathLength?: number): read
   writeAuthorityKeyIdentifier(keyIdentifierOf(spkiOf(signer))),
 ]
 
-/** What every other certificate has. */
+/** The extensions of every other certificate. */
 export const leafExtensions = (key: Pair, signer: Pair): readonly Extension[] => [
   writeKeyUsage(['DigitalSignature']),
   writeSubjectKeyIdentifier(keyIdentifierOf(spkiOf(key))),

@@ -26,7 +26,7 @@ const root = makeCa('Root')
 const constrained = (constraints: Partial<NameConstraints>, above: Ca | undefined = root): Ca =>
   makeCa('Constrained', above, { extensions: [writeNameConstraints({ permitted: [], excluded: [], ...constraints })] })
 
-/** What openssl says of a leaf under the chain, issuer first; it must be what refusalOf says. */
+/** Whether openssl accepts a leaf under the chain, issuer first; refusalOf must agree. */
 function openSslAccepts(ca: Ca, subject: Buffer, names: readonly GeneralName[]): boolean {
   const der = certify({
     subject,

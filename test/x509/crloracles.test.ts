@@ -17,7 +17,7 @@ import { certify, ecPair, makeCa, named, pemOf, useOpenssl } from './authority.t
 import { serial } from './generators.ts'
 import { makeCrl } from './lists.ts'
 
-/** What openssl and two libraries make of our lists, and we of openssl's. */
+/** How openssl and two libraries read our lists, and how we read those of openssl. */
 
 const key = ecPair()
 const issuer = named('a list')

@@ -11,7 +11,7 @@ import { oid, serial, time } from './generators.ts'
 const hex = (text: string) => Buffer.from(text, 'hex')
 
 describe('the cursor and readAll are equally strict', () => {
-  /** Tags and contents at the top, or undefined. */
+  /** Tags and contents at the top level, or undefined. */
   const walk = (bytes: Buffer) => {
     const cursor = new Cursor(bytes)
     const found: { tag: number | undefined; contents: Buffer }[] = []

@@ -30,7 +30,7 @@ import { signatureAlgorithmOf } from '../../src/x509/signature.ts'
 import { caExtensions, certify, ecPair, identifierOf, spkiOf } from './authority.ts'
 import { makeCrl } from './lists.ts'
 
-/** Mutated bytes give an answer or Malformed, and nothing else. */
+/** Mutated bytes give a result or Malformed, and nothing else. */
 
 const key = ecPair()
 const subject = writeName([

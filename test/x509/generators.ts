@@ -59,7 +59,7 @@ export const serial = bytes(1, 20).map((magnitude) => {
 
 const own: ReadonlySet<string> = new Set(Object.values(extensionOids))
 
-/** Extensions that nobody here understands, each OID once. */
+/** Extensions unknown to this project, each OID once. */
 export const extensions = fc.uniqueArray(
   fc.record({ oid: oid.filter((candidate) => !own.has(candidate)), critical: fc.boolean(), value: bytes(0, 40) }),
   { maxLength: 6, selector: (extension) => extension.oid },

@@ -129,7 +129,7 @@ describe('addresses', () => {
     )
   })
 
-  /** What the URL standard makes of an address, but for mapped ones. */
+  /** An address as the URL standard writes it, except for mapped ones. */
   const canonical = (text: string): string => {
     const host = new URL(`http://[${text}]/`).hostname.slice(1, -1)
     const [, high, low] = /^::ffff:([0-9a-f]+):([0-9a-f]+)$/.exec(host) ?? []

@@ -4,7 +4,7 @@ import { type Extension, writeExtension } from '../../src/x509/extension.ts'
 import { issuerDigests } from '../../src/x509/ocsp/certid.ts'
 import { nonceOid } from '../../src/x509/ocsp/request.ts'
 
-/** OCSP requests as clients write them, and some as none should. */
+/** OCSP requests as clients write them, and malformed ones. */
 
 export const ocspHashes = ['sha1', 'sha2-256', 'sha2-384', 'sha2-512'] as const
 export type OcspHash = (typeof ocspHashes)[number] | 'sha2-224'

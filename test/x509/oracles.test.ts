@@ -20,10 +20,10 @@ import { withColons } from '../../src/x509/serial.ts'
 import { caExtensions, certify, ecPair, identifierOf, named, spkiOf } from './authority.ts'
 import { serial, text } from './generators.ts'
 
-/** What two libraries that are not ours make of our bytes, and we of theirs. */
+/** How two foreign libraries read our bytes, and how we read theirs. */
 
 const key = ecPair()
-/** One of the libraries counts on arcs of 32 bits. */
+/** One of the libraries relies on arcs of 32 bits. */
 const oid = fc.integer({ min: 1, max: 2 ** 31 - 1 }).map((arc) => `1.3.6.1.4.1.${arc}`)
 const type = fc.oneof(fc.constantFrom(...Object.values(attributeTypes)), oid)
 const name = fc

@@ -18,7 +18,7 @@ const algorithm = identifierOf('ECDSAWithSHA256')
 const extensionRequest = '1.2.840.113549.1.9.14'
 const microsoftRequest = '1.3.6.1.4.1.311.2.1.14'
 
-/** A request with these attributes as they stand, rightly signed. */
+/** A request with these attributes unchanged, correctly signed. */
 const request = (attributes: Buffer, subject = named('a'), spki = spkiOf(key), pair: Pair = key): Promise<Buffer> =>
   makeRequest({ spki, algorithm }, { subject, attributes }, (info) => sign('sha256', info, pair.privateKey))
 const attributes = (...list: readonly Buffer[]): Buffer => write(contextAround(0), ...list)
