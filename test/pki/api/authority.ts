@@ -11,7 +11,7 @@ export interface TestAuthority {
   post(path: string, body?: unknown): Promise<Reply>
   patch(path: string, body: unknown): Promise<Reply>
   delete(path: string): Promise<Reply>
-  /** Makes a root on P-256 and answers its data. */
+  /** Makes a root on P-256 and returns its data. */
   root(body?: Readonly<Record<string, unknown>>): Promise<Answer>
   role(name: string, body?: Readonly<Record<string, unknown>>): Promise<void>
 }

@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-/** Runs openssl with these files beside it; answers what it prints. */
+/** Runs openssl in a folder with these files; returns its output. */
 export async function openssl(args: readonly string[], files: Readonly<Record<string, string>> = {}): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'openssl-'))
   try {
@@ -24,7 +24,7 @@ const keyArguments: Readonly<Record<string, readonly string[]>> = {
   ed25519: ['-newkey', 'ed25519'],
 }
 
-/** A CSR of openssl, PEM. @param subject as openssl writes it (`/CN=…`) @param extensions lines for -addext */
+/** A CSR made by openssl, PEM. @param subject as openssl writes it (`/CN=…`) @param extensions lines for -addext */
 export const csrOf = (subject: string, extensions: readonly string[] = [], type = 'ec'): Promise<string> =>
   openssl([
     ...['req', '-new', '-nodes', '-keyout', 'key.pem', '-subj', subject, ...(keyArguments[type] ?? [])],

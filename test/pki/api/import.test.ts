@@ -6,7 +6,7 @@ import { openssl } from './csr.ts'
 
 const node = useNode()
 
-/** A self-signed CA of openssl: certificate and key, PEM. */
+/** A self-signed CA made by openssl: certificate and key, PEM. */
 async function foreignCa(name: string, options: readonly string[] = []): Promise<{ pem: string; key: string }> {
   const text = await openssl([
     ...['req', '-x509', '-new', '-nodes', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-days', '3650'],

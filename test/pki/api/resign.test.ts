@@ -18,7 +18,7 @@ const node = useNode()
 const path = 'issuer/default/resign-crls'
 const pemOf = (der: Buffer): string => writePem('X509 CRL', der)
 
-/** A root whose key the test has too: lists of other clusters of the same issuer. */
+/** A root whose key the test has too, to sign lists of other clusters of the same issuer. */
 async function sharedRoot() {
   const pki = await createAuthority(node)
   const data = dataOf(await done(pki.post('root/generate/exported', { common_name: 'Shared', key_type: 'ec' })))
@@ -30,7 +30,7 @@ async function sharedRoot() {
   return { pki, certificate, list }
 }
 
-/** Combines the lists and reads what comes back. */
+/** Combines the lists and reads the result. */
 async function resign(pki: TestAuthority, crls: readonly string[], fields: Readonly<Record<string, unknown>> = {}) {
   const reply = await done(pki.post(path, { crls, crl_number: 9, format: 'der', ...fields }))
   const crl = readCrl(Buffer.from(String(dataOf(reply).crl), 'base64'))

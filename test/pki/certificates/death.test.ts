@@ -10,7 +10,9 @@ beforeAll(async () => {
 })
 afterAll(() => bench?.[Symbol.asyncDispose]())
 
-/** Kills a process that stores two groups of 64 at the COMMIT of the second; answers what it had acknowledged. */
+/**
+ * Kills a process that stores two groups of 64 at the COMMIT of the second; returns the serials it had acknowledged.
+ */
 const die = (when: 'before' | 'after', mount: string): Promise<string[]> =>
   killAtCommit({ url: bench.url, when, nth: 2 }, (url) => [
     join(import.meta.dirname, 'fixtures/storing.ts'),

@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => world?.[Symbol.asyncDispose]())
 
-/** Stores so many certificates that expire minute by minute, of two issuers in turn. */
+/** Stores `count` certificates that expire a minute apart, of two issuers in turn. */
 async function fill({ certificates, fresh }: CertificateNode, mount: string, count: number): Promise<CertificateRow[]> {
   const begin = world.clock.wall() + 60 * minute
   const storing = Array.from({ length: count }, (_, n) =>

@@ -96,7 +96,7 @@ describe('a revocation', () => {
     expect((await far.certificates.find(certificate))?.revocation).toBeUndefined()
     line.silent = true
     const first = revoke(certificate)
-    // What is cached needs no answer of the database, and there is none.
+    // A cached value needs no answer from the database, which is silent.
     const cached = () => {
       const found = far.certificates.find(certificate)
       found.catch(() => undefined)

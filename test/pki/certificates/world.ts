@@ -35,7 +35,7 @@ export async function createCertificateWorld(nodes = 1) {
   if (node === undefined) throw new Error('a world has at least one node')
   const { database } = node
   await database.transaction((tx) => createAuthority({ database, clock: world.clock }, tx, mount.uuid))
-  /** One more worker, perhaps of another site or over another line; it caches nothing until it is started. */
+  /** One more worker, possibly of another site or over another connection; it caches nothing until it is started. */
   const join = async ({ site = 'default', url = world.url } = {}) => nodeAt(await world.join(url), world, mount, site)
   const { sql, clock, url, rootToken } = world
   return {
@@ -66,7 +66,7 @@ function nodeAt({ database }: Node, { keys, clock }: World, mount: Mount, site =
   const requests = new RevocationRequests(options)
   const published: RevocationRow[] = []
   const rebuilt: string[] = []
-  /** Writes down what is to be published: nothing here signs lists. */
+  /** Records the revocations to publish: nothing here signs lists. */
   const publication: Publication = {
     async revoked(_, row) {
       published.push(row)
@@ -122,5 +122,5 @@ function nodeAt({ database }: Node, { keys, clock }: World, mount: Mount, site =
 }
 
 const issuerId = '33333333-3333-7333-8333-333333333333'
-/** Whose list names what is revoked here. */
+/** The CRL issuer whose list names the revocations made here. */
 export const crlIssuer = randomBytes(32).toString('hex')

@@ -36,7 +36,7 @@ afterAll(async () => {
   await cluster.hsm[Symbol.asyncDispose]()
 })
 
-/** Kills a process that builds a list at one of its COMMITs; what it held is given up, as its supervisor does. */
+/** Kills a process that builds a list at one of its COMMITs, and releases its leases, as its supervisor does. */
 async function die(when: 'before' | 'after', nth: number, ca: Ca, mount: string): Promise<void> {
   await using line = await openHold(cluster.place.url)
   const file = join(import.meta.dirname, 'fixtures/building.ts')
@@ -52,7 +52,9 @@ async function die(when: 'before' | 'after', nth: number, ca: Ca, mount: string)
   await node.database.forget([String(incarnation).trim()])
 }
 
-/** COMMITs of a build: its lease, what it takes in, its number, what it publishes, the end of its lease. */
+/**
+ * COMMITs of a build: its lease, the revocations it takes in, its number, the list it publishes, the end of its lease.
+ */
 test.each([1, 2, 3, 4, 5].flatMap((nth) => [['before', nth] as const, ['after', nth] as const]))(
   'killed %s COMMIT %i of a build: the next list has all revocations, and a number of its own',
   async (when, nth) => {

@@ -35,7 +35,7 @@ async function pausing() {
   return { crls, signing: signing.promise, resume: resumed.resolve }
 }
 
-/** The turn to build the lists of an issuer, as another worker has it. */
+/** Takes the turn to build an issuer's lists, as another worker. */
 const taken = async ({ mount }: TestMount, certificate: Certificate) =>
   (await world.join()).database.jobLease(`crl ${mount.uuid} ${crlIssuerOf(certificate).slice(0, 32)} ${site}`, 60)
 
@@ -159,7 +159,7 @@ test('builds that are made as one come out when one of them was asked for by an 
   await pki.run('DELETE', 'issuer/:issuer_ref', { issuer_ref: row.id })
   const after = await authorities.of(pki.mount)
   const turn = await taken(pki, certificate)
-  // The first one has its turn alone, and the others share the next one.
+  // The first build has a turn of its own; the others share the next one.
   const building = [after, after, before].map((authority) => {
     const [group] = groupsOf(authority).values()
     if (group === undefined) throw new Error('no issuer')

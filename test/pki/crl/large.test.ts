@@ -17,7 +17,7 @@ useCluster('crllarge', async (begun) => {
   await createSet(begun.place.database)
 })
 
-/** Segments of so many revocations, without the revocations themselves. */
+/** Segments of `count` revocations, without the revocations themselves. */
 async function fill({ database, builder }: BuilderNode, { crlIssuer }: Ca, count: number): Promise<void> {
   const [notAfter, revokedAt] = [Date.now() + 1e9, Date.now()]
   const names: SegmentName[] = []
@@ -45,7 +45,7 @@ async function fill({ database, builder }: BuilderNode, { crlIssuer }: Ca, count
 
 const sealed = { id: '', namespace: '', mount: 'm', rev: 1, epoch: 1 }
 
-/** What OpenSSL says of a list, once it has verified it. */
+/** OpenSSL's text of a list whose signature it has verified. */
 function shown(crl: Buffer, { certificate }: Ca): string {
   const directory = mkdtempSync(join(runDirectory(), 'crl-'))
   const [list, ca] = [join(directory, 'list.der'), join(directory, 'ca.pem')]

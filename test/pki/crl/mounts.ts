@@ -11,7 +11,7 @@ import { MovableClock } from '../../auth/world.ts'
 import { type Cluster, log } from '../../keys/support.ts'
 import { type Ca, createCa, nodeAt, read } from './world.ts'
 
-/** One worker of a site with its own clock, which signs for the CAs that it was given. */
+/** One worker of a site with its own clock, which signs for the CAs that it is given. */
 export function workerAt({ place }: Cluster, site = 'default') {
   const { database } = place
   const node = nodeAt(database, { site, clock: new MovableClock() })

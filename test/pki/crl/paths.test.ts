@@ -6,7 +6,7 @@ import { fetchRaw, importCa, numberOf, shown } from './reading.ts'
 
 const node = useNode()
 
-/** Every path of the specification's table, below a mount, by what it shows. */
+/** Every path of the specification's table, below a mount, by the list it shows. */
 const table = [
   ['complete', 'local', 'cert/crl', 'crl', 'crl/pem'],
   ['delta', 'local', 'cert/delta-crl', 'crl/delta', 'crl/delta/pem'],
@@ -60,7 +60,7 @@ describe('a list', () => {
   test.each(table)('that is not there: %s and %s, %s 404, %s and %s 204', async (_kind, _scope, json, der, pem) => {
     const pki = await createAuthority(node)
     await pki.root()
-    // A key of its own and no list: it may not sign one.
+    // It has a key but no list: it may not sign one.
     await done(
       pki.post('config/issuers', {
         default: await importCa(pki, bundleOf('No Lists', undefined, 'keyCertSign').bundle),

@@ -9,7 +9,7 @@ export interface Raw {
   readonly body: Buffer
 }
 
-/** As a stranger asks: without a token. */
+/** A request without a token. */
 export function fetchRaw(
   node: TestNode,
   path: string,

@@ -118,7 +118,7 @@ test('segments that no manifest and no list names go after two looks, and no oth
     await runJob(worker.node.database, job)
   }
   for (let n = 0; n < 3; n++) await look()
-  // The list that is out names it.
+  // The published list names it.
   expect(await has(old[0])).toBe(true)
   const rows = await build()
   await look()

@@ -24,7 +24,7 @@ const revoke = (pki: TestAuthority, leaf: Answer) => done(pki.post('revoke', { s
 const listed = (text: string, leaf: Answer): boolean =>
   text.includes(`Serial Number: ${String(leaf.serial_number).replaceAll(':', '').toUpperCase()}`)
 
-/** Whether openssl takes the leaf under the authority's list. */
+/** openssl's verdict on the leaf under the authority's list. */
 async function verifies(pki: TestAuthority, leaf: Answer): Promise<string> {
   const directory = mkdtempSync(join(runDirectory(), 'verify-'))
   const file = (name: string, text: unknown): string => {

@@ -2,7 +2,7 @@ import type { Place } from '../../keys/support.ts'
 
 type Value = string | number
 
-/** Keeps rows of a table. @returns what puts them back in place of those that are there then */
+/** Saves rows of a table. @returns a function that puts them back in place of the rows there by then */
 export async function saved(
   place: Place,
   table: string,

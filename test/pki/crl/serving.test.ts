@@ -17,7 +17,7 @@ useCluster('crlserving', async (begun) => {
   node = nodeAt(begun.place.database)
 })
 
-/** A mount with a list of so many entries, its CA, and the cache that finds it. */
+/** A mount with a list of `entries` entries, its CA, and the cache that finds it. */
 async function publish(entries: number) {
   const { database, builder, site } = node
   const [ca, mount] = [await createCa(cluster), randomUUID()]
@@ -119,7 +119,7 @@ describe('what is sent of a list', () => {
     expect(await cache.find(query)).toEqual(next.complete)
     const short = await publish(1)
     expect(await new PublishedCrl(short.complete, sources).der()).toBeInstanceOf(Buffer)
-    // Those who began with the old list end with it.
+    // Readers that began with the old list end with it.
     for (const reader of readers) for await (const _ of reader);
     expect(read(await whole(await list.der()), ca).serials).toHaveLength(4100)
   })

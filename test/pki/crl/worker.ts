@@ -28,7 +28,7 @@ export class Worker {
     return revoke(this.node.database, this.ca.crlIssuer, count, more)
   }
 
-  /** What the manifest of the test's CA says. */
+  /** The manifest of the test's CA. */
   manifest() {
     const { node, ca } = this
     return node.database.snapshot((q) => node.builder.manifests.read(q, ca.crlIssuer))

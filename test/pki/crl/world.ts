@@ -27,7 +27,7 @@ import { named } from '../../x509/authority.ts'
 
 export const hour = 3_600_000
 
-/** When certificates end of which nothing else is said: one that is revoked twice has one end. */
+/** The usual end of certificates: one that is revoked twice has one end. */
 const lastEnd = Date.now() + 1000 * hour
 
 /** A certificate authority's key in the token, and its certificate. */
@@ -58,7 +58,7 @@ export async function createCa({ custody, place }: Cluster, type = 'ecdsa-p256')
 
 export type BuilderNode = ReturnType<typeof nodeAt>
 
-/** One worker: what builds lists and what knows who is listed, with the alarms that it raised. */
+/** One worker: the builder of its lists, the reader of their entries, and the alarms that it raised. */
 export function nodeAt(database: Database, { site = 'default', epoch = 1, clock = new MovableClock() } = {}) {
   const alarms: Alarm[] = []
   const builder = new CrlBuilder({ database, clock, site, epoch, onAlarm: (alarm) => void alarms.push(alarm) })
@@ -95,13 +95,13 @@ interface Revoked {
   readonly notAfter?: number
   readonly reason?: number | null
   readonly revokedAt?: number
-  /** Of the mount that records them. */
+  /** The mount that records them. */
   readonly mount?: string
   /** In place of random ones. */
   readonly serials?: readonly string[]
 }
 
-/** Records revocations as they are recorded: the ledger and the rows in one transaction. */
+/** Records revocations as the engine does: the ledger and the rows in one transaction. */
 export async function revoke(
   database: Database,
   crlIssuer: string,
@@ -140,7 +140,7 @@ function serial(): string {
   return bytes.toString('hex')
 }
 
-/** What a relying party sees of a list, once it has verified it. */
+/** A list as a relying party reads it, with its signature verified. */
 export function read(der: Buffer, { signer }: Ca) {
   const crl = readCrl(der)
   if (!verifyCrl(crl, signer.publicKey)) throw new Error('the list is not signed by its issuer')
@@ -157,7 +157,7 @@ export function read(der: Buffer, { signer }: Ca) {
     times: entries.map((entry) => entry.revokedAt),
     number: number(crlExtensionOids.crlNumber),
     base: number(crlExtensionOids.deltaCrlIndicator),
-    /** Of a shard: where its certificates look for it. */
+    /** Of a shard: the URLs at which its certificates look for it. */
     points: scope && readIssuingDistributionPoint(scope.value).uris,
     isScopeCritical: scope?.critical,
   }

@@ -9,7 +9,7 @@ const keys = {
   ed25519: generateKeyPairSync('ed25519').publicKey,
 } as const
 
-/** Everything that a key of the family makes; of several the usual one first. */
+/** A key with every algorithm of its family, the usual one first. */
 function able(family: keyof typeof keys, usual: SignatureName) {
   const all = [...signatureAlgorithms.values()].filter((one) => one.family === family).map(({ name }) => name)
   return { publicKey: keys[family], algorithms: [usual, ...all.filter((name) => name !== usual)] }
@@ -22,7 +22,7 @@ test.each([
   [rsa, 0, false, 'SHA256WithRSA'],
   [rsa, 384, false, 'SHA384WithRSA'],
   [rsa, 512, true, 'SHA512WithRSAPSS'],
-  // PSS counts whatever the bits are.
+  // PSS is used whatever the bits are.
   [rsa, 0, true, 'SHA256WithRSAPSS'],
   // Only RSA has a choice.
   [ecdsa, 0, false, 'ECDSAWithSHA384'],

@@ -23,7 +23,7 @@ describe('an allowance', () => {
     const work = () => {
       time.now += 60
     }
-    // Of 60 ms each, 15 come back meanwhile.
+    // During each 60 ms, 15 come back.
     for (const left of [55, 10, -35]) {
       allowance.spend(work)
       expect(allowance.open).toBe(left > 0)

@@ -49,7 +49,7 @@ const bodyOf = async (response: Response): Promise<Buffer> => Buffer.from(await 
 const requestFor = ({ ca, serial }: Issued, more = {}): Buffer =>
   writeOcspRequest({ issuer: readCertificate(new X509Certificate(ca).raw), serial, ...more })
 
-/** The files that command-line clients want. */
+/** The files that command-line clients need. */
 function filesOf({ ca, leaf }: Issued): { readonly ca: string; readonly leaf: string } {
   const directory = mkdtempSync(join(runDirectory(), 'ocsp-'))
   const put = (name: string, pem: string): string => {
@@ -104,7 +104,7 @@ test.each(['ec', 'rsa'])(
   },
 )
 
-/** Of several requests: each worker has an answer of its own. */
+/** The statuses of several requests: each worker has an answer of its own. */
 const statusesOf = (url: string, headers: Record<string, string>): Promise<number[]> =>
   Promise.all(Array.from({ length: 20 }, async () => (await fetch(url, { headers })).status))
 
@@ -113,7 +113,7 @@ describe('a request in the path', () => {
   let der: Buffer
   beforeAll(async () => {
     issued = await issue()
-    // Every alphabet differs in it, and every padding.
+    // The request reads differently in both alphabets of base64, and with and without padding.
     do der = requestFor(issued, { nonce: Buffer.from(fresh('nonce')) })
     while (!/\+.*\/|\/.*\+/.test(der.toString('base64')) || !der.toString('base64').endsWith('='))
   })

@@ -46,11 +46,11 @@ export interface Worker extends AsyncDisposable {
   readonly database: Database
   readonly engine: Engine<PkiContext>
   readonly metrics: Metrics
-  /** What the audit log was told beside requests: alarms. */
+  /** Lines of the audit log that belong to no request: alarms. */
   readonly reports: readonly string[]
   readonly context: PkiContext
   caller(): Promise<TokenCaller>
-  /** An OCSP responder of its own, with as much of the CA's key as it likes. */
+  /** An OCSP responder of its own, which by default may spend all its time on signatures. */
   responder(more?: Partial<ResponderOptions>): Responder
 }
 
@@ -134,7 +134,7 @@ export function useOcspWorld(executor: 'inline' | 'threads' = 'inline'): OcspWor
     },
     async join(site = 'default', own = clock) {
       const { hsm, place } = world().cluster
-      // A jump of its monotonic clock would be a poll that took as long.
+      // A jump of the monotonic clock would look like a poll that took as long.
       const steady: Clock = { wall: () => own.wall(), monotonic: systemClock.monotonic, sleep: systemClock.sleep }
       const database = stack.use(await Database.open({ url: place.url, poolSize: 4, log, clock: steady }))
       const custody = await Custody.open(options(hsm, database))
@@ -167,7 +167,7 @@ export class TestMount {
     return new TestMount(worker, this.mount)
   }
 
-  /** The serial numbers of a list of the default issuer. @throws what a request for it is told */
+  /** The serial numbers of a list of the default issuer. @throws the error that a request for the list gets */
   async listed(kind: Kind = 'complete'): Promise<string[]> {
     const { authorities, crls } = this.#worker.context
     const list = await crls.find(this.mount, await authorities.of(this.mount), await this.issuer(), {
@@ -238,7 +238,7 @@ export class TestMount {
     })
   }
 
-  /** Asks about a serial number of the default issuer, unless it is said otherwise. */
+  /** Asks about a serial number, of the default issuer unless another is given. */
   async ask(
     serial: string,
     { responder = this.#worker.context.ocsp, scope = 'local', ...more }: Asked = {},

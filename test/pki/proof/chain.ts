@@ -6,11 +6,11 @@ import { promisify } from 'node:util'
 import { done } from '../../api/node.ts'
 import { type Answer, dataOf, type TestAuthority } from '../api/authority.ts'
 
-/** Chains as relying parties have them, and what they say of them. */
+/** Chains as relying parties have them, and their verdicts. */
 
 const run = promisify(execFile)
 
-/** Makes an intermediate under an issuer of the same mount. @returns its certificate, and what it is here */
+/** Makes an intermediate under an issuer of the same mount. @returns its certificate, id and private key */
 export async function intermediate(
   pki: TestAuthority,
   issuer: string,
@@ -26,7 +26,7 @@ export async function intermediate(
   return { certificate: String(certificate), id, privateKey }
 }
 
-/** What openssl and GnuTLS say of a chain, the leaf first and its root last; '' where they have no objection. */
+/** The objections of openssl and GnuTLS to a chain, from leaf to root; '' if there are none. */
 export async function objections(chain: readonly string[]): Promise<{ openssl: string; gnutls: string }> {
   const directory = await mkdtemp(join(tmpdir(), 'chain-'))
   const [leaf = '', ...above] = chain

@@ -30,7 +30,7 @@ async function furnished(): Promise<TestAuthority> {
   return pki
 }
 
-/** What openssl says of certificates. */
+/** openssl's text of certificates. */
 const shown = (pems: readonly string[]): Promise<string> =>
   openssl(['storeutl', '-noout', '-text', '-certs', 'all'], { all: `${pems.join('\n')}\n` })
 
@@ -76,7 +76,7 @@ describe('a request that lies is refused, or its certificate is without the lie'
           expect([path, name, certificate.ca]).toEqual([path, name, false])
           leafs.push(pem)
         }
-        // By tens: openssl is given a file.
+        // Ten at a time, in one file for openssl.
         const all = leafs.length > 0 ? await shown(leafs) : ''
         expect(all).not.toMatch(/Certificate Sign|CA:TRUE|Name Constraints/)
       }

@@ -5,14 +5,14 @@ import type { Client, Reply } from '../../support/client.ts'
 import { type Answer, certificateOf, dataOf } from '../api/authority.ts'
 import { bundleOf } from './outside.ts'
 
-/** kill -9 at every COMMIT of what an authority writes: afterwards it was done, or it was not. */
+/** kill -9 at every COMMIT of an authority's changes: afterwards each is done, or not begun. */
 
 const doomed = useDoomed()
 const moments = ['before', 'after'] as const
 const year = '87600h'
 
 let mounts = 0
-/** A fresh mount with a role for P-256, by the node that lives. */
+/** A fresh mount with a role for P-256, made by the node that survives. */
 async function mount(): Promise<string> {
   const path = `deaths-${mounts++}`
   const { root } = doomed
@@ -30,7 +30,7 @@ const keysOf = async (path: string): Promise<readonly string[]> => {
 const generateRoot = (path: string, body = {}) =>
   post(`${path}/root/generate/internal`, { common_name: 'R', key_type: 'ec', ttl: year, ...body })
 
-/** Nothing is half-written, in the words of SQL and by the authority's own. */
+/** Nothing is half-written, by the tables and by the authority's answers. */
 async function expectWhole(path: string): Promise<void> {
   const { sql, root } = doomed
   const none = async (text: string): Promise<void> => expect(await sql.rows(text), text).toEqual([])
@@ -125,7 +125,7 @@ test.each(moments)(
     expect(leases).toHaveLength(done)
     const serials = (await keysOf(`${path}/certs`)).map((serial) => serial.replaceAll(/[:-]/g, ''))
     for (const { payload } of leases) expect(serials).toContain(JSON.parse(String(payload)).serial)
-    // A certificate without lease, too: signed by root/sign-intermediate.
+    // Also a certificate without a lease: signed by root/sign-intermediate.
     const { csr } = await post(`${path}/intermediate/generate/internal`, { common_name: 'S', key_type: 'ec' })
     await doomed.die(when, (node) => node.post(`${path}/root/sign-intermediate`, { csr, ttl: '1h' }))
     expect(await keysOf(`${path}/certs`)).toHaveLength(1 + 2 * done)

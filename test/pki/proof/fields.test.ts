@@ -5,7 +5,7 @@ import type { Reply } from '../../support/client.ts'
 import { createAuthority, type TestAuthority } from '../api/authority.ts'
 import { forge } from './forge.ts'
 
-/** Whatever a field holds, its route answers or refuses it. */
+/** A route answers or refuses every value of every field. */
 
 const node = useNode({ workers: 2 })
 
@@ -14,9 +14,9 @@ const values = [
   ...['9'.repeat(30), '10000-01-01T00:00:00Z', -1, 2 ** 53, [''], {}, null],
 ]
 
-/** Routes that write without making RSA keys, and the paths by which they are asked. */
+/** Routes that write without making RSA keys, and the paths for their requests. */
 const writing = Object.values(table).filter(({ method }) => method === 'POST' || method === 'PATCH')
-/** Routes of one declaration have the same text: one of them is tried. */
+/** Routes of one declaration have the same text: only one of them is tried. */
 const posts = [...new Map(writing.map((route) => [`${route.method} ${route.about}`, route])).values()]
 const filled = (path: string): string =>
   path
@@ -48,7 +48,7 @@ test.each(posts.map((route) => [`${route.method} ${route.path}`, route] as const
         : pki.post(path, { ...body, [field]: value })
     const faults: string[] = []
     for (const field of Object.keys(properties)) {
-      // An RSA key for every one of them takes too long, and tells nothing more.
+      // An RSA key for each value would take too long, and prove nothing more.
       const tried = field === 'key_type' ? values.filter((value) => ![null, ''].includes(value as null)) : values
       for (let at = 0; at < tried.length; at += 8) {
         const some = tried.slice(at, at + 8)

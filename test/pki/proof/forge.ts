@@ -3,9 +3,9 @@ import { asn1, contextAround, write, writeNumber } from '../../../src/crypto/der
 import { writeOid } from '../../../src/crypto/oid.ts'
 import { writePem } from '../../../src/crypto/pem.ts'
 
-/** Certification requests that no tool writes: put together from bytes, and signed by their own keys all the same. */
+/** Certification requests that no tool writes: put together from bytes, but signed by their own keys. */
 
-/** What differs from a harmless request on P-256 for `a.example`. */
+/** The differences from a harmless request on P-256 for `a.example`. */
 export interface Forgery {
   /** Name, DER. */
   readonly subject?: Buffer
@@ -40,7 +40,7 @@ export const rdn = (type: string, value: Buffer): Buffer => write(asn1.set, writ
 export const nameOf = (...rdns: readonly Buffer[]): Buffer => write(asn1.sequence, ...rdns)
 export const commonName = (value: string | Buffer, tag?: number): Buffer => nameOf(rdn('2.5.4.3', text(value, tag)))
 
-/** An Extension. @param value what extnValue contains */
+/** An Extension. @param value the contents of extnValue */
 export const extension = (oid: string, value: Buffer, critical = false): Buffer =>
   write(
     asn1.sequence,

@@ -7,10 +7,13 @@ import { serving } from '../../attack/nodes.ts'
 import { Remembered } from '../../support/memory.ts'
 import { type Answer, createAuthority, dataOf } from '../api/authority.ts'
 
-/** The numbers of private keys in the memory of the worker that handed them out. Their PEM text is the answer's, and stays a while. */
+/**
+ * The numbers of private keys in the memory of the worker that handed them out. The PEM text in the answer stays a
+ * while.
+ */
 
 const node = useNode()
-/** One that overwrites what the C heap frees, as docs/threat-model.md advises. */
+/** A node that overwrites freed memory of the C heap, as docs/threat-model.md advises. */
 const overwriting = useNode({ environment: { GLIBC_TUNABLES: 'glibc.malloc.perturb=90' } })
 const workerOf = ({ server }: TestNode): number => serving(server)[0] ?? 0
 

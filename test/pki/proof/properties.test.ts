@@ -7,7 +7,7 @@ import { useNode } from '../../api/node.ts'
 import { certificateOf, createAuthority, dataOf } from '../api/authority.ts'
 import { openssl } from '../api/csr.ts'
 
-/** Certificates held against their roles by readers that are not ours: node:crypto and openssl. */
+/** Certificates checked against their roles by readers that are not ours: node:crypto and openssl. */
 
 const node = useNode()
 
@@ -28,7 +28,7 @@ const curves = { 224: 'secp224r1', 256: 'prime256v1', 384: 'secp384r1', 521: 'se
 
 const domains = ['example.com', 'a.example.com', 'x.org'] as const
 const hosts = ['example.com', 'a.example.com', 'b.a.example.com', 'x.org', 'w.x.org', 'notx.org', 'localhost'] as const
-/** Mostly: or nearly every request would be refused. */
+/** Mostly true, since otherwise nearly every request would be refused. */
 const mostly = fc.constantFrom(true, true, true, true, false)
 const subset = <T>(values: readonly T[]) => fc.subarray([...values])
 
@@ -101,7 +101,7 @@ function expectWithin(certificate: X509Certificate, role: Role, request: Request
   expect(from + role.not_before_duration).toBeLessThanOrEqual(Date.now() / 1000)
 }
 
-/** What openssl lists of key usages and basic constraints, one certificate after the other. */
+/** openssl's key usages and basic constraints of each certificate. */
 async function shown(pems: readonly string[]): Promise<readonly { usages: string[]; basic: boolean }[]> {
   const text = await openssl(['storeutl', '-noout', '-text', '-certs', 'all'], { all: `${pems.join('\n')}\n` })
   return text

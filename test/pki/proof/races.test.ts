@@ -4,7 +4,7 @@ import type { Reply } from '../../support/client.ts'
 import { type Answer, createAuthority, dataOf, type TestAuthority } from '../api/authority.ts'
 import { bundleOf } from './outside.ts'
 
-/** Sixteen at once, or two that contradict each other: no 5xx, nothing lost, nothing twice. */
+/** Sixteen requests at once, or two that contradict each other: no 5xx, nothing lost, nothing done twice. */
 
 const node = useNode({ workers: 2 })
 const sixteen = Array.from({ length: 16 }, (_, index) => index)
@@ -17,7 +17,7 @@ const keysOf = async (pki: TestAuthority, list: string): Promise<readonly string
   return reply.status === 404 ? [] : (dataOf(await done(Promise.resolve(reply))).keys as string[])
 }
 
-/** Every issuer that once had a key has one that is there and signs. */
+/** Every issuer that once had a key still has one, and signs with it. */
 async function expectWhole(pki: TestAuthority): Promise<void> {
   const keys = await keysOf(pki, 'keys')
   for (const id of await keysOf(pki, 'issuers')) {

@@ -3,7 +3,7 @@ import { done, useNode } from '../../api/node.ts'
 import { type Answer, createAuthority, dataOf, type TestAuthority } from '../api/authority.ts'
 import { intermediate, objections } from './chain.ts'
 
-/** What relying parties say: OpenSSL in its strict mode, and GnuTLS. */
+/** The verdicts of relying parties: OpenSSL in its strict mode, and GnuTLS. */
 
 const node = useNode()
 const none = { openssl: '', gnutls: '' }
@@ -116,14 +116,14 @@ test('a chain of four with name constraints allows exactly the permitted names',
     pki,
     upper.id,
     { common_name: 'Lower', key_type: 'ec', exported: true },
-    // Constraints hold for the names of a CA, too.
+    // Constraints also hold for the names of a CA.
     { excluded_dns_domains: 'secret.example.com', exclude_cn_from_sans: true },
   )
   const above = [lower.certificate, upper.certificate, String(root.certificate)]
   const good = await issue(pki, lower.id, { alt_names: 'b.example.com', ip_sans: '10.1.2.3' })
   expect(await objections([good, ...above])).toEqual(none)
 
-  // Another mount knows the lowest CA alone, so that nothing holds it back but what that one says.
+  // Another mount knows only the lowest CA, so only that CA's own constraints hold there.
   const other = await createAuthority(node)
   await other.role('r')
   const bundle = `${lower.certificate}\n${lower.privateKey}`

@@ -7,7 +7,7 @@ import { csrOf } from '../api/csr.ts'
 
 const node = useNode()
 
-/** What the specification lets everybody read. */
+/** The routes that the specification lets everybody read. */
 const open = [
   'GET ca',
   'GET ca/pem',
@@ -25,7 +25,7 @@ const open = [
   'LIST issuers',
   ...Object.keys(listRoutes).filter((name) => !name.includes('rotate')),
 ].toSorted()
-/** Anybody asks these too; what they answer to no request at all is an error of OCSP's own. */
+/** Also open to everybody; without a request they answer with an error of OCSP's own. */
 const responders = ['GET ocsp/:request**', 'GET unified-ocsp/:request**', 'POST ocsp', 'POST unified-ocsp']
 const sudo = ['DELETE root', 'POST root/sign-self-issued']
 

@@ -11,7 +11,7 @@ import { useNode } from '../../api/node.ts'
 import { certificateOf, createAuthority, dataOf, errorsOf, type TestAuthority, warningsOf } from '../api/authority.ts'
 import { commonName, ecPair, nameOf } from './forge.ts'
 
-/** CA certificates from outside that are not what they seem: imported, and signed anew. */
+/** CA certificates from outside that are not what they seem: imported, and signed again. */
 
 const node = useNode()
 const ecdsa = write(asn1.sequence, writeOid('1.2.840.10045.4.3.2'))

@@ -6,7 +6,7 @@ import { type Certificate, readCertificate } from '../../../src/x509/certificate
 import { writeCertificate, writeTbs } from '../../../src/x509/tbs.ts'
 import { commonName } from '../proof/forge.ts'
 
-/** Authorities of the test's own: what they sign may be as odd as it likes. */
+/** Authorities of the test's own, which sign any certificate, however odd. */
 
 export interface Pair {
   readonly publicKey: KeyObject
@@ -16,7 +16,7 @@ export interface Pair {
 export interface TestCa {
   readonly certificate: Certificate
   readonly pair: Pair
-  /** Signs a certificate, of an hour unless it says otherwise. */
+  /** Signs a certificate that lasts an hour unless `notAfter` is given. */
   sign(wanted?: Wanted): Certificate
 }
 

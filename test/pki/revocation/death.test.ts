@@ -13,7 +13,9 @@ beforeAll(async () => {
 })
 afterAll(() => bench?.[Symbol.asyncDispose]())
 
-/** Kills a process that revokes two groups of 64 at the COMMIT of the second; answers what it had acknowledged. */
+/**
+ * Kills a process that revokes two groups of 64 at the COMMIT of the second; returns the serials it had acknowledged.
+ */
 const die = (when: 'before' | 'after', mount: string, crlIssuer: string): Promise<string[]> =>
   killAtCommit({ url: bench.url, when, nth: 2 }, (url) => [
     join(import.meta.dirname, 'fixtures/revoking.ts'),

@@ -5,7 +5,7 @@ import { DamagedRow } from '../../../src/store/faults.ts'
 import { createCa } from './ca.ts'
 import { createRevocationWorld, hexOf, type RevocationWorld, type TestMount } from './world.ts'
 
-/** Rows of certificates are not sealed: what they say is worth what the CA's signature says. */
+/** Rows of certificates are not sealed: only the CA's signature is proof. */
 
 let world: RevocationWorld
 let mount: TestMount

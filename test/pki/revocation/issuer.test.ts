@@ -15,7 +15,7 @@ async function hierarchy() {
   return { pki, root, sub }
 }
 
-/** What is recorded for lists of a mount: serial numbers by the uuid of the issuer whose list names them. */
+/** The revocations recorded for a mount: serial number, uuid of the issuer, and whether a list is to name it. */
 async function recorded(pki: TestAuthority): Promise<readonly (readonly unknown[])[]> {
   await using sql = await openSql(node.server.database.url)
   const rows = await sql.rows(

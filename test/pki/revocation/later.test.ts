@@ -2,7 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createCa } from './ca.ts'
 import { createRevocationWorld, hexOf, type RevocationWorld, type TestMount } from './world.ts'
 
-/** Two certificates of one serial number in a mount, which records one revocation for both: sign-self-issued makes such. */
+/**
+ * Two certificates of one serial number in a mount, as sign-self-issued makes them: the mount records one revocation
+ * for both.
+ */
 
 const hour = 3_600_000
 const wish = { reason: null }
@@ -21,7 +24,7 @@ const forget = (serial: Buffer) => world.sql('DELETE FROM pki_certificates WHERE
 const stored = async (serial: Buffer) =>
   Number((await world.sql('SELECT COUNT(*) AS n FROM pki_certificates WHERE serial = ?', [serial]))[0]?.n)
 
-/** Its certificate is revoked, and gone from the store as after tidy_cert_store. */
+/** Revokes a certificate and removes it from the store, as tidy_cert_store does. */
 async function revokedOne(at = world.node) {
   const first = mount.ca.sign({ notAfter: soon })
   expect(await at.revoker.byCertificate(mount, first, wish)).toMatchObject({ state: 'revoked' })

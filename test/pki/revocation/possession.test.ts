@@ -14,7 +14,7 @@ const p256 = ecPair()
 type Form = 'pkcs1' | 'pkcs8' | 'sec1'
 const pemOf = (key: KeyObject, type: Form): string => String(key.export({ format: 'pem', type } as never))
 
-/** As revoke-with-key has it. @returns the refusal, '' when the key is the one of the certificate */
+/** The refusal of revoke-with-key; '' if the key belongs to the certificate. */
 async function refusal(certified: Pick<Pair, 'publicKey'>, pem: string): Promise<string> {
   try {
     const pkcs8 = await readPrivateKey(pem)

@@ -4,7 +4,7 @@ import { certificateTable, revocationTable } from '../../../src/engines/pki/cert
 import { ApiError } from '../../../src/errors.ts'
 import { createRevocationWorld, hexOf, type RevocationWorld, type TestMount } from './world.ts'
 
-/** Revocations against each other, and against whatever takes away what they need. */
+/** Revocations against each other, and against requests that remove the issuers and rows they need. */
 
 let world: RevocationWorld
 beforeAll(async () => {
@@ -17,7 +17,7 @@ const worker = (n: number) => world.nodes[n % 2] ?? world.node
 const times = <T>(count: number, work: (n: number) => Promise<T>) =>
   Promise.all(Array.from({ length: count }, (_, n) => work(n)))
 
-/** Numbers of the mount's list: each once and without a gap. */
+/** The numbers of revocations on the mount's list, each once and without a gap. */
 async function seqsOf({ uuid, ca }: TestMount): Promise<number[]> {
   const crlIssuer = Buffer.from(crlIssuerOf(ca.certificate), 'hex')
   const rows = await world.sql('SELECT seq, mount FROM pki_revocations WHERE crl_issuer = ? ORDER BY seq', [crlIssuer])

@@ -15,7 +15,7 @@ const bytes = (hex: string) => Buffer.from(hex, 'hex')
 const worker = (n: number) => world.nodes[n % 2] ?? world.node
 const from1To = (n: number) => Array.from({ length: n }, (_, index) => index + 1)
 
-/** The numbers that were given for a CRL issuer, in their order, and what its ledger says. */
+/** The numbers given to revocations of a CRL issuer, in their order, and the last one in its ledger. */
 async function numbersOf(crlIssuer: string, site = 'default') {
   const rows = await world.sql('SELECT seq FROM pki_revocations WHERE crl_issuer = ? AND site = ? ORDER BY seq', [
     bytes(crlIssuer),

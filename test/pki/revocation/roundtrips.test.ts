@@ -5,7 +5,7 @@ import { Revocations } from '../../../src/engines/pki/revocation/revocations.ts'
 import { Line } from '../../store/line.ts'
 import { type Bench, createBench, open, quiet } from '../../store/support.ts'
 
-/** In a process that has no caches, so that no polls are among them. */
+/** Counted in a process without caches, so that no polls are among the round trips. */
 
 let bench: Bench
 beforeAll(async () => {
@@ -27,7 +27,7 @@ test('a revocation takes two round trips, reads and writes with the COMMIT, and 
     await Promise.all(Array.from({ length: count }, revoke))
     return line.commands - before
   }
-  // Statements are prepared, and the ledger is made, once.
+  // Statements are prepared and the ledger is made only once.
   for (const count of [1, 1, 64]) await trips(count)
   expect(await trips(1)).toBeLessThanOrEqual(2)
   expect(await trips(64)).toBeLessThanOrEqual(3)

@@ -9,7 +9,9 @@ import type { CertificateNode } from '../certificates/world.ts'
 import { leafPair } from './ca.ts'
 import { createRevocationWorld, hexOf, type RevocationWorld, type TestMount } from './world.ts'
 
-/** Two sites on one database: each revokes its own certificates, and asks the other for those it does not know. */
+/**
+ * Two sites on one database: each revokes its own certificates, and asks the other to revoke those it does not know.
+ */
 
 let world: RevocationWorld
 let here: CertificateNode
@@ -24,7 +26,7 @@ afterAll(() => world?.[Symbol.asyncDispose]())
 const wish = { reason: null }
 const both = { autoRebuild: true, crossClusterRevocation: true }
 const keyed = () => ({ ...wish, privateKey: leafPair.privateKey.export({ format: 'der', type: 'pkcs8' }) })
-/** What answers requests, and what removes answered ones. */
+/** The job that answers requests, and the job that removes answered ones. */
 const jobsOf = ({ jobs }: CertificateNode) => {
   const [answering, removal] = jobs
   if (answering === undefined || removal === undefined) throw new Error('two jobs')
@@ -32,7 +34,7 @@ const jobsOf = ({ jobs }: CertificateNode) => {
 }
 const answer = (node: CertificateNode) => runJob(node.database, jobsOf(node).answering)
 const remove = (node: CertificateNode) => runJob(node.database, jobsOf(node).removal)
-/** As LIST certs/revocation-queue answers it. */
+/** The answer of LIST certs/revocation-queue. */
 const listQueue = async ({ uuid }: TestMount) => {
   const context = { revocationLists: new RevocationLists({ database: here.database, site: 'default' }) }
   return listRevocationQueue.run({ context, mount: { uuid }, body: {}, warn: () => undefined } as never)

@@ -44,14 +44,14 @@ export const csr = (contents: Partial<CsrContents>): CsrContents => ({
   ...contents,
 })
 
-/** What the role `web` of these settings decides. */
+/** The decision of a role `web` with these settings. */
 export const ask = (
   settings: Partial<RoleSettings>,
   asked: Partial<NameRequest>,
   at: Partial<Circumstances> = {},
 ): Decision => decide(createRole('web', settings), request(asked), { ...circumstances, ...at })
 
-/** The lines of the refusal; none when the role allows it. */
+/** The lines of the refusal; empty when the role allows the request. */
 export function refusal(...asked: Parameters<typeof ask>): readonly string[] {
   try {
     ask(...asked)

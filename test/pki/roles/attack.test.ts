@@ -45,9 +45,9 @@ describe('a name that looks like an allowed one is not', () => {
     const role = { ...web, allowed_domains: ['example.com', 'ask.com', 's.com'] }
     const alone = { commonName: name, excludeCnFromSans: true }
     expect(refusal(role, alone)).toHaveLength(2)
-    // What is below the domain is allowed when names need be no host names.
+    // Names below the domain are allowed when names need not be host names.
     if (!name.endsWith('.example.com')) expect(refusal({ ...role, enforce_hostnames: false }, alone)).toHaveLength(2)
-    // Whatever is left of it as alternative name is below the domain, in letters that are allowed.
+    // Any alternative name that remains is below the domain, in letters that are allowed.
     const asked = { commonName: 'a.example.com', altNames: [name] }
     if (refusal(role, asked).length > 0) return
     for (const dns of ask(role, asked).names.dns) expect(dns).toMatch(/^[a-z0-9-]+(\.[a-z0-9-]+)*\.example\.com$/)

@@ -3,7 +3,7 @@ import { explain } from '../../../src/engines/pki/roles/decide.ts'
 import { createRole } from '../../../src/engines/pki/roles/role.ts'
 import { ask, circumstances, csr, now, refusal, request } from './asking.ts'
 
-/** Everything in a certificate that is no name, and what a CSR brings. */
+/** The parts of a certificate besides its names, and those that come from a CSR. */
 
 const anyName = { allow_any_name: true }
 const cn = { commonName: 'a.example.com' }

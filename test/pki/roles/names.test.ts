@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { RoleSettings } from '../../../src/engines/pki/roles/fields.ts'
 import { ask, refusal } from './asking.ts'
 
-/** The tables of what the reference accepts and refuses, as common name and as alternative name. */
+/** The tables of names that the reference accepts and refuses, as common name and as alternative name. */
 
 const example = ['example.com']
 const bare = { allowed_domains: example, allow_bare_domains: true }
@@ -68,7 +68,7 @@ describe('a common name', () => {
 describe('an alternative name', () => {
   const role = (settings: Partial<RoleSettings>) => ({ ...settings, require_cn: false })
   const hostnames = (table: typeof accepted) => each(table).filter(([settings]) => settings !== loose)
-  // The kinds that cn_validations lists are of common names alone.
+  // The kinds in cn_validations concern only common names.
   const policy = (table: typeof accepted) => hostnames(table).filter(([settings]) => !settings.cn_validations)
 
   test.each(policy(accepted))('of a role with %j may be %s', (settings, name) => {

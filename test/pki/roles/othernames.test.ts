@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { ask, csr, refusal } from './asking.ts'
 
-/** Alternative names that are no host names, and identifiers in the subject. */
+/** Alternative names that are not host names, and identifiers in the subject. */
 
 const open = { allow_any_name: true, require_cn: false }
 

@@ -9,9 +9,9 @@ import { dnsNameOf } from '../../../src/engines/pki/roles/names/hostname.ts'
 import { showMoment } from '../../../src/engines/pki/roles/validity.ts'
 import { ask, circumstances, refusal } from './asking.ts'
 
-/** Laws of names, and a second reading of the rules that shares nothing with the first. */
+/** Properties of names, and a second implementation of the rules that shares nothing with the first. */
 
-/** By the book: every way to cut the text is tried. */
+/** The plain definition: every way to cut the text is tried. */
 function globByTrying(pattern: string, text: string): boolean {
   if (pattern === '') return text === ''
   const [first = '', ...rest] = pattern
@@ -78,7 +78,7 @@ const roles: fc.Arbitrary<Partial<RoleSettings>> = fc.record({
 
 const strict = /^(?!-)[A-Za-z0-9-]{1,63}(?<!-)(\.(?!-)[A-Za-z0-9-]{1,63}(?<!-))*$/
 
-/** The table of the rules, read once more: a list of reasons to accept behind a list of reasons to refuse. */
+/** The table of the rules once more: reasons to accept after reasons to refuse. */
 function permitted(role: Partial<RoleSettings>, name: string): boolean {
   const at = name.split('@')
   if (at.length > 2) return false
@@ -168,7 +168,7 @@ test('a host name in lower case is converted as node:url converts it', () => {
       const name = `${parts.join('.')}.com`
       const expected = domainToASCII(name)
       const found = dnsNameOf(name)
-      // What breaks rules on hyphens or directions is refused by the one or the other.
+      // Names that break rules on hyphens or direction are refused by one of the two.
       if (expected === '' || found === undefined) return
       converted++
       expect(found).toBe(expected)

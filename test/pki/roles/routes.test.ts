@@ -11,7 +11,7 @@ const patch = (name: string, body: unknown) => node.root.call('PATCH', `pki/role
 const read = (name: string) => node.root.get(`pki/roles/${name}`)
 const dataOf = (reply: { body: unknown }) => (reply.body as { data: Record<string, unknown> }).data
 
-/** What a role has when nothing is said: the table of the specification. */
+/** The defaults of a role: the table of the specification. */
 const defaults = {
   issuer_ref: 'default',
   ttl: 0,
@@ -64,7 +64,7 @@ const defaults = {
   allowed_extensions: [],
 }
 
-/** For every field another value than the default, as a client may send it, and as it is read then. */
+/** For every field a value other than the default, as a client may send it, and as a read shows it. */
 const others: Readonly<Record<keyof typeof defaults, readonly [sent: unknown, read: unknown]>> = {
   issuer_ref: ['elsewhere', 'elsewhere'],
   ttl: ['1h', 3600],
@@ -261,7 +261,7 @@ describe('patching a role', () => {
   test.each(Object.keys(others))('changes %s alone, and null sets it back', async (field) => {
     const name = fresh('r')
     const [sent, value] = others[field as keyof typeof others]
-    // A curve's size is no size of the default key type.
+    // The size of a curve is not valid for the default key type.
     const given = field === 'key_bits' ? [4096, 4096] : [sent, value]
     await done(write(name, {}))
     const changed = {

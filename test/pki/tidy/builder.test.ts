@@ -18,7 +18,7 @@ beforeEach(async () => {
   pki = await TestMount.make(world.worker)
 })
 
-/** The serial numbers on the mount's list once it is built anew. */
+/** The serial numbers on the mount's list after a rebuild. */
 async function listed(): Promise<string[]> {
   expect(await world.worker.context.crls.rebuild(pki.mount)).toEqual([])
   return pki.listed()

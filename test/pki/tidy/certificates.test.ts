@@ -62,7 +62,7 @@ describe('tidy_cert_store', () => {
       await certificates.store({ ...fresh(mount, issuer, end), der: makeDer({ notAfter: end - (end % 1000) }) }),
       await certificates.store(fresh(mount, issuer, end, { forged: true })),
     ]
-    // An issuer that is gone cannot be asked.
+    // Without its issuer a signature cannot be verified.
     await certificates.store(fresh(mount, 'gone', end, { forged: true }))
     await certificates.store(fresh(mount, issuer, now - 90 * hours))
     const { counts } = await tidy(world.node, mount, { certStore: true })

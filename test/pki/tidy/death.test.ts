@@ -52,7 +52,7 @@ test.each([
     await die(when, nth, mount)
     const interrupted = await node.tidying.runs.find(mount)
     expect(interrupted).toMatchObject({ id: begun?.id, state: 'Running' })
-    // As its supervisor does.
+    // Its supervisor releases its leases.
     const [lease] = await world.sql('SELECT holder FROM job_leases WHERE name = ?', [
       `tidy of mount ${mount} of site default`,
     ])

@@ -2,18 +2,21 @@ import { createPool, type RowDataPacket } from 'mysql2/promise'
 import type { Clock } from '../../../src/clock.ts'
 import type { TidiedLists } from '../../../src/engines/pki/tidy/deps.ts'
 
-/** The entries of revocation lists in a table of the test's own: what a list that was made past their end has carried may leave. */
+/**
+ * The entries of revocation lists in a table of the test's own: an entry may leave once a list made past its end has
+ * carried it.
+ */
 export const entriesSchema = `CREATE TABLE listed_entries (crl_issuer VARCHAR(64), site VARCHAR(32), seq BIGINT, mount VARCHAR(36),
   not_after BIGINT, carried TINYINT NOT NULL DEFAULT 0, PRIMARY KEY (crl_issuer, site, seq))`
 
-/** How often lists were built, and for which mounts. */
+/** Entries, with a record of the builds and removals of lists: `rebuilt` has the mount of each build. */
 export interface Entries extends TidiedLists, AsyncDisposable {
   readonly rebuilt: string[]
-  /** Whose entries were taken out, once for each time. */
+  /** The CRL issuer and site of each removal of entries. */
   readonly removals: string[]
-  /** Lists of which mounts and CRL issuers were withdrawn. */
+  /** The mounts and CRL issuers whose lists were withdrawn. */
   readonly withdrawn: string[]
-  /** Mounts whose lists were told of deleted issuers. */
+  /** Mounts whose issuers were deleted. */
   readonly deleted: string[]
   add(entry: {
     crlIssuer: string
@@ -46,7 +49,7 @@ export function openEntries(url: string, clock: Clock): Entries {
       const [rows] = await pool.query<RowDataPacket[]>(sql, [mount])
       return rows.map(({ seq }) => Number(seq))
     },
-    // Entries are added as if they had been taken in.
+    // Entries are added as if already taken in.
     absorb: async () => undefined,
     async removeEntries({ crlIssuer, site }, end) {
       removals.push(`${crlIssuer} ${site}`)

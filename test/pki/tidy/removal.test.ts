@@ -13,7 +13,9 @@ afterAll(() => world?.[Symbol.asyncDispose]())
 const count = async (table: string, column: string, value: string | Buffer): Promise<number> =>
   Number((await world.sql(`SELECT COUNT(*) AS n FROM ${table} WHERE ${column} = ?`, [value]))[0]?.n)
 
-/** A mount with a certificate, a revocation, an ended run, many requests for revocation, and what its CRL issuer has. */
+/**
+ * A mount with a certificate, a revocation, an ended run, many requests for revocation, and the rows of its CRL issuer.
+ */
 async function used(): Promise<string> {
   const { node, clock } = world
   const { database } = node

@@ -48,11 +48,11 @@ describe('tidy_revoked_certs', () => {
     expect(run.counts).toMatchObject({ revokedCertDeleted: 250, certStoreDeleted: 0 })
     expect(await recorded(mount)).toEqual([living.serial])
     expect(await node.lists.left(mount)).toEqual([last])
-    // All pages by one look at the segments.
+    // The segments were read once for all pages.
     expect(node.lists.removals.filter((name) => name.startsWith(crlIssuerOf(mount)))).toHaveLength(1)
     expect([await node.certificates.count(mount), await node.certificates.countRevoked(mount)]).toEqual([1, 1])
     for (const one of world.nodes) expect(await one.certificates.find(first)).toBeUndefined()
-    // Once, after the revocations are gone: no list had to carry them once more.
+    // Once, after the revocations were removed: no list had to carry them once more.
     expect(node.lists.rebuilt.filter((uuid) => uuid === mount)).toHaveLength(1)
   })
 
@@ -189,7 +189,7 @@ describe('data of all sites', () => {
     for (const one of [node, north, south]) {
       await revoke(one, [old(), old(), fresh(mount, issuer, clock.wall() + hours)], numbers(3))
     }
-    // As after a process that ended in the midst of it, too.
+    // The lease may also be one that a dead process left.
     const held = await north.database.jobLease(`tidy of all sites of mount ${mount}`, 60)
     await node.tidying.begin(mount, { ...defaultOrder, safetyBuffer: 1, crossClusterRevokedCerts: true })
     const upkeep = () => runJob(node.database, node.tidying.upkeep)

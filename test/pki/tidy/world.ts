@@ -29,7 +29,7 @@ interface Wanted {
   readonly notAfter: number
   readonly serial?: Buffer
   readonly ca?: boolean
-  /** Signed by a key that is nobody's. */
+  /** Signed by a key of no issuer. */
   readonly forged?: boolean
 }
 
@@ -58,7 +58,7 @@ export async function createTidyWorld(workers = 1) {
     return node
   }
   for (let n = 0; n < workers; n++) await join()
-  /** Those that the world begins with. */
+  /** The workers that the world begins with. */
   const nodes = [...all]
   const [node] = nodes
   if (node === undefined) throw new Error('a world has at least one worker')
@@ -80,7 +80,7 @@ export async function createTidyWorld(workers = 1) {
 }
 export type TidyWorld = Awaited<ReturnType<typeof createTidyWorld>>
 
-/** Adds an issuer to a mount and answers its id. */
+/** Adds an issuer to a mount and returns its id. */
 export async function addIssuer(
   { authorities, issuerRows }: TidyNode,
   mount: string,
@@ -112,7 +112,7 @@ export function fresh(mount: string, issuer: string, notAfter: number, more: Par
   }
 }
 
-/** Records revocations as they are once they have a number among those of their CRL issuer, with their entries in lists. */
+/** Records revocations with their numbers under their CRL issuer, and their entries in lists. */
 export async function revoke(
   { database, lists, site }: TidyNode,
   certificates: readonly NewCertificate[],

@@ -7,7 +7,7 @@ import { dataOf } from '../api/authority.ts'
 import { plain, type WholeCa } from './ca.ts'
 import { useTwoSites } from './twosites.ts'
 
-/** Tidying of what sites share, at two sites of two nodes each. */
+/** Tidying of data that sites share, at two sites of two nodes each. */
 
 const sites = useTwoSites()
 const { north, south } = sites
@@ -15,9 +15,12 @@ const at = (nodes: readonly TestServer[], index: number): TestServer => nodes[in
 
 const joined = { auto_rebuild: true, unified_crl: true, cross_cluster_revocation: true }
 
-/** Milliseconds between something that is old enough to be removed and something that is not. */
+/** Milliseconds between an entry that is old enough to be removed and one that is not. */
 const apart = 12_000
-/** A safety buffer that what is this old has passed, and what came `apart` later has not. @param since milliseconds */
+/**
+ * A safety buffer that entries from `since` have passed, and those from `apart` later have not. @param since
+ * milliseconds
+ */
 const bufferSince = (since: number): number => Math.floor((Date.now() - since) / 1000) - 3
 
 describe('tidy_revocation_queue', () => {
@@ -48,7 +51,7 @@ describe('tidy_revocation_queue', () => {
       [young[1] ?? '']: { requesting_cluster: 'south' },
     })
 
-    // What was removed can be asked for again, and is young then.
+    // A removed request can be made again, and is then young.
     expect((await ca.revoke(at(south, 0), old[1] ?? '')).state).toBe('pending')
     await tidy(at(south, 0), { revocation_queue_safety_buffer: bufferSince(since) })
     for (const queue of await queues(ca)) expect(queue).toEqual([...young, old[1]].toSorted())
@@ -83,7 +86,7 @@ describe('tidy_cross_cluster_revoked_certs', () => {
       expect([state, error, ours]).toEqual(['Finished', null, 0])
       return status.cross_revoked_cert_deleted_count
     }
-    // Every list that is out, of a site or of all, was made before the end.
+    // Every published list, of a site or of all, was made before the end.
     for (const nodes of [north, south]) await ca.rotate(at(nodes, 0))
     await past(old.end)
     expect(await tidy(at(north, 0), 1)).toBe(0)
@@ -106,7 +109,7 @@ describe('tidy_cross_cluster_revoked_certs', () => {
       for (const { serial } of [own, young, living])
         expect(await ca.status(node, 'unified-ocsp', serial)).toBe('revoked')
 
-    // The other way round, of this site's revocations the other one removes the ended one.
+    // The other way round: the other site removes this site's ended revocation.
     expect(await tidy(at(south, 0), 1)).toBe(1)
     for (const keys of await seen(ca, 'certs/unified-revoked'))
       expect(keys).toEqual([young, living].map(({ serial }) => serial).toSorted())

@@ -7,7 +7,7 @@ import { failureOf, readAnswer } from '../ocsp/answer.ts'
 export const issuerOf = (pem: string): Certificate => readCertificate(new X509Certificate(pem).raw)
 
 export interface Question {
-  /** Of the responder. */
+  /** The URL of the responder. */
   readonly url: string
   readonly issuer: Certificate
   /** With colons. */
@@ -17,13 +17,13 @@ export interface Question {
 }
 
 export interface Told {
-  /** Of the certificate, or the name of a failure without signature: `tryLater`. */
+  /** The status of the certificate, or the name of a failure without signature: `tryLater`. */
   readonly status: string
-  /** When that was true: whole seconds, in milliseconds; 0 for a failure. */
+  /** The time of that status: whole seconds, in milliseconds; 0 for a failure. */
   readonly at: number
 }
 
-/** Asks a responder. @throws Error for any other answer than one about this serial number that the CA has signed */
+/** Asks a responder. @throws Error unless the answer is about this serial number and signed by the CA */
 export async function askStatus({ url, issuer, serial, verb, nonce }: Question): Promise<Told> {
   const digits = serial.replaceAll(':', '')
   const asking = writeOcspRequest({ issuer, serial: Buffer.from(digits, 'hex'), nonce })

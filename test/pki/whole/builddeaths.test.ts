@@ -7,15 +7,18 @@ import type { Answer } from '../api/authority.ts'
 import { createCa, plain, type WholeCa } from './ca.ts'
 import { dieOf, type Step, titleOf } from './deathsteps.ts'
 
-/** A node that dies while it builds lists of several mounts: of a site and of all, deltas and shards; another one lives on. */
+/**
+ * A node that dies while it builds lists of several mounts: of a site and of all, deltas and shards; another one
+ * survives.
+ */
 
 const world = useDoomed()
 
 interface BuildStep extends Step {
   readonly settings: Answer
-  /** What the node does when it dies. @param serial of a certificate that is not revoked yet */
+  /** The work at which the node dies. @param serial of a certificate that is not revoked yet */
   readonly ask: (doomed: Client, ca: WholeCa, serial: string) => Promise<unknown>
-  /** Whether that is the revocation of the certificate. */
+  /** Whether that work is the revocation of the certificate. */
   readonly isRevocation?: true
 }
 
@@ -63,17 +66,17 @@ const deaths: readonly (readonly BuildStep[])[] = [
 interface Built {
   readonly ca: WholeCa
   readonly step: BuildStep
-  /** Serial numbers whose revocation was acknowledged; the first ones are on every list. */
+  /** Serial numbers whose revocation was acknowledged; the first `onLists` of them are on every list. */
   readonly revoked: string[]
   readonly onLists: number
-  /** Those of which nothing was acknowledged. */
+  /** A serial number whose revocation was requested but not acknowledged. */
   readonly asked: string
   readonly good: string
-  /** The highest number that was seen on the lists of each path. */
+  /** The highest CRL number seen at each path. */
   readonly numbers: Map<string, bigint>
 }
 
-/** With revocations on every list, and more that only await one, where lists are not made by each revocation. */
+/** With revocations on every list, and, where revocations build no lists, more that await a list. */
 async function prepare(step: BuildStep): Promise<Built> {
   const { first } = world
   const ca = await createCa(first)
@@ -98,7 +101,7 @@ beforeAll(async () => {
 
 const scopes = ({ step }: Built): readonly string[] => (step.settings === byItself ? ['', 'unified-'] : [''])
 
-/** The serial numbers on the list of a path, each once. Its number is no lower than one that was seen there before. */
+/** The serial numbers on the list of a path, each once. Its CRL number is no lower than one seen there before. */
 async function listed(one: Built, node: TestServer, path: string): Promise<readonly string[]> {
   const { number, serials } = await one.ca.list(node, `${path}/pem`)
   expect(new Set(serials).size).toBe(serials.length)
@@ -107,7 +110,7 @@ async function listed(one: Built, node: TestServer, path: string): Promise<reado
   return serials.toSorted()
 }
 
-/** What must hold at any moment, at both nodes. */
+/** The law that holds at any moment, at both nodes. */
 async function expectLaw(one: Built): Promise<void> {
   const { ca, revoked, onLists, good } = one
   for (const node of [world.first, world.second]) {
@@ -120,7 +123,7 @@ async function expectLaw(one: Built): Promise<void> {
   }
 }
 
-/** What must hold once lists were built: they name all that is revoked, and nothing else. */
+/** The law once lists were built: they name every revoked certificate, and no other. */
 async function expectBuilt(one: Built): Promise<void> {
   const { ca, step, revoked } = one
   const expected = revoked.map(plain).toSorted()
@@ -150,7 +153,7 @@ describe('killed while it builds', { shuffle: false }, () => {
       )
       for (const one of all) {
         await expectLaw(one)
-        // It is recorded, though nobody was told so.
+        // The revocation is recorded, although its client got no answer.
         const status = one.step.isRevocation ? 'revoked' : 'good'
         for (const node of [world.first, world.second])
           expect(await one.ca.statuses(node, 'ocsp', [one.asked])).toEqual([status])
@@ -160,7 +163,7 @@ describe('killed while it builds', { shuffle: false }, () => {
   )
 
   test('the next lists name all that is revoked, under higher numbers', async () => {
-    // Each may have to wait until the lease of the dead on a list has expired.
+    // Each list may have to wait until the lease of the dead node has expired.
     await Promise.all(
       [...built.values()].map(async (one) => {
         if (one.step.isRevocation) one.revoked.push(one.asked)

@@ -48,7 +48,7 @@ export async function createCa(first: TestServer, settings: Answer = {}) {
     },
     status: (node: TestServer, responder: string, serial: string) =>
       ocspStatus(`${node.url}/v1/${path}/${responder}`, pem, serial),
-    /** As `status`, without a process of openssl for each answer. */
+    /** As `status`, but without an openssl process for each answer. */
     statuses: (node: TestServer, responder: string, serials: readonly string[]) =>
       Promise.all(
         serials.map(async (serial) => {
@@ -56,7 +56,7 @@ export async function createCa(first: TestServer, settings: Answer = {}) {
           return (await askStatus({ url, issuer, serial, verb: 'POST' })).status
         }),
       ),
-    /** The keys of a LIST, none for a 404. */
+    /** The keys of a LIST; empty for a 404. */
     async keys(node: TestServer, rest: string): Promise<readonly string[]> {
       const reply = await node.client().list(`${path}/${rest}`)
       return reply.status === 404 ? [] : (dataOf(expectServed(reply)).keys as string[]).toSorted()

@@ -5,7 +5,7 @@ import type { Client } from '../../support/client.ts'
 import { dataOf } from '../api/authority.ts'
 import { ocspStatus, readList } from './relying.ts'
 
-/** A node that dies while it revokes, builds and publishes; another one lives on. */
+/** A node that dies while it revokes, builds and publishes; another one survives. */
 
 const world = useDoomed()
 let ca = ''
@@ -32,7 +32,7 @@ const statusOf = (serial: string) => ocspStatus(`${world.first.url}/v1/pki/ocsp`
 const acknowledged: string[] = []
 let last = 0n
 
-/** The law, on the node that lives. */
+/** The law, on the surviving node. */
 async function expectLaw(): Promise<void> {
   expectServed(await world.root.get('pki/crl/rotate'))
   const { number, serials } = await list()
@@ -43,8 +43,8 @@ async function expectLaw(): Promise<void> {
 }
 
 /**
- * COMMIT 1 records the revocation, 2 to 6 are those of the build (test/pki/crl/death.test.ts): here its number and what it
- * publishes.
+ * COMMIT 1 records the revocation; 2 to 6 are those of the build (test/pki/crl/death.test.ts), of which 4 stores its
+ * number and 5 publishes the list.
  */
 test.each([1, 4, 5].flatMap((nth) => [['before', nth] as const, ['after', nth] as const]))(
   'killed %s COMMIT %i of a revocation: nothing acknowledged is lost, and what was not is revoked when asked again',

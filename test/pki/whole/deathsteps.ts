@@ -5,11 +5,11 @@ import type { WholeCa } from './ca.ts'
 /** A step of some work on a CA's certificates or lists: the COMMIT of one of its transactions. */
 export interface Step {
   readonly when: 'before' | 'after'
-  /** What the transaction does. */
+  /** The action of the transaction. */
   readonly name: string
   /** Text of its statements or values. */
   readonly mark: string
-  /** Which of those with this mark that concern the CA, from 1. */
+  /** Which transaction of the CA with this mark, from 1. */
   readonly nth?: number
 }
 
@@ -23,8 +23,8 @@ export interface Work {
 }
 
 /**
- * Has the second node do one work after the other, each up to its step, and kills it there. Steps whose transaction holds
- * up others come last: those before a COMMIT, and those that change a manifest.
+ * Has the second node do each work up to its step, and kills it at the last. Steps whose transaction holds up others
+ * come last: those before a COMMIT, and those that change a manifest.
  */
 export async function dieOf(world: Doomed, works: readonly Work[]): Promise<void> {
   for (const [index, { ca, step, begin }] of works.entries()) {
@@ -35,14 +35,14 @@ export async function dieOf(world: Doomed, works: readonly Work[]): Promise<void
   }
 }
 
-/** What names a CA in statements, as text, in hexadecimal or as bytes: its mount, and the digest of its issuer. */
+/** The names of a CA in statements, as text, in hexadecimal or as bytes: its mount, and the digest of its issuer. */
 async function namesOf({ sql }: Doomed, { path }: WholeCa): Promise<readonly string[]> {
   const { mount, issuer } = await sql.row(`${ofCa('mount, LOWER(HEX(crl_issuer)) AS issuer')} LIMIT 1`, [`${path}/`])
   const [id, digest] = [String(mount), String(issuer)]
   return [id, hex(id), digest, Buffer.from(digest, 'hex').toString('latin1')]
 }
 
-/** The number of entries in the segments of which the lists of a CA are made. */
+/** The number of entries in the segments from which the lists of a CA are made. */
 export async function entriesOf({ sql }: Doomed, { path }: WholeCa): Promise<number> {
   const text = `SELECT segments FROM pki_manifests WHERE crl_issuer IN (${ofCa('crl_issuer')})`
   const { segments } = await sql.row(text, [`${path}/`])

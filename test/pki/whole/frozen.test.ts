@@ -12,7 +12,10 @@ import { startServer, type TestServer } from '../../support/server.ts'
 import { type Answer, dataOf } from '../api/authority.ts'
 import { ocspStatus, readList } from './relying.ts'
 
-/** A node that is cut off from the database and left with a copy of yesterday that takes no writes, while another one revokes. */
+/**
+ * A node that is cut off from the database and left with yesterday's copy, which takes no writes, while another one
+ * revokes.
+ */
 
 const stack = new AsyncDisposableStack()
 let copy: MariaDb
@@ -34,7 +37,7 @@ async function post(node: TestServer, path: string, body = {}): Promise<Answer> 
   return reply.body === undefined ? {} : dataOf(reply)
 }
 
-/** Gives the copy what the database holds now. */
+/** Copies the present contents of the database to the copy. */
 async function replicate(): Promise<void> {
   const [source] = parseTargets(first.database.url)
   const dump = execFileSync(

@@ -5,7 +5,7 @@ import { startServer, type TestServer } from '../../support/server.ts'
 import { type Answer, dataOf } from '../api/authority.ts'
 import { ocspStatus, readList } from './relying.ts'
 
-/** Two nodes under load: what is acknowledged is on the next list, and numbers only rise. */
+/** Two nodes under load: an acknowledged revocation is on the next list, and numbers only rise. */
 
 const stack = new AsyncDisposableStack()
 const nodes: TestServer[] = []
@@ -110,7 +110,8 @@ test('two nodes that revoke and rotate at once: numbers rise for each worker, no
   const rotations = Array.from({ length: 20 }, (_, index) =>
     pki.rotate(index, index % 3 === 0 ? 'rotate-delta' : 'rotate'),
   )
-  // The second node has one worker. Of several, one may serve the list before while another serves it that is not answered yet.
+  // The second node has one worker. Of several, one may serve the old list while another already serves a list whose
+  // rotation is not answered yet.
   const watching = watch()
   watching.catch(() => undefined)
   try {

@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-/** A folder that is there while `work` runs. */
+/** Runs `work` with a folder that exists until it ends. */
 async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), 'relying-'))
   try {
@@ -25,7 +25,7 @@ export interface ReadList {
   readonly serials: readonly string[]
 }
 
-/** @param ca PEM of who signed it */
+/** @param ca the certificate of its signer, PEM */
 export const readList = (pem: string, ca: string): Promise<ReadList> =>
   inFolder(async (folder) => {
     const [list, issuer] = [join(folder, 'list'), join(folder, 'ca')]
@@ -44,7 +44,7 @@ export const readList = (pem: string, ca: string): Promise<ReadList> =>
     }
   })
 
-/** What a responder says of a serial; openssl verifies the answer. @param serial with colons */
+/** A responder's status of a serial number; openssl verifies the answer. @param serial with colons */
 export const ocspStatus = (url: string, ca: string, serial: string): Promise<string> =>
   inFolder(async (folder) => {
     const issuer = join(folder, 'ca')
@@ -56,7 +56,7 @@ export const ocspStatus = (url: string, ca: string, serial: string): Promise<str
     return /^0x[0-9A-Fa-f]+: (\w+)/m.exec(stdout)?.[1] ?? stdout
   })
 
-/** Whether openssl trusts a leaf, a list at hand. */
+/** Whether openssl trusts a leaf, given a list. */
 export const verifies = (leaf: string, ca: string, list: string): Promise<boolean> =>
   inFolder(async (folder) => {
     const files = { leaf, ca, list }

@@ -8,7 +8,7 @@ import { startServer, type TestServer } from '../../support/server.ts'
 import { type Answer, dataOf } from '../api/authority.ts'
 import { ocspStatus, readList } from './relying.ts'
 
-/** What somebody with access to the database puts back or takes away. */
+/** Rows that somebody with access to the database puts back or takes away. */
 
 let server: TestServer
 let ca = ''
@@ -44,7 +44,7 @@ function access(): readonly string[] {
   return ['--no-defaults', '-uroot', `-S${source?.socketPath}`, String(source?.schema)]
 }
 
-/** The list where one is served, else nothing: never a shorter one. */
+/** The list is complete, or none is served: never a shorter one. */
 async function expectNoneMissing(serials: readonly string[], about: string): Promise<void> {
   const reply = await server.client('').get('pki/crl/pem')
   if (reply.status === 200) expect((await list()).serials, about).toEqual(serials.map(plain))
@@ -101,7 +101,7 @@ describe('a database', { shuffle: false }, () => {
     await expect(server.start()).rejects.toThrow(/behind|gone back|at change/)
     expect((await strongroom(['accept-restore', '--config', server.configFile])).stdout).toContain('epoch 2')
     await using sql = await openSql(server.database.url)
-    // All tokens are void: nobody can rotate, but a list that is missing is built by itself.
+    // All tokens are void: nobody can rotate, but a missing list is built automatically.
     await sql.rows('DELETE FROM pki_crls')
     await server.start()
     await until(async () => (await server.client('').get('pki/crl/pem')).status === 200)

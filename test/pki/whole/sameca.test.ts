@@ -11,7 +11,7 @@ const node = useNode({ workers: 2 })
 
 interface SharedCa {
   readonly certificate: string
-  /** With its private key. */
+  /** The certificate with its private key, PEM. */
   readonly bundle: string
 }
 

@@ -66,7 +66,7 @@ describe('two sites', { shuffle: false }, () => {
       expect((await ca.list(node, 'unified-crl/pem')).serials).toContain(plain(serial))
     }
     expect((await ca.list(nodeOf(south, 0), 'crl/pem')).serials).not.toContain(plain(serial))
-    // Known to be revoked elsewhere: nothing is asked of anybody.
+    // It is known to be revoked elsewhere: no site is asked.
     const again = await ca.revoke(nodeOf(south, 0), serial)
     expect(again.revocation_time).toBeGreaterThan(0)
     expect(await ca.keys(nodeOf(south, 1), 'certs/unified-revoked')).toContain(serial)

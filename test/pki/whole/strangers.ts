@@ -1,23 +1,23 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { askStatus, issuerOf, type Told } from './asking.ts'
 
-/** Of a serial number: what OCSP may say of it. */
+/** A serial number and the answers that OCSP may give about it. */
 export interface Watched {
   /** With colons. */
   readonly serial: string
-  /** `living`: good as long as it lasts; `revoked`: always; `ending`: revoked, and free to be forgotten after its end. */
+  /** `living`: good; `revoked`: revoked at all times; `ending`: revoked, but may be forgotten after its end. */
   readonly kind: 'living' | 'revoked' | 'ending'
   /** The end of the certificate, in milliseconds. */
   readonly end: number
 }
 
-/** Who asks without a pause, and what they were told. */
+/** Clients that ask without a pause, and the answers they got. */
 export interface Strangers {
-  /** Has it asked about from now on. */
+  /** Has clients ask about it from now on. */
   watch(one: Watched): void
   /** The number of answers by kind and status (`ending good`), by status, and by verb. */
   readonly told: ReadonlyMap<string, number>
-  /** Answers that may not be. */
+  /** Forbidden answers. */
   readonly wrong: readonly string[]
   /** Resolves when the last answer has come. */
   stop(): Promise<void>
@@ -41,7 +41,7 @@ export function ask(urls: readonly string[], pem: string, clients: number): Stra
   async function client(first: number): Promise<void> {
     for (let turn = first; running; turn++) {
       const one = pick(watched[kinds[turn % 3] ?? 'living'])
-      // Lets others go on while there is nothing to be asked about.
+      // Lets others continue while there is nothing to ask about.
       if (one === undefined) await nextTurn()
       else await once(one, turn).catch((error: unknown) => wrong.push(`${one.kind} ${one.serial}: ${error}`))
     }

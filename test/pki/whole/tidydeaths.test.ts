@@ -7,17 +7,17 @@ import { type Answer, dataOf } from '../api/authority.ts'
 import { createCa, plain, type WholeCa } from './ca.ts'
 import { dieOf, entriesOf, type Step, titleOf } from './deathsteps.ts'
 
-/** A node that dies while it tidies several mounts; another one lives on, and goes on with the runs. */
+/** A node that dies while it tidies several mounts; another one survives and continues the runs. */
 
 const world = useDoomed()
 
 interface TidyStep extends Step {
   readonly settings: Answer
-  /** What is done when the node has died: certificates and revocations that have gone, entries that are left. */
+  /** The state when the node has died: certificates and revocations removed, entries left. */
   readonly done: readonly [certificates: number, revocations: number, entries: number]
 }
 
-/** Tidy has lists made: one that carries ended entries once more, and at the end one without them. */
+/** Tidy has two lists built: one that carries ended entries once more, and at the end one without them. */
 const byRevocation = {}
 const byItself = { auto_rebuild: true, enable_delta: true, unified_crl: true }
 
@@ -53,10 +53,10 @@ interface Tidied {
   readonly step: TidyStep
   readonly ended: readonly string[]
   readonly endsAt: number
-  /** Serial numbers whose revocation was acknowledged, of certificates that last. */
+  /** Serial numbers of lasting certificates whose revocation was acknowledged. */
   readonly revoked: string[]
   readonly good: string
-  /** Of the last list that was seen. */
+  /** The number of the last list seen. */
   number: bigint
   /** Revocations that are under way. */
   pending: Promise<unknown>
@@ -82,9 +82,9 @@ beforeAll(async () => {
   const all = await Promise.all(deaths.flat().map(prepare))
   for (const one of all) tidied.set(one.step, one)
   await delay(Math.max(0, ...all.map(({ endsAt }) => endsAt + 1500 - Date.now())))
-  // With byRevocation tidy itself has a list made that carries ended entries once more.
+  // With byRevocation, tidy itself has the list built that carries ended entries once more.
   for (const { ca, step } of all) if (step.settings === byItself) await ca.rotate(world.first)
-  // It looks for interrupted runs every minute: the first one begins here.
+  // The node looks for interrupted runs every minute: the first minute begins here.
   await world.first.stop()
   await world.first.start()
 }, 90_000)
@@ -92,7 +92,9 @@ beforeAll(async () => {
 const statusOf = async ({ ca: { path } }: Tidied): Promise<Answer> =>
   dataOf(expectServed(await world.root.get(`${path}/tidy-status`)))
 
-/** What must hold at any moment, at both nodes. @param isBuilt whether a list was built since the last revocation */
+/**
+ * The law that holds at any moment, at both nodes. @param isBuilt whether a list was built since the last revocation
+ */
 async function expectLaw(one: Tidied, isBuilt = one.step.settings === byRevocation): Promise<void> {
   const { ca, revoked, good } = one
   for (const node of [world.first, world.second]) {
@@ -120,7 +122,7 @@ describe('killed while it tidies', { shuffle: false }, () => {
         await expectLaw(one, true)
         const { state, cert_store_deleted_count: stored, revoked_cert_deleted_count: revoked } = await statusOf(one)
         expect([state, stored, revoked, await entriesOf(world, one.ca)], step.name).toEqual(['Running', ...step.done])
-        // It may have to wait until the lease of the dead on the list has expired.
+        // The list may have to wait until the lease of the dead node has expired.
         const late = await one.ca.issue(world.first)
         one.pending = one.ca.revoke(world.first, late).then(() => one.revoked.push(late))
         one.pending.catch(() => undefined)

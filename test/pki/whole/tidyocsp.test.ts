@@ -22,7 +22,7 @@ const clients = 8
 const ending = 40
 const seconds = { shortest: 8, longest: 16 }
 
-/** Revokes certificates one after the other, each after both nodes have said that it is good. */
+/** Revokes certificates one after the other, each after both nodes have answered `good` about it. */
 function revokeLasting(ca: WholeCa, strangers: Strangers) {
   const lasting: string[] = []
   let running = true
@@ -49,7 +49,9 @@ function revokeLasting(ca: WholeCa, strangers: Strangers) {
   }
 }
 
-/** Issues and revokes what ends, and tidies until that is gone. @returns how many revocations went */
+/**
+ * Issues and revokes ending certificates, and tidies until they are gone. @returns the number of revocations removed
+ */
 async function tidyEnding(ca: WholeCa, strangers: Strangers, auto: boolean): Promise<number> {
   for (let index = 0; index < ending; index++) {
     const life = seconds.shortest + (index * (seconds.longest - seconds.shortest)) / ending
@@ -82,14 +84,14 @@ test.each([true, false])(
     const [tidying] = await Promise.allSettled([tidyEnding(ca, strangers, auto)])
     const [revoked] = await Promise.allSettled([revoking.stop(), strangers.stop()])
     const { told, wrong } = strangers
-    // First of all: what else fails may come from the same fault.
+    // Checked first: other failures may come from the same fault.
     expect(wrong).toEqual([])
     expect(tidying).toEqual({ status: 'fulfilled', value: ending })
     if (revoked.status === 'rejected') throw revoked.reason
     const lasting = revoked.value
     for (const answer of ['revoked revoked', 'living good', 'ending revoked', 'GET', 'POST'])
       expect(told.get(answer), answer).toBeGreaterThan(200)
-    // They saw certificates go.
+    // The clients saw certificates disappear.
     expect(told.get('ending good')).toBeGreaterThan(0)
     expect(told.get('tryLater') ?? 0).toBeLessThan((told.get('GET') ?? 0) / 100)
     expect(await ca.keys(at(1), 'certs/revoked')).toEqual(lasting.toSorted())

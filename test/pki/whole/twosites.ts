@@ -7,7 +7,7 @@ import { createCa, type WholeCa } from './ca.ts'
 export interface TwoSites {
   readonly north: readonly TestServer[]
   readonly south: readonly TestServer[]
-  /** Those of both sites. */
+  /** The nodes of both sites. */
   readonly all: readonly TestServer[]
   /** Makes a CA in a mount of its own. @param settings of config/crl */
   createCa(settings?: Answer): Promise<WholeCa>

@@ -10,14 +10,14 @@ const sites = useTwoSites()
 const { north, south } = sites
 const at = (nodes: readonly TestServer[], index: number): TestServer => nodes[index] as TestServer
 
-/** Every path of a list, of its default issuer and of the same issuer by name. */
+/** Every path of a list, of the default issuer and of the same issuer by id. */
 const pathsOf = (kind: 'complete' | 'delta', issuer: string): readonly string[] => {
   const [list, certificate] = kind === 'complete' ? ['crl', 'cert/crl'] : ['crl/delta', 'cert/delta-crl']
   const ofIssuer = ['default', issuer].map((reference) => `issuer/${reference}/${list}`)
   return [list, `${list}/pem`, certificate, ...ofIssuer.flatMap((path) => [path, `${path}/der`, `${path}/pem`])]
 }
 
-/** The DER of a list, in whatever form a path has it. */
+/** The DER of a list, whatever the form of its path. */
 async function fetchDer({ url }: TestServer, { path }: WholeCa, rest: string, headers = {}) {
   const reply = await fetch(`${url}/v1/${path}/${rest}`, { headers })
   const body = Buffer.from(await reply.arrayBuffer())
@@ -30,7 +30,7 @@ async function fetchDer({ url }: TestServer, { path }: WholeCa, rest: string, he
 const toPem = (der: Buffer): string =>
   `-----BEGIN X509 CRL-----\n${der.toString('base64').replaceAll(/.{64}/g, '$&\n')}\n-----END X509 CRL-----\n`
 
-/** The serial numbers that all the paths of a kind of list show at a node: each path has the same bytes. */
+/** The list that all paths of its kind serve at a node: each has the same bytes. */
 async function shown(node: TestServer, ca: WholeCa, kind: 'complete' | 'delta' = 'complete') {
   const lists = await Promise.all(
     pathsOf(kind, ca.issuerId).map(async (path) => {
@@ -93,7 +93,7 @@ describe('unified_crl_on_existing_paths', () => {
     await expectShown(north, ca, [mine])
     await expectShown(south, ca, [theirs])
     for (const node of south) expect((await shown(node, ca)).number).toBeGreaterThan(number)
-    // The job of the minute.
+    // By the job that runs every minute.
     const patience = { timeout: 150_000, interval: 2000 }
     for (const node of north) {
       await vi.waitFor(async () => expect((await shown(node, ca)).number).toBeGreaterThan(number), patience)

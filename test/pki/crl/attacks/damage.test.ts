@@ -25,7 +25,7 @@ async function revoke(): Promise<void> {
   serials.push(serial)
 }
 
-/** Puts the list of now in place of the one that is out once `later` has been done. */
+/** Runs `later`, then puts the list from before back in place of the new one. */
 async function putBack(kind: 'complete' | 'delta', later: () => Promise<void>): Promise<void> {
   const where = 'WHERE mount = ? AND kind = ?'
   const values = [pki.mount.uuid, kind]

@@ -15,7 +15,7 @@ const never = (): never => {
   throw new Error('no row')
 }
 
-/** A revocation of a certificate that ends in two hours, and one of another that ends later, of the same serial number. */
+/** Revokes a certificate that ends in two hours, and another of the same serial number that ends later. */
 async function revokeTwice(later: Parameters<typeof worker.revoke>[1] = {}) {
   const first = await worker.revoke(1, { notAfter: inHours(2), reason: 1, revokedAt: Date.now() - 5 * hour })
   await worker.build()
@@ -24,7 +24,7 @@ async function revokeTwice(later: Parameters<typeof worker.revoke>[1] = {}) {
   return { first: first[0], second: second[0], serials }
 }
 
-/** Time goes by, and what has ended leaves. */
+/** Lets time pass and ended entries leave. */
 async function pass(hours: number) {
   worker.node.clock.ahead += hours * hour
   await worker.build()
@@ -184,7 +184,7 @@ describe('on the list of all sites, a serial number', () => {
 })
 
 describe('where the segment of its first revocation was damaged, a serial number', () => {
-  /** Listed by the site abroad, revoked here too, and its first segment is gone. */
+  /** Revocations listed by the site abroad and made here too, whose first segment is gone. */
   async function damaged() {
     const serials = serialsOf(await worker.revoke(2, { site: 'abroad' }))
     await worker.build({ scope: 'unified' })

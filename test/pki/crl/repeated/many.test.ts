@@ -5,7 +5,9 @@ import { ledgersTable } from '../../../../src/engines/pki/revocation/tables.ts'
 import { useWorker } from '../worker.ts'
 import { hour, serialsOf } from '../world.ts'
 
-/** What many revocations of the same serial numbers cost: COMMITs, and bytes of the manifest that every list verifies. */
+/**
+ * The cost of many revocations of the same serial numbers: COMMITs, and bytes of the manifest that every list verifies.
+ */
 
 const worker = useWorker('crlmany')
 
@@ -13,7 +15,7 @@ const segments = async (site = 'default') => (await worker.manifest()).sites[sit
 const absorb = (site = 'default') => worker.node.builder.absorb(worker.ca.crlIssuer, site)
 const sql = (text: string) => worker.cluster.place.sql(text, [worker.ca.crlIssuer])
 
-/** Changes of the manifest, of which each is a COMMIT. */
+/** The number of changes of the manifest; each is a COMMIT. */
 async function commitsOf(work: () => Promise<unknown>): Promise<number> {
   const before = (await worker.manifest()).rev
   await work()
@@ -27,7 +29,7 @@ async function manifestBytes(): Promise<number> {
 
 const rowsAtOnce = 1000
 
-/** As many mounts revoke the certificate of one serial number. */
+/** `count` mounts revoke the certificate of one serial number. */
 async function repeat(serial: string, count: number): Promise<void> {
   const { database } = worker.node
   const name = { crlIssuer: worker.ca.crlIssuer, site: 'default' }

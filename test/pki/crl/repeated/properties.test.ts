@@ -47,7 +47,7 @@ interface Seen {
   readonly times: Map<string, number>
 }
 
-/** What is revoked of a CA and has not left, beside the lists that two sites make of it. */
+/** A CA's revocations that have not left, and the lists that two sites make of them. */
 class Story {
   readonly #clock = new MovableClock()
   readonly #nodes: Readonly<Record<Site, BuilderNode>>
@@ -107,8 +107,8 @@ class Story {
   }
 
   /**
-   * Serial numbers of which a certificate is revoked that ends later than whatever has left: `must` be listed. Where one of several
-   * that end together has left, those of other sites `may` be.
+   * Serial numbers that `must` be listed: they have a revoked certificate that ends later than all that have left.
+   * Those whose latest certificates end together, some having left and some not, `may` be listed.
    */
   #expected(which: readonly Site[]): { readonly must: readonly string[]; readonly may: ReadonlySet<string> } {
     const rows = this.#rows.filter((row) => which.some((one) => one === row.site))
@@ -130,7 +130,7 @@ class Story {
     return lists as [ReturnType<typeof read>, ReturnType<typeof read>]
   }
 
-  /** A complete list names what is expected, each once, and none since later than before. */
+  /** A complete list names the expected serial numbers, each once, with no later time of revocation than before. */
   async #list(scope: Scope, of: Site = 'default'): Promise<void> {
     const [{ serials, times }] = await this.#build(scope, of, 'complete')
     const { must, may } = this.#expected(scope === 'local' ? [of] : sites)
@@ -144,7 +144,9 @@ class Story {
     this.#complete.set(name, { serials, times: now })
   }
 
-  /** A delta names nothing that is not to be listed, each once, and with its complete list everything that is. */
+  /**
+   * A delta names only serial numbers that may be listed, each once; with its complete list it names all that must be.
+   */
   async #delta(scope: Scope, of: Site = 'default'): Promise<void> {
     const name = `${scope} ${scope === 'local' ? of : ''}`
     const base = this.#complete.get(name)
@@ -162,7 +164,7 @@ class Story {
     for (const one of sites) await this.#nodes[one].builder.absorb(this.#ca.crlIssuer, one)
   }
 
-  /** As tidying does it: revocations leave the database once their entries have left. */
+  /** As in tidying: revocations leave the database once their entries have left. */
   async #tidy(of: Site): Promise<void> {
     await this.#absorb()
     const released = await this.#nodes[of].builder.removeEntries(this.#ca.crlIssuer, of, () => true)
@@ -183,7 +185,7 @@ class Story {
     }
   }
 
-  /** Somebody removes all segments in SQL; what was revoked first is not known any more where its revocation has left. */
+  /** Removes all segments in SQL: a first revocation that has left the database is then unknown. */
   async #damage(): Promise<void> {
     await this.#absorb()
     await cluster.place.sql('DELETE FROM pki_segments WHERE crl_issuer = UNHEX(?)', [this.#ca.crlIssuer])

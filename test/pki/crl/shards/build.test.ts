@@ -128,7 +128,7 @@ test('an entry leaves only after its shard, too, carried it past the end of its 
   const [row] = await worker.revoke(1, { notAfter: node.clock.wall() + hour })
   await worker.build({ shards: [setOf(2)] })
   node.clock.ahead = 2 * hour
-  // Nothing came to the shard: it stays, and was made before the end.
+  // Nothing was added to the shard: it stays as it was, made before the end.
   await worker.build({ shards: [setOf(2)], lacking: true })
   expect(await remove()).toBe(0)
   await worker.build({ shards: [setOf(2)] })
@@ -194,7 +194,7 @@ describe('a shard in the database', () => {
     await worker.build({ shards: [setOf(2)], lacking: true })
     expect(await numbers(2)).toEqual([2, 1])
     expect(worker.alarms()).toEqual([])
-    // The job that removes old segments goes by all lists there are, and refuses while one was forged.
+    // The job that removes old segments reads all lists, and refuses to work while one is forged.
     await sql('DELETE FROM pki_crls WHERE crl_issuer = UNHEX(?) AND shards = 2 AND shard NOT IN (1, 2)')
   })
 
@@ -262,7 +262,7 @@ test('the shards of each count together are the complete list, which is exactly 
             serials.filter((serial) => placeOf(serial, of) !== index + 1),
           )
           expect(misplaced).toEqual([])
-          // A shard to which nothing came keeps what was tidied until it is made again.
+          // A shard to which nothing was added keeps tidied entries until it is made again.
           const listed = found.flatMap(({ serials }) => serials)
           if (!lacking) expect(listed.toSorted()).toEqual([...revoked.keys()].toSorted())
           else expect(listed).toEqual(expect.arrayContaining([...revoked.keys()]))

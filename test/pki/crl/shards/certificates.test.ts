@@ -24,7 +24,7 @@ import {
   templated,
 } from './relying.ts'
 
-/** Shards over HTTP: what certificates are told, what is found there, and what relying parties make of it. */
+/** Shards over HTTP: the URLs in certificates, the lists found there, and the verdicts of relying parties. */
 
 const node = useNode({ workers: 2 })
 const spread = (shards: number, settings: Answer = {}) => spreadOn(node, shards, settings)

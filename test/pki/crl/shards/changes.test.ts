@@ -4,7 +4,7 @@ import { type Answer, createAuthority, dataOf } from '../../api/authority.ts'
 import { fetchRaw } from '../reading.ts'
 import { allIn, follow, hex, type Issued, issue, opensslSays, revoke, spreadOn, template } from './relying.ts'
 
-/** Certificates that were told of a shard stay right, whatever is set afterwards. */
+/** Certificates that name a shard stay right, whatever is set afterwards. */
 
 const node = useNode({ workers: 2 })
 const spread = (shards: number, settings: Answer = {}) => spreadOn(node, shards, settings)

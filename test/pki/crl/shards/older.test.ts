@@ -6,7 +6,7 @@ import { useWorker } from '../worker.ts'
 import { revoke, serialsOf } from '../world.ts'
 import { oldBuild, placesOf, setOf, shardsOut } from './world.ts'
 
-/** During an upgrade, workers that know no shards build complete lists too, and leave the shards as they are. */
+/** During an upgrade, workers that do not know shards build complete lists too, and leave the shards as they are. */
 
 const worker = useWorker('crlshardsolder')
 

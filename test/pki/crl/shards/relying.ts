@@ -71,7 +71,7 @@ export const serialsIn = (list: Buffer): string[] =>
   )
 export const shardAt = async ({ node, pki, root }: Spread, name: string) =>
   (await fetchRaw(node, `${pki.path}/issuer/${String(root.issuer_id)}/crl/shard/${name}/der`)).body
-/** The serial numbers of all shards of a number. */
+/** The serial numbers on all shards of a count. */
 export const allIn = async (of: Spread, shards: number) => {
   const lists = await Promise.all(shardsOf(shards).map((shard) => shardAt(of, shardName(shard))))
   return lists.flatMap(serialsIn).toSorted()
@@ -87,7 +87,7 @@ export function filesOf(parts: Readonly<Record<string, string | Buffer>>): Recor
   )
 }
 
-/** What openssl makes of a certificate with the list of its shard: `good`, `revoked`, or why it does not take the list. */
+/** openssl's verdict on a certificate by the list of its shard: `good`, `revoked`, or its reason to reject the list. */
 export async function opensslSays({ root }: Spread, { pem }: Issued, list: Buffer, more: readonly string[] = []) {
   const { stdout: crl } = await run('openssl', ['crl', '-inform', 'DER', '-in', filesOf({ list }).list ?? ''])
   const { ca = '', leaf = '', list: at = '' } = filesOf({ ca: `${root.certificate}\n`, leaf: `${pem}\n`, list: crl })

@@ -17,7 +17,7 @@ import {
   spreadOn,
 } from './relying.ts'
 
-/** Issuers of one name and key share their lists, which stay right for certificates of one that was deleted. */
+/** Issuers of one name and key share their lists, which stay right for the certificates of a deleted one. */
 
 const node = useNode({ workers: 2 })
 const template = '{{ cluster_path }}/issuer/{{ issuer_id }}/crl/shard/{{shard}}/der'

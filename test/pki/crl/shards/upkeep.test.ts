@@ -28,7 +28,7 @@ const numbers = async (mount: Mount, worker: Worker) => (await shards(mount, wor
 const serials = async (mount: Mount, worker: Worker, scope?: Scope) =>
   (await shards(mount, worker, scope)).flatMap((shard) => shard?.serials ?? []).toSorted()
 
-/** Changes settings of lists in the middle of things. */
+/** Changes the settings of lists without a rebuild. */
 const change = (worker: Worker, { mount }: Mount, changes: Partial<CrlSettings>) =>
   worker.authorities.change({ uuid: mount }, async (_tx, before) => {
     const { crl } = before.settings

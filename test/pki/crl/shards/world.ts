@@ -10,7 +10,7 @@ export const setOf = (of: number): ShardSet => ({ of, urls: [`http://crl.example
 
 export const placeOf = (serial: string, of: number): number => shardNumber(Buffer.from(serial, 'hex'), of)
 
-/** The shards of a count that are out, each verified and read. */
+/** The published shards of a count, each verified and read. */
 export async function shardsOut(worker: Worker, of: number, scope: Scope = 'local') {
   const { node, ca, mount } = worker
   const site = scope === 'unified' ? '' : 'default'
@@ -24,7 +24,9 @@ export async function shardsOut(worker: Worker, of: number, scope: Scope = 'loca
 export const placesOf = (rows: readonly (RevocationRow | undefined)[], of: number): number[] =>
   Array.from({ length: of }, (_, index) => rows.filter((row) => placeOf(row?.serial ?? '', of) === index + 1).length)
 
-/** Builds the complete list as a version that knows no shards does: those of the count stay in rows and manifest as they were. */
+/**
+ * Builds the complete list as a version without shards does: those of the count stay in rows and manifest as they were.
+ */
 export async function oldBuild(worker: Worker, of: number): Promise<void> {
   const { cluster, node, ca } = worker
   const where = `WHERE crl_issuer = UNHEX(?) AND shards = ${of}`

@@ -1,6 +1,6 @@
 import { asn1, write } from '../../../../src/crypto/der.ts'
 
-/** A certification request that asks for what no leaf should have, or that is none. */
+/** A certification request that asks for rights that no leaf should have, or that is malformed. */
 export interface Attack {
   readonly name: string
   readonly csr: string

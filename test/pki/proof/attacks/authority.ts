@@ -12,7 +12,7 @@ const subtree = (value: string) => sequence(dnsName(value))
 const nameConstraints = (value: string) =>
   extension('2.5.29.30', sequence(write(contextAround(0), subtree(value))), true)
 
-/** Requests that ask for authority, or for what binds relying parties. */
+/** Requests that ask for authority, or for extensions that bind relying parties. */
 export const authorityAttacks: readonly Attack[] = [
   { name: 'CA:true', csr: forge({ extensions: [basicConstraints(yes)] }) },
   {

@@ -5,7 +5,7 @@ import { type Attack, sequence } from './attack.ts'
 
 /** An OID of 128 bytes, whose dotted form has 512 characters. */
 const longOid = write(asn1.oid, Buffer.alloc(128, 0x7f))
-/** One of a single arc of 896 bits. */
+/** An OID of a single arc of 896 bits. */
 const wideOid = write(asn1.oid, Buffer.alloc(127, 0xff), Buffer.from([0x7f]))
 const withOid = (oid: Buffer) => sequence(oid, write(asn1.octetString, text('long')))
 
