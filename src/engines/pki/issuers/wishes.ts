@@ -79,7 +79,9 @@ export function decideAuthority(body: CaBody, circumstances: Circumstances, csr?
 
 type ConstraintFields = { readonly [K in keyof typeof constraintFields]?: readonly string[] | undefined }
 
-/** The name constraints of a request; undefined if it gives none. @throws ApiError 400 for an invalid network */
+/**
+ * The name constraints of a request; undefined if it has no constraints. @throws ApiError 400 for an invalid network
+ */
 export function constraintsOf(body: ConstraintFields): NameConstraints | undefined {
   const bases = (way: 'permitted' | 'excluded'): GeneralName[] => [
     ...named('dns', body[`${way}_dns_domains`]),

@@ -78,8 +78,8 @@ export function alternativeNames(request: CertificationRequest): readonly Genera
 const allowable: ReadonlySet<string> = new Set(['dns', 'email', 'ip', 'uri', 'other'])
 
 /**
- * A warning about names of a CSR that no role can allow and that are left out; undefined if there are none. @throws
- * ApiError 400
+ * A warning about names of a CSR that are left out because no role can allow them; undefined without such names.
+ * @throws ApiError 400
  */
 export function leftOut(request: CertificationRequest): string | undefined {
   const count = alternativeNames(request).filter(({ kind }) => !allowable.has(kind)).length

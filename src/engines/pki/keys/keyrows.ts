@@ -43,7 +43,7 @@ export class KeyRows {
     return before.keyWith(fingerprintOf(key))
   }
 
-  /** @param name '' for none @throws ApiError 400 for a name that is invalid or taken */
+  /** @param name '' for no name @throws ApiError 400 for a name that is invalid or taken */
   async insert(tx: Transaction, before: Authority, key: NewKey, name: string): Promise<KeyRow> {
     if (before.keys.size >= mostKeys) throw badRequest(`a mount has at most ${mostKeys} keys`)
     if (name !== '') checkName('key', name, before.keyNamed(name) !== undefined)

@@ -118,7 +118,7 @@ export class Responder {
     return after(this.#stands(question, prepared), (stands) => (stands ? replyWith(answer) : this.#find(question)))
   }
 
-  /** Whether a status still holds: `good` until a list names the serial number, whichever mount has revoked it. */
+  /** Whether a status still holds: `good` until a list names the serial number, no matter which mount revoked it. */
   #stands({ by: issuer, serial, scope }: Question, prepared: Prepared): MaybePromise<boolean> {
     if (prepared.status !== 'good') return true
     const { authorities } = this.#options

@@ -49,8 +49,8 @@ export function signAnswer(
 }
 
 /**
- * As for lists, but with PSS only for keys that have nothing else: Go's OCSP clients cannot read PSS. @throws ApiError
- * 400
+ * As for lists, but with PSS only for keys without another padding: Go's OCSP clients cannot read PSS.
+ * @throws ApiError 400
  */
 function signatureNameOf(row: IssuerRow, signer: CertificationSigner): SignatureName {
   const name = crlSignatureName(row, signer)

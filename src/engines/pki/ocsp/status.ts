@@ -16,7 +16,7 @@ export interface ListedSerials {
    * Whether the current lists of a CRL issuer name a serial number.
    * @param crlIssuer of `crlIssuerOf`
    * @param serial in hexadecimal
-   * @param site whose list is meant; those of all sites if undefined
+   * @param site the site of the lists; undefined for the lists of all sites
    */
   find(crlIssuer: string, serial: string, site: string | undefined): MaybePromise<RevokedStatus | undefined>
   /** Identifies the contents of the lists: another object once they have changed. */

@@ -23,7 +23,9 @@ interface AnsweringOptions {
 const everySeconds = 60
 const pageSize = 64
 
-/** Requests between sites: the first job carries out those of other sites, the second removes answered ones. */
+/**
+ * Requests between sites: the first job carries out the requests of other sites, the second removes answered requests.
+ */
 export function requestJobs(options: AnsweringOptions): readonly Job[] {
   const { database, clock, site, requests } = options
   const through = (job: string, signal: AbortSignal, fence: bigint) =>

@@ -41,7 +41,10 @@ export interface RequestedSerial {
   readonly confirmedBy: string | null
 }
 
-/** Lists of revoked serial numbers, and of those that sites request. No statement reads more rows than it returns. */
+/**
+ * Lists of serial numbers that are revoked, or that sites ask each other to revoke. No statement reads more rows than
+ * it returns.
+ */
 export class RevocationLists {
   readonly #database: Database
   readonly #site: string

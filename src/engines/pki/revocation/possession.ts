@@ -65,7 +65,7 @@ export async function provePossession({ spki, publicKey }: Certificate, pkcs8: B
     const signature = await signAsync(hash, challenge, { key: privateKey, ...options })
     if (verify(hash, challenge, { key: publicKey(), ...options }, signature)) return
   } catch {
-    // The numbers are not those of a key; the error could repeat them.
+    // The numbers do not form a key; the error could repeat them.
   }
   throw badRequest(otherKey)
 }

@@ -6,7 +6,7 @@ export interface Refusal {
   readonly text: string
   /** The rule that refused, as a sentence. */
   readonly rule: string
-  /** The nearest setting of the role that would allow it; absent when there is none. */
+  /** The nearest setting of the role that would allow it; absent when no setting would. */
   readonly setting?: string | undefined
 }
 

@@ -41,7 +41,7 @@ export interface NameRequest {
 /** The contents of a certification request that roles have rules for. Its signature is verified elsewhere. */
 export interface CsrContents {
   readonly key: CsrKey
-  /** '' when the subject has none. */
+  /** '' when the subject has no common name. */
   readonly commonName: string
   readonly serialNumbers: readonly string[]
   readonly userIds: readonly string[]

@@ -39,8 +39,8 @@ export class Roles {
   }
 
   /**
-   * Creates or replaces a role; when it resolves, every worker uses the new one. A create waits like a change, since a
-   * role with that name may have been deleted.
+   * Creates or replaces a role; when it resolves, every worker uses the new one. Creating a role waits like changing
+   * one, since a role with that name may have been deleted.
    * @param settings gets the existing settings, and may throw to change nothing
    * @throws ApiError 400 for a name that is too long
    */

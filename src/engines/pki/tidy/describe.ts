@@ -14,7 +14,7 @@ export interface Stored {
 const orNullIn = <T extends TSchema>(names: readonly string[], schema: T) =>
   Object.fromEntries(names.map((name) => [name, orNull(schema)]))
 
-/** An order of tidying; null where there was none. */
+/** An order of tidying; null before the first run. */
 const orderAnswer = {
   ...orNullIn(Object.values(operations), Type.Boolean()),
   safety_buffer: orNull(Type.Integer()),

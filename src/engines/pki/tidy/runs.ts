@@ -65,7 +65,7 @@ export class TidyRuns {
     })
   }
 
-  /** Asks the run to stop at its next portion. @returns undefined if none is under way */
+  /** Asks the run to stop at its next portion. @returns undefined if no run is under way */
   cancel(mount: string): Promise<TidyRun | undefined> {
     return this.#database.transaction(async (tx) => {
       const row = await this.#table.lock(tx, { mount, site: this.#site })

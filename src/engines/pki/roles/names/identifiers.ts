@@ -5,7 +5,7 @@ import { isPlainText, shorten } from './text.ts'
 
 const unprintable = 'an attribute of a subject must not contain control characters'
 
-/** Checks a serial number of the subject. @param allowed values and globs of the role; an empty list allows none */
+/** Checks a serial number of the subject. @param allowed values and globs of the role; an empty list allows no value */
 export function refusalOfSerialNumber(serial: string, allowed: readonly string[]): Refusal | undefined {
   const text = `serial_number ${shorten(serial)} not allowed by this role`
   if (!isPlainText(serial)) return { text, rule: unprintable }

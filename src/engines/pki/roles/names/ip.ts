@@ -6,7 +6,7 @@ import { shorten } from './text.ts'
 /** The reference's words for the source of a name. */
 export type Origin = 'the API' | 'CSR'
 
-/** Whether an address is allowed; undefined when a role allows none at all. */
+/** Whether an address is allowed; undefined when a role allows no addresses at all. */
 export type NetworkRule = ((address: Buffer) => boolean) | undefined
 
 /** The rule of a role, with its networks parsed once. */

@@ -37,7 +37,7 @@ function cachingOf(authority: Authority, issuer: Issuer): Caching {
 
 const nothing = (type: string): Answer => new Answer({ status: 204, raw: { type, body: '' } })
 
-/** A raw answer about the default issuer, or 204 while there is none. */
+/** A raw answer about the default issuer, or 204 while the mount has no default issuer. */
 async function ofDefault(
   { context, mount }: ReadCall,
   type: string,
