@@ -35,7 +35,7 @@ export interface CertificationRequest {
   /** SubjectPublicKeyInfo, DER. */
   readonly spki: Buffer
   readonly subjectKey: SubjectKey
-  /** @throws Malformed for numbers that are not those of a key */
+  /** @throws Malformed for numbers that do not form a key */
   publicKey(): KeyObject
   readonly attributes: readonly Attribute[]
   /** The requested extensions. */
@@ -100,7 +100,7 @@ function requestedExtensions(attributes: readonly Attribute[]): readonly Extensi
   return reading('extension request', () => within(value, asn1.sequence, readExtensions))
 }
 
-/** Whether the request is signed by its own key. @throws Malformed for numbers that are not those of a key */
+/** Whether the request is signed by its own key. @throws Malformed for numbers that do not form a key */
 export const verifyRequest = (request: CertificationRequest): boolean =>
   verifySignature({
     publicKey: request.publicKey(),

@@ -97,7 +97,7 @@ function readOther(other: Cursor): GeneralName {
   return { kind: 'other', oid, value }
 }
 
-/** All remaining names. @throws NotDer; Malformed when there is none */
+/** All remaining names. @throws NotDer; Malformed when there is no name */
 export function readGeneralNames(cursor: Cursor, ipLengths?: readonly number[]): readonly GeneralName[] {
   const names: GeneralName[] = []
   do names.push(readGeneralName(cursor, ipLengths))

@@ -20,7 +20,7 @@ export const importSourceFields = {
   hash_function: text({ about: 'Hash of the RSA-OAEP step: SHA1, SHA224, SHA256 (the default), SHA384 or SHA512.' }),
 }
 
-/** A call with those fields. */
+/** A call with these fields. */
 interface ImportCall {
   readonly context: { readonly keyImport: KeyImport }
   readonly mount: Mount
