@@ -74,7 +74,7 @@ test('a request under way is refused like one that comes too late, and never wit
   waits = false
   for (const resolve of signIns) resolve()
   const replies = await Promise.all(asked)
-  // Requests that change a key find none.
+  // Requests that change a key answer that it is missing.
   expect(replies.map(({ status }) => status)).toEqual([404, 404, 400, 404, 404, 404, 404, 200])
   expect(String(replies[0]?.body)).toContain('no handler for route')
 })

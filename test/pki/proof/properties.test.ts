@@ -101,7 +101,7 @@ function expectWithin(certificate: X509Certificate, role: Role, request: Request
   expect(from + role.not_before_duration).toBeLessThanOrEqual(Date.now() / 1000)
 }
 
-/** openssl's key usages and basic constraints of each certificate. */
+/** The key usages and basic constraints that openssl reads from each certificate. */
 async function shown(pems: readonly string[]): Promise<readonly { usages: string[]; basic: boolean }[]> {
   const text = await openssl(['storeutl', '-noout', '-text', '-certs', 'all'], { all: `${pems.join('\n')}\n` })
   return text

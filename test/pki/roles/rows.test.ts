@@ -57,7 +57,7 @@ test('the roles of a removed mount are removed, in portions, and no others', asy
   await done(root.post('pki/roles/stays', {}))
   await done(root.post('gone/roles/first', {}))
   const { mount } = await sql.row("SELECT mount FROM pki_roles WHERE name = 'first'")
-  // Unsealed copies suffice: nothing reads them.
+  // Copies suffice: nothing reads them.
   await sql.rows(
     `INSERT INTO pki_roles SELECT UUID(), r.namespace, r.mount, r.rev, r.epoch, r.mac_key_id, r.mac_format, r.mac,
       CONCAT('r', s.seq), r.settings FROM pki_roles r, seq_1_to_1200 s WHERE r.name = 'first'`,

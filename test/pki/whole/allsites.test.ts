@@ -18,8 +18,8 @@ const joined = { auto_rebuild: true, unified_crl: true, cross_cluster_revocation
 /** Milliseconds between an entry that is old enough to be removed and one that is not. */
 const apart = 12_000
 /**
- * A safety buffer that entries from `since` have passed, and those from `apart` later have not. @param since
- * milliseconds
+ * A safety buffer that entries from `since` have passed, and those from `apart` later have not.
+ * @param since milliseconds
  */
 const bufferSince = (since: number): number => Math.floor((Date.now() - since) / 1000) - 3
 

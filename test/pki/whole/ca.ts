@@ -6,7 +6,7 @@ import { type Answer, dataOf } from '../api/authority.ts'
 import { askStatus, issuerOf } from './asking.ts'
 import { ocspStatus, type ReadList, readList } from './relying.ts'
 
-/** Lower-case hexadecimal digits without leading zeros: openssl shows some of those in a list. */
+/** Lower-case hexadecimal digits without leading zeros, some of which openssl shows in a list. */
 export const plain = (serial: string): string => serial.replaceAll(':', '').replace(/^0+/, '')
 
 /** A CA in a mount of its own, as clients see it at any node of its cluster. Serial numbers have colons. */

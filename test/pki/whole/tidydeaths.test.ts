@@ -93,7 +93,8 @@ const statusOf = async ({ ca: { path } }: Tidied): Promise<Answer> =>
   dataOf(expectServed(await world.root.get(`${path}/tidy-status`)))
 
 /**
- * The law that holds at any moment, at both nodes. @param isBuilt whether a list was built since the last revocation
+ * The law that holds at any moment, at both nodes.
+ * @param isBuilt whether a list was built since the last revocation
  */
 async function expectLaw(one: Tidied, isBuilt = one.step.settings === byRevocation): Promise<void> {
   const { ca, revoked, good } = one

@@ -50,7 +50,8 @@ function revokeLasting(ca: WholeCa, strangers: Strangers) {
 }
 
 /**
- * Issues and revokes ending certificates, and tidies until they are gone. @returns the number of revocations removed
+ * Issues and revokes ending certificates, and tidies until they are gone.
+ * @returns the number of revocations removed
  */
 async function tidyEnding(ca: WholeCa, strangers: Strangers, auto: boolean): Promise<number> {
   for (let index = 0; index < ending; index++) {

@@ -4,7 +4,7 @@ import type { Data } from '../../../../src/route.ts'
 import { clock, TestMount, useOcspWorld } from '../../ocsp/world.ts'
 import { createCa } from '../../revocation/ca.ts'
 
-/** Deleted issuers are remembered for the shards of their certificates: until those have ended. */
+/** Deleted issuers are remembered for the shards of their certificates until those certificates have ended. */
 
 const world = useOcspWorld()
 const hour = 3_600_000

@@ -4,7 +4,7 @@ import { asn1, write } from '../../../../src/crypto/der.ts'
 export interface Attack {
   readonly name: string
   readonly csr: string
-  /** Bytes that no certificate made of it may hold, whatever the route. */
+  /** Bytes that no certificate made from it may hold, whatever the route. */
   readonly smuggled?: Buffer
 }
 
