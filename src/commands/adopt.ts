@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import type { Adopted, AdoptRequest } from '../ceremony/adopt.ts'
-import type { Component } from '../keys/kek/components.ts'
+import { type Component, mostComponents } from '../keys/kek/components.ts'
 import type { KekPurpose } from '../keys/tables.ts'
 import { componentsFromPrompt, sheetsFromFiles } from './components.ts'
 import { withCustody } from './custody.ts'
@@ -26,7 +26,7 @@ export const adoptCommand = (): Command =>
     .argument('[id]', 'id of one KEK from `kek status`; without it the whole cluster, into a token that is new to it')
     .description("bring KEKs into this node's token from their custodians' components")
     .option('--component-file <file...>', "custodians' files, of every ceremony; prompted for when absent", [])
-    .option('--custodians <number>', 'number of custodians to prompt', wholeNumber(2, 12), 2)
+    .option('--custodians <number>', 'number of custodians to prompt', wholeNumber(2, mostComponents), 2)
     .option('--row-key <check value>', 'as shown earlier by `kek status`; prompted for when absent')
     .option('--join', 'other nodes serve the cluster: tokens stay valid, and no root token is printed', false)
     .option('--shared', 'the token may hold keys of another cluster', false)

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Command, Option } from 'commander'
 import type { Ceremony } from '../keys/initialise.ts'
+import { mostComponents } from '../keys/kek/components.ts'
 import { allFromPrompt, componentsFromSheets, sheetsFromFiles } from './components.ts'
 import { wholeNumber } from './number.ts'
 import { askSecret } from './prompt.ts'
@@ -27,7 +28,7 @@ export const initCommand = (): Command =>
         .default('generate'),
     )
     .option('--component-file <file...>', "custodians' files, made by `kek component`; prompted for when absent", [])
-    .option('--custodians <number>', 'number of custodians to prompt', wholeNumber(2, 20), 2)
+    .option('--custodians <number>', 'number of custodians to prompt', wholeNumber(2, mostComponents), 2)
     .option('--root-token-file <file>', 'take the root token from a file instead of making one')
     .option('--if-needed', 'succeed without doing anything when the cluster is already initialised')
     .option('--json', 'print JSON')

@@ -30,12 +30,18 @@ export function parseComponent(text: string): Component {
   return { bytes: bytes.subarray(0, kekBytes), checkValue: bytes.subarray(kekBytes) }
 }
 
+/** The most that `choose` can search: it tries every choice of two or more. */
+export const mostComponents = 20
+
 /**
  * The KEK's value: the XOR of all components. The caller wipes it.
  * @throws Error naming the first component (counted from 1) that does not match its check value, or a pair that is equal
  */
 export function combine(components: readonly Component[]): Buffer {
   if (components.length < 2) throw new Error('a KEK needs the components of two custodians or more')
+  if (components.length > mostComponents) {
+    throw new Error(`more than ${mostComponents} components of one KEK were given`)
+  }
   const value = secretBuffer(kekBytes)
   for (const [index, { bytes, checkValue }] of components.entries()) {
     const good = bytes.length === kekBytes && checkValue.length === checkValueBytes
@@ -50,25 +56,28 @@ export function combine(components: readonly Component[]): Buffer {
   return value
 }
 
-/** Sheets of components that a search among them bears: every choice of two or more is tried. */
-const mostComponents = 12
-
 /**
  * Those of the components that make the KEK of a check value: custodians bring what they hold, of several ceremonies perhaps.
  * @returns undefined when no choice of two or more makes it
  * @throws Error for components that cannot be combined, or too many
  */
 export function choose(components: readonly Component[], checkValue: Buffer): readonly Component[] | undefined {
-  if (components.length > mostComponents)
-    throw new Error(`more than ${mostComponents} components of one KEK were given`)
-  combine(components).fill(0)
-  for (let chosen = 2 ** components.length - 1; chosen > 0; chosen--) {
-    const some = components.filter((_, index) => chosen & (1 << index))
-    if (some.length < 2) continue
-    const value = combine(some)
-    const found = componentCheckValue(value).equals(checkValue)
+  const value = combine(components)
+  try {
+    if (componentCheckValue(value).equals(checkValue)) return components
     value.fill(0)
-    if (found) return some
+    // In the order of a Gray code each choice differs from the one before in one component.
+    for (let step = 1, chosen = 0; step < 2 ** components.length; step++) {
+      const changed = 31 - Math.clz32(step & -step)
+      chosen ^= 1 << changed
+      for (const [at, byte] of components[changed]?.bytes.entries() ?? []) value[at] = (value[at] ?? 0) ^ byte
+      const isAlone = (chosen & (chosen - 1)) === 0
+      if (!isAlone && componentCheckValue(value).equals(checkValue)) {
+        return components.filter((_, index) => chosen & (1 << index))
+      }
+    }
+    return undefined
+  } finally {
+    value.fill(0)
   }
-  return undefined
 }
