@@ -6,8 +6,9 @@ import { readRecord } from '../../src/supervisor/record.ts'
 import { runDirectory } from '../support/directory.ts'
 import { alive, TestNode, until } from './node.ts'
 
+/** Without those that have ended and are not collected yet. */
 const childrenOf = (pid: number): number[] =>
-  readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number)
+  readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').map(Number).filter(alive)
 
 /** Resolves when an upgrade more has ended. @returns the reason when it failed */
 async function outcome(node: TestNode, upgrades = 1): Promise<string | undefined> {
