@@ -47,32 +47,61 @@ export function readBody(request: IncomingMessage, limits: BodyLimits, done: Bod
 
 const unknownLimit: BodyLimit = { bytes: strangerBodyBytes, caller: 'anybody' }
 
+/** The place of one body in its budget, while it comes in several pieces and until it is answered. */
+class Place {
+  readonly #request: IncomingMessage
+  readonly #limits: BodyLimits
+  readonly #watch: () => () => void
+  #endWatch: (() => void) | undefined
+  claim: Claim | undefined
+
+  constructor(request: IncomingMessage, limits: BodyLimits, watch: () => () => void) {
+    this.#request = request
+    this.#limits = limits
+    this.#watch = watch
+  }
+
+  /** Whether there is room for so many bytes. The pace of the body is watched from the first of these calls on. */
+  hold(bytes: number, isKnown: boolean): boolean {
+    const { budgets, address } = this.#limits
+    this.#endWatch ??= this.#watch()
+    if (this.claim === undefined) {
+      this.claim = (isKnown ? budgets.callers : budgets.strangers).claim(address)
+      // Also when the client goes away.
+      this.#request.once('close', () => this.#request.complete || this.release())
+    }
+    return this.claim.resize(bytes)
+  }
+
+  /** The next bytes may count in another budget. */
+  leave(): void {
+    this.claim?.release()
+    this.claim = undefined
+  }
+
+  endWatch(): void {
+    this.#endWatch?.()
+  }
+
+  release(): void {
+    this.endWatch()
+    this.claim?.release()
+  }
+}
+
 function collect(request: IncomingMessage, limits: BodyLimits, done: BodyDone): void {
-  const { maxBytes, budgets, pace, address, ask } = limits
+  const { maxBytes, pace, ask } = limits
   const pieces = new Pieces()
   const declared = Number(request.headers['content-length'] ?? Number.NaN)
   let bytes = Math.min(strangerBodyBytes, maxBytes)
   let limit: BodyLimit | undefined
-  let claim: Claim | undefined
-  let endWatch: (() => void) | undefined
   let asking = false
   let ended = false
-  const release = (): void => {
-    endWatch?.()
-    claim?.release()
-  }
   const received = (): number | undefined => (asking ? undefined : pieces.length)
+  const place = new Place(request, limits, () => watchPace(pace, received, () => refuse('tooSlow')))
   /** A body that comes in one piece is held no longer than it takes to serve it. */
-  const hold = (): boolean => {
-    if (pieces.length === declared && claim === undefined) return true
-    endWatch ??= watchPace(pace, received, () => refuse('tooSlow'))
-    if (claim === undefined) {
-      claim = (limit?.caller === 'known' ? budgets.callers : budgets.strangers).claim(address)
-      // Also when the client goes away.
-      request.once('close', () => request.complete || release())
-    }
-    return claim.resize(pieces.length)
-  }
+  const hold = (): boolean =>
+    (pieces.length === declared && place.claim === undefined) || place.hold(pieces.length, limit?.caller === 'known')
   const take = (piece: Buffer): void => {
     pieces.add(piece)
     if (!asking && (pieces.length > bytes || !hold())) judge()
@@ -80,13 +109,13 @@ function collect(request: IncomingMessage, limits: BodyLimits, done: BodyDone): 
   const refuse = (refusal: BodyRefusal): void => {
     request.off('data', take).off('end', finish)
     pieces.clear()
-    release()
+    place.release()
     done(refusal)
   }
   const isWithin = (): boolean => Math.max(pieces.length, declared || 0) <= bytes
   /**
-   * Goes on reading, with the limit of the route and the caller; refuses what is beyond. Until those are known the socket rests, not
-   * the request: that would keep chunks of one byte in buffers of their own, 64 KiB of them.
+   * Goes on reading, with the limit of the route and the caller; refuses what is beyond. Until those are known the
+   * socket rests, not the request: that would keep chunks of one byte in buffers of their own, 64 KiB of them.
    */
   const judge = (): void => {
     if (limit === undefined) {
@@ -95,10 +124,9 @@ function collect(request: IncomingMessage, limits: BodyLimits, done: BodyDone): 
       void after(ask(), (found = unknownLimit) => {
         asking = false
         limit = found
-        if (request.destroyed && !ended) return release()
+        if (request.destroyed && !ended) return place.release()
         bytes = Math.min(found.bytes ?? maxBytes, maxBytes)
-        claim?.release()
-        claim = undefined
+        place.leave()
         if (!isWithin() || !(pieces.length === 0 || hold())) return judge()
         request.socket.resume()
         if (ended) finish()
@@ -109,8 +137,8 @@ function collect(request: IncomingMessage, limits: BodyLimits, done: BodyDone): 
   const finish = (): void => {
     ended = true
     if (asking) return
-    endWatch?.()
-    done(pieces.joined(), claim)
+    place.endWatch()
+    done(pieces.joined(), place.claim)
   }
   request.on('data', take).on('end', finish)
   if (declared > bytes) judge()
