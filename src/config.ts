@@ -132,14 +132,14 @@ function contradictions(config: Config): string[] {
   // The driver (mysql2 3.x) would check the certificate of an address against the name localhost.
   const bare = tls && isDatabaseUrl(url) ? hostsOf(url).filter((host) => isIP(host) !== 0) : []
   for (const host of bare) {
-    problems.push(`database.url: with database.tls ${host} must be a name, which the server's certificate has to have`)
+    problems.push(`database.url: with database.tls ${host} must be a host name that the server's certificate contains`)
   }
   return problems
 }
 
 function proxyProblems({ forwardedFor, proxyProtocol }: Config['listeners'][number], at: string): string[] {
   if (forwardedFor && proxyProtocol)
-    return [`${at}: forwardedFor and proxyProtocol both name the client; give only one of the two`]
+    return [`${at}: forwardedFor and proxyProtocol both supply the address of the client; set only one of them`]
   try {
     new Addresses([...(forwardedFor?.addresses ?? []), ...(proxyProtocol?.addresses ?? [])])
     return []
@@ -159,7 +159,7 @@ function exposed({ listeners, database }: Config): string[] {
     ),
     ...hosts.map(
       (host) =>
-        `database.url: the connection to ${host} has no TLS (database.tls): it can be read and changed on its way`,
+        `database.url: the connection to ${host} has no TLS (database.tls): others on the network can read and change it`,
     ),
   ]
 }

@@ -90,7 +90,7 @@ export function checkDevice(
 ): void {
   const { description, options } = device
   if (description.length > longest.description) {
-    throw badRequest(`description may have ${longest.description} characters`)
+    throw badRequest(`description must not be longer than ${longest.description} characters`)
   }
   if (JSON.stringify(options).length > longest.options) {
     throw badRequest(`options may have ${longest.options} characters, their names included`)

@@ -81,7 +81,7 @@ export class RootGeneration {
   async begin(otp = randomText(credentialLength)): Promise<{ nonce: string; otp: string }> {
     const pad = Buffer.from(otp)
     if (pad.length !== credentialLength)
-      throw badRequest(`OTP string is wrong length: it has ${credentialLength} bytes`)
+      throw badRequest(`OTP string is wrong length: it must have ${credentialLength} bytes`)
     const nonce = randomUUID()
     const masked = xor(pad, await this.#mask(nonce))
     await this.#change(async (tx, found) => {

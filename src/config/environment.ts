@@ -36,7 +36,9 @@ export function override(schema: Node, file: Tree, environment: Environment): { 
     else idle.push(name)
   }
   const pinVariable = isTree(tree.pkcs11) && isTree(tree.pkcs11.pin) ? tree.pkcs11.pin.environment : undefined
-  const warnings = idle.filter((name) => name !== pinVariable).map((name) => `environment: ${name} sets no field`)
+  const warnings = idle
+    .filter((name) => name !== pinVariable)
+    .map((name) => `environment: ${name} is no known setting and is ignored`)
   return { tree, warnings }
 }
 

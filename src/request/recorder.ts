@@ -165,7 +165,7 @@ export class Recorder {
       if (error.status >= 500) this.#log.warn(about, 'a request could not be served')
       return error
     }
-    this.#log.error(about, 'a request failed by a fault of ours')
+    this.#log.error(about, 'a request failed because of a server fault')
     return new ApiError(500, 'internal error', { style: 'list' })
   }
 }

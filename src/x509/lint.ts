@@ -70,7 +70,7 @@ const lintEncoding = (der: Buffer): readonly Finding[] =>
     tbs.skip(asn1.sequence)
     tbs.skip(asn1.sequence)
     if (tbs.more && hasWrittenFalse(tbs.enter(contextAround(3)).enter(asn1.sequence))) {
-      findings.push(error('default_encoding', 'an extension writes out that it is not critical'))
+      findings.push(error('default_encoding', 'an extension encodes the default critical=FALSE'))
     }
     return findings
   })
@@ -119,7 +119,7 @@ function lintExtensions({ extensions, subject, issuer, spki }: Tbs): readonly Fi
     ...lintRevocation(find, basicConstraints?.ca === true),
   ]
   if (basicConstraints?.ca === false && basic && basic.value.length > 2) {
-    findings.push(error('default_encoding', 'basicConstraints writes out that this is not a CA'))
+    findings.push(error('default_encoding', 'basicConstraints encodes the default cA=FALSE'))
   }
   if (read(extensionOids.nameConstraints, readNameConstraints) && !basicConstraints?.ca) {
     findings.push(error('name_constraints_ca', 'nameConstraints are for CA certificates only'))
@@ -143,7 +143,7 @@ function lintSubject(subject: Buffer, altNames: Extension | undefined, ca: boole
     findings.push(error('subject_empty', 'an empty subject needs a critical subjectAltName'))
   }
   if (!empty && altNames?.critical) {
-    findings.push(warning('extension_criticality', 'subjectAltName should not be critical beside a subject'))
+    findings.push(warning('extension_criticality', 'subjectAltName should not be critical when there is a subject'))
   }
   return findings
 }
@@ -178,5 +178,12 @@ function lintRevocation(find: (oid: string) => Extension | undefined, ca: boolea
   if (never === undefined) return []
   readNoRevAvail(never.value)
   const contradicted = ca || ocsp.length > 0 || points.some((point) => point !== undefined)
-  return contradicted ? [error('no_rev_avail', 'noRevAvail is not for CA certificates, nor beside lists or OCSP')] : []
+  return contradicted
+    ? [
+        error(
+          'no_rev_avail',
+          'noRevAvail is not allowed in CA certificates, nor with CRL distribution points or OCSP URLs',
+        ),
+      ]
+    : []
 }

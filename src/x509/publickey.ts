@@ -109,6 +109,6 @@ export function importSubjectKey(spki: Buffer): KeyObject {
   try {
     return withoutStackTraces(() => createPublicKey({ key: spki, format: 'der', type: 'spki' }))
   } catch (error) {
-    throw new Malformed('public key: its numbers are not those of a key', { cause: error })
+    throw new Malformed('public key: its numbers do not form a valid key', { cause: error })
   }
 }

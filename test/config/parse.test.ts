@@ -217,7 +217,7 @@ describe('the environment', () => {
       'workers: "many" is not allowed; it is a whole number from 1 to 256 or auto',
     ])
     expect(parseConfig(smallest, { STRONGROOM_WORKRES: '2', STRONGROOM_DATA: '/d' }).warnings).toEqual([
-      'environment: STRONGROOM_WORKRES sets no field',
+      'environment: STRONGROOM_WORKRES is no known setting and is ignored',
     ])
   })
 })

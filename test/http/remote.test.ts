@@ -193,7 +193,7 @@ test.each([
   ['proxyProtocol: {addresses: [proxy.example.org]}', 'proxy.example.org is not an IP address, CIDR block or "unix"'],
   [
     'proxyProtocol: {addresses: [unix]}, forwardedFor: {addresses: ["::1"]}',
-    'forwardedFor and proxyProtocol both name the client; give only one of the two',
+    'forwardedFor and proxyProtocol both supply the address of the client; set only one of them',
   ],
   ['forwardedFor: {addresses: []}', 'addresses'],
 ])('the configuration refuses %s', (text, problem) => {

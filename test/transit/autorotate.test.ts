@@ -153,7 +153,7 @@ test('a key of which new secrets may never be in memory does not rotate where th
   const name = await made({ type: 'hmac', keySize: 16 })
   await change(name, { hmacInHsmOnly: true })
   aheadMilliseconds += 2 * hour
-  await expect(turn(workers[0])).rejects.toThrow('1 keys did not rotate by themselves')
+  await expect(turn(workers[0])).rejects.toThrow('1 keys failed to rotate automatically')
   expect(await latest(name)).toBe(1)
   await change(name, { hmacInHsmOnly: false })
   // By the worker that may still remember the old key row.
@@ -204,7 +204,7 @@ test('a key whose row is damaged keeps no other from rotating, and is reported',
     },
   )
   aheadMilliseconds += 2 * hour
-  await expect(turn(workers[0])).rejects.toThrow('1 keys did not rotate by themselves')
+  await expect(turn(workers[0])).rejects.toThrow('1 keys failed to rotate automatically')
   expect(await latest(sound)).toBe(2)
   await undo()
   await turn(workers[0])
@@ -215,7 +215,7 @@ test('an edited due time is damage, and neither hastens a rotation nor puts it o
   const name = await made()
   const { id = null } = await sql.row('SELECT id FROM transit_keys WHERE name = ?', [name])
   const undo = await sql.edit('transit_keys', id, { rotate_at: 1 })
-  await expect(turn(workers[0])).rejects.toThrow('did not rotate')
+  await expect(turn(workers[0])).rejects.toThrow('failed to rotate')
   await undo()
   expect(await latest(name)).toBe(1)
 })

@@ -71,12 +71,12 @@ export function createServices(options: PkiOptions) {
   const listHealth = new ListHealth({ ...options, authorities, crls })
   metrics.shared(
     'strongroom.pki.crl.next_update.seconds',
-    'Seconds until the next update of complete lists of this site, those that expire first.',
+    'Seconds until the next update of the complete lists of this site that expire first.',
     () => listHealth.nextUpdates(),
   )
   metrics.shared(
     'strongroom.pki.ocsp.issuers_without_signer',
-    'CRL issuers of this site of which no issuer may answer OCSP, where it is not disabled.',
+    'CRL issuers of this site without an issuer that may sign OCSP answers, where OCSP is enabled.',
     async () => [{ labels: {}, value: (await listHealth.summary()).issuers_without_ocsp_signer }],
   )
   const revocations = new Revocations(options)

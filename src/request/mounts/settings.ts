@@ -54,11 +54,11 @@ const longest = { description: 16_000, config: 64_000, options: 64_000 }
 
 function withinBounds<S extends Partial<MountSettings>>(settings: S): S {
   if ((settings.description ?? '').length > longest.description) {
-    throw badRequest(`description may have ${longest.description} characters`)
+    throw badRequest(`description must not be longer than ${longest.description} characters`)
   }
   for (const name of ['config', 'options'] as const) {
     if (JSON.stringify(settings[name] ?? null).length > longest[name]) {
-      throw badRequest(`${name} of a mount may have ${longest[name]} characters in JSON`)
+      throw badRequest(`${name} of a mount must not be longer than ${longest[name]} characters in JSON`)
     }
   }
   return settings

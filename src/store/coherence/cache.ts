@@ -163,7 +163,7 @@ export class StampedCache<V> implements CoherentCache<V> {
       if (entry === undefined && (joined === undefined || attempt > 0)) return undefined
       if (entry !== undefined && this.#usable(entry)) return entry.value
     }
-    throw unavailable('this is being changed too often to be read')
+    throw unavailable('this changes too often to be read: try again')
   }
 
   #usable({ leaf, stamp }: Entry<V>): boolean {

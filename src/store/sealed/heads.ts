@@ -73,7 +73,7 @@ export function headOf(set: string, seal: Seal): Head {
     return seal.refuse(
       'heads',
       set,
-      'the set is not what its head lists: a row is missing, added or of another revision',
+      'the rows do not match the head of their set: a row is missing, added or of another revision',
     )
   }
 

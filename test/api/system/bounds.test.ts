@@ -19,7 +19,7 @@ describe('a description is kept whole or refused', () => {
     const tuned = await node.root.post(`sys/mounts/${mount}/tune`, { description })
     const made = await node.root.post(`sys/mounts/${fresh('m')}`, { type: 'transit', description })
     expect([tuned.status, made.status], tuned.text.slice(0, 200)).toEqual(length > 16_000 ? [400, 400] : [204, 204])
-    if (length > 16_000) return expectRefused(tuned, 400, 'description may have 16000 characters')
+    if (length > 16_000) return expectRefused(tuned, 400, 'description must not be longer than 16000 characters')
     expect((await node.root.get(`sys/mounts/${mount}`)).string('data.description')).toBe(description)
   })
 
@@ -27,7 +27,7 @@ describe('a description is kept whole or refused', () => {
     const [name, description] = [fresh('d'), words(length)]
     const options = { file_path: join(mkdtempSync(join(runDirectory(), 'audit-')), 'log') }
     const reply = await node.root.post(`sys/audit/${name}`, { type: 'file', description, options })
-    if (length > 16_000) return expectRefused(reply, 400, 'description may have 16000 characters')
+    if (length > 16_000) return expectRefused(reply, 400, 'description must not be longer than 16000 characters')
     expect(reply.status).toBe(204)
     const { body } = await node.root.get('sys/audit')
     expect(body).toMatchObject({ data: { [`${name}/`]: { description } } })
@@ -37,12 +37,12 @@ describe('a description is kept whole or refused', () => {
   test.each(['options', 'config'])('and so are other settings of a mount: %s', async (field) => {
     const value = { audit_non_hmac_request_keys: 'x'.repeat(500_000) }
     const made = await node.root.post(`sys/mounts/${fresh('m')}`, { type: 'transit', [field]: value })
-    expectRefused(made, 400, `${field} of a mount may have 64000 characters in JSON`)
+    expectRefused(made, 400, `${field} of a mount must not be longer than 64000 characters in JSON`)
     const tuned = await node.root.post(
       `sys/mounts/${await node.mount()}/tune`,
       field === 'config' ? value : { options: value },
     )
-    expectRefused(tuned, 400, `${field} of a mount may have 64000 characters in JSON`)
+    expectRefused(tuned, 400, `${field} of a mount must not be longer than 64000 characters in JSON`)
     const larger = { audit_non_hmac_request_keys: 'x'.repeat(18_000_000) }
     const refused = await node.root.post(`sys/mounts/${fresh('m')}`, { type: 'transit', [field]: larger })
     expect([refused.status, refused.text]).toEqual([400, expect.stringContaining('longer than 524288 characters')])

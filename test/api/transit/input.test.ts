@@ -180,6 +180,6 @@ describe('a refusal', () => {
   })
 
   test('is all there is: no request of this file met a fault of the server', () => {
-    expect(node.server.output()).not.toMatch(/fault of ours/)
+    expect(node.server.output()).not.toMatch(/server fault/)
   })
 })

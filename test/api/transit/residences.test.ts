@@ -190,6 +190,6 @@ describe.each(modes)('$name', ({ config, lacking, residences }) => {
   })
 
   test('found no fault of ours', () => {
-    expect(server.output()).not.toMatch(/fault of ours|"level":(50|60|"error"|"fatal")/)
+    expect(server.output()).not.toMatch(/server fault|"level":(50|60|"error"|"fatal")/)
   })
 })

@@ -60,7 +60,9 @@ test('one answer lists at most 10,000 certificates, with a warning', async () =>
     const some = await pki.list(`certs${limit}`)
     const keys = dataOf(some).keys as string[]
     expect({ limit, listed: keys.length }).toEqual({ limit, listed: 10_000 })
-    expect(warningsOf(some)).toEqual([`There are more than these 10000 certificates: go on with after=${keys.at(-1)}`])
+    expect(warningsOf(some)).toEqual([
+      `There are more than these 10000 certificates: continue with after=${keys.at(-1)}`,
+    ])
     expect((dataOf(await pki.list(`certs?after=${keys.at(-1)}`)).keys as string[]).length).toBe(1)
   }
 })

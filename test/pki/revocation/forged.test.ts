@@ -57,7 +57,7 @@ describe('a stored certificate', () => {
     await edit('der', serial, forge(hexOf(certificate)))
     await expect(world.node.revoker.bySerial(mount, serial, wish)).rejects.toMatchObject({
       status: 500,
-      message: expect.stringContaining('revoke it by `certificate`'),
+      message: expect.stringContaining('send the certificate itself in `certificate`'),
       cause: expect.any(DamagedRow),
     })
     expect(await recorded(serial)).toEqual([])

@@ -253,7 +253,7 @@ describe('the key', () => {
   ])('of a CSR may not be for %j: %s %i', (settings, type, bits, text, setting) => {
     const [first, rule] = refusal({ ...anyName, ...settings }, key(type, bits))
     expect(first).toBe(text)
-    expect(rule).toMatch(setting === undefined ? /no setting of a role allows it$/ : new RegExp(`${setting}$`))
+    expect(rule).toMatch(setting === undefined ? /no role setting can allow it$/ : new RegExp(`${setting}$`))
   })
 
   test('is not made by a role of key_type any', () => {

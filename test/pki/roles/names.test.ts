@@ -52,7 +52,7 @@ describe('a common name', () => {
   test.each(each(refused))('of a role with %j may not be %s', (settings, name) => {
     const [text, rule] = refusal(settings, { commonName: name, excludeCnFromSans: true })
     expect(text).toBe(`common name ${name} not allowed by this role`)
-    expect(rule).toMatch(/^role web: .+; (nearest setting: .+|no setting of a role allows it)$/)
+    expect(rule).toMatch(/^role web: .+; (nearest setting: .+|no role setting can allow it)$/)
   })
 
   test('is required, unless the role does not', () => {
@@ -161,7 +161,7 @@ describe('a refusal names the nearest setting', () => {
 
   test.each(['*.*.a', 'a.*.b', 'a@b@c', 'x@*.y', 'a\u0000b'])('and none for %j', (commonName) => {
     expect(refusal({ allow_any_name: true, enforce_hostnames: false }, { commonName })[1]).toMatch(
-      /; no setting of a role allows it$/,
+      /; no role setting can allow it$/,
     )
   })
 })

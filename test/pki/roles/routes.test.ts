@@ -249,7 +249,7 @@ describe('writing a role', () => {
     [{ ttl: '1h', not_after: '2030-01-01T00:00:00Z' }, 'not_after takes priority over ttl'],
     [
       { allowed_domains_template: true },
-      'templates take their values from the token, whose creator chooses its metadata',
+      'templates take their values from the token; the creator of a token chooses its metadata',
     ],
     [{ not_before_bound: 'forbid' }, 'Endpoint ignored these unrecognized parameters: [not_before_bound]'],
   ])('with %j warns: %s', async (body, text) => {

@@ -32,5 +32,5 @@ export function serialPage({
 
 /** Tells how to continue a list. @param keys of the answer */
 export function warnOfMore(keys: readonly string[], warn: (text: string) => void): void {
-  warn(`There are more than these ${keys.length} certificates: go on with after=${keys.at(-1)}`)
+  warn(`There are more than these ${keys.length} certificates: continue with after=${keys.at(-1)}`)
 }

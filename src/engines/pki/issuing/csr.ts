@@ -84,7 +84,7 @@ const allowable: ReadonlySet<string> = new Set(['dns', 'email', 'ip', 'uri', 'ot
 export function leftOut(request: CertificationRequest): string | undefined {
   const count = alternativeNames(request).filter(({ kind }) => !allowable.has(kind)).length
   if (count === 0) return undefined
-  return `${count} alternative names of the CSR were left out: no role allows names of their kind, such as directory names`
+  return `${count} alternative names of the CSR were left out: roles cannot allow names of such kinds, for example directory names`
 }
 
 const valuesOf = (attributes: readonly NameAttribute[], wanted: string): string[] =>

@@ -74,7 +74,7 @@ function importPrivateKey(pkcs8: Buffer): KeyObject {
   try {
     return privateKeyOf(pkcs8)
   } catch {
-    throw badRequest('private_key: its numbers are not those of a key')
+    throw badRequest('private_key: its numbers do not form a valid key')
   }
 }
 

@@ -92,6 +92,6 @@ function crlIssuerOfRow({ issuers }: Authority, { issuer: id }: CertificateRow):
 export const refusalOf = (error: DamagedRow, serial: Buffer): ApiError =>
   new ApiError(
     500,
-    `the stored certificate ${withColons(serial)} was edited in the database: revoke it by \`certificate\` instead of its serial number`,
+    `the stored certificate ${withColons(serial)} was edited in the database: send the certificate itself in \`certificate\` to revoke it`,
     { cause: error },
   )

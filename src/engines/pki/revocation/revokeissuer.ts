@@ -88,12 +88,12 @@ function warnOf(
     warn(`Issuer ${id} is self-signed: no list can show its revocation; tell relying parties to stop trusting it.`)
   } else if (parent === undefined) {
     warn(
-      `No issuer of this mount has signed issuer ${id}: no list of this mount shows its revocation; its own issuer must revoke it too.`,
+      `No issuer of this mount has signed issuer ${id}: no list of this mount shows its revocation; revoke it at the CA that signed it too.`,
     )
   }
   if (authority.settings.defaultIssuer === id) {
     warn(
-      `Issuer ${id} is the default issuer: requests for the default issuer are refused until another one is the default.`,
+      `Issuer ${id} is the default issuer: requests that use the default issuer fail until another issuer is the default.`,
     )
   }
 }

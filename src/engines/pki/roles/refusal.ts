@@ -27,6 +27,6 @@ export interface Check {
  */
 export function refused({ text, rule, setting }: Refusal, role: string): ApiError {
   if (role === '') return new ApiError(400, [text, rule])
-  const remedy = setting === undefined ? 'no setting of a role allows it' : `nearest setting: ${setting}`
+  const remedy = setting === undefined ? 'no role setting can allow it' : `nearest setting: ${setting}`
   return new ApiError(400, [text, `role ${role}: ${rule}; ${remedy}`])
 }

@@ -150,7 +150,7 @@ function warningsOf(settings: RoleSettings): readonly string[] {
     if (usages.length > 0) warnings.push(`${name}: no usage has the name ${usages.slice(0, 10).join(', ')}; ignored`)
   }
   if (settings.allowed_domains_template || settings.allowed_uri_sans_template) {
-    warnings.push('templates take their values from the token, whose creator chooses its metadata')
+    warnings.push('templates take their values from the token; the creator of a token chooses its metadata')
   }
   return warnings
 }

@@ -80,12 +80,12 @@ export const showMoment = (milliseconds: number): string => new Date(millisecond
 
 const both: Refusal = {
   text: 'Either ttl or not_after should be provided. Both should not be provided in the same request.',
-  rule: 'a ttl and a not_after exclude each other, even if the not_after is the role’s',
+  rule: 'a request with a ttl must not have a not_after, even one that the role sets',
 }
 
 function beyond(notAfter: number, bound: number, { maxTtl }: Limits): Refusal {
   const text = `cannot satisfy request, as not_after is beyond ${showMoment(bound)}`
-  if (bound === latest) return { text, rule: 'a certificate cannot end later' }
+  if (bound === latest) return { text, rule: 'no certificate can end later than that' }
   const needed = showSeconds(Math.ceil((notAfter - bound) / 1000) + maxTtl)
   return { text, rule: `max_ttl is ${showSeconds(maxTtl)}`, setting: `max_ttl=${needed}` }
 }

@@ -43,7 +43,7 @@ export class TidyGauges {
         metrics.gauge(`${prefix}.${name}_${rest}`, help, () => this.#sum(step, read))
       gauge('current_entry', `The number of ${what} that runs have checked.`, ({ checked }) => checked)
       gauge('total_entries', `The number of ${what} when runs began.`, ({ total }) => total)
-      gauge('total_entries_remaining', `The others of these ${what}.`, ({ checked, total }) =>
+      gauge('total_entries_remaining', `The number of ${what} not checked yet.`, ({ checked, total }) =>
         Math.max(0, total - checked),
       )
     }

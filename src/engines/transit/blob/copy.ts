@@ -60,8 +60,9 @@ export function checkCopy({ key, versions }: Copy): Algorithm {
   const algorithm = algorithms.get(key.type)
   if (algorithm === undefined) throw badRequest(`keys of type ${key.type} cannot be restored`)
   if (key.derived && !algorithm.abilities.derive) throw invalid(`keys of type ${key.type} are never derived`)
-  if (key.convergent && !(key.derived && algorithm.aead)) throw invalid('convergent without derivation')
-  if (key.derived ? !kdfs.includes(key.kdf) : key.kdf !== '') throw invalid('derivation and KDF disagree')
+  if (key.convergent && !(key.derived && algorithm.aead))
+    throw invalid('a convergent key must be derived and of an AEAD type')
+  if (key.derived ? !kdfs.includes(key.kdf) : key.kdf !== '') throw invalid('the KDF does not fit the derivation')
   const convergence = key.convergent ? inside(key.convergentVersion, -1, 3) : key.convergentVersion === 0
   if (!convergence) throw invalid(`convergent version ${key.convergentVersion}`)
   if (!inside(key.createdAt, 0, latestTime)) throw invalid('the creation time')

@@ -39,7 +39,7 @@ async function opened(
     touch: (tx) => touchRing(tx, ring.key),
   })
   const obstacle = hmacs.obstacle(secret, hash)
-  if (obstacle?.opened === 'once') warn(`${obstacle.why}: it was in the server’s memory once, to be padded`)
+  if (obstacle?.opened === 'once') warn(`${obstacle.why}: its secret was in the server’s memory once, to be padded`)
   if (obstacle?.opened === 'always') {
     const whose = `the HMAC secret of version ${secret.row.version}`
     warn(`${obstacle.why}: ${whose} was in the server’s memory for this request`)

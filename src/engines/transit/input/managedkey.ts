@@ -36,9 +36,9 @@ export function checkManaged(wanted: {
     throw badRequest('key derivation and convergent encryption not supported for keys of type managed_key')
   }
   if (wanted.exportable || wanted.allow_plaintext_backup) {
-    throw badRequest('keys of type managed_key are in a token of their own and are neither exported nor backed up')
+    throw badRequest('keys of type managed_key stay in their token: they cannot be exported or backed up')
   }
   if (wanted.auto_rotate_period) {
-    throw badRequest('keys of type managed_key do not rotate by themselves: each rotation names a managed key')
+    throw badRequest('keys of type managed_key do not rotate automatically: each rotation must name a managed key')
   }
 }

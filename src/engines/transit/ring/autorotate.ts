@@ -52,7 +52,7 @@ export function autoRotation({ database, rotation, clock }: AutoRotationDeps): J
         }
         if (signal.aborted) break
       }
-      if (faults.length > 0) throw new AggregateError(faults, `${faults.length} keys did not rotate by themselves`)
+      if (faults.length > 0) throw new AggregateError(faults, `${faults.length} keys failed to rotate automatically`)
     },
   }
 }

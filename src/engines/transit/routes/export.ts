@@ -49,7 +49,7 @@ async function exportVersions(call: ExportCall): Promise<Data> {
   const { key } = found.ring
   refuseSoftDeleted(key)
   if (key.type === managedType)
-    throw badRequest('keys of type managed_key are in a token of their own and are not exported')
+    throw badRequest('keys of type managed_key stay in their token: they cannot be exported')
   const algorithm = algorithmOf(key.type)
   checkKind(kind, key, algorithm)
   const format = checkFormat(kind === 'hmac-key' ? algorithmOf('hmac') : algorithm, body.format ?? '')

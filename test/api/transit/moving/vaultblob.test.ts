@@ -224,7 +224,12 @@ describe('a backup that cannot be restored is refused with a reason:', () => {
     ['a version that is missing', 'aes256', /"latest_version":3/, '"latest_version":4'],
     ['a floor above the latest version', 'aes256', /"min_decryption_version":2/, '"min_decryption_version":7'],
     ['a rotation period under an hour', 'aes256', /"auto_rotate_period":\d+/, '"auto_rotate_period":60000000000'],
-    ['convergent without derivation', 'aes256', /"convergent_encryption":false/, '"convergent_encryption":true'],
+    [
+      'a convergent key must be derived and of an AEAD type',
+      'aes256',
+      /"convergent_encryption":false/,
+      '"convergent_encryption":true',
+    ],
     ['text where a number belongs', 'p256', /"ec_d":(\d+)/, '"ec_d":"$1"'],
   ] as const)('%s', async (_, name, from, to) => {
     await refused(

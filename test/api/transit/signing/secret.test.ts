@@ -30,7 +30,7 @@ const secretOf = async (name: string, version = 1) => {
 const lacksSha3 =
   'the HSM lacks CKM_SHA3_256_HMAC: the HMAC secret of version 1 was in the server’s memory for this request'
 const tooShort =
-  'CKM_SHA512_HMAC in the HSM takes secrets of 64 bytes or more, and that of version 1 has 32: it was in the server’s memory once, to be padded'
+  'CKM_SHA512_HMAC in the HSM takes secrets of 64 bytes or more, and that of version 1 has 32: its secret was in the server’s memory once, to be padded'
 
 describe('the secret of a new key', () => {
   test.each([...algorithms.keys()])('of type %s is born in the token, through rotation too', async (type) => {

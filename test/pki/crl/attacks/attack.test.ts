@@ -120,8 +120,8 @@ describe('the manifest', () => {
     await worker.build()
     const putForward = await saved('pki_manifests', ofCa, worker.ca.crlIssuer)
     for (const putBack of old) await putBack()
-    await expect(published()).rejects.toThrow('the set is not what its head lists')
-    await expect(worker.build()).rejects.toThrow('the set is not what its head lists')
+    await expect(published()).rejects.toThrow('the rows do not match the head of their set')
+    await expect(worker.build()).rejects.toThrow('the rows do not match the head of their set')
     await putForward()
   })
 

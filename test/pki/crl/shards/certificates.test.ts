@@ -183,7 +183,7 @@ describe('config/crl', () => {
     const pki = await createAuthority(node)
     await pki.root()
     expect(warningsOf(await done(pki.post('config/crl', { crl_shards: 2 })))).toEqual([
-      'no crl_distribution_points has {{shard}}, in config/urls or of an issuer: certificates do not name shards, and none are built',
+      'no crl_distribution_points of config/urls or of an issuer contains {{shard}}: certificates name no shard, and no shards are built',
     ])
     const shard = await fetchRaw(node, `${pki.path}/issuer/default/crl/shard/1-of-2/der`)
     expect(shard.status).toBe(404)

@@ -43,7 +43,7 @@ export function refusalOfDnsName(name: string, role: Role, domains: Domains): Re
 /** A name that cannot be a DNS name at all. */
 export const refusalOfMalformed = (name: string): Refusal => ({
   text: `subject alternate name ${shorten(name)} not allowed by this role`,
-  rule: 'it has an empty or too long label, is too long, or cannot be converted by IDNA',
+  rule: 'it is too long, cannot be converted by IDNA, or has a label that is empty or too long',
 })
 
 export function refusalOfEmail(address: string, role: Role, domains: Domains): Refusal | undefined {

@@ -125,7 +125,7 @@ function readCount(text: string): number {
 }
 
 const noShardUrl =
-  'no crl_distribution_points has {{shard}}, in config/urls or of an issuer: certificates do not name shards, and none are built'
+  'no crl_distribution_points of config/urls or of an issuer contains {{shard}}: certificates name no shard, and no shards are built'
 
 /** When it is answered the new lists are published, or a warning gives the reason why not. */
 async function write({ context, mount, body, warn }: WriteCall): Promise<Data> {
