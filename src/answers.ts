@@ -1,8 +1,8 @@
 import { type TArray, type TNull, type TObject, type TSchema, type TString, type TUnion, Type } from 'typebox'
 
 /**
- * The successful answers of routes, as JSON Schemas: OpenAPI is printed from them, and the tests hold every answer
- * against them. Requests never look at them. Objects have the members declared and no others.
+ * The successful answers of routes, as JSON Schemas: OpenAPI is printed from them, and the tests check every
+ * answer against them. Requests never look at them. Objects have the members declared and no others.
  */
 export type Form =
   /** The envelope; `data` and `auth` are null where they are not given. */

@@ -193,8 +193,8 @@ async function openCore(options: Options, seal: () => Promise<boolean>, secret?:
 }
 
 /**
- * A cluster older than audit devices, or settings of transit mounts, gets their set, which the token then records at
- * once. A recorded set is never created again, or removing it would end the audit.
+ * A cluster that predates one of these sets gets it now, and the token records it at once. A recorded set is never
+ * created again: otherwise removing the set of audit devices would end the audit.
  */
 async function createMissingSets(stores: Stores, hsm: Hsm, cluster: Cluster): Promise<void> {
   const { database } = stores
@@ -339,7 +339,7 @@ function scheduleUpkeep({ database, custody, hsm, audit, runner }: Foundation, m
   // On an idle node the loss of the token would go unnoticed.
   const askToken = async () => void (hsm.healthy && (await hsm.random(1)))
   runner.scheduleLocal('ask the token', askEverySeconds, askToken)
-  // Every node anchors in its own tokens, by one of its workers at a time.
+  // Every node anchors in its own token, through one of its workers at a time.
   const anchor = async () => void (await custody.cluster.anchor())
   runner.schedule(
     { name: `anchor ${hsm.token.serial}`, everySeconds: anchorEverySeconds, run: anchor },

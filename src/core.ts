@@ -6,12 +6,12 @@ import type { VersionMessage } from './workload.ts'
 /** The part of a worker that needs keys. Disposing it ends the rest, after `dropKeys`. */
 export interface UnsealedCore extends AsyncDisposable {
   readonly pipeline: Pipeline
-  /** Another worker wrote: poll now. */
+  /** Takes a message from another worker. */
   hear(message: VersionMessage): void
   poll(): void
   /** Deletes the coherence registrations of processes that have ended. */
   forget(incarnations: readonly string[]): Promise<void>
-  /** Opens audit files anew that somebody has moved. */
+  /** Reopens audit files that were moved. */
   reopen(): Promise<void>
   /** Drops every key and the token login. */
   dropKeys(): Promise<void>
@@ -63,7 +63,7 @@ export class Core implements Pipeline {
     ;(this.unsealed ?? this.#leaving)?.poll()
   }
 
-  /** Opens audit files anew that somebody has moved; also those of a core that is being built now. */
+  /** Reopens audit files that were moved; also those of a core that is being built now. */
   async reopen(): Promise<void> {
     const current = this.unsealed ?? this.#leaving
     await current?.reopen()

@@ -49,6 +49,6 @@ export interface Engine<Context = unknown> {
   managedKeyUses?(managedKey: string, mounts: readonly Mount[], most: number): Promise<readonly string[]>
   /** Numbers that warn an operator of trouble ahead; sys/health shows them to anybody who asks for details. */
   health?(): Promise<Data>
-  /** sys/plugins/reload/backend. */
+  /** Does what sys/plugins/reload/backend asks for. */
   reload?(mount: Mount): Promise<void>
 }

@@ -25,7 +25,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Texts that quote a caller's words are not longer than a screen; clients may look for what is behind the words. */
+/** A text that quotes a caller's words is cut in the middle: clients may look for its end. */
 const longestMessage = 4096
 const inShort = (text: string): string =>
   text.length > longestMessage ? `${text.slice(0, 3000)}…${text.slice(-1000)}`.toWellFormed() : text

@@ -34,12 +34,12 @@ for (const command of [
 }
 inherit(program)
 
-/** Verbs whose output cannot be had again: secrets. */
+/** Verbs that print secrets, which cannot be shown again. */
 const shownOnce = ['init', 'root-token', 'recovery-secret', 'component', 'adopt', 'accept-restore']
 const mustBeRead = process.argv.slice(2).some((word) => shownOnce.includes(word))
 
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  // Whoever reads a pipe may have read enough, and the verb still does its work.
+  // The reader of a pipe may have read enough; the verb still does its work.
   if ((error.code === 'EPIPE' && !mustBeRead) || process.exitCode) return
   process.exitCode = explainFailure(new Error('the output could not be written', { cause: error }))
 })

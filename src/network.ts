@@ -4,7 +4,7 @@ const mappedIpv4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
 const groupsOfNetwork = 4
 
 /**
- * What one client is counted by: its address, or of IPv6 the /64 in which it may take any address (RFC 6177).
+ * The network that one client counts as: its address or, for IPv6, the /64 in which it may take any address (RFC 6177).
  * @param address empty on a unix socket
  */
 export function networkOf(address: string): string {

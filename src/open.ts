@@ -8,7 +8,7 @@ import { ManagedHsms } from './keys/managed/hsms.ts'
 import { Database } from './store/database.ts'
 import type { ProcessContext, VersionMessage } from './workload.ts'
 
-/** The most keys that strict mode keeps as token objects, if the token cannot wrap them. */
+/** The most keys that exist as token objects alone: by choice, or in strict mode because the token cannot wrap them. */
 export const residentLimit = 500
 
 /**

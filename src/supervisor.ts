@@ -26,7 +26,7 @@ export interface SupervisorOptions {
   readonly log: Logger
   readonly clock: Clock
   readonly sealState: SealState
-  /** Listening sockets that are there already, by the address of their listener. */
+  /** Listening sockets that are open already, by the address of their listener. */
   readonly inherited?: ReadonlyMap<string, Inherited>
   /** The supervisor from which this one takes over: it listens when all of its workers serve, and not before. */
   readonly peer?: Peer
@@ -70,7 +70,7 @@ export class Supervisor {
   #generation = 0
   #starts = noStarts
   #standInNotBefore = 0
-  /** Workers at a time so far. */
+  /** The most workers that have served at the same time. */
   #mostServing = 0
   #announced = false
   /** The other supervisor of an upgrade. */
@@ -127,7 +127,7 @@ export class Supervisor {
 
   #drain(): void {
     this.#stopping = true
-    // One that never took over leaves the sockets to the server that goes on.
+    // A supervisor that never took over leaves the sockets to the server that goes on.
     this.#acceptor.close(this.#options.peer && !this.#announced ? 'bound here' : 'all')
     this.#act()
   }
@@ -148,7 +148,7 @@ export class Supervisor {
     this.#act()
   }
 
-  /** Whether every worker served once. */
+  /** Whether every worker has served at some time. */
   get started(): boolean {
     return this.#announced
   }
@@ -195,7 +195,7 @@ export class Supervisor {
     return this.#starts.pinRefused
   }
 
-  /** Every worker opens its audit files anew, also one that is starting or being drained. */
+  /** Every worker reopens its audit files, also one that is starting or being drained. */
   reopen(): void {
     for (const child of this.#fleet.all) if (child.role === 'worker') child.send({ type: 'reopen' })
   }
@@ -218,7 +218,7 @@ export class Supervisor {
       if (late instanceof Child) this.#discard(late, 'holds its keys though the node is sealed')
       else late.kill()
     }
-    // A sealed node has no database to tidy: what ended before the seal is said again when it is open.
+    // A sealed node has no database to clean: processes that ended before the seal are reported again after it.
     if (!this.#options.sealState.sealed) this.#relay.remind()
     if (this.#unheard) void this.#listen()
     this.#act()
@@ -313,7 +313,7 @@ export class Supervisor {
   #seal(requester: Child | Peer | undefined, sealed: boolean): void {
     const worker = requester instanceof Child ? requester.id : undefined
     this.#options.log.warn({ worker, sealed }, 'seal state of this node changes')
-    // One that is being drained still holds its keys.
+    // A worker that is being drained still holds its keys.
     const { all, workers } = this.#fleet
     const followers: (Child | Peer)[] = sealed ? all.filter((child) => child.role === 'worker') : [...workers]
     if (this.#peer && this.#peer !== requester) followers.push(this.#peer)

@@ -68,13 +68,13 @@ export interface Workload {
   listen(): Promise<void>
   /** Serves a connection that came to the listener with this address. */
   accept(address: string, connection: Socket): void
-  /** Takes what another worker of the node has sent. */
+  /** Takes a message from another worker of the node. */
   hear(message: VersionMessage): void
   /** Polls at once: another node may have committed. */
   poll(): void
   /** The node will end soon: sys/health says so from now on, and everything else is served. */
   announceEnd(): void
-  /** Opens audit files anew that somebody has moved. */
+  /** Reopens audit files that were moved. */
   reopen(): MaybePromise<void>
   /** Stops accepting, finishes requests, disposes everything. */
   drain(): Promise<void>

@@ -13,7 +13,7 @@ export interface OpenCluster {
   readonly custody: Custody
 }
 
-/** A command in the audit: its path is not in the API, but has the same form. */
+/** A command as the audit shows it: its path is not in the API, but has the same form. */
 export interface Deed {
   readonly path: string
   readonly input: Data

@@ -69,8 +69,8 @@ async function report(settings: OpenedSettings, adopted: Adopted, join: boolean)
 }
 
 /**
- * The custodians' components of a KEK: their files are read at once, so that a bad one is found before anything is
- * done.
+ * A source of the custodians' components of a KEK. Files are read at once, so that a bad one is found before anything
+ * is done.
  */
 function broughtBy({
   componentFile: files,

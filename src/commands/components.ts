@@ -80,7 +80,7 @@ export function componentsFromSheets(sheets: readonly Sheet[]): Components {
   return { use: of('use'), export: of('export'), open: of('open'), system: of('system') }
 }
 
-/** @throws Error when there are fewer than two, or one is given twice: better now than in the middle of making keys */
+/** @throws Error when there are fewer than two, or one is given twice: now, not in the middle of making keys */
 function combinable(components: readonly Component[]): readonly Component[] {
   combine(components).fill(0)
   return components

@@ -10,7 +10,7 @@ import type { Supervisor } from '../supervisor.ts'
 
 export interface ReloadOptions {
   readonly supervisor: Supervisor
-  /** Of the configuration that the workers have. */
+  /** The fingerprint of the configuration that the workers have. */
   readonly fingerprint: string
   readonly sealState: SealState
   readonly ports: Ports
@@ -20,8 +20,8 @@ export interface ReloadOptions {
 }
 
 /**
- * Makes the reading of the configuration after SIGHUP. The workers are replaced if the configuration, a secret, or a
- * certificate or key that it names has changed; one that cannot be read changes nothing.
+ * Makes the function that rereads the configuration after SIGHUP. The workers are replaced if the configuration, a
+ * secret, or a certificate or key that it names has changed; a configuration that cannot be read changes nothing.
  */
 export function createReload({ supervisor, sealState, ports, log, read, ...initial }: ReloadOptions): () => void {
   let current = initial.fingerprint
@@ -30,7 +30,7 @@ export function createReload({ supervisor, sealState, ports, log, read, ...initi
       const { secrets, warnings, ...next } = await read()
       const config = await ports.assign(next.config)
       const found = fingerprint(config, secrets)
-      // After a refused PIN the operator may have mended the token.
+      // After a refused PIN the operator may have corrected the token.
       if (found === current && !supervisor.pinRefused) {
         log.info('configuration read again: it has not changed')
         return
@@ -46,7 +46,7 @@ export function createReload({ supervisor, sealState, ports, log, read, ...initi
       log.error({ err: error }, 'the new configuration was rejected; the old one stays in force')
     }
   }
-  // One after the other: a PIN meets the token once.
+  // One after the other, so that a wrong PIN is tried only once.
   let last = Promise.resolve()
   return () => {
     last = last.then(reload)

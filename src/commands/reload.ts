@@ -3,10 +3,10 @@ import { readRecord } from '../supervisor/record.ts'
 import { upgraded } from '../supervisor/upgrade/outcome.ts'
 import { readSettings, withConfig } from './settings.ts'
 
-/** The server hears of a signal at once, and gives up 120 s after the last step. */
+/** The server records a signal at once, and gives up 120 s after the last step. */
 const patience = { startMilliseconds: 30_000, stepMilliseconds: 150_000 }
 
-/** `strongroom reload`: asks the server of this node for its configuration, or itself, anew. */
+/** `strongroom reload`: has the server of this node reread its configuration, or start the new program. */
 export const reloadCommand = (): Command =>
   withConfig(new Command('reload'))
     .description('have the server on this machine read its configuration again (SIGHUP); its log says the outcome')

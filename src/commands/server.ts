@@ -32,7 +32,7 @@ interface Options {
 /** The program of this process. */
 const own = fileURLToPath(new URL('../main.ts', import.meta.url))
 
-/** Until one worker more of an upgrade's new program serves. */
+/** The longest wait for a further worker of an upgrade's new program to serve. */
 const upgradeMilliseconds = 120_000
 
 /** `strongroom server`: the supervisor of this node. */
@@ -85,7 +85,7 @@ async function run({ file, force, predecessor, handover }: Start): Promise<void>
   if (!sealState.sealed) await tryPin({ ...first, force })
   const ports = new Ports(handover?.ports)
   const assigned = await ports.assign(config)
-  // Of what the workers will read: a file that changes meanwhile costs a needless replacement at most.
+  // Of the files that the workers will read: one that changes meanwhile costs a needless replacement at most.
   const started = fingerprint(assigned, first.secrets)
   const inherited = inheritedSockets(assigned, environment, handover)
   await removeDeadSockets(config.listeners.map(({ address }) => address).filter((address) => !inherited.has(address)))
@@ -124,7 +124,7 @@ async function run({ file, force, predecessor, handover }: Start): Promise<void>
   process.exit(await upgrade.finish(await supervisor.ended))
 }
 
-/** Those of the server from which this one takes over, or those that systemd has opened. */
+/** The listening sockets of the server from which this one takes over, or those that systemd has opened. */
 function inheritedSockets(config: Config, environment: NodeJS.ProcessEnv, handover: Handover | undefined) {
   if (handover === undefined) {
     forgetActivation(process.env)

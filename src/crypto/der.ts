@@ -54,7 +54,7 @@ export function readOne(bytes: Buffer, tag: number): Buffer {
   return expect(element, tag)
 }
 
-/** The first element in `bytes`, head included; tokens pad private keys with zeros. @throws NotDer */
+/** The first element in `bytes`, head included: PKCS#11 tokens pad private keys with zeros. @throws NotDer */
 export const readFirst = (bytes: Buffer): Buffer => bytes.subarray(0, first(bytes).length)
 
 /** @throws NotDer when the element is missing or has another tag */

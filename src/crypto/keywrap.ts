@@ -14,7 +14,7 @@ export function wrapKey(kek: Uint8Array, key: Uint8Array): Buffer {
 export function unwrapKey(kek: Uint8Array, blob: Uint8Array): Buffer | undefined {
   const unwrap = createDecipheriv(cipher, kek, initialValue)
   try {
-    // All of it comes at once: `final` returns nothing.
+    // `update` returns the whole key: `final` returns nothing.
     const key = unwrap.update(blob)
     unwrap.final()
     return key

@@ -2,7 +2,7 @@
 const secretNames =
   /^(?:pin|key|hash|input)$|token|secret|password|passphrase|plaintext|credential|authorization|cookie|private|privkey|batch|blob/
 
-/** Names that sound like the above and are safe to read. */
+/** Names that contain one of the above and are safe to show. */
 const harmless: ReadonlySet<string> = new Set(['tokenid', 'tokentype', 'tokenpolicies', 'keyid', 'keyversion'])
 
 const deepest = 6

@@ -10,7 +10,7 @@ export class PatientStream {
   private constructor(stream: Socket, shared: boolean) {
     this.#stream = stream
     this.#shared = shared
-    // The reader has gone, and no line can tell of that. Each user of standard error comes here.
+    // The reader has gone, and no line can report that. Each user of standard error comes here.
     if (stream.listenerCount('error') === 0) stream.on('error', () => {})
   }
 
@@ -33,14 +33,14 @@ export class PatientStream {
     return this.#stream.writableLength
   }
 
-  /** What the reader has room for is written when this returns. @param done is told whether the text is written */
+  /** As much as the reader has room for is written when this returns. @param done is told whether all is written */
   write(text: string, done: (written: boolean) => void = () => undefined): void {
     if (this.#shared) unblock(this.#stream)
     this.#stream.write(text, (error) => done(!error))
   }
 }
 
-/** The pipe once more, in a mode of its own. @returns undefined where another user opened it */
+/** Opens the pipe again, in a mode of its own. @returns undefined where another user opened it */
 function reopened(descriptor: number): number | undefined {
   try {
     return openSync(`/proc/self/fd/${descriptor}`, constants.O_WRONLY | constants.O_NONBLOCK)

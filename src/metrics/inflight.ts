@@ -9,14 +9,14 @@ export interface InFlightRequest {
   /** Canonical, its names folded, without query and credentials. */
   readonly path: string
   readonly method: string
-  /** The reference's id for tokens without an entity, which those of the same policies share; empty before sign-in. */
+  /** The reference's id for tokens without an entity, shared by tokens of the same policies; empty before sign-in. */
   readonly clientId: string
 }
 
 /** Requests in one answer. */
 export const mostTold = 1000
 
-/** Of several lists the requests that have taken longest. */
+/** The requests that have taken longest, from several lists. */
 export const longestUnderWay = (lists: readonly (readonly InFlightRequest[])[]): readonly InFlightRequest[] =>
   lists
     .flat()

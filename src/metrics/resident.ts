@@ -1,11 +1,11 @@
 let last = 0
 
-/** Resident memory of this process, in bytes; as it was last when no descriptor is free to read it (/proc/self/stat). */
+/** Resident memory of this process, in bytes; the last figure when no descriptor is free to read /proc/self/stat. */
 export function residentBytes(): number {
   try {
     last = process.memoryUsage.rss()
   } catch {
-    // EMFILE must end no worker: it has room again when clients have gone.
+    // EMFILE must not end a worker: descriptors are free again when clients have gone.
   }
   return last
 }

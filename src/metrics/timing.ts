@@ -15,7 +15,7 @@ const bucketCount = 29 * perDoubling
 const longestMicroseconds = 2 ** 31 - 1
 
 /**
- * Durations, counted in buckets: the counts of several processes add up, which quantiles themselves do not. An observation
+ * Durations, counted in buckets: the counts of several processes can be added up, unlike their quantiles. An observation
  * is a few arithmetic operations.
  */
 export class Timing {

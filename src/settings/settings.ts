@@ -5,7 +5,7 @@ import type { Reader, Transaction } from '../store/reader.ts'
 import { headsTable } from '../store/sealed/heads.ts'
 import { column, defineTable, type Row } from '../store/table.ts'
 
-/** Settings of the whole server, made by operators through sys/config: one row for each. */
+/** Settings of the whole server, made by operators through sys/config and sys/quotas: one row for each. */
 export const settingsTable = defineTable(
   'system_settings',
   { kind: column.text(), name: column.text(), value: column.json<SettingValue>() },
@@ -46,7 +46,7 @@ export class Settings {
   readonly #cache
   /** As it was read last. */
   #latest: SettingSet = nothing
-  /** One read for all that were answered meanwhile. */
+  /** The read under way, shared by all requests that want one. */
   #reading: Promise<void> | undefined
 
   constructor(database: Database) {
@@ -71,7 +71,8 @@ export class Settings {
   }
 
   /**
-   * The set as it was read last, for requests that are answered while the database is away. A newer one is read behind them.
+   * The set as it was read last, for requests that are answered while the database is away. A newer one is read in the
+   * background.
    */
   latest(): SettingSet {
     const set = this.#cache.peek(cacheEntry)
