@@ -1,6 +1,7 @@
 /**
- * `npm run bench`, under Node 24: raw calls into a token, minimal servers and Strongroom, measured in one run and next to
- * each other, in one table. docs/performance.md says how to read it. Nothing is asserted: times depend on the machine.
+ * `npm run bench`, under Node 24: raw calls into a token, minimal servers and Strongroom, measured in one run and next
+ * to each other, in one table. docs/performance.md says how to read it. Nothing is asserted: times depend on the
+ * machine.
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'

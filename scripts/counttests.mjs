@@ -5,7 +5,7 @@ import { stripVTControlCharacters } from 'node:util'
 const report = JSON.parse(readFileSync(process.argv[2] ?? '', 'utf8'))
 const { numPassedTests: passed, numFailedTests: failed, success, testResults } = report
 const longestReason = 600
-/** In a length that leaves room for others. */
+/** Cut to a length that leaves room for others. */
 const short = (text) => stripVTControlCharacters(text).slice(0, longestReason)
 
 let broken = 0

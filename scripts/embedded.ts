@@ -15,7 +15,7 @@ import { embeddedToken } from './embedded/token.ts'
 const drainSeconds = 960
 
 const project = resolve(import.meta.dirname, '..')
-/** As it was named: an upgrade follows a link in it. The data stay where they are. */
+/** The path as it was given: an upgrade follows a link in it. The data stay where they are. */
 const [installation = project] = process.argv.slice(2)
 const asked = new Promise<void>((stopNow) => {
   // The same signal may come twice, from the terminal and from the launcher: the first one counts.

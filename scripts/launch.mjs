@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 export const project = dirname(dirname(fileURLToPath(import.meta.url)))
 
 /**
- * This installation under the name by which it was started: an upgrade follows a link in it to where that leads then.
+ * The path by which this installation was started: an upgrade follows a link in it to its target of that moment.
  * @param {readonly (string | undefined)[]} names that may have been used; the first that leads here counts
  * @returns {string} absolute path
  */

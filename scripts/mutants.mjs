@@ -1,5 +1,5 @@
-// Plain JavaScript: on a clean clone there is only the system's Node 18. `npm run mutants [-- options]`: set up, then run
-// scripts/mutants.ts under Node 24. `npm run mutants -- --help` says what the options are.
+// Plain JavaScript: on a clean clone there is only the system's Node 18. `npm run mutants [-- options]`: set up, then
+// run scripts/mutants.ts under Node 24. `npm run mutants -- --help` lists the options.
 import { join } from 'node:path'
 import { launch, project } from './launch.mjs'
 import { setup } from './setup.mjs'

@@ -1,5 +1,5 @@
 /**
- * `npm run mutants`, under Node 24: a sample of small faults in the source, each tried with the tests that run its place.
+ * `npm run mutants`, under Node 24: a sample of small faults in the source, each tried with the tests that execute it.
  * docs/mutants.md is its report and says how it is done.
  */
 import { parseArgs } from 'node:util'

@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs'
 
 /**
- * Under `npm start`: sends this process SIGTERM when npm is gone. A killed npm passes nothing on, and whoever then
- * starts again must not find us still serving. Between npm and us there may be the shell of the script line.
+ * Under `npm start`: sends this process SIGTERM when npm is gone. A killed npm passes no signal on, and the next start
+ * must not find us still serving. Between npm and us there may be the shell of the script line.
  */
 export function endWithNpm() {
   const child = [process.pid, process.ppid].find((pid) => read(parentOf(pid), 'cmdline').startsWith('npm '))

@@ -56,7 +56,7 @@ export function missingPackages({ tests, wide, mysql, bench }) {
   return Object.keys(all).filter((name) => !present(all[name]))
 }
 
-/** What the machine's administrator has to type. */
+/** The command that the machine's administrator has to run. */
 export const installCommand = (names) =>
   `apt-get update && apt-get install -y --no-install-recommends ${names.join(' ')}`
 

@@ -9,9 +9,9 @@ import { run, step } from './step.mjs'
 
 /**
  * Debian packages, npm packages, the native PKCS#11 module and the helper of strict mode; quick when all is there.
- * @param {{ tests?: boolean, wide?: boolean, mysql?: boolean, bench?: boolean }} [options] also what tests, their second
- *   environments, those on MySQL or the benchmark need
- * @returns {Promise<void>} ends the process with 1, and says what to do, when it cannot be done
+ * @param {{ tests?: boolean, wide?: boolean, mysql?: boolean, bench?: boolean }} [options] adds the needs of tests, of
+ *   their second environments, of those on MySQL, or of the benchmark
+ * @returns {Promise<void>} when that is impossible, says what to do and ends the process with 1
  */
 export async function setup({ tests = false, wide = false, mysql = false, bench = false } = {}) {
   try {
@@ -40,13 +40,13 @@ async function install(extent) {
   await run(pinnedNode, [join(project, 'src', 'hsm', 'strict', 'compile.ts')], { cwd: project })
 }
 
-/** Whether node_modules is what package-lock.json asks for, by the record that npm itself keeps there. */
+/** Whether node_modules agrees with package-lock.json, by the record that npm itself keeps there. */
 function installed() {
   const record = join(project, 'node_modules', '.package-lock.json')
   if (!existsSync(record) || !existsSync(pinnedNode)) return false
   const have = JSON.parse(readFileSync(record, 'utf8')).packages
   const want = JSON.parse(readFileSync(join(project, 'package-lock.json'), 'utf8')).packages
-  // Optional packages are mostly those of other kinds of machine.
+  // Optional packages are mostly for other kinds of machine.
   return Object.keys(want).every((path) => path === '' || want[path].optional || same(want[path], have[path]))
 }
 

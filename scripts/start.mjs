@@ -7,6 +7,6 @@ import { setup } from './setup.mjs'
 
 endWithNpm()
 await setup()
-// The shell of `cd LINK; npm start` tells the directory as it was typed, and npm its --prefix.
+// For `cd LINK; npm start` the shell gives the directory as it was typed, and npm its --prefix.
 const installation = asNamed([process.env.PWD, dirname(process.env.npm_package_json ?? '.')])
 process.exitCode = await launch([join(project, 'scripts', 'embedded.ts'), installation])

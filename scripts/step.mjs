@@ -1,8 +1,8 @@
-// Plain JavaScript: the system's Node 18 runs this. Progress on standard error, because standard output is the answer's.
+// Plain JavaScript: the system's Node 18 runs this. Progress goes to standard error, standard output is for the answer.
 import { spawn } from 'node:child_process'
 
 /**
- * Shows what takes long: a line when it begins, one when it is done.
+ * Reports a long step: one line when it begins, one when it is done.
  * @template T
  * @param {string} what
  * @param {() => Promise<T>} work
@@ -18,8 +18,8 @@ export async function step(what, work) {
 
 /**
  * Runs a command quietly.
- * @returns {Promise<string>} what it wrote to standard output
- * @throws {Error} with all it wrote, when it does not exit with 0
+ * @returns {Promise<string>} its standard output
+ * @throws {Error} with all its output, when it does not exit with 0
  */
 export function run(command, args, options = {}) {
   const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], ...options })

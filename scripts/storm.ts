@@ -1,6 +1,6 @@
 /**
- * `npm run storm`, under Node 24: a node of one worker under one attack after the other, and what it costs, in one table. The exit
- * code is 1 when a limit was broken. docs/performance.md says how to read it.
+ * `npm run storm`, under Node 24: a node of one worker under one attack after the other, and their cost, in one table.
+ * The exit code is 1 when a limit was broken. docs/performance.md says how to read it.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -30,7 +30,7 @@ const { values: options } = parseArgs({
 
 const mostHealthMilliseconds = 250
 const mostResidentBytes = 1024 * 2 ** 20
-/** The two lines of a request that says nothing. */
+/** The two audit lines of a request without data. */
 const linesBytes = 4096
 
 const heads = [
@@ -78,7 +78,7 @@ async function storm(): Promise<void> {
   }
 }
 
-/** The limits that an attack broke, in words. */
+/** Descriptions of the limits that an attack broke. */
 function brokenLimits({ sent, health, workersReplaced, auditBytes, peakBytes }: Outcome): string[] {
   const found: [boolean, string][] = [
     [health.worst > mostHealthMilliseconds || health.failures.length > 0, 'health'],

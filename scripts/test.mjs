@@ -1,7 +1,7 @@
-// Plain JavaScript: on a clean clone there is only the system's Node 18. `npm test [-- vitest arguments]`, `--wide`: the
-// second environments: hsm/ and custodians' KEKs on NSS instead of SoftHSM, store/ on a Galera cluster instead of one MariaDB.
-// `--mysql`: store/ and two nodes on MySQL, alone and in Group Replication.
-// Under CI, and wherever STRONGROOM_TEST_SEED gives a number, files and the tests within each run in an order of chance.
+// Plain JavaScript: on a clean clone there is only the system's Node 18. `npm test [-- vitest arguments]`, `--wide`:
+// the second environments: hsm/ and custodians' KEKs on NSS instead of SoftHSM, store/ on a Galera cluster instead of
+// one MariaDB. `--mysql`: store/ and two nodes on MySQL, alone and in Group Replication. Under CI, and wherever
+// STRONGROOM_TEST_SEED gives a number, files and the tests within each run in random order.
 import { join } from 'node:path'
 import { launch, project } from './launch.mjs'
 import { fetchMySql } from './mysql/fetch.mjs'

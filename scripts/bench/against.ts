@@ -24,8 +24,8 @@ interface Pair {
 const warmSeconds = 2
 
 /**
- * The same rows of two checkouts of the project, each served from a database and a token of its own, in pairs that alternate which
- * comes first. @returns Markdown: medians, and quartiles of the ratio pair by pair
+ * The same rows of two checkouts of the project, each served from a database and a token of its own, in pairs that
+ * alternate which comes first. @returns Markdown: medians, and quartiles of the ratio pair by pair
  */
 export async function against(options: AgainstOptions): Promise<string> {
   const { checkout, directory, node, titles } = options

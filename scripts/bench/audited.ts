@@ -5,7 +5,7 @@ import type { StrongroomNode } from './node.ts'
 import type { Server } from './server.ts'
 import { spread } from './statistics.ts'
 
-/** What a file audit device adds to the CPU of one request: pairs without and with it. */
+/** The CPU that a file audit device adds to one request: pairs without and with it. */
 export async function audited(node: StrongroomNode, server: Server, options: Measuring): Promise<string> {
   const device = { type: 'file', options: { file_path: join(options.directory, 'audit.log') } }
   const ratios: number[] = []

@@ -1,6 +1,7 @@
 /**
- * A process beside Strongroom, on a token of its own: with `raw` it runs an operation in a tight loop whenever it is told
- * to, with an operation's title it is that operation's minimal server. Its parent talks to it over the IPC channel.
+ * A process beside Strongroom, on a token of its own: with `raw` it runs an operation in a tight loop whenever it is
+ * told to, with an operation's title it is that operation's minimal server. Its parent talks to it over the IPC
+ * channel.
  */
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -21,10 +22,10 @@ export interface Count {
   readonly operations: number
   readonly cpuMicroseconds: number
 }
-/** What a minimal server says when it serves. */
+/** The message of a minimal server once it serves. */
 export interface Serving {
   readonly port: number
-  /** What to send it; absent for a GET. */
+  /** The body to send; absent for a GET. */
   readonly body: string | undefined
   readonly bodies: readonly string[] | undefined
   readonly path: string
@@ -44,7 +45,7 @@ if (what === 'raw') {
 function count({ operation, milliseconds }: Order): Count {
   const { raw } = operationOf(operation)
   if (raw === undefined) return { operations: 0, cpuMicroseconds: 0 }
-  // What it takes for the first time, a pair perhaps, is made before.
+  // The first call makes what later ones reuse, such as a key pair.
   raw(token)
   const end = performance.now() + milliseconds
   const before = process.cpuUsage()

@@ -12,9 +12,9 @@ const sealedBy = (table: number, mount: string): string =>
 const named = `CONCAT('bulk', LPAD(seq, 9, '0'))`
 
 /**
- * Rows as there would be many of them, beside those that a test works with. Nothing seals them, so none is ever used: whatever
- * reads one fails. Every second token has a custom credential, every second key rotates by itself one day. Few certificates are
- * of one site or of one issuer; those that are revoked are not stored.
+ * Many rows beside those that a test works with. They are not sealed, so that any use of one fails. Every second token
+ * has a custom credential, every second key rotates by itself one day. Few certificates are of one site or of one
+ * issuer; revoked ones are not stored.
  * @param mount uuid of the mount that has the keys and the certificates
  */
 const inserts = (mount: string): Readonly<Record<string, string>> => ({
@@ -50,8 +50,8 @@ export async function fillCertificates(url: string, mount: string, rows: number)
 }
 
 /**
- * Puts so many rows into each large table, and makes all leaves of the versions as they are once everything has changed; some
- * outcomes are old.
+ * Puts so many rows into each large table, and makes all leaves of the versions, as if everything had changed once;
+ * some outcomes are old.
  * @param mount uuid of the mount that has the keys
  */
 export async function fill(url: string, mount: string, rows: number): Promise<void> {

@@ -12,7 +12,9 @@ import { spread } from './statistics.ts'
 const calls = 1000
 const rounds = 15
 
-/** What src/hsm adds to the CPU of one AES-GCM call of pkcs11js: both by turns, on a token of their own in a new directory. */
+/**
+ * The CPU that src/hsm adds to one AES-GCM call of pkcs11js: both in turn, on a token of their own in a new directory.
+ */
 export async function layer(directory: string): Promise<string> {
   const { library, label, pinFile, environment } = embeddedToken(directory)
   Object.assign(process.env, environment)

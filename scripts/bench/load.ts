@@ -45,15 +45,24 @@ export async function load(server: Server, seconds: number, directory: string): 
   }
 }
 
-/** Strings of Lua in its long form, which knows no escapes; it loses a line break at the beginning, and after another bracket it is not one. */
+/**
+ * Strings of Lua in its long form, which knows no escapes; it loses a line break at the beginning, and after another
+ * bracket it is not one.
+ */
 const quoted = (text: string): string => `[====[${text}]====]`
 
 const zeros = '00000000'
 
-/** Requests of all runs to an address: the next run goes on where the last one ended, so that no cache knows what it begins with. */
+/**
+ * Requests of all runs to an address: the next run goes on where the last one ended, so that its first values are in no
+ * cache.
+ */
 const sent = new Map<string, number>()
 
-/** Before each request the digits in the body, or in the path of a GET, count on; in a path they stand as octets of a serial. */
+/**
+ * Before each request the digits in the body, or in the path of a GET, count on; in a path they stand as octets of a
+ * serial.
+ */
 function counting(path: string, body: string | undefined, variants: number, first: number): string {
   const [text, wanted] = body === undefined ? [path, '00-00-00-00'] : [body, zeros]
   const at = text.indexOf(wanted)
@@ -70,7 +79,9 @@ end
 `
 }
 
-/** Before each request the next body; Lua's long strings would change their line breaks, so that they come from a file. */
+/**
+ * Before each request the next body; Lua's long strings would change their line breaks, so that they come from a file.
+ */
 function takingTurns(bodies: readonly string[], first: number, directory: string): string {
   const file = join(directory, 'bodies.hex')
   writeFileSync(file, bodies.join('\n'), { mode: 0o600 })

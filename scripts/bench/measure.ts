@@ -4,7 +4,7 @@ import { operationOf } from './operations.ts'
 import type { Row } from './rows.ts'
 import type { Server } from './server.ts'
 
-/** Everything that one pair gave: the three measurements stand next to each other in time. */
+/** The measurements of one pair: all three are made right after each other. */
 export interface Pair {
   /** CPU of one call into the token; undefined where there is none. */
   readonly rawMicroseconds: number | undefined
@@ -22,12 +22,12 @@ export interface Measuring {
 }
 
 const rawMilliseconds = 200
-/** By then V8 has compiled what is hot; a busy machine takes its time for so many. */
+/** After these V8 has compiled the hot code. */
 const warmRequests = 5000
 const warmSeconds = 2
 const mostWarmings = 8
 
-/** Pairs of one row, interleaved, so that what else the machine does falls on both sides alike. */
+/** Pairs of one row, interleaved, so that other work of the machine affects both sides alike. */
 export async function measure(row: Row, strongroom: Server, options: Measuring): Promise<Pair[]> {
   const { beside, seconds, directory, progress } = options
   const minimal = await beside.minimal(row.title)

@@ -5,8 +5,8 @@ import { never } from './bulk.ts'
 const rowsPerStatement = 100_000
 
 /**
- * Makes the rows of so many keys out of one: `name-1` and so on. Their seals are copies and fit none of them, so that nothing
- * but their names can be read: those are listed from an index, unverified.
+ * Multiplies the rows of one key: `name-1` and so on. The seals are copies that match no row, so that only the names
+ * can be read: they are listed from an index, unverified.
  */
 export async function multiplyKeys(database: MariaDb, name: string, keys: number): Promise<void> {
   const connection = await createConnection({ uri: database.url })
@@ -29,8 +29,8 @@ export async function multiplyKeys(database: MariaDb, name: string, keys: number
 const own: ReadonlySet<string> = new Set(['id', 'name'])
 
 /**
- * Makes the rows of so many certificates out of the one of that serial. Their serials are `prefix` and eight digits from 0 on;
- * the certificate in them stays the same, which nobody looks at who reads it.
+ * Multiplies the row of the certificate with that serial. The new serials are `prefix` and eight digits from 0 on; the
+ * certificate inside stays the same, which no reader checks.
  */
 export async function multiplyCertificates(
   database: MariaDb,
@@ -51,7 +51,8 @@ export async function multiplyCertificates(
 }
 
 /**
- * Makes the rows of so many revocations that lists have taken in, numbered from 1: nothing seals them, and nobody reads them.
+ * Makes the rows of so many revocations that are on lists already, numbered from 1: they are not sealed, and never
+ * read.
  * @param mount its uuid @param crlIssuer in hexadecimal
  */
 export async function multiplyRevocations(

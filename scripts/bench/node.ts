@@ -10,7 +10,7 @@ import { embeddedToken } from '../embedded/token.ts'
 import { childrenOf, cpuMicroseconds, residentBytes } from './cpu.ts'
 import type { LoadRequest, Server } from './server.ts'
 
-/** The checkout that this file is of. */
+/** The checkout that this file belongs to. */
 export const ownCheckout = resolve(import.meta.dirname, '../..')
 
 export interface NodeOptions {
@@ -22,7 +22,7 @@ export interface NodeOptions {
   readonly checkout: string
   /** 1 unless given. */
   readonly workers?: number
-  /** Where it hears nudges, and the nodes that it nudges: HOST:PORT. */
+  /** The address where it receives nudges, and the nodes that it nudges: HOST:PORT. */
   readonly nudge?: { readonly address: string; readonly peers: readonly string[] }
   /** A node whose database and token it shares, and which outlives it. */
   readonly joins?: StrongroomNode
@@ -112,7 +112,7 @@ export class StrongroomNode implements AsyncDisposable {
     return text === '' ? {} : (JSON.parse(text) as Record<string, unknown>)
   }
 
-  /** By node:http: fetch would cost more than what is measured. */
+  /** By node:http: fetch would cost more than the operation that is measured. */
   #send(method: string, path: string, body: string): Promise<{ status: number; text: string }> {
     const headers = { 'X-Vault-Token': this.rootToken, 'Content-Length': Buffer.byteLength(body) }
     const { promise, resolve, reject } = Promise.withResolvers<{ status: number; text: string }>()

@@ -7,20 +7,20 @@ export type Body = Readonly<Record<string, unknown>>
 
 /** One operation in the three forms that stand next to each other: one row of the table. */
 export interface Operation {
-  /** Of which there are so many in one request; 1 when absent. */
+  /** Operations in one request; 1 when absent. */
   readonly items?: number
   /** One call into the token, as tight as it goes; absent where there is none. */
   raw?(token: RawToken): unknown
   /** Whether one takes so long that raw calls are counted for as long as requests are. */
   readonly slow?: boolean
   /**
-   * What the minimal server answers to a parsed body, to a GET's `path`, or to a body's `bytes` where there are `bodies`: the one
-   * call between decoding and encoding, and no check at all. Bytes are sent as they are.
+   * The minimal server's answer to a parsed body, to a GET's `path`, or to a body's `bytes` where there are `bodies`:
+   * the one call between decoding and encoding, without any check. Bytes are sent as they are.
    */
   serve(token: RawToken, body: Body, store: MinimalStore): Body | Buffer | Promise<Body | Buffer>
   /** Whether the minimal server has a database, whose CPU counts. */
   readonly stored?: boolean
-  /** Puts into that database what is read from it. */
+  /** Fills that database. */
   prepare?(token: RawToken, store: MinimalStore): Promise<unknown>
   /** A body that the minimal server can serve; absent for a GET. */
   body?(token: RawToken): Body
@@ -30,17 +30,17 @@ export interface Operation {
   readonly path?: string
   /** Of the requests to the minimal server, as LoadRequest has it. */
   readonly variants?: number
-  /** Makes what it takes in Strongroom, and says what is asked of it. */
+  /** Prepares Strongroom. @returns the request to measure */
   ask(node: StrongroomNode): Promise<Question>
 }
 
-/** A request as its caller's; with headers it is nobody's. */
+/** A request of the benchmark's caller, unless it has headers of its own. */
 export type Question = Omit<LoadRequest, 'headers'> & Partial<Pick<LoadRequest, 'headers'>>
 
 /** By the title of its row. */
 export type Operations = Readonly<Record<string, Operation>>
 
-/** 64 bytes: what is encrypted, authenticated and signed everywhere. */
+/** The 64 bytes that every operation encrypts, authenticates or signs. */
 export const message = Buffer.alloc(64, 'strongroom ')
 
 export const bytes = (text: unknown): Buffer => Buffer.from(text as string, 'base64')
@@ -55,13 +55,13 @@ export const post = (path: string, body: Body): Question => ({
   body: JSON.stringify(body),
 })
 
-/** `data` of what the API answers to a body. */
+/** `data` of the API's answer to a body. */
 export async function answer(node: StrongroomNode, path: string, body: Body): Promise<Body> {
   const { data } = await node.call('POST', path, body)
   return data as Body
 }
 
-/** A value of the minimal server's that a request needs and the raw loop repeats: made once. */
+/** A value of the minimal server that a request needs and the raw loop reuses: made once. */
 export function once<T>(make: (token: RawToken) => T): (token: RawToken) => T {
   let made: T | undefined
   return (token) => (made ??= make(token))

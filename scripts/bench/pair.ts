@@ -33,7 +33,7 @@ interface Kind {
   readonly usages: { readonly open: readonly number[]; readonly secret: readonly number[] }
   readonly mechanism: pkcs11js.Mechanism
   readonly signatureBytes: number
-  /** What the mechanism is given. */
+  /** The mechanism's input. */
   input(message: Buffer): Buffer
 }
 
@@ -53,7 +53,7 @@ const rsa = (bits: number): Kind => ({
   input: sha256,
 })
 
-/** With the longest salt that fits, as Strongroom makes it by default: digest and two bytes go off (RFC 8017, 9.1.1). */
+/** The longest salt that fits, as Strongroom's default: all but the digest and two bytes (RFC 8017, 9.1.1). */
 const pss = (bits: number): pkcs11js.RsaPSS => ({
   type: pkcs11js.CK_PARAMS_RSA_PSS,
   hashAlg: pkcs11js.CKM_SHA256,

@@ -4,7 +4,7 @@ import type { LoadRequest } from './server.ts'
 
 /** One line of the table. */
 export interface Row {
-  /** Of the operation too. */
+  /** Also the title of the operation. */
   readonly title: string
   readonly request: LoadRequest
   /** Operations in one request. */
@@ -30,7 +30,7 @@ path "pki/issue/+" { capabilities = ["update"] }
 path "pki/sign/+" { capabilities = ["update"] }
 `
 
-/** Makes the application's token. @returns what asks the node as that application, by the title of a row */
+/** Makes the application's token. @returns a function that prepares a row, as that application, by its title */
 export async function prepareRows(node: StrongroomNode): Promise<(title: string) => Promise<Row>> {
   await node.call('POST', 'sys/policies/acl/bench', { policy })
   const { auth } = await node.call('POST', 'auth/token/create', { policies: ['bench'], ttl: '24h' })

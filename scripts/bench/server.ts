@@ -1,4 +1,4 @@
-/** What is loaded: where it listens, what it is sent, and what it has cost so far. */
+/** A server under load: its address, its request, and its cost so far. */
 export interface Server {
   readonly url: string
   readonly request: LoadRequest
@@ -14,11 +14,11 @@ export interface LoadRequest {
   readonly body: string | undefined
   /** Bodies of bytes, in hexadecimal, which take turns; `body` is undefined then. */
   readonly bodies?: readonly string[]
-  /** Bytes that an answer has on average, at least, with its head: where refusals are successes of HTTP, and short. */
+  /** The least average bytes of an answer with its head: reveals refusals that are successes of HTTP, but short. */
   readonly leastBytes?: number
   /**
-   * Every request is another one of so many: the eight zeros in the body count up to it, and begin again. Digits are base64, so
-   * that they may be a value in it. Without a body it is `00-00-00-00` in the path.
+   * Requests differ, so many in turn: the eight zeros in the body count up to this number, then begin again. Digits are
+   * valid base64, so that they may be part of such a value. Without a body `00-00-00-00` in the path counts.
    */
   readonly variants?: number
 }

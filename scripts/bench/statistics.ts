@@ -1,4 +1,4 @@
-/** Where the middle of some measurements lies, and half of them around it. */
+/** The median of some measurements, and the quartiles around it. */
 export interface Spread {
   readonly median: number
   readonly lowerQuartile: number

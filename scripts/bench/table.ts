@@ -18,8 +18,9 @@ const heads = [
 ]
 
 /**
- * Markdown: medians over the pairs; µs are CPU of all processes of a server, for one request. Strongroom's part of the raw rate is
- * told in items for each second of CPU, and for each second of the clock, in which several cores may have worked.
+ * Markdown: medians over the pairs; µs are CPU of all processes of a server, for one request. Strongroom's part of the
+ * raw rate is told in items for each second of CPU, and for each second of the clock, in which several cores may have
+ * worked.
  */
 export function table(results: readonly { row: Row; pairs: readonly Pair[] }[]): string {
   return markdown(

@@ -37,7 +37,7 @@ export interface MariaDbOptions {
   readonly descriptors?: readonly number[]
 }
 
-/** A running MariaDB that nothing but a unix socket in a 0700 directory leads to, which is why root has no password. */
+/** A running MariaDB, reachable only by a unix socket in a 0700 directory, which is why root has no password. */
 export interface MariaDb extends AsyncDisposable {
   readonly socket: string
   readonly url: string
@@ -89,7 +89,7 @@ export async function startMariaDb(options: MariaDbOptions): Promise<MariaDb> {
   return { socket, url, process: child, [Symbol.asyncDispose]: halt }
 }
 
-/** By way of a link, because the script trips over a space in a directory's name. */
+/** Through a link, because the script fails on a space in a directory's name. */
 async function install(directory: string, log: string, descriptors: readonly number[]): Promise<void> {
   const short = shortDirectory()
   const output = openSync(log, 'a')

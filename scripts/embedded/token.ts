@@ -6,7 +6,7 @@ import { join } from 'node:path'
 const library = '/usr/lib/softhsm/libsofthsm2.so'
 const label = 'strongroom'
 
-/** What the server's configuration says about the token. */
+/** The token's settings in the server's configuration. */
 export interface EmbeddedToken {
   readonly library: string
   readonly label: string
@@ -16,7 +16,7 @@ export interface EmbeddedToken {
 
 /**
  * The SoftHSM token in `directory`, made on first use. Its PIN is random and lies beside it, readable by us alone; its
- * SO PIN is forgotten, because all it could do is replace the PIN.
+ * SO PIN is forgotten, because it could only replace the PIN.
  */
 export function embeddedToken(directory: string): EmbeddedToken {
   const tokens = join(directory, 'tokens')

@@ -18,7 +18,7 @@ export interface Extent {
   readonly rehearseOnly: boolean
   /** Goes on with the results so far. */
   readonly resume: boolean
-  /** Goes on, and tries again what survived or is undecided: tests may have been added. */
+  /** Goes on, and tries survivors and undecided mutants again: tests may have been added. */
   readonly survivors: boolean
 }
 
@@ -49,7 +49,7 @@ export class Hunt {
     this.#stopped.abort(new Stopped('stopped: --resume goes on'))
   }
 
-  /** The sample, a line each. */
+  /** The sample, one line for each mutant. */
   list(): string {
     const { chosen, refused } = this.#draw()
     const lines = chosen.map(

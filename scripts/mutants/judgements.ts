@@ -4,7 +4,7 @@ export const unjudged = 'not judged yet'
 /** Columns of the table of survivors. */
 export const heads = ['place', 'operator', 'before', 'after', 'tests', 'judgement']
 
-/** The cells that name a mutant, without its line, which changes with those above. */
+/** The cells that name a mutant, without its line number, which changes with the code above. */
 export const keyOf = ([place = '', ...rest]: readonly string[]): string =>
   [place.replace(/:\d+$/, ''), ...rest.slice(0, 3)].join(' | ')
 

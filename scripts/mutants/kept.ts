@@ -7,7 +7,7 @@ import { project } from './trial/site.ts'
 
 const store = join(project, '.build', 'mutants-sample.json')
 
-/** What decides a sample. */
+/** The inputs that determine a sample. */
 const keyOf = (source: string, { seed, count, only }: Settings): string => JSON.stringify([source, seed, count, only])
 
 /** The sample that was drawn last, if it was drawn from this source with these settings. */

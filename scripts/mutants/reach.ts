@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { posix } from 'node:path'
 
-/** Who names whom: imports, and paths of programs that a file starts. */
+/** Which file names which: imports, and paths of programs that a file starts. */
 export class Reach {
   /** File → files that name it. */
   readonly #namedBy = new Map<string, Set<string>>()
@@ -28,7 +28,7 @@ export class Reach {
   /** Test files that lead to a file, and in how many steps. */
   testsOf(path: string): Map<string, number> {
     const distances = new Map([[path, 0]])
-    // A Map goes on with what is added on the way: breadth first.
+    // Iterating a Map visits entries added on the way: breadth first.
     for (const [file, distance] of distances)
       for (const next of this.importers(file)) if (!distances.has(next)) distances.set(next, distance + 1)
     return new Map([...distances].filter(([file]) => file.endsWith('.test.ts')))

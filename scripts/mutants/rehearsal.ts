@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { folders } from './sample.ts'
 import { project, type Site } from './trial/site.ts'
 
-/** What the rehearsal learned of a test file without a mutant. */
+/** The result of a test file without a mutant. */
 interface Entry {
   readonly hash: string
   readonly seconds: number
@@ -25,7 +25,7 @@ export interface Usable {
 }
 
 const store = join(project, '.build', 'mutants-tests.json')
-/** So many files in one run: starting vitest costs a second. */
+/** Files in one run: starting vitest costs a second. */
 const batch = 6
 
 const hashOf = (file: string): string =>
@@ -33,7 +33,9 @@ const hashOf = (file: string): string =>
     .update(readFileSync(join(project, file)))
     .digest('hex')
 
-/** Durations of test files and the functions of the mutated folders that they run, kept in .build/ for the next time. */
+/**
+ * Durations of test files and the functions of the mutated folders that they run, kept in .build/ for the next time.
+ */
 export class Rehearsal {
   readonly #functions = new Map<string, number>()
   readonly #tests = new Map<string, Entry>()
@@ -63,7 +65,7 @@ export class Rehearsal {
     await Promise.all(sites.map(work))
   }
 
-  /** Whether nothing is known of a file as it is now, or what would be worth another look. */
+  /** Whether a file has no result in its present form, or one that is worth another try. */
   #isOpen(file: string, longestSeconds: number): boolean {
     const entry = this.#tests.get(file)
     return (
@@ -81,7 +83,7 @@ export class Rehearsal {
       const results = await site.run({ files, bail: false, limitSeconds }, witness)
       for (const result of results) {
         const { file } = result
-        // Some tests measure what being watched makes larger: they have a second chance unwatched.
+        // Coverage enlarges the figures that some tests measure: they get a second chance without it.
         const [last = result] =
           result.verdict === 'failed' ? await site.run({ files: [file], bail: false, limitSeconds }) : [result]
         const verdict = last.verdict === 'late' ? 'long' : last.verdict
@@ -125,7 +127,7 @@ export class Rehearsal {
   }
 }
 
-/** What V8 counted (Profiler.takePreciseCoverage), as far as it is read. */
+/** V8's counts (Profiler.takePreciseCoverage), as far as they are used. */
 interface Coverage {
   readonly result: readonly {
     readonly url: string

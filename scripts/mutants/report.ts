@@ -68,7 +68,7 @@ export function figures({ results, found }: Results): string {
 const share = (killed = 0, survived = 0): string =>
   killed + survived === 0 ? '–' : `${((100 * killed) / (killed + survived)).toFixed(1)} %`
 
-/** Writes docs/mutants.md anew: figures of this run, and the judgements that it had. */
+/** Rewrites docs/mutants.md: figures of this run, and the judgements that it had. */
 export function writeReport(run: Results): void {
   const judgements = judgementsIn(written())
   const survivors = survivorsOf(run.results)

@@ -4,7 +4,7 @@ import type { Candidate } from './sample.ts'
 import type { Fate } from './trial/attempt.ts'
 import { project } from './trial/site.ts'
 
-/** What decides which mutants are drawn and how they are tried. */
+/** The settings that decide which mutants are drawn and how they are tried. */
 export interface Settings {
   readonly seed: string
   readonly count: number
@@ -18,7 +18,7 @@ export type Result = Candidate & Fate
 
 export interface Results {
   readonly settings: Settings
-  /** Of src/: results of another text are not continued. */
+  /** Digest of src/: results for other source are not continued. */
   readonly source: string
   /** Candidates by folder, before the type check. */
   readonly found: Readonly<Record<string, number>>

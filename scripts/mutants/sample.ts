@@ -81,8 +81,8 @@ const byLot = (seed: string): ((one: Candidate, other: Candidate) => number) => 
 }
 
 /**
- * Judges by the type check. Where a function may return undefined, or nothing, `true` and `false` in place of its value are
- * the same mutant again, so only `undefined` counts.
+ * Judges by the type check. Where a function may return undefined, or nothing, `true` and `false` in place of its value
+ * are the same mutant again, so only `undefined` counts.
  */
 export const judge =
   (root: string, passes: (path: string, text: string) => boolean) =>

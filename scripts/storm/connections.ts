@@ -4,7 +4,7 @@ import { dial, head } from './wire.ts'
 
 const secondsUnread = 5
 
-/** So many bytes of requests on one connection, and nothing is read of the answers. */
+/** Sends so many bytes of requests on one connection, and reads none of the answers. */
 async function unread(target: Target, path: string, totalBytes: number): Promise<Sent> {
   const { socket, send } = await dial(target)
   socket.pause()

@@ -3,13 +3,14 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 
 /*
- * A thread of its own, so that the attacker's work does not count as the server's: asks sys/health every few milliseconds over
- * connections that are kept, says `served` at the first answer, and on a word tells how long the slowest one took.
+ * A thread of its own, so that the attacker's work does not count as the server's: asks sys/health every few
+ * milliseconds over connections that are kept, says `served` at the first answer, and on request tells how long the
+ * slowest one took.
  */
 
 const everyMilliseconds = 20
 const patienceMilliseconds = 20_000
-/** One that is not answered yet is not asked over and over. */
+/** Requests without an answer so far; more are not sent to a silent node. */
 const mostPending = 4
 const { url } = workerData as { readonly url: string }
 const agent = new Agent({ keepAlive: true })
@@ -38,7 +39,7 @@ function ask(): void {
 
 const timer = setInterval(() => pending.size < mostPending && ask(), everyMilliseconds)
 
-/** One more is asked after the attack, and all are waited for. */
+/** Sends one more request after the attack, and waits for all answers. */
 async function end(): Promise<void> {
   clearInterval(timer)
   ask()

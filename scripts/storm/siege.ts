@@ -11,7 +11,7 @@ export interface Outcome {
     /** Milliseconds of the slowest answer. */
     readonly worst: number
     readonly answers: number
-    /** Why each was none: its status, the connection's error, or `no answer`. */
+    /** The reason of each failure: its status, the connection's error, or `no answer`. */
     readonly failures: readonly string[]
   }
   readonly workersReplaced: number
@@ -20,7 +20,7 @@ export interface Outcome {
   readonly peakBytes: number
 }
 
-/** What an attack has set off may come after it. */
+/** Effects of an attack may come after its end. */
 const afterwardsMilliseconds = 300
 const patienceMilliseconds = 90_000
 
@@ -56,7 +56,7 @@ const forgetPeak = (pid: number): void => writeFileSync(`/proc/${pid}/clear_refs
 const peakBytes = (pid: number): number =>
   1024 * Number(/^VmHWM:\s*(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0)
 
-/** After a worker was lost another one takes its time. */
+/** After a worker was lost, its replacement takes time to start. */
 async function untilServed({ url }: Target): Promise<void> {
   const deadline = performance.now() + patienceMilliseconds
   while (performance.now() < deadline) {

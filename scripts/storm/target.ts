@@ -27,7 +27,7 @@ export interface Attack {
 
 type Call = (method: string, path: string, body?: object) => Promise<unknown>
 
-/** Makes what the attacks meet. @param call calls the API as root @returns the authority's certificate, PEM */
+/** Prepares a node for the attacks. @param call calls the API as root @returns the authority's certificate, PEM */
 export async function prepareTarget(call: Call, auditFile: string): Promise<string> {
   mkdirSync(dirname(auditFile), { recursive: true })
   await call('POST', 'sys/audit/file', { type: 'file', options: { file_path: auditFile } })

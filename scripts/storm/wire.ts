@@ -69,7 +69,7 @@ export async function post(target: Target, path: string, body: string | Uint8Arr
 
 export const credential = (token: string): Record<string, string> => (token === '' ? {} : { 'X-Vault-Token': token })
 
-/** How often each of these came. */
+/** How often each status came. */
 export function counted(statuses: readonly string[]): Map<string, number> {
   const counts = new Map<string, number>()
   for (const status of statuses) counts.set(status, (counts.get(status) ?? 0) + 1)

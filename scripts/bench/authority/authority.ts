@@ -14,7 +14,7 @@ import { writeCertificate, writeTbs } from '../../../src/x509/tbs.ts'
 import type { RawToken } from '../token.ts'
 import { ecSpki } from './leafpair.ts'
 
-/** What a minimal authority has signed. */
+/** A certificate that a minimal authority has signed. */
 export interface Certified {
   readonly serial: Buffer
   readonly der: Buffer
@@ -35,7 +35,7 @@ export interface MinimalAuthority {
   readonly spki: Buffer
 }
 
-/** URLs as an authority has them that publishes what it issues. */
+/** URLs of an authority that publishes its certificates and lists. */
 export const urls = {
   issuing_certificates: ['http://pki.example.com/v1/pki/ca'],
   crl_distribution_points: ['http://pki.example.com/v1/pki/crl'],
@@ -52,7 +52,7 @@ const keyIdentifierOf = (spki: Buffer): Buffer => hash('sha1', spki.subarray(-65
 export const pem = (label: string, der: Buffer): string =>
   `-----BEGIN ${label}-----\n${der.toString('base64').replace(/.{64}(?!$)/g, '$&\n')}\n-----END ${label}-----`
 
-/** What the certificates of an authority have in common. */
+/** The extensions that all certificates of an authority share. */
 const commonExtensions = (authorityKey: Buffer): readonly Extension[] =>
   [
     writeKeyUsage(['DigitalSignature', 'KeyEncipherment', 'KeyAgreement']),

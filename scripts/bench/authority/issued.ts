@@ -40,7 +40,10 @@ export async function issuerOf(node: StrongroomNode): Promise<Certificate> {
   return readCertificate(der)
 }
 
-/** Makes so many revocations of the mount `pki`, in which nothing was revoked yet, as if lists had taken them in, and a list of them. */
+/**
+ * Makes so many revocations of the mount `pki`, in which nothing was revoked yet, as if lists had taken them in, and a
+ * list of them.
+ */
 export async function fillRevocations(node: StrongroomNode, count: number): Promise<void> {
   const crlIssuer = crlIssuerOf(await issuerOf(node))
   const script = join(import.meta.dirname, 'revoked.ts')
@@ -49,7 +52,7 @@ export async function fillRevocations(node: StrongroomNode, count: number): Prom
   await node.call('GET', 'pki/crl/rotate')
 }
 
-/** What the mount `pki` is called in the database. */
+/** The uuid of the mount `pki`. */
 async function mountOf(node: StrongroomNode): Promise<string> {
   const { data } = await node.call('GET', 'sys/mounts')
   return (data as Record<string, { uuid: string }>)['pki/']?.uuid ?? ''

@@ -1,8 +1,8 @@
 /**
- * A process beside a node of Strongroom, with its configuration: makes segments of so many revocations of a CRL issuer that has none,
- * sealed by the project's own code.
+ * A process beside a node of Strongroom, with its configuration: makes segments of so many revocations of a CRL issuer
+ * that has none, sealed by the project's own code.
  *
- *   node revoked.ts CONFIGURATION CRL-ISSUER COUNT
+ * node revoked.ts CONFIGURATION CRL-ISSUER COUNT
  */
 import { withCustody } from '../../../src/commands/custody.ts'
 import { Manifests } from '../../../src/engines/pki/crl/manifests.ts'
@@ -30,7 +30,7 @@ async function fill(database: Database, count: number): Promise<void> {
   await new Manifests(database).change(crlIssuer, async () => ({ after: { sites }, result: undefined }))
 }
 
-/** Revocations of certificates that nobody has; of their rows only what segments are made of. */
+/** Revocations of certificates that do not exist, with only the columns that segments are made from. */
 function revocations(from: number, to: number) {
   const revokedAt = Date.now()
   const common = { id: '', namespace: '', mount: '', rev: 1, epoch: 1, site, issuer: '', crlIssuer, reason: null }

@@ -1,6 +1,6 @@
 import type { Step } from './change.ts'
 
-/** What clients that never pause have reached. */
+/** The result of clients that never pause. */
 export interface Drive {
   readonly changesPerSecond: number
   readonly p50Milliseconds: number

@@ -13,7 +13,7 @@ export interface Footprint {
   readonly updated: readonly StoredRow[]
 }
 
-/** Tables of coherence, transactions, jobs and evidence: not what is changed. */
+/** Tables of coherence, transactions, jobs and evidence: not the change itself. */
 const apart = /^(registrations|acks|outcomes|job_leases|kek_proofs|audit_heads|(minimal|version|schema|migration)\w*)$/
 
 /** Reads the newest rows before and after one change. Nothing else may write meanwhile. */

@@ -103,7 +103,10 @@ export const changes: Changes = {
   },
 }
 
-/** An AES key as the import API takes it: an ephemeral key under RSA-OAEP-SHA-256, then the key under AES-KWP (RFC 5649). */
+/**
+ * An AES key as the import API takes it: an ephemeral key under RSA-OAEP-SHA-256, then the key under AES-KWP (RFC
+ * 5649).
+ */
 async function sealedForImport(node: StrongroomNode): Promise<string> {
   const { data } = await node.call('GET', 'transit/wrapping_key')
   const ephemeral = randomBytes(32)

@@ -25,7 +25,10 @@ interface Pair {
 
 const heads = ['change', 'clients', 'minimal /s', 'Strongroom /s', 'of minimal rate', 'time ratio', 'p50 / p99 ms']
 
-/** Changes a second beside the minimal change, with one client and with sixteen. @returns Markdown: medians of interleaved pairs */
+/**
+ * Changes a second beside the minimal change, with one client and with sixteen.
+ * @returns Markdown: medians of interleaved pairs
+ */
 export async function measureChanges(options: MeasuringChanges): Promise<string> {
   const { node, titles, directory, seconds, progress } = options
   const { socket } = node.database
@@ -38,7 +41,7 @@ export async function measureChanges(options: MeasuringChanges): Promise<string>
     if (change === undefined) throw new Error(`no change ${title}`)
     for (const clients of [1, 16]) {
       const step = await change.prepare(node, clients)
-      // What is made and removed again leaves no trace: its rows are those of the first half.
+      // A change that removes its rows again leaves no trace: the rows are those of its first half.
       const traced = change.undoes ? ((await changes['token create']?.prepare(node, 1)) ?? step) : step
       await traced(0, 1_000_000)
       const footprint = await footprintOf(connection, () => traced(0, 1_000_001))

@@ -19,8 +19,9 @@ const names = ['name', 'path', 'accessor', 'lease_id']
 const references = ['id', 'owner', 'key_id', 'material', 'hmac_material', 'prk_material']
 
 /**
- * The same token calls and the same rows in one plain transaction: no seals, no coherence, no policy, no HTTP. The rows go into
- * copies of the tables, with their indexes. A row that a change replaces is each client's own, but for heads of sets.
+ * The same token calls and the same rows in one plain transaction: no seals, no coherence, no policy, no HTTP. The rows
+ * go into copies of the tables, with their indexes. A row that a change replaces is each client's own, but for heads of
+ * sets.
  */
 export class MinimalChange implements AsyncDisposable {
   readonly #options: MinimalOptions
@@ -89,7 +90,7 @@ export class MinimalChange implements AsyncDisposable {
   }
 }
 
-/** The row under names of its own; rows of the same change that it names are named anew alike. */
+/** The row under new names; rows of the same change that it names are renamed alike. */
 function renamed({ table, values }: StoredRow, ids: Map<string, string>): StoredRow {
   const anew = (id: string): string => {
     const known = ids.get(id) ?? randomUUID()

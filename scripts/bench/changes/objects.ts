@@ -2,12 +2,12 @@ import { readFileSync } from 'node:fs'
 import pkcs11js from 'pkcs11js'
 import { embeddedToken } from '../../embedded/token.ts'
 
-/** Keys that are born in a token, wrapped there and destroyed: what storing a new key costs at the least. */
+/** Keys that are born in a token, wrapped there and destroyed: the least cost of storing a new key. */
 export interface Objects {
   aes256(): void
   secret(): void
   p256(): void
-  /** What an import is: RSA-4096 decryption, a key out of its value, wrapped. */
+  /** The calls of an import: RSA-4096 decryption, a key made from its value, wrapped. */
   imported(): void
 }
 

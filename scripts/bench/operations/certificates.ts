@@ -48,7 +48,7 @@ function issued(token: RawToken, type: LeafPairType, name: unknown) {
 }
 
 const issue = (type: LeafPairType, role: string, stored: boolean): Operation => ({
-  // Of a P-256 certificate the token makes the signature too; beside an RSA pair nobody would see it.
+  // The signature counts for a P-256 certificate alone; beside making an RSA pair it would not be seen.
   raw: (token) => [token.leafPair(type), type === 'ec-256' && token.pair('ecdsa-p256').sign(Buffer.alloc(600))],
   slow: type === 'rsa-2048',
   stored,
@@ -94,7 +94,7 @@ const signing: Operation = {
   },
 }
 
-/** What a certificate is read as. */
+/** The answer to a read of a certificate. */
 const readable = (der: Buffer): Body => ({ certificate: pem('CERTIFICATE', der), revocation_time: 0 })
 
 const sample = once((token) => issued(token, 'ec-256', host).certified.der)

@@ -3,7 +3,7 @@ import { answer, base64, bytes, message, type Operations, once, plaintext, post 
 
 const mac = once((token) => token.hmac(message))
 
-/** What needs no key pair and gives no ciphertext. */
+/** Operations without a key pair or a ciphertext. */
 export const hashes: Operations = {
   'hmac sha2-256': {
     raw: (token) => token.hmac(message),

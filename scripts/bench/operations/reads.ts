@@ -8,7 +8,7 @@ const names = 1000
 const keys = 1_000_000
 const count = (number: number): string => number.toLocaleString('en')
 
-/** What Strongroom says of such a key. */
+/** Strongroom's answer about such a key. */
 function keyObject(versions: number): Body {
   const version = {
     residence: 'wrapped',
@@ -56,7 +56,7 @@ function backup(): string {
 
 const page = once(() => ({ keys: Array.from({ length: names }, (_, index) => `first-${index}`) }))
 
-/** What no token takes part in. */
+/** Operations without the token. */
 export const reads: Operations = {
   'key read': read('aes', 1, (node) => answer(node, 'transit/keys/aes', {})),
   [`key read, ${count(versions)} versions`]: read('many', versions, (node) =>

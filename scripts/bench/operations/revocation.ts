@@ -12,7 +12,7 @@ const stored = 12_000
 const listed = 10_000
 /** A signed answer has 280 bytes and a head, a refusal 5. */
 const leastBytes = 400
-/** Of a list besides its entries, about. */
+/** Bytes of a list besides its entries, about. */
 const frameBytes = 350
 
 const authority: (token: RawToken) => MinimalAuthority = once(openAuthority)
@@ -61,7 +61,7 @@ const listRead: Operation = {
   },
 }
 
-/** What tells relying parties of revocations. */
+/** Operations that tell relying parties of revocations. */
 export const revocation: Operations = {
   [`CRL of ${listed.toLocaleString('en')} entries`]: listRead,
   'OCSP, signed before': signedBefore,

@@ -8,14 +8,17 @@ import { type PressureBench, startNode } from './start.ts'
 
 const page = 100
 
-/** What one size of the table costs: CPU of an answer, in microseconds, and a start. */
+/** The costs of one size of the table: CPU of an answer, in microseconds, and a start. */
 interface Cost {
   readonly startMilliseconds: number
   readonly issue: number
   readonly list: number
 }
 
-/** A start, certificates issued and stored, and pages of the list: beside a million stored certificates, and beside a thousand. */
+/**
+ * A start, certificates issued and stored, and pages of the list: beside a million stored certificates, and beside a
+ * thousand.
+ */
 export async function manyCertificates(bench: PressureBench): Promise<string> {
   await using small = await sized(bench, 1000)
   await using large = await sized(bench, 1_000_000)

@@ -10,7 +10,7 @@ import { shardsOfMillion } from './shards.ts'
 import type { PressureBench } from './start.ts'
 import { twoWorkers } from './workers.ts'
 
-/** What work of one kind costs work of another, by the title of its line. */
+/** The cost of one kind of work to another, by the title of its line. */
 export const pressures: Readonly<Record<string, (bench: PressureBench) => Promise<string>>> = {
   'encrypts beside 100 revocations a second': (bench) => revocationsBesideEncrypts(bench, tokens),
   'encrypts beside 100 revocations of certificates a second': (bench) => revocationsBesideEncrypts(bench, issued),

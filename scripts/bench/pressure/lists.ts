@@ -10,11 +10,11 @@ const entries = 1_000_000
 const fresh = 1000
 const sampleMilliseconds = 10
 
-/** What a list has cost. */
+/** The cost of a list. */
 export interface Cost {
   readonly cpuSeconds: number
   readonly seconds: number
-  /** By how much the worker's memory was larger at most than before. */
+  /** The largest growth of the worker's memory. */
   readonly grownBytes: number
 }
 
@@ -51,7 +51,7 @@ export async function listsOfMillion(bench: PressureBench): Promise<string> {
   ].join('; ')
 }
 
-/** Does what a path says, and measures it. */
+/** Calls a path, and measures its cost. */
 export async function costOf(node: StrongroomNode, path: string): Promise<Cost> {
   const [cpuBefore, bytesBefore, began] = [node.cpuMicroseconds, node.workerBytes, performance.now()]
   let mostBytes = bytesBefore

@@ -8,8 +8,8 @@ const counted = 30_000
 const portions = 3
 
 /**
- * What a worker grows by with each certificate once it is warm, a portion after the other: signed for a key of somebody else's, and
- * issued with a P-256 key.
+ * The growth of a warm worker with each certificate, portion by portion: signed for a caller's key, and issued with a
+ * P-256 key.
  */
 export async function memoryOfIssuing(bench: PressureBench): Promise<string> {
   await using node = await startNode(bench)

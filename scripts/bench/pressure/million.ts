@@ -8,14 +8,17 @@ import { type PressureBench, startNode } from './start.ts'
 const coldKeys = 200
 const plaintext = Buffer.from('plain').toString('base64')
 
-/** What one size of the tables costs. */
+/** The costs of one size of the tables. */
 interface Cost {
   readonly startMilliseconds: number
   readonly coldMilliseconds: number
   readonly warm: Load
 }
 
-/** A start, the first encrypt with each of some keys, and encrypts with one key: beside a million keys, tokens and leases, and beside a thousand. */
+/**
+ * A start, the first encrypt with each of some keys, and encrypts with one key: beside a million keys, tokens and
+ * leases, and beside a thousand.
+ */
 export async function million(bench: PressureBench): Promise<string> {
   await using small = await sized(bench, 1000)
   await using large = await sized(bench, 1_000_000)

@@ -5,7 +5,9 @@ import { type PressureBench, startNode } from './start.ts'
 const policies = 1000
 const writers = 30
 
-/** Policies written in parallel, as terraform apply does, into a set that is large already; any refusal ends the run. */
+/**
+ * Policies written in parallel, as terraform apply does, into a set that is large already; any refusal ends the run.
+ */
 export async function writersOfPolicies(bench: PressureBench): Promise<string> {
   await using node = await startNode(bench)
   const write = async (name: string, n: number): Promise<void> => {

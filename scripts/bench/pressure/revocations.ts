@@ -10,7 +10,7 @@ const keys = 50
 const revocationsPerSecond = 100
 const plaintext = Buffer.from('plain').toString('base64')
 
-/** What is revoked. */
+/** A kind of thing that is revoked. */
 export interface Revocable {
   prepare(node: StrongroomNode): Promise<unknown>
   /** @returns names of so many new ones */

@@ -6,7 +6,7 @@ import { type PressureBench, startNode } from './start.ts'
 
 const perPair = 200
 const warm = 400
-/** Lists that nothing builds by itself meanwhile. */
+/** Lists that are not rebuilt by themselves meanwhile. */
 const settings = { auto_rebuild: true, enable_delta: true, expiry: '240h', delta_rebuild_interval: '120h' }
 
 /** A new node whose authority has issued certificates and has a list of so many. */

@@ -7,7 +7,9 @@ const entries = 1_000_000
 const shards = 256
 const urls = { crl_distribution_points: 'http://crl.example/{{shard}}', enable_templating: true }
 
-/** A million entries on the complete list and spread over as many lists as there can be, and on the complete list alone. */
+/**
+ * A million entries on the complete list and spread over as many lists as there can be, and on the complete list alone.
+ */
 export async function shardsOfMillion(bench: PressureBench): Promise<string> {
   await using node = (await startRevoked(bench, entries)).node
   await node.restart()

@@ -1,6 +1,6 @@
 import { calledName, type Expression, nameIn, type Part } from './syntax.ts'
 
-/** Functions of this project that make errors of texts, beside classes whose names say it. */
+/** Functions of this project that make errors from texts, beside classes known by their names. */
 const refusals = /^(badRequest|denied|unavailable|malformed|refuse|refusal|fail|failed|reject|wrongSize|nameRefusal)$/
 const errors = /(Error|Failure|TimedOut|DamagedRow|DuplicateRow|LeaseLost|Conflict|UnknownOutcome)$/
 /** Properties, variables and parameters that hold sentences. */
@@ -9,7 +9,7 @@ const sentences: ReadonlySet<string> = new Set(['why', 'remedy', 'about', 'descr
 type Called = Part & { readonly callee: Expression; readonly arguments: readonly Part[] }
 const isCalled = (part: Part): part is Called => part.type === 'CallExpression' || part.type === 'NewExpression'
 
-/** Whether a part of the syntax is words for people: what an error or a log line says, not what the program does. */
+/** Whether a part of the syntax is text for people: of an error or a log line, without effect on the program. */
 export function isMessage(part: Part, parent: Part | undefined): boolean {
   if (isLogCall(part) || (part.type === 'ExpressionStatement' && 'expression' in part && isLogCall(part.expression)))
     return true

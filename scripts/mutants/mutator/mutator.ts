@@ -57,7 +57,9 @@ function* nodesIn(part: Part, parent?: Part, within = ''): Generator<Place> {
   for (const child of children(part)) yield* nodesIn(child, part, inside)
 }
 
-/** The name that a part gives to the code in it, as V8 has it: a constructor is a function with the name of its class. */
+/**
+ * The name that a part gives to the code in it, as V8 has it: a constructor is a function with the name of its class.
+ */
 function innermost(part: Part, parent: Part | undefined): string {
   if (part.type === 'ClassDeclaration') return nameIn(part, 'id')
   if (part.type === 'PropertyDefinition') return '<instance_members_initializer>'

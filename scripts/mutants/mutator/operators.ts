@@ -80,7 +80,7 @@ function step(node: Part & { readonly operator: string }, source: string): Edit[
   return [{ ...placeOf(node), text: text.replace(node.operator, node.operator === '++' ? '--' : '++') }]
 }
 
-/** A `+` beside a text in quotes; of two variables that hold texts the type check knows. */
+/** A `+` beside a text in quotes; the type check recognises two variables that hold texts. */
 const joinsTexts = ({ left, right }: { readonly left: Part; readonly right: Part }): boolean =>
   [left, right].some((side) => side.type === 'TemplateLiteral' || ('value' in side && typeof side.value === 'string'))
 

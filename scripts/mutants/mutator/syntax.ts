@@ -18,7 +18,7 @@ export interface Part {
 /** TypeScript's wrappers of an expression; every other TS node is a type. */
 const wrappers: ReadonlySet<string> = new Set(['TSAsExpression', 'TSSatisfiesExpression', 'TSNonNullExpression'])
 
-/** No text in them is the program's own: names of modules, and names that other modules know. */
+/** Their texts are names of modules, or names that other modules know. */
 const directives: ReadonlySet<string> = new Set(['ImportDeclaration', 'ImportExpression', 'ExportAllDeclaration'])
 
 /** Children that hold code: no types, no imports, no names of properties. */
@@ -47,15 +47,15 @@ export function functionName(part: Part, parent: Part | undefined): string {
   return kind === 'get' || kind === 'set' ? `${kind} ${name}` : name
 }
 
-/** The last name of what is called or constructed: `error` of `this.#log.error`. */
+/** The last name of a called function or constructed class: `error` of `this.#log.error`. */
 export const calledName = (callee: Part): string =>
   callee.type === 'MemberExpression' ? nameIn(callee, 'property') : identifier(callee)
 
-/** The name of an identifier in a field of a part; empty when another thing is there. */
+/** The name of an identifier in a field of a part; empty when the field holds anything else. */
 export const nameIn = (part: Part, field: string): string =>
   identifier(Object.entries(part).find(([key]) => key === field)?.[1])
 
-/** The name of an identifier, private ones with their #; empty for another thing. */
+/** The name of an identifier, private ones with their #; empty for anything else. */
 export function identifier(value: unknown): string {
   if (!isPart(value) || !('name' in value) || typeof value.name !== 'string') return ''
   return value.type === 'PrivateIdentifier' ? `#${value.name}` : value.name

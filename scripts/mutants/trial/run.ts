@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { join } from 'node:path'
 import type { Message } from './vitest.ts'
 
-/** How one test file went. */
+/** The result of one test file. */
 export interface FileResult {
   readonly file: string
   readonly seconds: number
@@ -21,17 +21,17 @@ export interface Run {
   readonly files: readonly string[]
   /** Whether the first failure ends the run. */
   readonly bail: boolean
-  /** What processes that a test left behind have to end by themselves. */
+  /** The time that processes left behind by a test have to end by themselves. */
   readonly graceSeconds: number
   /** A file that takes longer is late, which ends the run. */
   readonly limitSeconds: (file: string) => number
-  /** Ends the run at once: what it returns then means nothing. */
+  /** Ends the run at once; its result is then meaningless. */
   readonly signal: AbortSignal
 }
 
 const program = join(import.meta.dirname, 'vitest.ts')
 
-/** What vitest takes to end when all files have run. */
+/** The longest that vitest takes to end when all files have run. */
 const longestEndSeconds = 10
 
 /** Runs test files in order. @returns results of those that ran, up to the one that ended the run */

@@ -8,10 +8,12 @@ import { type FileResult, type Run, runFiles } from './run.ts'
 
 export const project = join(import.meta.dirname, '..', '..', '..')
 
-/** What a copy of the project does without: packages are linked, the rest belongs to the checkout alone. */
+/** Left out of a copy of the project: packages are linked, the rest belongs to the checkout alone. */
 const left: ReadonlySet<string> = new Set(['node_modules', '.git', '.data', 'coverage'])
 
-/** A private copy of the project with a private MariaDB, where mutants are written and tests run one after the other. */
+/**
+ * A private copy of the project with a private MariaDB, where mutants are written and tests run one after the other.
+ */
 export class Site implements AsyncDisposable {
   /** The copy. */
   readonly root: string

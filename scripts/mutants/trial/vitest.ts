@@ -1,11 +1,12 @@
 /**
- * Runs test files of a copy of the project, one after the other, and tells the parent process how each goes. A process of its
- * own, because a mutant may hang it. Arguments: the copy, a setup file or an empty text, and the files in their order.
+ * Runs test files of a copy of the project, one after the other, and tells the parent process how each goes. A process
+ * of its own, because a mutant may hang it. Arguments: the copy, a setup file or an empty text, and the files in their
+ * order.
  */
 import { join, relative } from 'node:path'
 import { BaseSequencer, startVitest, type TestSpecification } from 'vitest/node'
 
-/** What the parent hears, of one file each. */
+/** A message to the parent, about one file. */
 export type Message =
   | { readonly kind: 'failed'; readonly file: string; readonly test: string; readonly reason: string }
   | { readonly kind: 'ended'; readonly file: string }
@@ -27,7 +28,7 @@ class InOrder extends BaseSequencer {
 // Without a parent nobody would end what the tests started: this process leads a group of its own.
 process.on('disconnect', () => process.kill(-process.pid, 'SIGKILL'))
 
-/** Names of whole files, where vitest would take a part of a path for each file that has it. */
+/** Absolute paths: vitest takes a part of a path for every file that contains it. */
 const exact = files.map((file) => join(root, file))
 
 const vitest = await startVitest(

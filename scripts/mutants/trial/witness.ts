@@ -1,6 +1,6 @@
 /**
- * Setup file of the rehearsal: writes down which functions a test file runs, in its own process and in every node that it
- * starts (Node hands NODE_V8_COVERAGE on to children, whatever environment they are given).
+ * Setup file of the rehearsal: writes down which functions a test file runs, in its own process and in every node that
+ * it starts (Node hands NODE_V8_COVERAGE on to children, whatever environment they are given).
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { Session } from 'node:inspector/promises'
