@@ -34,7 +34,9 @@ export interface FieldOptions {
   readonly minimum?: number
   readonly maximum?: number
   readonly values?: readonly string[]
-  /** The most characters, of all elements and keys together; `usualCharacters` when absent. convert.ts counts elements. */
+  /**
+   * The most characters, of all elements and keys together; `usualCharacters` when absent. convert.ts counts elements.
+   */
   readonly longest?: number
   /**
    * The value of a field that was never set. An explicit null stands for it (RFC 7396); without one, null is like an

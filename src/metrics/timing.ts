@@ -15,8 +15,8 @@ const bucketCount = 29 * perDoubling
 const longestMicroseconds = 2 ** 31 - 1
 
 /**
- * Durations, counted in buckets: the counts of several processes can be added up, unlike their quantiles. An observation
- * is a few arithmetic operations.
+ * Durations, counted in buckets: the counts of several processes can be added up, unlike their quantiles. An
+ * observation is a few arithmetic operations.
  */
 export class Timing {
   #count = 0

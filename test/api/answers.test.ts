@@ -6,7 +6,7 @@ const frame = {
   ...{ lease_id: '', renewable: false, lease_duration: 0, data: null, wrap_info: null, warnings: null, auth: null },
 }
 
-/** The check of an answer with this body. */
+/** Checks an answer with this body. */
 function check(verb: string, path: string, body: unknown, more: Partial<Exchange> = {}): Promise<void> {
   const text = body === undefined ? '' : JSON.stringify(body)
   const contentType = body === undefined ? '' : 'application/json'

@@ -64,7 +64,7 @@ export async function done(reply: Promise<Reply>): Promise<Reply> {
 }
 
 export const base64 = (text: string | Uint8Array): string => Buffer.from(text).toString('base64')
-/** What clients send most. */
+/** The plaintext of most tests. */
 export const hello = base64('hello')
 
 export const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/

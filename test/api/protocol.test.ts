@@ -41,7 +41,7 @@ describe('a path', () => {
   test.each(['transit/../sys/mounts', 'transit//keys', 'transit/%2e%2e/keys', 'transit/a%2fb'])(
     'that is not clean is refused: %s',
     async (path) => {
-      // Past every client's own cleaning.
+      // On a raw socket, because clients normalise the path.
       const status = await new Promise((resolve) => {
         const socket = connect(Number(new URL(node.server.url).port), '127.0.0.1')
         socket.once('data', (data) => resolve(String(data).split(' ')[1]))

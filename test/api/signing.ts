@@ -18,7 +18,9 @@ export const hashNames = [
   ['sha3-512', 'sha3-512'],
 ] as const
 
-/** The warnings of an HMAC by version 1 of a key that has made one with this hash before: SoftHSM has none with SHA-3. */
+/**
+ * The warnings of an HMAC by version 1 of a key that has made one with this hash before: SoftHSM has none with SHA-3.
+ */
 export function openedWarnings(algorithm: string): string[] | null {
   const [, bits] = /^sha3-(\d+)$/.exec(algorithm) ?? []
   if (bits === undefined) return null

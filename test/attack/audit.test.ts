@@ -11,7 +11,9 @@ import { startServer, type TestServer } from '../support/server.ts'
 import { base64, clientWith, encrypt, expectRefused, expectServed } from './nodes.ts'
 import { openSql, type Row, type Sql } from './sql.ts'
 
-/** Attacks on the audit by whoever owns the database, holds a token, or wants to find secrets in a file. */
+/**
+ * Attacks on the audit by an owner of the database, a holder of a token, or a reader who looks for secrets in a file.
+ */
 
 let server: TestServer
 let sql: Sql
@@ -42,7 +44,7 @@ test('what audit-hash answers is never a row MAC', async () => {
   const row = await deviceRow()
   const message = messageOf(devicesTable, row)
   expect([...message].every((byte) => byte < 0x80)).toBe(true)
-  // It is what the row is sealed over: else nothing would follow from the rest.
+  // These must be the bytes that the row is sealed over: otherwise the rest would prove nothing.
   const hsm = await openHsm(server.token)
   await using place = await Place.at(server.database.url)
   {
@@ -142,7 +144,7 @@ test('nothing that was secret is in the file, however it was sent and whatever b
   for (const text of [device.text(), server.output().slice(said)]) {
     for (const one of secrets) expect(text.includes(one), one).toBe(false)
   }
-  // Whoever knows what to look for finds it.
+  // A reader who knows the value can find it.
   expect(device.text()).toContain(await device.hash(base64(plain ?? '')))
   expect(device.text()).toContain(await device.hash(server.rootToken))
 })

@@ -9,11 +9,11 @@ import { startServer, type TestServer } from '../support/server.ts'
 import { base64, clientWith, decrypt, encrypt, expectRefused, expectServed } from './nodes.ts'
 import { openSql, type Sql } from './sql.ts'
 
-/** Secrets are sent through every door, and then looked for wherever bytes stay. All that are chosen here begin alike. */
+/** Sends secrets through every entrance, then searches every place where bytes stay. All chosen here begin alike. */
 
 const marker = `Canary${randomBytes(4).toString('hex')}`
 const canary = (): string => `${marker}x${randomBytes(8).toString('hex')}`
-/** Where it may be found: it shows that the search finds something. */
+/** A text that may be found: it shows that the search works. */
 const control = `Control${randomBytes(4).toString('hex')}`
 const password = canary()
 
@@ -42,7 +42,10 @@ afterAll(async () => {
   await database?.[Symbol.asyncDispose]()
 })
 
-/** The stable middle of what base64 makes of a text wherever it stands in a longer one, and its plain and hexadecimal forms. */
+/**
+ * The base64 digits of a text that are the same wherever it stands in a longer one, and its plain and hexadecimal
+ * forms.
+ */
 function forms(text: string): Buffer[] {
   const bytes = Buffer.from(text)
   const shifted = [0, 1, 2].flatMap((shift) => {
@@ -57,7 +60,7 @@ function forms(text: string): Buffer[] {
   )
 }
 
-/** A credential that can be guessed must not be checkable against what is stored, so plain digests of it count as it does. */
+/** No stored bytes may let a guess of a credential be checked, so plain digests of it are searched too. */
 const digests = (text: string): Buffer[] =>
   ['sha256', 'sha1', 'md5'].flatMap((name) => {
     const digest = createHash(name).update(text).digest()
@@ -135,7 +138,7 @@ describe('secrets', { shuffle: false }, () => {
   })
 
   test('none of them is in the logs at level trace, nor in the files of the node', () => {
-    // What init prints is shown that one time.
+    // init prints it that one time.
     const output = server.output().replace(/^unseal_secret: .*$/m, '')
     const state = readdirSync(server.stateDirectory).map((name) => join(server.stateDirectory, name))
     for (const text of [output, ...state.map((path) => readFileSync(path, 'latin1'))]) {

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { hello, useNode } from '../api/node.ts'
 import type { Client } from '../support/client.ts'
 
-/** Policies speak before anybody learns what exists: to who may not ask, what is there and what is not look the same. */
+/** Policies are checked before anybody learns what exists: a caller without rights sees no difference. */
 
 const node = useNode()
 let stranger: Client
@@ -17,7 +17,7 @@ beforeAll(async () => {
   guesser = node.server.client('hvs.guess')
 })
 
-/** Something that is there, and its like that is not. */
+/** A path that exists, and one like it that does not. */
 const pairs: [string, string][] = [
   ['transit/keys/there', 'transit/keys/absent'],
   ['transit/keys/deletable', 'transit/keys/absent'],
@@ -41,7 +41,7 @@ const pairs: [string, string][] = [
 const verbs = ['GET', 'HEAD', 'LIST', 'POST', 'PUT', 'PATCH', 'DELETE']
 const bodies: Readonly<Record<string, unknown>> = { POST: { plaintext: hello }, PUT: {}, PATCH: {} }
 
-/** All that a caller is told, but for the path that he asked himself. */
+/** The whole answer to a caller, without the path that was asked for. */
 async function told(client: Client, verb: string, path: string): Promise<unknown> {
   const { status, headers, text } = await client.call(verb, path, bodies[verb])
   const { date: _, 'content-length': __, ...rest } = headers

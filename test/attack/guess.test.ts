@@ -10,15 +10,15 @@ import { expectServed } from './nodes.ts'
 import { openPinned } from './pinned.ts'
 import { openSql, type Sql } from './sql.ts'
 
-/** Wrong credentials cost an HMAC in memory: whoever sends millions of them wears out neither the database nor the token. */
+/** Wrong credentials cost an HMAC in memory: millions of them load neither the database nor the token. */
 
-/** A million, when the environment says so, takes some two minutes for each test. */
+/** A million, if the environment asks for it, takes some two minutes for each test. */
 const guesses = Number(process.env.STRONGROOM_TEST_GUESSES ?? 20_000)
 const connections = 8
 vi.setConfig({ testTimeout: 60_000 + guesses })
 
 let shim: Shim
-/** Of its own: the server's counters are for all who use it. */
+/** A server of its own, because its counters count all its users. */
 let mariadb: MariaDb
 let server: TestServer
 let sql: Sql
@@ -48,7 +48,7 @@ async function statements(): Promise<number> {
   return found.reduce((sum, { Value }) => sum + Number(Value), 0)
 }
 
-/** @returns what all of them together cost */
+/** @returns the cost of all guesses together */
 async function send(credential: () => string): Promise<{ statements: number; calls: number }> {
   const before = await statements()
   shim.set({ groups: group.all, times: 0 })
@@ -70,7 +70,9 @@ const letters = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const random = (length: number): string => Array.from(randomBytes(length), (byte) => letters[byte % 62]).join('')
 /** The form of our own credentials, with a tag that fits as often as one in 62^7. */
 const ours = (): string => `hvs.${random(32)}`
-/** Polls and jobs go on all the time, some ten statements a second; a look-up for each guess would be twenty times this. */
+/**
+ * Polls and jobs go on all the time, some ten statements a second; a look-up for each guess would be twenty times this.
+ */
 const little = guesses / 20
 /** Background jobs verify a few rows in the token every few seconds; a call for each guess would be 200 times this. */
 const few = guesses / 200
@@ -95,7 +97,7 @@ describe('before and after an operator chooses a credential', { shuffle: false }
     const cost = await send(ours)
     expect(cost.statements).toBeLessThan(little)
     expect(cost.calls).toBeLessThan(few)
-    // What a guess costs that does: the counters count.
+    // A guess of the other form does cost something: the counters work.
     shim.set({ groups: group.all, times: 0 })
     const before = await statements()
     expect((await server.client('guess').get('auth/token/lookup-self')).status).toBe(403)

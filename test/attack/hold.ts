@@ -13,8 +13,8 @@ export interface Hold extends AsyncDisposable {
   /** From now on, connections that ever asked something with this text in it get no answer; resolves when one waits. */
   hold(text: string): Promise<void>
   /**
-   * The next COMMIT (or the nth) of a transaction that may write gets no answer, nor does anything after it on its connection;
-   * resolves when it has come. `before`: the server never hears of it; `after`: the server has done it.
+   * The next COMMIT (or the nth) of a transaction that may write gets no answer, nor does anything after it on its
+   * connection; resolves when it has come. `before`: the server never hears of it; `after`: the server has done it.
    * @param counts of which transactions, by their statements; all, unless it is said
    */
   trap(when: 'before' | 'after', nth?: number, counts?: (transaction: string) => boolean): Promise<void>
@@ -22,7 +22,7 @@ export interface Hold extends AsyncDisposable {
   release(): void
 }
 
-/** What one connection asked, and whether its answers wait. */
+/** The statements of one connection, and whether its answers wait. */
 interface Talk {
   asked: string
   /** Of that, from the beginning of the last transaction. */

@@ -12,7 +12,7 @@ export interface FatalCommit {
 /**
  * Kills a process at one of its commits.
  * @param argsOf of the process, by the URL of its database
- * @returns the lines that it had written: what it had acknowledged
+ * @returns the lines that it had written, which tell what it had acknowledged
  */
 export async function killAtCommit(
   { url, when, nth }: FatalCommit,

@@ -6,7 +6,7 @@ import type { TestServer } from '../support/server.ts'
 
 export const base64 = (text: string): string => Buffer.from(text).toString('base64')
 
-/** A refusal: 4xx, or a 5xx that says nothing of what was found. Never data. */
+/** A refusal: 4xx, or a 5xx that does not tell the finding. Never data. */
 export function expectRefused(reply: Reply, about = ''): void {
   expect(reply.status, `${about}: ${reply.text}`).toBeGreaterThanOrEqual(400)
   expect(reply.body, about).toHaveProperty('errors')
@@ -38,7 +38,7 @@ export function childrenOf(pid: number): number[] {
     .map(Number)
 }
 
-/** Process ids of the workers that serve now, in the words of the supervisor's log. */
+/** Process ids of the workers that serve now, by the supervisor's log. */
 export function serving(server: TestServer): number[] {
   const pids = new Map<number, number>()
   const ready = new Set<number>()
@@ -75,7 +75,7 @@ function proc(pid: number, name: string): string {
   }
 }
 
-/** Resolves when something has become true; the test's own time limit says when that is never. */
+/** Resolves when the condition has become true; the test's own time limit ends the wait. */
 export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await condition())) await delay(25)
 }

@@ -3,7 +3,7 @@ import type { Client } from '../support/client.ts'
 import { startServer, type TestServer } from '../support/server.ts'
 import { openSql, type Sql } from './sql.ts'
 
-/** A node, and what the owner of its database can do beside it. */
+/** A node, and access to its database as the owner has it. */
 export interface Owned {
   readonly server: TestServer
   readonly sql: Sql

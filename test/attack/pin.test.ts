@@ -9,7 +9,7 @@ import { changePin } from '../support/pin.ts'
 import { startServer, type TestServer } from '../support/server.ts'
 import { childrenOf, commandLine, encrypt, environmentOf, expectServed, serving, until } from './nodes.ts'
 
-/** HSMs erase themselves after a few wrong PINs: a wrong one must meet the token once, whoever tries it and how often. */
+/** HSMs erase themselves after a few wrong PINs: a wrong PIN must reach the token once, however often it is tried. */
 
 const deviceRemoved = 0x32
 const softhsm = '/usr/lib/softhsm/libsofthsm2.so'

@@ -8,7 +8,7 @@ export interface Answer {
   readonly version: number
 }
 
-/** One connection, and so one worker, for as long as it is open: a client that is asked again and again. */
+/** A client with one connection, and so with one worker for as long as it is open. */
 export interface Pinned extends Disposable {
   /** @param token another credential than the one it was opened with */
   ask(verb: string, path: string, body?: unknown, token?: string): Promise<Answer>

@@ -40,7 +40,9 @@ const status = async (client: Client, verb: string, path: string, body?: unknown
   (await client.call(verb, path, body)).status
 
 describe('a rule is matched by the path that is meant, to the letter', () => {
-  /** What a token that may read one key gets for other spellings; 403 where they mean something else, 400 where nothing. */
+  /**
+   * Statuses for other spellings of the one key that a token may read: 403 if they mean something else, 400 if nothing.
+   */
   test.each<[string, number]>([
     ['transit/keys/a', 200],
     ['transit/keys/%61', 200],

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { createConnection, type RowDataPacket } from 'mysql2/promise'
 
-/** What mysql2 takes and gives for one column. */
+/** The value of one column in mysql2. */
 export type Value = string | number | Buffer | null
 export type Row = Readonly<Record<string, Value>>
 
@@ -12,7 +12,7 @@ export interface Column {
   readonly nullable: boolean
 }
 
-/** The database as its owner has it: every table, every row, no rule of ours. */
+/** The database as its owner sees it: every table and row, without our rules. */
 export interface Sql extends AsyncDisposable {
   rows(text: string, values?: readonly Value[]): Promise<Row[]>
   /** The one row of the answer. */
@@ -21,9 +21,9 @@ export interface Sql extends AsyncDisposable {
   columns(table: string): Promise<Column[]>
   /** Writes a row as it is given, in the place of the one with its primary key. */
   put(table: string, row: Row): Promise<void>
-  /** Changes columns of the row with this id; what it answers puts the row back. */
+  /** Changes columns of the row with this id. @returns a function that puts the row back */
   edit(table: string, id: Value, changes: Row): Promise<() => Promise<void>>
-  /** Makes every worker read everything anew, as a write of its own would, and waits until all have heard of it. */
+  /** Makes every worker reread everything, as a write would, and waits until all have learned of it. */
   invalidate(): Promise<void>
 }
 

@@ -34,7 +34,7 @@ beforeEach(async () => {
   await until(async () => serving(server).length === 2 && (await healthy()))
 })
 
-/** As many at once as meet both workers: connections go to each in turn. */
+/** Enough requests at once to reach both workers: connections go to each in turn. */
 const all = (ask: () => Promise<Reply>): Promise<Reply[]> => Promise.all(Array.from({ length: several }, ask))
 const statuses = async (ask: () => Promise<Reply>): Promise<Set<number>> =>
   new Set((await all(ask)).map(({ status }) => status))
@@ -82,7 +82,7 @@ test.each([
 })
 
 test('a token that forgets its objects between two uses is asked again, and no handle of before names another key', async () => {
-  // What is loaded afterwards is loaded in another order, so that the same numbers would be other keys.
+  // Keys are then loaded in another order, so that old handle numbers would be other keys.
   for (let round = 0; round < 3; round++) {
     shim.set({ groups: group.all, rv: deviceRemoved })
     expect(await statuses(seal)).toEqual(new Set([503]))
@@ -114,7 +114,7 @@ test('a worker whose call hangs is killed and replaced; no request waits longer 
   shim.set({ groups: group.cipher, delayMicroseconds: hangMicroseconds, times: 1 })
   const hanging = seal().catch((error: NodeJS.ErrnoException) => error.code)
   await until(() => shim.read().hit === 1)
-  // What is sent meanwhile is answered, or its connection ends with the process that had it.
+  // Requests sent meanwhile are answered, or their connections end with their process.
   const meanwhile = await all(() => seal().catch(() => ({ status: 0 }) as Reply))
   expect(await hanging).toMatch(/ECONNRESET|EPIPE/)
   for (const { status } of meanwhile) expect([0, 200, 503]).toContain(status)

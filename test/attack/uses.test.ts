@@ -43,7 +43,7 @@ test.each([1, 2, 17, 49, 50])(
     const statuses = await everywhere(token, 'POST', `transit/keys/${key}/rotate`)
 
     expect(statuses).toEqual([...Array(uses).fill(200), ...Array(connections - uses).fill(403)])
-    // What was refused was not done either.
+    // Refused requests were not carried out either.
     expect(await rotated(key)).toBe(1 + uses)
     // The last use has taken the token away, for every worker, before it was answered.
     expect(new Set(await everywhere(token, 'GET', 'auth/token/lookup-self'))).toEqual(new Set([403]))

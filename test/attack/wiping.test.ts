@@ -12,19 +12,19 @@ import { startServer, type TestServer } from '../support/server.ts'
 import { serving } from './nodes.ts'
 
 /**
- * The bytes of secrets in the memory of a worker that has worked with them, under both executors. Looked for are bytes, in either order,
- * and hexadecimal digits; the base64 of requests and answers stays as long as V8 leaves it there. What the C heap frees is overwritten
- * here, as docs/threat-model.md advises.
+ * Searches the memory of a worker for the bytes of secrets that it has worked with, under both executors: as bytes, in
+ * either order, and as hexadecimal digits; the base64 of requests and answers stays as long as V8 leaves it there.
+ * Memory that the C heap frees is overwritten here, as docs/threat-model.md advises.
  *
- * Only seeds of Ed25519 keys may still be there at first: OpenSSL clears a parsed key when its KeyObject is collected. The other
- * garbage is not collected before the first look, so that nobody's missing wipe is hidden.
+ * Only seeds of Ed25519 keys may still be there at first: OpenSSL clears a parsed key when its KeyObject is collected.
+ * The other garbage is not collected before the first look, so that nobody's missing wipe is hidden.
  */
 const environment = {
   GLIBC_TUNABLES: 'glibc.malloc.perturb=90:glibc.malloc.tcache_count=0',
   NODE_OPTIONS: `--import ${join(import.meta.dirname, '../support/collect.ts')}`,
 }
 const collections = 2
-/** How many are done before memory is searched. */
+/** Works that are done between two searches of memory. */
 const worksOfALook = 12
 
 type Secrets = Readonly<Record<string, Uint8Array>>

@@ -3,13 +3,13 @@ import type { Client, Reply } from '../support/client.ts'
 import { base64, decrypt, encrypt, expectRefused, expectServed } from './nodes.ts'
 import type { Sql } from './sql.ts'
 
-/** Clients that write all the time and remember what was acknowledged, and only that. */
+/** Clients that write all the time and remember acknowledged writes only. */
 export interface Writers {
   /** Acknowledged writes so far. */
   readonly acknowledged: number
   /** Lets requests that are under way end, and begins no more. */
   stop(): Promise<void>
-  /** Everything acknowledged is there and right, and everything that is there is whole. */
+  /** Checks that everything acknowledged exists and is right, and that everything that exists is whole. */
   verify(sql: Sql): Promise<void>
 }
 
@@ -30,7 +30,7 @@ export function startWriters(root: Client, revocable: () => Promise<Client>): Wr
   let acknowledged = 0
   let stopping = false
 
-  /** The answer, when it is a good one. Anything else may have been done or not. */
+  /** The answer if it is a success; otherwise the outcome is unknown. */
   async function ask(request: Promise<Reply>): Promise<Reply | undefined> {
     const reply = await request.catch(() => undefined)
     if (reply === undefined) {
@@ -106,7 +106,7 @@ export function startWriters(root: Client, revocable: () => Promise<Client>): Wr
   }
 }
 
-/** No key without its versions down to where it was trimmed, no version without its materials, and none of them without a key. */
+/** Checks that every key has its untrimmed versions, every version its materials, and every material its key. */
 export async function verifyWhole(root: Client, sql: Sql): Promise<void> {
   const { keys } = (expectServed(await root.list('transit/keys')).body as { data: { keys: string[] } }).data
   for (const key of keys) {

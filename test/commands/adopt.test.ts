@@ -15,7 +15,7 @@ const plaintext = Buffer.from('kept').toString('base64')
 let site: Site
 let sheets: readonly string[]
 let rowKey: string
-/** What the cluster answered before its token died. */
+/** The cluster's answers before its token died. */
 const before: Record<string, string> = {}
 
 beforeAll(async () => {
@@ -50,7 +50,7 @@ function useToken({ library, label, pin }: TestToken, more: object = {}): void {
   site.configure({ pkcs11: { library, token: { label }, pin: { file: site.pinFile }, environment }, ...more })
 }
 
-/** What a token shows of ours: KEKs and anchors. */
+/** Our objects in a token: KEKs and anchors. */
 async function objectsIn({ library, label, pin }: TestToken): Promise<string[]> {
   const words = ['--module', library, '--token-label', label, '--login', '--pin', pin, '--list-objects']
   const { stdout } = await run('pkcs11-tool', words)
@@ -66,7 +66,7 @@ async function until(condition: () => Promise<boolean>): Promise<void> {
   while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 1000))
 }
 
-/** Keys of every residence, and what was made with them. */
+/** Makes keys of every residence, and ciphertexts and signatures with them. */
 async function fill(client: Client): Promise<void> {
   for (const [name, body] of Object.entries({
     wrapped: {},
@@ -178,7 +178,7 @@ describe('a cluster whose token dies', { shuffle: false }, () => {
   }, 180_000)
 })
 
-/** What openssl says of a leaf whose issuer's list it reads too. */
+/** The verdict of openssl on a leaf, with its issuer's list. */
 async function verified(leaf: string, issuer: string, crl: string): Promise<string> {
   const files = { leaf, issuer, crl }
   for (const [name, text] of Object.entries(files)) writeFileSync(join(site.directory, name), `${text}\n`)

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
-/** What the shell gives every command; nothing of STRONGROOM_*, so that the tests' own variables stay out. */
+/** The shell's environment without STRONGROOM_*, so that the tests' own variables stay out. */
 const clean = (): Record<string, string | undefined> =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('STRONGROOM_')))
 
@@ -37,7 +37,7 @@ export function start(
 ): Running {
   const child = spawn(process.execPath, [script, ...args], {
     env: { ...clean(), ...environment },
-    // By the channel a server notices when the tests are killed.
+    // Through the channel a server notices when the tests are killed.
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
   let stdout = ''

@@ -8,7 +8,7 @@ import { strongroom } from './cli.ts'
 const otpLength = 36
 
 let server: TestServer
-/** Somebody without a token. */
+/** A client without a token. */
 let nobody: Client
 
 beforeAll(async () => {

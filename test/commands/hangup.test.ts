@@ -8,7 +8,7 @@ import { until } from '../supervisor/node.ts'
 import { type Running, start, strongroom } from './cli.ts'
 import { createSite, type Site } from './site.ts'
 
-/** SIGHUP replaces the workers when something that they have read is another now, and only then. */
+/** SIGHUP replaces the workers when, and only when, something that they have read has changed. */
 
 let site: Site
 let node: Running

@@ -9,8 +9,8 @@ import { createSite, type Site } from './site.ts'
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
 /**
- * Whether the token has met a wrong PIN: CKF_USER_PIN_COUNT_LOW, which SoftHSM sets at the first wrong one and clears at
- * the next right one. With a PIN it logs in first.
+ * Whether the token has met a wrong PIN: CKF_USER_PIN_COUNT_LOW, which SoftHSM sets at the first wrong one and clears
+ * at the next right one. With a PIN it logs in first.
  */
 function wasTried({ token }: Site, pin = ''): boolean {
   const code = `

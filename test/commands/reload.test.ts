@@ -33,7 +33,7 @@ afterAll(async () => {
 const childrenOf = (pid: number): number[] =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number)
 
-/** Clients that each keep a connection and ask as fast as they are answered, until they are told to end. */
+/** Clients that each keep a connection and ask as fast as they are answered, until they are stopped. */
 function clients(count: number) {
   const answers = new Map<number | string, number>()
   let asking = true

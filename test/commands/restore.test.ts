@@ -16,7 +16,7 @@ afterAll(() => server?.[Symbol.asyncDispose]())
 const run = (...words: string[]) =>
   strongroom([...words, '--config', server.configFile], { SOFTHSM2_CONF: process.env.SOFTHSM2_CONF ?? '' })
 
-/** Where the schema lies, as MariaDB's own programs take it. */
+/** The place of the schema, as arguments of MariaDB's own programs. */
 function place(): string[] {
   const { pathname, searchParams } = new URL(server.database.url)
   return [`--socket=${searchParams.get('socketPath')}`, '--user=root', pathname.slice(1)]

@@ -10,7 +10,7 @@ test.each(['SIGHUP', 'SIGUSR2'] as const)('%s does not end a server that is just
   const file = join(mkdtempSync(join(runDirectory(), 'signals-')), 'config.yaml')
   execFileSync('mkfifo', [file])
   await using server = start(['server', '--config', file])
-  // Opens when the server reads its configuration, which is as long as we leave it open.
+  // Opens when the server reads its configuration, which does not end until we close it.
   const configuration = await open(file, 'w')
   server.process.kill(signal)
   await configuration.writeFile('workers: none\n')

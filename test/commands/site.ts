@@ -4,7 +4,7 @@ import { createDatabase, type TestDatabase } from '../support/database.ts'
 import { runDirectory } from '../support/directory.ts'
 import { createToken, type TestToken } from '../support/token.ts'
 
-/** A token, a database and the configuration file that names them: what an operator has before `init`. */
+/** A token, a database and the configuration file that names them, as before `init`. */
 export interface Site extends AsyncDisposable {
   readonly directory: string
   readonly file: string

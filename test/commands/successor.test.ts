@@ -7,7 +7,7 @@ import { handoverVersion } from '../../src/supervisor/upgrade/handover.ts'
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
-/** Starts the program of an upgrade as somebody does who is no running server. @param channel whether with one */
+/** Starts the program of an upgrade without being a running server. @param channel whether it gets an IPC channel */
 function startSuccessor(channel: boolean) {
   const child = spawn(process.execPath, [main, 'server', '--successor'], {
     stdio: ['ignore', 'pipe', 'pipe', ...(channel ? (['ipc'] as const) : [])],

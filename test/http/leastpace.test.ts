@@ -9,7 +9,7 @@ import type { Pace } from '../../src/http/pace.ts'
 import { createEdge } from '../../src/http/server.ts'
 import { Stream } from '../../src/stream.ts'
 
-/** A connection whose client takes so many bytes in a second, and whose buffers are none but ours. */
+/** A connection whose client takes so many bytes a second, without buffers of the system. */
 class SteadyConnection extends Duplex {
   readonly #bytesPerSecond: number
   takenBytes = 0
@@ -69,7 +69,7 @@ async function take(paths: readonly string[], body: Buffer | Stream, speed: [num
   createServer(edge).emit('connection', connection)
   const last = paths.length - 1
   for (const [at, path] of paths.entries()) {
-    // The one in front is on its way.
+    // The answer before it is on its way.
     while (at > 0 && connection.takenBytes === 0) await delay(5)
     connection.push(`GET ${path} HTTP/1.1\r\nHost: x\r\n${at === last ? 'Connection: close\r\n' : ''}\r\n`)
   }

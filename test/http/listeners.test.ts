@@ -29,7 +29,7 @@ test('a body within the limit is read, one beyond it is answered 413 and the cli
   const refused = '{"errors":["http: request body too large"]}\n'
   const declared = await dial(port)
   declared.write(head('POST', '/shelf/keys/b', 'Content-Length: 5000000\r\n'))
-  // All of it is sent at once, more than sockets hold: only reading on saves the answer from a reset.
+  // Sent all at once, and more than sockets hold: unless the server reads on, a reset destroys the answer.
   declared.write(Buffer.alloc(5_000_000))
   expect(await hear(declared)).toMatch(/^HTTP\/1.1 413 [\s\S]*\r\nConnection: close\r\n[\s\S]*too large"\]\}\n$/)
   const chunked = await dial(port)

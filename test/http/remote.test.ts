@@ -11,7 +11,7 @@ import { createLog } from '../../src/log.ts'
 import type { Pipeline } from '../../src/request/exchange.ts'
 import { createCertificate, dial, hear, hearUntil } from './wire.ts'
 
-/** Answers whom a request comes from. */
+/** Answers with the origin of a request. */
 const pipeline: Pipeline = {
   handle: ({ method, remoteAddress, remotePort, body }) => ({
     status: 200,

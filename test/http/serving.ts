@@ -15,7 +15,7 @@ import { builtinRecord, compileSet, lookUp } from '../../src/request/mounts/moun
 import { createPipeline } from '../../src/request/pipeline.ts'
 import { Answer, route } from '../../src/route.ts'
 
-/** What the test engine keeps. */
+/** The state of the test engine. */
 export interface Shelf {
   readonly names: Set<string>
   readonly capabilities: string[]

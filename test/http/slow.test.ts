@@ -9,7 +9,7 @@ import type { ListenerLimits, ListenerOptions } from '../../src/http/listeners.t
 import { type Serving, serve } from './serving.ts'
 import { createCertificate, dial, hear, statuses } from './wire.ts'
 
-/** Clients that send or read too slowly hold nothing for long. */
+/** Clients that send or read too slowly do not hold resources for long. */
 
 const open: Serving[] = []
 const subscribed: (() => void)[] = []
@@ -84,7 +84,7 @@ test('a client that trickles an answer out is cut off, though it is never idle',
   const { port, budgets } = await start({ idleSeconds: 1, leastBytesPerSecond: 20_000_000 })
   const client = await dial(port)
   let read = 0
-  // Far more in a second than a piece of an answer has.
+  // Far more in a second than one piece of an answer.
   client.on('data', (chunk: Buffer) => {
     read += chunk.length
     client.pause()

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { dial, hearUntil } from './wire.ts'
 
-/** Bodies whose chunks have one byte each take about as much memory as they are counted for. */
+/** Bodies in chunks of one byte take about as much memory as is counted for them. */
 
 interface Memory {
   readonly residentBytes: number

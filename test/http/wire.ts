@@ -53,7 +53,7 @@ export function dial(port: number, trusted?: TestCertificate, client?: TestCerti
   })
 }
 
-/** Everything the server says until it ends the connection. */
+/** Everything the server sends until it ends the connection. */
 export function hear(socket: Socket): Promise<string> {
   return new Promise((resolve) => {
     let heard = ''
@@ -64,7 +64,7 @@ export function hear(socket: Socket): Promise<string> {
   })
 }
 
-/** Everything the server says until the text matches. */
+/** Everything the server sends until the text matches. */
 export function hearUntil(socket: Socket, pattern: RegExp): Promise<string> {
   return new Promise((resolve, reject) => {
     let heard = ''

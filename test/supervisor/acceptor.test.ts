@@ -7,7 +7,9 @@ import { Acceptor } from '../../src/supervisor/acceptor.ts'
 import { runDirectory } from '../support/directory.ts'
 import { until } from './node.ts'
 
-/** An acceptor with real sockets and one process, which only notes its connections and is free when the test says so. */
+/**
+ * An acceptor with real sockets and one process, which only notes its connections and is free when the test says so.
+ */
 function given(mostWaiting?: number) {
   const directory = mkdtempSync(join(runDirectory(), 'accept-'))
   const [a, b] = [`unix:${join(directory, 'a')}`, `unix:${join(directory, 'b')}`] as const

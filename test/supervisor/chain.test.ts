@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { readRecord } from '../../src/supervisor/record.ts'
 import { alive, TestNode, until } from './node.ts'
 
-/** The supervisors of a node that are there, by process id. */
+/** The process ids of a node's living supervisors. */
 const supervisors = (node: TestNode): number[] =>
   readdirSync('/proc')
     .map(Number)
@@ -115,7 +115,7 @@ test('SIGINT to both programs of an upgrade, as a terminal sends it, lets reques
   const slow = node.ask('/slow')
   await sleep(200)
   node.process.kill('SIGINT')
-  // By now the first one has passed it on.
+  // By now the first supervisor has passed it on.
   await sleep(200)
   process.kill(newest, 'SIGINT')
   expect((await slow).pid).toBe(node.starts[1])

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 import { TestNode, until } from './node.ts'
 
-/** Sets the number above which a process opens no descriptor (the soft limit of prlimit(1)). */
+/** Limits the descriptors of a process (the soft limit of prlimit(1)). */
 const limit = (pid: number, descriptors: number) =>
   execFileSync('prlimit', [`--pid=${pid}`, `--nofile=${descriptors}:`])
 const none = 3
@@ -19,7 +19,7 @@ test('a worker without a free descriptor loses no client, and takes connections 
   const asked = await Promise.all(Array.from({ length: 200 }, () => node.ask('/')))
   expect(asked.map(({ pid }) => pid)).toEqual(Array(200).fill(rich))
   expect(missed(node)).not.toEqual([])
-  // It is not every second one's detour.
+  // Not every second connection takes the detour.
   expect(missed(node).length).toBeLessThan(50)
   limit(poor, plenty)
   await until('it answers again', async () => (await node.ask('/')).pid === poor)

@@ -4,7 +4,7 @@ import { merge } from '../../src/metrics/snapshot.ts'
 import { Gathering } from '../../src/supervisor/gathering.ts'
 import type { ToWorker } from '../../src/supervisor/messages.ts'
 
-/** A worker that only notes what it is told. */
+/** A worker that only notes its messages. */
 function party() {
   const answers: WorkerSnapshots[] = []
   let sequence = 0

@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 
-/** Everything a file loads when it starts: its value imports and theirs, packages by name; `await import()` is later. */
+/**
+ * Everything a file loads when it starts: its value imports and theirs, packages by name; `await import()` is later.
+ */
 function loadedBy(url: URL, seen = new Set<string>()): Set<string> {
   seen.add(url.pathname)
   const imports = readFileSync(url, 'utf8').matchAll(/^(?:import|export)\s(?!type\b)[^'"]*?from\s+'([^']+)'/gms)
@@ -15,7 +17,7 @@ function loadedBy(url: URL, seen = new Set<string>()): Set<string> {
 test.each(['main.ts', 'unavailable.ts'])('%s loads neither the PKCS#11 module nor a database driver', (name) => {
   const loaded = [...loadedBy(new URL(`../../src/${name}`, import.meta.url))]
   expect(loaded).toContain('pino')
-  // It only finds a file.
+  // This module only locates a file.
   const helper = new URL('../../src/hsm/strict/helper.ts', import.meta.url)
   expect([...loadedBy(helper)].filter((one) => !one.startsWith('node:'))).toEqual([helper.pathname])
   const others = loaded.filter((one) => one !== helper.pathname)

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 
 export interface NodeOptions {
   readonly workers?: number
-  /** What workers do when they start: serve, hang, die, fail, pin, stuck; brief: die soon after it. */
+  /** The behaviour of workers at their start: serve, hang, die, fail, pin, stuck; brief: die soon after it. */
   readonly order?: string
   /** Milliseconds and bytes that replace the supervisor's own. */
   readonly timing?: Record<string, number>
@@ -38,7 +38,7 @@ export class TestNode {
     const script = fileURLToPath(new URL('fixtures/supervise.ts', import.meta.url))
     const streams = options.streams ?? 'pipe'
     this.process = spawn(process.execPath, [script, this.#config, JSON.stringify(options.timing ?? {})], {
-      // By the channel it notices when the tests are killed.
+      // Through the channel it notices when the tests are killed.
       stdio: ['ignore', streams, streams, 'ipc'],
     })
     const { promise, resolve, reject } = Promise.withResolvers<string>()
@@ -79,7 +79,7 @@ log: { level: info }
     writeFileSync(this.#config, text)
   }
 
-  /** What workers that start from now on do. */
+  /** Sets the behaviour of workers that start from now on. */
   order(word: string): void {
     writeFileSync(this.control, word)
   }
@@ -130,7 +130,7 @@ export function fetchAlone(url: string, agent: Agent | false = false): Promise<{
   })
 }
 
-/** Whether a process is there (and no zombie). */
+/** Whether a process exists and is not a zombie. */
 export function alive(pid: number): boolean {
   try {
     return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))

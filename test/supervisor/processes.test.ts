@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { alive, fetchAlone, TestNode, until } from './node.ts'
 
-/** Asked for something that kills, a worker does not answer. */
+/** Asks for something that kills the worker, which then does not answer. */
 const provoke = (node: TestNode, path: string) => node.ask(path).catch(() => undefined)
 
 describe('a node', () => {
@@ -43,7 +43,7 @@ describe('a node', () => {
     await node.ready
     const [worker = 0] = node.starts
     process.kill(worker, signal)
-    // A signal of a default that ends has ended it before it answers twice.
+    // A signal whose default action is to end the process would do so before a second answer.
     await node.ask('/')
     expect((await node.ask('/')).pid).toBe(worker)
   })
@@ -146,7 +146,7 @@ describe('connections handed to a worker that is killed', () => {
     const address = await node.ready
     const [stopped = 0] = node.starts
     process.kill(stopped, 'SIGSTOP')
-    // Every second one goes to the stopped worker, which takes none of them.
+    // Every second request goes to the stopped worker, which takes none of them.
     const asked = Array.from({ length: 4 }, () =>
       fetchAlone(`${address}/`).then(
         (reply) => reply.status,

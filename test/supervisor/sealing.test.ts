@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { ToWorker } from '../../src/supervisor/messages.ts'
 import { Sealing } from '../../src/supervisor/sealing.ts'
 
-/** Three workers that only note what they are told, and a state that lives as long as the test. */
+/** Three workers that only note their messages, and a state that lives as long as the test. */
 function given() {
   const state = {
     sealed: false,

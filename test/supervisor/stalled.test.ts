@@ -39,7 +39,7 @@ test.each(['pipe', 'socket'])(
     await using node = new TestNode({ listeners: `[{ address: '${address}' }]`, streams })
     const ask = async (path: string) => JSON.parse((await fetchAlone(`http://${address}${path}`)).text).pid
     await until('it serves', () => ask('/').then(Boolean, () => false))
-    // More than waits for a reader.
+    // More bytes than may wait for a reader.
     for (let each = 0; each < 20; each++) await ask('/print')
     const [first = 0] = node.starts
     process.kill(first, 'SIGKILL')

@@ -20,7 +20,7 @@ async function storm(address: string, connections: number): Promise<void> {
   await Promise.all(closed)
 }
 
-/** A client whose last packets the full queue of the listening socket dropped is noticed by Node's time limit for headers. */
+/** Node's time limit for headers ends clients whose last packets the listening socket's full queue dropped. */
 const forgottenMilliseconds = 60_000
 /** What 40,000 connections would leave at 3 KiB each. */
 const leakMebibytes = 100

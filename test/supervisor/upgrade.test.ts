@@ -10,7 +10,7 @@ import { alive, TestNode, until } from './node.ts'
 const childrenOf = (pid: number): number[] =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').map(Number).filter(alive)
 
-/** Resolves when an upgrade more has ended. @returns the reason when it failed */
+/** Resolves when so many upgrades have ended. @returns the reason when it failed */
 async function outcome(node: TestNode, upgrades = 1): Promise<string | undefined> {
   await until('the upgrade has ended', () => readRecord(node.directory)?.upgrades === upgrades, 60_000)
   return readRecord(node.directory)?.failure

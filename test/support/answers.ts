@@ -33,7 +33,7 @@ export const readContract = (): Contract =>
   JSON.parse(readFileSync(join(process.env.STRONGROOM_TEST_DIRECTORY ?? '', 'contract.json'), 'utf8'))
 
 /**
- * Holds an answer against the declaration of its route.
+ * Checks an answer against the declaration of its route.
  * @throws {Error} naming the differences
  */
 export async function checkAnswer(exchange: Exchange): Promise<void> {
@@ -48,7 +48,7 @@ export async function checkAnswer(exchange: Exchange): Promise<void> {
   throw new Error(`undeclared answer of ${method} ${path}: ${status} ${differences.join('; ')}\n${text.slice(0, 2000)}`)
 }
 
-/** The differences from every route that may have answered; none if it agrees with one. */
+/** The differences from every route that may have answered; empty if the answer agrees with one. */
 async function differencesAt(method: string, path: string, exchange: Exchange): Promise<readonly string[]> {
   contract ??= readContract()
   const found = endpointsAt(contract, method, path)
@@ -73,7 +73,7 @@ function methodOf(verb: string, query: URLSearchParams): string {
 
 async function differencesFrom(endpoint: Endpoint, method: string, exchange: Exchange): Promise<readonly string[]> {
   const { status, contentType } = exchange
-  // No content may have the type of the file that there is not.
+  // An answer without content may have the type of the file that it would be.
   const [type] = contentType.split(';')
   const forms = endpoint.answers.filter(
     (form) => (form.status === '2XX' || form.status === status) && (form.kind === 'empty' || typeOf(form) === type),

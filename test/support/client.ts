@@ -5,15 +5,15 @@ export interface Reply {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly text: string
-  /** The body as JSON; undefined when it is none. */
+  /** The body as JSON; undefined when it is not JSON. */
   readonly body: unknown
   /** The string at `path` (dots between names) in the body. */
   string(path: string): string
 }
 
 /**
- * A client as curl is one: any verb, a body of JSON or bytes, X-Vault-Token. Each call is a connection of its own. A
- * success that is not declared by its route is an error.
+ * A client like curl: any verb, a body of JSON or bytes, X-Vault-Token. Each call is a connection of its own. A success
+ * that its route does not declare is an error.
  */
 export interface Client {
   call(verb: string, path: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<Reply>
@@ -70,7 +70,7 @@ export function createClient(base: () => string, token: string): Client {
   }
 }
 
-/** Every success is held against the declaration of its route. */
+/** Checks every success against the declaration of its route. */
 async function checked(exchange: Exchange): Promise<void> {
   if (exchange.status >= 200 && exchange.status < 300) await checkAnswer(exchange)
 }

@@ -6,7 +6,7 @@ export interface Named {
 
 /** One line of a checklist: what must hold, and the tests that prove it. */
 export interface Row {
-  /** A letter of the section and a number: rows are counted, so that one which was lost leaves a gap. */
+  /** A letter of the section and a number: rows are counted, so that a lost one leaves a gap. */
   readonly id: string
   readonly rule: string
   readonly tests: readonly Named[]
@@ -14,7 +14,7 @@ export interface Row {
 
 export interface Section {
   readonly title: string
-  /** As the heading says. */
+  /** The number of rows by the heading. */
   readonly count: number
   readonly rows: readonly Row[]
 }
@@ -46,8 +46,8 @@ const title =
   /(?<before>\b(?:describe|test|it)(?:\.\w+)*|[)\]])\(\s*(?<quote>['"`])(?<text>(?:\\.|(?!\k<quote>)[^\\\n])*)\k<quote>,/g
 
 /**
- * Where every test and group of a file stands: its titles from the outermost inwards. The formatter indents what lies in a
- * group, so that the line on which a title's bracket opens tells the group.
+ * The place of every test and group of a file: its titles from the outermost inwards. The formatter indents the
+ * contents of a group, so that the line on which a title's bracket opens tells the group.
  */
 export function titlesOf(source: string): Set<string> {
   const around: { indent: number; text: string }[] = []

@@ -8,7 +8,7 @@ const builtin: readonly (readonly [path: string, type: string])[] = [
 ]
 /** Types of the mounts that this process knows, by path; servers of one file may differ, so that a path has several. */
 const mounts = new Map(builtin.map(([path, type]) => [path, new Set([type])]))
-/** Where another process made the mount, any engine may be there. */
+/** A mount that another process made may be of any engine. */
 const engines: ReadonlySet<string> = new Set(['transit', 'pki'])
 
 /** Remembers the mount that a successful request made or moved. */
@@ -53,7 +53,7 @@ export function endpointsAt(contract: Contract, method: string, path: string): r
   )
 }
 
-/** The most specific endpoint: a fixed segment counts more than a capture, and a capture more than a rest. */
+/** The most specific endpoint: a fixed segment is more specific than a capture, and a capture than a rest. */
 function endpointIn(endpoints: readonly Endpoint[], method: string, path: string): Endpoint | undefined {
   const fits = (one: Endpoint) => one.method === method || (method === 'HEAD' && one.method === 'GET')
   const found = endpoints.filter((one) => fits(one) && patternOf(one).test(path))

@@ -11,10 +11,10 @@ export const onMySql = mysql !== undefined
 
 export const inGroup = engine === 'multi' || engine === 'single'
 
-/** What an account needs to read besides its schema, in Group Replication. */
+/** The table that an account needs to read besides its schema, in Group Replication. */
 export const membersTable = 'performance_schema.replication_group_members'
 
-/** Whether there are three nodes, of which statements go one by one. */
+/** Whether there are three nodes, to which statements go one by one. */
 export const clustered = engine === 'galera' || inGroup
 
 /** After this statement, what a session reads from a table includes the commits of all nodes. */

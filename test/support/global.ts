@@ -6,10 +6,12 @@ import { startMariaDb } from '../../scripts/embedded/mariadb.ts'
 import { compile } from '../../src/hsm/strict/compile.ts'
 import { engine } from './engine.ts'
 
-/** Prints the declarations that test/support/answers.ts holds answers against. */
+/** Prints the declarations that test/support/answers.ts checks answers against. */
 const contractProgram = join(import.meta.dirname, 'contract.ts')
 
-/** Makes what a run of tests shares, in a short-named directory: one private MariaDB, or the servers of engine.ts. */
+/**
+ * Starts the servers that a run of tests shares, in a short-named directory: a private MariaDB, or those of engine.ts.
+ */
 export async function setup(): Promise<() => Promise<void>> {
   const directory = mkdtempSync(join(tmpdir(), 'sr-'))
   process.env.STRONGROOM_TEST_DIRECTORY = directory

@@ -14,14 +14,17 @@ const headOf = (bytes: Uint8Array, at: number): number =>
   ((bytes[at] ?? 0) << 16) | ((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0)
 
 /**
- * Secrets to be looked for in this process's own memory. They are kept as their complements, and memory is complemented before it is
- * searched, so that nothing that is kept here is found.
+ * Secrets to look for in the memory of this process or another. They are kept as their complements, and memory is
+ * complemented before it is searched, so that the kept copies are not found.
  */
 export class Remembered {
   readonly #pieces = new Map<number, Piece[]>()
   readonly #heads = new Uint8Array(1 << 24)
 
-  /** Remembers the first and the last 16 bytes of a secret, in both byte orders: some libraries keep numbers with the lowest byte first. */
+  /**
+   * Remembers the first and the last 16 bytes of a secret, in both byte orders: some libraries keep numbers with the
+   * lowest byte first.
+   */
   add(name: string, secret: Uint8Array): void {
     for (const at of [0, secret.length - pieceBytes]) {
       const [there, back] = [Buffer.alloc(pieceBytes), Buffer.alloc(pieceBytes)]
@@ -33,7 +36,10 @@ export class Remembered {
     }
   }
 
-  /** The names of those of which a piece lies in memory that a process can write to. @param pid of one started here; this one when absent */
+  /**
+   * The names of secrets of which a piece is in writable memory.
+   * @param pid of a process started here; this one when absent
+   */
   found(pid: number | 'self' = 'self'): string[] {
     const hits = new Set<string>()
     for (const chunk of memory(pid)) {
@@ -69,11 +75,11 @@ function* memory(pid: number | 'self'): Generator<Buffer> {
       for (let at = BigInt(`0x${start}`); at < last; at += BigInt(chunkBytes - pieceBytes)) {
         const length = Math.min(chunkBytes, Number(last - at))
         const read = readPart(file, chunk, length, at)
-        // Most of what is mapped was never touched.
+        // Most mapped memory was never touched.
         if (chunk.compare(untouched, 0, read, 0, read) === 0) continue
         for (let index = 0; 4 * index < read; index++) words[index] = ~(words[index] ?? 0)
         yield chunk.subarray(0, read)
-        // Where it met what is remembered it holds the secret itself, and is memory too.
+        // The complement of a kept complement is the secret itself: this buffer must not be found.
         chunk.fill(0)
       }
     }
@@ -82,7 +88,7 @@ function* memory(pid: number | 'self'): Generator<Buffer> {
   }
 }
 
-/** What cannot be read (a device's pages) is nothing of ours. */
+/** Reads a part of memory; unreadable parts (a device's pages) cannot hold our secrets. */
 function readPart(file: number, chunk: Buffer, length: number, position: bigint): number {
   try {
     return readSync(file, chunk, 0, length, position)

@@ -18,7 +18,7 @@ export interface ServerOptions {
   readonly rootToken?: string
   /** The PKCS#11 module, when it is not the token's own. */
   readonly library?: string
-  /** The caller's own, who disposes it. */
+  /** A database that the caller disposes. */
   readonly database?: TestDatabase
   /** Another node's cluster, on whose token and database this one serves too. It must outlive this one. */
   readonly joins?: TestServer

@@ -2,7 +2,7 @@ import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { done, fresh, useNode } from '../node.ts'
 
-/** Nothing that a stranger sends is free of the quota of his address. */
+/** Every request of a caller without a token counts towards the quota of its address. */
 
 const node = useNode()
 const at = (name: string) => `sys/quotas/rate-limit/${name}`
@@ -72,7 +72,7 @@ test('an unknown mount counts towards a quota of all requests, and so do sys/quo
     expect([first, await ask(), await ask()]).toEqual([first, first, 429])
     expect(first).not.toBe(429)
     expect(await raw('sys/health')).toBe(200)
-    // Who has a token may take the quota away.
+    // A caller with a token may remove the quota.
     await done(node.root.get(at(name)))
     await done(node.root.delete(at(name)))
   }

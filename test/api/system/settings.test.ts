@@ -151,7 +151,7 @@ describe('sys/config/cors', { shuffle: false }, () => {
   })
 })
 
-/** An answer without what it repeats at the top level. */
+/** An answer without the members that it repeats at the top level. */
 function bare(reply: Awaited<ReturnType<typeof node.root.get>>): typeof reply {
   const { enabled: _, ...body } = reply.body as Record<string, unknown>
   return { ...reply, body }

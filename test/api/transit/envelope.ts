@@ -2,7 +2,7 @@ import { constants, createCipheriv, createPublicKey, publicEncrypt, randomBytes 
 import type { Client } from '../../support/client.ts'
 import { base64, done } from '../node.ts'
 
-/** Names of the wire beside node:crypto's. */
+/** Names of hashes on the wire, beside node:crypto's. */
 export const hashFunctions = [
   ['SHA1', 'sha1'],
   ['SHA224', 'sha224'],

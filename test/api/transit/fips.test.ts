@@ -7,7 +7,7 @@ import { envelopeOf, hashFunctions, wrappingKeyOf } from './envelope.ts'
 import vault from './fixtures/vaultblobs.json' with { type: 'json' }
 import { backup, blobOf, keyOf } from './strongroomblob.ts'
 
-/** Keys that were made before an operator turned FIPS mode on, and what may still be done with them. */
+/** Keys that were made before an operator turned FIPS mode on, and their permitted uses. */
 const node = useNode()
 const names: Record<string, string> = {}
 const before: Record<string, string> = {}
@@ -41,7 +41,7 @@ beforeAll(async () => {
   await server.start()
 }, 120_000)
 
-/** The backup of a key of the type, as if it were one that keys are derived from. */
+/** The backup of a key of the type, changed into that of a derived key. */
 const forged = (type: string): string => blobOf({ ...keyOf(backups[type] ?? ''), derived: true, kdf: 'hkdf_sha256' })
 const warnings = (reply: Reply): unknown => (reply.body as { warnings: unknown }).warnings
 const warning = (what: string): string[] => [`FIPS mode: ${what} is not approved`]
@@ -100,7 +100,7 @@ describe('FIPS mode', () => {
     const text = `FIPS mode: ${type} keys are not approved`
     expectRefused(await node.root.post('transit/restore', { backup: blob(), name }), 400, text)
     expect((await node.root.get(`transit/keys/${name}`)).status).toBe(404)
-    // Nor in the place of a key that is there, which stays.
+    // Nor over an existing key, which stays.
     const there = await node.key()
     expectRefused(await node.root.post('transit/restore', { backup: blob(), name: there, force: true }), 400, text)
     expect((await node.root.get(`transit/keys/${there}`)).body).toMatchObject({ data: { type: 'aes256-gcm96' } })

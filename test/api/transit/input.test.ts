@@ -10,7 +10,7 @@ beforeAll(async () => {
   key = await node.key({ type: 'ecdsa-p256' })
 })
 
-/** What sign and verify both take. */
+/** Fields that sign and verify both take. */
 const scheme = {
   input: hello,
   context: '',
@@ -111,7 +111,7 @@ const endpoints: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   hash: { input: hello, algorithm: 'sha2-256', format: 'hex' },
 }
 
-/** What no field of the kind can be, though the reference reads much leniently. */
+/** Values that no field of the kind can have, though the reference reads much leniently. */
 const wrong = (good: unknown): readonly unknown[] => {
   if (typeof good === 'number') return ['x', 1.5, {}, [], '1e3', 2 ** 60]
   if (typeof good === 'boolean') return ['maybe', {}, []]

@@ -7,7 +7,7 @@ import { importKey } from './envelope.ts'
 
 const node = useNode()
 
-/** Every form in which 32 bytes could stand in an answer, base64 of base64 as a backup has it too. */
+/** Whether an answer has 32 bytes in any form, including base64 of base64 as in a backup. */
 function shows(reply: Reply, key: Buffer): boolean {
   const { data } = (reply.body ?? {}) as { data?: { backup?: string } }
   const text = `${reply.text}${Buffer.from(data?.backup ?? '', 'base64')}`

@@ -11,7 +11,7 @@ beforeAll(async () => {
   for (const { name: type } of rows) names.set(type, await node.key({ type }))
 }, 60_000)
 
-/** What the token of this machine can do is not known here: it works, or the refusal says in words why not. */
+/** The abilities of this machine's token are not known here: a request works, or its refusal says why not. */
 function worksOrSaysWhy(reply: Reply, able: boolean, why: RegExp): void {
   if (reply.status === 200) {
     expect(able, reply.text).toBe(true)

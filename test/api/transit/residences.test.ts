@@ -12,14 +12,15 @@ import { fresh, hello } from '../node.ts'
 import { envelopeOf, wrappingKeyOf } from './envelope.ts'
 
 /**
- * Every type of key with every flag, in every residence, through every route: it works, or a 4xx says in words why not. Generated
- * from the algorithm table and the route table. Tokens that can do less than SoftHSM are SoftHSM with a self-test that says less.
+ * Every type of key with every flag, in every residence, through every route: it works, or a 4xx says why not.
+ * Generated from the algorithm table and the route table. A lesser token is SoftHSM with a self-test that reports fewer
+ * abilities.
  */
 interface Mode {
   readonly name: string
   readonly config: Readonly<Record<string, unknown>>
   readonly lacking: readonly Ability[]
-  /** Where its keys are. */
+  /** The residences of its keys. */
   readonly residences: readonly string[]
 }
 const poor: readonly Ability[] = [
@@ -79,7 +80,7 @@ const reasons =
 
 const errorsOf = (reply: Reply): readonly string[] => (reply.body as { errors?: string[] }).errors ?? []
 
-/** Not a fault of ours, and no refusal without a word. */
+/** Expects an answer that is no server fault, and no refusal without a text. */
 function expectAnswer(reply: Reply, what: string): void {
   expect(reply.status, `${what}: ${reply.text}`).toBeLessThan(500)
   if (reply.status < 400 || reply.status === 404) return
@@ -95,7 +96,10 @@ function worked(reply: Reply, what: string): boolean {
   return false
 }
 
-/** A plausible value for a field or capture of any route, so that a new route is in the matrix as soon as it is in the table. */
+/**
+ * A plausible value for a field or capture of any route, so that a new route is in the matrix as soon as it is in the
+ * table.
+ */
 const samples: Readonly<Record<string, unknown>> = {
   ...{ plaintext: hello, input: hello, context: hello, ciphertext: 'vault:v1:AAAA', signature: 'vault:v1:AAAA' },
   ...{ type: 'plaintext', key_type: 'public-key', version: '1', hash_algorithm: 'sha2-256', algorithm: 'sha2-256' },
@@ -106,7 +110,7 @@ const ordered = [...routes]
   .filter(({ path }) => path.includes(':name'))
   .sort((a, b) => Number(ending.test(`${a.method} ${a.path}`)) - Number(ending.test(`${b.method} ${b.path}`)))
 
-/** By the way of its origin; 204 of an import is as good as 200. */
+/** Makes a key as its origin says; 204 of an import is as good as 200. */
 async function createKey(
   client: Client,
   name: string,

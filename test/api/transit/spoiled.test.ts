@@ -4,8 +4,8 @@ import type { Lenient } from '../../../src/field.ts'
 import { base64, done, fresh, hello, useNode } from '../node.ts'
 
 /**
- * Every field of every route with values that mean nothing, on keys of several kinds. Generated from the route table: a 4xx in words,
- * never a fault of ours, and the wrong type is refused by the field's name before anything is done.
+ * Every field of every route with senseless values, on keys of several kinds. Generated from the route table: a 4xx
+ * with a text, never a server fault, and a wrong type is refused by the field's name before anything is done.
  */
 const node = useNode()
 const kinds = [
@@ -28,7 +28,7 @@ const wrongTypes: Partial<Record<Lenient, readonly unknown[]>> = {
   duration: ['x', {}, [], '-5s'],
 }
 
-/** Of the right type, and senseless: no base64, bytes of wrong lengths, versions and names of nothing. */
+/** Senseless values of the right type: invalid base64, wrong lengths, versions and names that do not exist. */
 const senseless: Partial<Record<Lenient, readonly unknown[]>> = {
   string: [
     '',
@@ -58,7 +58,7 @@ const senseless: Partial<Record<Lenient, readonly unknown[]>> = {
   ],
 }
 
-/** What the routes' fields need so that the spoiled one is what is looked at. */
+/** Good values for the other fields, so that the spoiled one decides. */
 const good: Readonly<Record<string, unknown>> = {
   ...{ plaintext: hello, input: hello, context: hello, ciphertext: 'vault:v1:AAAA', signature: 'vault:v1:AAAA' },
 }
@@ -74,10 +74,10 @@ const captures: Readonly<Record<string, string>> = {
 }
 
 describe.each(cases)('POST %s', (path, properties) => {
-  // What the path says is not looked at in the body.
+  // Fields given by the path are ignored in the body.
   const fields = Object.entries(properties).filter(([field]) => !path.split(/[/:*]/).includes(field))
   const sent = Object.fromEntries(fields.filter(([name]) => name in good).map(([name]) => [name, good[name]]))
-  // A key is made where there is none: of each request its own.
+  // Requests that make a key need a new name each.
   const target = (name: string) => (path === 'keys/:name' || path.startsWith('restore') ? fresh('k') : name)
 
   test('refuses a wrong type by the field’s name', async () => {

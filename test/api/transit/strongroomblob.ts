@@ -8,7 +8,7 @@ export type BlobKey = Record<string, unknown> & { versions: BlobVersion[] }
 export const backup = async (node: TestNode, name: string): Promise<string> =>
   (await done(node.root.get(`transit/backup/${name}`))).string('data.backup')
 
-/** What a backup says of its key, to be forged. */
+/** The key in a backup, to be forged. */
 export const keyOf = (blob: string): BlobKey => JSON.parse(Buffer.from(blob, 'base64').toString()).key
 
 /**

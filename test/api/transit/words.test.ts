@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { done, hello, useNode } from '../node.ts'
 
-/** The words in which the reference refuses: clients match on them. Each row is one request. */
+/** The reference's error texts, which clients match on. Each row is one request. */
 
 const node = useNode()
 const keys: Readonly<Record<string, object>> = {
@@ -31,7 +31,7 @@ beforeAll(async () => {
 }, 60_000)
 
 type Row = readonly [path: string, body: Readonly<Record<string, unknown>>, text: string]
-/** `<name>` stands for what an earlier request answered. */
+/** `<name>` stands for the answer to an earlier request. */
 const filled = (body: Row[1]) =>
   JSON.parse(JSON.stringify(body).replace(/<(\w+)>/g, (_, name: string) => seen[name] ?? name)) as object
 

@@ -154,7 +154,7 @@ describe('RSA', () => {
     const name = await imported(`rsa-${group.keySize}`, Buffer.from(group.privateKeyPkcs8, 'hex'))
     for (const vector of group.tests) {
       const reply = await post(`decrypt/${name}`, { ciphertext: `vault:v1:${base64(bytes(vector, 'ct'))}` })
-      // The API has no labels: what has one is a wrong ciphertext like any other.
+      // The API has no labels: a ciphertext with one is as wrong as any other.
       if (vector.result === 'valid' && vector.label === '') {
         expectData(reply, { plaintext: base64(bytes(vector, 'msg')) })
       } else {

@@ -8,7 +8,7 @@ import { startServer, type TestServer } from '../../support/server.ts'
 const hungMilliseconds = 20_000
 /** `limits.workerMemoryMebibytes`, as it is by default. */
 const mostResidentBytes = 1024 * 2 ** 20
-/** The two lines of a request that says nothing. */
+/** The two audit lines of a request without data. */
 const linesBytes = 4096
 
 /** A node of one worker for the attacks of one file. */
@@ -30,7 +30,10 @@ export function useTarget(): { withstand(attack: Attack): Promise<Outcome> } {
   }, 120_000)
   afterAll(() => server?.[Symbol.asyncDispose]())
   return {
-    /** Attacks, and expects that nobody else notices: health answers, no worker is replaced, audit and memory stay bounded. */
+    /**
+     * Attacks, and expects that nobody else notices: health answers, no worker is replaced, audit and memory stay
+     * bounded.
+     */
     async withstand(attack) {
       if (target === undefined) throw new Error('the node starts before the first test')
       const outcome = await besiege(target, attack)

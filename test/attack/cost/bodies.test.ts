@@ -4,7 +4,7 @@ import { useTarget } from './attacked.ts'
 
 const target = useTarget()
 
-/** What each is answered. */
+/** The answers to each body. */
 const answers: Readonly<Record<string, readonly string[]>> = {
   '990,000 members and a lone surrogate': ['413'],
   '990,000 members and a lone surrogate, signed in': ['400'],

@@ -14,7 +14,7 @@ import { serving } from '../nodes.ts'
 
 type Body = Readonly<Record<string, unknown>>
 
-/** Every field of every route, in requests that are right but for it. */
+/** Every field of every route, in requests that are otherwise right. */
 
 const tables = { transit: transitTable, pki: pkiTable, 'auth/token': tokenTable, sys: systemTable }
 const fieldsOf = new Map(
@@ -36,13 +36,13 @@ const values: Readonly<Record<string, unknown>> = {
   'a NUL': 'a\0b',
 }
 
-/** A token that is not there may come back: managed keys say so with 503. */
+/** An HSM token that is away may come back: managed keys answer 503. */
 const away = /the token \\".*\\" .*of library same is not available/
 /** They would end the story. */
 const spared = ['POST sys/seal', 'POST sys/unseal', 'POST sys/init']
 /** Asked again afterwards, so that the story goes on with what they set. */
 const settings = /config|roles|tune/
-/** What stays set when it is absent. */
+/** Fields that stay set when they are absent. */
 const resets: Readonly<Record<string, Body>> = {
   'POST pki/config/urls': {
     issuing_certificates: [],

@@ -52,7 +52,7 @@ test.each(['before', 'after'] as const)(
       await die(when, (node) => node.post(`transit/keys/${name}/import`, body))
       expect(await latest(name)).toBe(done ? 1 : undefined)
       await whole()
-      // Either way the name is of use: what is there stays, and what is not can be made.
+      // Either way the name stays usable: an existing key stays, and a missing one can be made.
       const again = await doomed.root.post(`transit/keys/${name}/import`, body)
       if (done) expectRefused(again)
       else expectServed(again)
@@ -123,7 +123,7 @@ test.each(['before', 'after'] as const)(
 )
 
 const leaseOfManaged = Buffer.from('managed key ').toString('hex')
-/** Leases of jobs are none of a managed key's. */
+/** Whether a transaction is a managed key's: leases of jobs are not. */
 const isOfManaged = (transaction: string): boolean =>
   !transaction.includes('job_leases') || transaction.includes(leaseOfManaged)
 
@@ -149,7 +149,8 @@ test.each(['before', 'after'] as const)(
     expectServed(await doomed.root.post(`transit/sign/${name}`, { input: 'eA==' }))
     await whole()
 
-    // A key that is made in its token on first use, under a lease: COMMITs of the lease, of its end, and of the key that uses it.
+    // A key that is made in its token on first use, under a lease: COMMITs of the lease, of its end, and of the key
+    // that uses it.
     for (const nth of [2, 3]) {
       const label = newName()
       const generating = { ...settings, key_label: label, allow_generate_key: true, curve: 'P-256' }
@@ -158,7 +159,7 @@ test.each(['before', 'after'] as const)(
       const using = { type: 'managed_key', managed_key_name: label }
       await die(when, (node) => node.post(`transit/keys/${user}`, using), nth, isOfManaged)
       expect(await latest(user)).toBe(done && nth === 3 ? 1 : undefined)
-      // What is there after a death is found by its label, not made twice.
+      // A key that exists after a death is found by its label, not made twice.
       await post(`keys/${user}`, using)
       expectServed(await doomed.root.post(`transit/sign/${user}`, { input: 'eA==' }))
       const objects = await tool(sibling, '--list-objects', '--type', 'privkey')
@@ -179,7 +180,7 @@ test('killed again and again at any moment, keys that arrive are there whole, or
   const backup = (await root.get('transit/backup/source')).string('data.backup')
   const arrived = new Map<string, number>()
   let stopping = false
-  /** One way of arriving after the other, under names of its own; what was acknowledged is written down. */
+  /** One way of arriving after the other, under names of its own; acknowledged ones are noted. */
   const arrive = async (writer: number): Promise<void> => {
     for (let turn = 0; !stopping; turn++) {
       const name = `w${writer}-${turn}`
@@ -218,7 +219,7 @@ test('killed again and again at any moment, keys that arrive are there whole, or
   await Promise.all(arriving)
   for (const [name, versions] of arrived) {
     const { data } = expectServed(await root.get(`transit/keys/${name}`), name).body as { data: Record<string, number> }
-    // What was asked for after that, and not answered, may have been done.
+    // Later requests without an answer may have been carried out.
     const possible = versions === 20 ? [20, 3] : versions === 1 ? [1, 2] : [versions]
     expect(possible, name).toContain(data.latest_version)
   }

@@ -5,18 +5,18 @@ import type { Client, Reply } from '../../support/client.ts'
 import { runDirectory } from '../../support/directory.ts'
 import { base64, expectServed } from '../nodes.ts'
 
-/** What an administrator does all day, over a node that dies, and what must be true of it afterwards. */
+/** An administrator's daily work, on a node that dies, and the state that must follow from it. */
 export interface Chores {
   readonly acknowledged: number
   /** Request ids of answers that came. */
   readonly answered: readonly string[]
   /** Lets requests that are under way end, and begins no more. */
   stop(): Promise<void>
-  /** Everything is as some answer said, or, where none came, as before or after that request. */
+  /** Checks that everything is as answered or, where no answer came, as before or after that request. */
   verify(): Promise<void>
 }
 
-/** What a thing may be: one state, or two while nobody has answered whether it changed. */
+/** The possible states of a thing: one, or two while no answer says whether it changed. */
 type States<T> = T[]
 
 interface Token {
@@ -63,7 +63,7 @@ export function startChores({ root, clientOf, leaseIds }: ChoresOptions): Chores
   let acknowledged = 0
   let stopping = false
 
-  /** The answer, when it is a good one; undefined when it may have been done or not. Where nobody listens, it asks again. */
+  /** The answer if it is a success; undefined if the outcome is unknown. Asks again while nobody listens. */
   async function ask(request: () => Promise<Reply>): Promise<Reply | undefined> {
     const reply = await request().catch(({ code }) => (code === 'ECONNREFUSED' ? 'nobody' : undefined))
     if (reply === undefined || reply === 'nobody' || reply.status === 503) {
@@ -198,7 +198,7 @@ export function startChores({ root, clientOf, leaseIds }: ChoresOptions): Chores
       const reply = await root.post('sys/leases/lookup', { lease_id: id })
       if (reply.status !== 400) expectServed(reply, id)
       const left = reply.status === 400 ? undefined : (reply.body as { data: { ttl: number } }).data.ttl
-      // One that is being taken back has ended, and is there until its engine has done so.
+      // A lease that is being taken back has ended, but its row stays until its engine has done so.
       expect(states, id).toContain(left ? 'alive' : 'revoked')
       if (left === 0) expect(states, id).toContain('alive')
       if (left && renewed) expect(left).toBeGreaterThan(lifeSeconds)

@@ -8,9 +8,9 @@ import { alive, clientWith, serving, until } from '../nodes.ts'
 import { openSql } from '../sql.ts'
 import { startWriters, type Writers } from '../writers.ts'
 
-/** kill -9 of every process there is, while clients write. */
+/** kill -9 of each kind of process, while clients write. */
 
-/** Acknowledged writes between two deaths: what dies, dies in the middle of several. */
+/** Acknowledged writes between two deaths, so that each process dies in the middle of several. */
 const between = 40
 
 async function write(server: TestServer, die: (writers: Writers) => Promise<void>, deaths: number): Promise<void> {

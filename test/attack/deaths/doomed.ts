@@ -5,10 +5,10 @@ import { type Hold, openHold } from '../hold.ts'
 import { alive, serving, until } from '../nodes.ts'
 import { openSql, type Sql } from '../sql.ts'
 
-/** A cluster of a node that lives, and of one that dies by kill -9 at a COMMIT. */
+/** A cluster of one node that lives, and one that dies by kill -9 at a COMMIT. */
 export interface Doomed {
   readonly first: TestServer
-  /** The one that dies. */
+  /** The node that dies. */
   readonly second: TestServer
   /** Of the first node. */
   readonly root: Client
@@ -20,7 +20,8 @@ export interface Doomed {
   stop: Doomed['die']
   /**
    * Asks the second node and kills it at a COMMIT of what it does, then starts it again.
-   * @param when `before`: the database never hears of that COMMIT; `after`: it has done it @param nth which COMMIT, from 1
+   * @param when `before`: the database never hears of that COMMIT; `after`: it has done it @param nth which COMMIT,
+   *   from 1
    * @param counts of which transactions, by their statements: jobs have theirs when their time comes
    */
   die(
@@ -80,11 +81,11 @@ export function useDoomed(options: Pick<ServerOptions, 'config'> = {}): Doomed {
       await trapped
       if (line.trapped !== stopped + 1) throw new Error('the node has given up a transaction that was stopped')
       stopped = 0
-      // Now the worker dies, now the supervisor, whose end ends the worker.
+      // The worker and the supervisor die in turn; the end of the supervisor ends the worker.
       if (deaths++ % 2 === 0) process.kill(worker, 'SIGKILL')
       else await second.kill()
       await lost
-      // The supervisor too: it would wait longer and longer before it starts what dies again and again.
+      // The supervisor too: it would wait longer and longer before it restarts a worker that keeps dying.
       await second.kill()
       await until(() => !alive(worker))
       await second.start()

@@ -11,8 +11,8 @@ import { verifyWhole } from '../writers.ts'
 import { useDoomed } from './doomed.ts'
 
 /**
- * Keys that stay in the token (Ed25519 in strict mode): kill -9 at the COMMIT that says that an object is meant, and at the one that
- * stores its key, after which the object is there. Whatever is left over goes with the next sweep.
+ * Keys that stay in the token (Ed25519 in strict mode): kill -9 at the COMMIT that announces an object, and at the one
+ * that stores its key, when the object exists already. The next sweep removes leftovers.
  */
 const doomed = useDoomed({ config: { strict: true } })
 let hsm: Hsm
@@ -44,7 +44,7 @@ const ways: Record<string, (node: Client, name: string) => Promise<unknown>> = {
   restore: (node, name) => node.post('transit/restore', { name, backup: closed(vault.ed25519) }),
 }
 
-/** The same key, which never leaves again, and with one version: what strict mode keeps in the token. */
+/** The same key, never to leave again, with one version: strict mode keeps such keys in the token. */
 function closed(blob: string): string {
   const text = Buffer.from(blob, 'base64')
     .toString()
@@ -56,7 +56,7 @@ function closed(blob: string): string {
 }
 
 let names = 0
-/** A COMMIT for each object that is meant, and one for the key. */
+/** A COMMIT for each object that is announced, and one for the key. */
 const commits: Record<string, number> = { create: 2, import: 2, restore: 3 }
 
 const deaths = Object.entries(commits).flatMap(([way, last]) =>

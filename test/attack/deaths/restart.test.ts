@@ -11,12 +11,12 @@ import { verifyWhole } from '../writers.ts'
 import { startChores } from './chores.ts'
 
 /**
- * A restart during everything: tokens are made, renewed, used up and revoked, leases renewed and taken back, policies written
- * and removed, mounts made, tuned, moved and removed, audit devices enabled and disabled, while workers and whole nodes
- * end, gently and not.
+ * A restart during everything: tokens are made, renewed, used up and revoked, leases renewed and taken back, policies
+ * written and removed, mounts made, tuned, moved and removed, audit devices enabled and disabled, while workers and
+ * whole nodes end, gently and not.
  */
 
-/** Acknowledged requests between two ends: what ends, ends in the middle of several. */
+/** Acknowledged requests between two ends, so that each comes in the middle of several. */
 const between = 60
 
 /** Leases as an engine gives them, of a mount that is gone: no engine gives any yet. @returns their ids */
@@ -90,7 +90,7 @@ test('nothing acknowledged is lost and nothing half-written is served, whatever 
   await until(() => chores.acknowledged >= before + between)
   await chores.stop()
   verifyRecord(record.lines(), chores.answered)
-  // Once by what both workers remember, once by what the database says.
+  // Once from the workers' caches, once from the database.
   await chores.verify()
   await chores.verify()
   await restart(server)

@@ -4,7 +4,7 @@ import { startServer, type TestServer } from '../../support/server.ts'
 import { base64, expectServed, serving, until } from '../nodes.ts'
 import { openSql, type Sql } from '../sql.ts'
 
-/** kill -9 of every worker while a job removes what a mount held. */
+/** kill -9 of every worker while a job removes the contents of a mount. */
 
 const keys = 600
 const residents = 6
@@ -44,7 +44,7 @@ test('a mount is gone at once with its path free; all it held goes although ever
   expect(whole).toBeGreaterThan(3 * keys)
 
   expectServed(await root.delete('sys/mounts/big'))
-  // Nothing can have been removed in the request itself: there is more than it takes.
+  // The request itself cannot have removed everything: a mount this large needs the job.
   expect(await rowsOf(sql, mount)).toBeGreaterThan(0)
   expectServed(await root.post('sys/mounts/big', { type: 'transit' }))
   expect((await root.list('big/keys')).status).toBe(404)

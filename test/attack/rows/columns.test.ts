@@ -29,7 +29,7 @@ async function edits(
 ): Promise<Edit[]> {
   const made: Edit[] = []
   for (const column of await sql.columns(table)) {
-    // How many ways there are to change it shows only in a row.
+    // The number of ways to change the column depends on its value in a row.
     for (let way = 0, ways = 1; way < ways; way++) {
       const about = `${table}.${column.name} ${way}`
       const { row, use } = await make(about.replace(/\W/g, '-'))
@@ -190,7 +190,7 @@ test('no column of a revocation can be edited: its certificate is not read as a 
   const row = await sql.row('SELECT * FROM pki_revocations')
   const good: string[] = []
   for (const column of await sql.columns('pki_revocations')) {
-    // Moved to another mount or serial it is missing here, as if it had been deleted: open, until lists say otherwise.
+    // A row moved to another mount or serial is missing here, as if it had been deleted: a known gap, but for lists.
     if (column.name === 'mount' || column.name === 'serial') continue
     for (const value of others(column, row[column.name] ?? null)) {
       const undo = await sql.edit('pki_revocations', row.id ?? null, { [column.name]: value })
@@ -248,7 +248,7 @@ test('a sealed table that is not attacked, here or in forge.test.ts, has no row;
   const others = sealed.filter((table) => !here.includes(table) && !atStart.includes(table))
   expect(sealed).toEqual(expect.arrayContaining([...here, ...atStart]))
   for (const table of others) expect(await sql.rows(`SELECT * FROM ${table}`), table).toEqual([])
-  // docs/threat-model.md says what an edit of each of these does.
+  // docs/threat-model.md tells the effect of editing each of these.
   const open = [
     'acks',
     'job_leases',

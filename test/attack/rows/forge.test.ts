@@ -13,8 +13,8 @@ import { createToken } from '../../support/token.ts'
 import { openSql, others, type Row, type Sql, type Value } from '../sql.ts'
 
 /**
- * Attacks on what all other seals hang on. The rows that lead to the row-MAC key are read before anything can be verified, and
- * KWP binds no type: a key whose bytes a caller knows (he imported it, or exported it) is a blob like any other.
+ * Attacks on the foundation of all seals. The rows that lead to the row-MAC key are read before anything can be
+ * verified, and KWP binds no type: a key whose bytes a caller knows (by import or export) is a blob like any other.
  */
 
 let hsm: Hsm
@@ -37,14 +37,14 @@ const known = Buffer.alloc(32, 7)
 const macOf = (message: Buffer): Buffer => createHmac('sha256', known).update(message).digest()
 const checkText = Buffer.from('strongroom/check-value/1')
 
-/** The row as whoever holds the key `known` would seal it. */
+/** The row as a holder of the key `known` would seal it. */
 function sealed(table: Table, keyId: Value, row: Row): Row {
   const shape = new Shape(table)
   const stored = shape.fields.map(({ name }) => row[name] ?? null)
   return { ...row, mac_key_id: keyId, mac: macOf(shape.canonical(1, stored)) }
 }
 
-/** A start of the server, as far as its keys, and then a new key under each KEK that callers' keys are under. */
+/** Opens keys as a start of the server does, then makes a new key under each KEK that wraps callers' keys. */
 async function open(more = {}): Promise<void> {
   await using elsewhere = await Place.at(place.url)
   using custody = await Custody.open(options(hsm, elsewhere.database, more))

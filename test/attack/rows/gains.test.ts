@@ -6,7 +6,10 @@ import { clientWith, decrypt, encrypt, expectRefused, expectServed } from '../no
 import { useOwned } from '../owned.ts'
 import type { Row, Sql } from '../sql.ts'
 
-/** Edits of one row or two by which somebody would gain something: each is refused, and never answered from what is left. */
+/**
+ * Edits of one row or two by which an attacker would gain something: each is refused, never answered from the other
+ * rows.
+ */
 
 let server: TestServer
 let sql: Sql
@@ -45,7 +48,7 @@ async function makeKey(name: string) {
 type Key = Awaited<ReturnType<typeof makeKey>>
 type Use = () => Promise<Reply>
 
-/** What is done to key `a` (and an equal one `b`), and what must be refused then. */
+/** Attacks on key `a` (and an equal one `b`), each with the uses that must be refused then. */
 const keyAttacks: Record<string, (a: Key, b: Key) => Promise<Use[]>> = {
   async 'a key and its material called exportable'(a) {
     await edit('transit_keys', a.row, { exportable: 1, allow_plaintext_backup: 1 })
@@ -133,7 +136,7 @@ const keyAttacks: Record<string, (a: Key, b: Key) => Promise<Use[]>> = {
   },
 }
 
-/** What is done to the row of a token with few rights, and what it then asks for. */
+/** Attacks on the row of a token with few rights. */
 const tokenAttacks: Record<string, (row: Row, rootRow: Row) => Promise<void>> = {
   'root put among the policies': (row) => edit('tokens', row, { policies: '["root"]' }),
   'an end put off': (row) => edit('tokens', row, { expires_at: null, ttl_seconds: 0 }),
@@ -175,7 +178,7 @@ test('no edit gains anything, in a running node or across a restart', async () =
   await server.start()
   for (const [about, use] of refused) expectRefused(await use(), `restarted, ${about}`)
 
-  // Put back, all of it is served again: the refusals came from the edits.
+  // Once the rows are put back, everything is served again: the refusals came from the edits.
   for (const undo of undone.toReversed()) await undo()
   await sql.invalidate()
   const { keys } = (expectServed(await root.list('transit/keys')).body as { data: { keys: string[] } }).data

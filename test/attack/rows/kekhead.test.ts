@@ -5,7 +5,7 @@ import type { Custody } from '../../../src/keys/custody.ts'
 import { none, Place, reopen, useCluster } from '../../keys/support.ts'
 import { openSql, type Row, type Sql } from '../sql.ts'
 
-/** KEK rows that were ours once: with them put back, new keys would go under a KEK that was retired. */
+/** KEK rows that were ours once: if they were put back, new keys would go under a retired KEK. */
 
 let hsm: Hsm
 let place: Place
@@ -37,7 +37,7 @@ async function putBack({ keks, head }: Copy): Promise<void> {
   await invalidate()
 }
 
-/** As a write would: nothing stays in a cache. */
+/** Empties the caches, as a write would. */
 async function invalidate(): Promise<void> {
   await sql.rows('UPDATE versions SET v = v + 1')
   await new Promise((resolve) => setTimeout(resolve, 300))

@@ -4,7 +4,7 @@ import type { Custody } from '../../../src/keys/custody.ts'
 import { makeKey, none, Place, reopen, useCluster } from '../../keys/support.ts'
 import { openSql, type Sql } from '../sql.ts'
 
-/** KEKs: with one of them everything under it is lost, whatever dumps there are of the database. */
+/** KEKs: if one is lost, so is everything under it, whatever dumps of the database exist. */
 
 let hsm: Hsm
 let place: Place

@@ -8,9 +8,9 @@ import { useOwned } from '../owned.ts'
 import type { Row, Sql, Value } from '../sql.ts'
 
 /**
- * Rows that we sealed ourselves, at an earlier time. A seal says that a row was ours, not that it still is: what notices an
- * older one is a head, and what notices an older head is the anchor. docs/threat-model.md lists what that leaves open, and the
- * tests that begin with "open" show that the list is true; one that fails has found a gap closed: change the list.
+ * Rows that we sealed ourselves, at an earlier time. A seal says that a row was ours, not that it still is: a head
+ * reveals an older row, and the anchor an older head. docs/threat-model.md lists the gaps that remain, and the tests
+ * that begin with "open" show that the list is true: when one fails, a gap has been closed, so change the list.
  */
 
 let server: TestServer
@@ -36,7 +36,7 @@ async function copyOf(...tables: string[]): Promise<() => Promise<void>> {
   }
 }
 
-/** What the hourly job does on a node. */
+/** Does the work of a node's hourly job. */
 async function anchor(): Promise<void> {
   await using hsm = await openHsm(server.token)
   await using place = await Place.at(server.database.url)
@@ -125,7 +125,7 @@ describe('rows of no set', () => {
     await sql.put('transit_keys', key)
     for (const row of versions) await sql.put('transit_versions', row)
     await sql.invalidate()
-    // Without its material it is a name and no key.
+    // Without its material only the name is left.
     expectRefused(await decrypt(root, 'gone', ciphertext))
     for (const row of materials) await sql.put('materials', row)
     await sql.invalidate()

@@ -12,7 +12,7 @@ import type { MaterialRow } from '../../../src/keys/tables.ts'
 import { clock, Place, reopen, useCluster } from '../../keys/support.ts'
 import { openSql, type Row, type Sql } from '../sql.ts'
 
-/** Keys that stay in the token: the one thing that a job of ours destroys, and that no dump of the database brings back. */
+/** Keys that stay in the token: a job of ours destroys them, and no dump of the database brings them back. */
 
 let hsm: Hsm
 let place: Place
@@ -38,14 +38,14 @@ const store = (draft: Draft) => place.database.transaction((tx) => custody.mater
 const objectsOf = async ({ ckaId }: { ckaId: Buffer | null }) =>
   (await hsm.find({ class: 'private', id: ckaId ?? Buffer.alloc(0), token: true })).length
 
-/** What the job does two hours later, on a worker that has just started. */
+/** Runs the job as of two hours later, on a worker that has just started. */
 async function sweep(): Promise<number> {
   await using elsewhere = await Place.at(place.url)
   using node = await reopen(hsm, elsewhere, { strict: true, clock: later })
   return await node.objects.residents.sweep()
 }
 
-/** A stored key, and the row that meant it before. */
+/** A stored key, and the row that announced it before. */
 async function makeStored(): Promise<{ meant: Row; material: MaterialRow }> {
   const draft = await custody.materials.prepare(specification)
   const meant = await sql.row("SELECT * FROM intents WHERE state = 'intent'")

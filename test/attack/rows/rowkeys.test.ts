@@ -12,8 +12,8 @@ import { createToken } from '../../support/token.ts'
 import { openSql, type Row, type Sql } from '../sql.ts'
 
 /**
- * A second key that seals rows. Its owner once had the bytes of a key under the system KEK (from the memory of a server, say), and
- * the database is his: the token's anchor alone says which key counts.
+ * A second key that seals rows. The attacker once had the bytes of a key under the system KEK (from the memory of a
+ * server, say), and owns the database: only the token's anchor says which key counts.
  */
 
 let hsm: Hsm
@@ -46,14 +46,14 @@ afterAll(async () => {
   await hsm?.[Symbol.asyncDispose]()
 })
 
-/** A start of the server, as far as its keys. @returns the id of the key that it seals rows with */
+/** Opens keys as a start of the server does. @returns the id of the key that seals rows */
 async function open(more = {}): Promise<string> {
   await using elsewhere = await Place.at(place.url)
   using custody = await Custody.open(options(hsm, elsewhere.database, more))
   return custody.macs.rowMac.keyId
 }
 
-/** Opens, and after the reads that nothing verifies changes the rows: the settings row is the first that is read verified. */
+/** Opens, and changes the rows after the unverified reads: the settings row is the first that is read verified. */
 async function openWhile(meanwhile: () => Promise<void>): Promise<string> {
   await using holder = await openSql(place.url)
   await holder.rows('LOCK TABLES cluster WRITE')
@@ -72,7 +72,7 @@ async function openWhile(meanwhile: () => Promise<void>): Promise<string> {
   return opening
 }
 
-/** What follows leaves the rows as they were. */
+/** Does work with a further row, which it removes again. */
 async function withRow<T>(row: Row, work: () => Promise<T>): Promise<T> {
   await sql.put('system_keys', row)
   try {

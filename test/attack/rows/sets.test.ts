@@ -5,7 +5,7 @@ import { startServer, type TestServer } from '../../support/server.ts'
 import { clientWith, decrypt, encrypt, expectRefused, expectServed } from '../nodes.ts'
 import { openSql, type Row, type Sql, sealedTables } from '../sql.ts'
 
-/** Sets whose shrinking would widen rights: what is done to one member must not go unseen by whoever reads the rest. */
+/** Sets whose shrinking would widen rights: an edit of one member must be noticed by readers of the rest. */
 
 let server: TestServer
 let sql: Sql
@@ -37,7 +37,7 @@ beforeEach(async () => {
   for (const table of await sealedTables(sql)) saved.set(table, await sql.rows(`SELECT * FROM ${table}`))
   expectServed(await limited.get('transit/keys/key'))
 })
-/** Put back, everything is served again: the refusals came from what was done. */
+/** Once the rows are put back, everything is served again: the refusals came from the edits. */
 afterEach(async () => {
   for (const [table, rows] of saved) {
     await sql.rows(`DELETE FROM ${table}`)
@@ -50,7 +50,7 @@ afterEach(async () => {
 
 const policy = (name: string): Promise<Row> => sql.row('SELECT * FROM policies WHERE name = ?', [name])
 
-/** Nothing that hangs on policies is answered; a root token needs none. */
+/** No request that needs a policy is answered; a root token needs no policy. */
 async function expectNoPolicy(): Promise<void> {
   await sql.invalidate()
   expectRefused(await decrypt(limited, 'key', ciphertext))

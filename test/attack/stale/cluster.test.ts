@@ -3,7 +3,7 @@ import { startServer } from '../../support/server.ts'
 import { openPinned } from '../pinned.ts'
 import { rotateAll } from './rotating.ts'
 
-/** Nodes tell each other nothing: all they share is the database, which each of them polls. */
+/** Nodes send each other nothing: they share only the database, which each of them polls. */
 
 test('300 rotations through the nodes of a cluster, each followed at once by a use through all of them', async () => {
   await using first = await startServer()

@@ -6,8 +6,8 @@ import { openSql } from '../sql.ts'
 import { verifyWhole } from '../writers.ts'
 
 /**
- * Once raising a floor or trimming is acknowledged, no worker of any node opens what was made below it, and once a rotation
- * is, none makes anything with the version before; while all of them are used, rotated and trimmed at the same time.
+ * Once raising a floor or trimming is acknowledged, no worker of any node opens ciphertexts of versions below it; once
+ * a rotation is, no worker uses the version before for anything new. Meanwhile keys are used, rotated and trimmed.
  */
 
 const rounds = 25
@@ -19,7 +19,7 @@ interface Key {
   readonly name: string
   latest: number
   floor: number
-  /** What is being asked for. */
+  /** The floor that is being asked for. */
   raising: number
   readonly made: Map<number, string>
 }
@@ -43,7 +43,7 @@ async function age(key: Key, pinned: readonly Pinned[]): Promise<void> {
   }
 }
 
-/** Uses the key through one connection until `ended`; answers what was acknowledged to be impossible. */
+/** Uses the key through one connection until `ended`. @returns successes that an acknowledged change had ruled out */
 async function use(key: Key, by: Pinned, ended: () => boolean): Promise<string[]> {
   const wrong: string[] = []
   for (let turn = 0; !ended(); turn++) {

@@ -6,8 +6,9 @@ import { openSql } from '../sql.ts'
 import { verifyWhole } from '../writers.ts'
 
 /**
- * A key that is restored over again and again while it is rotated, trimmed and used. What is answered belongs to one whole key or
- * refuses; once a restore is acknowledged and nobody changes the key any more, every worker has the restored one.
+ * A key that is restored over again and again while it is rotated, trimmed and used. Every answer belongs to one whole
+ * key or refuses; once a restore is acknowledged and nobody changes the key any more, every worker has the restored
+ * one.
  */
 const rounds = 12
 

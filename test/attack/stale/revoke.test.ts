@@ -3,7 +3,7 @@ import { startServer, type TestServer } from '../../support/server.ts'
 import { expectServed, serving } from '../nodes.ts'
 import { type Answer, connectionsOf, openPinned, type Pinned } from '../pinned.ts'
 
-/** What is taken away through one worker is honoured by no other from the moment of the answer. */
+/** A right that is taken away through one worker is honoured by no other from the moment of the answer. */
 
 const rounds = 15
 let names = 0

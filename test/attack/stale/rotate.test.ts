@@ -4,7 +4,9 @@ import { serving } from '../nodes.ts'
 import { connectionsOf, openPinned } from '../pinned.ts'
 import { rotateAll } from './rotating.ts'
 
-/** Once a rotation is acknowledged no worker of the node encrypts under the old version; cluster.test.ts: of no node. */
+/**
+ * Once a rotation is acknowledged no worker of the node encrypts under the old version; cluster.test.ts: of no node.
+ */
 
 test('700 rotations through the workers of a node, each followed at once by a use through all of them', async () => {
   await using server = await startServer({ workers: 3 })

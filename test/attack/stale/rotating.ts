@@ -6,9 +6,9 @@ import type { Pinned } from '../pinned.ts'
 const keys = Array.from({ length: 20 }, (_, index) => `key-${index}`)
 
 /**
- * Rotates through one connection, then encrypts at once through every connection. As long as nobody else rotates the key, the
- * version that each of them must use is known.
- * @returns answers that named another one
+ * Rotates through one connection, then encrypts at once through every connection. As long as nobody else rotates the
+ * key, the version that each of them must use is known.
+ * @returns answers that named another version
  */
 async function rotateAndUse(key: string, version: number, by: Pinned, all: readonly Pinned[]): Promise<unknown[]> {
   const rotated = await by.ask('POST', `transit/keys/${key}/rotate`)
@@ -18,7 +18,8 @@ async function rotateAndUse(key: string, version: number, by: Pinned, all: reado
 }
 
 /**
- * Makes twenty keys and rotates each so many times, all keys at the same time, each rotation through the next connection.
+ * Makes twenty keys and rotates each so many times, all keys at the same time, each rotation through the next
+ * connection.
  * @returns answers that did not name the version that was acknowledged before they were asked for
  */
 export async function rotateAll(root: Client, pinned: readonly Pinned[], times: number): Promise<unknown[]> {

@@ -4,7 +4,9 @@ import { type Hold, openHold } from '../hold.ts'
 import { alive, expectServed, serving } from '../nodes.ts'
 import { openPinned, type Pinned } from '../pinned.ts'
 
-/** Workers that are held up between reading a key and using it, or stopped altogether, while somebody else rotates it. */
+/**
+ * Workers that are held up between reading a key and using it, or stopped altogether, while somebody else rotates it.
+ */
 
 let first: TestServer
 let second: TestServer
@@ -29,7 +31,7 @@ afterAll(async () => {
   await first?.[Symbol.asyncDispose]()
 })
 
-/** One look at the key for one answer: encrypting looks twice, since it asks first whether there is one. */
+/** Reads the key once for one answer: encrypting reads it twice, since it first asks whether the key exists. */
 const use = (pinned: Pinned) => pinned.ask('POST', 'transit/hmac/key', { input: '' })
 
 /** Rotates through the first node. @returns the version that every answer asked for later must name */

@@ -29,7 +29,7 @@ export function blocksOf(name: string): readonly Block[] {
 
 /**
  * The rows of the table under a heading, as their cells.
- * @throws Error when there is none
+ * @throws Error when there is no table
  */
 export function tableOf(name: string, heading: string): readonly (readonly string[])[] {
   const [, section] = textOf(name).split(`\n## ${heading}\n`)
@@ -44,6 +44,6 @@ export function tableOf(name: string, heading: string): readonly (readonly strin
   )
 }
 
-/** What stands between backticks. */
+/** The texts between backticks. */
 export const quotedIn = (text: string): readonly string[] =>
   [...text.matchAll(/`([^`]+)`/g)].map(([, quoted = '']) => quoted)

@@ -4,16 +4,16 @@ import { describe, expect, test } from 'vitest'
 import { blocksOf, quotedIn, tableOf } from './document.ts'
 
 const root = join(import.meta.dirname, '../../..')
-/** All of src/ as one text, in which a message stands as one line again. */
+/** All of src/ as one text. */
 const source = globSync('src/**/*.ts', { cwd: root })
   .map((path) => readFileSync(join(root, path), 'utf8'))
   .join('\n')
 
-/** The parts of a message between its `…`, which stand for what varies. */
+/** The parts of a message between its `…`, which stand for variable text. */
 const partsOf = (message: string): readonly string[] =>
   message.split('…').map((part) => part.trim().replace(/'/g, "\\'"))
 
-/** Whether every part stands in the source, in whichever quotes. */
+/** Whether every part occurs in the source, in either kind of quotes. */
 const occurs = (message: string): boolean =>
   partsOf(message).every((part) => source.includes(part) || source.includes(part.replaceAll("\\'", "'")))
 

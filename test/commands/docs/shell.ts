@@ -15,7 +15,7 @@ export interface Transcript {
 /**
  * Runs the marked blocks of a document in one bash, in order, as its reader would: `strongroom` is on the path, and the
  * folders that the documents name lie in `directory`. Ends whatever they have left running.
- * @param places what else the test replaces in the commands, such as an address
+ * @param places further texts that the test replaces in the commands, such as an address
  */
 export async function follow(
   name: string,
@@ -68,6 +68,6 @@ function endGroup(leader: number | undefined): void {
   try {
     process.kill(-leader, 'SIGKILL')
   } catch {
-    // It has left none.
+    // The script has left no processes.
   }
 }

@@ -26,7 +26,7 @@ export function breaches(files: Files): string[] {
   ]
 }
 
-/** What one file may not look like. */
+/** Breaches of the rules on the shape of one file. */
 function shape(path: string, text: string): string[] {
   const code = bareCode(text)
   const lines = text.split('\n').length - 1
@@ -51,7 +51,7 @@ const functionsTooLong = (path: string, text: string): string[] =>
     ({ line, lines }) => `${path}:${line}: a function of ${lines} lines; the limit is ${longestFunctionLines}`,
   )
 
-/** Folders with more files beside their folders than one takes in. */
+/** Folders with too many files of their own to survey. */
 function foldersTooFull(paths: readonly string[]): string[] {
   const folders = Map.groupBy(paths, (path) => posix.dirname(path))
   return [...folders]
@@ -75,7 +75,7 @@ function cycles(imports: readonly Import[], files: Files): string[] {
   return found
 }
 
-/** Whether anything in `start` comes to `goal` at run time, over any number of static imports. */
+/** Whether anything in `start` reaches `goal` at run time, over any number of static imports. */
 function reaches(imports: readonly Import[], start: RegExp, goal: RegExp, rule: string): string[] {
   const next = graph(imports.filter(({ typeOnly }) => !typeOnly))
   const seen = new Set<string>()

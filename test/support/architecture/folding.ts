@@ -3,7 +3,7 @@ const onTheWay = /^src\/(?:system|engines|auth|keys|request|leases|audit|jobs|qu
 
 const folding = /\.to(?:Locale)?(?:Lower|Upper)Case\(|\.localeCompare\(|\bfoldName\(/
 
-/** Files there that may change the case of a text, and of which: never of a name that came in a path. */
+/** Files there that may change the case of a text, with the kind of text: never a name from a path. */
 const values: Readonly<Record<string, string>> = {
   'src/auth/acl/match.ts': 'values of parameters, for rules on them',
   'src/auth/acl/readlimits.ts': 'names of parameters in a policy',
@@ -33,8 +33,8 @@ const values: Readonly<Record<string, string>> = {
 }
 
 /**
- * What folds a name too late: behind the pipeline two spellings of one name would be two paths for policies and one
- * thing for the engine.
+ * Code that folds a name too late: after the pipeline, two spellings of a name would be two paths for policies and one
+ * object for the engine.
  * @param code without comments and texts
  */
 export const foldsLate = (path: string, code: string): string[] =>

@@ -1,6 +1,6 @@
 import { parseAst } from 'vitest/node'
 
-/** What a parser of ECMAScript makes of a text (ESTree): only what is read here. */
+/** A node of an ECMAScript syntax tree (ESTree), with the members that are read here. */
 interface Node {
   readonly type: string
   readonly start: number

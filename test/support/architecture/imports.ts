@@ -41,12 +41,12 @@ const resolve = (from: string, specifier: string): string =>
         .slice(0, specifier.startsWith('@') ? 2 : 1)
         .join('/')
 
-/** Comments and texts, in the order in which one may contain what looks like the other. */
+/** Comments and texts; each may contain the beginning of another, so the first match counts. */
 const noise = /\/\*[\s\S]*?\*\/|\/\/[^\n]*|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`/g
 
 /** Code whose comments are blank and whose texts are whole. */
 export const withoutComments = (text: string): string =>
   text.replace(noise, (part) => (part.startsWith('/') ? part.replace(/[^\n]/g, ' ') : part))
 
-/** Code without comments and without what stands in quotes. */
+/** Code without comments and without quoted texts. */
 export const bareCode = (text: string): string => text.replace(noise, (part) => part.replace(/[^\n]/g, ' '))

@@ -1,8 +1,9 @@
 import type { Import } from './imports.ts'
 
 /**
- * Section 3 of the design as a table, the highest level first. A unit is a folder of src/ or a file there (config.ts and
- * config/ are one). A unit imports from lower levels; from its own level only where `mixed` says so, or by `allowed`.
+ * Section 3 of the design as a table, the highest level first. A unit is a folder of src/ or a file there (config.ts
+ * and config/ are one). A unit imports from lower levels; from its own level only where `mixed` says so, or by
+ * `allowed`.
  */
 const levels: readonly { readonly units: readonly string[]; readonly mixed?: boolean }[] = [
   { units: ['main', 'commands', 'supervisor', 'unavailable', 'worker'], mixed: true },

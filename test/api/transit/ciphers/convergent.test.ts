@@ -50,7 +50,9 @@ describe.each(['aes128-gcm96', 'aes256-gcm96', 'chacha20-poly1305'])('a converge
 })
 
 describe('a batch', () => {
-  /** Items with every mixture of good and bad fields; all with a context, since a batch has it in all items or in none. */
+  /**
+   * Items with every mixture of good and bad fields; all with a context, since a batch has it in all items or in none.
+   */
   const item = fc.record(
     {
       plaintext: fc.constantFrom(hello, '', 'aGk', base64('other')),

@@ -26,7 +26,7 @@ const post = (path: string, body: Record<string, unknown> = {}) => node.root.pos
 const csrOf = async (name: string, body: Record<string, unknown> = {}) =>
   (await done(post(`${name}/csr`, body))).string('data.csr')
 
-/** A self-signed CA that signs what it is given; made once for each use. */
+/** A self-signed CA that signs anything; made once for each use. */
 function authority(name: string) {
   openssl([
     'req',

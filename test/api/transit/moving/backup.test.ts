@@ -11,13 +11,13 @@ const backup = async (name: string): Promise<string> =>
 const dataOf = async (name: string): Promise<Record<string, unknown>> =>
   ((await done(node.root.get(`transit/keys/${name}`))).body as { data: Record<string, unknown> }).data
 
-/** What a client sees of a key, besides where its copies lie and when they were made. */
+/** A client's view of a key, without the places of its copies and the times when they were made. */
 async function faceOf(name: string): Promise<unknown> {
   const { custody: _, name: __, backup_info: ___, restore_info: ____, ...rest } = await dataOf(name)
   return rest
 }
 
-/** Something made with every version, and what shows that a copy is the same key. */
+/** Ciphertexts and the like made with every version, which show whether a copy is the same key. */
 async function makeWith(name: string, type: string, latest: number, context?: string) {
   const made: { path: string; body: Record<string, unknown> }[] = []
   const more = context === undefined ? {} : { context }

@@ -18,7 +18,7 @@ const exported = async (path: string): Promise<Record<string, string>> => {
   const reply = await done(node.root.get(`transit/export/${path}`))
   return (reply.body as { data: { keys: Record<string, string> } }).data.keys
 }
-/** What openssl makes of a PEM: exit code 0 is a key it can read. */
+/** Reads a PEM with openssl: exit code 0 is a key it can read. */
 const openssl = (args: readonly string[], input: string): string =>
   execFileSync('openssl', [...args], { input, encoding: 'utf8', stdio: 'pipe' })
 const message = Buffer.from('hello')

@@ -5,7 +5,10 @@ import type { Reply } from '../../../support/client.ts'
 import { base64, done, fresh, hello, useNode } from '../../node.ts'
 import { type BlobKey, backup, blobOf, keyOf } from '../strongroomblob.ts'
 
-/** Backups that somebody wrote who knows the format, checksum and all: each is refused in words, and nothing is there afterwards. */
+/**
+ * Backups forged with knowledge of the format and its checksum: each is refused with an explanation, and leaves
+ * nothing.
+ */
 const node = useNode()
 const blobs: Record<string, string> = {}
 

@@ -4,7 +4,7 @@ import { beforeAll, expect, test } from 'vitest'
 import { base64, expectRefused, fresh, useNode } from '../../node.ts'
 import { envelopeOf, wrappingKeyOf } from '../envelope.ts'
 
-/** Imports of what is no key: a refusal each, whatever the bytes are, and nothing is there afterwards. */
+/** Imports of bytes that are not a key: each is refused, whatever the bytes, and leaves nothing. */
 const node = useNode()
 let pem = ''
 beforeAll(async () => {
@@ -70,7 +70,7 @@ test('a private key of which any byte is changed is another key, or refused', as
       const name = fresh('f')
       const reply = await node.root.post(`transit/keys/${name}/import`, { type, ciphertext: envelopeOf(pem, key) })
       expect([204, 400], reply.text).toContain(reply.status)
-      // An RSA key has no number that could be another; whatever came in is whole, and works.
+      // No number of an RSA key can be changed; other keys that were accepted are whole, and work.
       if (type === 'rsa-2048') expect(reply.status).toBe(400)
       const signed = await node.root.post(`transit/sign/${name}`, { input: '' })
       expect(signed.status).toBe(reply.status === 204 ? 200 : 400)

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { base64, fresh, useNode } from '../../node.ts'
 import blobs from '../fixtures/vaultblobs.json' with { type: 'json' }
 
-/** Backups in the reference's format that no reference wrote: each is refused in words, and nothing is there afterwards. */
+/** Backups in the reference's format that it did not write: each is refused with an explanation, and leaves nothing. */
 const node = useNode()
 type Name = keyof typeof blobs
 

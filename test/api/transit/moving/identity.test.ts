@@ -12,8 +12,8 @@ import { envelopeOf, wrappingKeyOf } from '../envelope.ts'
 import { type BlobKey, blobOf, keyOf } from '../strongroomblob.ts'
 
 /**
- * restore ∘ backup = identity: whatever a key is and has been through, a copy of it on a server of another token and other KEKs answers
- * every request as the key itself does, and its own backup says the same again.
+ * restore ∘ backup = identity: whatever a key's type and history, its copy on a server with another token and other
+ * KEKs answers every request as the key itself does, and the copy's backup has the same contents.
  */
 const node = useNode()
 let other: TestServer
@@ -38,7 +38,7 @@ const aeads = { 'aes128-gcm96': 16, 'aes256-gcm96': 32, 'chacha20-poly1305': 32 
 const curves = { 'ecdsa-p256': 'P-256', 'ecdsa-p384': 'P-384', 'ecdsa-p521': 'P-521' }
 const types = [...Object.keys(aeads), ...Object.keys(curves), 'ed25519', 'hmac', 'rsa-2048']
 
-/** What a key is, and what has been done to it; what a type does not have is left out when the key is made. */
+/** The type and history of a key; properties that a type lacks are left out when the key is made. */
 const life = fc.record({
   type: fc.constantFrom(...types),
   origin: fc.constantFrom('made', 'made', 'imported', 'public'),
@@ -50,7 +50,7 @@ const life = fc.record({
   autoRotate: fc.constantFrom(0, 3600, 86_400, 9_223_372_036),
   sizeBytes: fc.integer({ min: 16, max: 512 }),
   versions: fc.integer({ min: 1, max: 4 }),
-  /** Parts of the versions that there are: where the floors are. */
+  /** The floors, as shares of the number of versions. */
   decryption: fc.double({ min: 0, max: 1, noNaN: true }),
   encryption: fc.option(fc.double({ min: 0, max: 1, noNaN: true })),
   trimmed: fc.boolean(),
@@ -62,7 +62,7 @@ type Life = typeof life extends fc.Arbitrary<infer L> ? L : never
 const isAead = (type: string): type is keyof typeof aeads => type in aeads
 const isCurve = (type: string): type is keyof typeof curves => type in curves
 
-/** What fits together of it. */
+/** The same life without contradictions. */
 function sound(one: Life): Life {
   const { type } = one
   const derived = one.derived && (isAead(type) || type === 'ed25519')
@@ -122,7 +122,7 @@ async function age(name: string, { versions, decryption, encryption, trimmed }: 
   if (trimmed && high > 0) await post(`keys/${name}/trim`, { min_available_version: low })
 }
 
-/** Requests of which the answers say which key it is, with what was made by every version of it. */
+/** Requests whose answers identify the key, with values that every version of it has made. */
 async function asks(name: string, { type, versions, origin, derived }: Life) {
   const asked: { path: string; body: Record<string, unknown> }[] = []
   const context = derived ? { context: hello } : {}
@@ -160,7 +160,7 @@ async function faceOf(client: Client, name: string): Promise<unknown> {
   return rest
 }
 
-/** What a backup says besides the key's name, and where it was kept. */
+/** The contents of a backup without the key's name and the places of its parts. */
 async function contents(client: Client, name: string): Promise<BlobKey> {
   const { name: _, ...key } = keyOf((await done(client.get(`transit/backup/${name}`))).string('data.backup'))
   return { ...key, versions: key.versions.map(({ history: _, ...version }) => version) }
@@ -206,7 +206,7 @@ test('restore of a backup is the identity, on a server of its own token and KEKs
   )
 }, 300_000)
 
-/** What the copy makes, the key opens. */
+/** The key opens and verifies values that the copy has made. */
 async function sameNew({ type, derived, origin }: Life, name: string, elsewhere: Client, copy: string): Promise<void> {
   const given = { input: hello, plaintext: hello, ...(derived ? { context: hello } : {}) }
   if (isAead(type) || type === 'rsa-2048') {

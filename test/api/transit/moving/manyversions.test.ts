@@ -33,7 +33,7 @@ async function forge(type: Type, count: number, settings: Record<string, unknown
   return blobOf({ ...first, deletion_allowed: true, latest_version: count, versions, ...settings })
 }
 
-/** While the request is under way, others are answered: no worker is busy with it alone. */
+/** Expects that other requests are answered while this one is under way: it must not block a worker. */
 async function beside(slow: Promise<Reply>): Promise<Reply> {
   let ended = false
   let served = 0

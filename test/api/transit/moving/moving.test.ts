@@ -5,7 +5,7 @@ import { startServer, type TestServer } from '../../../support/server.ts'
 import { done, expectRefused, fresh, hello, useNode } from '../../node.ts'
 import { envelopeOf, importKey, wrappingKeyOf } from '../envelope.ts'
 
-/** Keys that go from one server to another, whose token and KEKs are its own. */
+/** Keys that move from one server to another with a token and KEKs of its own. */
 const node = useNode()
 const pkcs8 = (key: KeyObject): Buffer => key.export({ format: 'der', type: 'pkcs8' })
 const backup = async (name: string): Promise<string> =>

@@ -15,8 +15,8 @@ import { bytesOf, publicKeyOf } from '../../signing.ts'
 import blobs from '../fixtures/vaultblobs.json' with { type: 'json' }
 
 /**
- * Backups in the reference's format: Go's encoding/json of the structs of Vault's and OpenBao's keysutil, with throw-away keys made
- * by Go's crypto packages.
+ * Backups in the reference's format: Go's encoding/json of the structs of Vault's and OpenBao's keysutil, with
+ * throw-away keys made by Go's crypto packages.
  */
 type Name = keyof typeof blobs
 const node = useNode()

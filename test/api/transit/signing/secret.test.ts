@@ -79,7 +79,7 @@ describe('a secret that the token cannot serve', () => {
   test.each([{}, { exportable: true }])('is opened for SHA-3, which warns and is shown: %j', async (settings) => {
     const name = await node.key(settings)
     const before = await done(hmac(name, 'sha2-256'))
-    // In the cache of every worker.
+    // Brings it into the cache of every worker.
     for (let count = 0; count < 4; count += 1) expect((await custodyOf(name))?.hmac).toMatchObject(born)
     const first = await hmac(name, 'sha3-256')
     expectData(first, { hmac: expect.any(String) }, [lacksSha3])
@@ -100,7 +100,7 @@ describe('a secret that the token cannot serve', () => {
 
   test('is filled up once for SHA-512, then served by the token in every worker', async () => {
     const name = await node.key({ type: 'hmac', exportable: true })
-    // Every worker has the short one alive.
+    // Every worker has the short secret loaded.
     const before = await Promise.all(Array.from({ length: 8 }, () => done(hmac(name, 'sha2-256'))))
     const first = await hmac(name, 'sha2-512')
     const secret = await secretOf(name)

@@ -87,7 +87,7 @@ describe('a batch of signatures', () => {
     for (const operation of ['sign', 'hmac']) {
       const items = results((await post(operation, ec, { batch_input: versions })).body)
       expect(items.map(({ error }) => error === undefined)).toEqual([true, true, false])
-      // A policy reads an integer with a leading zero as octal: what is read two ways is refused.
+      // A policy reads an integer with a leading zero as octal: an ambiguous value is refused.
       const octal =
         "failed to parse batch input: '[0].key_version' expected type 'int', got unconvertible type 'string'"
       expectRefused(await post(operation, ec, { batch_input: [{ input: hello, key_version: '010' }] }), 400, octal)

@@ -38,7 +38,7 @@ describe('verifying a signature', () => {
     const text = signed.string('data.signature')
     expectData(await verify({ ...jws, signature: text }), { valid: true })
     expectData(await verify({ ...jws, signature: text.slice(0, -4) }), { valid: false })
-    // The alphabet of base64 without URLs: one signature in a hundred has none of its own characters.
+    // Standard base64, not base64url: one signature in a hundred has none of the characters that differ.
     expectRefused(
       await verify({ ...jws, signature: `vault:v1:${'+/'.repeat(48)}` }),
       400,

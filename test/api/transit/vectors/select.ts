@@ -2,8 +2,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * Makes the files of this directory from Wycheproof's (README.md says where they come from):
- * `node select.ts <testvectors_v1>`. Of every set of flags and result a few tests stay, and of each group what the API takes.
+ * Makes the files of this directory from Wycheproof's (README.md says where they come from): `node select.ts
+ * <testvectors_v1>`. A few tests stay of every set of flags and result, in groups that the API can take.
  */
 const [directory = ''] = process.argv.slice(2)
 
@@ -26,7 +26,7 @@ const kept = [
 const pick = (source: Readonly<Record<string, unknown>>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(source).filter(([name]) => kept.includes(name)))
 
-/** What the API has no way to ask for, and so nothing to answer. */
+/** Whether the API can be asked for a group at all. */
 function fits(group: Group): boolean {
   const { type, keySize, ivSize, tagSize, sha, mgfSha, sLen, publicKey } = group
   if (type === 'AeadTest') return ivSize === 96 && tagSize === 128 && (keySize === 128 || keySize === 256)
