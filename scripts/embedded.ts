@@ -22,7 +22,7 @@ const asked = new Promise<void>((stopNow) => {
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => stopNow())
 })
 let server: ChildProcess | undefined
-// An upgrade is the server's affair, and there is none to upgrade before it runs.
+// The server does upgrades; before it runs there is nothing to upgrade.
 process.on('SIGUSR2', () => server?.kill('SIGUSR2'))
 
 // Out of the environment, which every child would inherit: only `init` gets it.

@@ -14,7 +14,7 @@ export function spawnBound(command: string, args: readonly string[], options: Sp
   return spawn(bound ? setpriv : command, line, { detached: true, ...options })
 }
 
-/** How a process ended, in words for a log line. */
+/** How a process ended, for a log line. */
 export const ending = (child: ChildProcess): string =>
   child.signalCode === null ? `ended with exit code ${child.exitCode}` : `was killed by ${child.signalCode}`
 

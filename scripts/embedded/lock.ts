@@ -7,7 +7,7 @@ const patienceSeconds = 60
 
 /**
  * Takes the data directory for this process and for every child that is given the descriptor: flock(2) holds until the
- * last of them has closed it, so a new run cannot meet what is left of a killed one.
+ * last of them has closed it, so a new run cannot meet processes of a killed one.
  * @returns the descriptor to hand to children
  * @throws Error when another run is alive
  */

@@ -50,7 +50,7 @@ export async function besiege(target: Target, attack: Attack): Promise<Outcome> 
 const message = (probe: Worker): Promise<unknown> =>
   new Promise((resolve, reject) => probe.once('message', resolve).once('error', reject))
 
-/** proc(5): the peak of resident memory begins anew. */
+/** Resets the peak of resident memory (proc(5)). */
 const forgetPeak = (pid: number): void => writeFileSync(`/proc/${pid}/clear_refs`, '5')
 
 const peakBytes = (pid: number): number =>

@@ -98,7 +98,7 @@ export class Settings {
 
   /**
    * As `set`, with a value that depends on the set: no other change comes between.
-   * @param decide may be called again when the transaction is repeated; what it throws refuses the change
+   * @param decide may be called again when the transaction is repeated; its error refuses the change
    */
   async change(kind: SettingKind, name: string, decide: (set: SettingSet) => SettingValue | undefined): Promise<void> {
     await this.#database.transaction(async (tx) => {

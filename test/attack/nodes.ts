@@ -31,7 +31,7 @@ export const encrypt = async (client: Client, key: string, text = 'plain'): Prom
 export const decrypt = (client: Client, key: string, ciphertext: string): Promise<Reply> =>
   client.post(`transit/decrypt/${key}`, { ciphertext })
 
-/** Process ids of what a process has started itself. */
+/** Process ids of the direct children of a process. */
 export function childrenOf(pid: number): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && parentOf(Number(name)) === pid)

@@ -19,7 +19,7 @@ function install(path: string): void {
 const childrenOf = (pid: number): number[] =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number)
 
-/** The command lines of a process and all below it; none of one that has ended meanwhile. */
+/** The command lines of a process and all below it; without processes that have ended meanwhile. */
 function commands(pid: number): string[] {
   try {
     return [readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' '), ...childrenOf(pid).flatMap(commands)]

@@ -17,7 +17,7 @@ export const membersTable = 'performance_schema.replication_group_members'
 /** Whether there are three nodes, to which statements go one by one. */
 export const clustered = engine === 'galera' || inGroup
 
-/** After this statement, what a session reads from a table includes the commits of all nodes. */
+/** After this statement a session's reads from tables include the commits of all nodes. */
 export const causal =
   engine === 'galera'
     ? 'SET SESSION wsrep_sync_wait = 1'

@@ -62,7 +62,7 @@ const commonExtensions = (authorityKey: Buffer): readonly Extension[] =>
     writeCrlDistributionPoints(urls.crl_distribution_points),
   ].map(prepareExtension)
 
-/** An authority without rules, roles or a look at what it signs: its key is the token's pair of ecdsa-p256. */
+/** An authority without rules, roles or checks of its certificates: its key is the token's pair of ecdsa-p256. */
 export function openAuthority(token: RawToken): MinimalAuthority {
   const pair = token.pair('ecdsa-p256')
   const ownSpki = ecSpki(pair.ecPoint)

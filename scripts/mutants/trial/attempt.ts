@@ -37,7 +37,7 @@ export function plan(tests: readonly Test[], budgetSeconds: number): Test[] {
     })
 }
 
-/** A hang is told from a slow machine by a limit of more than three times what the file takes without the mutant. */
+/** The limit that tells a hang from a slow machine: more than three times the file's time without the mutant. */
 const limitOf = (seconds: number): number => 3 * seconds + 10
 const longestReason = 300
 

@@ -102,7 +102,7 @@ export function runFiles(run: Run): Promise<FileResult[]> {
   return promise
 }
 
-/** The child and all it started, except what has a group of its own: that ends with its parent. */
+/** The child and all it started, except processes with a group of their own: these end with their parent. */
 function killGroup({ pid }: ChildProcess): void {
   if (pid === undefined) return
   try {

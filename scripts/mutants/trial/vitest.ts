@@ -25,7 +25,7 @@ class InOrder extends BaseSequencer {
   }
 }
 
-// Without a parent nobody would end what the tests started: this process leads a group of its own.
+// Without a parent nobody would end the tests' processes: this process leads a group of its own.
 process.on('disconnect', () => process.kill(-process.pid, 'SIGKILL'))
 
 /** Absolute paths: vitest takes a part of a path for every file that contains it. */

@@ -40,7 +40,7 @@ const values: Readonly<Record<string, unknown>> = {
 const away = /the token \\".*\\" .*of library same is not available/
 /** They would end the story. */
 const spared = ['POST sys/seal', 'POST sys/unseal', 'POST sys/init']
-/** Asked again afterwards, so that the story goes on with what they set. */
+/** Sent again unspoiled afterwards, so that the story goes on with their good settings. */
 const settings = /config|roles|tune/
 /** Fields that stay set when they are absent. */
 const resets: Readonly<Record<string, Body>> = {

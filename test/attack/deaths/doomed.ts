@@ -19,7 +19,7 @@ export interface Doomed {
    */
   stop: Doomed['die']
   /**
-   * Asks the second node and kills it at a COMMIT of what it does, then starts it again.
+   * Sends a request to the second node, kills the node at a COMMIT of that request, and starts it again.
    * @param when `before`: the database never hears of that COMMIT; `after`: it has done it @param nth which COMMIT,
    *   from 1
    * @param counts of which transactions, by their statements: jobs have theirs when their time comes

@@ -29,7 +29,7 @@ const objects = async () => (await hsm.find({ class: 'private', token: true })).
 const rows = async (state: string) => (await doomed.sql.rows('SELECT id FROM intents WHERE state = ?', [state])).length
 const residents = async () => (await doomed.sql.rows("SELECT id FROM materials WHERE residence = 'token'")).length
 
-/** What the job does an hour later. */
+/** Runs the job as of an hour later. */
 async function sweep(): Promise<void> {
   await using place = await Place.at(doomed.first.database.url)
   using custody = await reopen(hsm, place, { strict: true, clock: later })

@@ -14,7 +14,7 @@ const rounds = 25
 /** How many versions stay behind the latest. */
 const kept = 3
 
-/** What has been acknowledged of one key so far. */
+/** The acknowledged state of one key so far. */
 interface Key {
   readonly name: string
   latest: number

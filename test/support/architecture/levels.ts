@@ -61,7 +61,7 @@ const packages: readonly { readonly name: RegExp; readonly units: readonly strin
   { name: /^(@peculiar\/|pkijs$|asn1js$|reflect-metadata$)/, units: ['x509', 'keys'] },
 ]
 
-/** What is wrong with one import line of src/, or undefined. */
+/** The fault of one import line of src/; undefined if it is allowed. */
 export function misdirected({ from, to }: Import): string | undefined {
   const unit = unitOf(from)
   const level = levelOf(unit)
