@@ -14,9 +14,9 @@ import { authoritiesTable, clustersTable, type IssuerRow, issuersTable, keysTabl
 type MountId = Pick<Mount, 'uuid'>
 
 const mountsHeld = 1000
-/** Issuers and keys of a mount are read whole: further ones are refused. */
+/** All issuers and keys of a mount are loaded at once, so their number is limited. */
 export const mostIssuers = 10_000
-/** One import may go beyond that by a bundle. */
+/** One import may exceed that by one bundle. */
 const rowsRead = 12_000
 
 export interface AuthoritiesOptions {
@@ -25,7 +25,7 @@ export interface AuthoritiesOptions {
   readonly site: string
 }
 
-/** What a change of an authority comes to: the new settings, and what the caller wants to know. */
+/** The outcome of a change of an authority: the new settings, and the result for the caller. */
 export interface Decided<T> {
   readonly settings?: Changes<typeof authoritiesTable>
   readonly result: T
@@ -57,8 +57,8 @@ export class Authorities {
   }
 
   /**
-   * Changes the authority of a mount: its settings, keys, issuers. Changes of one mount take turns. When it resolves, no worker
-   * uses what it replaced.
+   * Changes the authority of a mount: its settings, keys, issuers. Changes of one mount take turns. Once it resolves,
+   * no worker uses the old state.
    * @param work reads `before` and writes; it may be run again
    * @returns the authority as this change left it, and whether its shards have other distribution points than before
    */
@@ -74,7 +74,8 @@ export class Authorities {
       const { settings = {}, result } = await work(tx, before)
       const moved = settings.defaultIssuer !== undefined && settings.defaultIssuer !== locked.defaultIssuer
       const changedAt = moved ? { changedAt: this.#clock.wall() } : {}
-      // Always: on a cluster, where locks do not reach, the row's rev is what changes of one mount meet at.
+      // Always updated: on a cluster, where locks do not reach other nodes, concurrent changes of one mount conflict on
+      // this row's rev.
       await table.update(tx, locked, { ...settings, ...changedAt })
       tx.touch(authoritiesTable.name, mount)
       const authority = present(await this.#load(tx, mount), mount)
@@ -104,7 +105,7 @@ export class Authorities {
 
 const certificates = new WeakMap<IssuerRow, Certificate>()
 
-/** A row that is read again, and is as it was, is the same object: one certificate is parsed once, and its key imported once. */
+/** An unchanged row that is read again is the same object: a certificate is parsed, and its key imported, once. */
 function certificateOf(row: IssuerRow): Certificate {
   const known = certificates.get(row) ?? readCertificate(row.certificate)
   certificates.set(row, known)

@@ -10,7 +10,7 @@ export interface Issuer {
   chain(): readonly string[]
 }
 
-/** By what URL this site's mount is reached; empty where nobody said. */
+/** The URLs of the mount at this site; empty if not configured. */
 export interface Cluster {
   readonly path: string
   readonly aiaPath: string
@@ -23,7 +23,7 @@ export interface AuthorityParts {
   readonly keys: readonly KeyRow[]
 }
 
-/** What a mount is as a certificate authority, as of one moment. */
+/** A mount's certificate authority as of one moment. */
 export class Authority {
   readonly settings: SettingsRow
   readonly cluster: Cluster
@@ -85,7 +85,7 @@ export class Authority {
     return this.#keysByFingerprint.get(hex(fingerprint))
   }
 
-  /** Issuers whose private key is not here. @param fingerprint SHA-256 of their public key */
+  /** Issuers whose private key is not in the mount. @param fingerprint SHA-256 of their public key */
   keylessWith(fingerprint: Buffer): readonly Issuer[] {
     this.#keyless ??= Map.groupBy(
       [...this.issuers.values()].filter(({ row }) => row.keyId === ''),
@@ -94,7 +94,7 @@ export class Authority {
     return this.#keyless.get(hex(fingerprint)) ?? []
   }
 
-  /** The private key of an issuer, where it is here. */
+  /** The private key of an issuer, if it is in the mount. */
   keyOf({ row }: Issuer): KeyRow | undefined {
     return this.keys.get(row.keyId)
   }
@@ -107,10 +107,10 @@ export class Authority {
 
 const hex = (fingerprint: Buffer): string => fingerprint.toString('hex')
 
-/** The fold of a reference in a path. */
+/** A reference in a path, with `default` in one spelling. */
 export const foldDefault = (reference: string): string => (isDefault(reference) ? 'default' : reference)
 
-/** The reference that stands for whatever the mount's default is. */
+/** Whether a reference names the mount's default. */
 export const isDefault = (reference: string): boolean => reference.trim().toLowerCase() === 'default'
 
 export const mayBeUsed = ({ row }: Issuer, usage: IssuerUsage): boolean => row.usages.includes(usage)

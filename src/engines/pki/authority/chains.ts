@@ -7,7 +7,7 @@ import type { Issuer } from './authority.ts'
 import type { IssuerRow } from './tables.ts'
 
 const verificationsHeld = 100_000
-/** In one turn of the event loop: some milliseconds. */
+/** Per turn of the event loop: a few milliseconds. */
 const verificationsAtOnce = 32
 
 /** An issuer as it was read from its row. */
@@ -16,7 +16,7 @@ interface ReadIssuer {
   readonly certificate: Certificate
 }
 
-/** Chains of issuers. Of two certificates it is looked at once whether one has signed the other. */
+/** Chains of issuers. Whether one certificate has signed another is verified once and remembered. */
 export class Chains {
   readonly #verified = new LRUCache<string, boolean>({ max: verificationsHeld })
   #verifications = 0

@@ -4,8 +4,9 @@ import type { Certificate } from '../../../x509/certificate.ts'
 const known = new WeakMap<object, string>()
 
 /**
- * Names who signs a list, in hexadecimal: SHA-256 over name and key. Issuers of the same name and key, of whichever mount, share
- * their revocations and their CRL numbers (RFC 5280 section 5.2.3), and one that is deleted and imported again goes on with them.
+ * Identifies the signer of a list, in hexadecimal: SHA-256 over name and key. Issuers of the same name and key, in any
+ * mount, share their revocations and their CRL numbers (RFC 5280 section 5.2.3); one that is deleted and imported again
+ * continues them.
  */
 export function crlIssuerOf(certificate: Pick<Certificate, 'subject' | 'spki'>): string {
   const found = known.get(certificate)

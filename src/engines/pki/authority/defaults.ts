@@ -2,15 +2,15 @@ import type { Changes } from '../../../store/table.ts'
 import type { Authority } from './authority.ts'
 import type { authoritiesTable, IssuerRow, KeyRow } from './tables.ts'
 
-/** What came to an authority by one request. */
+/** The issuers and keys that a request added. */
 export interface Added {
   readonly issuers: readonly IssuerRow[]
   readonly keys: readonly KeyRow[]
 }
 
 /**
- * The defaults after issuers and keys were added: the first of each becomes the default, and where the default follows the
- * latest, the one new issuer with a key does.
+ * The defaults after issuers and keys were added: the first key and the first issuer with a key become the defaults,
+ * and where the default follows the latest, so does a single new issuer with a key.
  * @param warn is told when the default does not follow
  */
 export function defaultsAfter(

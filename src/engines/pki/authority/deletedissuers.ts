@@ -5,12 +5,12 @@ import { crlIssuerOf } from './crlissuer.ts'
 import { outlivedIssuers } from './outlived.ts'
 import { namesIssuer } from './urls.ts'
 
-/** Of one name and key: each adds names to every shard, as issuers that exist do. */
+/** Per name and key: each adds names to every shard, as existing issuers do. */
 const mostDeleted = 16
 
 /**
- * The deleted issuers whose certificates are still on lists: those of a name and key that another issuer has, until their
- * certificates have ended. With the last issuer of a name and key its lists go.
+ * The deleted issuers whose URLs shards still name: those whose name and key another issuer shares, until their
+ * certificates have expired. Lists are removed with the last issuer of their name and key.
  * @param now milliseconds since 1970
  */
 export function deletedIssuersAfter(before: Authority, after: Authority, now: number): readonly DeletedIssuer[] {

@@ -36,8 +36,8 @@ export class IssuerRows {
   }
 
   /**
-   * @param keyWith finds the key of a fingerprint, new ones too: the issuer is linked to its own
-   * @throws ApiError 400 for a name that is bad or taken, or an issuer too many
+   * @param keyWith finds a key by its fingerprint, including new ones: the issuer is linked to its own key
+   * @throws ApiError 400 for an invalid or taken name, or too many issuers
    */
   insert(
     tx: Transaction,

@@ -1,8 +1,8 @@
 import type { Authority } from './authority.ts'
 
 /**
- * Issuers of before and after a change that may have signed certificates which end later than they do. Where shards are
- * older than the memory of this, all issuers may have.
+ * Issuers, before and after a change, that may have signed certificates that outlive them: all earlier ones where
+ * shards are older than this record.
  */
 export function outlivedIssuers(before: Authority, after: Authority): ReadonlySet<string> {
   const { points = [], outlived } = after.settings.crl ?? {}

@@ -2,13 +2,13 @@ import { ApiError, badRequest } from '../../../errors.ts'
 import { type Authority, type Issuer, isDefault } from './authority.ts'
 import type { KeyRow } from './tables.ts'
 
-/** Clients match on these two beginnings. */
+/** Clients match on the beginnings of these two texts. */
 const unknownIssuer = (reference: string): string => `unable to find PKI issuer for reference: ${reference}`
 const unknownKey = (reference: string): string => `unable to find PKI key for reference: ${reference}`
 
 /**
  * The issuer of a reference.
- * @param status of the refusal: 404 where it is read, 400 where something is to be done with it
+ * @param status of the refusal: 404 for reads, 400 for operations
  * @throws ApiError
  */
 export function issuerOf(authority: Authority, reference: string, status: 400 | 404 = 400): Issuer {
@@ -28,7 +28,7 @@ export function newDefaultKey(authority: Authority, reference: string): KeyRow {
   return authority.findKey(reference) ?? unresolved(unknownKey(reference))
 }
 
-/** The reference says `issuer` of keys too. */
+/** The reference implementation says `issuer` for keys too. */
 function unresolved(text: string): never {
   throw badRequest(`Error resolving issuer reference: ${text}`)
 }

@@ -6,16 +6,16 @@ import { outlivedIssuers } from './outlived.ts'
 import type { Urls } from './tables.ts'
 import { hasUrls, shardVariable, withShardVariable } from './urls.ts'
 
-/** URLs of one issuer for one count: each adds a name to every shard. */
+/** Per issuer and shard count: each URL adds a name to every shard. */
 const mostUrls = 16
 
 /**
- * The settings of lists with every distribution point that certificates of an authority can be given, so that no certificate ever has
- * one that its shard does not name.
- * @param before whose certificates stay what they are
+ * The list settings with every distribution point that an authority can put into certificates, so that shards name all
+ * those of their certificates.
+ * @param before its certificates keep their distribution points
  * @param site this node's
  * @param now milliseconds since 1970
- * @returns undefined where nothing is new @throws ApiError 400 for too many
+ * @returns undefined if nothing changes @throws ApiError 400 for too many
  */
 export function withShardPoints(
   before: Authority,
@@ -49,7 +49,7 @@ const areEqual = (one: readonly unknown[], other: readonly unknown[] = []): bool
 
 const keyOf = ({ shards, issuer, site, url }: ShardPoint): string => `${shards} ${issuer} ${site} ${url}`
 
-/** What certificates are given now. */
+/** The distribution points of new certificates. */
 function currentPoints({ settings, issuers }: Authority): ShardPoint[] {
   const shards = settings.crl?.shards ?? 0
   if (shards === 0) return []
@@ -64,20 +64,20 @@ function currentPoints({ settings, issuers }: Authority): ShardPoint[] {
 const templatesOf = (urls: Urls | null): readonly string[] =>
   urls?.templating ? urls.crlDistributionPoints.map(withShardVariable).filter((url) => url.includes(shardVariable)) : []
 
-/** What certificates of this site were given at an address that it had. */
+/** The distribution points of certificates that this site issued at its former address. */
 function movedPoints(before: Authority, after: Authority, site: string): ShardPoint[] {
   const left = changedParts(before, after).filter((part) => before.cluster[part] !== '')
   return pointsWith(before, left).map((point) => ({ ...point, site, url: atAddress(point.url, before.cluster) }))
 }
 
-/** Whether certificates of this site are given other distribution points than before, since it has another address. */
+/** Whether this site's certificates get other distribution points than before because its address changed. */
 export const areMoved = (before: Authority, after: Authority): boolean =>
   pointsWith(after, changedParts(before, after)).length > 0
 
 const changedParts = (before: Authority, after: Authority): AddressPart[] =>
   (['path', 'aiaPath'] as const).filter((part) => before.cluster[part] !== after.cluster[part])
 
-/** The points of all sites that have a part of a site's address. */
+/** The points of all sites that contain one of these parts of the address. */
 const pointsWith = ({ settings }: Authority, parts: readonly AddressPart[]): ShardPoint[] =>
   (settings.crl?.points ?? []).filter(({ site, url }) => site === '' && parts.some((part) => variables[part].test(url)))
 
@@ -88,7 +88,7 @@ function atAddress(url: string, cluster: Cluster): string {
   let at = url
   for (const part of ['path', 'aiaPath'] as const) {
     const all = new RegExp(variables[part], 'g')
-    // What is unknown stays a variable: no certificate was made with it.
+    // An unknown part stays a variable: no certificate was made with it.
     if (cluster[part] !== '') at = at.replaceAll(all, () => cluster[part])
   }
   return at

@@ -2,7 +2,7 @@ import { column, defineTable, type Row } from '../../../store/table.ts'
 import type { CrlSettings } from '../crl/settings.ts'
 import type { AutoTidy } from '../tidy/settings.ts'
 
-/** Where relying parties find what they need of an issuer (RFC 5280 4.2.2.1 and 4.2.1.13). */
+/** Where relying parties find an issuer's certificate, lists and OCSP responder (RFC 5280 4.2.2.1 and 4.2.1.13). */
 export interface Urls {
   readonly issuingCertificates: readonly string[]
   readonly crlDistributionPoints: readonly string[]
@@ -19,7 +19,7 @@ export const authoritiesTable = defineTable(
     defaultIssuer: column.text(),
     defaultKey: column.text(),
     defaultFollowsLatest: column.boolean(),
-    /** Where new keys live whose request does not say: wrapped | token. */
+    /** Where new keys live unless the request says otherwise: wrapped | token. */
     residence: column.text(),
     /** Null until they are set. */
     urls: column.json<Urls>().nullable(),
@@ -34,7 +34,7 @@ export const authoritiesTable = defineTable(
 )
 export type SettingsRow = Row<typeof authoritiesTable>
 
-/** By what URL a site's mount is reached. */
+/** The URLs of a mount at a site. */
 export const clustersTable = defineTable(
   'pki_clusters',
   { site: column.text(), path: column.text(), aiaPath: column.text() },
@@ -57,7 +57,7 @@ export const keysTable = defineTable(
     bits: column.integer(),
     createdAt: column.integer(),
     material: column.text(),
-    /** Uuid of the managed key that it is. */
+    /** Uuid of the managed key behind it, if any. */
     managedKey: column.text().nullable(),
     /** SHA-256 of the SubjectPublicKeyInfo: one key is one row. */
     fingerprint: column.bytes(),
@@ -78,7 +78,7 @@ export const issuersTable = defineTable(
   'pki_issuers',
   {
     name: column.text().nullable(),
-    /** '' where the private key is not here. */
+    /** '' if the private key is not in the mount. */
     keyId: column.text(),
     /** DER. */
     certificate: column.bytes(),

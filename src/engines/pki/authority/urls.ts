@@ -19,15 +19,15 @@ export const noUrls: Urls = { issuingCertificates: [], crlDistributionPoints: []
 export type UrlFields = { readonly [K in Parameter]?: readonly string[] | undefined }
 
 /**
- * The URLs after a change: lists that are not given stay, a blank entry removes a list.
- * @throws ApiError 400 naming the parameter, for a value that is no URL and, templating aside, will never be one
+ * The URLs after a change: lists that are not given stay, and a blank entry removes a list.
+ * @throws ApiError 400 naming the parameter, for a value that is not a URL while templating is off
  */
 export function changeUrls(before: Urls, fields: UrlFields, templating: boolean | undefined): Urls {
   const after = { ...before, templating: templating ?? before.templating }
   for (const [parameter, list] of Object.entries(parameters) as [Parameter, UrlList][]) {
     const given = fields[parameter]
     if (given !== undefined) after[list] = given.map((url) => url.trim()).filter((url) => url !== '')
-    // Also those that stay: with templating off they must be URLs as they are.
+    // Unchanged lists too: with templating off they must hold complete URLs.
     if (!after.templating) for (const url of after[list]) checkUrl(parameter, url)
   }
   return after
@@ -48,7 +48,7 @@ export const describeUrls = (urls: Urls) => ({
 
 /** The expanded URLs that certificates of an issuer carry: its own if it has any, or else the mount's. */
 export interface AuthorityUrls extends Readonly<Record<UrlList, readonly string[]>> {
-  /** Over how many lists the issuer's certificates are spread; `{{shard}}` of distribution points is not expanded yet. 0 without it. */
+  /** How many lists the issuer's certificates are spread over, 0 without `{{shard}}`, which is not expanded here. */
   readonly shards: number
 }
 
@@ -60,7 +60,7 @@ export function urlsOf(authority: Authority, { row }: Issuer): AuthorityUrls {
 
 const ofShards = new WeakMap<AuthorityUrls, AuthorityUrls[]>()
 
-/** The URLs of one certificate; the same object for all of its shard. @param serial magnitude */
+/** The URLs of one certificate; the same object for all certificates of a shard. @param serial magnitude */
 export function urlsOfSerial(urls: AuthorityUrls, serial: Uint8Array): AuthorityUrls {
   if (urls.shards === 0) return urls
   const number = shardNumber(serial, urls.shards)
@@ -102,7 +102,7 @@ export function urlsOfNewRoot(authority: Authority, omitted: (url: string) => vo
   )
 }
 
-/** Tells who adds an issuer that its certificates will point nowhere, while the mount has no URLs at all. */
+/** Warns that a new issuer's certificates will point nowhere, if the mount has no URLs at all. */
 export function warnOfMissingUrls({ settings }: Authority, warn: (text: string) => void): void {
   if (hasUrls(settings.urls ?? noUrls)) return
   warn(
@@ -110,7 +110,7 @@ export function warnOfMissingUrls({ settings }: Authority, warn: (text: string) 
   )
 }
 
-/** Why certificates could not be issued with these URLs; undefined when they could. */
+/** Why certificates could not be issued with these URLs, if so. */
 export function problemOf(authority: Authority, urls: Urls): string | undefined {
   try {
     expand(urls, authority, '00000000-0000-0000-0000-000000000000')
@@ -120,7 +120,7 @@ export function problemOf(authority: Authority, urls: Urls): string | undefined 
   }
 }
 
-/** Why distribution points stand for nothing yet; undefined where none does. */
+/** Why distribution points are left out for now, if any are. */
 export function unusedPointsOf(
   { settings }: Authority,
   { templating, crlDistributionPoints }: Urls,
@@ -140,7 +140,7 @@ function expand(urls: Urls, authority: Authority, issuerId: string): AuthorityUr
   const isSpread = (url: string): boolean => url.includes(shardVariable)
   return {
     issuingCertificates: expandAll('issuing_certificates'),
-    // Without shards nobody would answer there.
+    // Without shards these URLs would lead nowhere.
     crlDistributionPoints: points
       .filter((url) => shards > 0 || !isSpread(url))
       .map((url) => (urls.templating ? expandPoint(url, authority.cluster, issuerId) : url)),
@@ -149,13 +149,13 @@ function expand(urls: Urls, authority: Authority, issuerId: string): AuthorityUr
   }
 }
 
-/** Whether a template has another URL for each issuer. */
+/** Whether a template expands to a different URL for each issuer. */
 export const namesIssuer = (url: string): boolean => /\{\{\s*issuer_id\s*\}\}/.test(url)
 
-/** Stands for the shard of a certificate; in distribution points alone. */
+/** Stands for the shard of a certificate, in distribution points only. */
 export const shardVariable = '{{shard}}'
 
-/** The variable in its one form. */
+/** Normalises the variable's spelling. */
 export const withShardVariable = (url: string): string => url.replaceAll(/\{\{\s*shard\s*\}\}/g, shardVariable)
 
 /**
@@ -187,7 +187,7 @@ function checkUrl(parameter: Parameter, url: string): string {
   throw badRequest(`invalid URL found in Authority Information Access (AIA) parameter ${parameter}: ${url}`)
 }
 
-/** An absolute URL in the characters of RFC 3986, which is what an IA5String of a certificate may hold. */
+/** An absolute URL in the characters of RFC 3986, as certificates require (RFC 5280 section 4.2.1.6). */
 export function isUrl(text: string): boolean {
   if (!/^[a-z][a-z0-9+.-]*:\/\/[\x21\x23-\x3b\x3d\x3f-\x5b\x5d\x5f\x61-\x7a\x7e]+$/i.test(text)) return false
   return URL.canParse(text) && new URL(text).host !== ''
