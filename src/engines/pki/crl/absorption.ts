@@ -20,7 +20,7 @@ interface AbsorptionOptions {
   readonly onAlarm: OnAlarm
 }
 
-/** Revocations to take in: as many as are read at once, up to the first for which the last segment, or a new one, has no room. */
+/** Revocations to take in: one page, up to the first that has no room in the last segment or a new one. */
 interface Step {
   readonly manifest: Manifest
   readonly before: SiteEntries
@@ -28,9 +28,9 @@ interface Step {
   readonly growing: { readonly name: SegmentName; readonly content: Content } | undefined
   readonly recorded: Recorded
   readonly sorted: Sorted
-  /** The last number that is dealt with then. */
+  /** The last number that this step covers. */
   readonly end: number
-  /** The last number that has certainly been given, and what the ledger says. */
+  /** The last number certainly assigned, and the one in the ledger. */
   readonly given: number
   readonly ledger: number
 }
@@ -44,8 +44,8 @@ export class Absorption {
   }
 
   /**
-   * Takes in all revocations of a CRL issuer at a site that were committed before. A missing number is a revocation that somebody
-   * removed: an alarm, and the others go on.
+   * Takes in all revocations of a CRL issuer at a site that were committed before. A missing number is a revocation
+   * removed in SQL: it raises an alarm, and the others are taken in.
    * @returns the manifest that has them @throws DamagedRow for the last segment, when it was edited or removed
    */
   async absorb(crlIssuer: string, site: string): Promise<Manifest> {
@@ -79,7 +79,7 @@ export class Absorption {
       const stretch = { crlIssuer, site, from: before.absorbed + 1, to: Number.MAX_SAFE_INTEGER }
       const recorded = await readRecorded(database, q, stretch, mostEntries)
       const numbers = numbersOf(recorded)
-      // What was edited may have any number.
+      // Edited rows may claim any number.
       const given = Math.max(before.absorbed, recorded.rows.at(-1)?.seq ?? 0)
       const known = Math.max(given, ledger)
       const end = recorded.more ? Math.min(known, numbers.at(-1) ?? before.absorbed) : known
@@ -89,7 +89,7 @@ export class Absorption {
     })
   }
 
-  /** @throws DamagedRow when rows that are none are in the way of others */
+  /** @throws DamagedRow when damaged rows fill a page and hide those behind them */
   #whole({ manifest, recorded }: Step): Manifest {
     if (!recorded.more) return manifest
     throw new DamagedRow(revocationTable.name, '', 'revocations behind rows that are none cannot be read')
@@ -120,7 +120,7 @@ export class Absorption {
     }
   }
 
-  /** Does nothing when somebody else has changed the segments meanwhile, of whichever site. */
+  /** Does nothing if segments of any site have changed meanwhile. */
   #take({ manifest, before, growing, sorted, end }: Step, site: string): Promise<void> {
     const { manifests, segments } = this.#options
     const { crlIssuer } = manifest
@@ -149,7 +149,7 @@ export class Absorption {
 const numbersOf = ({ rows, damaged }: Recorded): number[] =>
   [...rows.map(({ seq }) => seq), ...damaged].toSorted((a, b) => a - b)
 
-/** Whether no entry came or left, and none was made again: segments never change, their ids do. */
+/** Whether no entry was added, removed or rewritten: segments never change, their ids do. */
 const haveSameSegments = (one: Manifest, other: Manifest): boolean => idsOf(one) === idsOf(other)
 
 const idsOf = ({ sites }: Manifest): string =>

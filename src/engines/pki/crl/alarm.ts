@@ -1,4 +1,4 @@
-/** Something that only somebody with access to the database can have done to revocations or lists. */
+/** A change of revocations or lists that only someone with access to the database can have made. */
 export interface Alarm {
   /** Hexadecimal (`crlIssuerOf`). */
   readonly crlIssuer: string

@@ -27,7 +27,7 @@ export interface CrlBuilderOptions {
   readonly clock: Clock
   /** This node's. */
   readonly site: string
-  /** The database's life, from 1. */
+  /** The database's epoch, from 1: an accepted restore begins a new one. */
   readonly epoch: number
   readonly onAlarm: OnAlarm
 }
@@ -62,7 +62,7 @@ export class CrlBuilder {
     this.listed = new Listed({ database, manifests: this.manifests, segments: this.segments })
     const parts = { database, onAlarm, manifests: this.manifests, segments: this.segments, listed: this.listed }
     this.#restoration = new Restoration(parts)
-    // Of whichever site the damaged segment is.
+    // The damaged segment may belong to any site.
     const entriesOf: Listed['entriesOf'] = (manifest, serials) =>
       this.#restoring(manifest.crlIssuer, () => this.listed.entriesOf(manifest, serials))
     this.#absorption = new Absorption({ ...parts, listed: { entriesOf } })
@@ -73,8 +73,8 @@ export class CrlBuilder {
   }
 
   /**
-   * Takes into segments all revocations of a CRL issuer at a site that were committed before. Revocations that somebody removed or
-   * edited are alarms.
+   * Takes into segments all revocations of a CRL issuer at a site that were committed before. Removed or edited
+   * revocations raise alarms.
    * @throws DamagedRow when entries are lost with their revocations
    */
   absorb(crlIssuer: string, site: string): Promise<Manifest> {
@@ -82,9 +82,9 @@ export class CrlBuilder {
   }
 
   /**
-   * Builds and publishes. It takes into account all that was committed before; callers that come while a build of the same
-   * lists runs share the next one.
-   * @returns the lists that are out then: the built ones, or those of another process that cover what is wanted
+   * Builds and publishes lists of everything committed before; callers that arrive during a build of the same lists
+   * share the next one.
+   * @returns the published lists: the built ones, or those of another process that cover the wanted revocation
    * @throws ApiError 503 while another process does not finish; DamagedRow when entries are lost with their revocations
    */
   build(target: BuildTarget): Promise<BuiltCrl> {
@@ -92,10 +92,10 @@ export class CrlBuilder {
   }
 
   /**
-   * Takes entries out of segments. An entry stays until a complete list that was made past its certificate's end has carried it
-   * (RFC 5280 section 3.3), on every list that is out.
-   * @param isWanted which entries are to go
-   * @returns which revocations no segment has any more, of those that are wanted
+   * Removes entries from segments. An entry stays until every published list has carried it after its certificate
+   * expired (RFC 5280 section 3.3).
+   * @param isWanted which entries to remove
+   * @returns which of the wanted revocations are in no segment any more
    * @throws DamagedRow when a list or entries were edited or removed in SQL
    */
   removeEntries(crlIssuer: string, site: string, isWanted: (mark: Mark) => boolean): Promise<Released> {
@@ -105,7 +105,7 @@ export class CrlBuilder {
   async #alone(order: BuildTarget): Promise<BuiltCrl> {
     const { clock } = this.#options
     const site = this.#siteOf(order)
-    // The half of a digest is a name as good, and fits.
+    // Half of the digest is unique enough, and fits.
     const name = `crl ${order.mount} ${order.crlIssuer.slice(0, 32)} ${site}`
     const lease = await this.#lease(name)
     try {
@@ -123,7 +123,7 @@ export class CrlBuilder {
       })
       return built as BuiltCrl
     } finally {
-      // One that was lost needs none.
+      // A lost lease needs no release.
       await lease.release().catch(() => undefined)
     }
   }
@@ -156,7 +156,7 @@ export class CrlBuilder {
     return all
   }
 
-  /** Does work again after a segment that it ran into has been made again. */
+  /** Repeats work that met a damaged segment, once the segment has been rebuilt. */
   async #restoring<T>(crlIssuer: string, work: () => Promise<T>): Promise<T> {
     const restored = new Set<string>()
     for (;;) {
@@ -171,7 +171,7 @@ export class CrlBuilder {
   }
 }
 
-/** The settings of whoever came last, and everything that either wants. */
+/** The later caller's settings, and everything that both want. */
 function merged(one: BuildTarget, other: BuildTarget): BuildTarget {
   const kinds = one.kinds === 'complete' ? one.kinds : other.kinds
   const [a, b] = [one.covering, other.covering]

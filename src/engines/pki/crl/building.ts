@@ -27,7 +27,7 @@ interface BuildingOptions {
   readonly onAlarm: OnAlarm
 }
 
-/** Where a build takes place. */
+/** The site and the lease of a build. */
 interface Place {
   /** '' for lists of all sites. */
   readonly site: string
@@ -37,23 +37,23 @@ interface Place {
   readonly signal: AbortSignal
 }
 
-/** What is out, and what the next list is made of. */
+/** The published lists, and the manifest for the next one. */
 interface Basis {
   readonly manifest: Manifest
   /** The complete list. */
   readonly base: CrlRow | undefined
-  /** Names of shards that are as they should be. */
+  /** Names of shards that are sound and name all their distribution points. */
   readonly standing: ReadonlySet<string>
 }
 
-/** What comes out together. */
+/** Lists that are published together. */
 interface Out {
   readonly lists: ReadonlyMap<Kind, Written>
-  /** Undefined where no complete list comes out. */
+  /** Undefined for a delta alone. */
   readonly shards: readonly NewShard[] | undefined
 }
 
-/** Segments that no list names any more are kept for longer (retirement.ts): a build that took so long could name one. */
+/** At most as long as segments are kept that no list names any more (retirement.ts): the build could name one. */
 const longestMilliseconds = 5 * 60_000
 
 /** Builds the lists of one target: contents, number, signature, publication. */
@@ -64,7 +64,7 @@ export class Building {
     this.#options = options
   }
 
-  /** The lists that are out, when they take into account the revocation that is wanted. */
+  /** The published lists, if they cover the wanted revocation. */
   async published(target: BuildTarget, site: string): Promise<BuiltCrl | undefined> {
     const { covering } = target
     if (covering === undefined || target.disabled) return undefined
@@ -83,7 +83,7 @@ export class Building {
     })
   }
 
-  /** Under a lease, which is compared when the lists are published. */
+  /** Runs under a lease, which is checked when the lists are published. */
   async build(target: BuildTarget, place: Place): Promise<BuiltCrl> {
     const { database, clock, numbers } = this.#options
     const began = clock.monotonic()
@@ -135,7 +135,7 @@ export class Building {
     return { manifest, base, standing: await shards.standing(q, target, manifest, name) }
   }
 
-  /** A list that somebody edited, removed or put back is an alarm, and as good as none: a new one takes its place. */
+  /** A list that was edited, removed or put back raises an alarm and counts as missing: a new one replaces it. */
   async #sound(target: BuildTarget, find: () => Promise<CrlRow | undefined>): Promise<CrlRow | undefined> {
     try {
       return await find()
@@ -148,7 +148,7 @@ export class Building {
     }
   }
 
-  /** Lists of one number come out together. */
+  /** Publishes lists of one number together. */
   #publish(target: BuildTarget, { site, claim }: Place, written: Out): Promise<ReadonlyMap<Kind, CrlRow>> {
     const { manifests, lists, shards } = this.#options
     return manifests.change(target.crlIssuer, async (tx, now) => {

@@ -2,7 +2,7 @@ import { united } from './listed/ranges.ts'
 import type { Manifest } from './manifests.ts'
 import type { Part, SegmentName } from './tables.ts'
 
-/** Of which revocations a list is made, by site the number of the last one that was looked at. */
+/** The revocations that a list is made from: by site, the number of the last one considered. */
 export type Covered = Readonly<Record<string, number>>
 
 export interface Content {
@@ -10,7 +10,7 @@ export interface Content {
   readonly covered: Covered
   /** Bytes of all entries but those of `unmeasured`. */
   readonly bytes: number
-  /** Parts whose length only their segments tell: some of the entries are left out. */
+  /** Parts whose length only their segments tell, since some of the entries are left out. */
   readonly unmeasured: readonly Part[]
 }
 
@@ -50,7 +50,7 @@ function contentOf(named: readonly Named[], covered: Covered): Content {
   }
 }
 
-/** An entry of each serial number stands for the others: one of a site, and of several sites one alone. */
+/** Each serial number has one entry: one per site, or on a list of several sites a single one. */
 function partOf({ id, superseded = [], elsewhere = [] }: SegmentName, from: number, which: readonly string[]): Part {
   const without = which.length > 1 ? united([superseded, elsewhere]) : superseded
   return { segment: id, from, ...(without.length > 0 ? { without } : {}) }

@@ -4,7 +4,7 @@ import { unlessDamaged } from '../../../store/sealed/sound.ts'
 import { column, defineTable } from '../../../store/table.ts'
 import { type LedgerRow, ledgersTable } from '../revocation/tables.ts'
 
-/** Where revocations are counted, whether or not the count is sound. */
+/** The sites that count revocations, readable even where a count is damaged. */
 const sitesTable = defineTable(ledgersTable.name, { crlIssuer: column.hex(), site: column.text() }, { sealed: false })
 const mostSites = 1000
 
@@ -20,13 +20,16 @@ export async function sitesOf(database: Database, crlIssuer: string): Promise<st
   return ledgers.map(({ site }) => site)
 }
 
-/** The last number that was given to a revocation; 0 for a ledger that is missing, or was edited. */
+/** The last number assigned to a revocation; 0 if the ledger is missing or was edited. */
 export async function lastNumber(database: Database, q: Reader, { crlIssuer, site }: LedgerName): Promise<number> {
   const ledger = await unlessDamaged(() => database.table(ledgersTable).find(q, { crlIssuer, site }))
   return ledger?.last ?? 0
 }
 
-/** Brings a ledger that somebody put back, removed or edited to a number that has been given: none is given twice. */
+/**
+ * Raises a ledger that was put back, removed or edited to the last number assigned, so that no number is assigned
+ * twice.
+ */
 export function mendLedger(database: Database, { crlIssuer, site }: LedgerName, last: number): Promise<void> {
   const ledgers = database.table(ledgersTable)
   return database.transaction(async (tx) => {

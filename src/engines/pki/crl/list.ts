@@ -1,7 +1,7 @@
 import { parseShard, type Shard, shardName } from './shards/shard.ts'
 import type { CrlRow, Kind, Scope } from './tables.ts'
 
-/** Which list of a CRL issuer: that of a mount and site, or of a mount over all sites; with all its entries or those of a shard. */
+/** Names a list of a CRL issuer: of a mount at one site or over all sites, with all entries or those of a shard. */
 export type ListName = Pick<CrlRow, 'mount' | 'crlIssuer' | 'site'> & {
   readonly scope: Scope
   readonly kind: Kind
@@ -12,7 +12,7 @@ export type ListName = Pick<CrlRow, 'mount' | 'crlIssuer' | 'site'> & {
 export const listKey = ({ mount, site, scope, kind, portion }: Omit<ListName, 'crlIssuer'>): string =>
   `${mount} ${scope} ${site} ${kind}${portion === undefined ? '' : ` ${shardName(portion)}`}`
 
-/** The list that a manifest names so. */
+/** The inverse of `listKey`. */
 export function nameOfKey(crlIssuer: string, key: string): ListName {
   const [mount = '', scope, site = '', kind, shard = ''] = key.split(' ')
   return {
@@ -23,5 +23,5 @@ export function nameOfKey(crlIssuer: string, key: string): ListName {
   }
 }
 
-/** The key under which caches hold a list: who publishes it touches (`crlsTable.name`, this). */
+/** The key under which caches hold a list: publishing one touches (`crlsTable.name`, this key). */
 export const listCacheKey = (name: ListName): string => `${listKey(name)} ${name.crlIssuer}`

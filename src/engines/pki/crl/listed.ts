@@ -28,17 +28,17 @@ export interface ListedRevocation {
   readonly site: string
 }
 
-/** An entry that lists have, but for those that another one of the site stands for. */
+/** A listed entry that no later one of its site supersedes. */
 export interface ListedEntry extends ListedRevocation {
-  /** The revocation's, among those of the site. */
+  /** The revocation's number at its site. */
   readonly number: number
-  /** When its certificate has expired, in whole seconds since 1970. */
+  /** When its certificate expires, in whole seconds since 1970. */
   readonly notAfter: number
   /** Whether the list of all sites leaves it out. */
   readonly isElsewhere: boolean
 }
 
-/** Where entries are: a segment, or what it has grown into. */
+/** The segment that has the entries, or that it has grown into. */
 interface Place {
   readonly site: string
   segment: SegmentName
@@ -48,15 +48,16 @@ interface Place {
 interface Known {
   readonly manifest: Manifest
   readonly table: DigestTable
-  /** Of place n at n - 1. */
+  /** Place n is at index n - 1. */
   readonly places: readonly Place[]
 }
 
 const crlIssuersHeld = 1000
 
 /**
- * What the lists of a CRL issuer name, whatever has become of the revocations since. Digests of all entries lie in memory, loaded
- * when they are first asked for and kept up as segments come; an entry that one of them points at is read.
+ * The entries on the lists of a CRL issuer, even where their revocations have been removed since. Digests of all
+ * entries are kept in memory, loaded on first use and extended with new segments; entries are read only where a digest
+ * matches.
  */
 export class Listed {
   readonly #options: ListedOptions
@@ -75,10 +76,11 @@ export class Listed {
   }
 
   /**
-   * The entry of a serial number in the segments of any site, which is on every complete list that is built from now on; synchronous
-   * when there is none and nothing has to be loaded.
-   * @param crlIssuer hexadecimal (`crlIssuerOf`) @param serial hexadecimal @param site whose entries count; all sites' if undefined
-   * @throws DamagedRow when segments were edited or removed; ApiError 503 when the lane of strangers is full
+   * The entry of a serial number in the segments of any site, which every complete list built from now on contains;
+   * synchronous when there is no entry and nothing to load.
+   * @param crlIssuer hexadecimal (`crlIssuerOf`) @param serial hexadecimal @param site whose entries count; all sites'
+   * if undefined
+   * @throws DamagedRow when segments were edited or removed; ApiError 503 when the public lane is full
    */
   find(crlIssuer: string, serial: string, site?: string): MaybePromise<ListedRevocation | undefined> {
     const magnitude = magnitudeOf(serial)
@@ -90,7 +92,7 @@ export class Listed {
 
   /**
    * The entries of serial numbers that are listed already.
-   * @param manifest of a snapshot; what is listed by a later one may be answered too @param serials magnitudes
+   * @param manifest of a snapshot; entries of a later one may be returned too @param serials magnitudes
    * @returns by serial number, in hexadecimal @throws DamagedRow when segments were edited or removed
    */
   async entriesOf(
@@ -117,7 +119,7 @@ export class Listed {
   }
 
   /**
-   * Stands for all that these lists name: another object once they have changed. Synchronous when nothing has to be loaded.
+   * An object that is replaced when these lists change. Synchronous when nothing has to be loaded.
    * @throws as find
    */
   state(crlIssuer: string): MaybePromise<object | undefined> {
@@ -127,13 +129,13 @@ export class Listed {
   #of(manifest: Manifest, lane: ReadLane): MaybePromise<Known> {
     const { crlIssuer } = manifest
     const known = this.#known.get(crlIssuer)
-    // What is as of a later manifest is right too, and nothing is loaded backwards.
+    // A later manifest's table is right too, and an older one is never loaded.
     if (known !== undefined && known.manifest.rev >= manifest.rev) return known
     const loading = this.#loading.get(crlIssuer)
     if (loading !== undefined) return loading.catch(() => undefined).then(() => this.#of(manifest, lane))
     const made = this.#load(manifest, known, lane)
       .catch((error: unknown) => {
-        // Half of a manifest may be in the table.
+        // The table may hold only part of the manifest.
         this.#known.delete(crlIssuer)
         throw error
       })
@@ -149,7 +151,7 @@ export class Listed {
       for (const segment of segments) {
         const found = at.get(keyOf(site, segment))
         if (found?.place.segment.id === segment.id) {
-          // Lists may leave out more of it by now.
+          // Lists may leave out more of its entries by now.
           found.place.segment = segment
           continue
         }
@@ -165,7 +167,7 @@ export class Listed {
     return loaded
   }
 
-  /** Those of a damaged row are made again. */
+  /** The digests of a damaged row are computed again. */
   async #fingerprints(id: string, lane: ReadLane): Promise<Buffer> {
     const { database } = this.#options
     const rows = database.table(fingerprintsTable)
@@ -179,7 +181,7 @@ export class Listed {
     return database.read((q) => segments.get(q, id), lane)
   }
 
-  /** Those of some serial numbers in a segment. */
+  /** The entries of some serial numbers in a segment. */
   async #entries({ site, segment }: Place, serials: ReadonlySet<string>): Promise<[string, ListedEntry][]> {
     const { superseded = [], elsewhere = [] } = segment
     const { entries, marks } = await this.#segment(segment.id, 'requests')
@@ -222,7 +224,7 @@ export class Listed {
 /** A segment that grows keeps its first entry. */
 const keyOf = (site: string, { first }: SegmentName): string => `${site} ${first}`
 
-/** What is known already, unless segments have gone or lost entries: then all is loaded anew. */
+/** The table loaded already, or an empty one if segments were removed or lost entries. */
 function carriedOver({ sites }: Manifest, known: Known | undefined): { table: DigestTable; places: Place[] } {
   if (known !== undefined) {
     const now = new Map(

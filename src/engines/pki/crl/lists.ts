@@ -7,7 +7,7 @@ import { type ListName, listCacheKey, listKey } from './list.ts'
 import type { Manifest, Manifests } from './manifests.ts'
 import { type CrlRow, crlsTable } from './tables.ts'
 
-/** Published lists, each the one that its CRL issuer's manifest names: an older one put back in SQL is refused. */
+/** Published lists, as named by the manifest of their CRL issuer: an older one put back in SQL is refused. */
 export class Lists {
   readonly #table: SealedAccess<typeof crlsTable>
   readonly #manifests: Manifests
@@ -18,8 +18,8 @@ export class Lists {
   }
 
   /**
-   * The list that is out; undefined when none was published.
-   * @param q of one moment @throws DamagedRow when it was edited, removed or replaced in SQL
+   * The published list, if any.
+   * @param q a snapshot @throws DamagedRow when it was edited, removed or replaced in SQL
    */
   async find(q: Reader, name: ListName): Promise<CrlRow | undefined> {
     const [manifest, row] = await Promise.all([
@@ -36,12 +36,12 @@ export class Lists {
 
   /**
    * Replaces the list, in a change of the manifest.
-   * @returns what the manifest's `published` becomes; undefined when a list of a higher number is out
+   * @returns the manifest's new `published`; undefined when a list of a higher number is published
    */
   async replace(tx: Transaction, manifest: Manifest, list: New<typeof crlsTable> & ListName) {
     const key = listKey(list)
     if ((manifest.published[key] ?? 0) >= list.number) return undefined
-    // Whatever lies there, damaged or not, makes room.
+    // Replaces any row there, damaged or not.
     await this.#table.removeWhere(tx, whereOf(list))
     const row = await this.#table.insert(tx, list)
     tx.touch(crlsTable.name, listCacheKey(list))

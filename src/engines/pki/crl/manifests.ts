@@ -15,7 +15,7 @@ export interface SiteEntries {
 
 export const noEntries: SiteEntries = { absorbed: 0, segments: [] }
 
-/** What a manifest says; that of a CRL issuer without any revocation or list says nothing. */
+/** The content of a manifest; empty for a CRL issuer without revocations or lists. */
 export interface Manifest {
   readonly crlIssuer: string
   /** Grows with every change. */
@@ -24,7 +24,7 @@ export interface Manifest {
   readonly published: ManifestRow['published']
 }
 
-/** What becomes of a manifest, and what the caller wants to know. */
+/** The change of a manifest, and the result for the caller. */
 export interface Changed<T> {
   readonly after?: Partial<Pick<Manifest, 'sites' | 'published'>>
   readonly result: T
@@ -37,7 +37,7 @@ interface Change {
 
 const pageSize = 100
 
-/** The manifests of all CRL issuers, as their sealed head lists them: an older one, or none, in place of one is refused. */
+/** The manifests of all CRL issuers, as their sealed head lists them: one put back or removed in SQL is refused. */
 export class Manifests {
   readonly #database: Database
   readonly #table: SealedAccess<typeof manifestsTable>
@@ -50,14 +50,14 @@ export class Manifests {
     this.#head = database.head(crlSet)
   }
 
-  /** @param q of one moment @throws DamagedRow when any manifest was edited, removed, added or put back in SQL */
+  /** @param q a snapshot @throws DamagedRow when any manifest was edited, removed, added or put back in SQL */
   async read(q: Reader, crlIssuer: string): Promise<Manifest> {
     const row = this.#table.get(q, manifestId(crlIssuer))
     await Promise.all([this.#head.verify(q, this.#table.revisions(q)), row])
     return manifestOf(crlIssuer, await row)
   }
 
-  /** Those of all CRL issuers. @param q of one moment @throws DamagedRow as `read` does */
+  /** The manifests of all CRL issuers. @param q a snapshot @throws DamagedRow as `read` does */
   async all(q: Reader): Promise<Manifest[]> {
     await this.#head.verify(q, this.#table.revisions(q))
     const found: ManifestRow[] = []
@@ -69,8 +69,8 @@ export class Manifests {
   }
 
   /**
-   * Changes the manifest of a CRL issuer in one commit with what others change at the same time. When it resolves, no cache of any
-   * worker holds what was read under (`manifestsTable.name`, the CRL issuer).
+   * Changes the manifest of a CRL issuer in one commit with concurrent changes. Once it resolves, no worker's cache
+   * holds the old value of (`manifestsTable.name`, the CRL issuer).
    * @param work short: all writers of the set wait for it; may be run again
    */
   change<T>(crlIssuer: string, work: (tx: Transaction, before: Manifest) => Promise<Changed<T>>): Promise<T> {
@@ -133,7 +133,9 @@ function manifestOf(crlIssuer: string, row: ManifestRow | undefined): Manifest {
   return { crlIssuer, rev, sites: Object.fromEntries(each), published }
 }
 
-/** A UUID of version 8 (RFC 9562 section 5.8) out of the CRL issuer: where its row is looked for is not the database's to say. */
+/**
+ * A UUID of version 8 (RFC 9562 section 5.8) derived from the CRL issuer, so that the database cannot choose its row.
+ */
 function manifestId(crlIssuer: string): string {
   const bytes = createHash('sha256').update(`strongroom manifest ${crlIssuer}`).digest().subarray(0, 16)
   bytes.writeUInt8(0x80 | (bytes.readUInt8(6) & 0x0f), 6)

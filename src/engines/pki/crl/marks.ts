@@ -1,4 +1,4 @@
-/** What a segment says of an entry besides the entry itself. */
+/** A segment's record of an entry besides the entry itself. */
 export interface Mark {
   /** The revocation's number among those of its CRL issuer and site. */
   readonly number: number
@@ -31,7 +31,7 @@ export function markAt(bytes: Buffer, index: number): Mark {
   return { number: bytes.readUIntBE(at, numberBytes), notAfter: bytes.readUIntBE(at + numberBytes, timeBytes) }
 }
 
-/** The place of the first entry whose number is at least this; the number of entries when there is none. */
+/** The index of the first entry whose number is at least this; the number of entries if there is none. */
 export function firstFrom(bytes: Buffer, number: number): number {
   let [low, high] = [0, countMarks(bytes)]
   while (low < high) {

@@ -2,16 +2,16 @@ import type { Database } from '../../../store/database.ts'
 import type { SealedAccess } from '../../../store/sealed/access.ts'
 import { numbersTable } from './tables.ts'
 
-/** Numbers that a life of the database has; an accepted restore leaves those of the life before behind. */
+/** CRL numbers per epoch of the database; an accepted restore skips the rest of the epoch before. */
 const numbersOfEpoch = 2 ** 32
 
-/** Gives CRL numbers: of a CRL issuer each is higher than all before, whoever asks (RFC 5280 section 5.2.3). */
+/** Assigns CRL numbers: each is higher than all earlier ones of its CRL issuer (RFC 5280 section 5.2.3). */
 export class Numbers {
   readonly #database: Database
   readonly #table: SealedAccess<typeof numbersTable>
   readonly #floor: number
 
-  /** @param epoch the database's life, from 1 */
+  /** @param epoch the database's, from 1 */
   constructor(database: Database, epoch: number) {
     this.#database = database
     this.#table = database.table(numbersTable)
@@ -19,7 +19,7 @@ export class Numbers {
   }
 
   /**
-   * @param published the highest number of a list that is out: the row of numbers may have been removed or put back
+   * @param published the highest number of a published list, since the row of numbers may have been removed or put back
    * @throws DamagedRow when the row was edited
    */
   next(crlIssuer: string, published: number): Promise<number> {

@@ -8,14 +8,14 @@ import { magnitudeOf } from './fingerprints.ts'
 import { markedEnd, writeMarks } from './marks.ts'
 import type { Content } from './segments.ts'
 
-/** What is left to be asked of revocations when one among them is damaged. */
+/** The columns that can be read when one of the revocations is damaged. */
 const placesTable = defineTable(
   'pki_revocations',
   { id: column.text(), crlIssuer: column.hex(), site: column.text(), seq: column.loose() },
   { sealed: false },
 )
 
-/** Whose revocations, and the numbers of the first and the last of them. */
+/** A range of numbers among the revocations of a CRL issuer at a site. */
 export interface Stretch {
   readonly crlIssuer: string
   readonly site: string
@@ -33,7 +33,7 @@ export interface Recorded {
 }
 export type Numbered = RevocationRow & { readonly seq: number }
 
-/** The recorded revocations of a stretch, at most `limit`. @param q of one moment */
+/** The recorded revocations of a stretch, at most `limit`. @param q a snapshot */
 export async function readRecorded(database: Database, q: Reader, stretch: Stretch, limit: number): Promise<Recorded> {
   const { crlIssuer, site, from, to } = stretch
   const where = { crlIssuer, site, seq: between(from, to) }
@@ -45,7 +45,7 @@ export async function readRecorded(database: Database, q: Reader, stretch: Stret
   } catch (error) {
     if (!(error instanceof DamagedRow)) throw error
   }
-  // Rows that only seem to belong here are left out of it: its length says nothing.
+  // Forged rows are left out below, so the number of rows does not tell whether more follow.
   const places = await database.unverified(placesTable).list(q, where, page)
   const beyond = Math.max(from - 1, ...places.map(({ seq }) => seq)) + 1
   const ids = places.map(({ id }) => id)
@@ -71,7 +71,7 @@ export function contentOf(rows: readonly Numbered[]): Content {
 }
 
 /**
- * A revocation as lists tell of it: a serial number keeps the time and the reason of its first revocation.
+ * A revocation as it is listed: a serial number keeps the time and the reason of its first revocation.
  * @param others of the same serial number
  */
 export function sinceFirst(

@@ -18,22 +18,22 @@ interface EntryRemovalOptions {
   readonly lists: Lists
 }
 
-/** What left the segments. */
+/** The entries removed from segments. */
 export interface Released {
-  /** Entries that were taken out. */
+  /** How many entries were removed. */
   readonly removed: number
-  /** Whether a revocation that was to leave is in no segment, now and later; its `notAfter` in milliseconds. */
+  /** Whether a revocation to be removed is in no segment, now and later; its `notAfter` in milliseconds. */
   has(revocation: { readonly seq: number; readonly notAfter: number }): boolean
 }
 
-/** Neighbouring segments, of which one is made. */
+/** Neighbouring segments to be merged into one. */
 interface Pending {
   readonly names: readonly SegmentName[]
   readonly content: Content
   readonly removed: number
 }
 
-/** Takes entries out of segments; what is left of neighbours that fit becomes one segment. */
+/** Removes entries from segments, and merges neighbours whose remaining entries fit into one. */
 export class EntryRemoval {
   readonly #options: EntryRemovalOptions
 
@@ -68,7 +68,7 @@ export class EntryRemoval {
     return { removed, has: ({ seq, notAfter }) => seq <= upTo && markedEnd(notAfter) * 1000 < before }
   }
 
-  /** By the complete lists and shards that are out. One that ran out long ago is nobody's any more, and an empty one carries nothing. */
+  /** Bounds set by the published complete lists and shards, except those that expired long ago and empty ones. */
   async #bound(manifest: Manifest, site: string): Promise<{ before: number; upTo: number }> {
     const { database, clock, lists } = this.#options
     const now = clock.wall()

@@ -18,7 +18,7 @@ interface RestorationOptions {
 
 const rowsAtOnce = 2000
 
-/** Makes segments again that somebody edited or removed in SQL. */
+/** Rebuilds segments that were edited or removed in SQL. */
 export class Restoration {
   readonly #options: RestorationOptions
 
@@ -27,8 +27,8 @@ export class Restoration {
   }
 
   /**
-   * Makes a segment again from the recorded revocations. The manifest says how many entries it had: what tidy removed is not among
-   * them, so that fewer revocations than that are a loss, which no list hides.
+   * Rebuilds a segment from the recorded revocations. The manifest counts its entries without those removed by tidy, so
+   * fewer revocations than that are a loss, which must not be hidden.
    * @throws DamagedRow when revocations of it are lost too
    */
   async restore(crlIssuer: string, damage: DamagedRow): Promise<void> {
@@ -56,7 +56,7 @@ export class Restoration {
     })
   }
 
-  /** Revocations whose entries lists leave out, by serial number: they may be the first of it. */
+  /** Revocations whose entries lists leave out, by serial number: one may be the first of its serial number. */
   async #hidden({ crlIssuer, sites }: Manifest): Promise<ReadonlyMap<string, readonly Numbered[]>> {
     const hidden: Numbered[] = []
     for (const [site, { segments }] of Object.entries(sites)) {

@@ -7,7 +7,7 @@ import { atMost, column, defineTable } from '../../../store/table.ts'
 import type { Manifests } from './manifests.ts'
 import { crlsTable, fingerprintsTable, segmentsTable } from './tables.ts'
 
-/** What is left to be asked of segments that may be read by nobody any more. */
+/** The age of a segment, unverified. */
 const agesTable = defineTable('pki_segments', { id: column.text(), createdAt: column.integer() }, { sealed: false })
 
 const job = 'retire segments of revocation lists'
@@ -20,13 +20,13 @@ interface RetirementOptions {
   readonly manifests: Manifests
 }
 
-/** Removes segments that neither manifests nor lists name, once their last readers have gone. */
+/** Removes segments that neither manifests nor lists name, once no reader is left. */
 export class Retirement {
   readonly job: Job = { name: job, everySeconds, run: (signal, fence) => this.#run(signal, fence) }
   readonly #database: Database
   readonly #clock: Clock
   readonly #manifests: Manifests
-  /** When each was first found to be named by nobody, by the monotonic clock. */
+  /** When each segment was first found unnamed, by the monotonic clock. */
   #unnamed: ReadonlyMap<string, number> = new Map()
 
   constructor({ database, clock, manifests }: RetirementOptions) {
@@ -35,11 +35,12 @@ export class Retirement {
     this.#manifests = manifests
   }
 
-  /** Whoever read an old list, or builds a new one of old segments, has until the next run. */
+  /** Readers of an old list, and builds from old segments, have until the next run. */
   async #run(signal: AbortSignal, fence: bigint): Promise<void> {
     const now = this.#clock.monotonic()
     const aged = await this.#aged()
-    // After the ages: a segment is named before its age is seen, so that a new one is never taken for one that nobody names.
+    // After the ages: segments are named before they are old enough to be found, so that a new one never counts as
+    // unnamed.
     for (const id of await this.#named()) aged.delete(id)
     const unnamed = new Map([...aged].map((id) => [id, this.#unnamed.get(id) ?? now]))
     const gone = [...unnamed].filter(([, since]) => now - since >= (everySeconds * 1000) / 2).map(([id]) => id)

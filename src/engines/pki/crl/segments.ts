@@ -13,7 +13,7 @@ import { fingerprintsTable, type Part, type SegmentName, type SegmentRow, segmen
 /** Entries of a segment at most: 78 kB of certificates with serial numbers of 20 bytes. */
 export const mostEntries = 2000
 
-/** What a segment holds: entries side by side, and their marks. */
+/** The content of a segment: concatenated entries, and their marks. */
 export type Content = Pick<SegmentRow, 'entries' | 'marks'>
 
 export interface SegmentsOptions {
@@ -64,7 +64,7 @@ export class Segments {
   }
 
   /**
-   * The entries of a list's parts, a segment at a time, each verified. Other work has its turn between them.
+   * The entries of a list's parts, a segment at a time, each verified. Other work gets its turn between segments.
    * @throws DamagedRow at a segment that was edited or removed
    */
   async *entries(parts: readonly Part[], lane: ReadLane = 'requests'): AsyncGenerator<Buffer, void> {
@@ -79,7 +79,7 @@ function extentOf({ entries, marks }: Content): Omit<SegmentName, 'id'> {
   return { first: markAt(marks, 0).number, last: markAt(marks, count - 1).number, count, bytes: entries.length }
 }
 
-/** The entries from the revocation of this number on, but for some. */
+/** The entries from this revocation number on, except some. */
 export function entriesFrom({ entries, marks }: Content, from: number, without: Ranges = []): Buffer {
   const skipped = firstFrom(marks, from)
   if (skipped === 0 && without.length === 0) return entries

@@ -1,27 +1,27 @@
 /**
- * A URL under which certificates were told to find the list of their shard. It counts for as long as such certificates may be about: a
- * shard names it whatever URLs and counts have come since (RFC 5280 section 5.2.5).
+ * A URL at which certificates say that the list of their shard is found. It stays as long as such certificates may
+ * exist: a shard names it whatever the current URLs and counts (RFC 5280 section 5.2.5).
  */
 export interface ShardPoint {
   /** How many shards there were. */
   readonly shards: number
   /** Uuid of the issuer whose own URL it was; '' for the mount's. */
   readonly issuer: string
-  /** The one site whose certificates have it; '' for those of all. */
+  /** The one site whose certificates have it; '' for all sites. */
   readonly site: string
-  /** A template: `{{shard}}`, and what else URLs may have. */
+  /** A template with `{{shard}}` and the other variables of URLs. */
   readonly url: string
 }
 
-/** An issuer that was deleted while another one of its name and key went on: its certificates have its URLs. */
+/** A deleted issuer whose name and key another issuer shares: its certificates still have its URLs. */
 export interface DeletedIssuer {
   /** Uuid. */
   readonly id: string
   /** Hexadecimal. */
   readonly crlIssuer: string
-  /** Numbers of shards that its certificates may have been told of. */
+  /** Shard counts that its certificates may refer to. */
   readonly shards: readonly number[]
-  /** The end of the last of its certificates, in milliseconds since 1970; absent where that is not known. */
+  /** The end of the last of its certificates, in milliseconds since 1970; absent if unknown. */
   readonly until?: number
 }
 
@@ -40,21 +40,21 @@ export interface CrlSettings {
   readonly unifiedCrl: boolean
   readonly unifiedCrlOnExistingPaths: boolean
   /**
-   * When the lists of all sites last ceased to stand for those of the sites, whose numbers are lower until they are built anew.
-   * Milliseconds since 1970; absent before that happened.
+   * When unified lists were last withdrawn from the paths of the sites' own lists, whose numbers are lower until
+   * rebuilt. Milliseconds since 1970; absent before that happened.
    */
   readonly localSince?: number
-  /** Lists that the certificates of an issuer are spread over, besides the one for all; 0 is none. */
+  /** How many shards an issuer's certificates are spread over, besides the complete list; 0 for no shards. */
   readonly shards: number
   /** Absent before there was any. */
   readonly points?: readonly ShardPoint[]
-  /** Whose URLs shards name beside those of issuers; absent before there was any. */
+  /** Deleted issuers whose URLs shards still name; absent before there was any. */
   readonly deletedIssuers?: readonly DeletedIssuer[]
-  /** Issuers that may have signed certificates which end later than they do; absent before shards were counted. */
+  /** Issuers that may have signed certificates that outlive them; absent before any was recorded. */
   readonly outlived?: readonly string[]
 }
 
-/** Of a mount that never said anything else. */
+/** Until a mount is configured otherwise. */
 export const defaultCrlSettings: CrlSettings = {
   expiry: '72h',
   disable: false,

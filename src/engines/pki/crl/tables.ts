@@ -11,25 +11,27 @@ export const numbersTable = defineTable(
 /** A segment as a manifest names it. */
 export interface SegmentName {
   readonly id: string
-  /** Numbers of its first and last revocation; what tidy removed leaves gaps between them. */
+  /** Numbers of its first and last revocation, with gaps where tidy removed entries. */
   readonly first: number
   readonly last: number
   readonly count: number
   /** Bytes of its entries. */
   readonly bytes: number
-  /** Numbers in its range or behind it that have no entry: most of them of serial numbers that were listed already. */
+  /** Numbers in its range or behind it that have no entry, mostly because their serial numbers were listed already. */
   readonly repeated?: Ranges
-  /** Numbers of entries that all lists leave out: the site has a later one of their serial numbers, which stays longer. */
+  /**
+   * Numbers of entries that all lists leave out: the site has a later one of the same serial number that stays longer.
+   */
   readonly superseded?: Ranges
-  /** Numbers of entries that a list of all sites leaves out: another site has one that stays as long, or longer. */
+  /** Numbers of entries that a list of all sites leaves out: another site has one that stays at least as long. */
   readonly elsewhere?: Ranges
 }
 
 /**
- * What the lists of a CRL issuer are made of: by site, every revocation up to the number `absorbed` is in one of the segments, unless
- * tidy removed it. `published` has the number of each list that is out (by `listKey`), so that none is replaced by an older one.
- * A row has all sites, so that none can be hidden from the unified lists; its id is derived from the CRL issuer (manifests.ts). The
- * rows of this table are a set with a sealed head.
+ * The entries of a CRL issuer's lists: by site, every revocation up to the number `absorbed` is in one of the segments,
+ * unless tidy removed it. `published` has the number of each published list (by `listKey`), so that an older one cannot
+ * replace it. A row has all sites, so that no site can be hidden from the unified lists; its id is derived from the CRL
+ * issuer (manifests.ts). The rows of this table are a set with a sealed head.
  */
 export const manifestsTable = defineTable(
   'pki_manifests',
@@ -44,8 +46,8 @@ export const manifestsTable = defineTable(
 export type ManifestRow = Row<typeof manifestsTable>
 
 /**
- * Entries of lists in the order of revocation, as they are encoded in a list. A segment never changes: one that grows or loses
- * entries is written anew, under another id, and the old one goes when no list names it any more.
+ * Entries of lists in the order of revocation, as they are encoded in a list. A segment never changes: one that grows
+ * or loses entries is rewritten under another id, and the old one removed when no list names it any more.
  */
 export const segmentsTable = defineTable(
   'pki_segments',
@@ -72,7 +74,7 @@ export type Kind = 'complete' | 'delta'
 export interface Part {
   readonly segment: string
   readonly from: number
-  /** Numbers of those that are left out. */
+  /** Numbers that are left out. */
   readonly without?: Ranges
 }
 
@@ -102,7 +104,7 @@ export const crlsTable = defineTable(
     parts: column.json<readonly Part[]>(),
     /** By site, the number of the last revocation that it takes into account. */
     covered: column.json<Readonly<Record<string, number>>>(),
-    /** Of what is signed (tbsCertList). */
+    /** Of the signed part (tbsCertList). */
     sha256: column.bytes(),
   },
   { sealed: true },

@@ -4,15 +4,15 @@ import type { Transaction } from '../../../store/reader.ts'
 import type { Certificate } from '../../../x509/certificate.ts'
 import type { CrlRow, Scope } from './tables.ts'
 
-/** Lists over which the entries are spread besides the complete one, each of which lists those of its shard. */
+/** The shards of one count, each listing its part of the complete list's entries. */
 export interface ShardSet {
   /** How many. */
   readonly of: number
-  /** Under which certificates are told to find their shard: `{{shard}}` stands for its name. At least one. */
+  /** Where certificates say their shard is found: `{{shard}}` stands for its name. At least one. */
   readonly urls: readonly string[]
 }
 
-/** What to build, by whom it is signed, and how long it lasts. Who may sign lists is for the caller to know. */
+/** The list to build, its signer and its lifetime. The caller checks that the signer may sign lists. */
 export interface BuildTarget {
   /** Uuid. */
   readonly mount: string
@@ -29,25 +29,25 @@ export interface BuildTarget {
   readonly expiryMilliseconds: number
   /** Lists without entries. */
   readonly disabled: boolean
-  /** What else comes with a complete list; shards of other counts are withdrawn. */
+  /** The shards that come with a complete list; those of other counts are withdrawn. */
   readonly shards: readonly ShardSet[]
-  /** Whether shards to which nothing came since the last complete list stay as they are. */
+  /** Whether shards without new entries since the last complete list stay as they are. */
   readonly lacking?: boolean
   /** A revocation to be listed: a published list that takes it into account is as good as a new one. */
   readonly covering?: { readonly site: string; readonly seq: number } | undefined
   /**
-   * The same target by the settings of the moment: a build that waited for others must not bring back what has changed meanwhile.
-   * It may reject, which ends the build.
+   * The same target by the settings of the moment: a build that waited for others must not undo a change made
+   * meanwhile. It may reject, which ends the build.
    */
   current?(): Promise<BuildTarget>
   /**
-   * Rejects, which ends the build, when by now the lists are nobody's: asked in the transaction that publishes, which comes after
-   * every withdrawal of lists that has been committed.
+   * Rejects, which ends the build, if no issuer of the lists is left. Called in the transaction that publishes, which
+   * follows every committed withdrawal of lists.
    */
   verify?(tx: Transaction): Promise<void>
 }
 
-/** The complete list and the delta that are out after a build. */
+/** The published complete list and delta after a build. */
 export interface BuiltCrl {
   readonly complete: CrlRow
   readonly delta: CrlRow

@@ -1,13 +1,10 @@
-/** A run that has not begun yet, and what it is to do for all who wait for it. */
+/** A run that has not begun yet, and the merged order of its callers. */
 interface Next<T, R> {
   order: T
   readonly done: Promise<R>
 }
 
-/**
- * Runs work one at a time for each key. Who comes while a run is under way waits for the next one, which begins after it, together
- * with all others who came meanwhile.
- */
+/** Runs work one at a time for each key. Callers that arrive during a run share the next one, which begins after it. */
 export class Turns<T, R> {
   readonly #run: (order: T) => Promise<R>
   readonly #merge: (one: T, other: T) => T

@@ -49,7 +49,7 @@ export async function writeList(segments: Segments, target: BuildTarget, draft: 
   return { number, base, thisUpdate, nextUpdate, parts, covered, sha256, ...finished }
 }
 
-/** RFC 5280 section 5.2: the issuer's key, the number, of a delta its base, and of a shard what it covers. */
+/** RFC 5280 section 5.2: the issuer's key and the number; for a delta its base, for a shard its scope. */
 function extensionsOf({ certificate }: BuildTarget, { number, base, urls }: Draft): Extension[] {
   return [
     writeAuthorityKeyIdentifier(certificate.subjectKeyId ?? keyIdentifierOf(certificate.spki)),

@@ -1,20 +1,23 @@
 const perSlot = 2
-/** Slots for each entry that there is room for. */
+/** Slots per entry. */
 const spread = 1.4
 const fewest = 64
-/** Digests of six bytes: of a million entries one in 280 million other serial numbers meets one, which is then looked at. */
+/**
+ * Digests have six bytes: with a million entries, one in 280 million other serial numbers matches one, whose entry is
+ * then read.
+ */
 const placeBits = 16
 export const mostPlaces = 2 ** placeBits - 1
 
 /**
- * Digests of serial numbers and where each is listed, in eleven bytes of memory an entry: an open hash table of six bytes of
- * digest and a place of two.
+ * Digests of serial numbers and where each is listed, in eleven bytes of memory per entry: an open-addressing hash
+ * table of six bytes of digest and two of place.
  */
 export class DigestTable {
   #slots: Uint32Array
   #count = 0
 
-  /** @param room for so many entries; it grows beyond */
+  /** @param room entries to make room for; the table grows beyond */
   constructor(room: number) {
     this.#slots = new Uint32Array(perSlot * Math.ceil((room + fewest) * spread))
   }

@@ -3,7 +3,7 @@ import { countMarks, firstFrom, markAt } from '../marks.ts'
 import type { SegmentName } from '../tables.ts'
 import { includes, type Ranges, united } from './ranges.ts'
 
-/** What the name of a segment says of numbers, besides where its entries begin and end. */
+/** The numbers that a segment's name records besides its first and last. */
 export type Memory = Pick<SegmentName, 'repeated' | 'superseded' | 'elsewhere'>
 
 /** Numbers of a site's entries that lists leave out from now on. */
@@ -12,7 +12,7 @@ export interface Hidden {
   readonly elsewhere: readonly number[]
 }
 
-/** What several names remember, together. */
+/** The union of several memories. */
 export const memoryOf = (...parts: readonly Memory[]): Memory =>
   withoutEmpty({
     repeated: united(parts.map(({ repeated = [] }) => repeated)),
@@ -21,7 +21,8 @@ export const memoryOf = (...parts: readonly Memory[]): Memory =>
   })
 
 /**
- * What is left to be remembered of segments that lost entries: of every field no more ranges than there are entries left, and one.
+ * The memory still needed of segments that lost entries: each field has at most one range more than there are entries
+ * left.
  * @param marks of the entries that are left
  */
 export function memoryLeft(parts: readonly Memory[], marks: Buffer): Memory {
@@ -39,14 +40,14 @@ export function memoryLeft(parts: readonly Memory[], marks: Buffer): Memory {
   })
 }
 
-/** Segments of which the last one remembers numbers that have no entry. */
+/** The segments, the last one remembering these numbers without an entry, too. */
 export function recalling(segments: readonly SegmentName[], repeated: Ranges): readonly SegmentName[] {
   const last = segments.at(-1)
   if (last === undefined || repeated.length === 0) return segments
   return [...segments.slice(0, -1), { ...last, ...memoryOf(last, { repeated }) }]
 }
 
-/** Sites with entries hidden, each in the name of its segment. @param hidden by site */
+/** The sites, with hidden entries recorded in the names of their segments. @param hidden by site */
 export function hiding(sites: Manifest['sites'], hidden: ReadonlyMap<string, Hidden>): Manifest['sites'] {
   const after = { ...sites }
   for (const [site, { superseded, elsewhere }] of hidden) {

@@ -1,16 +1,17 @@
 type Stretch = readonly [first: number, last: number]
 
 /**
- * Numbers in ascending order: single ones, and stretches by their first and last. Manifests and lists of before there were
- * stretches have single ones alone.
+ * Numbers in ascending order: single ones, and stretches by their first and last. Older manifests and lists have only
+ * single ones.
  */
 export type Ranges = readonly (number | Stretch)[]
 
 const never = () => false
 
 /**
- * The numbers of all of them, in as few ranges as there can be.
- * @param areOne whether two ranges become one, asked with the end of the first and the start of the second; neighbours always do
+ * The union of all, in as few ranges as possible.
+ * @param areOne whether two ranges become one, given the end of the first and the start of the second; adjacent ones
+ * always do
  */
 export function united(all: readonly Ranges[], areOne: (end: number, start: number) => boolean = never): Ranges {
   const stretches = all.flat().map(boundsOf)

@@ -7,15 +7,16 @@ import { type Numbered, sinceFirst } from '../record.ts'
 import type { Hidden } from './memory.ts'
 
 /**
- * Revocations, apart by what becomes of them. A list names a serial number once (RFC 5280 section 5.1.2.6), until the last of its
- * certificates has ended (section 3.3): a revocation has an entry of its own unless the site has one that stays as long.
+ * Revocations, sorted by whether they get an entry. A list names a serial number once (RFC 5280 section 5.1.2.6), until
+ * the last of its certificates has expired (section 3.3): a revocation gets its own entry unless the site has one that
+ * stays as long.
  */
 export interface Sorted {
-  /** Those that get an entry, with what it says of them. */
+  /** Revocations that get an entry, with the time and reason listed. */
   readonly fresh: readonly Numbered[]
-  /** By site: entries, old and new, for which another one stands that stays longer, or as long. */
+  /** By site: entries, old and new, that another one replaces which stays at least as long. */
   readonly hidden: ReadonlyMap<string, Hidden>
-  /** The first number for which there is no room any more. */
+  /** The first number that has no room any more. */
   readonly left: number | undefined
 }
 
@@ -23,14 +24,13 @@ interface Taken {
   readonly manifest: Manifest
   readonly site: string
   readonly rows: readonly Numbered[]
-  /** For so many entries. */
+  /** How many entries fit. */
   readonly room: number
 }
 
 /**
- * Where what is listed so far is damaged and cannot be made again, a second entry is the lesser evil: none may be
- * missing.
- * @param listed makes damaged segments again; then the manifest is an old one, and what is sorted by it is not taken in
+ * If the listed entries are damaged beyond repair, a second entry is the lesser evil: no revocation may be missing.
+ * @param listed rebuilds damaged segments; then the manifest is out of date, and the result is not taken in
  */
 export async function sortOut(listed: Pick<Listed, 'entriesOf'>, taken: Taken): Promise<Sorted> {
   const { manifest, site, rows, room } = taken
@@ -61,7 +61,7 @@ export async function sortOut(listed: Pick<Listed, 'entriesOf'>, taken: Taken): 
     const { revokedAt, reason } = told
     const entry = { site, number: row.seq, notAfter, isElsewhere, revokedAt, reason: reason ?? undefined }
     hide(own, 'superseded')
-    // Of all sites' entries the list of all sites has the one that stays longest.
+    // Of all sites' entries, the list of all sites has the one that stays longest.
     hide(isElsewhere ? [entry] : shown, 'elsewhere')
     known.set(serial, [...others, entry])
   }

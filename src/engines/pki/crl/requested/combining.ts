@@ -14,12 +14,12 @@ import { signatureAlgorithmOf } from '../../../../x509/signature.ts'
 export const mostLists = 1000
 /** Each names a serial number. */
 const mostWarnings = 100
-/** Entries between which other requests have their turn. */
+/** Entries per turn of the event loop. */
 const entriesInTurn = 5000
 
 /**
- * One list's entries out of those of several lists of one issuer, by serial number. Where lists disagree, the earliest revocation
- * counts. An entry keeps its reason; whatever else the lists say is left out.
+ * Merges the entries of several lists of one issuer, one per serial number. Where lists disagree, the earliest
+ * revocation counts. An entry keeps its reason; anything else in the lists is left out.
  * @param texts PEM @throws ApiError 400 naming the list
  */
 export async function combineLists(
@@ -90,7 +90,7 @@ function decode(text: string, index: number): Crl {
   }
 }
 
-/** Critical extensions that leave the entries what they are: certificates of this issuer that are revoked. */
+/** Critical extensions that do not change the meaning of entries: revoked certificates of this issuer. */
 const understood: ReadonlySet<string> = new Set([
   extensionOids.authorityKeyIdentifier,
   crlExtensionOids.crlNumber,
@@ -117,7 +117,7 @@ function isIndirect({ value }: Extension, index: number): boolean {
 
 const entryUnderstood: ReadonlySet<string> = new Set([crlExtensionOids.reasonCode])
 
-/** @throws ApiError 400 for an entry that would say something else without its extensions */
+/** @throws ApiError 400 for an entry whose extensions change its meaning */
 function requireRevocation(entry: ListedEntry, index: number): void {
   if (!entry.hasExtensions) return
   const where = (): string => `CRL index: ${index}, entry ${withColons(entry.serial)}`

@@ -2,11 +2,11 @@ import { isOid, writeOid } from '../../../../crypto/oid.ts'
 import { convert, type Refuse } from '../../../../request/convert.ts'
 import { crlExtensionOids, type Extension, extensionOids } from '../../../../x509/extension.ts'
 
-/** As many, and of so long identifiers, as are read. */
+/** Limits on the number of extensions and the length of their identifiers. */
 const mostExtensions = 100
 const mostOidBytes = 128
 
-/** Extensions of a list that other fields of the request give, and what they are called. */
+/** Extensions of a list that other fields of the request determine, with their names in messages. */
 export const reservedExtensions: ReadonlyMap<string, string> = new Map([
   [extensionOids.authorityKeyIdentifier, 'authority key'],
   [crlExtensionOids.crlNumber, 'crl number'],
@@ -16,7 +16,7 @@ const none: ReadonlyMap<string, string> = new Map()
 
 /**
  * Extensions as a request has them: `{id, critical, value}` each, the value in base64 and used as it is.
- * @param refuse ends the request with the reason
+ * @param refuse rejects the request with a reason
  */
 export function readGivenExtensions(given: unknown, refuse: Refuse, reserved = none): readonly Extension[] {
   if (isAbsent(given)) return []
@@ -50,7 +50,7 @@ function readGivenExtension(entry: unknown, refuse: Refuse): Extension {
   return { oid: id, critical: isCritical === true, value: bytes }
 }
 
-/** As a member of a map is that was left empty. */
+/** Whether a member of a map is missing or empty. */
 export const isAbsent = (value: unknown): boolean => value === undefined || value === null || value === ''
 
 export const isMap = (value: unknown): value is Readonly<Record<string, unknown>> =>

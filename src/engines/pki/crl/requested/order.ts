@@ -2,7 +2,7 @@ import { readSeconds, showSeconds } from '../../../../duration.ts'
 import { badRequest } from '../../../../errors.ts'
 import { integer, text } from '../../../../field.ts'
 
-/** What lists that are signed on request have in common, in the words of the request. */
+/** The fields common to all requests for a signed list. */
 export const orderFields = {
   crl_number: integer({ about: 'The CRL number of the list.' }),
   delta_crl_base_number: integer({

@@ -7,7 +7,7 @@ import { isAbsent, isMap, readGivenExtensions } from './extensions.ts'
 export const mostRevokedCerts = 250_000
 const mostSerialBytes = 20
 const endOfTime = Date.UTC(10_000, 0)
-/** Entries between which other requests have their turn. */
+/** Entries per turn of the event loop. */
 const entriesInTurn = 2000
 
 /**

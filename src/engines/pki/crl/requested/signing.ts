@@ -29,7 +29,7 @@ export function listSigner(authority: Authority, reference: string): AbleIssuer 
 export interface ListContents {
   /** DER of each. */
   readonly entries: readonly Buffer[]
-  /** Besides those that the order gives. */
+  /** In addition to those that the order determines. */
   readonly extensions: readonly Extension[]
 }
 
@@ -37,7 +37,7 @@ export interface ListContents {
 export const signedListAnswer = data(Type.Object({ crl: Type.String() }))
 
 /**
- * Signs a list that is answered and kept nowhere. Its number is the caller's: it has nothing to do with the lists of the mount.
+ * Signs a list that is returned and not stored. The caller chooses its number, independent of the mount's lists.
  * @throws ApiError 400; 503 while the clocks of host and database differ too much to date it
  */
 export async function signList(

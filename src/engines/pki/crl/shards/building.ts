@@ -20,16 +20,19 @@ interface ShardBuildingOptions {
   readonly onAlarm: OnAlarm
 }
 
-/** What the complete list beside the shards is made of. */
+/** The complete list that the shards come with. */
 export interface Whole {
   readonly number: number
   readonly thisUpdate: number
   readonly content: Content
-  /** What came since the complete list before; undefined when there was none. */
+  /** Entries added since the previous complete list; undefined if there is none. */
   readonly since: Content | undefined
 }
 
-/** The shards that come with a complete list. They have its number, and are published with it: none ever lacks what it has. */
+/**
+ * The shards that come with a complete list. New ones have its number and are published with it: no shard ever lacks an
+ * entry of the list.
+ */
 export class ShardBuilding {
   readonly #options: ShardBuildingOptions
 
@@ -42,7 +45,7 @@ export class ShardBuilding {
     return shards.every(({ of }) => cameWithList(manifest, name, of))
   }
 
-  /** The shards that need not be made again before something comes to them. @param q of the manifest's moment */
+  /** The shards that need no rebuilding until entries are added to them. @param q the manifest's snapshot */
   async standing(
     q: Reader,
     { shards, crlIssuer }: BuildTarget,
@@ -62,7 +65,7 @@ export class ShardBuilding {
     return found
   }
 
-  /** Signs all shards of the target, or those that lack something. */
+  /** Signs all shards of the target, or those that are out of date. */
   async write(
     target: BuildTarget,
     name: ShardsName,
@@ -87,7 +90,7 @@ export class ShardBuilding {
     return written
   }
 
-  /** In a change of the manifest. @returns what `published` becomes */
+  /** In a change of the manifest. @returns the new `published` */
   async publish(
     tx: Transaction,
     published: Manifest['published'],
@@ -110,7 +113,7 @@ export class ShardBuilding {
     const touched = await this.#touched(shards, since)
     return all.flatMap((some) => {
       const wanted = some.filter((shard) => touched.has(shardName(shard)) || !standing.has(shardName(shard)))
-      // One at least, so that its number says that they came with the list (cameWithList).
+      // At least one, so that its number shows that they came with the list (cameWithList).
       return wanted.length > 0 ? wanted : some.slice(0, 1)
     })
   }
@@ -131,7 +134,7 @@ const shardOf = ({ shard, shards }: CrlRow): Shard => ({ number: shard, of: shar
 const written = (urls: readonly string[], portion: Shard): readonly string[] =>
   urls.map((url) => url.replaceAll('{{shard}}', shardName(portion)))
 
-/** What the certificates of a shard have been told. */
+/** The distribution points in the certificates of a shard. */
 function pointsOf({ shards }: BuildTarget, portion: Shard): readonly string[] {
   const set = shards.find(({ of }) => of === portion.of)
   if (set === undefined) throw new Error('a shard of a count that was not asked for')

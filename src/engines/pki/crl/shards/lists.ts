@@ -26,21 +26,21 @@ const placesTable = defineTable(
 )
 
 type Published = Manifest['published']
-/** Whose shards: the name of the complete list that has all their entries. */
+/** The name of the complete list that has all the shards' entries. */
 export type ShardsName = Omit<ListName, 'portion'>
 /** A shard as it was signed. */
 export type NewShard = Omit<New<typeof crlsTable>, 'shards' | 'shard' | keyof ShardsName> & { readonly portion: Shard }
 
 /**
- * Whether all shards of a count are out, and came with the complete list: one of them at least then has its number. Workers of a
- * version without shards publish complete lists too, during an upgrade.
+ * Whether all shards of a count are published, and came with the complete list: at least one then has its number.
+ * During an upgrade, workers of a version without shards publish complete lists alone.
  */
 export function cameWithList({ published }: Pick<Manifest, 'published'>, name: ShardsName, of: number): boolean {
   const numbers = shardsOf(of).map((portion) => published[listKey({ ...name, portion })] ?? Number.NaN)
   return Math.max(...numbers) === published[listKey(name)]
 }
 
-/** The published shards of lists, a count of them at a time. */
+/** The published shards of lists, one shard count at a time. */
 export class ShardLists {
   readonly #database: Database
   readonly #table: SealedAccess<typeof crlsTable>
@@ -51,8 +51,8 @@ export class ShardLists {
   }
 
   /**
-   * All shards of a count by their place; undefined where none was published, or one was edited, removed or put back.
-   * @param q of the manifest's moment @param onDamage told of each of the latter
+   * All shards of a count, in order; undefined for one that was never published, or was edited, removed or put back.
+   * @param q the manifest's snapshot @param onDamage told of each damaged one
    */
   async all(
     q: Reader,
@@ -62,7 +62,7 @@ export class ShardLists {
     onDamage: (damage: DamagedRow) => void = () => undefined,
   ): Promise<(CrlRow | undefined)[]> {
     const { mount, site, crlIssuer, scope, kind } = name
-    // Others that somebody adds must not take the place of these on the page.
+    // Forged rows with other numbers must not crowd these off the page.
     const where = { mount, site, crlIssuer, scope, kind, shards: of, shard: between(1, of) }
     const places = await this.#database.unverified(placesTable).list(q, where, { by: 'shard', limit: of })
     const ids = places.map(({ id }) => id)
@@ -82,7 +82,7 @@ export class ShardLists {
 
   /**
    * Puts new shards in the places of old ones, in a change of the manifest.
-   * @returns what `published` becomes
+   * @returns the new `published`
    */
   async replace(
     tx: Transaction,
@@ -106,8 +106,8 @@ export class ShardLists {
   }
 
   /**
-   * Removes the shards of counts that nobody asks for any more, in a change of the manifest.
-   * @param kept counts that stay @returns what `published` becomes
+   * Removes the shards of counts that are no longer wanted, in a change of the manifest.
+   * @param kept counts that stay @returns the new `published`
    */
   async withdraw(
     tx: Transaction,
@@ -131,7 +131,7 @@ export class ShardLists {
   }
 }
 
-/** Neighbours among shards, the first and the last of each run: few statements remove many. */
+/** Runs of neighbouring shards, each by its first and last, so that few statements remove many. */
 function runsOf(shards: readonly Shard[]): readonly (readonly [Shard, Shard])[] {
   const runs: [Shard, Shard][] = []
   for (const shard of shards.toSorted((a, b) => a.of - b.of || a.number - b.number)) {

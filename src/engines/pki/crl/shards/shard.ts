@@ -13,16 +13,16 @@ export const isShardCount = (count: number): boolean =>
   Number.isInteger(count) && count >= 2 && count <= mostShards && (count & (count - 1)) === 0
 
 /**
- * Where a serial number belongs, for good: by its last bits, which are random in those that are made here. Any other serial number
- * has its place too. @param serial magnitude @param of a shard count
+ * The permanent shard of a serial number: its last bits, which are random in those made here. Any other serial number
+ * has a shard too. @param serial magnitude @param of a shard count
  */
 export const shardNumber = (serial: Uint8Array, of: number): number => ((serial.at(-1) ?? 0) & (of - 1)) + 1
 
-/** All of a count, in their order. */
+/** All shards of a count, in order. */
 export const shardsOf = (of: number): readonly Shard[] =>
   Array.from({ length: of }, (_, index) => ({ number: index + 1, of }))
 
-/** As paths and URLs name it. */
+/** Its name in paths and URLs. */
 export const shardName = ({ number, of }: Shard): string => `${number}-of-${of}`
 
 /** @returns undefined for a text that names no shard */

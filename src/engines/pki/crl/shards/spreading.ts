@@ -16,23 +16,23 @@ interface SpreadingOptions {
   readonly site: string
 }
 
-/** What has come together for a shard. */
+/** The entries collected for a shard. */
 interface Bucket {
   readonly parts: Part[]
   bytes: number
-  /** Not stored yet. */
+  /** Entries not stored yet. */
   count: number
   pieces: Buffer[]
 }
 
 /**
- * Spreads entries over shards, in one walk over all of them. What a shard gets is stored in segments of its own, which only its list
- * names: few entries of each shard are in memory at a time.
+ * Spreads entries over shards in one pass. A shard's entries are stored in segments that only its list names, so that
+ * few are in memory at a time.
  */
 export class Spreading {
   readonly #options: SpreadingOptions
   readonly #buckets: ReadonlyMap<string, Bucket>
-  /** By count, the bucket of each place that is wanted. */
+  /** By count, the bucket of each wanted shard. */
   readonly #byCount: ReadonlyMap<number, (Bucket | undefined)[]>
   #full: { readonly bucket: Bucket; readonly entries: Buffer }[] = []
 
