@@ -3,7 +3,7 @@ import type { Logger } from '../../../log.ts'
 import type { Metrics } from '../../../metrics.ts'
 import type { OnAlarm } from '../crl/alarm.ts'
 
-/** The same alarm is told so often, and counted each time. */
+/** The same alarm is reported once in this time, but counted each time. */
 const repeatedMilliseconds = 3_600_000
 const remembered = 1000
 
@@ -14,7 +14,7 @@ interface AlarmSinks {
   report(path: string, text: string): void
 }
 
-/** Tells log, metrics and audit what somebody with access to the database has done to revocations or lists. */
+/** Reports changes of revocations or lists in the database to log, metrics and audit. */
 export function alarmTo({ log, metrics, report }: AlarmSinks): OnAlarm {
   const help = 'Times that revocations or lists were found changed behind our back.'
   const counter = metrics.counter('strongroom.pki.crl.alarms', help)

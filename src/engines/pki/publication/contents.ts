@@ -8,7 +8,7 @@ import { type CrlRow, crlsTable } from '../crl/tables.ts'
 /** How a list is sent. `json` is its PEM for the inside of a JSON string. PEM ends with a newline. */
 export type Form = 'der' | 'pem' | 'json'
 
-/** Longer lists are not held: some 100,000 entries. */
+/** Longer lists are not cached: some 100,000 entries. */
 const longestHeld = 4 * 1024 * 1024
 /** Of all forms together, per worker. */
 const heldBytes = 32 * 1024 * 1024
@@ -17,13 +17,13 @@ export const crlLabel = 'X509 CRL'
 
 interface ContentsOptions {
   readonly segments: Pick<Segments, 'entries'>
-  /** Bytes of a list that is held, at most. */
+  /** The longest list that is cached, in bytes. */
   readonly longest?: number
-  /** Told of a list whose segments were edited or removed. @returns what the request is told */
+  /** Told of a list whose segments were edited or removed. @returns the error for the request */
   readonly onDamage?: (row: CrlRow, damage: DamagedRow) => Error
 }
 
-/** The bytes of lists: those of short ones are held, those of long ones read as they are sent. */
+/** The bytes of lists: short ones are cached, long ones read while they are sent. */
 export class Contents {
   readonly #segments: Pick<Segments, 'entries'>
   readonly #held: LRUCache<string, Buffer>
@@ -39,18 +39,21 @@ export class Contents {
     this.#held = new LRUCache({ maxSize: heldBytes, sizeCalculation: ({ length }) => length })
   }
 
-  /** Whether a list is short enough to be held. */
+  /** Whether a list is short enough to be cached. */
   holds({ bytes }: CrlRow): boolean {
     return bytes <= this.#longest
   }
 
-  /** The whole of a short list, at once if it is held. @throws what `onDamage` answers for a segment that was edited or removed */
+  /**
+   * The whole of a short list, synchronously if cached. @throws the error of `onDamage` for a segment that was edited
+   * or removed
+   */
   bytes(row: CrlRow, form: Form): MaybePromise<Buffer> {
     const key = `${row.id} ${row.rev} ${form}`
     return this.#held.get(key) ?? this.#reading.get(key) ?? this.#read(key, row, form)
   }
 
-  /** A list piece by piece, of which one segment at most is in memory. @throws as bytes */
+  /** A list piece by piece, with at most one segment in memory. @throws as bytes */
   async *pieces(row: CrlRow): AsyncGenerator<Buffer, void, undefined> {
     yield row.head
     try {

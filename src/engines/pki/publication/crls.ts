@@ -43,21 +43,21 @@ export interface CrlsOptions {
   readonly onAlarm: OnAlarm
 }
 
-/** The issuer that was to sign a list was deleted, or may not any more. */
+/** The issuer that was to sign a list was deleted, or may no longer sign it. */
 class Unsigned extends Error {}
 
-/** Builds of a list in a row whose issuers are gone at the end, while others of their name and key can sign it. */
+/** Consecutive builds that find their issuers deleted, while others of the same name and key can sign. */
 const mostAttempts = 3
 
 /** Which lists of a mount to build. */
 export interface Rebuild {
   /** Complete ones, with their deltas, unless it says `delta`. */
   readonly kinds?: Kind
-  /** Of these CRL issuers alone. */
+  /** Only of these CRL issuers. */
   readonly of?: ReadonlySet<string>
 }
 
-/** The revocation lists of mounts: what asks for them to be built, and where they are found. */
+/** Requests and finds the revocation lists of mounts. */
 export class Crls {
   readonly cache: ListCache
   readonly #options: CrlsOptions
@@ -78,9 +78,9 @@ export class Crls {
   }
 
   /**
-   * A list that is out; undefined while there is none. With unified_crl_on_existing_paths the unified one stands for the local one
-   * as soon as there is one.
-   * @throws ApiError 503 when strangers ask for too many at once, and for a list that was changed in SQL: it is built anew
+   * A published list, if any. With unified_crl_on_existing_paths the unified one replaces the local one as soon as it
+   * exists.
+   * @throws ApiError 503 when the public lane is full, and for a list that was changed in SQL: it is being rebuilt
    */
   find(
     { uuid: mount }: MountId,
@@ -102,9 +102,9 @@ export class Crls {
   }
 
   /**
-   * Resolves when the list that names a revocation is out, where it is to be out at once: not with auto_rebuild, nor while lists
-   * are disabled, nor for a revocation of another site. To be called once the revocation is committed.
-   * @returns why no list will name it: nobody here signs the list of its issuer
+   * Resolves when the list that names a revocation is published, if that is due at once: not with auto_rebuild, nor
+   * while lists are disabled, nor for a revocation of another site. Call it once the revocation is committed.
+   * @returns why no list will name it, if the list of its issuer has no signer here
    * @throws ApiError 503 when the list could not be built now: the next one names it
    */
   async revoked(
@@ -115,7 +115,7 @@ export class Crls {
     const { autoRebuild, disable } = crlSettingsOf(authority)
     const group = groupsOf(authority).get(crlIssuer ?? '')
     if (group?.signer === undefined) return whyUnsigned(authority, group)
-    // The list of another site is built there, by the job of the minute.
+    // Another site's list is built there, by a job that runs every minute.
     if (autoRebuild || disable || site !== this.#options.site) return undefined
     const covering = seq === null ? undefined : { site, seq }
     try {
@@ -128,8 +128,8 @@ export class Crls {
   }
 
   /**
-   * Builds lists of a mount in every scope it has, one group of issuers after the other. Never rejects: for whom a list is not
-   * what was asked for.
+   * Builds lists of a mount in every scope it has, one group of issuers after the other. Never rejects: for requests
+   * that want something else.
    * @returns why some were not built
    */
   async rebuild(mount: MountId, wanted: Rebuild = {}): Promise<string[]> {
@@ -142,7 +142,7 @@ export class Crls {
   }
 
   /**
-   * As rebuild, for whom nothing less will do.
+   * As rebuild, for requests that want the lists themselves.
    * @returns why some stay as they are
    * @throws ApiError 503 when some could not be built now
    */
@@ -153,7 +153,8 @@ export class Crls {
   }
 
   /**
-   * Removes the lists of CRL issuers that have no issuer in the mount any more, and builds those of the others anew. Never rejects.
+   * Removes the lists of CRL issuers that have no issuer in the mount any more, and rebuilds those of the others. Never
+   * rejects.
    * @param gone CRL issuers of deleted issuers
    * @returns why some were not built
    */
@@ -170,8 +171,8 @@ export class Crls {
   }
 
   /**
-   * Builds the list of a group that has a signer, by the settings of when its turn comes; not at all when nobody signs it then.
-   * @returns why nobody does @throws ApiError 400 for a key that is gone; 503
+   * Builds the list of a group that has a signer, by the settings when its turn comes, unless it has no signer by then.
+   * @returns why it was not built @throws ApiError 400 for a key that is gone; 503
    */
   async build(authority: Authority, group: CrlGroup, order: ListOrder): Promise<string | undefined> {
     const mount = { uuid: authority.settings.mount }
@@ -200,7 +201,7 @@ export class Crls {
   }
 
   /**
-   * The shards of a group that have come out; undefined in the place of each that is missing, was changed in SQL, does not name all
+   * The published shards of a group; undefined in place of each that is missing, was changed in SQL, does not name all
    * its distribution points, or is older than the complete list (cameWithList).
    */
   async shards(authority: Authority, group: CrlGroup, scope: Scope): Promise<readonly (CrlRow | undefined)[]> {
@@ -230,7 +231,7 @@ export class Crls {
     return { ...target, verify: (tx) => this.#requireIssuer(tx, target.mount, group) }
   }
 
-  /** Its deletion may have withdrawn the lists while another one was being signed. */
+  /** Deleting the issuers may have withdrawn the lists while another one was being signed. */
   async #requireIssuer(tx: Transaction, mount: string, { issuers }: CrlGroup): Promise<void> {
     const table = this.#options.database.table(issuersTable)
     for (const { row } of issuers) if (await table.exists(tx, { mount, id: row.id })) return
@@ -247,7 +248,7 @@ export class Crls {
     for (const group of groupsOf(authority).values()) {
       if (of !== undefined && !of.has(group.crlIssuer)) continue
       const names = group.issuers.map(({ row }) => row.name ?? row.id).join(', ')
-      // Of certificates whose key is elsewhere the list is elsewhere too.
+      // Where the key is elsewhere, so is the list.
       if (!group.issuers.some((issuer) => hasKey(authority, issuer))) continue
       let unsigned = group.signer === undefined ? whyUnsigned(authority, group) : undefined
       for (const scope of unsigned === undefined ? scopes : []) {
@@ -275,17 +276,17 @@ export class Crls {
     })
   }
 
-  /** Tells of a list that somebody edited, removed or put back in SQL, and that the caller builds anew. */
+  /** Raises an alarm about a list that was edited, removed or put back in SQL; the caller rebuilds it. */
   alarm(crlIssuer: string, damage: DamagedRow): void {
     this.#repairs.alarm(crlIssuer, damage)
   }
 
-  /** An alarm, and new lists in the background. @returns 503, for the request that came upon the damage */
+  /** Raises an alarm and rebuilds lists in the background. @returns 503, for the request that met the damage */
   mend(lists: Repaired, damage: DamagedRow): ApiError {
     return this.#repairs.begin(lists, damage)
   }
 
-  /** The builder makes damaged segments again. A list that nobody here signs stays damaged. */
+  /** The builder rebuilds damaged segments. A list without a signer here stays damaged. */
   async #repair({ mount, crlIssuer, scope }: Repaired): Promise<void> {
     try {
       const authority = await this.#options.authorities.of({ uuid: mount })
@@ -297,7 +298,7 @@ export class Crls {
     }
   }
 
-  /** @returns what a caller may know of it */
+  /** @returns the problem in words for the caller */
   #logged(error: unknown, about: Readonly<Record<string, string>>): string {
     this.#options.log.warn({ err: error, ...about }, 'a revocation list was not built')
     return error instanceof ApiError ? error.message : 'internal error'

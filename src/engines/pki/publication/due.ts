@@ -2,7 +2,7 @@ import type { CrlSettings } from '../crl/settings.ts'
 import type { CrlRow, Kind } from '../crl/tables.ts'
 import { millisecondsOf } from './settings.ts'
 
-/** The lists of one group of issuers that are out. */
+/** The published lists of a group of issuers. */
 export interface Standing {
   readonly complete: CrlRow | undefined
   readonly delta: CrlRow | undefined
@@ -12,9 +12,10 @@ export interface Standing {
 export type LastRevocations = Readonly<Record<string, number>>
 
 /**
- * What must be built now, if anything: pure. A complete list is built when there is none, before it expires, and without
- * auto_rebuild when it lacks a revocation (its build failed then, or another mount recorded it). The reference lets a list expire
- * that nobody rebuilds; here it is rebuilt in any case, since a relying party without a list takes every certificate or none.
+ * The kind of list that must be built now, if any. A complete list is built when there is none, before it expires, and
+ * without auto_rebuild when it lacks a revocation (its build failed then, or another mount recorded it). The reference
+ * lets a list expire if nobody rebuilds it; here it is rebuilt in any case, since a relying party without a list
+ * accepts every certificate or rejects them all.
  */
 export function dueKind(
   settings: CrlSettings,
@@ -31,13 +32,13 @@ export function dueKind(
   return elapsed && lacks(delta, last) ? 'delta' : undefined
 }
 
-/** Whether a list is about to expire, or its path had one with a higher number (RFC 5280 section 5.2.3). */
+/** Whether a list is about to expire, or its path has served a higher number (RFC 5280 section 5.2.3). */
 export const isDue = (settings: CrlSettings, list: CrlRow, now: number): boolean =>
   now > list.nextUpdate - graceOf(settings, list) || list.thisUpdate < wholeSecond(settings.localSince ?? 0)
 
 const wholeSecond = (milliseconds: number): number => milliseconds - (milliseconds % 1000)
 
-/** How long before its end a list is rebuilt. Without auto_rebuild nobody compared the setting with the expiry. */
+/** How long before its end a list is rebuilt. Without auto_rebuild the setting was not checked against the expiry. */
 function graceOf({ autoRebuild, autoRebuildGracePeriod }: CrlSettings, { thisUpdate, nextUpdate }: CrlRow): number {
   const grace = millisecondsOf(autoRebuildGracePeriod)
   return autoRebuild ? grace : Math.min(grace, (nextUpdate - thisUpdate) / 2)

@@ -27,7 +27,7 @@ export function groupsOf(authority: Authority): ReadonlyMap<string, CrlGroup> {
   return made
 }
 
-/** The default issuer if it may, or else the first that may. */
+/** The default issuer if it may sign lists, or else the first that may. */
 function signerAmong(authority: Authority, issuers: readonly Issuer[]): Issuer | undefined {
   const able = issuers.filter((issuer) => mayBeUsed(issuer, 'crl-signing') && hasKey(authority, issuer))
   const { defaultIssuer } = authority

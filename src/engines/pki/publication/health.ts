@@ -13,15 +13,15 @@ import { isLate } from './due.ts'
 import { type CrlGroup, groupsOf, hasKey } from './groups.ts'
 import { crlSettingsOf } from './settings.ts'
 
-/** Lists whose next update is told, those that expire first. */
+/** Lists whose next update is reported: those that expire first. */
 const listsTold = 1000
 const mountsAtOnce = 500
-/** What unified lists have in the place of a site. */
+/** The site of unified lists. */
 const unifiedSite = ''
-/** Strangers may ask, and many at once. */
+/** Anybody may ask, and often. */
 const keptMilliseconds = 30_000
 
-/** What a metric needs of lists: one that was edited hides no other. */
+/** The columns for a metric, unverified: an edited list hides no other. */
 const updatesTable = defineTable(
   crlsTable.name,
   {
@@ -63,7 +63,7 @@ function earliest(lists: readonly Update[]): readonly Update[] {
   return [...first.values()]
 }
 
-/** What goes wrong with lists before relying parties notice. */
+/** Finds problems of lists before relying parties notice. */
 export class ListHealth {
   readonly #options: HealthOptions
   #kept: { readonly at: number; readonly summary: Promise<Summary> } | undefined
@@ -73,8 +73,8 @@ export class ListHealth {
   }
 
   /**
-   * How many lists of this site should have been rebuilt by now or are missing (of a mount with an edited row, one), and how many
-   * CRL issuers cannot answer OCSP. Numbers alone, for anybody may ask, and up to 30 s old.
+   * How many lists of this site should have been rebuilt by now or are missing (of a mount with an edited row, one),
+   * and how many CRL issuers cannot answer OCSP. Only counts, since anybody may ask, and up to 30 s old.
    */
   summary(): Promise<Data & Readonly<Summary>> {
     const now = this.#options.clock.monotonic()
@@ -94,7 +94,7 @@ export class ListHealth {
     const where = { site, kind: 'complete' }
     const page = { by: ['nextUpdate', 'id'], limit: listsTold, index: 'by_update' } as const
     const table = database.unverified(updatesTable)
-    // Apart: the shards of one mount are many, and must not stand before the lists of others.
+    // Read separately: a mount's many shards must not crowd out the lists of others.
     const [lists, shards, unified] = await database.read((q) =>
       Promise.all([
         table.list(q, { ...where, shards: 0 }, page),
@@ -117,7 +117,7 @@ export class ListHealth {
     return readings
   }
 
-  /** Unified lists of mounts that have them: those of a mount that had them once stay, and are not served. */
+  /** Unified lists of mounts that serve them: other mounts may have some left over. */
   async #served(unified: readonly Update[]): Promise<Update[]> {
     const served: Update[] = []
     for (const list of unified) {
@@ -127,7 +127,7 @@ export class ListHealth {
     return served
   }
 
-  /** Undefined where a row of it was edited: one that was hides no other. */
+  /** Undefined if one of its rows was edited, so that it hides no other authority. */
   async #authority(uuid: string): Promise<Authority | undefined> {
     return unlessDamaged(async () => this.#options.authorities.of({ uuid }))
   }
@@ -158,7 +158,7 @@ export class ListHealth {
       const list = await unlessDamaged(async () => crls.cache.find(query))
       const shards = await unlessDamaged(() => crls.shards(authority, group, scope))
       for (const one of [list, ...(shards ?? [])]) {
-        // Nobody can build the lists of an issuer that does not sign any more.
+        // The lists of an issuer that may no longer sign cannot be built.
         if (group.signer === undefined) continue
         if (one === undefined) summary.lists_missing++
         else if (isLate(settings, one, clock.wall())) summary.lists_expiring++

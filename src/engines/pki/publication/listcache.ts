@@ -18,7 +18,7 @@ export interface ListQuery {
   readonly portion?: Shard | undefined
 }
 
-/** There may be no list: that is remembered too, or strangers would ask the database for it again and again. */
+/** A missing list is cached too, or unauthenticated requests for it would all reach the database. */
 interface Found {
   readonly row: CrlRow | undefined
 }
@@ -32,7 +32,7 @@ interface ListCacheOptions {
   readonly site: string
 }
 
-/** The lists that are out at this site, each never older than the last acknowledged one. */
+/** The published lists of this site, each never older than the last acknowledged one. */
 export class ListCache {
   readonly #options: ListCacheOptions
   readonly #cache: CoherentCache<Found>
@@ -47,19 +47,19 @@ export class ListCache {
     })
   }
 
-  /** @throws DamagedRow for a list that is not the one published last; ApiError 503 when strangers ask for too many */
+  /** @throws DamagedRow for a list that is not the one published last; ApiError 503 when the public lane is full */
   find(query: ListQuery): MaybePromise<CrlRow | undefined> {
     return after(this.#cache.get(this.#key(query)), (found) => found?.row)
   }
 
-  /** As find, but past the lane of strangers where it is not cached. @throws DamagedRow */
+  /** As find, but not through the public lane if it is not cached. @throws DamagedRow */
   async read(query: ListQuery): Promise<CrlRow | undefined> {
     const key = this.#key(query)
     const found = this.#cache.peek(key) ?? (await this.#options.database.snapshot((q) => this.#load(q, key)))
     return found.row
   }
 
-  /** Lists of all sites belong to none. */
+  /** Unified lists belong to no site. */
   #key(query: ListQuery): string {
     return listCacheKey({ ...query, site: query.scope === 'unified' ? '' : this.#options.site })
   }

@@ -12,7 +12,7 @@ export interface Sources {
   readonly streams: Streams
 }
 
-/** A list that is out. What a short one is sent as is held; long ones are streams, of which a worker sends few at a time. */
+/** A published list. Short ones are sent from memory; long ones are streamed, a few at a time per worker. */
 export class PublishedCrl {
   readonly row: CrlRow
   readonly #sources: Sources

@@ -16,21 +16,21 @@ export interface Repaired {
 
 interface RepairsOptions {
   readonly onAlarm: OnAlarm
-  /** Builds lists anew, in the background. Never rejects. */
+  /** Rebuilds lists, in the background. Never rejects. */
   build(lists: Repaired): Promise<void>
 }
 
-/** What becomes of lists that somebody edited, removed or put back in SQL: an alarm, and a new list. */
+/** Raises an alarm about lists that were edited, removed or put back in SQL, and has them rebuilt. */
 export class Repairs {
   readonly #options: RepairsOptions
-  /** Lately repaired, by the id of the damaged row: strangers ask for them again and again. */
+  /** Recent repairs, by the id of the damaged row: the list is requested again and again. */
   readonly #lately = new LRUCache<string, true>({ max: remembered, ttl: repairMilliseconds })
 
   constructor(options: RepairsOptions) {
     this.#options = options
   }
 
-  /** @returns what the request is told that ran into it */
+  /** @returns the error for the request that met the damage */
   begin(lists: Repaired, damage: DamagedRow): ApiError {
     if (!this.#lately.has(damage.id)) {
       this.#lately.set(damage.id, true)

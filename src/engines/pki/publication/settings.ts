@@ -6,19 +6,19 @@ import { isShardCount, mostShards } from '../crl/shards/shard.ts'
 
 export const crlSettingsOf = ({ settings }: Authority): CrlSettings => settings.crl ?? defaultCrlSettings
 
-/** A duration of the settings, which was read once before it was stored. */
+/** A stored duration, which was read once before it was stored. */
 export const millisecondsOf = (duration: string): number =>
   readSeconds(duration, (reason) => {
     throw new Error(`a stored duration cannot be read: ${reason}`)
   }) * 1000
 
-/** What a request may set; what is absent stays. Durations are text, and kept as they were given. */
+/** Settings in a request; absent ones stay. Durations are text, and kept as they were given. */
 export type CrlFields = {
   readonly [K in keyof Omit<CrlSettings, 'points' | 'deletedIssuers' | 'outlived' | 'localSince'>]?:
     | CrlSettings[K]
     | undefined
 } & {
-  /** Former numbers of shards whose lists go on; those that it leaves out end. */
+  /** Former shard counts whose lists are kept; the others end. */
   readonly formerShards?: readonly number[] | undefined
 }
 
@@ -50,11 +50,11 @@ export function changeCrlSettings(
   return formerShards === undefined ? settings : withoutShards(settings, formerShards, before.shards)
 }
 
-/** Whether the list of all sites is served at the paths of a site's own. */
+/** Whether unified lists are served at the paths of a site's own. */
 const standsForLocal = ({ unifiedCrl, unifiedCrlOnExistingPaths }: CrlSettings): boolean =>
   unifiedCrl && unifiedCrlOnExistingPaths
 
-/** Numbers of shards that certificates were spread over before, and whose lists go on. */
+/** Former shard counts whose lists are kept. */
 export const formerShardsOf = ({ shards, points = [] }: CrlSettings): readonly number[] =>
   [...new Set(points.map((point) => point.shards))].filter((count) => count !== shards).toSorted((a, b) => a - b)
 
@@ -63,7 +63,7 @@ function checkShards({ shards }: CrlSettings): void {
   throw badRequest(`crl_shards must be 0 or a power of two from 2 to ${mostShards}, got: ${shards}`)
 }
 
-/** @param leaving what certificates were spread over until this change: its lists stay, whatever is kept of those before */
+/** @param leaving the shard count before this change: its lists stay, whatever is kept of earlier ones */
 function withoutShards(settings: CrlSettings, kept: readonly number[], leaving: number): CrlSettings {
   const former = formerShardsOf(settings)
   const unknown = kept.find((count) => !former.includes(count))
@@ -93,7 +93,7 @@ function checkDuration(name: string, text: string | undefined): void {
   if (name === 'expiry' && seconds === 0) throw badRequest('expiry must be greater than 0')
 }
 
-/** A window counts when the request names it, and while its feature is on. */
+/** A window is checked when the request sets it, and while its feature is on. */
 function checkWindows(settings: CrlSettings, fields: CrlFields): void {
   const { expiry, autoRebuildGracePeriod: grace, deltaRebuildInterval: interval } = settings
   const inside = (window: string): boolean => millisecondsOf(window) < millisecondsOf(expiry)
@@ -131,10 +131,10 @@ function checkFeatures(settings: CrlSettings): void {
   }
 }
 
-/** Two runs of the job that builds what is due. */
+/** Two runs of the job that builds due lists. */
 const shortestGraceSeconds = 120
 
-/** What an operator should know of settings that are taken all the same. */
+/** Warnings about settings that are accepted nevertheless. */
 export function adviceOn({ autoRebuild, autoRebuildGracePeriod: grace, disable }: CrlSettings): string[] {
   if (!autoRebuild || disable || millisecondsOf(grace) >= shortestGraceSeconds * 1000) return []
   return [
@@ -142,7 +142,7 @@ export function adviceOn({ autoRebuild, autoRebuildGracePeriod: grace, disable }
   ]
 }
 
-/** Whether lists must be made anew because of a change. */
+/** Whether a change requires new lists. */
 export const needsRebuild = (before: CrlSettings, after: CrlSettings): boolean =>
   before.disable !== after.disable ||
   before.enableDelta !== after.enableDelta ||

@@ -8,7 +8,7 @@ import type { Scope } from '../crl/tables.ts'
 import type { ShardSet } from '../crl/target.ts'
 import type { CrlGroup } from './groups.ts'
 
-/** Where a site's mount is reached. */
+/** The URLs of a mount at a site. */
 interface Place extends Cluster {
   readonly site: string
 }
@@ -16,7 +16,8 @@ interface Place extends Cluster {
 const mostSites = 1000
 
 /**
- * Over how many lists the certificates of a group were ever spread, and where those certificates look for them: of this site, or of all.
+ * All shard counts that the certificates of a group were ever spread over, with the URLs in them: of this site, or of
+ * all.
  * @param site this node's
  */
 export async function shardSetsOf(
@@ -51,7 +52,7 @@ async function allPlaces(database: Database, mount: string, here: Place): Promis
   return [here, ...rows.filter((row) => row.site !== here.site)].toSorted((a, b) => (a.site < b.site ? -1 : 1))
 }
 
-/** Where an address is missing no certificate has the URL. @param ids of the issuers whose certificates have it */
+/** No certificate has the URL of a site without an address. @param ids of the issuers whose certificates have it */
 function expansionsOf(
   { url, issuer, site }: ShardPoint,
   ids: readonly string[],

@@ -2,7 +2,7 @@ import type { Clock } from '../../../clock.ts'
 import { unavailable } from '../../../errors.ts'
 
 const streamsAtOnce = 16
-/** Time between the promise of an answer and its first byte: audit writes a line. */
+/** Time between the promise of an answer and its first byte, in which audit writes a line. */
 const promisedMilliseconds = 1000
 /**
  * Slower clients are cut off, after a first minute: they hold a place that others wait for, and segments of a list that was
@@ -12,12 +12,12 @@ const slowestBytesPerSecond = 128 * 1024
 const startMilliseconds = 60_000
 const retryAfterSeconds = 5
 
-/** Places for long lists on their way to clients, of which a worker has few: each holds a segment in memory. */
+/** Limits the long lists that a worker sends at once: each holds a segment in memory. */
 export class Streams {
   readonly #clock: Clock
   readonly #most: number
   #begun = 0
-  /** When answers were promised that have not begun. */
+  /** Times of promises whose answers have not begun. */
   #promised: number[] = []
 
   constructor(clock: Clock, most: number = streamsAtOnce) {

@@ -12,7 +12,7 @@ export interface ListOrder {
   readonly kinds: Kind
   readonly scope: Scope
   readonly covering?: BuildTarget['covering']
-  /** Whether shards to which nothing came stay as they are. */
+  /** Whether shards without new entries stay as they are. */
   readonly lacking?: boolean
 }
 

@@ -19,7 +19,7 @@ import { dueKind, isDue, type LastRevocations, type Standing } from './due.ts'
 import { type CrlGroup, groupsOf } from './groups.ts'
 import { crlSettingsOf } from './settings.ts'
 
-/** What names a ledger, also one that was edited. */
+/** The columns that name a ledger, readable even if it was edited. */
 const namesTable = defineTable(
   ledgersTable.name,
   { id: column.text(), crlIssuer: column.hex(), site: column.text() },
@@ -43,7 +43,7 @@ interface UpkeepOptions {
 /** By CRL issuer, the numbers of the last revocations. */
 type Ledgers = ReadonlyMap<string, LastRevocations>
 
-/** Keeps every list valid and current, also while nobody asks. */
+/** Keeps every list valid and current, even without requests. */
 export class Upkeep {
   /** One for the lists of this site, and one for those of all sites, which runs at one of them. */
   readonly jobs: readonly Job[]
@@ -75,7 +75,7 @@ export class Upkeep {
     await this.#walk(await this.#ledgers(), 'unified', signal)
   }
 
-  /** Of a ledger that was edited nobody knows the last number: its lists lack something until it is whole again. */
+  /** The last number of an edited ledger is unknown: its lists count as incomplete until it is mended. */
   async #ledgers(): Promise<Ledgers> {
     const { database } = this.#options
     const found = new Map<string, Record<string, number>>()
@@ -116,7 +116,7 @@ export class Upkeep {
     }
   }
 
-  /** Builds what is due of a mount. One group that cannot be built stops no other. */
+  /** Builds the due lists of a mount. A group that fails does not stop the others. */
   async #publish(authority: Authority, ledgers: Ledgers, scope: Scope, signal: AbortSignal): Promise<void> {
     const { site, clock, crls } = this.#options
     const settings = crlSettingsOf(authority)
@@ -139,7 +139,7 @@ export class Upkeep {
     }
   }
 
-  /** A damaged list is as none: another one is built in its place. */
+  /** A damaged list counts as missing: another one is built in its place. */
   async #standing(mount: string, { crlIssuer }: CrlGroup, scope: Scope): Promise<Standing> {
     const { cache } = this.#options.crls
     try {
