@@ -1,7 +1,7 @@
 import type { Attribute } from './binding.ts'
 import { CKA } from './constants.ts'
 
-/** What can be read of an object, by name, in a form of ours. */
+/** The attributes that can be read of an object, by name, decoded. */
 export interface AttributeValues {
   class: number
   keyType: number
@@ -81,7 +81,7 @@ const table: Record<AttributeName, readonly [number, (bytes: Buffer) => Attribut
 /** The list for C_GetAttributeValue. */
 export const asking = (names: readonly AttributeName[]): Attribute[] => names.map((name) => ({ type: table[name][0] }))
 
-/** Names beside what the token answered; undefined where it has or shows no such attribute. */
+/** The token's answers by name; undefined for an attribute that the object lacks or does not show. */
 export function answered<K extends AttributeName>(
   names: readonly K[],
   values: readonly (Buffer | undefined)[],

@@ -11,7 +11,7 @@ export interface Attribute {
   readonly value?: number | boolean | string | Uint8Array
 }
 
-/** CK_TOKEN_INFO and CK_SESSION_INFO, as far as they are looked at. */
+/** CK_TOKEN_INFO and CK_SESSION_INFO, as far as used. */
 interface Flags {
   readonly flags: number
 }

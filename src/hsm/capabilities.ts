@@ -3,9 +3,9 @@ import { CKM } from './constants.ts'
 import type { Dialect } from './template.ts'
 
 /**
- * What a token may or may not be able to do, with the mechanism's name for refusals. `wrap-x`: a key made as sensitive goes
- * out through RFC 5649 and comes back as sensitive and usable. `create-x`: it can be made from its bytes. `read-x`: a pair that is made
- * as not sensitive shows its private key.
+ * Abilities that a token may lack, with the mechanism's name for refusals. `wrap-x`: a sensitive key can be wrapped
+ * (RFC 5649) and comes back sensitive and usable. `create-x`: a key can be created from its bytes. `read-x`: a pair
+ * made as not sensitive shows its private key.
  */
 const abilities = {
   'aes-gcm': 'CKM_AES_GCM',
@@ -35,29 +35,31 @@ const abilities = {
   'read-rsa': 'RSA private keys that it shows',
   'read-ec': 'EC private keys that it shows',
   'read-ed25519': 'Ed25519 private keys that it shows',
-  // pkcs11js 2.1.7 has no parameter structure for these two, so that no token can be asked.
+  // pkcs11js 2.1.7 has no parameter structure for these two, so no token can be asked.
   hkdf: 'CKM_HKDF_DERIVE with info',
   'chacha20-poly1305': 'CKM_CHACHA20_POLY1305',
 } as const
 
 export type Ability = keyof typeof abilities
 
-/** What the self-test found; plain JSON, kept between starts. */
+/** The results of the self-test; plain JSON, kept between starts. */
 export interface Findings {
   /** The mechanism number of RFC 5649. */
   readonly kwp: number
   readonly proven: readonly Ability[]
   readonly maxSecretBytes: number
-  /** The shortest key in bytes that each HMAC mechanism takes, by its number; without an entry where the token lacks it. */
+  /**
+   * The shortest key in bytes that each HMAC mechanism takes, by its number; without an entry if the token lacks it.
+   */
   readonly hmacKeys: Readonly<Record<number, number>>
-  /** The CKR code of a forged GCM tag, where a session is as good after it. */
+  /** The CKR code of a forged GCM tag, if the session stays usable after it. */
   readonly forgedTag?: number | undefined
   readonly dialect: Dialect
 }
 
 /**
- * What is assumed of a token that keeps other people's keys: it may let nobody make an object, so that nothing is tried
- * beforehand, and what it lacks it refuses by itself.
+ * Assumed of a token with other people's keys: it may not allow objects to be made, so nothing is tested beforehand,
+ * and it refuses by itself any mechanism that it lacks.
  */
 export const assumed: Findings = {
   kwp: CKM.AES_KEY_WRAP_KWP,
@@ -67,13 +69,13 @@ export const assumed: Findings = {
   dialect: { modifiableOnUnwrap: true, copyableOnToken: true, pointOnUnwrap: false },
 }
 
-/** What the token has proven that it can do, by doing it. */
+/** The abilities that the token has proven in the self-test. */
 export class Capabilities {
   /** The mechanism number of AES key wrap with padding as in RFC 5649; store it with every blob. */
   readonly kwp: number
   /** The longest generic secret that can be wrapped and unwrapped, up to 512. */
   readonly maxSecretBytes: number
-  /** The CKR code with which a forged GCM tag is refused, where the session is as good afterwards; else undefined. */
+  /** The CKR code of a forged GCM tag, if the session stays usable after it; else undefined. */
   readonly forgedTag: number | undefined
   readonly dialect: Dialect
   readonly #proven: ReadonlySet<Ability>
@@ -92,7 +94,9 @@ export class Capabilities {
     return this.#proven.has(ability)
   }
 
-  /** Bytes of the shortest key that the HMAC mechanism takes; undefined where the token lacks it. @param type a CKM number */
+  /**
+   * Bytes of the shortest key that the HMAC mechanism takes; undefined if the token lacks it. @param type a CKM number
+   */
   shortestHmacKey(type: number): number | undefined {
     return this.#hmacKeys.get(type)
   }

@@ -3,12 +3,12 @@ import { CKR } from './constants.ts'
 import { StaleHandle } from './handle.ts'
 
 /**
- * What becomes of a call that failed:
+ * The consequence of a failed call:
  * - `session`  the session was no good, so the call never ran: repeat it on a new one
- * - `retry`    the token is short of something: repeat once what leaves nothing behind, else 503
+ * - `retry`    the token is short of something: repeat once a call that leaves nothing behind, else 503
  * - `stale`    the token is there and does not know the handle: fetch the key again
- * - `lost`     the token is gone or has forgotten us: 503 until it was initialised and logged in anew
- * - `refuse`   the token will not have this input
+ * - `lost`     the token is gone or has forgotten us: 503 until it is initialised and logged in again
+ * - `refuse`   the token rejects this input
  * - `bug`      ours: 500
  * - `doubt`    tokens use these codes for a bad tag, a tampered blob and a pulled cable alike: only asking the token tells,
  *              and it turns into `refuse` or `lost`
@@ -85,13 +85,13 @@ const fates = new Map<number, Fate>(
 const names = new Map<number, string>(Object.entries(CKR).map(([name, code]) => [code, `CKR_${name}`]))
 const firstVendorCode = 0x80000000
 
-/** The class of a CKR code; a vendor's own codes are doubtful, codes nobody should see are bugs. */
+/** The class of a CKR code; a vendor's own codes are doubtful, other unknown codes are bugs. */
 export const fateOf = (code: number): Fate => fates.get(code) ?? (code >= firstVendorCode ? 'doubt' : 'bug')
 
 export const ckrName = (code: number): string => names.get(code) ?? `CKR 0x${code.toString(16)}`
 
 /**
- * The CKR code of what pkcs11js threw, or undefined where it threw something else. Three of its functions throw the bare
+ * The CKR code of an error thrown by pkcs11js; undefined for any other error. Three of its functions throw the bare
  * native error, whose message ends in the number.
  */
 export function ckrOf(error: unknown): number | undefined {
@@ -111,7 +111,7 @@ class Untraced extends Error {
   }
 }
 
-/** A call that failed and what comes of it, in a form that crosses threads. */
+/** A failed call and its consequence, in a form that crosses threads. */
 export class Failure extends Untraced {
   readonly fate: Fate
   readonly code: number
@@ -135,7 +135,7 @@ export class HsmRefusal extends Untraced {
   }
 }
 
-/** The token refused the PIN, or would erase itself at the next wrong one. Nobody tries again by itself. */
+/** The token refused the PIN, or would erase itself at the next wrong one. It is not tried again automatically. */
 export class PinRefused extends Error {
   readonly reason: 'incorrect' | 'locked'
 
@@ -148,7 +148,7 @@ export class PinRefused extends Error {
 
 export const tokenLost = (cause?: unknown): ApiError => unavailable('the HSM is not available', { cause })
 
-/** What the caller of a failed operation gets; `lost` is the only fate that the Hsm itself must act on as well. */
+/** The error for the caller of a failed operation; only `lost` requires the Hsm to act as well. */
 export function outcome(failure: Failure): Error {
   switch (failure.fate) {
     case 'refuse':

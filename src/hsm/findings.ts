@@ -7,12 +7,12 @@ import { prove } from './selftest/prove.ts'
 import type { TokenInfo } from './slots.ts'
 import { readState, writeState } from './state.ts'
 
-/** Grows when a probe is added or changed: what an older self-test found is then not trusted. */
+/** Grows when a probe is added or changed: findings of an older self-test are then not trusted. */
 const format = 5
 
 /**
- * What the token can do: from the state directory when this very token and module were tested before, else by testing now.
- * @throws Error when the token lacks something without which it is no use
+ * The token's abilities: from the state directory if this token and module were tested before, else by testing now.
+ * @throws Error when the token lacks something indispensable
  */
 export async function findings(
   options: { library: string; stateDirectory?: string | undefined },

@@ -28,8 +28,8 @@ export class Handle {
 }
 
 /**
- * The handle's object is not there any more: its epoch ended, it was destroyed, or the token says so. Fetch the key again
- * and repeat; a caller that cannot lets it go out as the 503 it is.
+ * The handle's object is gone: its epoch ended, it was destroyed, or the token says so. Fetch the key again and repeat;
+ * a caller that cannot do so lets the 503 pass.
  */
 export class StaleHandle extends ApiError {
   constructor(cause: string) {

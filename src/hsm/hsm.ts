@@ -33,7 +33,7 @@ export interface HsmOptions {
    * `threads`: everything in threads. `auto` (default): `inline`, unless the token is measured to be slow.
    */
   readonly executor?: 'auto' | 'inline' | 'threads'
-  /** The most threads, and so sessions for them; default 2 beside inline, else 8. Half as many more make key pairs. */
+  /** The most threads, each with sessions; default 2 beside inline, else 8. Half as many more make key pairs. */
   readonly threads?: number
   /** After this a call in a thread counts as hung; default 10 s, twelve times that for key pairs. */
   readonly callDeadlineMilliseconds?: number
@@ -43,15 +43,15 @@ export interface HsmOptions {
   readonly clock: Clock
   readonly metrics?: Metrics
   /**
-   * A token of other people's keys: nothing is made in it at opening, every call is made in threads, and once it is lost this
+   * A token with other people's keys: nothing is made in it at opening, every call runs in a thread, and once lost this
    * Hsm stays lost, for its holder to open another.
    */
   readonly foreign?: boolean
-  /** A token in which nobody may log in, whatever name it is asked for by. */
+  /** A token that must not be logged in to, under any name. */
   readonly forbidden?: TokenIdentity
   /**
-   * The process must end: a call hangs, or the token refuses its PIN after it was away. By a signal to itself
-   * (SIGKILL): process.exit waits for the thread that is inside the token, which may be for ever.
+   * The process must end, because a call hangs or the token refuses its PIN after it was away. It must kill itself
+   * (SIGKILL): process.exit would wait for the thread inside the token, perhaps for ever.
    */
   onFatal(reason: Error): void
 }
@@ -76,8 +76,9 @@ export class Hsm implements AsyncDisposable {
   }
 
   /**
-   * Loads the module, logs in (once; never when that could lock the token), and proves by self-test what the token can do.
-   * @throws PinRefused; TokenMissing; Error when the module does not load or the token is no use
+   * Loads the module, logs in (once; never when that could lock the token), and proves by self-test what the token can
+   * do.
+   * @throws PinRefused; TokenMissing; Error when the module does not load or the token is unusable
    */
   static async open(options: HsmOptions): Promise<Hsm> {
     const { clock, callDeadlineMilliseconds: deadlineMilliseconds = 10_000, library, onFatal } = options
@@ -115,13 +116,13 @@ export class Hsm implements AsyncDisposable {
     return this.#service.executor
   }
 
-  /** What a program needs that logs in by itself (softhsm/strict-kek); has the PIN, so never log it. */
+  /** For a program that logs in by itself (softhsm/strict-kek); it has the PIN, so never log it. */
   get credentials(): { library: string; libraryParameters: string | undefined; serial: string; pin: string } {
     const { library, libraryParameters, pin } = this.#options
     return { library, libraryParameters, serial: this.token.serial, pin }
   }
 
-  /** Grows whenever the module was initialised anew; no two tokens or modules share a number. */
+  /** Grows whenever the module is initialised again; no two tokens or modules share a number. */
   get epoch(): number {
     return this.#service.link.epoch
   }
@@ -136,7 +137,7 @@ export class Hsm implements AsyncDisposable {
     return this.#service.busy
   }
 
-  /** Calls the listener at every new epoch, in the order of subscription. Returns what ends it. */
+  /** Calls the listener at every new epoch, in the order of subscription. Returns a function that unsubscribes it. */
   onEpoch(listener: EpochListener): () => void {
     return this.#service.onEpoch(listener)
   }
@@ -224,8 +225,8 @@ export class Hsm implements AsyncDisposable {
   }
 
   /**
-   * Objects that fit; looks at every object of the token and of its sessions, so in a thread and never on a hot path. Each
-   * call gives new Handles, whose pins know nothing of those found before.
+   * Matching objects; looks at every object of the token and of its sessions, so in a thread and never on a hot path.
+   * Each call gives new Handles, whose pins are independent of earlier ones.
    */
   async find(template: Partial<KeyTemplate>): Promise<Handle[]> {
     const { epoch } = this
@@ -233,7 +234,7 @@ export class Hsm implements AsyncDisposable {
     return objects.map((value) => new Handle(value, epoch, template.token ?? true))
   }
 
-  /** The named attributes; undefined where the object has none or does not show it. */
+  /** The named attributes; undefined for one that the object lacks or does not show. */
   attributes<K extends AttributeName>(
     key: Handle,
     names: readonly K[],
@@ -244,7 +245,7 @@ export class Hsm implements AsyncDisposable {
 
   /**
    * Attributes of a private key that was made to be read once; the caller wipes them.
-   * @param beside its public key, modifiable, of which nobody has any more use
+   * @param beside its public key, modifiable, which is not needed any more
    */
   reveal<K extends AttributeName>(
     key: Handle,
@@ -256,7 +257,10 @@ export class Hsm implements AsyncDisposable {
     return values instanceof Promise ? values.then((some) => answered(names, some)) : answered(names, values)
   }
 
-  /** Runs work on this token that other processes with the same state directory do not run at the same time, by its name. */
+  /**
+   * Runs work, identified by its name, that only one process of the same state directory may run on this token at a
+   * time.
+   */
   alone<T>(name: string, work: () => Promise<T>): Promise<T> {
     const { stateDirectory } = this.#options
     const file = `${name}-${Buffer.from(this.token.serial).toString('hex')}`
@@ -264,8 +268,8 @@ export class Hsm implements AsyncDisposable {
   }
 
   /**
-   * Destroys the object, or has the last call that a thread makes with it do it. What went with its epoch or a lost token needs
-   * no call.
+   * Destroys the object, at once or after the last call that uses it in a thread. An object of an ended epoch or a lost
+   * token needs no call.
    */
   destroy(key: Handle): MaybePromise<void> {
     if (key.state !== 'live') return
@@ -288,7 +292,7 @@ export class Hsm implements AsyncDisposable {
     return this.#service[Symbol.asyncDispose]()
   }
 
-  /** The number to call with. The check stands before every call: an old number may be another key's by now. */
+  /** The handle's number. The check precedes every call, since an old number may be another key's by now. */
   #use(key: Handle): Buffer {
     this.#service.check()
     if (key.epoch !== this.#service.link.epoch) throw new StaleHandle('the handle is of an earlier epoch')

@@ -3,8 +3,8 @@ import { type Handle, StaleHandle } from './handle.ts'
 import type { Hsm } from './hsm.ts'
 
 /**
- * One key's place among the live objects of the token: empty until it is first used, filled once however many ask at
- * the same time, filled again when the token has forgotten the object (after it was lost, all handles are void).
+ * One key's place among the live objects of the token: empty until it is first used, filled once for concurrent
+ * callers, and filled again when the token has forgotten the object (after it was lost, all handles are void).
  */
 export class LiveHandle {
   readonly #hsm: Hsm
@@ -14,7 +14,7 @@ export class LiveHandle {
   #loading: Promise<Handle> | undefined
   #dropped = false
 
-  /** @param owned whether the object is ours to destroy with this; a token object outlives it */
+  /** @param owned whether the object is destroyed with this; a token object outlives it */
   constructor(hsm: Hsm, load: () => Promise<Handle>, owned: boolean) {
     this.#hsm = hsm
     this.#load = load
@@ -22,8 +22,9 @@ export class LiveHandle {
   }
 
   /**
-   * Runs one call on the live handle (the Hsm keeps it alive during the call). Synchronous when the handle is there and the
-   * call is. It runs a second time when the token did not know the handle: the first run then had no effect.
+   * Runs one call on the live handle (the Hsm keeps it alive during the call). Synchronous if the handle is there and
+   * the call is synchronous. It runs a second time if the token did not know the handle: the first run then had no
+   * effect.
    */
   use<T>(work: (handle: Handle) => MaybePromise<T>): MaybePromise<T> {
     const handle = this.#live()
@@ -65,7 +66,7 @@ export class LiveHandle {
 
   async #loaded(): Promise<Handle> {
     const handle = await this.#load()
-    // Whoever waits still gets its answer: its call has begun before the next turn of the event loop.
+    // Waiting callers still get their answers: their calls have begun before the next turn of the event loop.
     if (this.#dropped) setImmediate(() => this.#destroy(handle))
     else this.#handle = handle
     return handle
@@ -74,7 +75,7 @@ export class LiveHandle {
   #destroy(handle: Handle): void {
     if (!this.#owned) return
     const destroyed = (async () => this.#hsm.destroy(handle))()
-    // A token that is lost takes its session objects along.
+    // The session objects of a lost token are gone anyway.
     destroyed.catch(() => {})
   }
 }

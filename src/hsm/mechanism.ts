@@ -49,8 +49,8 @@ export const isRsa = (type: number): boolean => type <= CKM.RSA_PKCS_PSS
 export const overheadBytes = (mechanism: Mechanism): number => (mechanism.gcm ? mechanism.gcm.tagBits / 8 : 16)
 
 /**
- * Whether a blob has a length that AES key wrap can have made: at least 16 bytes, a multiple of 8 (RFC 5649 section 4.1). Asked
- * before the call, because NSS answers a shorter one with CKR_HOST_MEMORY, as if it were the token that is in trouble.
+ * Whether a blob has a length that AES key wrap can have made: at least 16 bytes, a multiple of 8 (RFC 5649 section
+ * 4.1). Asked before the call, because NSS answers a shorter one with CKR_HOST_MEMORY, as if the token were in trouble.
  */
 export const fitsMechanism = (type: number, length: number): boolean =>
   type < CKM.AES_KEY_WRAP || type > CKM.AES_KEY_WRAP_KWP || (length >= 16 && length % 8 === 0)

@@ -3,9 +3,9 @@ import { type Cryptoki, loadLibrary } from './binding.ts'
 import { CKF, CKR } from './constants.ts'
 import { ckrOf } from './faults.ts'
 
-/** Whoever has sessions in a module; told when a C_Finalize of somebody else has ended them. */
+/** A user with sessions in a module, told when another user's C_Finalize has ended them. */
 export interface ModuleUser {
-  /** Calls are under way in other threads. */
+  /** Whether calls are under way in other threads. */
   readonly busy: boolean
   invalidated(): void
 }
@@ -16,8 +16,8 @@ export type Environment = Readonly<Record<string, string>>
 const modules = new Map<string, Module>()
 
 /**
- * A PKCS#11 module in this process: loaded and initialised once, whoever uses it, since C_Initialize and C_Finalize act on
- * the whole process.
+ * A PKCS#11 module in this process: loaded and initialised once for all its users, since C_Initialize and C_Finalize
+ * act on the whole process.
  */
 export class Module {
   readonly lib: Cryptoki
@@ -59,7 +59,7 @@ export class Module {
     return module
   }
 
-  /** C_Finalize with the last user; the library stays loaded, because unloading one is what modules are worst at. */
+  /** Calls C_Finalize with the last user; the library stays loaded, because modules often cannot be unloaded safely. */
   release(user: ModuleUser): void {
     if (!this.#users.delete(user) || this.#users.size > 0) return
     this.#finalise()
@@ -79,7 +79,8 @@ export class Module {
   }
 
   #initialise(): void {
-    // pkcs11js 2.1.7 drops the last character of libraryParameters (C_Initialize in its pkcs11.cpp); a space may go.
+    // pkcs11js 2.1.7 drops the last character of libraryParameters (C_Initialize in its pkcs11.cpp); so a space is
+    // appended.
     const parameters = this.#parameters === undefined ? {} : { libraryParameters: `${this.#parameters} ` }
     try {
       within(this.#environment, () => this.lib.C_Initialize({ flags: CKF.OS_LOCKING_OK, ...parameters }))
@@ -93,12 +94,12 @@ export class Module {
     try {
       this.lib.C_Finalize()
     } catch {
-      // A token that is gone cannot be told goodbye; C_Initialize decides.
+      // C_Finalize may fail if the token is gone; C_Initialize decides.
     }
   }
 }
 
-/** Two copies of one module may read the same variable: each sees its own value, and nobody afterwards. */
+/** Two copies of one module may read the same variable: each sees its own value, and the old one is restored. */
 function within<T>(environment: Environment, work: () => T): T {
   const before = Object.keys(environment).map((name) => [name, process.env[name]] as const)
   Object.assign(process.env, environment)

@@ -3,7 +3,7 @@ import type { PKCS11 } from 'pkcs11js'
 import type { Cryptoki } from './binding.ts'
 import { CKF } from './constants.ts'
 
-/** Which token: by label, serial number or slot id; all that are given must fit. */
+/** Which token: by label, serial number or slot id; all given ones must match. */
 export interface TokenSelector {
   readonly label?: string | undefined
   readonly serial?: string | undefined
@@ -38,9 +38,9 @@ export function listTokens(lib: Cryptoki): TokenInfo[] {
 }
 
 /**
- * The one token that fits.
+ * The one token that matches.
  * @returns undefined when there is none
- * @throws Error when several fit: a wrong one must not be tried
+ * @throws Error when several match: a wrong one must not be tried
  */
 export function findToken(lib: Cryptoki, selector: TokenSelector): TokenInfo | undefined {
   const { label, serial, slot } = selector

@@ -2,8 +2,8 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * A small JSON file in the state directory, or undefined when it is not there or cannot be read: whatever is kept here can
- * be found out again.
+ * A small JSON file in the state directory, or undefined if it is missing or unreadable: everything kept here can be
+ * found out again.
  */
 export function readState(directory: string, name: string): unknown {
   try {
@@ -13,7 +13,7 @@ export function readState(directory: string, name: string): unknown {
   }
 }
 
-/** Replaces the file whole; workers that write at the same time write the same, each through a draft of its own. */
+/** Replaces the file whole; concurrent workers write the same content, each through a draft of its own. */
 export function writeState(directory: string, name: string, value: unknown): void {
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   const draft = join(directory, `${name}.${process.pid}`)

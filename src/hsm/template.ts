@@ -3,7 +3,7 @@ import { CKA, CKK, CKO } from './constants.ts'
 
 export type Usage = 'encrypt' | 'decrypt' | 'sign' | 'verify' | 'wrap' | 'unwrap' | 'derive'
 
-/** An object as its maker wants it. What is left out of the guards is the strict choice. */
+/** The attributes of a new object. Omitted guards have the strict value. */
 export interface KeyTemplate {
   readonly class: 'secret' | 'private' | 'public' | 'data'
   /** A CKK number; every class but data needs it. */
@@ -27,7 +27,7 @@ export interface KeyTemplate {
   readonly value?: Uint8Array
   /** DER of the curve's OID. */
   readonly ecParameters?: Uint8Array
-  /** The public point (04 ‖ X ‖ Y) of an EC key that is unwrapped: some tokens cannot work it out (NSS). */
+  /** The public point (04 ‖ X ‖ Y) of an EC key that is unwrapped: some tokens cannot compute it (NSS). */
   readonly ecPoint?: Uint8Array
   readonly modulusBits?: number
   readonly publicExponent?: Uint8Array
@@ -35,7 +35,7 @@ export interface KeyTemplate {
   readonly application?: string
 }
 
-/** How a token wants its templates spelt, as proven by the self-test; a guard is left out only where it is refused. */
+/** A token's dialect of templates, as proven by the self-test; a guard is omitted only if the token refuses it. */
 export interface Dialect {
   /** Takes CKA_MODIFIABLE=false in C_UnwrapKey. */
   readonly modifiableOnUnwrap: boolean
@@ -78,8 +78,8 @@ const usages: Record<KeyTemplate['class'], readonly (readonly [number, Usage | u
 }
 
 /**
- * The whole attribute list of an object that is to be made: guards and usages are all explicit, because what a template
- * leaves out each token decides for itself (SoftHSM: every usage is allowed).
+ * The whole attribute list of an object that is to be made: guards and usages are all explicit, because each token
+ * chooses its own defaults (SoftHSM: every usage is allowed).
  */
 export function spell(template: KeyTemplate, purpose: Purpose, dialect: Dialect): Attribute[] {
   const { token = false, modifiable = false, copyable = false } = template
@@ -98,7 +98,7 @@ export function spell(template: KeyTemplate, purpose: Purpose, dialect: Dialect)
     list.push({ type, value: usage !== undefined && template.usages.includes(usage) })
   }
   list.push(...(purpose === 'unwrap' ? unwrapping(template, dialect) : contents(template)))
-  // Last: SoftHSM sets attribute by attribute and refuses what comes after CKA_MODIFIABLE=false in C_UnwrapKey.
+  // Last: SoftHSM sets attribute by attribute and refuses any after CKA_MODIFIABLE=false in C_UnwrapKey.
   if (modifiable || purpose !== 'unwrap' || dialect.modifiableOnUnwrap) {
     list.push({ type: CKA.MODIFIABLE, value: modifiable })
   }
@@ -113,7 +113,7 @@ const counterparts: Partial<Record<Usage, Usage>> = {
 }
 
 /**
- * The attribute lists of a pair to generate. The public key may do the counterpart of all that the private key may: NSS
+ * The attribute lists of a pair to generate. The public key gets the counterpart of each usage of the private key: NSS
  * tests a new pair that way and refuses it otherwise (CKR_KEY_TYPE_INCONSISTENT).
  */
 export function spellPair(open: KeyTemplate, hidden: KeyTemplate, dialect: Dialect): [Attribute[], Attribute[]] {
@@ -122,7 +122,7 @@ export function spellPair(open: KeyTemplate, hidden: KeyTemplate, dialect: Diale
   return [spell(wider, 'generate', dialect), spell(hidden, 'generate', dialect)]
 }
 
-/** The attribute list by which objects are looked for: only what the template names. */
+/** The attribute list of a search: only attributes that the template names. */
 export function search(template: Partial<KeyTemplate>): Attribute[] {
   const list = identity(template)
   if (template.token !== undefined) list.push({ type: CKA.TOKEN, value: template.token })

@@ -6,16 +6,16 @@ import { type Dialect, type KeyTemplate, spell, spellPair } from '../template.ts
 /** Runs an operation on the token under test; fails with Failure. */
 export type Run = <N extends Operation>(name: N, ...args: Arguments<N>) => Promise<Result<N>>
 
-/** The table that probes work at: makes objects, remembers them, and clears them away. */
+/** The workbench of probes: makes objects, and clears them away. */
 export interface Bench {
   readonly run: Run
-  /** What is known so far of how this token wants its templates; probes fill it in. */
+  /** The token's dialect of templates as far as known; probes fill it in. */
   dialect: Dialect
   generate(mechanism: number, template: KeyTemplate): Promise<Buffer>
   generatePair(mechanism: number, open: KeyTemplate, hidden: KeyTemplate): Promise<{ open: Buffer; hidden: Buffer }>
   create(template: KeyTemplate): Promise<Buffer>
   unwrap(kek: Buffer, mechanism: number, blob: Uint8Array, template: KeyTemplate): Promise<Buffer>
-  /** Destroys what was made since the last call. */
+  /** Destroys the objects made since the last call. */
   clear(): Promise<void>
 }
 
@@ -53,7 +53,7 @@ export function createBench(run: Run): Bench {
 
 const guards = ['sensitive', 'extractable'] as const
 
-/** The token unwraps, but not as it is told to: nothing that it keeps would be safe. */
+/** The token does not unwrap keys with the attributes requested: no key in it would be safe. */
 export class CarelessToken extends Error {
   constructor() {
     super('the token does not keep a key that it unwraps sensitive and not extractable, as it is told to')
@@ -63,7 +63,8 @@ export class CarelessToken extends Error {
 const unanswered = new Set<Fate>(['lost', 'session', 'retry'])
 
 /**
- * What a probe finds, or undefined when the token refuses or gives what node:crypto cannot read: both are answers.
+ * A probe's finding, or undefined when the token refuses or gives something that node:crypto cannot read: both are
+ * answers.
  * @throws Failure when there is no answer because the token is gone or short of resources; CarelessToken
  */
 export async function answer<T>(probe: () => Promise<T>): Promise<T | undefined> {

@@ -31,7 +31,7 @@ async function signsEcdsa(bench: Bench, { oid, hash, bytes }: Curve, point: Buff
   return verify(hash, message, { key: publicKey, dsaEncoding: 'ieee-p1363' }, signature)
 }
 
-/** ECDSA on one curve, and the way of its keys through a wrap; settles whether the point must come along (NSS). */
+/** ECDSA on one curve, and wrapping of its keys; settles whether unwrapping needs the point (NSS). */
 const probeCurve =
   (curve: Curve): FamilyProbe =>
   async (bench, kwp) => {

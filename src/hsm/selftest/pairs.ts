@@ -6,7 +6,7 @@ import { aes } from './secrets.ts'
 
 export const message = Buffer.from('strongroom self-test')
 
-/** A generated pair; `back` is how its private key is asked for when it is unwrapped: sensitive, not extractable. */
+/** A generated pair; `back` is the template for unwrapping its private key: sensitive, not extractable. */
 export interface Pair {
   readonly open: Buffer
   readonly hidden: Buffer
@@ -26,5 +26,5 @@ export async function throughWrap(bench: Bench, kwp: number, pair: Pair): Promis
   return bench.unwrap(kek, kwp, await bench.run('wrap', kek, kwp, pair.hidden), pair.back)
 }
 
-/** A family of keys: finds what the token can do with it. */
+/** Finds the token's abilities with a family of keys. */
 export type FamilyProbe = (bench: Bench, kwp: number) => Promise<Ability[]>

@@ -6,9 +6,10 @@ import { probeRsa } from './rsa.ts'
 import { findForgedTag, findHmacKeys, findKwp, findMaxSecretBytes, learnTokenObjects, secretProbes } from './secrets.ts'
 
 /**
- * Finds out what a token can do by having it done: mechanism lists promise too much (SoftHSM lists OAEP and refuses
- * SHA-256, NSS lists HKDF and refuses its parameters). Takes one RSA-2048 and one RSA-1024 key generation; leaves nothing behind.
- * @throws Error when the token lacks what every key here depends on (RFC 5649, persistent AES keys)
+ * Finds out a token's abilities by trying them: mechanism lists promise too much (SoftHSM lists OAEP and refuses
+ * SHA-256, NSS lists HKDF and refuses its parameters). Takes one RSA-2048 and one RSA-1024 key generation; leaves
+ * nothing behind.
+ * @throws Error when the token lacks something that every key here depends on (RFC 5649, persistent AES keys)
  */
 export async function prove(run: Run): Promise<Findings> {
   const bench = createBench(run)

@@ -38,7 +38,7 @@ const probes: readonly (readonly [Ability, (bench: Bench) => Promise<boolean>])[
   [
     'read-rsa',
     async (bench) => {
-      // The small one takes a moment; some tokens make none.
+      // The small one is made quickly, but some tokens refuse it.
       const made = await firstOf([1024, 2048], (modulusBits) =>
         shows(bench, CKM.RSA_PKCS_KEY_PAIR_GEN, { keyType: CKK.RSA, modulusBits, publicExponent }, numbers),
       )
@@ -47,7 +47,7 @@ const probes: readonly (readonly [Ability, (bench: Bench) => Promise<boolean>])[
   ],
 ]
 
-/** Which private keys the token shows that it made to be read. */
+/** The families whose private keys the token shows if they were made to be read. */
 export const probeReadable: FamilyProbe = async (bench) => {
   const proven: Ability[] = []
   for (const [ability, probe] of probes) if (await answer(() => probe(bench))) proven.push(ability)

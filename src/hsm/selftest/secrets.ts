@@ -40,9 +40,9 @@ function longVector(): Record<keyof typeof vector, Buffer> {
 }
 
 /**
- * The number under which the token does RFC 5649: the one that unwraps a known blob to the known key. 0x210A is it on
- * SoftHSM 2.6.1 and another padding on NSS. Settles on the way whether C_UnwrapKey takes CKA_MODIFIABLE.
- * @returns undefined when neither number is
+ * The token's mechanism number of RFC 5649: the one that unwraps a known blob to the known key. It is 0x210A on SoftHSM
+ * 2.6.1, which is another padding on NSS. Also settles whether C_UnwrapKey takes CKA_MODIFIABLE.
+ * @returns undefined when neither number is it
  */
 export async function findKwp(bench: Bench): Promise<number | undefined> {
   const ways = [vector, longVector()].flatMap((known) =>
@@ -76,7 +76,7 @@ async function gcm(bench: Bench): Promise<boolean> {
   return true
 }
 
-/** The code of a forged tag, where the session that met it decrypts as before. */
+/** The code of a forged tag, if the session still decrypts afterwards. */
 export async function findForgedTag(bench: Bench): Promise<number | undefined> {
   const key = await bench.generate(CKM.AES_KEY_GEN, aes(['encrypt', 'decrypt'], { valueLength: 32 }))
   const mechanism = { type: CKM.AES_GCM, gcm: { iv: randomBytes(12), tagBits: 128 } }
@@ -138,8 +138,8 @@ const wrapAes = (kwp: number) => async (bench: Bench) => {
 }
 
 /**
- * Whether a long secret whose length is no multiple of 8 comes back as the same HMAC key: one that was filled up with zeros is
- * another as soon as it is longer than the block.
+ * Whether a long secret whose length is no multiple of 8 comes back as the same HMAC key: one padded with zeros is
+ * another key once it is longer than the block.
  */
 const wrapExactLength = (kwp: number) => async (bench: Bench) => {
   const value = randomBytes(65)
@@ -159,13 +159,13 @@ export async function findMaxSecretBytes(bench: Bench, kwp: number): Promise<num
   return longest ?? 0
 }
 
-/** Whether a private data object can be kept in the token; it is taken away at once. */
+/** Whether a private data object can be kept in the token; it is removed at once. */
 async function dataObject(bench: Bench): Promise<boolean> {
   await bench.create({ class: 'data', label: 'strongroom self-test', token: true, usages: [], value: message })
   return true
 }
 
-/** Settles how a token object wants to be spelt; it is taken away at once. */
+/** Settles which attributes a token object takes; it is removed at once. */
 export async function learnTokenObjects(bench: Bench): Promise<void> {
   const template = aes(['wrap', 'unwrap'], { valueLength: 32, token: true, label: 'strongroom self-test' })
   const copyable = await firstOf([true, false], async (copyableOnToken) => {

@@ -5,15 +5,15 @@ import { setTimeout as delay } from 'node:timers/promises'
 /** Below the supervisor's patience with a silent worker. */
 const patienceMilliseconds = 4000
 const pauseMilliseconds = 10
-/** Supervisor and trial kill whoever hangs in a call for this long. */
+/** Supervisor and trial kill a process that hangs in a call for this long. */
 const longestMilliseconds = 15_000
-/** By then a file that was left behind counts as abandoned, and several have had their turns. */
+/** By then a file left behind counts as abandoned, and several others have had their turns. */
 const longestWaitMilliseconds = 60_000
 const clock = new Int32Array(new SharedArrayBuffer(4))
 
 /**
- * Runs `work` while no other process runs work of this name in this directory: a file that only one can make says whose turn it
- * is. What a process left that has died is taken away.
+ * Runs `work` while no other process runs work of this name in this directory: a file that only one process can create
+ * gives it the turn. The file of a dead process is removed.
  * @throws Error when its turn does not come
  */
 export function alone<T>(directory: string, name: string, work: () => T): T {
@@ -32,7 +32,7 @@ export function alone<T>(directory: string, name: string, work: () => T): T {
   }
 }
 
-/** As `alone`, for work of many calls: the process goes on with other things while it waits. */
+/** As `alone`, for work of many calls: the process can do other work while it waits. */
 export async function aloneMeanwhile<T>(directory: string, name: string, work: () => Promise<T>): Promise<T> {
   const path = join(directory, name)
   mkdirSync(directory, { recursive: true, mode: 0o700 })
@@ -56,12 +56,12 @@ function claim(path: string): string | undefined {
   return undefined
 }
 
-/** Leaves a file that another has made since, because this turn took so long that it counted as abandoned. */
+/** Leaves a file that another process has made since, if this turn took so long that it counted as abandoned. */
 function release(path: string, own: string): void {
   if (identityOf(path) === own) rmSync(path, { force: true })
 }
 
-/** False where the file is there already. */
+/** False if the file already exists. */
 function make(path: string): boolean {
   try {
     writeFileSync(path, String(process.pid), { flag: 'wx', mode: 0o600 })
@@ -73,8 +73,8 @@ function make(path: string): boolean {
 }
 
 /**
- * Several may judge a file abandoned at once, and a slow one must not remove what another has made in its place: only the maker
- * of a file that names the very one that was judged removes that one. If the maker dies, the next makes one of a higher number.
+ * Several processes may judge a file abandoned at once, and a slow one must not remove its successor: only the maker of
+ * a second file, named after the judged one, removes that. If this maker dies, the next makes one of a higher number.
  */
 function takeAwayAbandoned(path: string): void {
   const judged = identityOf(path)
@@ -89,19 +89,19 @@ function takeAwayAbandoned(path: string): void {
   for (; number >= 0; number--) rmSync(taker(number), { force: true })
 }
 
-/** Tells a file from any other that comes to its place; undefined where there is none. */
+/** Distinguishes a file from a later one at the same path; undefined if there is none. */
 function identityOf(path: string): string | undefined {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false })
   return found && `${found.ino}-${found.mtimeNs}`
 }
 
-/** Its process is gone, or was killed so long ago that its number may be another's by now: no login takes as long. */
+/** Its process is gone, or it is so old that its process id may be another's by now: no login takes as long. */
 function abandoned(path: string): boolean {
   try {
     if (Date.now() - statSync(path).mtimeMs > longestMilliseconds) return true
     return !process.kill(Number(readFileSync(path, 'utf8')) || process.pid, 0)
   } catch (error) {
-    // What is gone by itself meanwhile is nobody's to take away.
+    // A file that has vanished meanwhile is not abandoned.
     return hasCode(error, 'ESRCH')
   }
 }

@@ -6,18 +6,20 @@ import { ckrOf, Failure, type Fate, fateOf } from '../faults.ts'
 import { type Arguments, leavesObject, type Operation, operations, type Port, type Result } from './operations.ts'
 
 const attempts = 4
-/** A forged tag is believed for so long after the token itself was asked: SoftHSM reads its files for an answer. */
+/**
+ * For so long after the token itself was asked, a forged tag is believed without asking: SoftHSM would read its files.
+ */
 const believedMilliseconds = 50
 
-/** The same functions, in the form in which a name keeps its own arguments and result. */
+/** The same functions, typed so that a name keeps its own arguments and result. */
 const table: { [N in Operation]: (port: Port, session: Buffer, ...args: Arguments<N>) => Result<N> } = operations
 
 /**
- * The sessions of one thread on one token, and the inline executor. The keeper holds all session objects made here: they
- * die with their session, so it is opened once and never closed or used for operations of several calls. It is also the idle
- * session that must always be open (SoftHSM 2.6.1 races when the last one closes). Beside it there is one session for
- * operations, lent to one at a time; a failed call throws it away, since tokens disagree on what is left in it. Only a forged GCM
- * tag does not, where the self-test has shown that the session is as good afterwards.
+ * The sessions of one thread on one token, and the inline executor. The keeper holds all session objects made here:
+ * they die with their session, so it is opened once and never closed or used for operations of several calls. It is
+ * also the idle session that must always be open (SoftHSM 2.6.1 races when the last one closes). Beside it there is one
+ * session for operations, lent to one at a time; a failed call discards it, since tokens disagree on its state then.
+ * Only after a forged GCM tag it is kept, if the self-test has shown that it stays usable.
  */
 export class Connection implements Port {
   readonly lib: Cryptoki
@@ -38,7 +40,7 @@ export class Connection implements Port {
   }
 
   /**
-   * Runs an operation here and now.
+   * Runs an operation synchronously.
    * @throws Failure whose fate is settled: never `doubt`
    */
   run<N extends Operation>(name: N, args: Arguments<N>): Result<N> {
@@ -63,7 +65,7 @@ export class Connection implements Port {
     }
   }
 
-  /** Closes both sessions; their objects go with them. Only where nothing may be in flight any more. */
+  /** Closes both sessions; their objects go with them. Only when nothing can be in flight any more. */
   close(): void {
     if (this.#spare !== undefined) this.#discard(this.#spare)
     this.#discard(this.keeper)

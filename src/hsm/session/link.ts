@@ -15,20 +15,20 @@ export interface LinkOptions extends LoginOptions {
   readonly pin: string
   /** Default: the system's. */
   readonly clock?: Clock
-  /** A token in which nobody may log in by this link, whatever name it is asked for by: its PIN must not be guessed here. */
+  /** A token that this link must not log in to, under any name: its PIN must not be guessed here. */
   readonly forbidden?: TokenIdentity | undefined
 }
 
-/** What is the same of a token in every slot and module that shows it. */
+/** Identifies a token in any slot and module that shows it. */
 export interface TokenIdentity {
   readonly serial: string
   readonly label: string
 }
 
-/** A module, the token in it, and this process's login there: what must be made again after the token was away. */
+/** A module, the token in it, and this process's login there, all to be made again after the token was away. */
 export class Link {
   readonly module: Module
-  /** Of the module, when this link was made. */
+  /** The module's, when this link was made or renewed. */
   generation = 0
   epoch = 0
   token: TokenInfo

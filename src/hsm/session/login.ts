@@ -9,11 +9,11 @@ import { alone } from './alone.ts'
 export interface LoginOptions {
   /** Where refused PINs are remembered, so that no restart tries one twice. */
   readonly stateDirectory?: string | undefined
-  /** An operator insists: neither the memory nor the token's warning flags hold the attempt back. */
+  /** An operator insists: neither a remembered refusal nor the token's warning flags prevent the attempt. */
   readonly force?: boolean
 }
 
-/** The token's word on the PIN itself; everything else is a fault of another kind. */
+/** Errors about the PIN itself; all others are faults of another kind. */
 const pinErrors = new Set<number>([
   CKR.PIN_INCORRECT,
   CKR.PIN_INVALID,
@@ -24,9 +24,9 @@ const pinErrors = new Set<number>([
 ])
 
 /**
- * Logs the process in to a token, once: HSMs erase themselves after a few wrong PINs. Nothing is tried when the token says
- * that one more wrong PIN would be the last, or when this PIN was refused before. Of several processes one tries at a time
- * (workers that lost their token find it again at the same moment), so that the others learn what it learnt.
+ * Logs the process in to a token, once: HSMs erase themselves after a few wrong PINs. Nothing is tried when the token
+ * says that one more wrong PIN would be the last, or when this PIN was refused before. Processes try one at a time
+ * (workers that lost their token find it again at the same moment), so that the others learn of a refusal.
  * @throws PinRefused, or what pkcs11js throws
  */
 export function login(lib: Cryptoki, session: Buffer, token: TokenInfo, pin: string, options: LoginOptions): void {
@@ -63,7 +63,7 @@ interface Refused {
   readonly hash: string
 }
 
-/** One refused PIN of one token: the last, salted and hashed, so that a new PIN source is tried and the old one is not. */
+/** The last PIN that a token refused, salted and hashed, so that a new PIN is tried and the old one is not. */
 function refusedPins(directory: string, token: TokenInfo) {
   const name = `refused-pin-${Buffer.from(`${token.serial}/${token.label}`).toString('hex')}.json`
   const hash = (pin: string, salt: string): string => scryptSync(pin, Buffer.from(salt, 'hex'), 32).toString('hex')

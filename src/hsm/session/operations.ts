@@ -3,7 +3,7 @@ import { CKA, CKR } from '../constants.ts'
 import { ckrOf } from '../faults.ts'
 import { type Mechanism, native, overheadBytes } from '../mechanism.ts'
 
-/** What an operation runs on. `keeper` is the session that new session objects belong to; it is never closed. */
+/** The context of an operation. `keeper` is the session that new session objects belong to; it is never closed. */
 export interface Port {
   readonly lib: Cryptoki
   readonly keeper: Buffer
@@ -19,8 +19,8 @@ const found = 100
 const zeros = Buffer.alloc(1024)
 
 /**
- * Every operation on the token, as one synchronous function each: the inline executor calls them where they stand, the
- * threads' executor in a worker. `session` is borrowed for this operation alone. Keys are bare CK_OBJECT_HANDLEs, checked
+ * Every operation on the token, as one synchronous function each: the inline executor calls them directly, the threads'
+ * executor in a worker. `session` is borrowed for this operation alone. Keys are bare CK_OBJECT_HANDLEs, checked
  * before. Results never share memory with anything that is used again.
  */
 export const operations = {
@@ -31,8 +31,8 @@ export const operations = {
   },
 
   /**
-   * C_Decrypt. SoftHSM wants room for the whole ciphertext, tag included. A forged one fails without a stack trace, which would cost
-   * more than the decryption.
+   * C_Decrypt. SoftHSM wants room for the whole ciphertext, tag included. A forged tag fails without a stack trace,
+   * which would cost more than the decryption.
    * @param _forgedTag the code that leaves the session as it was (Connection)
    */
   decrypt(
@@ -163,7 +163,7 @@ export const operations = {
     return objects
   },
 
-  /** Values in the order asked; undefined for what the object does not have or does not show. */
+  /** Values in the given order; undefined for an attribute that the object lacks or does not show. */
   attributes({ lib }: Port, session: Buffer, object: Uint8Array, list: readonly Attribute[]): (Buffer | undefined)[] {
     const read = (some: readonly Attribute[]): (Buffer | undefined)[] | undefined => {
       try {
@@ -178,9 +178,9 @@ export const operations = {
   },
 
   /**
-   * Attributes of a private key that was made readable. pkcs11js frees its copies of them as they are: attributes as long, of the
-   * public key that is about to be destroyed, are set at once, so that the same memory is filled with zeros. Whether the token
-   * takes them is all the same.
+   * Attributes of a private key that was made readable. pkcs11js frees its copies of them without wiping: attributes of
+   * the same length, all zeros, are set at once on the public key, which is about to be destroyed, so that they
+   * overwrite that memory. Whether the token accepts them does not matter.
    */
   reveal(
     { lib }: Port,
@@ -202,7 +202,7 @@ export const operations = {
 
 export type Operation = keyof typeof operations
 type Parts<N extends Operation> = Parameters<(typeof operations)[N]>
-/** What an operation is given besides its port and session. */
+/** An operation's arguments besides its port and session. */
 export type Arguments<N extends Operation> = Parts<N> extends [Port, Buffer, ...infer Rest] ? Rest : never
 export type Result<N extends Operation> = ReturnType<(typeof operations)[N]>
 

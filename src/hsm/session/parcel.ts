@@ -1,8 +1,8 @@
 import { secretBuffer } from '../../crypto/wiping.ts'
 
 /**
- * Values on their way to another thread and back. Every byte array is copied into memory of its own and moved: a view sent
- * as it is would drag its whole pool along, and nothing may be written by two threads.
+ * Values on their way to another thread and back. Every byte array is copied into memory of its own and moved: a view
+ * would take its whole pool along, and two threads must not write to the same memory.
  */
 export interface Parcel {
   readonly value: unknown
@@ -31,7 +31,7 @@ export function unpack(value: unknown): unknown {
   return branch(value, unpack)
 }
 
-/** Fills with zeros every byte array in a value that was copied and has no more use. */
+/** Wipes every byte array in a value that was copied and is not needed any more. */
 export function wipe(value: unknown): void {
   if (value instanceof Uint8Array) value.fill(0)
   else if (typeof value === 'object' && value !== null) for (const inner of Object.values(value)) wipe(inner)

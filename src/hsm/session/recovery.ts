@@ -6,7 +6,7 @@ export interface Recovery {
   readonly clock: Clock
   readonly log: Logger
   onFatal(reason: Error): void
-  /** Whether nobody waits for the token any more. */
+  /** Whether the token is not needed any more. */
   ended(): boolean
   /** Whether calls are under way in threads; a hung one meets its deadline, which ends the process. */
   busy(): boolean
@@ -20,9 +20,9 @@ const firstPauseMilliseconds = 250
 const longestPauseMilliseconds = 5000
 
 /**
- * Tries until the token is back. Only while nothing is in flight, since C_Finalize pulls the module away under whoever is
- * inside. The PIN that worked before is used again; if it is refused once, nobody tries again: the process ends, and its
- * supervisor decides.
+ * Tries until the token is back, but only while nothing is in flight, since C_Finalize pulls the module away from under
+ * running calls. The PIN that worked before is used again; if it is refused once, it is not tried again: the process
+ * ends, and its supervisor decides.
  */
 export async function recover(recovery: Recovery): Promise<void> {
   const { clock, log } = recovery

@@ -15,13 +15,13 @@ export interface ServiceOptions {
   readonly log: Logger
   readonly clock: Clock
   readonly metrics?: Metrics
-  /** Nobody waits for this token when it is lost. */
+  /** A lost token is not waited for. */
   readonly foreign?: boolean
   onFatal(reason: Error): void
 }
 
 /**
- * Runs operations on the token, inline or in a thread, and has it brought back when it is lost. Meanwhile every operation
+ * Runs operations on the token, inline or in a thread, and reconnects to it when it is lost. Meanwhile every operation
  * is refused without a call.
  */
 export class Service implements AsyncDisposable {
@@ -58,7 +58,7 @@ export class Service implements AsyncDisposable {
     return this.#lost !== undefined
   }
 
-  /** Calls the listener at every new epoch, in the order of subscription. Returns what ends it. */
+  /** Calls the listener at every new epoch, in the order of subscription. Returns a function that unsubscribes it. */
   onEpoch(listener: EpochListener): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
@@ -134,7 +134,7 @@ export class Service implements AsyncDisposable {
     this.healthy = this.#lost === undefined
   }
 
-  /** Opens the way for the listeners' own calls; false when the token was lost again during them. */
+  /** Allows the listeners' own calls; false if the token was lost again during them. */
   async #rebuild(): Promise<boolean> {
     this.#lost = undefined
     try {

@@ -39,7 +39,7 @@ if (parentPort !== null) {
       }
       const result = connection.run(order.name, args as Arguments<Operation>)
       const { value, moved } = pack({ result })
-      // What comes and goes may be a secret; what goes is a copy.
+      // Arguments and results may be secret; the result sent is a copy.
       wipe(result)
       port.postMessage(value, moved)
     } catch (error) {

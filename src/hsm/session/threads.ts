@@ -9,12 +9,12 @@ import type { Order, Reply } from './thread.ts'
 
 export interface ThreadsOptions {
   readonly library: string
-  /** A call that takes longer is taken for hung. Key pairs get `keyPairFactor` times as long. */
+  /** A call that takes longer counts as hung. Key pairs get `keyPairFactor` times as long. */
   readonly deadlineMilliseconds: number
   readonly clock: Clock
-  /** The process outlives a hung call of this token: it fails as lost. */
+  /** A hung call of this token fails as lost, and the process goes on. */
   readonly foreign?: boolean | undefined
-  /** A hung call cannot be taken back, nor a dead thread's sessions: the process must exit. */
+  /** The process must exit: neither a hung call nor the sessions of a dead thread can be recovered. */
   onFatal(reason: Error): void
 }
 
@@ -30,7 +30,7 @@ const keyPairFactor = 12
 
 /** Which queue a call waits in: the generation of an RSA pair may take seconds, and nothing else waits behind it. */
 type Lane = 'keyPairs' | 'calls'
-/** Waiting calls at most: more are refused before any work begins. */
+/** The most waiting calls: further ones are refused before any work begins. */
 const mostWaiting: Readonly<Record<Lane, number>> = { calls: 5000, keyPairs: 100 }
 const laneOf = (name: Operation, [mechanism]: readonly unknown[]): Lane =>
   name === 'generateKeyPair' && mechanism === CKM.RSA_PKCS_KEY_PAIR_GEN ? 'keyPairs' : 'calls'
@@ -40,7 +40,7 @@ const laneOf = (name: Operation, [mechanism]: readonly unknown[]): Lane =>
  * Everything a thread is given is copied, so that callers may reuse their buffers at once.
  */
 export class Threads implements AsyncDisposable {
-  /** The most calls of a lane at the same time; a thread is started when there is work that no other is free for. */
+  /** The most calls of a lane at the same time; a thread is started when no idle one is left for a call. */
   readonly limits: Record<Lane, number> = { calls: 1, keyPairs: 1 }
   readonly #options: ThreadsOptions
   readonly #idle: Worker[] = []
@@ -53,7 +53,7 @@ export class Threads implements AsyncDisposable {
     this.#options = options
   }
 
-  /** Calls that are under way in some thread. */
+  /** Whether calls are under way in some thread. */
   get busy(): boolean {
     return this.#working.size > 0
   }
@@ -74,7 +74,7 @@ export class Threads implements AsyncDisposable {
     })
   }
 
-  /** Refuses what waits; what is under way goes on. */
+  /** Rejects waiting calls; running ones go on. */
   cancel(error: Error): void {
     for (const lane of Object.values(this.#waiting)) {
       for (const job of lane.splice(0)) {
@@ -88,7 +88,7 @@ export class Threads implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true
     const closed = unavailable('the HSM is closed')
-    // Before a process ends its requests were drained; a token of others may be left in the middle of them.
+    // Requests are drained before a process ends; the token of somebody else may be closed in the middle of them.
     if (this.#options.foreign) this.#abandon(closed)
     else this.cancel(closed)
     await Promise.all([...this.#idle, ...this.#working.keys()].map((worker) => worker.terminate()))
@@ -140,7 +140,7 @@ export class Threads implements AsyncDisposable {
     this.#options.onFatal(new Error('a thread of the HSM failed', { cause: error }))
   }
 
-  /** Nobody waits any longer: neither for what is inside the token nor in the queue behind it. */
+  /** Rejects all calls, inside the token and waiting. */
   #abandon(error: Error): void {
     for (const { job } of this.#working.values()) job.reject(error)
     this.cancel(error)

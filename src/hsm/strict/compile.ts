@@ -8,7 +8,7 @@ import { buildDirectory, modified, sourceOf } from './helper.ts'
 const headers = fileURLToPath(new URL('../../../node_modules/pkcs11js/includes/pkcs11', import.meta.url))
 
 /**
- * Compiles a C source of softhsm/ with gcc, unless that was done since it was changed. For set-up and tests.
+ * Compiles a C source of softhsm/ with gcc, unless the result is up to date. For set-up and tests.
  * @param name the file without `.c`
  * @param directory where the result goes; default .build of the checkout
  * @returns path of the program, or of the shared object

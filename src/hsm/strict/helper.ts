@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
-/** Where set-up puts what it compiles. */
+/** Where set-up puts compiled programs. */
 export const buildDirectory = join(root, '.build')
 /** A C source of softhsm/. @param name without `.c` */
 export const sourceOf = (name: string): string => join(root, 'softhsm', `${name}.c`)
@@ -22,5 +22,5 @@ export function strictHelper(directory = buildDirectory): string {
   )
 }
 
-/** Milliseconds since the epoch; 0 for what is not there. */
+/** Milliseconds since the epoch; 0 for a missing file. */
 export const modified = (path: string): number => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0

@@ -9,7 +9,7 @@ export interface StrictKek {
   readonly label?: string
   /** CKA_ID, 1 to 64 bytes. */
   readonly id?: Uint8Array
-  /** 32 bytes, the XOR of the custodians' components; left out, the key is born in the token. */
+  /** 32 bytes, the XOR of the custodians' components; if omitted, the key is generated in the token. */
   readonly value?: Uint8Array | undefined
 }
 
@@ -20,10 +20,11 @@ const refusals: Record<number, string> = {
 }
 
 /**
- * Makes an AES-256 KEK as a token object that the token itself keeps strict: it unwraps only to sensitive and not
- * extractable keys that derive and unwrap nothing and stay as they are, can do nothing but wrap and unwrap, and cannot be changed or copied. By a C program, since pkcs11js
- * cannot pass CKA_UNWRAP_TEMPLATE; PIN and value go through its standard input.
- * @throws PinRefused; Error when the token has no such template or does not keep to it (no key is left behind then)
+ * Makes an AES-256 KEK as a token object that only wraps and unwraps, and cannot be changed or copied; the token itself
+ * enforces that keys unwrapped by it are sensitive, not extractable and unmodifiable, and neither derive nor unwrap. A
+ * C program makes it, since pkcs11js cannot pass CKA_UNWRAP_TEMPLATE; PIN and value go through its standard input.
+ * @throws PinRefused; Error when the token does not support such a template or does not enforce it (no key is left
+ * behind then)
  */
 export async function makeStrictKek(hsm: Hsm, kek: StrictKek): Promise<void> {
   const { library, libraryParameters, serial, pin } = hsm.credentials

@@ -9,7 +9,7 @@ export interface Trial {
   readonly libraryParameters?: string
   readonly token: TokenSelector
   readonly pin: string
-  /** The token in which nobody may log in, by any name. */
+  /** The token that must not be logged in to, under any name. */
   readonly forbidden?: TokenIdentity
   /** Try although the token warns, and although this PIN was refused before. */
   readonly force?: boolean
@@ -18,12 +18,12 @@ export interface Trial {
 }
 
 /**
- * Exit statuses. `heldBack`: the token has locked its PIN or would at one more wrong one, and nothing was tried;
- * `forbidden`: it is the token in which nobody may log in, and nothing was tried.
+ * Exit statuses. `heldBack`: nothing was tried, since the token has locked its PIN or would after one more wrong one;
+ * `forbidden`: nothing was tried, since this token must not be logged in to.
  */
 export const trialStatus = { good: 0, failed: 1, wrongPin: 3, heldBack: 4, tokenMissing: 5, forbidden: 6 } as const
 
-/** Tries one PIN, at most once. Says nothing but a sentence of ours on standard error. */
+/** Tries one PIN, at most once. Writes only a sentence of ours to standard error. */
 function tryPin(trial: Trial): number {
   const user = { busy: false, invalidated: () => {} }
   try {
@@ -38,8 +38,8 @@ function tryPin(trial: Trial): number {
 }
 
 /**
- * Run as a script, it tries a PIN in a process of its own, which a token that hangs or locks up cannot hold: whoever starts
- * it kills it after a while. One JSON line (Trial) on standard input; the answer is the exit status.
+ * Run as a script, it tries a PIN in a process of its own, which its parent kills if the token hangs. One JSON line
+ * (Trial) on standard input; the answer is the exit status.
  */
 if (import.meta.main) {
   for await (const line of createInterface(process.stdin)) {
@@ -47,7 +47,7 @@ if (import.meta.main) {
     try {
       trial = JSON.parse(line)
     } catch {
-      // Not the parser's words: they quote the line, and with it the PIN.
+      // Not the parser's message, which quotes the line, and with it the PIN.
       process.stderr.write('standard input is not a line of JSON\n')
       process.exit(trialStatus.failed)
     }

@@ -2,14 +2,14 @@ import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { type Trial, trialStatus } from './trial.ts'
 
-/** What became of a login; `hung`: the token did not answer in time. */
+/** The outcome of a login; `hung`: the token did not answer in time. */
 export type Tried = keyof typeof trialStatus | 'hung'
 
 const deadlineMilliseconds = 10_000
 
 /**
- * Logs in to a token once, in a child that is killed when the token does not answer: a token that hangs then costs this process
- * nothing, and a PIN is looked at even where this process is logged in already, when C_Login believes any.
+ * Logs in to a token once, in a child that is killed when the token does not answer: a hanging token then does not
+ * affect this process, and the PIN is checked even where this process is logged in already, when C_Login accepts any.
  * @param environment added to the child's
  */
 export async function tryLogin(trial: Trial, environment: Readonly<Record<string, string>> = {}): Promise<Tried> {
