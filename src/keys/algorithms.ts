@@ -5,12 +5,13 @@ import { importedRsa, rsa } from './algorithms/rsa.ts'
 import { aesGcm, chacha20Poly1305, hmac } from './algorithms/secrets.ts'
 
 /**
- * THE table: every key type. What differs between them is data or a function of the row (algorithms/algorithm.ts), made by
- * the builder of its kind in algorithms/. Two places know a kind all the same: the reader of Vault's backups, whose format has
- * fields of its own for each (engines/transit/blob/vaultblob.ts), and Ed25519 where the token cannot wrap it: its seed is made,
- * enveloped and derived as such (making/making.ts, use/derived.ts, materials/extraction.ts).
+ * THE table: every key type. Their differences are data or functions of the row (algorithms/algorithm.ts), made by the
+ * builder of its kind in algorithms/. Two other places depend on the kind: the reader of Vault's backups, whose format
+ * has fields of its own for each (engines/transit/blob/vaultblob.ts), and Ed25519 where the token cannot wrap it: its
+ * seed is made, enveloped and derived as such (making/making.ts, use/derived.ts, materials/extraction.ts).
  *
- * A new type of a known kind is one row here; a new kind that the token wraps is one file in algorithms/. Both need test vectors.
+ * A new type of a known kind is one row here; a new kind that the token wraps is one file in algorithms/. Both need
+ * test vectors.
  */
 const rows: readonly Algorithm[] = [
   aesGcm(128),
@@ -46,7 +47,7 @@ const rows: readonly Algorithm[] = [
   hmac,
 ]
 
-/** The types that have no use but certificates: keys of authorities and leaves. */
+/** Types used only for certificates: keys of authorities and leaves. */
 const certificateRows: readonly PairAlgorithm[] = [
   ecdsa(224, {
     openssl: 'secp224r1',
@@ -61,7 +62,7 @@ const certificateRows: readonly PairAlgorithm[] = [
 export const algorithms: ReadonlyMap<string, Algorithm> = new Map(rows.map((row) => [row.name, row]))
 const certificateTypes = new Map(certificateRows.map((row) => [row.name, row]))
 
-/** The row of a type that signs certificates or is certified: RSA of any size that is imported, too. */
+/** The row of a type that signs certificates or is certified: including imported RSA of any size. */
 export function pairAlgorithm(name: string): PairAlgorithm | undefined {
   const general = algorithms.get(name)
   if (general !== undefined) return general.class === 'private' ? general : undefined
@@ -74,7 +75,7 @@ export const ofCurve = (oid: string): PairAlgorithm | undefined =>
     (row): row is PairAlgorithm => row.kind === 'ec' && row.ecParameters.toString('hex', 2) === oid,
   )
 
-/** The row of a type that the database names: it is there, or the row is damaged. */
+/** The row of a type that the database names; if it is missing, the database row is damaged. */
 export function algorithmOf(name: string): Algorithm {
   const algorithm = algorithms.get(name) ?? pairAlgorithm(name)
   if (algorithm === undefined) throw new Error(`no algorithm ${name}`)

@@ -47,7 +47,7 @@ interface TokenObjects {
   readonly residents: Residents
 }
 
-/** What managed keys need of the cluster's own: their PINs are wrapped secrets. */
+/** The cluster's keys that managed keys need: their PINs are wrapped secrets. */
 interface ManagedSecrets {
   readonly pins: Pins
   readonly blobs: Blobs
@@ -55,7 +55,7 @@ interface ManagedSecrets {
 
 /** The cluster's keys, opened. Each caller takes the one facade that it needs. */
 export class Custody implements Disposable {
-  /** Who the cluster is, and the token's memory of it. */
+  /** The cluster's identity, and the token's memory of it. */
   readonly cluster: Cluster
   /** MACs of rows and token ids, and the keys of the audit log. */
   readonly macs: SystemMacs
@@ -119,7 +119,7 @@ export class Custody implements Disposable {
 
   /**
    * Opens the cluster's keys from rows and token, and the sealed tables with them.
-   * @throws Error saying in words what is missing, damaged, or behind what the token remembers
+   * @throws Error naming anything missing, damaged, or behind the token's memory
    */
   static async open(options: CustodyOptions): Promise<Custody> {
     const { hsm, database, strict } = options
@@ -132,7 +132,7 @@ export class Custody implements Disposable {
     const { epoch, heads } = await compareWithAnchor(options, records, anchor)
     database.setEpoch(records.cluster.epoch)
     const remembered = anchor !== undefined && kekSet in anchor.heads
-    // A dump from before the set had a head comes without one, and the operator vouches for it.
+    // A dump from before the set had a head lacks one, and the operator vouches for it.
     if (!remembered || epoch !== undefined) await database.transaction((tx) => createKekSet(database, tx))
     const { id, epoch: now } = records.cluster
     const set = new KekSet(database, heads[kekSet], () => rememberedChange(hsm, id, kekSet, epoch ?? now))

@@ -16,7 +16,7 @@ import { Kek } from './kek/keks.ts'
 import { createKekSet } from './kek/kekset.ts'
 import { clusterTable, type KekPurpose, kekPurposes, keksTable, systemKeysTable } from './tables.ts'
 
-/** KEKs born in the token, or each the XOR of custodians' components. */
+/** KEKs generated in the token, or each the XOR of custodians' components. */
 export type Ceremony = 'generate' | { readonly components: Readonly<Record<KekPurpose, readonly Component[]>> }
 
 export interface InitialiseOptions
@@ -24,8 +24,8 @@ export interface InitialiseOptions
   readonly kek: Ceremony
   readonly name: string
   /**
-   * Makes what a cluster needs besides its keys, and is repeated when a crash came between it and the end: mounts, policies, the
-   * first token. `unsealHash` goes into the settings row.
+   * Makes everything that a cluster needs besides its keys: mounts, policies, the first token. It is repeated after a
+   * crash before the end. `unsealHash` goes into the settings row.
    */
   populate?(custody: Custody): Promise<{ unsealHash?: Buffer } | undefined>
 }
@@ -36,7 +36,7 @@ const pauseMilliseconds = 250
 
 export type ClusterState = 'absent' | 'initialising' | 'ready'
 
-/** What the settings row claims; nothing is verified, and `ready` is believed only by Custody.open. */
+/** The state that the settings row claims, unverified; `ready` is believed only by Custody.open. */
 export async function clusterState(database: Database): Promise<ClusterState> {
   const rows = await database.read((q) => database.unverified(clusterTable).list(q, {}, { by: 'id', limit: 1 }))
   const state = rows[0]?.state
@@ -44,10 +44,10 @@ export async function clusterState(database: Database): Promise<ClusterState> {
 }
 
 /**
- * Makes a cluster's keys, once: intent, keys in the token, their rows, the anchor, what `populate` makes, ready. After a crash
- * anywhere a second run finishes, or begins again and destroys what the first left in the token; of runs at the same
- * time one wins.
- * @throws Error in words when the cluster is ready already, another run holds the lease, or the token is not up to it
+ * Makes a cluster's keys, once: intent, keys in the token, their rows, the anchor, `populate`, ready. After a crash
+ * anywhere a second run finishes, or begins again and destroys the first one's keys in the token; of concurrent runs
+ * one wins.
+ * @throws Error when the cluster is ready already, another run holds the lease, or the token lacks a mechanism
  */
 export async function initialise(options: InitialiseOptions): Promise<{ clusterId: string }> {
   requireCustody(options.hsm)
@@ -66,7 +66,7 @@ export async function initialise(options: InitialiseOptions): Promise<{ clusterI
     await custody.cluster.anchor()
     return { clusterId: custody.cluster.id }
   } finally {
-    // One that was lost needs none.
+    // A lost lease needs no release.
     await lease.release().catch(() => undefined)
   }
 }
@@ -119,13 +119,13 @@ async function createInitialKeys(options: InitialiseOptions, lease: JobLease): P
     })
     seal.close()
   } catch (error) {
-    // What a crash would leave, an error need not.
+    // Unlike a crash, an error can clean up.
     if (!(await hasKeys(database).catch(() => true))) await cleanUp(hsm, clusterId).catch(() => undefined)
     throw error
   }
 }
 
-/** The row that says a cluster of this uuid is being made; one that a crash left is taken up. */
+/** The row that says a cluster of this uuid is being made; one left by a crash is reused. */
 async function writeIntent({ database, clock, name }: InitialiseOptions, lease: JobLease): Promise<string> {
   return database.transaction(async (tx) => {
     await tx.fence(job, lease.fence)
@@ -140,7 +140,7 @@ async function writeIntent({ database, clock, name }: InitialiseOptions, lease: 
   })
 }
 
-/** Destroys the KEKs of an earlier run that came to nothing. @throws Error when the token remembers the cluster as alive */
+/** Destroys the KEKs of an earlier, failed run. @throws Error when the token remembers the cluster as alive */
 async function cleanUp(hsm: Hsm, clusterId: string): Promise<void> {
   if ((await readAnchor(hsm, clusterId)) !== undefined) {
     throw new Error(`the token remembers cluster ${clusterId}, whose keys the database has lost: restore the database`)

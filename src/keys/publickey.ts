@@ -12,7 +12,7 @@ export async function readPublicKey(hsm: Hsm, handle: Handle, algorithm: PairAlg
   return decodePublicKey(spki)
 }
 
-/** The same as SubjectPublicKeyInfo, whose numbers nobody has looked at, and the bits in it. */
+/** The same as SubjectPublicKeyInfo, whose numbers are not checked, and the bits in it. */
 export async function readSpkiOf(
   hsm: Hsm,
   handle: Handle,

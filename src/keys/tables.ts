@@ -19,7 +19,7 @@ export type KekPurpose = 'use' | 'export' | 'open' | 'system'
 export const kekPurposes: readonly KekPurpose[] = ['use', 'export', 'open', 'system']
 
 /**
- * pending: announced, nothing wrapped by it yet; active: wraps what is new; retiring: only unwraps; destroyed: gone from
+ * pending: announced, nothing wrapped by it yet; active: wraps new keys; retiring: only unwraps; destroyed: gone from
  * the token (or about to be), and no blob names it.
  */
 export type KekState = 'pending' | 'active' | 'retiring' | 'destroyed'
@@ -68,8 +68,8 @@ export type SystemKeyRow = Row<typeof systemKeysTable>
 /** public: the private key is not here, only its public half was imported. */
 export type Residence = 'wrapped' | 'token' | 'enveloped' | 'public'
 /**
- * wrapping: what a mount's imports are encrypted to; its owner is the mount. authority: the key of a certificate authority. The part says
- * what a key may do in the token (usagesOf), and is sealed.
+ * wrapping: the key that a mount's imports are encrypted to; its owner is the mount. authority: the key of a
+ * certificate authority. The part determines a key's usages in the token (usagesOf), and is sealed.
  */
 export type Part = 'key' | 'hmac' | 'prk' | 'wrapping' | 'authority'
 export type Origin = 'generated' | 'imported' | 'restored'
@@ -118,7 +118,8 @@ export const intentsTable = defineTable(
     ckaId: column.bytes(),
     algorithm: column.text(),
     /**
-     * intent: meant; abandoned: never stored, to be destroyed if the token says so too (births.ts); removed: its key was deleted
+     * intent: about to be made; abandoned: never stored, to be destroyed if the token says so too (births.ts); removed:
+     * its key was deleted
      */
     state: column.text(),
     createdAt: column.integer(),
@@ -129,7 +130,7 @@ export const intentsTable = defineTable(
 )
 export type IntentRow = Row<typeof intentsTable>
 
-/** The columns that are read unverified, to find what is left of a removed mount. */
+/** The columns that are read unverified, to find the rows left by a removed mount. */
 export const materialTraces = defineTable(
   'materials',
   { id: column.text(), owner: column.text(), mount: column.text() },

@@ -19,19 +19,19 @@ interface Common {
   /** The token's mechanism that makes keys, and the one that uses them. */
   readonly generation: number
   readonly mechanism: number
-  /** What a token must have proven to use such keys, and to wrap and unwrap them. */
+  /** Abilities that a token must have proven to use such keys, and to wrap and unwrap them. */
   readonly using: Ability
   readonly wrapping: Ability
   readonly abilities: Abilities
   /** Usages of the secret or private object. */
   readonly usages: readonly Usage[]
-  /** The size its row records: a secret's length (HMAC: by default), that of an RSA modulus, an EC coordinate, a seed. */
+  /** The size recorded in its row: the length of a secret (HMAC: by default), RSA modulus, EC coordinate or seed. */
   readonly sizeBytes: number
   /** Whether the host can do the key's work with the secret, opened for one call, where the token cannot. */
   readonly hostable: boolean
   /** `name` of a version's entry in key read; undefined: the entry is the creation time. */
   readonly entry?: string
-  /** What `export` gives, by its key type on the wire. */
+  /** The forms that `export` gives, by its key type on the wire. */
   readonly exports: Partial<Record<'encryption-key' | 'signing-key' | 'public-key', ExportForm>>
   /** Whether FIPS mode lets such keys be created. */
   readonly fips: boolean
@@ -42,7 +42,7 @@ interface Common {
   /** HMAC. */
   readonly mac?: Mac
   readonly signature?: Signature
-  /** Whether an object of a token shows such a key. */
+  /** Whether a token object with these attributes is such a key. */
   matches(shown: ShownAttributes): boolean
 }
 
@@ -65,7 +65,7 @@ export interface Aead {
   readonly secretBytes: number
   /** node:crypto's name, for the host when the token lacks the mechanism. */
   readonly host: 'aes-128-gcm' | 'aes-256-gcm' | 'chacha20-poly1305'
-  /** The one text of every failed decryption. */
+  /** The text of every failed decryption. */
   readonly failure: string
 }
 
@@ -93,7 +93,7 @@ export interface HmacSecret extends Common {
 
 interface PairCommon extends Common {
   readonly class: 'private'
-  /** A pair takes long to make, so that some are made ahead (making/stock.ts). */
+  /** Pairs take long to make, so some are made ahead (making/stock.ts). */
   readonly slow: boolean
   /** Under 112 bits of strength (SP 800-131A): it may sign, with a warning. Such keys are imported and never made. */
   readonly weak: boolean
@@ -128,13 +128,13 @@ export interface Ed25519 extends PairCommon {
 export interface PublicKeyForm {
   /** node:crypto's asymmetricKeyType. */
   readonly type: 'rsa' | 'ec' | 'ed25519'
-  /** Attributes of the public object that a pair is made by. */
+  /** Attributes of the public object from which a pair is made. */
   readonly parameters: Pick<KeyTemplate, 'modulusBits' | 'publicExponent' | 'ecParameters'>
-  /** Attributes of the object that hold it. */
+  /** Attributes of the object that hold the public key. */
   readonly attributes: readonly (keyof PublicAttributes)[]
   /** Whether the private object shows them too. */
   readonly onPrivate: boolean
-  /** The contents of subjectPublicKey (RFC 5280 4.1.2.7); undefined when the attributes make no such key. */
+  /** The contents of subjectPublicKey (RFC 5280 4.1.2.7); undefined if the attributes are not such a key. */
   bits(attributes: PublicAttributes): Buffer | undefined
   /** @throws ApiError 400 saying in what way the key is not of the type */
   check(key: KeyObject): void
@@ -158,13 +158,16 @@ export interface PrivateAttributes {
   readonly coefficient?: Buffer | undefined
 }
 
-/** How a private key is read that its token made readable. */
+/** How to read a private key that the token made readable. */
 export interface ReadableForm {
   readonly ability: Ability
   readonly attributes: readonly (keyof PrivateAttributes)[]
-  /** @param bits of the public key @returns what the caller owns and wipes; undefined when the attributes make no such key */
+  /**
+   * @param bits of the public key @returns a buffer that the caller wipes; undefined if the attributes are not such a
+   * key
+   */
   inner(shown: PrivateAttributes, bits: Buffer): Buffer | undefined
-  /** The same out of the PKCS#8 in which the token wraps the key. @throws NotDer */
+  /** The same from the PKCS#8 in which the token wraps the key. @throws NotDer */
   copy(inner: Buffer, bits: Buffer): Buffer
 }
 
@@ -173,14 +176,14 @@ export interface PrivateKeyForm {
   readonly family: Family
   /** The contents of AlgorithmIdentifier. */
   readonly identifier: Buffer
-  /** @param curve OID in hexadecimal @returns what the caller owns and wipes @throws ApiError 400; NotDer */
+  /** @param curve OID in hexadecimal @returns a pair that the caller wipes @throws ApiError 400; NotDer */
   read(inner: Buffer, curve: string): Pair
   /** The checks that take time, for keys from outside. @throws ApiError 400 */
   check?(inner: Buffer): Promise<void>
   readonly readable: ReadableForm
   /** The contents of the OCTET STRING: `inner` itself, or a buffer of its own. */
   write(inner: Buffer): Buffer
-  /** What some tokens must be told when they unwrap one. */
+  /** Attributes that some tokens need to unwrap one. */
   unwrapping?(publicKey: KeyObject): Pick<KeyTemplate, 'ecPoint'>
   /** How an object is created from the bytes of the key, where a token can do that. */
   readonly creation?: { readonly ability: Ability; readonly attributes: Pick<KeyTemplate, 'ecParameters'> }

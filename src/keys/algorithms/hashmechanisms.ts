@@ -1,7 +1,7 @@
 import { type Hash, hashOf } from '../../crypto/hashes.ts'
 import { CKM } from '../../hsm/constants.ts'
 
-/** What a token calls a hash: PKCS#11 numbers (v3.0, sections 2.1.10 and 2.21 to 2.26). */
+/** PKCS#11 numbers of a hash (v3.0, sections 2.1.10 and 2.21 to 2.26). */
 export interface HashMechanisms {
   /** HMAC with this hash. */
   readonly hmac: { readonly type: number }

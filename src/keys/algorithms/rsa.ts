@@ -73,7 +73,7 @@ const publicKeyOf = (modulusBits: number): PublicKeyForm => ({
     const { modulusLength = 0, publicExponent: exponent = 0n } = key.asymmetricKeyDetails ?? {}
     checkSize(modulusBits, modulusLength)
     checkExponent(exponent)
-    // OpenSSL takes it, and fails when it is to encrypt.
+    // OpenSSL accepts it, and then fails to encrypt.
     if (isEven(key)) throw malformed('its modulus is even')
   },
 })
@@ -108,7 +108,7 @@ function writeRsa(shown: PrivateAttributes): Buffer | undefined {
   return inner
 }
 
-/** Without zeros in front, of which tokens give some. */
+/** Without the leading zeros that some tokens add. */
 function bare(number: Buffer): Buffer {
   const first = number.findIndex((byte) => byte !== 0)
   return first < 0 ? number.subarray(number.length) : number.subarray(first)
@@ -144,7 +144,7 @@ async function checkNumbers(modulusBits: number, inner: Buffer): Promise<void> {
   checkSize(modulusBits, 8 * n.length - (Math.clz32(n[0] ?? 0) - 24))
   checkExponent(toNumber(e))
   const numbers = numbersOf(inner)
-  // Their product takes time with the square of their length.
+  // The time to multiply them grows with the square of their length.
   if (numbers.some((number) => number.length > n.length) || !belongTogether(numbers))
     throw malformed('its numbers do not belong together')
   if (!(await isPrime(p)) || !(await isPrime(q))) throw malformed('its primes are none')
@@ -183,7 +183,7 @@ function checkSize(modulusBits: number, bits: number): void {
   throw badRequest(`invalid key size: expected ${modulusBits / 8} bytes, got ${Math.ceil(bits / 8)} bytes`)
 }
 
-/** The reference's bounds; FIPS 186-5 wants at least 65537 of keys that are made. @throws ApiError 400 */
+/** The reference's bounds; FIPS 186-5 requires at least 65537 for generated keys. @throws ApiError 400 */
 function checkExponent(exponent: bigint): void {
   if (exponent < 3n || exponent % 2n === 0n || exponent >= 2n ** 31n) {
     throw malformed('its public exponent is out of range')

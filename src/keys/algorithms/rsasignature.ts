@@ -37,7 +37,7 @@ function requestOf(bytes: number, input: Uint8Array, scheme: Scheme, capabilitie
   }
   const saltLength = saltBytes(scheme.saltLength, hash, bytes)
   if (saltLength === undefined) throw badRequest(`requested salt length ${scheme.saltLength} is invalid`)
-  // No token at hand does PSS with SHA-3: the encoding is public work around the raw operation.
+  // No known token does PSS with SHA-3: the host does the encoding, which is public, around the raw operation.
   if (hash.family === 'sha3' || !capabilities.supports('rsa-pss')) {
     capabilities.require('rsa-raw')
     return { mechanism: { type: CKM.RSA_X_509 }, message: encodePss(hashed, hash, bytes, saltLength), bytes }

@@ -4,13 +4,13 @@ import type { SaltLength } from '../../crypto/pss.ts'
 import type { Capabilities } from '../../hsm/capabilities.ts'
 import type { Mechanism } from '../../hsm/mechanism.ts'
 
-/** How to sign. A key reads what concerns its type and ignores the rest. */
+/** How to sign. A key reads the members for its type and ignores the rest. */
 export interface Scheme {
   /** undefined is `none`: RSA PKCS#1 v1.5 over the input as it is, without DigestInfo. */
   readonly hash: Hash | undefined
   /** The input is the digest already. Ed25519 signs whole inputs only. */
   readonly prehashed: boolean
-  /** RSA: pss or pkcs1v15; the word of a request, which RSA keys alone check. */
+  /** RSA: pss or pkcs1v15, as requested; only RSA keys check it. */
   readonly padding: string
   readonly saltLength: SaltLength
   /** ECDSA: DER, or r ‖ s. */
@@ -23,11 +23,11 @@ export interface Signature {
   readonly hashes: boolean
   /** How it signs certification requests. */
   readonly certification: Certification
-  /** What the token is asked for. @throws ApiError 400 naming what does not fit */
+  /** The request to the token. @throws ApiError 400 naming the problem */
   request(input: Uint8Array, scheme: Scheme, capabilities: Capabilities): SignRequest
-  /** Signs on the host with the key's opened secret; undefined: tokens hold every such key. */
+  /** Signs on the host with the key's opened secret; undefined if every token can hold such keys. */
   onHost?(secret: Buffer, input: Uint8Array): Buffer
-  /** By OpenSSL. A wrong signature is false. @throws ApiError 400 for a DER signature that is no such structure */
+  /** By OpenSSL. A wrong signature is false. @throws ApiError 400 for a malformed DER signature */
   verify(key: KeyObject, input: Uint8Array, signature: Uint8Array, scheme: Scheme): boolean
 }
 
@@ -37,7 +37,7 @@ export interface SignRequest {
   readonly message: Uint8Array
   /** Of the signature. */
   readonly bytes: number
-  /** The form that was asked for, made of the token's. */
+  /** Converts the token's signature to the requested form. */
   readonly encode?: (signature: Buffer) => Buffer
 }
 

@@ -10,22 +10,23 @@ import { readAnchor } from './anchor.ts'
 import type { Adoption, CustodyOptions } from './opening.ts'
 import { isRowKey, requireRowKey } from './rowkey.ts'
 
-/** What the rows claim that a token must get to open them. Nothing is verified yet: the check values decide. */
+/** The KEKs that a token needs to open the rows, as these claim. Nothing is verified yet: the check values decide. */
 export interface AdoptionPlan {
   readonly clusterId: string
   /** To be made from components. */
   readonly missing: readonly KekRow[]
-  /** Retired ones that were born in another token: keys under them are lost. */
+  /** Retired ones that were generated in another token: keys under them are lost. */
   readonly lost: readonly KekRow[]
 }
 
 const page = { by: 'id', limit: 500 } as const
 
 /**
- * Looks at a token that is new to the cluster and says what it lacks. A run that was cut short is taken up: KEKs that are
- * there are compared, not made again.
+ * Looks at a token that is new to the cluster and says what it lacks. An interrupted run is resumed: existing KEKs are
+ * compared, not made again.
  * @param shared whether the token may hold keys of another cluster
- * @throws Error when token, database and row key do not belong together, or an active KEK cannot be made from components
+ * @throws Error when token, database and row key do not belong together, or an active KEK cannot be made from
+ * components
  */
 export async function planAdoption(
   { hsm, database }: { hsm: Hsm; database: Database },
@@ -60,10 +61,10 @@ export async function planAdoption(
 }
 
 /**
- * Makes the planned KEKs in the token, opens the cluster with them, has everything verified, and only then begins an epoch
- * (unless others serve) and writes the token's first memory of the database.
- * @param components what the custodians brought for each missing KEK, by its id
- * @throws Error when anything is wrong; what this call made is destroyed again
+ * Makes the planned KEKs in the token, opens the cluster with them, has everything verified, and only then begins an
+ * epoch (unless others serve) and writes the token's first memory of the database.
+ * @param components the custodians' components of each missing KEK, by its id
+ * @throws Error when anything is wrong; KEKs made by this call are then destroyed
  */
 export async function adoptCluster(
   options: CustodyOptions & { readonly adoption: Adoption },
@@ -95,7 +96,7 @@ function componentsFor(kek: KekRow, given: readonly Component[]): readonly Compo
   throw new Error(`these components do not make ${named(kek)}, whose check value is ${kek.checkValue.toString('hex')}`)
 }
 
-/** @throws Error when the token holds something else under the KEK's id */
+/** @throws Error when the token holds another object under the KEK's id */
 async function holds(hsm: Hsm, kek: KekRow): Promise<boolean> {
   const present = await presentKek(hsm, planOf(kek))
   if (present === undefined) return false

@@ -7,17 +7,17 @@ import type { Reader } from '../../store/reader.ts'
 import { headsTable } from '../../store/sealed/heads.ts'
 
 /**
- * What the token remembers of the database: a private data object, so that whoever restores or edits the database alone
- * cannot go back behind it.
+ * The token's memory of the database: a private data object, so that restoring or editing the database alone cannot
+ * undo it.
  */
 export interface Anchor {
   readonly cluster: string
   readonly epoch: number
-  /** Hexadecimal check value of the row-MAC key: a key that somebody else knows cannot be put in its place. */
+  /** Hexadecimal check value of the row-MAC key: a key known to somebody else cannot replace it. */
   readonly rowKey: string
   /** Sequence number of every sealed head, by set. */
   readonly heads: Readonly<Record<string, number>>
-  /** Keys of this token alone that were deleted, by uuid: no row brings them back, and their objects may be destroyed. */
+  /** Deleted keys that only this token held, by uuid: no row brings them back, and their objects may be destroyed. */
   readonly tombstones: readonly string[]
   /** Grows with every anchor written to this token. */
   readonly serial: number
@@ -25,21 +25,21 @@ export interface Anchor {
 
 const application = 'strongroom anchor'
 
-/** The token's memory of a cluster: of all its anchors together, since each may have been written beside others. */
+/** The token's memory of a cluster: merged from all its anchors, since several may have been written concurrently. */
 export async function readAnchor(hsm: Hsm, cluster: string): Promise<Anchor | undefined> {
   return merged(await listAnchors(hsm, cluster))
 }
 
-/** The newest change of a set that the token remembers, unless of an epoch before; 0 while it remembers none. */
+/** The newest change of a set that the token remembers, unless of an earlier epoch; 0 if it remembers none. */
 export async function rememberedChange(hsm: Hsm, cluster: string, set: string, epoch: number): Promise<number> {
   const anchor = await readAnchor(hsm, cluster)
   return anchor !== undefined && anchor.epoch >= epoch ? (anchor.heads[set] ?? 0) : 0
 }
 
 /**
- * Adds to the token's memory, which only grows within an epoch: a set that ended stays remembered. A new object is written, then
- * those are destroyed that it was made of: a crash in between leaves two, never none. Processes of one node take turns; others
- * that share the token may write beside this one, and nothing of either is lost.
+ * Adds to the token's memory, which only grows within an epoch: a removed set stays remembered. A new object is written
+ * before its predecessors are destroyed: a crash in between leaves two, never none. Processes of one node take turns;
+ * other nodes that share the token may write concurrently, and nothing is lost.
  * @param buried tombstones that are no longer needed, because nothing is left to destroy
  */
 export async function writeAnchor(
@@ -67,8 +67,8 @@ interface Found {
 }
 
 /**
- * Every anchor of a cluster that the token shows; read anew while another process replaces some. One that the token refuses to show
- * in two readings on end is left alone and hides no other, but is not taken for none.
+ * Every anchor of a cluster that the token shows; read again while another process replaces some. One that the token
+ * refuses to show in two consecutive readings is skipped and hides no other; if no other is left, the reading fails.
  */
 async function listAnchors(hsm: Hsm, cluster: string): Promise<Found[]> {
   let refusedBefore: readonly string[] = []
@@ -99,8 +99,9 @@ const numberOf = ({ value }: Handle): string => value.toString('hex')
 const mostReadings = 100
 
 /**
- * Undefined for an object that another process has destroyed meanwhile: tokens do not know the handle any more, or fail. One that
- * could not be destroyed for another reason does no harm: what it remembers is in the newer one, and the next writer tries again.
+ * Undefined for an object that another process has destroyed meanwhile: tokens do not know the handle any more, or
+ * fail. One that could not be destroyed for another reason does no harm: the newer one has its contents, and the next
+ * writer tries again.
  * @param refused called when the token knows the handle and refuses, or fails
  */
 async function unlessGone<T>(work: () => Promise<T>, refused = () => {}): Promise<T | undefined> {
@@ -116,7 +117,7 @@ async function unlessGone<T>(work: () => Promise<T>, refused = () => {}): Promis
 const merged = (found: readonly Found[]): Anchor | undefined =>
   found.reduce<Anchor | undefined>((sum, { anchor }) => (anchor ? merge(anchor, sum) : sum), undefined)
 
-/** What either remembers. Of an earlier epoch nothing counts but what was destroyed. */
+/** The union of both. Of an earlier epoch only the tombstones count. */
 function merge(one: Anchor, other: Anchor | undefined): Anchor {
   if (other === undefined) return one
   const [later, earlier] = newer(one, other) ? [one, other] : [other, one]
@@ -143,10 +144,10 @@ export async function readHeads(database: Database, q: Reader): Promise<Record<s
   }
 }
 
-/** Where the database is behind what the token remembers, in words; undefined when it is not. */
+/** How the database is behind the token's memory, in words; undefined if it is not. */
 export function behind(anchor: Anchor, epoch: number, heads: Readonly<Record<string, number>>): string | undefined {
   if (epoch < anchor.epoch) return `its epoch is ${epoch}, the token remembers ${anchor.epoch}`
-  // Another node accepted a restore: what this token remembers is of the life before.
+  // Another node accepted a restore: this token's memory is of an earlier epoch.
   if (epoch > anchor.epoch) return undefined
   for (const [set, seq] of Object.entries(anchor.heads)) {
     // A set may end with its mount; a reader that needs a missing one refuses (store/sealed/heads.ts).

@@ -4,8 +4,8 @@ import type { Mac } from '../../store/sealed/seal.ts'
 const seal = (message: Buffer): Buffer => createHmac('sha256', 'strongroom founding').update(message).digest()
 
 /**
- * Seals the one row that is written before there is a key to seal with: the intent to initialise. It protects nothing, and no
- * other process than an initialisation takes it; it only gives that row the form of all others.
+ * Seals the one row that is written before there is a key to seal with: the intent to initialise. It protects nothing,
+ * and only an initialisation accepts it; it only gives that row the form of all others.
  */
 export const bootstrapMac: Mac = {
   keyId: 'founding',

@@ -16,7 +16,7 @@ export interface ClusterOptions {
   keks(): Promise<readonly KekRow[]>
 }
 
-/** Keys of this token alone, by uuid. */
+/** Deleted keys that only this token held, by uuid. */
 export interface Deaths {
   /** Deleted for good. */
   readonly dead?: readonly string[]
@@ -24,7 +24,7 @@ export interface Deaths {
   readonly buried?: readonly string[]
 }
 
-/** The KEK that wraps the server's own keys: the number of those there were, and when it was made (milliseconds). */
+/** The KEK that wraps the server's own keys: its ordinal number, and when it was made (milliseconds). */
 export interface KeyStatus {
   readonly term: number
   readonly installedAt: number
@@ -38,7 +38,7 @@ export class Cluster {
   readonly unsealHash: Buffer | null
   readonly #options: ClusterOptions
   #epoch: number
-  /** The last one that this process wrote. */
+  /** The last anchor that this process wrote. */
   #anchored: Anchor | undefined
   #begun = false
 
@@ -51,7 +51,7 @@ export class Cluster {
     this.#options = options
   }
 
-  /** An accepted restore begins a new one, and what was issued before is void. */
+  /** An accepted restore begins a new one, which voids everything issued before. */
   get epoch(): number {
     return this.#epoch
   }
@@ -81,12 +81,12 @@ export class Cluster {
   }
 
   /**
-   * Writes into this node's token how far the database is; hourly, when lists or KEKs change, and after initialisation.
+   * Records the database's state in this node's token; hourly, when lists or KEKs change, and after initialisation.
    * @throws Error when the database is behind what the token remembers: that must never be forgotten
    */
   async anchor(): Promise<Anchor> {
     const { hsm, database, rowKey } = this.#options
-    // Read before the database, which then cannot be behind it for being read too early.
+    // Read before the database, which could otherwise look older than it is.
     const last = await readAnchor(hsm, this.id)
     const { epoch, heads } = await database.snapshot(async (q) => ({
       epoch: (await this.#row(q)).epoch,
@@ -99,7 +99,7 @@ export class Cluster {
     return this.#anchored
   }
 
-  /** Writes of deaths into the token what it is to remember, without the database: whose owner could make that fail. */
+  /** Records deaths in the token without the database, whose owner could make that fail. */
   async bury(deaths: Deaths): Promise<void> {
     const { hsm } = this.#options
     const last = await readAnchor(hsm, this.id)
@@ -107,7 +107,7 @@ export class Cluster {
     await writeAnchor(hsm, { ...last, tombstones: deaths.dead ?? [] }, deaths.buried)
   }
 
-  /** Keys of this token alone that were deleted, and may be there still. */
+  /** Deleted keys that only this token held, and whose objects may still exist. */
   async dead(): Promise<readonly string[]> {
     return (await readAnchor(this.#options.hsm, this.id))?.tombstones ?? []
   }

@@ -11,7 +11,7 @@ import { type Anchor, behind, readAnchor, readHeads } from './anchor.ts'
 import { isRowKey } from './rowkey.ts'
 import { type AuditKeys, deriveAuditKeys, type Location, SystemMac, type SystemPurpose, systemKeks } from './system.ts'
 
-/** What an operator vouches for when a token that is new to the cluster takes its keys. */
+/** An operator's assurances when a token that is new to the cluster adopts its keys. */
 export interface Adoption {
   /** Check value of the key that seals rows, as `kek status` shows it. */
   readonly rowKey: string
@@ -27,7 +27,7 @@ export interface CustodyOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly metrics?: Metrics
-  /** What the token cannot keep or compute is refused, and the token itself lets no key leave that is made to stay. */
+  /** Refuses anything that the token cannot keep or compute; the token itself enforces that keys stay. */
   readonly strict: boolean
   readonly fips: boolean
   /** Live keys in the token at most; each costs about 8 kB. */
@@ -40,19 +40,19 @@ export interface CustodyOptions {
   readonly adoption?: Adoption
   /** With acceptRestore: an epoch begins though the database is not behind. */
   readonly beginEpoch?: boolean
-  /** The cluster's name, where the configuration says which it must be. */
+  /** The required name of the cluster, if the configuration has one. */
   readonly name?: string
   /** Initialisation opens a cluster that is not ready yet. */
   readonly initialising?: boolean
 }
 
-/** What the rows say, verified. */
+/** The verified rows. */
 export interface Records {
   readonly cluster: ClusterRow
   readonly systemKeys: readonly SystemKeyRow[]
 }
 
-/** The row MAC, opened from rows that nobody has verified yet: these two tables alone are ever read so. */
+/** The row MAC, opened from rows that could not be verified before it was. */
 export interface OpenedRows {
   readonly mac: SystemMac
   /** Hexadecimal check value of the key that seals. */
@@ -65,9 +65,9 @@ export interface OpenedRows {
 const page = { by: 'id', limit: 500 } as const
 
 /**
- * Opens the key that seals rows, which is the one that the token's anchor names: any other key, though it lies under the system
- * KEK and its row is well sealed, may be one that somebody knows.
- * @throws Error when there is no such key, it is another one, or the token does not hold the KEK it is under
+ * Opens the key that seals rows, which must be the one that the token's anchor names: any other key, even one under the
+ * system KEK in a well sealed row, may be known to somebody.
+ * @throws Error when there is no such key, it is another one, or the token lacks its KEK
  */
 export async function openRows(options: CustodyOptions): Promise<OpenedRows> {
   const { hsm, database, adoption } = options
@@ -100,8 +100,9 @@ const macOf = (options: CustodyOptions, row: SystemKeyRow): SystemMac =>
   new SystemMac(options.hsm, row, () => locate(options, row.id))
 
 /**
- * The same key by its row as verified: the first reading is believed in nothing but the key's check value, which the token proved.
- * @throws Error when the verified rows say something else
+ * The same key from its verified row: of the first reading only the key's check value is trusted, which the token
+ * proved.
+ * @throws Error when the verified rows differ
  */
 export async function reopenRows(options: CustodyOptions, opened: OpenedRows, records: Records): Promise<SystemMac> {
   const [row, ...more] = records.systemKeys.filter(({ purpose }) => purpose === 'rows')
@@ -128,7 +129,7 @@ async function locate({ hsm, database }: CustodyOptions, id: string): Promise<Lo
   return { kek: new Kek(hsm, kek, false), blob: key.blob }
 }
 
-/** Reads again, verified now, what was only believed so far. @throws DamagedRow; Error when the settings row is missing */
+/** Reads the rows again, now verified. @throws DamagedRow; Error when the settings row is missing */
 export async function readRecords(options: CustodyOptions, clusterId: string): Promise<Records> {
   const { database } = options
   const { cluster, systemKeys } = await database.read(async (q) => ({
@@ -146,9 +147,9 @@ export async function readRecords(options: CustodyOptions, clusterId: string): P
   return { cluster, systemKeys }
 }
 
-/** How far the database is, by what the token remembers of it. */
+/** The database compared with the token's memory of it. */
 export interface Comparison {
-  /** The epoch to begin, when the operator vouches for a database that the token does not vouch for. */
+  /** The epoch to begin, when the operator vouches for a database that is behind the token's memory. */
   readonly epoch: number | undefined
   /** Sequence numbers of sealed heads: no later reading may be older. */
   readonly heads: Readonly<Record<string, number>>

@@ -11,7 +11,7 @@ const kekTraces = defineTable('keks', { id: column.text() }, { sealed: false })
 const name = 'tidy KEK proofs'
 const everySeconds = 3600
 const rowsAtOnce = 64
-/** A worker that is away for less, and registers anew, finds its proof. */
+/** A worker that registers again within this time finds its proof. */
 const keptMilliseconds = 24 * 3_600_000
 
 /**

@@ -10,9 +10,9 @@ import { type KekPurpose, type KekRow, materialsTable, systemKeysTable } from '.
 const batch = 50
 
 /**
- * Puts what is under a retiring KEK under the active one, inside the token: unwrapped as a sensitive session object that can do
- * nothing but be wrapped. In batches, each its own transaction; a run that is cut short is taken up where rows still name the
- * old KEK. Caches may keep old blobs: they open until the KEK is destroyed, and are read anew then.
+ * Rewraps keys from a retiring KEK to the active one, inside the token: each is unwrapped as a sensitive session object
+ * that can only be wrapped. Each batch is a transaction; an interrupted run resumes with the rows that still name the
+ * old KEK. Caches may keep old blobs: they open until the KEK is destroyed, and are then read again.
  */
 export class Rewrapping {
   readonly #options: { hsm: Hsm; database: Database; keks: Keks; job: string; fence: bigint }
@@ -63,7 +63,7 @@ export class Rewrapping {
       await tx.fence(job, fence)
       for (const [id, { rev, changes }] of anew) {
         const row = await table.get(tx, id)
-        // Whatever changed or removed it meanwhile counts; a next run sees what is left.
+        // A concurrent change or removal wins; the next run handles the rest.
         if (row?.rev === rev) await table.update(tx, row, changes)
       }
     })
@@ -71,14 +71,14 @@ export class Rewrapping {
   }
 }
 
-/** What of a row changes when its blob goes under another KEK. */
+/** The changes of a row whose blob is rewrapped. */
 export interface Rewrapped {
   readonly blob: Buffer
   readonly kek: string
   readonly mechanism: number
 }
 
-/** A blob under another KEK, by way of a sensitive session object that can do nothing but be wrapped. */
+/** Rewraps a blob under another KEK, through a sensitive session object that can only be wrapped. */
 export async function rewrap(hsm: Hsm, from: Kek, to: Kek, blob: Buffer, template: KeyTemplate): Promise<Rewrapped> {
   const key = await from.unwrap(blob, { ...template, extractable: true, usages: [] })
   try {

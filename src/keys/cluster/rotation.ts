@@ -29,7 +29,7 @@ export interface RotationOptions {
   readonly log: Logger
   readonly strict: boolean
   readonly cluster: string
-  /** Has this token remember how far the database is. */
+  /** Records the database's state in this token. */
   anchor(): Promise<void>
 }
 
@@ -48,21 +48,21 @@ export interface KekStatus {
   readonly keys: number
   /** Of a pending KEK: live workers that have not shown that their token holds it. */
   readonly unproven: readonly string[]
-  /** Guards of strict mode that this node's token does not enforce on what it unwraps; none outside strict mode. */
+  /** Guards of strict mode that this node's token does not enforce on unwrapped keys; empty outside strict mode. */
   readonly lacking: readonly string[]
 }
 
 /** Longer than any transaction that may still store a key made under a KEK that is being destroyed. */
 const graceMilliseconds = 60_000
-/** A worker whose cache is kept in the dark by somebody with the database asks the token itself. */
+/** How often a worker asks the token itself, in case somebody with the database keeps changes from its cache. */
 const learnEveryMilliseconds = 60_000
 
 /**
- * KEK rotation: announced by a command, done by a leased job. Nothing is wrapped by the new KEK before every live worker has
- * shown that its token holds it; then old blobs are wrapped anew, online. Answers and versions do not change.
+ * KEK rotation: announced by a command, done by a leased job. Nothing is wrapped by the new KEK before every live
+ * worker has shown that its token holds it; then old blobs are rewrapped, online. Answers and versions do not change.
  */
 export class Rotation {
-  /** To be run by whoever holds its lease. */
+  /** To be run by the worker that holds its lease. */
   readonly job: Job = { name: 'kek-rotation', everySeconds: 10, run: (signal, fence) => this.advance(signal, fence) }
   readonly #options: RotationOptions
   readonly #keks: SealedAccess<typeof keksTable>
@@ -74,8 +74,9 @@ export class Rotation {
   }
 
   /**
-   * Writes down that a KEK is to be replaced.
-   * @param origin `components`: custodians bring it to each token by `adopt`; otherwise the job has it born in the token
+   * Announces that a KEK is to be replaced.
+   * @param origin `components`: custodians bring it to each token by `adopt`; otherwise the job generates it in the
+   * token
    * @throws ApiError 400 while a rotation of that purpose is under way
    */
   announce(purpose: KekPurpose, origin: 'generated' | 'components' = 'generated'): Promise<KekRow> {
@@ -92,8 +93,9 @@ export class Rotation {
   }
 
   /**
-   * Brings a KEK into this token from its custodians' components: one that was announced so, or on a node whose own token lacks one.
-   * @throws Error when the components give another key than the one that is known
+   * Brings a KEK into this token from its custodians' components: one announced that way, or one that a node's own
+   * token lacks.
+   * @throws Error when the components do not give the known key
    */
   async adopt(id: string, components: readonly Component[]): Promise<void> {
     const { hsm, set, strict } = this.#options
@@ -111,7 +113,7 @@ export class Rotation {
     if (row.checkValue.length === 0) await this.#record(id, made.checkValue)
   }
 
-  /** KEKs that were announced and born in a token that is gone: the job makes them anew. */
+  /** Has the job make announced KEKs again that were generated in a token that is gone. */
   async remakeAnnounced(): Promise<void> {
     const { hsm, set } = this.#options
     await set.change(async (tx, rows) => {
@@ -123,8 +125,9 @@ export class Rotation {
   }
 
   /**
-   * Every worker, every few seconds: shows that this token holds the pending KEKs, and notices by the way how far the set is.
-   * @throws DamagedRow when the database has gone back behind that
+   * Called by every worker every few seconds: shows that this token holds the pending KEKs, and learns the set's latest
+   * change.
+   * @throws DamagedRow when the database has gone back behind it
    */
   async prove(): Promise<void> {
     const { database, set, keks, clock, log } = this.#options
@@ -145,15 +148,15 @@ export class Rotation {
     }
   }
 
-  /** One round of the job: makes what was announced, takes into use what all have proven, wraps anew what is under old ones. */
+  /** One round of the job: makes announced KEKs, activates those that all have proven, rewraps blobs under old ones. */
   async advance(signal: AbortSignal, fence: bigint): Promise<void> {
     const { hsm, set, strict } = this.#options
     const { rows } = await set.current()
     for (const row of rows.filter(({ state }) => state === 'pending')) {
       if (row.checkValue.length === 0 && row.origin === 'generated') {
         const plan = { id: row.id, ckaId: row.ckaId, purpose: row.purpose as KekPurpose }
-        // What is there is never destroyed: a crash may have left it, but it may as well be in use by now, when this worker
-        // was stopped for long or somebody has put an old row back.
+        // An existing KEK is never destroyed: a crash may have left it, but it may also be in use by now, if this
+        // worker was stopped for long or somebody has put an old row back.
         const made = (await presentKek(hsm, plan)) ?? (await makeKek(hsm, plan, { strict }))
         await this.#record(row.id, made.checkValue, fence)
       } else if (row.checkValue.length > 0 && (await this.#unproven(row.id)).length === 0)
@@ -189,8 +192,9 @@ export class Rotation {
   }
 
   /**
-   * Destroys a retired KEK in this token; database dumps taken before this moment cannot be used any more. It is first closed to
-   * what may still be stored under it, then waits, looks again, and only then is gone. May be run again after a crash.
+   * Destroys a retired KEK in this token; database dumps taken before this moment cannot be used any more. First no
+   * more blobs may be stored under it; after a pause it is checked again, and only then destroyed. May be run again
+   * after a crash.
    * @throws ApiError 400 while it is in use
    */
   async destroy(id: string, graceMs = graceMilliseconds): Promise<{ dumpsUsableSince: number }> {

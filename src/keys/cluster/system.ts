@@ -10,14 +10,14 @@ import type { Kek } from '../kek/keks.ts'
 import type { KekPurpose, SystemKeyRow } from '../tables.ts'
 
 /**
- * The three HMAC keys of the server itself, never one: rows, token ids, audit. `sys/audit-hash` gives HMACs of chosen
- * input, so that with one key it would forge rows.
+ * The three HMAC keys of the server itself: rows, token ids, audit. They are never one key, since `sys/audit-hash`
+ * gives HMACs of chosen input and could otherwise forge rows.
  */
 export type SystemPurpose = 'rows' | 'tokens' | 'audit'
 
 /**
- * Only what decides over rows and credentials lies under the system KEK: KWP binds no type, and a key that a caller
- * imported could otherwise be put in its place. What the audit key gives is held in memory anyway.
+ * Only the keys for rows and credentials are under the system KEK: KWP binds no type, and a key that a caller imported
+ * could otherwise replace them. The audit key's results are held in memory anyway.
  */
 export const systemKeks: Record<SystemPurpose, KekPurpose> = { rows: 'system', tokens: 'system', audit: 'open' }
 
@@ -25,8 +25,8 @@ const bytes = 32
 const hmac = { type: CKM.SHA256_HMAC }
 const template: KeyTemplate = { class: 'secret', keyType: CKK.GENERIC_SECRET, usages: ['sign'] }
 /**
- * What check values are MACs of. The key of token ids has the second since credentials are MACed after a domain of their own: no
- * credential has the check value as its MAC. One from before goes on as its rows are.
+ * The texts that check values are MACs of. Keys of token ids with the newer text MAC credentials in a domain of their
+ * own, so that no credential has the check value as its MAC; older keys go on without one.
  */
 const checkTexts: Record<SystemPurpose, readonly [Buffer, ...Buffer[]]> = (() => {
   const [former, current] = [Buffer.from('strongroom/check-value/1'), Buffer.from('strongroom/check-value/2')]
@@ -54,7 +54,7 @@ export async function makeSystemKey(
   }
 }
 
-/** What must be known of a system key to use it. */
+/** The columns needed to use a system key. */
 export type SystemFacts = Pick<SystemKeyRow, 'id' | 'purpose' | 'state' | 'blob' | 'checkValue'>
 
 /** Where a system key's blob lies. */
@@ -71,8 +71,8 @@ export class SystemMac {
   #checkText: Buffer | undefined
 
   /**
-   * @param locate says where the blob lies now; asked again whenever the key must be loaded anew, because its KEK may have been
-   *   rotated since. Nothing it says is believed: the key must show the check value of `row`.
+   * @param locate says where the blob is now; called again whenever the key must be loaded, because its KEK may have
+   * been rotated since. Its answer is not trusted: the key must show the check value of `row`.
    */
   constructor(hsm: Hsm, row: SystemFacts, locate: () => Promise<Location>) {
     this.row = row
@@ -80,7 +80,7 @@ export class SystemMac {
     this.#handle = new LiveHandle(hsm, async () => this.#load(await locate()), true)
   }
 
-  /** What the check value is the MAC of; known once the key was opened. */
+  /** The text that the check value is the MAC of; known once the key was opened. */
   get checkText(): Buffer | undefined {
     return this.#checkText
   }
@@ -147,7 +147,10 @@ export class RowMac implements Mac {
 const same = (expected: Buffer, mac: Buffer): boolean =>
   mac.length === expected.length && timingSafeEqual(expected, mac)
 
-/** What the audit key gives at start; the key itself leaves the token again. Held in memory: every line needs it. */
+/**
+ * Keys derived with the audit key at start, which then leaves the token. They stay in memory, since every line needs
+ * them.
+ */
 export interface AuditKeys {
   /** The HMAC key of one audit device. */
   device(uuid: string): Buffer

@@ -15,8 +15,8 @@ export const unseals = (hash: Buffer | null, secret: string): boolean =>
   hash?.length === 32 && timingSafeEqual(hash, hashOf(secret))
 
 /**
- * The hash of the unseal secret as the settings row claims it. The row cannot be verified before the login, so whoever
- * lets somebody in by it compares with the verified one afterwards.
+ * The hash of the unseal secret as the settings row claims it. The row cannot be verified before the login, so a caller
+ * that admits somebody by it compares it with the verified one afterwards.
  */
 export async function claimedUnsealHash(database: Database): Promise<Buffer | null> {
   const [row] = await database.read((q) => database.unverified(clusterTable).list(q, {}, { by: 'id', limit: 1 }))

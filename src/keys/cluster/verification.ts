@@ -6,7 +6,7 @@ import { type Columns, column, defineTable, type Table } from '../../store/table
 /** A table whose rows carry a MAC. */
 export type SealedTable = Table<Columns, true>
 
-/** What a walk over all sealed rows has found. */
+/** The result of a walk over all sealed rows. */
 export interface Verification {
   readonly rows: number
   /** Refused rows and sets, `table id: reason`. */
@@ -16,8 +16,8 @@ export interface Verification {
 const rowsAtOnce = 100
 
 /**
- * Reads every row of sealed tables, and every set with its head, as their users would: for a token that remembers nothing yet to
- * compare them with. Rows that come and go meanwhile are no damage.
+ * Reads every row of sealed tables, and every set with its head, as their users would: for a token that has no memory
+ * yet to compare them with. Rows added or removed meanwhile are not damage.
  * @param sets tables that are sets with a head of the table's name
  */
 export async function verifyRows(
@@ -49,7 +49,7 @@ export async function verifyRows(
   return { rows, damaged }
 }
 
-/** The reason why a row is refused; none when it is gone or sound by now. */
+/** The reason why a row is refused; empty if it is gone or sound by now. */
 const damageOf = (database: Database, table: SealedTable, id: string): Promise<string[]> =>
   refusal(() => database.read((q) => database.table(table).get(q, id)))
 

@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { wrapKey } from '../../crypto/keywrap.ts'
 import { secretBuffer } from '../../crypto/wiping.ts'
 
-/** What one custodian brings for one KEK. */
+/** One custodian's component of a KEK. */
 export interface Component {
   readonly bytes: Buffer
   /** 8 bytes, computed when the component was made: a mistyped component is found before anything is made. */
@@ -12,7 +12,7 @@ export interface Component {
 export const kekBytes = 32
 const checkValueBytes = 8
 
-/** The first 8 bytes of SHA-256 over KWP(KEK, 32 zero bytes): what a key that may only wrap can still show of itself. */
+/** The first 8 bytes of SHA-256 over KWP(KEK, 32 zero bytes): a key that may only wrap can still compute it. */
 export const checkValueOf = (wrappedZeros: Uint8Array): Buffer =>
   createHash('sha256').update(wrappedZeros).digest().subarray(0, checkValueBytes)
 
@@ -57,7 +57,7 @@ export function combine(components: readonly Component[]): Buffer {
 }
 
 /**
- * Those of the components that make the KEK of a check value: custodians bring what they hold, of several ceremonies perhaps.
+ * The components that make the KEK of a check value: custodians may bring those of several ceremonies.
  * @returns undefined when no choice of two or more makes it
  * @throws Error for components that cannot be combined, or too many
  */

@@ -1,6 +1,6 @@
 /**
  * CKA_ID of every token object of ours: a reserved prefix, the cluster's uuid, the object's own uuid. Managed keys of
- * users may neither carry nor be looked for by an id that begins so.
+ * users may neither have nor be searched by an id with this prefix.
  */
 const prefix = Buffer.from('strongroom\0')
 

@@ -11,7 +11,7 @@ import { objectId } from './identity.ts'
 
 /**
  * One key-encryption key as a token object: it wraps and unwraps, nothing else. An object that could decrypt what it
- * wraps, or be changed or copied into one that can, is the classic theft of keys through PKCS#11.
+ * wraps, or be changed or copied into one that can, is the classic way to steal keys through PKCS#11.
  */
 const labelOf = (purpose: KekPurpose): string => `strongroom ${purpose}`
 
@@ -46,14 +46,14 @@ export const planKek = (cluster: string, purpose: KekPurpose): KekPlan => {
 export interface KekMaking {
   readonly components?: readonly Component[] | undefined
   /**
-   * Strict mode: the *use* KEK carries CKA_UNWRAP_TEMPLATE {SENSITIVE, !EXTRACTABLE}, so that the token itself forbids
-   * that what it unwraps ever leaves.
+   * Strict mode: the *use* KEK carries a CKA_UNWRAP_TEMPLATE, by which the token itself keeps unwrapped keys from
+   * leaving.
    */
   readonly strict: boolean
 }
 
 /**
- * Makes a KEK in the token: born there, or the XOR of custodians' components created directly as the token object.
+ * Makes a KEK in the token: generated there, or the XOR of custodians' components created directly as the token object.
  * @throws Error before anything is made when a component does not match its check value
  */
 export async function makeKek(hsm: Hsm, plan: KekPlan, { components, strict }: KekMaking): Promise<NewKek> {
@@ -72,7 +72,7 @@ export async function makeKek(hsm: Hsm, plan: KekPlan, { components, strict }: K
   return made
 }
 
-/** The KEK that the token holds already under the id of the plan. @throws Error when it is not what a KEK must be */
+/** The KEK that the token already holds under the plan's id. @throws Error when it lacks the properties of a KEK */
 export async function presentKek(hsm: Hsm, plan: KekPlan): Promise<NewKek | undefined> {
   const handle = await findKek(hsm, plan.ckaId)
   if (handle === undefined) return undefined
@@ -80,24 +80,24 @@ export async function presentKek(hsm: Hsm, plan: KekPlan): Promise<NewKek | unde
   return { ...plan, mechanism: hsm.capabilities.kwp, checkValue: await kekCheckValue(hsm, handle) }
 }
 
-/** @throws Error when the token holds two objects of that id: one was put there by somebody else */
+/** @throws Error when the token holds two objects of that id: somebody else made one */
 export async function findKek(hsm: Hsm, ckaId: Buffer): Promise<Handle | undefined> {
   const found = await hsm.find({ class: 'secret', id: ckaId, token: true })
   if (found.length > 1) throw new Error('the token holds two objects with the id of one KEK')
   return found[0]
 }
 
-/** Destroys every object of that id; for what a crash left behind. */
+/** Destroys every object of that id, to clean up after a crash. */
 export async function destroyKek(hsm: Hsm, ckaId: Buffer): Promise<void> {
   for (const handle of await hsm.find({ class: 'secret', id: ckaId, token: true })) await hsm.destroy(handle)
 }
 
 const mayHide = ['copyable', 'derive'] as const
 
-/** @throws Error when the token shows of its own accord that the object could do more than wrap and unwrap, or be changed */
+/** @throws Error when the token shows that the object could do more than wrap and unwrap, or be changed */
 export async function proveKek(hsm: Hsm, handle: Handle, purpose: KekPurpose): Promise<void> {
   const wanted = {
-    // The row says what the KEK is for, and is believed before it is verified: the token must say so too.
+    // The row's purpose is used before the row is verified: the token must confirm it.
     label: labelOf(purpose),
     wrap: true,
     unwrap: true,
@@ -117,12 +117,12 @@ export async function proveKek(hsm: Hsm, handle: Handle, purpose: KekPurpose): P
     throw new Error(`the ${purpose} KEK in the token is not what a KEK must be: ${wrong.join(', ')}`)
 }
 
-/** What the KEK shows of itself: it wraps a key of zeros (components.ts says what is made of it). */
+/** The KEK's check value: computed from a key of zeros that it wraps (components.ts). */
 export async function kekCheckValue(hsm: Hsm, kek: Handle): Promise<Buffer> {
   return checkValueOf(await wrappedZeros(hsm, kek))
 }
 
-/** What the token must refuse to unwrap under a strict KEK: each guard of its CKA_UNWRAP_TEMPLATE, and a key without it. */
+/** Templates that the token must refuse under a strict KEK: each lacks one guard of its CKA_UNWRAP_TEMPLATE. */
 const forbidden: Readonly<Record<string, Partial<KeyTemplate>>> = {
   CKA_EXTRACTABLE: { extractable: true },
   CKA_SENSITIVE: { sensitive: false },
@@ -131,15 +131,15 @@ const forbidden: Readonly<Record<string, Partial<KeyTemplate>>> = {
   CKA_MODIFIABLE: { modifiable: true },
 }
 
-/** What every strict KEK has enforced since there are any; the other guards came later. */
+/** Guards that every strict KEK has enforced from the start; the others came later. */
 const ever: readonly string[] = ['CKA_EXTRACTABLE', 'CKA_SENSITIVE']
 
 /**
- * In strict mode the token itself must unwrap nothing that leaves it, derives, unwraps or can be changed; tried with a key of zeros,
- * which it must unwrap as keys are unwrapped here: else its refusals would prove nothing.
- * @param inUse it may be of a program that knew only the first two guards, and serves until it is rotated
- * @returns the guards that it lacks and may lack
- * @throws Error naming what it must enforce and does not
+ * In strict mode the token itself must not unwrap keys that can leave it, derive, unwrap or be changed. Tried with a
+ * key of zeros, which the token must unwrap with all guards, or else its refusals would prove nothing.
+ * @param inUse it may come from a program that knew only the first two guards, and serves until it is rotated
+ * @returns the guards that it lacks, as it may
+ * @throws Error naming guards that it must enforce and does not
  */
 export async function proveStrict(hsm: Hsm, kek: Handle, inUse = false): Promise<readonly string[]> {
   const blob = await wrappedZeros(hsm, kek)

@@ -19,18 +19,23 @@ export class KekAbsent extends ApiError {
   }
 }
 
-/** What must be known of a KEK to use it. */
+/** The columns needed to use a KEK. */
 export type KekFacts = Pick<KekRow, 'id' | 'purpose' | 'checkValue' | 'ckaId'>
 
 type Lacks = (guards: readonly string[]) => void
 
-/** One KEK as its row describes it and the token holds it. Nothing of it is used before the token proved it is that key. */
+/**
+ * One KEK as its row describes it and the token holds it. It is not used before the token has proved that it is that
+ * key.
+ */
 export class Kek {
   readonly row: KekFacts
   readonly #hsm: Hsm
   readonly #handle: LiveHandle
 
-  /** @param lacks of a KEK in use: is told the later guards of strict mode that it lacks; any other must have them all */
+  /**
+   * @param lacks of a KEK in use: told the later guards of strict mode that it lacks; a pending one must have them all
+   */
   constructor(hsm: Hsm, row: KekFacts, strict: boolean, lacks?: Lacks) {
     this.row = row
     this.#hsm = hsm
@@ -74,7 +79,10 @@ async function locateKek(hsm: Hsm, row: KekFacts, strict: boolean, lacks?: Lacks
   return handle
 }
 
-/** The KEKs this process has met. A row is read once: only its state ever changes, and that is asked where it matters. */
+/**
+ * The KEKs this process has met. A row is read once: only its state changes once the KEK is made, and is read where it
+ * matters.
+ */
 export class Keks {
   readonly #hsm: Hsm
   readonly #database: Database
@@ -84,7 +92,7 @@ export class Keks {
   readonly #set: KekSet
   /** One entry: the whole set. */
   readonly #reading: CoherentCache<KekReading>
-  /** What transactions have read. */
+  /** Readings by transactions. */
   readonly #readings = new WeakMap<Transaction, Promise<KekReading>>()
 
   constructor(hsm: Hsm, database: Database, strict: boolean, set: KekSet = new KekSet(database), log?: Logger) {
@@ -104,8 +112,9 @@ export class Keks {
   }
 
   /**
-   * The KEK that wraps what is new, never older than the last change of hands that was answered.
-   * @throws DamagedRow when the KEKs are not what their head lists, or the database has gone back behind one that was seen
+   * The KEK that wraps new keys, never older than the last acknowledged change.
+   * @throws DamagedRow when the KEKs do not match their head, or the database has gone back behind a change that was
+   * seen
    */
   async active(purpose: KekPurpose): Promise<Kek> {
     const row = (await this.list()).find((kek) => kek.purpose === purpose && kek.state === 'active')
@@ -116,13 +125,13 @@ export class Keks {
   /** Every KEK, as `active` sees them; no statement while none has changed. @throws DamagedRow as `active` */
   async list(): Promise<readonly KekRow[]> {
     const cached = await this.#reading.get(kekSet)
-    // What is cached may be a change behind until that change is answered. A database that went back is so for good.
+    // The cache may lag by a change until that is acknowledged. A database that went back stays back.
     return (cached && cached.change >= this.#set.seen ? cached : await this.#set.current()).rows
   }
 
   /**
    * Whether blobs under a KEK may still be stored, as a transaction sees the set.
-   * @throws DamagedRow when it is not what its head lists; ApiError 503 when a later change was seen before it was read
+   * @throws DamagedRow when it does not match its head; ApiError 503 when a later change was seen before it was read
    */
   async mayStore(tx: Transaction, id: string): Promise<boolean> {
     const reading = this.#readings.get(tx) ?? this.#readAs(tx)
@@ -134,7 +143,7 @@ export class Keks {
   /** The KEK of a verified row. */
   of(row: KekRow): Kek {
     const known = this.#known.get(row.id)
-    // An announced KEK gets its check value later; one without says nothing yet.
+    // An announced KEK gets its check value later, which replaces the one known without it.
     if (known?.row.checkValue.equals(row.checkValue)) return known
     const lacks = (guards: readonly string[]): void =>
       this.#log?.warn(
@@ -148,14 +157,14 @@ export class Keks {
 
   /** One statement where nothing has changed since the set was cached. */
   async #readAs(tx: Transaction): Promise<KekReading> {
-    // A change after this does no harm: before it destroys a KEK, such transactions are waited for.
+    // A later change does no harm: it waits for such transactions before it destroys a KEK.
     const least = this.#set.seen
     const reading = (await this.#reading.current(tx, kekSet)) ?? (await this.#set.read(tx))
     if (reading.change < least) throw unavailable('the KEKs have changed meanwhile')
     return reading
   }
 
-  /** Of a KEK that a blob names: its row says what it is, whatever its state. */
+  /** Reads the KEK that a blob names, in whatever state. */
   async #read(id: string): Promise<Kek> {
     const row = await this.#database.read((q) => this.#database.table(keksTable).get(q, id))
     if (row === undefined) throw new Error(`there is no KEK ${id}`)

@@ -18,8 +18,8 @@ export interface KekReading {
 }
 
 /**
- * The set of KEKs under its sealed head. A row that was put back is not what the head lists, and a head that was put back with all
- * its rows is older than one that this process has seen, or that the token remembers.
+ * The set of KEKs under its sealed head. A row that was put back does not match the head, and a head that was put back
+ * with all its rows is older than the newest that this process has seen or the token remembers.
  */
 export class KekSet {
   readonly #database: Database
@@ -43,12 +43,15 @@ export class KekSet {
     return this.#seen
   }
 
-  /** Asks the token how far the set was. Before the database is read, which then is not behind for being read too early. */
+  /**
+   * Asks the token for the set's latest change; before the database is read, which could otherwise look older than it
+   * is.
+   */
   async learn(): Promise<void> {
     this.#seen = Math.max(this.#seen, await this.#remembered())
   }
 
-  /** The set as a snapshot shows it, which may be older than what another reader has seen meanwhile. @throws DamagedRow */
+  /** The set as a snapshot shows it, which may be older than another reader's view. @throws DamagedRow */
   async read(q: Reader): Promise<KekReading> {
     const rows = await this.#list(q)
     const change = await this.#head.sequence(q, rows)
@@ -56,7 +59,7 @@ export class KekSet {
     return { rows, change }
   }
 
-  /** The set, never older than any reading before. @throws DamagedRow when the database has gone back behind one */
+  /** The set, never older than any reading before. @throws DamagedRow when the database has gone back */
   async current(): Promise<KekReading> {
     await this.learn()
     const least = this.#seen
@@ -103,7 +106,7 @@ function requireNewer(change: number, least: number): void {
 }
 
 /**
- * Puts the KEKs that there are under a head; an existing one stays. Only at initialisation, and for a cluster that the token
+ * Puts the existing KEKs under a head, unless there is one. Only at initialisation, and for a cluster that the token
  * remembers without one: elsewhere a missing head is damage.
  */
 export async function createKekSet(database: Database, tx: Transaction): Promise<void> {

@@ -20,7 +20,7 @@ function pairOf({ algorithm }: Material): PairAlgorithm {
   throw new Error(`keys of type ${algorithm.name} are no pairs`)
 }
 
-/** Whether the token can hold the key as an object; the rest is opened by the host for each use. */
+/** Whether the token can hold the key as an object; otherwise the host opens it for each use. */
 export function heldByToken(hsm: Hsm, material: Material): boolean {
   if (!hsm.capabilities.supports(material.algorithm.using)) return false
   if (!isSeed(material)) return true
@@ -28,7 +28,7 @@ export function heldByToken(hsm: Hsm, material: Material): boolean {
   return creation !== undefined && hsm.capabilities.supports(creation.ability)
 }
 
-/** Blobs of materials on their way into use. */
+/** Opens the blobs of materials for use. */
 export class Blobs {
   readonly #hsm: Hsm
   readonly #keks: Keks
@@ -41,7 +41,7 @@ export class Blobs {
     this.#reread = reread
   }
 
-  /** Brings a key to life in the token: sensitive, not extractable, able to do what its type does and no more. */
+  /** Loads a key into the token: sensitive, not extractable, and with its type's usages only. */
   async load(material: Material): Promise<Handle> {
     if (material.row.residence === 'token') return residentKey(this.#hsm, material)
     const template = blobTemplate(material)
@@ -86,7 +86,7 @@ export class Blobs {
   }
 }
 
-/** What a blob is unwrapped as. */
+/** The template for unwrapping a blob. */
 export function blobTemplate(material: Material): KeyTemplate {
   const { algorithm, row } = material
   if (isSeed(material)) return { class: 'secret', keyType: CKK.GENERIC_SECRET, usages: [] }

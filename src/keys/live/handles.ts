@@ -5,15 +5,15 @@ import { LiveHandle } from '../../hsm/livehandle.ts'
 import type { MaybePromise } from '../../route.ts'
 import type { Material } from '../material.ts'
 
-/** A live object, and the length of the blob that it came of; a token object has none. */
+/** A live object, and the length of the blob that it came from; a token object has none. */
 interface LiveMaterial {
   readonly handle: LiveHandle
   readonly blobBytes: number | undefined
 }
 
 /**
- * The live objects of materials in the token: at most `limit`, the least recently used one goes when its uses are over.
- * Bounded, because each costs the process about 8 kB (SoftHSM); cached, because an unwrap costs 50 to 335 µs.
+ * The live objects of materials in the token: at most `limit`, the least recently used one is dropped after its last
+ * use. Bounded, because each costs the process about 8 kB (SoftHSM); cached, because an unwrap costs 50 to 335 µs.
  */
 export class Handles {
   readonly #hsm: Hsm
@@ -29,12 +29,12 @@ export class Handles {
   /** Runs work on the material's live handle; synchronous when it is there and work is. */
   use<T>(material: Material, work: (handle: Handle) => MaybePromise<T>): MaybePromise<T> {
     const live = this.#live.get(material.id)
-    // A secret that was filled up since is another object, though the same key.
+    // A secret that was padded since is another object, though the same key.
     const same = live !== undefined && live.blobBytes === material.row.blob?.length
     return (same ? live.handle : this.#open(material)).use(work)
   }
 
-  /** The material is gone, or its object should be made anew. */
+  /** The material is gone, or its object must be loaded again. */
   drop(id: string): void {
     this.#live.delete(id)
   }

@@ -21,7 +21,7 @@ export async function provePrivate(hsm: Hsm, key: Handle, material: Material): P
   if (!signature.verify(publicKey, challenge, encode ? encode(signed) : signed, scheme)) throw notTheKey(hsm, material)
 }
 
-/** Of a key that may sign nothing: one that only decrypts, which is always RSA. */
+/** For a key that cannot sign: one that only decrypts, which is always RSA. */
 async function proveModulus(hsm: Hsm, key: Handle, material: Material): Promise<void> {
   const { modulus } = await hsm.attributes(key, ['modulus'])
   const { n } = material.publicKey.export({ format: 'jwk' })

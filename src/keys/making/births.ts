@@ -3,8 +3,9 @@ import type { Hsm } from '../../hsm/hsm.ts'
 const application = 'strongroom birth'
 
 /**
- * Marks in the token for keys that are made there and not stored yet: a private data object each. It is there before the key, and
- * gone before anybody is told that the key was made. So rows alone, edited or put back, never show a stored key as one that was not.
+ * Marks in the token for keys that are made there and not stored yet: a private data object each, created before the
+ * key and removed before the making is acknowledged. So edited or restored rows alone never make a stored key look like
+ * one that was not.
  */
 export class Births {
   readonly #hsm: Hsm

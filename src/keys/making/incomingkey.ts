@@ -78,7 +78,7 @@ export const incomingReadable = ({ key, inner, spki }: { key: Handle; inner: Buf
   },
 })
 
-/** Lends the private key as a session object that can do nothing but be wrapped. */
+/** Lends the private key as a session object that can only be wrapped. */
 async function passPair<T>(hsm: Hsm, pair: Pair, use: (key: Handle) => T | Promise<T>): Promise<T> {
   const pkcs8 = writePkcs8(pair)
   try {
@@ -96,7 +96,7 @@ async function passPair<T>(hsm: Hsm, pair: Pair, use: (key: Handle) => T | Promi
   }
 }
 
-/** The one text for whatever is wrong with a ciphertext: which step failed is nobody's business. */
+/** The same text for any bad ciphertext, so that it does not tell which step failed. */
 export const badEnvelope = (cause?: unknown): Error =>
   badRequest(
     'the ciphertext cannot be unwrapped: it must be a 256-bit AES key encrypted to the wrapping key by RSA-OAEP with the given hash_function, followed by the key wrapped under that AES key by AES-KWP (RFC 5649)',
@@ -104,7 +104,7 @@ export const badEnvelope = (cause?: unknown): Error =>
   )
 
 /**
- * A symmetric key that goes from its envelope into the token without having been in memory.
+ * A symmetric key that goes from its envelope into the token without passing through memory.
  * @throws ApiError 400 badEnvelope, or naming the size
  */
 export const incomingEnvelope = (envelope: Envelope, type: string, sizeBytes: number): IncomingKey => ({
@@ -115,7 +115,7 @@ export const incomingEnvelope = (envelope: Envelope, type: string, sizeBytes: nu
       const template: KeyTemplate = { class: 'secret', keyType: CKK.GENERIC_SECRET, usages: [], extractable: true }
       const key = await unwrapped(() => hsm.unwrap(transport, kwp, envelope.blob, template))
       return lend(hsm, key, async () => {
-        // SoftHSM fills secrets up with zeros and does not say how long they are: one that was shorter makes another blob.
+        // SoftHSM pads secrets with zeros and does not tell their length: a shorter one makes another blob.
         const exact = (await hsm.wrap(transport, kwp, key)).equals(envelope.blob)
         const { valueLength } = await hsm.attributes(key, ['valueLength'])
         const bytes = exact ? valueLength || envelope.blob.length - 8 : undefined

@@ -12,7 +12,7 @@ import type { Part } from '../tables.ts'
 import { pad, shortestOf } from './padding.ts'
 import { wrapSecret } from './secret.ts'
 
-/** A key as it was made: what its row says of it. Nothing of it is left in the token, unless it lives there. */
+/** A new key, as its row will describe it. Nothing of it is left in the token, unless it lives there. */
 export interface Made {
   /** Wrapped by the KEK that was given; undefined for a token object. */
   readonly blob: Buffer | undefined
@@ -40,12 +40,12 @@ export const plaintextHistory: History = {
 /** The history of a key from the moment that it is opened in the server's memory. */
 export const opened = (history: History): History => ({ ...history, everPlaintext: true })
 
-/** The private key's template, which is also what it is unwrapped as. */
+/** The private key's template, also used to unwrap it. */
 export function privateTemplate(algorithm: PairAlgorithm, part: string = 'key' satisfies Part): KeyTemplate {
   return { class: 'private', keyType: algorithm.keyType, usages: usagesOf(algorithm, part) }
 }
 
-/** What imports are encrypted to signs nothing, and what signs certificates decrypts nothing. */
+/** The key that imports are encrypted to cannot sign, and a key that signs certificates cannot decrypt. */
 function usagesOf({ usages }: PairAlgorithm, part: string): readonly Usage[] {
   if (part === ('wrapping' satisfies Part)) return ['decrypt']
   return part === ('authority' satisfies Part) ? ['sign'] : usages
@@ -58,7 +58,10 @@ export const publicTemplate = (algorithm: PairAlgorithm): KeyTemplate => ({
   ...algorithm.publicKey.parameters,
 })
 
-/** A secret key born in the token, wrapped there; an HMAC secret too short for SHA-256 there is filled up in memory instead. */
+/**
+ * A secret key born in the token, wrapped there; an HMAC secret too short for SHA-256 there is padded in memory
+ * instead.
+ */
 export async function makeSecret(hsm: Hsm, algorithm: Secret, sizeBytes: number, kek: Kek): Promise<Made> {
   if (algorithm.mac && sizeBytes < shortestOf(hsm.capabilities)) return makePadded(hsm, sizeBytes, kek)
   if (algorithm.keyType === CKK.GENERIC_SECRET && sizeBytes > hsm.capabilities.maxSecretBytes) {
@@ -80,7 +83,7 @@ export async function makeSecret(hsm: Hsm, algorithm: Secret, sizeBytes: number,
   }
 }
 
-/** The secret's one moment in memory: token randomness, filled with zeros, put into the token, wiped. */
+/** The secret's one moment in memory: token randomness, padded with zeros, put into the token, wiped. */
 async function makePadded(hsm: Hsm, sizeBytes: number, kek: Kek): Promise<Made> {
   const secret = await hsm.random(sizeBytes)
   const padded = pad(secret)
@@ -153,7 +156,7 @@ export async function makeResident(hsm: Hsm, algorithm: PairAlgorithm, id: Buffe
   return made
 }
 
-/** Lends a new pair, which is destroyed after. */
+/** Lends a new pair, which is destroyed afterwards. */
 async function withPair<T>(
   hsm: Hsm,
   algorithm: PairAlgorithm,
@@ -169,7 +172,7 @@ async function withPair<T>(
   }
 }
 
-/** What the token does not show counts as the weaker claim. */
+/** An attribute that the token does not show counts as the weaker claim. */
 export async function historyOf(hsm: Hsm, key: Handle): Promise<History> {
   const shown = await hsm.attributes(key, ['local', 'neverExtractable', 'alwaysSensitive'])
   return {
@@ -180,7 +183,7 @@ export async function historyOf(hsm: Hsm, key: Handle): Promise<History> {
   }
 }
 
-/** @throws ApiError 400 for a type of which keys are only imported */
+/** @throws ApiError 400 for a type whose keys are only imported */
 export function checkMade(algorithm: Algorithm): void {
   if (algorithm.class === 'secret' || algorithm.made) return
   throw badRequest(`${algorithm.name} keys are imported and never made`)

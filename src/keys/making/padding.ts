@@ -11,13 +11,13 @@ import { mechanismName } from '../../hsm/mechanism.ts'
 export const paddedBytes = 64
 
 /**
- * SoftHSM 2.6.1 unwraps a secret whose length is no multiple of 8 with the zeros that RFC 5649 filled it up with. Up to 64 bytes
- * that is the same HMAC key; a longer one becomes another key, and nobody is told. (The self-test tries it:
+ * SoftHSM 2.6.1 unwraps a secret whose length is not a multiple of 8 together with the zeros that RFC 5649 padded it
+ * with. Up to 64 bytes that is the same HMAC key; a longer one silently becomes another key. (The self-test tries it:
  * `wrap-exact-length`.)
  */
 export const needsExactLength = (sizeBytes: number): boolean => sizeBytes > paddedBytes && sizeBytes % 8 !== 0
 
-/** What a token says of HMAC secrets. */
+/** A token's abilities with HMAC secrets. */
 export type SecretCapabilities = Pick<Capabilities, 'supports' | 'shortestHmacKey'>
 
 /** Why an HMAC secret is in the server's memory: once, while it is `made`, or each time it is `loaded` into the token. */
@@ -39,11 +39,11 @@ export const isFilledUp = (capabilities: SecretCapabilities, sizeBytes: number):
 
 export const inexact = 'the HSM unwraps secrets over 64 bytes only in multiples of 8 bytes'
 
-/** What the token asks of keys for an HMAC, in words. @param type a CKM number */
+/** The token's minimum key length of an HMAC, in words. @param type a CKM number */
 export const takes = (type: number, bytes: number): string =>
   `${mechanismName(type)} in the HSM takes secrets of ${bytes} bytes or more`
 
-/** Below it a new secret is filled up in memory, since it would serve no hash but SHA-1 and SHA-224. */
+/** Shorter new secrets are padded in memory, since they would only serve SHA-1 and SHA-224. */
 export const shortestOf = (capabilities: SecretCapabilities): number =>
   capabilities.shortestHmacKey(CKM.SHA256_HMAC) ?? paddedBytes
 

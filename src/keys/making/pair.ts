@@ -5,14 +5,14 @@ import { malformed } from '../algorithms/malformed.ts'
 import { ofCurve, pairAlgorithm } from '../algorithms.ts'
 
 /**
- * Private keys as they come in and go out: read out of PKCS#8 (RFC 5208, 5915, 8017, 8410), checked number by number, and written
- * again in one form, because tokens unwrap whatever they are given. What is secret lies in buffers that `wipe` clears; the big
- * integers that checks need are left to the garbage collector.
+ * Import and export of private keys: read from PKCS#8 (RFC 5208, 5915, 8017, 8410), checked number by number, and
+ * written again in one form, because tokens unwrap anything. Secrets lie in buffers that `wipe` clears; the big
+ * integers of the checks are left to the garbage collector.
  */
 
 export const wipePair = ({ inner }: Pair): void => void inner.fill(0)
 
-/** A key from outside. @throws ApiError 400 saying what is wrong with the key, never what it is */
+/** A key from outside. @throws ApiError 400 saying what is wrong with the key, never its value */
 export async function readPair(algorithm: PairAlgorithm, pkcs8: Buffer): Promise<Pair> {
   const pair = parsePair(algorithm, pkcs8)
   try {
@@ -24,7 +24,7 @@ export async function readPair(algorithm: PairAlgorithm, pkcs8: Buffer): Promise
   }
 }
 
-/** The same of a key that the token gave out, whose numbers are not checked. */
+/** The same for a key from the token, whose numbers are not checked. */
 export function parsePair({ privateKey }: PairAlgorithm, pkcs8: Buffer): Pair {
   try {
     const { family, curve, inner } = readPkcs8(pkcs8)
@@ -85,7 +85,7 @@ const families: ReadonlyMap<string, Family> = new Map([
   ['2a8648ce3d0201', 'ecdsa'],
   ['2b6570', 'ed25519'],
 ])
-/** What some tools name as the curve of an EC key that is one of Ed25519. */
+/** Curves that some tools name in an EC key that is one of Ed25519. */
 const edwardsCurves = ['2b6570', '2b06010401da470f01']
 
 /** `curve`: OID in hexadecimal; `inner` is a view. @throws ApiError 400; NotDer */

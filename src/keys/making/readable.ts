@@ -45,7 +45,7 @@ export async function generateReadable(source: ReadableSource, algorithm: PairAl
   return hsm.generateKeyPair(algorithm.generation, { ...publicTemplate(algorithm), modifiable: true }, template)
 }
 
-/** Reads the pair; by its attributes, or wrapped (RFC 5649) under a key that lives for this passage. */
+/** Reads the pair; by its attributes, or wrapped (RFC 5649) under a temporary key. */
 export async function readTokenPair(
   source: ReadableSource,
   algorithm: PairAlgorithm,

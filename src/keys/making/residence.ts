@@ -5,7 +5,7 @@ import type { KekPurpose, Residence } from '../tables.ts'
 import { refuseStrict } from '../use/derivation.ts'
 import type { Exposure } from './padding.ts'
 
-/** Where a new key will live: design section 4, from what the token has proven and nothing else. */
+/** Where a new key will live: design section 4, by the token's proven abilities alone. */
 export interface Placement {
   readonly residence: Residence
   /** The KEK its blob is wrapped by; undefined for a token object. */
@@ -18,11 +18,11 @@ export interface Circumstances {
   readonly capabilities: Pick<Capabilities, 'supports' | 'missing'>
   /** HMAC secrets: why one of that size cannot be kept out of memory. */
   readonly exposure?: Exposure | undefined
-  /** Whether the key forbids that its HMAC secret is ever in memory. */
+  /** Whether its HMAC secret must never be in memory. */
   readonly hmacInHsmOnly?: boolean | undefined
-  /** Whether the key is a root, of which keys are derived. */
+  /** Whether the key is a root, from which keys are derived. */
   readonly derived?: boolean | undefined
-  /** What the caller chose. */
+  /** The caller's choice. */
   readonly wanted?: 'wrapped' | 'token' | undefined
 }
 
@@ -34,9 +34,9 @@ export function chooseResidence(algorithm: Algorithm, circumstances: Circumstanc
   const wrapped: Placement = { residence: 'wrapped', kek: exportable ? 'export' : 'use' }
   const enveloped: Placement = { residence: 'enveloped', kek: exportable ? 'export' : 'open' }
   const { hostable, mac } = algorithm
-  // A token digests secrets, never private keys: what is derived from a seed is extracted from it while it is open.
+  // A token can digest secrets but not private keys: the HMAC key is extracted from a seed while that is open.
   if (derived && algorithm.class === 'private') return enveloped
-  // And that is all it does with a secret: it need not know the algorithm.
+  // A token only digests such a secret, so it need not know the algorithm.
   if (derived && capabilities.supports(algorithm.wrapping)) return wrapped
   if (!capabilities.supports(algorithm.using)) {
     if (hostable && !strict) return enveloped

@@ -11,9 +11,10 @@ import { type Made, makeResident, residentTemplate } from './making.ts'
 import { ResidentSweep, type ResidentsOptions } from './sweep.ts'
 
 /**
- * Keys that stay in the token as persistent objects. An intent is committed and a birth marked in the token before the object is
- * made; the mark goes when the key was stored. A row of state `removed` outlives the key's own. The sweep destroys what has a
- * tombstone, or a mark and no row, so that a crash leaves nothing behind and rows alone destroy nothing.
+ * Keys that stay in the token as persistent objects. An intent is committed and a birth marked in the token before the
+ * object is made; the mark is removed when the key is stored. A row of state `removed` outlives the key's own. The
+ * sweep destroys an object with a tombstone, or with a mark and no row, so that a crash leaves nothing behind and rows
+ * alone destroy nothing.
  */
 export class Residents {
   /** To be run by the worker that holds its lease; each token has its own sweep. */
@@ -40,8 +41,8 @@ export class Residents {
   readonly sweep: (fence?: bigint) => Promise<number>
 
   /**
-   * Destroys the object of a key that was made and is not going to be stored, which would count against the limit until a
-   * sweep. A key that was stored after all stays. Never rejects: what cannot be done now a sweep does.
+   * Destroys the object of a key that was made and will not be stored, which would count against the limit until a
+   * sweep. A key that was stored after all stays. Never rejects: a sweep repeats it if it fails.
    * @param intent id of its row
    */
   readonly abandon: (intent: string) => Promise<void>
@@ -76,7 +77,9 @@ export class Residents {
     }
   }
 
-  /** Keys in this token, and those that are made or about to go there; rows from before do not say where they are. */
+  /**
+   * Keys in this token, made, being made or being removed, and those of older rows, which do not say where they are.
+   */
   async #held(tx: Transaction): Promise<number> {
     const stored = { residence: 'token' }
     const here = { tokenSerial: this.#options.hsm.token.serial }
@@ -92,7 +95,10 @@ export class Residents {
     return counts.reduce((sum, count) => sum + count, -managed)
   }
 
-  /** The key is being stored: its intent is fulfilled in the same transaction, and its mark goes before that is answered. */
+  /**
+   * The key is being stored: fulfils its intent in the same transaction; its mark is removed before that is
+   * acknowledged.
+   */
   async settle(tx: Transaction, intent: string): Promise<void> {
     const row = await this.#intents.get(tx, intent)
     if (row?.state !== 'intent') throw unavailable('the key took too long to be stored and was taken away')
@@ -101,8 +107,8 @@ export class Residents {
   }
 
   /**
-   * The key's row is being removed: what remains to be done in the token is written down in the same transaction, and the token
-   * told of it before the deletion is answered.
+   * The key's row is being removed: records the work left in the token in the same transaction, and tells the token
+   * before the deletion is acknowledged.
    */
   async condemn(tx: Transaction, { id, ckaId, algorithm, tokenSerial }: MaterialRow): Promise<void> {
     if (ckaId === null) throw new Error(`material ${id} has no token object`)

@@ -7,7 +7,7 @@ import { destroyPair, generateReadable, type ReadableSource, type TokenPair } fr
 const mostReady = 8
 /** Between looks at whether this worker is idle. */
 const pauseMilliseconds = 100
-/** The share of its time that an idle worker's event loop is busy at most. */
+/** How busy an idle worker's event loop may be, as a share of its time. */
 const idleUtilization = 0.5
 
 export interface PairStockOptions extends ReadableSource {
@@ -15,15 +15,15 @@ export interface PairStockOptions extends ReadableSource {
 }
 
 /**
- * Ready pairs of the types that take long to make, as session objects of the token: no byte of them is in memory. Types that were
- * asked for are made ahead, one pair at a time, and only while nobody asks for one and this worker has little to do.
+ * Ready pairs of the types that take long to make, as session objects of the token: no byte of them is in memory. Pairs
+ * of requested types are made ahead, one at a time, and only while no request waits and this worker has little to do.
  */
 export class PairStock implements Disposable {
   readonly #options: PairStockOptions
   readonly #ready = new Map<PairAlgorithm, TokenPair[]>()
   /** Requests that wait for a pair. */
   #waiting = 0
-  /** Being made ahead; the next who asks for the type gets it. */
+  /** Being made ahead, for the next request of the type. */
   #coming: { readonly algorithm: PairAlgorithm; readonly pair: Promise<TokenPair> } | undefined
   #filling = false
   #closed = false
@@ -69,7 +69,7 @@ export class PairStock implements Disposable {
     return pairs
   }
 
-  /** A token that was lost has taken its session objects along. */
+  /** Session objects do not survive the loss of their token. */
   #isLive({ privateKey }: TokenPair): boolean {
     return privateKey.epoch === this.#options.hsm.epoch
   }
@@ -91,7 +91,7 @@ export class PairStock implements Disposable {
         if (this.#isIdle()) await this.#makeAhead(next)
       }
     } catch {
-      // Whoever asks next is told.
+      // The next request gets the error.
     } finally {
       this.#filling = false
     }
@@ -125,7 +125,7 @@ export class PairStock implements Disposable {
     return this.#waiting === 0 && performance.eventLoopUtilization(this.#loop, before).utilization < idleUtilization
   }
 
-  /** Nobody waits for the end of it, and a token that is lost forgets by itself. */
+  /** Not awaited; a lost token forgets the pair by itself. */
   #drop(pair: TokenPair): void {
     destroyPair(this.#options.hsm, pair).catch(() => {})
   }

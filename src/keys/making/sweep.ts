@@ -10,14 +10,14 @@ import { objectId } from '../kek/identity.ts'
 import { type IntentRow, intentsTable, materialsTable } from '../tables.ts'
 import type { Births } from './births.ts'
 
-/** How long a key may be between its making and its transaction before it counts as left behind. */
+/** How long a key may stay unstored after its making before it counts as left behind. */
 const orphanMilliseconds = 3_600_000
 /** Rows of each kind that one sweep settles at most. */
 const sweptAtOnce = 200
 
 /**
- * What the token itself remembers of keys that were deleted, in its anchor: only so is one destroyed. No edit of rows makes a
- * tombstone, and no row that is put back takes one away.
+ * The token's own memory of deleted keys, in its anchor, without which none is destroyed. Editing rows makes no
+ * tombstone, and putting rows back removes none.
  */
 export interface Tombstones {
   /** Keys that have one, by uuid. */
@@ -39,8 +39,8 @@ export interface ResidentsOptions {
 }
 
 /**
- * Destroys what is left in one token of keys that were deleted, or made and never stored. Rows say what there may be to do; whether
- * an object goes the token's own memory decides, since rows may have been edited.
+ * Destroys the objects in one token of keys that were deleted, or made and never stored. Rows only suggest the work;
+ * the token's own memory decides whether to destroy an object, since rows may have been edited.
  */
 export class ResidentSweep {
   readonly job: Job
@@ -77,7 +77,7 @@ export class ResidentSweep {
       const row = await this.#giveUp(intent, undefined)
       if (row) await this.#finish(row, undefined)
     } catch {
-      // The token, or the database, has gone meanwhile; that is told where either is needed.
+      // The token or the database is unavailable, which is reported where either is needed.
     }
   }
 
@@ -91,14 +91,14 @@ export class ResidentSweep {
     ])
   }
 
-  /** Keys that were deleted: each gets its tombstone, unless it has one, and then goes. */
+  /** Keys that were deleted: each gets its tombstone, unless it has one, and is then destroyed. */
   async #removed(rows: readonly IntentRow[], fence: bigint | undefined): Promise<void> {
     const { hsm, cluster, tombstones } = this.#options
     const dead = new Set(await tombstones.list())
     const found: string[] = []
     for (const row of rows) {
       if (dead.has(row.material)) continue
-      // A row of a key that is there: one of the two was put back. Nothing is destroyed in doubt.
+      // The key is stored too, so one of the two rows was put back. In doubt nothing is destroyed.
       if (await this.#stored(row.material)) await this.#settle(row, fence)
       else found.push(row.material)
     }
@@ -112,7 +112,7 @@ export class ResidentSweep {
     if (gone.length > 0) await tombstones.remove(gone)
   }
 
-  /** A key that was never stored: its object goes if the token has its mark still. */
+  /** A key that was never stored: its object is destroyed if the token still has its mark. */
   async #finish(row: IntentRow, fence: bigint | undefined): Promise<void> {
     const { hsm, births, log } = this.#options
     const objects = await hsm.find({ class: 'private', id: row.ckaId, token: true })

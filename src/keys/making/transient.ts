@@ -10,7 +10,7 @@ import { writePkcs8 } from './pair.ts'
 import { destroyPair, generateReadable, readTokenPair } from './readable.ts'
 import { PairStock, type PairStockOptions } from './stock.ts'
 
-/** A key pair that was made to be handed out: it is nowhere else. */
+/** A key pair that was made to be handed out, and is stored nowhere. */
 export interface TransientPair {
   /** The key type. */
   readonly algorithm: string
@@ -59,12 +59,12 @@ export class TransientPairs implements Disposable {
     }
   }
 
-  /** Ends what is kept ready. */
+  /** Destroys the pairs kept ready. */
   [Symbol.dispose](): void {
     this.stock[Symbol.dispose]()
   }
 
-  /** A seed of the token's randomness, where it lacks the algorithm. */
+  /** Makes the pair from a seed of the token's randomness, where it lacks the algorithm. */
   async #onHost(algorithm: PairAlgorithm): Promise<TransientPair> {
     const pair = ed25519Pair(await this.#options.hsm.random(algorithm.sizeBytes))
     return transient(algorithm, pair.inner, encodePublicKey(pair.publicKey).spki)

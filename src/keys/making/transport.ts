@@ -3,8 +3,8 @@ import type { Handle } from '../../hsm/handle.ts'
 import type { Hsm } from '../../hsm/hsm.ts'
 
 /**
- * AES keys that host and token both hold for the time of one passage: what one of them wraps by RFC 5649 the other unwraps. That is
- * how keys get into the token and out of it without an object that anybody could read.
+ * AES keys that host and token both hold for one transfer: one wraps by RFC 5649, the other unwraps. So keys get into
+ * the token and out of it without an object that anybody could read.
  */
 export const transportBytes = 32
 

@@ -5,10 +5,10 @@ import type { Pins } from './pins.ts'
 import type { Entry, Registry } from './registry.ts'
 import { settle, type Wanted } from './settings.ts'
 
-/** What may stand for a PIN in what was read here and is written back: it changes nothing. */
+/** Stands for a PIN in answers; written back, it changes nothing. */
 export const redacted = 'redacted'
 
-/** What operators do with managed keys: each change of a PIN is tried on the token, once, before it is stored. */
+/** Operators' changes of managed keys: a new PIN is tried on the token, once, before it is stored. */
 export class ManagedAdministration {
   readonly #registry: Registry
   readonly #hsms: ManagedHsms
@@ -23,7 +23,7 @@ export class ManagedAdministration {
   }
 
   /**
-   * Creates a managed key, or changes what the request names.
+   * Creates a managed key, or changes the fields that the request names.
    * @throws ApiError 400 naming the field, the rule, or the token's refusal; 503 when the token does not answer
    */
   async write(name: string, wanted: Wanted, createdBy: string): Promise<void> {
@@ -33,7 +33,7 @@ export class ManagedAdministration {
       this.#hsms.library(settings.library)
       const pin = wanted.pin === redacted ? undefined : wanted.pin || undefined
       if (pin === undefined && before === undefined) throw badRequest('pin is required')
-      // A stored PIN goes to no other token than the one it was given for.
+      // A stored PIN is never used for another token than the one it was given for.
       if (pin === undefined && before !== undefined && addressOf(before.row) !== addressOf(settings)) {
         throw badRequest('library, slot and token_label are changed together with pin')
       }

@@ -11,7 +11,9 @@ import type { ManagedMechanism } from './mechanism.ts'
 
 const tagBytes = 16
 
-/** What is encrypted or decrypted. `iv`: the caller's, who then keeps it; without one it stands before the ciphertext. */
+/**
+ * The input of encryption or decryption. `iv`: the caller's, who must keep it; without one it precedes the ciphertext.
+ */
 export interface Message {
   readonly bytes: Uint8Array
   readonly aad?: Uint8Array | undefined
@@ -20,7 +22,7 @@ export interface Message {
 
 type Use = <T>(work: (key: Handle) => MaybePromise<T>) => MaybePromise<T>
 
-/** AES with a key of somebody else's token. @returns ciphertext, behind its IV where that is ours */
+/** AES with a key of somebody else's token. @returns ciphertext, after its IV if that is ours */
 export async function encryptAes(hsm: Hsm, mechanism: ManagedMechanism, use: Use, message: Message): Promise<Buffer> {
   const iv = checkedIv(mechanism, message) ?? randomBytes(mechanism.ivBytes ?? 0)
   const sealed = await use((key) => hsm.encrypt(key, native(mechanism, iv, message.aad), message.bytes))
@@ -44,8 +46,8 @@ export async function decryptAes(hsm: Hsm, mechanism: ManagedMechanism, use: Use
 const checkedText = Buffer.from('check of an AES key in somebody else’s token')
 
 /**
- * What tells one secret key from another: SHA-256 of what it makes of a fixed text and an IV of zeros. Neither ciphertext nor tag is
- * shown to anybody, so that the IV tells nothing where a caller chooses it too.
+ * Identifies a secret key: SHA-256 over its encryption of a fixed text under an IV of zeros. Neither ciphertext nor tag
+ * is ever shown, so a caller who chooses the same IV learns nothing.
  */
 export async function checkValueOf(hsm: Hsm, mechanism: ManagedMechanism, key: Handle): Promise<Buffer> {
   const iv = Buffer.alloc(mechanism.ivBytes ?? 0)
@@ -61,7 +63,9 @@ const failed = (cause?: unknown): Error => badRequest('cipher: message authentic
 const wellFormed = ({ number, ivBytes }: ManagedMechanism, iv: Uint8Array, sealed: Uint8Array): boolean =>
   iv.length === ivBytes && sealed.length >= tagBytes && (number === CKM.AES_GCM || sealed.length % 16 === 0)
 
-/** @throws ApiError 400 for an IV of another length, or associated data where nothing authenticates it */
+/**
+ * @throws ApiError 400 for an IV of the wrong length, or associated data with a mechanism that authenticates nothing
+ */
 function checkedIv({ name, number, ivBytes = 0 }: ManagedMechanism, { iv, aad }: Message): Uint8Array | undefined {
   if (aad !== undefined && number !== CKM.AES_GCM) {
     throw badRequest(`'associated_data' provided for ${name}, which authenticates nothing`)

@@ -10,7 +10,8 @@ import type { ManagedRow } from './table.ts'
 const idBytes = 16
 
 /**
- * Makes the pair that a managed key names, to stay in its token: sensitive, not extractable, able to do what its mechanism does.
+ * Makes the pair that a managed key names, to stay in its token: sensitive, not extractable, with the usages of its
+ * mechanism.
  * @throws ApiError 400 unless the managed key allows it
  */
 export async function generate(hsm: Hsm, row: ManagedRow): Promise<void> {

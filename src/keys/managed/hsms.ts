@@ -35,7 +35,7 @@ export interface ManagedHsmsOptions {
   readonly stateDirectory: string
   readonly log: Logger
   readonly clock: Clock
-  /** CKA_IDs of which the token that has them holds our keys, whatever it calls itself. */
+  /** CKA_IDs of our keys: a token that has one of them is ours, whatever it calls itself. */
   ownIds(): Promise<readonly Buffer[]>
   /** The process is damaged and must end. */
   onFatal(reason: Error): void
@@ -43,7 +43,7 @@ export interface ManagedHsmsOptions {
 
 interface ManagedHsm {
   hsm: Hsm | undefined
-  /** SHA-256 of the PIN with which the token has let us in. */
+  /** SHA-256 of the PIN that the token has accepted. */
   pin: Buffer
   /** A call has hung; while it still does, nothing of this token may be tried in this process. */
   stuck: boolean
@@ -55,9 +55,9 @@ interface ManagedHsm {
 const pauseMilliseconds = 1000
 
 /**
- * The tokens that hold managed keys, opened when they are first needed. Before a login in this process a child tries it: the
- * PIN is then seen by the token itself, also where we are logged in and C_Login would believe any, and a token that hangs
- * holds nobody up. A token that is lost fails its own keys alone, and is tried again at the next use.
+ * The tokens that hold managed keys, opened when they are first needed. Before a login in this process a child tries
+ * it: the token itself then checks the PIN, even where we are logged in and C_Login would accept any, and a hanging
+ * token blocks nothing else. A lost token fails only its own keys, and is tried again at the next use.
  */
 export class ManagedHsms implements AsyncDisposable {
   readonly #options: ManagedHsmsOptions
@@ -83,7 +83,7 @@ export class ManagedHsms implements AsyncDisposable {
   }
 
   /**
-   * Logs in to the token, unless that was done with this PIN.
+   * Logs in to the token, unless it is open with this PIN.
    * @throws PinRefused; ApiError 503 while the token is away, 400 when it is the one of our own keys
    */
   open(address: TokenAddress, pin: string): MaybePromise<Hsm> {
@@ -167,7 +167,7 @@ export class ManagedHsms implements AsyncDisposable {
         log.error({ error: reason.message, library: library.name }, 'a token of managed keys is given up')
       },
     }).catch((error: unknown) => {
-      // SoftHSM shows a process the tokens that it began with; the process that tried the PIN was a new one.
+      // SoftHSM shows a process only the tokens that existed at its start; the child that tried the PIN was newer.
       if (!(error instanceof TokenMissing)) throw error
       throw unavailable(`${named(address)} was made after this server began, which sees it after a restart`)
     })

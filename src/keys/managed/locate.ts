@@ -23,8 +23,9 @@ export type Wanted = Pick<ManagedRow, 'name' | 'keyLabel' | 'keyId' | 'mechanism
 
 /**
  * The one object that a managed key names; undefined when there is none.
- * @param strict refuses what the token would let leave
- * @throws ApiError 400 when there are several, when it is a key of the server itself or of a kind that is not served here
+ * @param strict refuses a key that the token would let leave
+ * @throws ApiError 400 when there are several, when it is a key of the server itself or of a kind that is not served
+ * here
  */
 export async function locate(hsm: Hsm, wanted: Wanted, strict: boolean): Promise<Found | undefined> {
   const mechanism = mechanismOf(wanted.mechanism)
@@ -34,7 +35,7 @@ export async function locate(hsm: Hsm, wanted: Wanted, strict: boolean): Promise
   const refuse = (why: string) => badRequest(`managed key "${wanted.name}": ${why}`)
   if (found.length > 1) throw refuse(`${found.length} objects of the token fit; name one by label and id`)
   const seen = await hsm.attributes(handle, facts)
-  // Whatever led here, a label, an id or a mistake: our own objects serve nobody else.
+  // However it was found, an object of our own is never used as a managed key.
   if (seen.id !== undefined && reserved(seen.id)) throw refuse('the object is a key of the server itself')
   if (strict && (seen.sensitive !== true || seen.extractable !== false)) {
     throw refuse('strict mode: the token would let this key leave')
@@ -71,7 +72,9 @@ function identify({ keyType }: ManagedMechanism, seen: Seen): Algorithm | undefi
   return [...algorithms.values()].find((algorithm) => algorithm.keyType === keyType && algorithm.matches(seen))
 }
 
-/** RSA keys show it themselves; of the others the public object does, by the same id, or label where there is no id. */
+/**
+ * RSA private keys show it themselves; for others the public object does, with the same id, or label if there is no id.
+ */
 async function publicKeyOf(
   hsm: Hsm,
   handle: Handle,

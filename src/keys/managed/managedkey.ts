@@ -37,9 +37,9 @@ export class ManagedKey {
   readonly row: ManagedRow
   readonly hsm: Hsm
   readonly mechanism: ManagedMechanism
-  /** Describes the key as it lies in the token; what a version pins is a copy. */
+  /** Describes the key as it lies in the token; a version pins a copy. */
   readonly material: Material
-  /** The name of what counts its encryptions: of one key in a token, however many versions and managed keys it serves. */
+  /** The name of its encryption counter: one for a key in a token, however many versions and managed keys use it. */
   readonly counter: string
   readonly #handles: Handles
   readonly #signer: Signer
@@ -103,7 +103,7 @@ export class ManagedKey {
     return this.#rsa.decrypt(this.material, message.bytes)
   }
 
-  /** @throws ApiError 400 when what the key makes does not come back: a public key of another pair, a usage that it lacks */
+  /** @throws ApiError 400 when a round trip fails: a public key of another pair, a usage that it lacks */
   async prove(scheme: Scheme): Promise<void> {
     const input = randomBytes(32)
     const [usage] = this.mechanism.usages
@@ -151,7 +151,7 @@ async function describe({ hsm, row, now }: ManagedKeyOptions, found: Found): Pro
   })
 }
 
-/** Whether the token itself decodes OAEP with SHA-256: of somebody else's token nothing was proven beforehand. */
+/** Whether the token itself decodes OAEP with SHA-256: nothing was proven beforehand of somebody else's token. */
 async function decodesOaep(hsm: Hsm, key: Handle, publicKey: KeyObject): Promise<boolean> {
   const message = randomBytes(16)
   const sealed = publicEncrypt({ key: publicKey, padding: padding.RSA_PKCS1_OAEP_PADDING, oaepHash: 'sha256' }, message)

@@ -38,7 +38,7 @@ export interface ManagedKeysOptions {
   readonly cipher: Pick<Cipher, 'count'>
   readonly clock: Clock
   readonly strict: boolean
-  /** The mount of a uuid: what it is tuned to says which managed keys it may use. */
+  /** The mount of a uuid: its tuning says which managed keys it may use. */
   mount(uuid: string): MaybePromise<Mount | undefined>
 }
 
@@ -58,7 +58,7 @@ export interface Use {
 
 const generateSeconds = 60
 
-/** Keys that lie in tokens of others, for whoever the rules of each let use it. */
+/** Keys in tokens of others, for the mounts and uses that their rules allow. */
 export class ManagedKeys {
   readonly #options: ManagedKeysOptions
   readonly #keys = new LRUCache<string, ManagedKey>({ max: 1000 })
@@ -69,7 +69,7 @@ export class ManagedKeys {
   }
 
   /**
-   * What a new version of a mount's key needs to use a managed key; makes the key in its token where that is allowed.
+   * Prepares a new version of a mount's key that uses a managed key; makes the key in its token if that is allowed.
    * @throws ApiError 400 or 403 naming the rule; 503 while the token is away
    */
   async prepare(mount: string, { name, id }: Reference, createdBy: string): Promise<{ id: string; draft: Draft }> {
@@ -79,7 +79,7 @@ export class ManagedKeys {
     if (entry === undefined || row === undefined) throw badRequest(`managed key "${id || name}" does not exist`)
     if (name && name.toLowerCase() !== row.name) throw badRequest('managed_key_name and managed_key_id name two keys')
     await this.#allow(row, mount)
-    // What the token holds now: the object may have been made anew since it was opened.
+    // Loaded again: the object may have been replaced since it was opened.
     const key = await this.#load(entry, true)
     approval.checkNew(key.material.algorithm)
     await key.prove(schemeOf(key, 'sha2-256'))
@@ -96,7 +96,7 @@ export class ManagedKeys {
     return after(this.#options.registry.get(id), (entry) => entry?.row.name)
   }
 
-  /** What the mechanism does; nothing once the managed key was deleted. */
+  /** The mechanism's abilities; all false once the managed key was deleted. */
   abilitiesOf(id: string): MaybePromise<Abilities> {
     return after(this.#options.registry.get(id), (entry) => {
       const usages: readonly string[] = entry === undefined ? [] : mechanismOf(entry.row.mechanism).usages
@@ -109,7 +109,7 @@ export class ManagedKeys {
     return after(this.#use(use, 'sign'), (key) => key.sign(input, fitted(key.row, scheme, chosen)))
   }
 
-  /** The key as what signs certificates; every signature is checked as `sign` checks it. @throws ApiError 400 */
+  /** A signer of certificates with the key; every signature passes the checks of `sign`. @throws ApiError 400 */
   certifier(use: Use): MaybePromise<CertificationSigner> {
     const { certification } = this.#options
     return after(this.#entry(use, 'sign'), ({ row }) =>
@@ -129,8 +129,8 @@ export class ManagedKeys {
   }
 
   /**
-   * AES-GCM is counted towards 2^32, of a key in a token in all its versions together.
-   * @throws ApiError 400 for a mechanism that does not encrypt, or an IV of another length than it wants; in strict mode after 2^32
+   * AES-GCM is counted towards 2^32, over all versions of a key in a token together.
+   * @throws ApiError 400 for a mechanism that does not encrypt, or an IV of the wrong length; in strict mode after 2^32
    */
   encrypt(use: Use, message: Message, warn: (text: string) => void): MaybePromise<Buffer> {
     return after(this.#use(use, 'encrypt'), (key) => {
@@ -153,7 +153,10 @@ export class ManagedKeys {
     await key.prove(schemeOf(key, hashName))
   }
 
-  /** Logs in with a PIN that is not stored yet, and looks at the key. @throws ApiError 400 for whatever must not be stored */
+  /**
+   * Logs in with a PIN that is not stored yet, and looks at the key. @throws ApiError 400 for a PIN or key that must
+   * not be stored
+   */
   async admit(row: Wanted & TokenAddress, pin: string): Promise<void> {
     let hsm: Hsm
     try {
@@ -233,7 +236,7 @@ export class ManagedKeys {
     }
   }
 
-  /** One at a time, over all workers: two keys of one label would serve nobody. */
+  /** One at a time, over all workers: two keys of one label could not be used. */
   #make(hsm: Hsm, row: ManagedRow): Promise<void> {
     const { database, strict } = this.#options
     const made = this.#making.then(async () => {
@@ -250,7 +253,7 @@ export class ManagedKeys {
   }
 }
 
-/** @throws ApiError 400 when the key is not for that, by its settings or its mechanism */
+/** @throws ApiError 400 when the key's settings or mechanism do not allow the usage */
 function mayUse({ name, usages, mechanism: number }: ManagedRow, usage: ManagedUsage): void {
   const mechanism = mechanismOf(number)
   if (!mechanism.usages.some((one) => one === usage)) {

@@ -1,11 +1,11 @@
 import { badRequest } from '../../errors.ts'
 import { CKK, CKM } from '../../hsm/constants.ts'
 
-/** What a managed key may be allowed to do. */
+/** A usage that a managed key may be allowed. */
 export type ManagedUsage = (typeof managedUsages)[number]
 export const managedUsages = ['encrypt', 'decrypt', 'sign', 'verify', 'wrap', 'unwrap', 'mac', 'random'] as const
 
-/** One PKCS#11 mechanism that managed keys can have, and what comes of it. */
+/** One PKCS#11 mechanism that managed keys can have, and its consequences. */
 export interface ManagedMechanism {
   readonly number: number
   readonly name: string
@@ -20,13 +20,13 @@ export interface ManagedMechanism {
   readonly ivBytes?: number
   /** Whether random IVs bound how often a key may encrypt (SP 800-38D section 8.3). */
   readonly counted?: true
-  /** What `key_bits` may say; 0 says nothing. */
+  /** The values of `key_bits`; 0 stands for any. */
   readonly keyBits: readonly number[]
-  /** The setting that says which keys are made for it on demand; undefined: none are. */
+  /** The setting that determines the keys made for it on demand; undefined if it makes no keys. */
   readonly generatedBy?: 'curve' | 'key_bits'
 }
 
-/** RSA keys that are generated; settings of other pairs may carry them on. */
+/** Sizes of generated RSA keys; settings of other pairs may keep such a size. */
 const pairBits = { keyBits: [2048, 3072, 4096] } as const
 const signing = { ...pairBits, class: 'private', usages: ['sign', 'verify'] } as const
 const rsa = { ...pairBits, class: 'private', keyType: CKK.RSA, generatedBy: 'key_bits' } as const
@@ -46,7 +46,7 @@ const byNumber: ReadonlyMap<number, ManagedMechanism> = new Map(rows.map((row) =
 
 const hexadecimal = (number: number): string => `0x${number.toString(16).padStart(4, '0')}`
 
-/** @throws ApiError 400 that lists what there is */
+/** @throws ApiError 400 that lists the known ones */
 export function mechanismOf(number: number): ManagedMechanism {
   const mechanism = byNumber.get(number)
   if (mechanism !== undefined) return mechanism

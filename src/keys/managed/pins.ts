@@ -15,7 +15,7 @@ export interface PinsOptions {
   readonly clock: Clock
 }
 
-/** PINs of other tokens, each a generic secret under the open KEK: rotated with it, and in clear for a login alone. */
+/** PINs of other tokens, each a generic secret under the open KEK: rotated with it, and in clear only for a login. */
 export class Pins {
   readonly #options: PinsOptions
 
@@ -23,7 +23,7 @@ export class Pins {
     this.#options = options
   }
 
-  /** @throws ApiError 400 for what can be no PIN */
+  /** @throws ApiError 400 for an impossible PIN */
   async seal(pin: string, createdBy: string): Promise<Draft> {
     const { hsm, keks, clock } = this.#options
     const secret = Buffer.from(pin)
@@ -37,7 +37,7 @@ export class Pins {
           id: randomUUIDv7(),
           part: 'pin',
           algorithm: 'hmac',
-          // Tokens fill secrets up with zeros before they wrap them: only the true length says where the PIN ends.
+          // Tokens pad secrets with zeros before they wrap them: only the true length says where the PIN ends.
           sizeBytes: secret.length,
           residence: 'enveloped',
           kek: kek.row.id,

@@ -48,7 +48,7 @@ export class Registry {
     })
   }
 
-  /** As no acknowledged write has replaced it; synchronous when it is cached. */
+  /** Never older than the last acknowledged write; synchronous when it is cached. */
   get(id: string): MaybePromise<Entry | undefined> {
     return this.#cache.get(id)
   }
@@ -72,7 +72,7 @@ export class Registry {
    * Creates or changes a key.
    * @param before the row that the settings were made from; undefined where there was none
    * @param pin undefined: it stays
-   * @returns false, having done nothing, when the row is another by now
+   * @returns false, having done nothing, when the row has changed meanwhile
    */
   write(name: string, before: ManagedRow | undefined, settings: Settings, pin: Draft | undefined): Promise<boolean> {
     const now = this.#clock.wall()
@@ -103,7 +103,7 @@ export class Registry {
     })
   }
 
-  /** Absent is done already. The key stays in its token. */
+  /** A missing one counts as removed. The key stays in its token. */
   async remove(name: string): Promise<void> {
     await this.#database.transaction(async (tx) => {
       const row = await this.#table.find(tx, { name })

@@ -3,13 +3,13 @@ import { reserved } from '../kek/identity.ts'
 import { type ManagedMechanism, type ManagedUsage, managedUsages, mechanismOf, readMechanism } from './mechanism.ts'
 import type { ManagedRow } from './table.ts'
 
-/** What a managed key is, but for its name and its PIN. */
+/** The settings of a managed key, except its name and PIN. */
 export type Settings = Omit<
   ManagedRow,
   'id' | 'namespace' | 'mount' | 'rev' | 'epoch' | 'name' | 'pin' | 'pinRefused' | 'createdAt' | 'updatedAt'
 >
 
-/** The fields of a request; what is left out stays as it is, or has its default in a new key. */
+/** The fields of a request; omitted ones stay as they are, or have their default in a new key. */
 export interface Wanted {
   readonly library?: string | undefined
   readonly key_label?: string | undefined
@@ -108,7 +108,7 @@ function readSlot(text: string): number | null {
   return Number(text)
 }
 
-/** @throws ApiError 400 for what is no hexadecimal number, or the id of a key of our own */
+/** @throws ApiError 400 for malformed hexadecimal, or the id of a key of our own */
 function readKeyId(text: string): string {
   const digits = text.replace(/^0x/i, '').toLowerCase()
   if (!/^([0-9a-f]{2}){0,255}$/.test(digits)) throw badRequest('key_id must be a CKA_ID in hexadecimal')

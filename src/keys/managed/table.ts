@@ -1,7 +1,7 @@
 import { column, defineTable, type Row } from '../../store/table.ts'
 import type { ManagedUsage } from './mechanism.ts'
 
-/** One row per managed key: where a key lies that was in somebody's token before us, and who may use it for what. */
+/** One row per managed key: where a key in somebody else's token lies, and its allowed uses. */
 export const managedKeysTable = defineTable(
   'managed_keys',
   {
@@ -26,7 +26,7 @@ export const managedKeysTable = defineTable(
     maxParallel: column.integer(),
     /** The material that holds the PIN, under the open KEK. */
     pin: column.text(),
-    /** The token has refused this PIN: nobody tries it again. */
+    /** The token has refused this PIN: it is not tried again. */
     pinRefused: column.boolean(),
     createdAt: column.integer(),
     updatedAt: column.integer(),

@@ -1,7 +1,7 @@
 import type { MaybePromise, Mount } from '../../route.ts'
 
 /**
- * Names the uses of a managed key in some mounts. What is left of removed mounts counts no more.
+ * Names the uses of a managed key in some mounts. Rows left over from removed mounts do not count.
  * @param rows that use it, page by page @param most names
  * @param nameOf the path of a use below its mount; undefined for a row that no key has
  */

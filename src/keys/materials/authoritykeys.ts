@@ -13,7 +13,7 @@ import type { Materials } from './materials.ts'
 export interface WantedKey {
   /** A pair's type. */
   readonly algorithm: string
-  /** Where it is to live; without a word, as design section 4 has it. */
+  /** Where it is to live; by default as in design section 4. */
   readonly residence?: 'wrapped' | 'token' | undefined
   readonly createdBy: string
 }
@@ -26,8 +26,8 @@ export interface ExportedKey {
 }
 
 /**
- * Keys of certificate authorities: they sign and do nothing else, in the token too, and lie under no KEK that lets them out.
- * Each answers a draft, which `Materials.insert` stores with its owner.
+ * Keys of certificate authorities: they only sign, in the token too, and are never under a KEK that lets keys out. Each
+ * method returns a draft, which `Materials.insert` stores with its owner.
  */
 export class AuthorityKeys {
   readonly #hsm: Hsm
@@ -38,13 +38,13 @@ export class AuthorityKeys {
     this.#materials = materials
   }
 
-  /** A key that nobody has ever seen. @throws ApiError 400 naming the rule, or what the HSM lacks */
+  /** A new key that has never been outside the token. @throws ApiError 400 naming the rule, or what the HSM lacks */
   prepare({ algorithm, residence, createdBy }: WantedKey): Promise<Draft> {
     return this.#materials.prepare({ ...specify(madeType(algorithm), createdBy), residence })
   }
 
   /**
-   * A key that is read once, for whoever asked for it, and wrapped once, so that it never leaves again.
+   * A new key that is read once, for the caller, and wrapped so that it never leaves again.
    * @throws ApiError 400 as `prepare`, and for residence `token`
    */
   async prepareExported({ algorithm: type, residence, createdBy }: WantedKey): Promise<ExportedKey> {
@@ -69,8 +69,8 @@ export class AuthorityKeys {
 
   /**
    * A key from outside.
-   * @param pkcs8 which the caller wipes
-   * @throws ApiError 400 saying what is wrong with it, never what it is
+   * @param pkcs8 wiped by the caller
+   * @throws ApiError 400 saying what is wrong with it, never its value
    */
   async prepareImported(pkcs8: Buffer, createdBy: string): Promise<Draft> {
     const algorithm = identifyPair(pkcs8)

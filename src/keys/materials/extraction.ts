@@ -13,12 +13,12 @@ import { ClosedSecret, withSecret, wrapSecret } from '../making/secret.ts'
 import { derivedBytes, type Kdf } from '../use/derivation.ts'
 import type { Draft } from './draft.ts'
 
-/** RFC 2104: a key of zeros, filled up to the block. */
+/** RFC 2104: a key of zeros, padded to the block. */
 const innerPad = Buffer.alloc(64, 0x36)
 const outerPad = Buffer.alloc(64, 0x5c)
 const generic: KeyTemplate = { class: 'secret', keyType: CKK.GENERIC_SECRET, usages: [] }
 
-/** The HMAC key that was made of a root. */
+/** The HMAC key extracted from a root. */
 interface Extracted {
   readonly blob: Buffer
   readonly sizeBytes: number
@@ -34,8 +34,8 @@ interface Root {
 }
 
 /**
- * Makes of a root key the HMAC key that contexts are fed to: the `prk` part of a version. It is under the use KEK: the root
- * alone may ever leave.
+ * Extracts from a root key the HMAC key that contexts are fed to: the `prk` part of a version. It is under the use KEK:
+ * only the root may ever leave.
  * @param draft the root, made or imported and not stored yet
  */
 export async function extract(
@@ -86,8 +86,8 @@ class Extraction {
   }
 
   /**
-   * HMAC(0, root), the root being the message, so that it stays in the token: SHA-256(inner pad ‖ root) by C_DigestKey there, the
-   * outer hash here. The result is in memory for this moment.
+   * HMAC(0, root), the root being the message, so that it stays in the token: SHA-256(inner pad ‖ root) by C_DigestKey
+   * there, the outer hash here. The result is briefly in memory.
    */
   async #ofSecret(): Promise<Extracted> {
     const { blob, from } = this.#root
@@ -95,7 +95,7 @@ class Extraction {
     const root = await from.unwrap(blob, generic)
     try {
       const inner = await this.#hsm.digestKey(CKM.SHA256, innerPad, root, derivedBytes)
-      // Whoever has the inner hash has the result.
+      // The inner hash is as secret as the result.
       const prk = wiping(inner, () => createHash('sha256').update(outerPad).update(inner).digest())
       return await this.#wrapped(await prk)
     } finally {
@@ -117,7 +117,7 @@ class Extraction {
     return { ...(await rewrap(this.#hsm, from, to, blob, generic)), sizeBytes, history }
   }
 
-  /** Tokens refuse HMAC keys shorter than the hash; filled up with zeros it is the same key (padding.ts). */
+  /** Tokens refuse HMAC keys shorter than the hash; padded with zeros it is the same key (padding.ts). */
   async #padded(): Promise<Extracted> {
     try {
       return await this.#wrapped(await this.#open(pad))

@@ -31,7 +31,7 @@ export interface MaterialsOptions {
   readonly strict: boolean
   readonly approval: Approval
   readonly cacheLimit: number
-  /** A material is gone: its live object in the token may go too. */
+  /** A material is gone: its live object in the token can be dropped. */
   forget(id: string): void
 }
 
@@ -106,7 +106,7 @@ export class Materials {
   }
 
   /**
-   * The HMAC key that contexts are fed to, made of a root key; to be stored with the same owner as its root.
+   * The HMAC key that contexts are fed to, extracted from a root key; to be stored with the same owner as its root.
    * @param root made or imported, not stored yet; an Ed25519 key must be enveloped (`derived` of prepare)
    * @throws ApiError 400 naming the mechanism that the token lacks
    */
@@ -132,7 +132,7 @@ export class Materials {
     return { residence, kek, made, intent: undefined }
   }
 
-  /** Asks at the beginning of a transaction what `insert` has to know of these drafts. */
+  /** Prefetches, at the beginning of a transaction, the state of KEKs that `insert` needs for these drafts. */
   expect(tx: Transaction, drafts: readonly (Draft | undefined)[]): void {
     for (const draft of drafts) {
       const kek = draft?.fields.kek
@@ -143,7 +143,7 @@ export class Materials {
 
   /**
    * Stores a draft, inside the transaction that stores the key it belongs to.
-   * @throws ApiError 503 when the draft's KEK was destroyed meanwhile: prepare anew
+   * @throws ApiError 503 when the draft's KEK was destroyed meanwhile: prepare again
    */
   async insert(tx: Transaction, draft: Draft, owner: Owner): Promise<MaterialRow> {
     const { database, residents, keks } = this.#options
@@ -160,15 +160,15 @@ export class Materials {
     return row
   }
 
-  /** Takes back what was made and not stored, where it lies in the token; what was stored stays. Never rejects. */
+  /** Destroys a key that was made in the token and not stored; a stored one stays. Never rejects. */
   async abandon({ intent }: Draft): Promise<void> {
     if (intent !== undefined) await this.#options.residents.abandon(intent)
   }
 
   /**
-   * Removes what a key has in this table: all of it, one version or one part of it, or every version below a floor. Blobs go
-   * with their rows; token objects are destroyed by the next sweep.
-   * @returns ids that are gone
+   * Removes a key's rows in this table: all, one version or one part, or every version below a floor. Blobs go with
+   * their rows; token objects are destroyed by the next sweep.
+   * @returns the removed ids
    */
   async removeOwned(
     tx: Transaction,
@@ -198,8 +198,8 @@ export class Materials {
   }
 
   /**
-   * Removes a portion of what a removed mount has in this table. No request reaches it any more, so nothing is touched.
-   * Edited rows go unread; the token objects of the others are destroyed by the next sweep.
+   * Removes some of a removed mount's rows in this table. No request reaches them any more, so no cache is told. Edited
+   * rows are removed unread; the token objects of the others are destroyed by the next sweep.
    * @param where one key of the mount, or all that is left of it
    * @returns how many rows there were, at most `limit`
    */
@@ -219,12 +219,14 @@ export class Materials {
     return ids.length
   }
 
-  /** The material if the cache may give it at this moment. */
+  /** The material if it is cached and current. */
   peek(id: string): Material | undefined {
     return this.#cache.peek(id)
   }
 
-  /** The material; synchronous from the cache. @throws NoMaterial when there is none: whoever names it is damaged */
+  /**
+   * The material; synchronous from the cache. @throws NoMaterial when there is none: the row that names it is damaged
+   */
   fetch(id: string): MaybePromise<Material> {
     const material = this.#cache.get(id)
     return material instanceof Promise ? material.then((value) => expect(value, id)) : expect(material, id)
@@ -261,7 +263,7 @@ export class Materials {
   }
 }
 
-/** Whoever names it is damaged, or was deleted since it was read. */
+/** The row that names the material is damaged, or was deleted since it was read. */
 export class NoMaterial extends Error {}
 
 function expect(material: Material | undefined, id: string): Material {
@@ -269,7 +271,7 @@ function expect(material: Material | undefined, id: string): Material {
   return material
 }
 
-/** A secret that comes from outside is filled up where it is in memory anyway; how it is made is no matter then. */
+/** A secret from outside is padded where it is in memory anyway, so how new ones are made does not matter. */
 const exposed = (exposure: Exposure | undefined, given: Specification['given']): Exposure | undefined =>
   exposure?.when === 'made' && given !== undefined ? undefined : exposure
 
@@ -296,7 +298,7 @@ async function make(
 ): Promise<Made> {
   if (algorithm.class === 'secret') {
     const made = await makeSecret(hsm, algorithm, sizeBytes, kek)
-    // Loading it is enough for it to be in memory.
+    // Loading such a secret already exposes it in memory.
     return algorithm.mac && residence === 'enveloped' ? { ...made, history: opened(made.history) } : made
   }
   return residence === 'enveloped' ? makeSeed(hsm, algorithm, kek) : makePair(hsm, algorithm, kek, part)

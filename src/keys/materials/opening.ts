@@ -18,23 +18,26 @@ export interface OpeningOptions {
   readonly blobs: Blobs
 }
 
-/** Bytes that RFC 5649 adds to a key, beside filling it up to a multiple of 8. */
+/** Bytes that RFC 5649 adds to a key, besides padding it to a multiple of 8. */
 const wrapOverhead = 8
 
-/** Bytes of a wrapped HMAC secret as the token has it, filled up by us (padding.ts) or by the token. */
+/** Bytes of a wrapped HMAC secret as the token has it, padded by us (padding.ts) or by the token. */
 export const heldBytes = ({ blob }: MaterialRow): number => (blob === null ? 0 : blob.length - wrapOverhead)
 
 /** The key that a secret belongs to. */
 export interface SecretOwner {
-  /** Keeps others from changing the key; the first thing in the transaction. @throws ApiError 400 when the key forbids it by now */
+  /**
+   * Keeps others from changing the key; called first in the transaction. @throws ApiError 400 when the key no longer
+   * allows it
+   */
   lock(tx: Transaction): Promise<void>
-  /** Says that the key is not what it was. */
+  /** Tells caches that the key has changed. */
   touch(tx: Transaction): void
 }
 
 /**
- * HMAC secrets that the token cannot serve as they are: rewrapped inside the token by the open KEK (those that may leave stay
- * under the export KEK), filled up in memory where they are short, and from then on shown as what they are.
+ * HMAC secrets that the token cannot serve as they are: rewrapped inside the token by the open KEK (those that may
+ * leave stay under the export KEK), padded in memory if they are short, and from then on shown as opened.
  */
 export class Opening {
   readonly #options: OpeningOptions
@@ -45,8 +48,8 @@ export class Opening {
   }
 
   /**
-   * The material as one that may be opened. Whoever asks while it is being opened waits for the same.
-   * @param owner of the key that the secret belongs to, in the transaction, whenever it is run
+   * The material as one that may be opened. Concurrent callers share the work.
+   * @param owner the key that the secret belongs to, used in each run of the transaction
    * @throws NoMaterial when it was removed meanwhile
    */
   open(material: Material, owner: SecretOwner): Promise<Material> {
@@ -63,7 +66,7 @@ export class Opening {
     return current
   }
 
-  /** @returns the row as it is then: not opened yet where somebody else has changed it meanwhile */
+  /** @returns the row afterwards: not opened yet if somebody else has changed it meanwhile */
   async #store(material: Material, owner: SecretOwner): Promise<MaterialRow> {
     const { database, keks } = this.#options
     const { id, row } = material
@@ -95,7 +98,7 @@ export class Opening {
     })
   }
 
-  /** The secret's moment in memory. */
+  /** The secret is briefly in memory. */
   #fillUp(kek: Kek, blob: Buffer, sizeBytes: number): Promise<Rewrapped> {
     const { hsm } = this.#options
     return withSecret(hsm, kek, blob, async (secret) => {

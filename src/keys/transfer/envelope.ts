@@ -13,11 +13,11 @@ export interface Envelope {
 }
 
 /**
- * Opens what CKM_RSA_AES_KEY_WRAP makes (PKCS#11 v3.1, 6.1.20): RSA-OAEP of an AES-256 key, and the key wrapped by that. The token
- * does the RSA, the host undoes the padding in constant time. A wrong padding is no failure here: it gives a random transport key, so
- * that whoever tries ciphertexts hears of nothing but of the last step (Manger 2001).
- * @param wrappingKey of RSA @param ciphertext longer than its modulus
- * @returns what the caller wipes
+ * Opens what CKM_RSA_AES_KEY_WRAP makes (PKCS#11 v3.1, 6.1.20): RSA-OAEP of an AES-256 key, and the key wrapped by
+ * that. The token does the RSA, the host undoes the padding in constant time. Wrong padding is not an error here: it
+ * gives a random transport key, so that trying ciphertexts reveals only a failure of the last step (Manger 2001).
+ * @param wrappingKey an RSA key @param ciphertext longer than its modulus
+ * @returns an envelope that the caller wipes
  * @throws ApiError 400 naming the mechanism that the token lacks
  */
 export async function openEnvelope(
@@ -30,7 +30,7 @@ export async function openEnvelope(
   const modulus = Buffer.from(wrappingKey.publicKey.export({ format: 'jwk' }).n ?? '', 'base64url')
   const head = ciphertext.subarray(0, modulus.length)
   const block = Buffer.alloc(modulus.length)
-  // No number that this key could have made, as anybody can see; tokens refuse it each in its own way.
+  // A number not below the modulus cannot come from this key, which is public; tokens refuse it in different ways.
   if (Buffer.compare(head, modulus) < 0) {
     const raw = await handles.use(wrappingKey, (key) => hsm.decrypt(key, { type: CKM.RSA_X_509 }, head))
     // Some tokens leave out zeros at the front.

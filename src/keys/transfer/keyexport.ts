@@ -14,8 +14,8 @@ export type PlaintextKey =
   | { readonly kind: 'pair'; readonly pair: Pair }
 
 /**
- * Keys on their way out: for export, plaintext backup and byok-export. Only what is under the export KEK goes: whether a key may
- * leave is a property of its blob.
+ * Keys on their way out: for export, plaintext backup and byok-export. Only a key under the export KEK may leave: that
+ * is a property of its blob.
  */
 export class KeyExport {
   readonly #hsm: Hsm
@@ -44,7 +44,7 @@ export class KeyExport {
       return this.#blobs.open(material, (seed) => lend(algorithm.privateKey.read(seed, '')))
     }
     return lendTransport(this.#hsm, async (transport) => {
-      // Some tokens fill keys up with zeros before they wrap them.
+      // Some tokens pad keys with zeros before they wrap them.
       const pkcs8 = unwrapKey(transport, await this.#wrapInToken(material, transport))
       if (pkcs8 === undefined) throw new Error(`the token does not wrap ${algorithm.name} keys as RFC 5649 says`)
       try {
@@ -61,8 +61,8 @@ export class KeyExport {
   }
 
   /**
-   * The key wrapped under an AES-256 key (RFC 5649): raw, or as PKCS#8. What the token can wrap at its exact length never is in
-   * memory.
+   * The key wrapped under an AES-256 key (RFC 5649): raw, or as PKCS#8. A key that the token can wrap at its exact
+   * length is never in memory.
    */
   async wrapUnder(material: Material, transport: Buffer): Promise<Buffer> {
     await this.#checkLeaves(material)

@@ -27,13 +27,13 @@ const wrappingType = 'rsa-4096'
 /** Of the modulus, and so of the first part of every ciphertext. */
 export const wrappingBytes = 512
 
-/** A key in clear: a secret, a private key in PKCS#8, or the SPKI of one that is not here. */
+/** A key in clear: a secret, a private key in PKCS#8, or an SPKI alone. */
 export interface KeyBytes {
   readonly kind: 'secret' | 'pair' | 'public'
   readonly bytes: Buffer
 }
 
-/** What the key is to be; where it comes from is said beside it. */
+/** The key to be made, without its source. */
 type Wanted = Omit<Specification, 'given' | 'sizeBytes'>
 
 export interface KeyImportOptions {
@@ -52,22 +52,22 @@ export class KeyImport {
     this.#options = options
   }
 
-  /** The mount's wrapping key, made in the token when it is first asked for. @param mount uuid */
+  /** The mount's wrapping key, made in the token when it is first needed. @param mount uuid */
   async wrappingKey(mount: string, createdBy: string): Promise<Material> {
     const found = await this.#find(mount)
     if (found !== undefined) return found
-    // Making one takes the token a second: whoever asks meanwhile waits for the same.
+    // Making one takes the token a second: concurrent requests share it.
     const making = this.#making.get(mount) ?? this.#make(mount, createdBy).finally(() => this.#making.delete(mount))
     this.#making.set(mount, making)
     return making
   }
 
   /**
-   * A key out of its ciphertext. Secrets that the token can hold go from the ciphertext into it; private keys and HMAC secrets are in
-   * memory for a moment, to be checked and filled up, which no token does.
+   * A key from its ciphertext. Secrets that the token can hold go from the ciphertext into it; private keys and HMAC
+   * secrets are briefly in memory, to be checked and padded, which no token does.
    * @param ciphertext longer than `wrappingBytes`
    * @returns the draft, and the true size of an HMAC key in bytes
-   * @throws ApiError 400 with one text for whatever is wrong with the ciphertext; for a key that is not of its type
+   * @throws ApiError 400 with one text for any bad ciphertext; for a key of another type
    */
   async prepare(
     wanted: Wanted,
@@ -94,12 +94,12 @@ export class KeyImport {
     }
   }
 
-  /** A key of which only the public half is here. */
+  /** A key with only its public half. */
   preparePublic(wanted: Wanted, publicKey: KeyObject): Promise<Draft> {
     return this.#options.materials.prepare({ ...wanted, given: publicKey })
   }
 
-  /** A key that a backup holds. @throws ApiError 400 for one that is not of its type */
+  /** A key from a backup. @throws ApiError 400 for one of another type */
   async restore(wanted: Wanted, { kind, bytes }: KeyBytes): Promise<Draft> {
     const algorithm = algorithmOf(wanted.algorithm)
     const pair = algorithm.class === 'private'

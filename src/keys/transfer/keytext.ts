@@ -6,7 +6,7 @@ import type { Algorithm, ExportForm, Pair } from '../algorithms/algorithm.ts'
 import { writePkcs8 } from '../making/pair.ts'
 import type { PlaintextKey } from './keyexport.ts'
 
-/** How an export is asked for: '' is the type's own form. */
+/** The requested form of an export: '' is the type's own. */
 export type Format = '' | 'raw' | 'der' | 'pem'
 
 /** @throws ApiError 400 for a form that keys of the type do not have */

@@ -16,10 +16,7 @@ export interface Release {
   readonly changes: Rewrapped & { readonly exportable: true }
 }
 
-/**
- * Makes keys exportable that were not: what may leave is a property of the blob, so that it goes from one KEK to another,
- * inside the token.
- */
+/** Makes keys exportable: that is a property of the blob, which is rewrapped inside the token under another KEK. */
 export class MakeExportable {
   readonly #options: { hsm: Hsm; database: Database; keks: Keks; strict: boolean }
 
@@ -29,13 +26,14 @@ export class MakeExportable {
 
   /**
    * The token's part, before the transaction; rows that are exportable already are left out.
-   * @throws ApiError 400 in strict mode, where this is decided when a key is created, and for what stays in the token
+   * @throws ApiError 400 in strict mode, where this is decided when a key is created, and for keys that stay in the
+   * token
    */
   async prepare(rows: readonly MaterialRow[]): Promise<Release[]> {
     const { hsm, keks, strict } = this.#options
     const releases: Release[] = []
     for (const row of rows) {
-      // Keys are derived from a part that never leaves: wherever the root goes, it is made anew.
+      // Derivation uses a part that never leaves: it is made again wherever the root goes.
       if (row.exportable || row.part === ('prk' satisfies Part) || row.residence === ('public' satisfies Residence))
         continue
       if (row.part === ('authority' satisfies Part)) throw badRequest('the key of an authority never leaves')
@@ -49,7 +47,9 @@ export class MakeExportable {
     return releases
   }
 
-  /** @throws ApiError 503 when a material changed meanwhile, or the KEK it would be under was destroyed: prepare anew */
+  /**
+   * @throws ApiError 503 when a material changed meanwhile, or the KEK it would be under was destroyed: prepare again
+   */
   async apply(tx: Transaction, releases: readonly Release[]): Promise<void> {
     const { database, keks } = this.#options
     const materials = database.table(materialsTable)

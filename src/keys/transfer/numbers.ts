@@ -10,8 +10,8 @@ import { wipePair, writePkcs8 } from '../making/pair.ts'
 import type { KeyBytes } from './keyimport.ts'
 
 /**
- * Keys out of bare numbers (big-endian, without zeros in front), as the reference's backups hold them. The secret ones are wiped. All
- * are checked again when they are brought into the token.
+ * Keys from bare numbers (big-endian, without leading zeros), as the reference's backups hold them. Secret numbers are
+ * wiped. All keys are checked again when they are brought into the token.
  */
 
 /** Without d only the public half. @throws ApiError 400 */
@@ -47,7 +47,7 @@ export function rsaKey(algorithm: Rsa, { n, e, d, p, q }: RsaNumbers): KeyBytes 
       throw badRequest('error parsing asymmetric key: its primes are missing')
     if ([d, p, q].some((number) => number.length > n.length))
       throw badRequest('error parsing asymmetric key: its numbers do not belong together')
-    // Without an inverse they are no primes, which the later check says.
+    // Without an inverse they are not primes, which a later check reports.
     const coefficient = of.inverse(q, p) ?? Buffer.alloc(0)
     const exponents = [p, q].map((prime) => of.remainder(d, of.decrement(prime)))
     const numbers = [n, e, d, p, q, ...exponents, coefficient].map(writeNumber)
@@ -103,6 +103,6 @@ function publicBytes(jwk: Record<string, string>): KeyBytes {
   }
 }
 
-/** Filled up with zeros in front. */
+/** Padded with leading zeros. */
 const coordinate = (number: Buffer = Buffer.alloc(0), bytes: number): string =>
   Buffer.concat([Buffer.alloc(Math.max(0, bytes - number.length)), number]).toString('base64url')

@@ -2,7 +2,7 @@ import type { KeyExport } from './keyexport.ts'
 import type { KeyImport } from './keyimport.ts'
 import type { MakeExportable } from './makeexportable.ts'
 
-/** How keys come in and go out. */
+/** Import and export of keys. */
 export interface Transfer {
   readonly keyImport: KeyImport
   readonly keyExport: KeyExport

@@ -3,8 +3,8 @@ import { badRequest } from '../../errors.ts'
 import type { Algorithm } from '../algorithms/algorithm.ts'
 
 /**
- * FIPS mode: of what FIPS 140 does not approve, nothing new is made and SHA-1 signs nothing; what there is already may still be
- * used, with a warning.
+ * FIPS mode: no key of a type that FIPS 140 does not approve is made, and SHA-1 does not sign; anything else not
+ * approved may still be used, with a warning.
  */
 export class Approval {
   readonly #fips: boolean
@@ -13,7 +13,7 @@ export class Approval {
     this.#fips = fips
   }
 
-  /** For whoever makes, imports or restores a key. @throws ApiError 400 for a type that is not approved */
+  /** Called before a key is made, imported or restored. @throws ApiError 400 for a type that is not approved */
   checkNew({ name, fips }: Algorithm): void {
     if (this.#fips && !fips) throw badRequest(`FIPS mode: ${name} keys are not approved`)
   }
@@ -23,7 +23,7 @@ export class Approval {
     if (this.#fips && hash?.family === 'sha1') throw badRequest('FIPS mode: sha1 signatures are not approved')
   }
 
-  /** Warns of each that is used although it is not approved; undefined is none. */
+  /** Warns of each that is not approved; undefined is skipped. */
   warn(warn: (text: string) => void, ...used: readonly (Algorithm | Hash | undefined)[]): void {
     if (!this.#fips) return
     for (const one of used) if (one?.fips === false) warn(`FIPS mode: ${one.name} is not approved`)

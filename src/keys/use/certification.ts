@@ -24,15 +24,17 @@ export interface CertificationSigner {
   readonly spki: Buffer
   /** Whether its type is weak: signatures by it deserve a warning. */
   readonly weak: boolean
-  /** What it can sign by; the first is the usual one of its type (by the curve for ECDSA, SHA-256 for RSA). */
+  /**
+   * The algorithms it can sign with; the first is the usual one of its type (by the curve for ECDSA, SHA-256 for RSA).
+   */
   readonly algorithms: readonly SignatureName[]
   /**
-   * Signs exactly these bytes. What comes back has been verified with the public key.
+   * Signs exactly these bytes. The result has been verified with the public key.
    * @throws ApiError 400 for an algorithm that is not among `algorithms`, or that the token lacks; FaultySignature
    */
   sign(name: SignatureName, message: Uint8Array): MaybePromise<CertificateSignature>
   /**
-   * As `sign`, of a message that the caller has hashed by the algorithm's hash: for what is too large to be held.
+   * As `sign`, of a message that the caller has hashed by the algorithm's hash: for one that is too large to hold.
    * @throws ApiError 400 for Ed25519 too, which signs messages whole; TypeError for a digest of another length
    */
   signDigest(name: SignatureName, digest: Uint8Array): MaybePromise<CertificateSignature>
@@ -45,7 +47,7 @@ export interface CertificateSignature {
   readonly signature: Buffer
 }
 
-/** The token gave a signature that its key did not make: out of one such RSA signature anybody computes the key. A 500. */
+/** The token gave a wrong signature: from one such RSA signature anybody can compute the key. A 500. */
 export class FaultySignature extends Error {}
 
 /** A key and its way of signing. */
@@ -131,7 +133,7 @@ export class Certification {
   }
 }
 
-/** Bytes that are no signature at all are as wrong as one of another key. */
+/** Malformed bytes count as a wrong signature. */
 function isGood(material: Material, input: Uint8Array, signature: Buffer, scheme: Scheme): boolean {
   try {
     return verify(material, input, signature, scheme)
@@ -148,7 +150,7 @@ const schemeOf = ({ hash, pss }: SignatureAlgorithm, prehashed: boolean): Scheme
   marshaling: 'asn1',
 })
 
-/** What a key of the type signs by, the usual one first. */
+/** The algorithms that a key of the type can sign with, the usual one first. */
 function namesOf(algorithm: PairAlgorithm, padding: Scheme['padding'] | undefined): SignatureName[] {
   const usual = algorithm.signature.certification.scheme.hash
   const can = [...signatureAlgorithms.values()].filter(

@@ -17,7 +17,7 @@ const tagBits = 8 * tagBytes
 export interface Plain {
   readonly plaintext: Uint8Array
   readonly aad?: Uint8Array | undefined
-  /** Only where the caller's rules derive it (convergent encryption): 12 bytes; otherwise random. */
+  /** 12 bytes, if the caller's rules derive it (convergent encryption); otherwise random. */
   readonly iv?: Uint8Array | undefined
 }
 
@@ -56,7 +56,7 @@ export class Cipher {
     return after(this.count(material.id), (warning) => this.#encrypt(material, aead, plain, warning))
   }
 
-  /** @throws ApiError 400 with the type's one text, whatever was wrong */
+  /** @throws ApiError 400 with the type's one text for any failure */
   decrypt(material: Material, sealing: Sealing): MaybePromise<Buffer> {
     const { algorithm } = material
     const aead = aeadOf(algorithm, 'decryption')
@@ -113,6 +113,6 @@ export function aeadOf({ aead, name }: Algorithm, what: 'encryption' | 'decrypti
   throw badRequest(`message ${what} not supported for key type ${name}`)
 }
 
-/** A tag that does not fit reads the same on every token and on the host. */
+/** A wrong tag gives the same text with every token and on the host. */
 const uniform = (error: unknown, { failure }: Aead): unknown =>
   error instanceof HsmRefusal ? badRequest(failure, { cause: error }) : error

@@ -11,14 +11,14 @@ import type { Material } from '../material.ts'
 /** How keys are derived from contexts, by its name on the wire: RFC 5869, or SP 800-108 section 4.1 for old keys. */
 export type Kdf = 'hkdf_sha256' | 'hmac-sha256-counter'
 
-/** What keys are derived from: an HMAC key in the token, made of the root (extraction.ts). */
+/** The source of derived keys: an HMAC key in the token, extracted from the root (extraction.ts). */
 export interface Source {
   readonly prk: Material
   readonly kdf: Kdf
 }
 
 const hmac = { type: CKM.SHA256_HMAC }
-/** What one HMAC gives. */
+/** Bytes of one HMAC. */
 export const derivedBytes = 32
 
 /** @throws ApiError 400 in strict mode: a derived key is in the server's memory while it is used */
@@ -29,7 +29,10 @@ export function refuseStrict(strict: boolean, capabilities: Pick<Capabilities, '
   )
 }
 
-/** Keys derived from a context: computed by HMACs in the token, in memory for one call, then wiped. The root never is. */
+/**
+ * Keys derived from a context: computed by HMACs in the token, in memory for one call, then wiped. The root is never in
+ * memory.
+ */
 export class Derivation {
   readonly #options: { hsm: Hsm; handles: Handles; strict: boolean }
 

@@ -27,7 +27,7 @@ export class Derived {
   readonly #derivation: Derivation
   readonly #cipher: Pick<Cipher, 'count'>
 
-  /** @param cipher counts encryptions: of a version's derived keys together */
+  /** @param cipher counts encryptions, those of all derived keys of a version together */
   constructor(derivation: Derivation, cipher: Pick<Cipher, 'count'>) {
     this.#derivation = derivation
     this.#cipher = cipher
@@ -78,7 +78,7 @@ function nonceOf({ iv, context, convergence, plaintext }: DerivedPlain, key: Buf
     withoutStackTraces(() => createHmac('sha256', secret).update(plaintext).digest()).subarray(0, ivBytes)
   if (convergence === 0) return freshIv()
   if (convergence === 2) return macOf(context)
-  // The reference reads one stream: the cipher's key, then the MAC's 32 bytes, also where the first is shorter.
+  // The reference reads one stream: the cipher's key, which may be shorter than 32 bytes, then the MAC's 32 bytes.
   if (convergence === 3) return macOf(key.subarray(aead.secretBytes, aead.secretBytes + derivedBytes))
   if (iv === undefined) throw new Error('convergent version 1 without a nonce')
   return iv

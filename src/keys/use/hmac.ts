@@ -20,11 +20,11 @@ export interface HmacOptions {
   readonly strict: boolean
 }
 
-/** What the server's memory must see of a secret for an HMAC that the token cannot make with it as it is. */
+/** Why a secret must be opened in memory for an HMAC that the token cannot make with it as it is. */
 export interface Obstacle {
-  /** In words, up to the length or the mechanism. */
+  /** In words, naming the length or the mechanism. */
   readonly why: string
-  /** What would serve, where there is something. */
+  /** A remedy, if there is one. */
   readonly remedy: string
   /** once: the secret is filled up, and the token serves it from then on; always: it is opened for each HMAC. */
   readonly opened: 'once' | 'always'
@@ -56,7 +56,7 @@ export class Hmacs {
 
   /**
    * An HMAC that the token cannot make with the secret as it is, which is opened at the first one.
-   * @param owner of the key that the secret belongs to, in the transaction that records it
+   * @param owner the key that the secret belongs to, used in the transaction that records it
    * @throws ApiError 400 in strict mode, saying what the token lacks
    */
   async macOpened(material: Material, hash: Hash, input: Uint8Array, owner: SecretOwner): Promise<Buffer> {
@@ -80,7 +80,7 @@ export class Hmacs {
     return { why, remedy: `: key_size ${paddedBytes} serves every SHA-2`, opened: 'once' }
   }
 
-  /** @param rule that forbids it @returns ApiError 400 saying what would serve */
+  /** @param rule that forbids it @returns ApiError 400 naming a remedy */
   refusal(rule: string, material: Material, hash: Hash): Error {
     const { why, remedy } = this.obstacle(material, hash) ?? { why: 'the HSM makes this HMAC', remedy: '' }
     return badRequest(`${rule}: ${why}${remedy}`)

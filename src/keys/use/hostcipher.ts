@@ -6,7 +6,7 @@ import type { Aead } from '../algorithms/algorithm.ts'
 export const ivBytes = 12
 export const tagBytes = 16
 
-/** What is decrypted; `sealed` ends with the tag. */
+/** The input of decryption; `sealed` ends with the tag. */
 export interface Sealing {
   readonly iv: Uint8Array
   readonly sealed: Uint8Array
@@ -28,7 +28,7 @@ export function sealOnHost(
   return Buffer.concat([cipher.update(plain.plaintext), cipher.final(), cipher.getAuthTag()])
 }
 
-/** @throws ApiError 400 with the type's one text, whatever was wrong */
+/** @throws ApiError 400 with the type's one text for any failure */
 export function openOnHost(aead: Aead, key: Uint8Array, { iv, sealed, aad }: Sealing): Buffer {
   const host = aead.host as 'aes-256-gcm'
   const decipher = withoutStackTraces(() => createDecipheriv(host, key, iv, { authTagLength: tagBytes }))
@@ -36,7 +36,7 @@ export function openOnHost(aead: Aead, key: Uint8Array, { iv, sealed, aad }: Sea
   decipher.setAuthTag(sealed.subarray(sealed.length - tagBytes))
   const plaintext = decipher.update(sealed.subarray(0, sealed.length - tagBytes))
   try {
-    // Compares the tag; of a stream cipher nothing is left to come.
+    // Checks the tag; a stream cipher has no output left.
     decipher.final()
     return plaintext
   } catch (error) {

@@ -3,7 +3,7 @@ import { HsmRefusal } from '../../hsm/faults.ts'
 import type { MaybePromise } from '../../route.ts'
 
 /**
- * Runs work whose input was checked before: what the token refuses then is something it cannot do.
+ * Runs work whose input was checked before: the token then refuses only what it cannot do.
  * @throws ApiError 400 with the mechanism's name
  */
 export function nameRefusal<T>(mechanism: string, work: () => MaybePromise<T>): MaybePromise<T> {

@@ -22,7 +22,7 @@ export class RsaCipher {
   readonly #handles: Handles
   readonly #oaepInToken: boolean
 
-  /** @param options oaepInToken: whether the token decodes; as it has proven when left out */
+  /** @param options oaepInToken: whether the token decodes; by default as it has proven */
   constructor(options: { hsm: Hsm; handles: Handles; oaepInToken?: boolean }) {
     this.#hsm = options.hsm
     this.#handles = options.handles
@@ -42,7 +42,7 @@ export class RsaCipher {
 
   /**
    * The token decodes where it can OAEP with SHA-256; else it gives the raw block and the host decodes (oaep.ts).
-   * @throws ApiError 400 with one text, whatever was wrong; naming the mechanism where the token has neither
+   * @throws ApiError 400 with one text for any failure; naming the mechanism where the token has neither
    */
   decrypt(material: Material, ciphertext: Uint8Array): MaybePromise<Buffer> {
     const { modulusBytes } = oaepOf(material)
@@ -70,13 +70,13 @@ function oaepOf({ algorithm }: Material): Oaep {
   throw new Error(`keys of type ${algorithm.name} are no RSA keys`)
 }
 
-/** A number below the modulus, which tokens refuse in ways of their own. Public on both sides. */
+/** Whether it is a number below the modulus; tokens refuse others in different ways. Both are public. */
 const inRange = (ciphertext: Uint8Array, key: KeyObject, bytes: number): boolean =>
   ciphertext.length === bytes && Buffer.compare(ciphertext, modulusOf(key)) < 0
 
 const moduli = new WeakMap<KeyObject, Buffer>()
 
-/** Big-endian; of each key once, since an export costs more than all else around the decryption. */
+/** Big-endian; computed once per key, since an export costs more than the rest of the work around a decryption. */
 function modulusOf(key: KeyObject): Buffer {
   const modulus = moduli.get(key) ?? Buffer.from(key.export({ format: 'jwk' }).n ?? '', 'base64url')
   moduli.set(key, modulus)

@@ -32,7 +32,7 @@ export class Usage {
 
   /**
    * The number of this encryption, from 1, over all workers; synchronous while the reserved block lasts.
-   * @param counter what counts it: the material alone, or with others
+   * @param counter the counter's name: the material's id, or one that several materials share
    */
   take(material: string, counter: string = material): MaybePromise<number> {
     const tally = this.#tallies.get(counter)
@@ -58,7 +58,8 @@ export class Usage {
     const end = await this.#database.transaction(
       async (tx) => {
         const found = await counters.add(tx, { material: counter }, { used: block })
-        // A key that is being removed is used until every worker has heard of it: its row is gone already, and does not come back.
+        // A key being removed is used until every worker has heard of it: its counter is gone already, and must not
+        // come back.
         if (found === 0 && (await materials.get(tx, material)))
           await counters.insert(tx, { material: counter, used: block })
         return (await counters.find(tx, { material: counter }))?.used ?? block
