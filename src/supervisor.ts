@@ -26,7 +26,7 @@ export interface SupervisorOptions {
   readonly log: Logger
   readonly clock: Clock
   readonly sealState: SealState
-  /** Listening sockets that are open already, by the address of their listener. */
+  /** Listening sockets that exist already, by the address of their listener. */
   readonly inherited?: ReadonlyMap<string, Inherited>
   /** The supervisor from which this one takes over: it listens when all of its workers serve, and not before. */
   readonly peer?: Peer
@@ -70,7 +70,7 @@ export class Supervisor {
   #generation = 0
   #starts = noStarts
   #standInNotBefore = 0
-  /** The most workers that have served at the same time. */
+  /** The most workers that have served at a time. */
   #mostServing = 0
   #announced = false
   /** The other supervisor of an upgrade. */
@@ -127,7 +127,7 @@ export class Supervisor {
 
   #drain(): void {
     this.#stopping = true
-    // A supervisor that never took over leaves the sockets to the server that goes on.
+    // A supervisor that never took over leaves the sockets to the running server.
     this.#acceptor.close(this.#options.peer && !this.#announced ? 'bound here' : 'all')
     this.#act()
   }
@@ -148,12 +148,12 @@ export class Supervisor {
     this.#act()
   }
 
-  /** Whether every worker has served at some time. */
+  /** Whether every worker served once. */
   get started(): boolean {
     return this.#announced
   }
 
-  /** Whether every worker serves and nobody asked for the end. */
+  /** Whether every worker serves and no end was requested. */
   get serving(): boolean {
     return this.#announced && !this.#stopping && !this.#announcedEnd
   }
@@ -195,7 +195,7 @@ export class Supervisor {
     return this.#starts.pinRefused
   }
 
-  /** Every worker reopens its audit files, also one that is starting or being drained. */
+  /** Every worker reopens its audit files, including those that are starting or being drained. */
   reopen(): void {
     for (const child of this.#fleet.all) if (child.role === 'worker') child.send({ type: 'reopen' })
   }
@@ -218,7 +218,7 @@ export class Supervisor {
       if (late instanceof Child) this.#discard(late, 'holds its keys though the node is sealed')
       else late.kill()
     }
-    // A sealed node has no database to clean: processes that ended before the seal are reported again after it.
+    // A sealed node has no database to tidy: processes that ended before are reported again once it is unsealed.
     if (!this.#options.sealState.sealed) this.#relay.remind()
     if (this.#unheard) void this.#listen()
     this.#act()
@@ -362,7 +362,7 @@ export class Supervisor {
     this.#drain()
   }
 
-  /** A process that does not answer is killed; another takes its place at once, whether the kill takes or not. */
+  /** A process that does not answer is killed; another takes its place at once, whether or not the kill succeeds. */
   #discard(child: Child, reason: string): void {
     child.kill()
     if (child.phase !== 'leaving') this.#lose(child, reason)

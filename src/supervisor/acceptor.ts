@@ -4,22 +4,22 @@ import { type Inherited, ListeningSocket } from './listening.ts'
 /** A process that serves connections. */
 export interface Taker {
   readonly id: number
-  /** Whether it has taken what it was given last. */
+  /** Whether it has taken the last connection given to it. */
   readonly free: boolean
   /** Whether it has this listener, and room for connections. */
   serves(address: string): boolean
   give(address: string, connection: Socket): void
 }
 
-/** The unix sockets whose files go with them. Another server may have inherited ours, or we its. */
+/** The unix sockets whose files are removed with them. Another server may have inherited ours, or we its. */
 export type Removal = 'all' | 'bound here' | 'none'
 
-/** Of one address. Each costs a descriptor, and the client of the last has long given up when it is its turn. */
+/** Per address. Each costs a descriptor, and the client of the last will long have given up by its turn. */
 const mostWaitingConnections = 10_000
 
 /**
- * The listening sockets of a node. Their connections go to its processes in turn, to each the next one when it has taken
- * the last: a hung one holds up one connection. The sockets stay whichever process ends, so that meanwhile connections
+ * The listening sockets of a node. Connections go to its processes in turn, each getting its next one when it has taken
+ * the last: a hung process holds up one connection. The sockets outlive every process, so that connections meanwhile
  * wait instead of being refused.
  */
 export class Acceptor {
@@ -36,7 +36,7 @@ export class Acceptor {
   /**
    * @param takers those that serve now
    * @param inherited sockets by the address of their listener, which are not to be bound
-   * @param mostWaiting connections of one address; the next one is closed
+   * @param mostWaiting waiting connections of one address; further ones are closed
    */
   constructor(
     takers: () => readonly Taker[],
@@ -84,26 +84,26 @@ export class Acceptor {
     }
   }
 
-  /** A process serves, or has taken what it was given: gives what waits to those that are free. */
+  /** A process serves, or has taken its connection: gives waiting connections to free processes. */
   distribute(): void {
     for (const [address, queue] of this.#waiting) {
       const taker = this.#nextTaker(address)
       const connection = taker && queue.shift()
       if (connection === undefined) continue
-      // Behind the other addresses; the loop comes to it again.
+      // Moved behind the other addresses; the loop comes to it again.
       this.#waiting.delete(address)
       if (queue.length > 0) this.#waiting.set(address, queue)
       taker?.give(address, connection)
     }
   }
 
-  /** The process that was given it could not take it, or has ended before: nothing of it is read. */
+  /** The process that was given the connection could not take it, or ended first: nothing of it has been read. */
   returned(address: string, connection: Socket): void {
     if (this.#sockets.has(address)) this.#accept(address, connection)
     else this.#giveAway(address, [connection])
   }
 
-  /** Accepts no more and gives away what waits. */
+  /** Accepts no more and gives away the waiting connections. */
   close(removal: Removal): void {
     this.#closed = removal
     for (const address of this.#sockets.keys()) this.#drop(address, removal)
@@ -118,7 +118,7 @@ export class Acceptor {
     this.#giveAway(address, queue)
   }
 
-  /** To processes that are not free as well: no other chance comes. */
+  /** Also to processes that are not free: there is no later chance. */
   #giveAway(address: string, connections: readonly Socket[]): void {
     const able = this.#takers().filter((taker) => taker.serves(address))
     connections.forEach((connection, index) => {
@@ -140,7 +140,7 @@ export class Acceptor {
     else connection.destroy()
   }
 
-  /** The one whose turn it is among those that are free. */
+  /** The free process whose turn it is. */
   #nextTaker(address: string): Taker | undefined {
     const takers = this.#takers().filter((taker) => taker.free && taker.serves(address))
     const taker = takers.find(({ id }) => id > this.#lastTaker) ?? takers[0]

@@ -11,7 +11,7 @@ type Variables = Readonly<Record<string, string | undefined>>
 
 /**
  * The listening sockets that systemd has opened for this process, by the address of the listener that names each in its
- * field `socket` (FileDescriptorName= of the unit). None are taken that are meant for another process (LISTEN_PID).
+ * field `socket` (FileDescriptorName= of the unit). Sockets meant for another process (LISTEN_PID) are ignored.
  * @param environment with LISTEN_FDS, LISTEN_PID and LISTEN_FDNAMES (sd_listen_fds_with_names(3))
  * @throws ConfigError naming each listener without its socket, and each socket without a listener
  */
@@ -40,8 +40,8 @@ export function activatedSockets(
 }
 
 /**
- * The sockets that a running supervisor hands on, or has, for the listeners of a new configuration; systemd opens none
- * for it any more.
+ * Checks that a supervisor holds, or was handed, the sockets of systemd that the listeners of a new configuration name;
+ * systemd opens no more of them.
  * @throws ConfigError naming each listener whose socket it lacks
  */
 export function requireSockets({ listeners }: Pick<Config, 'listeners'>, held: ReadonlyMap<string, unknown>): void {
@@ -53,7 +53,10 @@ export function requireSockets({ listeners }: Pick<Config, 'listeners'>, held: R
   if (problems.length > 0) throw new ConfigError(problems)
 }
 
-/** Handed on for a listener that the new configuration lacks: open, it would take connections that nobody serves. */
+/**
+ * Closes sockets of listeners that the new configuration lacks: open, they would take connections that are never
+ * served.
+ */
 export function closeUnwanted({ listeners }: Pick<Config, 'listeners'>, inherited: Map<string, Inherited>): void {
   for (const [address, { descriptor }] of inherited) {
     if (listeners.some((listener) => listener.address === address)) continue

@@ -26,7 +26,10 @@ export interface ChildOptions {
   onReturned(address: string, connection: Socket): void
 }
 
-/** V8's young generation would grow to three times 32 MiB after some hundred thousand requests, without measurable benefit. */
+/**
+ * V8's young generation would grow to three times 32 MiB after some hundred thousand requests, without measurable
+ * benefit.
+ */
 const execArgv = [...process.execArgv, '--max-semi-space-size=16']
 
 /** One process of the node as the supervisor sees it. */
@@ -45,7 +48,7 @@ export class Child implements Vitals, Taker {
   failure: { readonly reason: string; readonly kind: FailureKind } | undefined
   readonly #process: ChildProcess
   readonly #addresses: ReadonlySet<string>
-  /** Connections that it was given and has not taken: another's, should it end. */
+  /** Connections given to it and not taken yet, which go to another process if it ends. */
   readonly #given: { readonly address: string; readonly connection: Socket }[] = []
   /** Whether it could not take the last one. */
   #full = false
@@ -57,8 +60,9 @@ export class Child implements Vitals, Taker {
     this.phaseSince = options.now
     this.lastBeat = options.now
     this.#addresses = new Set(options.addresses)
-    // Standard output is the command's own answer, so a child's goes to standard error, and so does what would otherwise
-    // be an inherited listening socket. No secret is an argument or a variable: those of a process can be read from outside.
+    // Standard output is the command's own answer, so a child's goes to standard error, and so does what would
+    // otherwise be an inherited listening socket. No secret is an argument or a variable: those of a process can be
+    // read from outside.
     const stdio: StdioOptions = ['ignore', 2, 2, 'ipc', ...Array<number>(options.hiddenDescriptors).fill(2)]
     const env = { ...process.env, ...options.environment }
     this.#process = fork(fileURLToPath(options.script), [], { execArgv, env, stdio })
@@ -77,7 +81,7 @@ export class Child implements Vitals, Taker {
       options.onReturned(missed.address, missed.connection)
     })
     this.#process.on('exit', (code, signal) => end(signal ? `killed by ${signal}` : `exit code ${code}`))
-    // Only now is every message read, that it took one among them.
+    // Only now has every message been read, including those about connections that it took.
     this.#process.on('close', () => {
       for (const { address, connection } of this.#given.splice(0)) options.onReturned(address, connection)
     })
@@ -123,7 +127,7 @@ export class Child implements Vitals, Taker {
     this.#process.send(enclose(message), connection, { keepOpen: true }, () => {})
   }
 
-  /** It has the connection that it was given first: ours is another descriptor of it. */
+  /** It has taken the first connection given to it, so our descriptor of it is closed. */
   taken(): void {
     this.#given.shift()?.connection.destroy()
   }

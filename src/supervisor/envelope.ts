@@ -1,4 +1,6 @@
-/** Of the messages between processes of this program; raised with every change that an earlier program would misread. */
+/**
+ * Of the messages between processes of this program; raised with every change that an earlier program would misread.
+ */
 export const messageVersion = 1
 
 /** A message on its way from one process to another. */
@@ -10,7 +12,7 @@ export interface Envelope<M> {
 export const enclose = <M>(message: M, version = messageVersion): Envelope<M> => ({ version, message })
 
 /**
- * The message in an envelope. Two programs meet where files were replaced under a running supervisor: it starts workers
+ * The message in an envelope. Versions differ where files were replaced under a running supervisor: it starts workers
  * from the new ones.
  * @throws Error naming both versions
  */

@@ -3,8 +3,8 @@ import type { Recipient } from './messages.ts'
 import { Rounds } from './rounds.ts'
 
 /**
- * Fetches the metrics of every worker for the one that was asked for the node's. Workers that have ended, or do not
- * answer, count with their last totals, so that the node's never shrink while this process lives.
+ * Fetches the metrics of every worker for the one that reports the node's. Workers that have ended, or do not answer,
+ * count with their last totals, so that the node's never shrink while this process lives.
  */
 export class Gathering<P extends Recipient> {
   readonly #rounds = new Rounds<P, Snapshot>()

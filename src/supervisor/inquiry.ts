@@ -1,6 +1,6 @@
 import { unavailable } from '../errors.ts'
 
-/** Longer than the supervisor waits for its workers. One of another version may not know the question. */
+/** Longer than the supervisor waits for its workers. A supervisor of another version may not know the question. */
 const patienceMilliseconds = 3000
 
 /** A question of this worker to its supervisor, whose answer concurrent callers share. */
@@ -27,7 +27,7 @@ export class Inquiry<T> {
     return this.#pending.promise
   }
 
-  /** @param sequence of the question: late, the answer is not heard. A supervisor of an earlier version tells none. */
+  /** @param sequence of the question: a late answer is ignored. A supervisor of an earlier version gives no number. */
   answered(answer: T, sequence = this.#sequence): void {
     if (sequence === this.#sequence) this.#end()?.resolve(answer)
   }

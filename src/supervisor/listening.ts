@@ -66,7 +66,7 @@ export class ListeningSocket {
     return this.#path === undefined ? `${secure ? 'https' : 'http'}://${this.bound}` : this.bound
   }
 
-  /** For a process that inherits it. @throws Error where Node has none to give */
+  /** For a process that inherits it. @throws Error if Node has none */
   get descriptor(): number {
     // The documented ways to pass a server on all make the receiver accept at once.
     const { _handle: handle } = this.#server as Server & { _handle?: { readonly fd?: number } | null }
@@ -111,11 +111,11 @@ export class ListeningSocket {
   }
 }
 
-/** Whether a unix socket may be at this path: bound there, or by us (#bind), or nobody can tell. */
+/** Whether a unix socket may be at this path: bound there, or by us (#bind), or at an unknown path. */
 const isName = (bound: string | undefined, path: string): boolean =>
   bound === undefined || bound === path || (bound.startsWith(path) && /^\.\d+$/.test(bound.slice(path.length)))
 
-/** The path to which a unix socket was bound, which Node does not tell; undefined outside of its network namespace. */
+/** The path to which a unix socket was bound, which Node does not tell; undefined outside its network namespace. */
 function pathOf(descriptor: number): string | undefined {
   const [inode] = /\d+/.exec(readlinkSync(`/proc/self/fd/${descriptor}`)) ?? []
   const line = new RegExp(`^(?:\\S+ +){6}${inode} (.*)$`, 'm')
@@ -132,7 +132,7 @@ function listen(server: Server, where: ListenOptions & { fd?: number }): Promise
     server.once('error', reject)
     server.listen(where, () => {
       server.off('error', reject)
-      // Too many open files, say: a loss of the client whose connection was not accepted, and of nobody else.
+      // Too many open files, say: only the client whose connection was not accepted is affected.
       server.on('error', () => {})
       resolve()
     })

@@ -19,7 +19,7 @@ export type ToWorker =
   | { readonly type: 'drain' }
   /** Another node may have committed. */
   | { readonly type: 'poll' }
-  /** Somebody may have moved audit files: open their paths anew. */
+  /** Audit files may have been moved: reopen their paths. */
   | { readonly type: 'reopen' }
   /** From another worker of this node. */
   | { readonly type: 'versions'; readonly message: VersionMessage }
@@ -62,7 +62,7 @@ export type FromWorker =
   | { readonly type: 'sealed'; readonly sequence: number }
   /** For standard output: whole lines. */
   | { readonly type: 'print'; readonly sequence: number; readonly lines: string }
-  /** `question`: its number among those of this worker, which the answer repeats; programs before this one had none. */
+  /** `question`: its number among those of this worker, which the answer repeats; earlier programs gave none. */
   | { readonly type: 'gather'; readonly question?: number }
   | { readonly type: 'measured'; readonly sequence: number; readonly snapshot: Snapshot }
   | { readonly type: 'askRequests'; readonly question?: number }

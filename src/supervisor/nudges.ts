@@ -11,8 +11,8 @@ const content = Buffer.alloc(0)
 
 /**
  * Hints between the nodes of a cluster: one has committed, so the others poll at once instead of at their next turn. A
- * datagram says nothing and is believed in nothing. Lost, a writer waits for a poll as without it; repeated or forged, it
- * costs a poll at most, of which there are two hundred a second at most.
+ * datagram has no content and is not trusted. If one is lost, a writer waits for the next poll; a repeated or forged
+ * one costs a poll, of which there are at most two hundred a second.
  */
 export class Nudges {
   readonly #poll: () => void
@@ -22,7 +22,7 @@ export class Nudges {
   readonly #sending = new Pause(() => this.#broadcast())
   readonly #polling: Pause
 
-  /** @param poll has every worker of this node poll */
+  /** @param poll makes every worker of this node poll */
   constructor(poll: () => void, log: Logger) {
     this.#poll = poll
     this.#log = log
@@ -75,7 +75,7 @@ export class Nudges {
   }
 }
 
-/** Does something at once, and again after a pause if it was asked for meanwhile. */
+/** Acts at once, and again after a pause if asked meanwhile. */
 class Pause {
   readonly #act: () => void
   #pausing = false

@@ -13,8 +13,8 @@ const mostBytes = 16 << 20
 const retryMilliseconds = 20
 
 /**
- * Standard output, to which this process and its workers write whole lines one after the other. A reader that stalls holds up
- * nothing but the lines, and not the end of the process either.
+ * Standard output, to which this process and its workers write whole lines one after the other. A stalled reader holds
+ * up only the lines, not even the end of the process.
  */
 export class Output {
   #stream = PatientStream.open(1)
@@ -64,7 +64,7 @@ async function writeAll(bytes: Buffer): Promise<boolean> {
     try {
       at += (await writeSome(1, bytes.subarray(at))).bytesWritten
     } catch (error) {
-      // Another process may have made a terminal one that does not wait.
+      // Another process may have made a terminal non-blocking.
       if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return false
       await delay(retryMilliseconds)
     }

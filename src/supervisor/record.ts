@@ -6,11 +6,11 @@ import type { Logger } from '../log.ts'
 export interface SupervisorRecord {
   /** Of the process that takes the signals. */
   readonly pid: number
-  /** Its start, in clock ticks since the machine's: another process that has the number later has another. */
+  /** Its start, in clock ticks since the machine's: a later process with the same pid has another. */
   readonly startTicks: string
   /** Upgrades tried so far. */
   readonly upgrades: number
-  /** Signs of life of upgrades so far: each time that one is asked for, goes on, or ends. */
+  /** Signs of life of upgrades so far: counted each time that one is requested, progresses or ends. */
   readonly steps: number
   /** The reason when the last one failed. */
   readonly failure?: string
@@ -28,7 +28,7 @@ export function startTicks(pid: number): string | undefined {
   }
 }
 
-/** The record of a supervisor that lives; undefined when none does. */
+/** The record of a living supervisor, if any. */
 export function readRecord(stateDirectory: string): SupervisorRecord | undefined {
   try {
     const record: SupervisorRecord = JSON.parse(readFileSync(pathIn(stateDirectory), 'utf8'))

@@ -15,14 +15,14 @@ export class Relay<P extends Peer> {
 
   /**
    * @param serving the workers that take requests
-   * @param peers all that may still answer from a cache, those that are being drained among them
+   * @param peers all that may still answer from a cache, including those being drained
    */
   constructor(serving: () => readonly P[], peers: () => readonly P[]) {
     this.#serving = serving
     this.#peers = peers
   }
 
-  /** What was written is for every other worker, what was learned is for the writer. */
+  /** A written version goes to every other worker, a learned one to its writer. */
   carry(sender: P, message: VersionMessage): void {
     for (const worker of this.#peers()) {
       const meant = message.kind === 'written' ? worker !== sender : worker.incarnations.includes(message.writer)
@@ -30,7 +30,7 @@ export class Relay<P extends Peer> {
     }
   }
 
-  /** Every worker polls, also one that is being drained. */
+  /** Every worker polls, including those being drained. */
   poll(): void {
     for (const worker of this.#peers()) worker.send({ type: 'poll' })
   }

@@ -9,15 +9,18 @@ interface Round<P, T> {
 /** A worker whose event loop is busy for longer is left out of the answer. */
 const patienceMilliseconds = 1000
 
-/** Questions that the workers of a node answer together. One that has ended, or is silent for a second, holds up none. */
+/**
+ * Questions that the workers of a node answer together. A worker that has ended, or is silent for a second, holds up no
+ * answer.
+ */
 export class Rounds<P, T> {
   readonly #rounds = new Map<number, Round<P, T>>()
   #sequence = 0
 
   /**
    * Asks every worker once.
-   * @param put puts the question, which the worker answers by its sequence number
-   * @param end receives the answers of the workers that are still there, and those of them that gave none in time
+   * @param put sends the question, whose answer repeats the sequence number
+   * @param end receives the answers of the workers that are still there, and the workers that gave none in time
    */
   ask(workers: readonly P[], put: (worker: P, sequence: number) => void, end: Round<P, T>['end']): void {
     const sequence = ++this.#sequence
@@ -27,7 +30,7 @@ export class Rounds<P, T> {
     this.#settle(sequence)
   }
 
-  /** A worker has answered; late, or a second time, it is not heard. */
+  /** A worker has answered; a late or second answer is ignored. */
   answered(worker: P, sequence: number, answer: T): void {
     const round = this.#rounds.get(sequence)
     if (!round?.pending.delete(worker)) return
@@ -35,7 +38,7 @@ export class Rounds<P, T> {
     this.#settle(sequence)
   }
 
-  /** A process has ended: its answer is not told either. */
+  /** A process has ended: its answer is dropped, too. */
   gone(worker: P): void {
     for (const [sequence, { pending, answers }] of this.#rounds) {
       answers.delete(worker)

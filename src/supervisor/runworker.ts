@@ -152,7 +152,7 @@ class WorkerProcess {
     tell({ type: 'ready' })
   }
 
-  /** While the server is being built it may have opened files already, so they are looked at when it stands. */
+  /** A server that is being built may have opened files already, so they are reopened once it is built. */
   async #reopen(): Promise<void> {
     if (this.#workload === undefined) await this.#turn
     await this.#workload?.reopen()
@@ -179,7 +179,7 @@ class WorkerProcess {
     tell({ type: 'listed', sequence, requests: this.#workload?.inFlight() ?? [] })
   }
 
-  /** Only tidies up: while the database is away the supervisor keeps the ids and says them again. */
+  /** Only tidies up: while the database is away the supervisor keeps the ids and sends them again. */
   async #forget(ids: readonly string[]): Promise<void> {
     try {
       await this.#workload?.forget(ids)

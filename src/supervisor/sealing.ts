@@ -21,8 +21,8 @@ const patienceMilliseconds = 5000
 /**
  * Carries a seal or unseal to every worker of the node and answers those that asked when all have followed or ended.
  * The state is on disk before the first worker hears of it, so that a replacement starts in it. Sealing goes to all at
- * once; unsealing to one after the other, so that a PIN changed meanwhile meets the token once. A newer request takes
- * over from an unfinished one.
+ * once; unsealing to one after the other, so that a PIN changed meanwhile is tried once. A newer request takes over
+ * from an unfinished one.
  */
 export class Sealing<P extends Follower> {
   readonly #state: SealState

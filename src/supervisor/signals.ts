@@ -49,7 +49,7 @@ export function obeySignals({ supervisor, upgrade, log, predecessor, reload }: O
     log.info('the program before this one is drained')
     from.line.listen(obey, stop)
   }
-  // What was passed on does not count: a terminal sends its signal to both programs of an upgrade.
+  // Signals passed on do not count: a terminal sends its signal to both programs of an upgrade.
   let times = 0
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => (++times > 1 ? kill() : stop()))
   process.on('SIGHUP', readAgain)
@@ -66,7 +66,8 @@ export function obeySignals({ supervisor, upgrade, log, predecessor, reload }: O
     else if (supervisor.started) part(predecessor)
     else kill()
   }
-  // A parent that started us with an IPC channel watches us through it, and we end with it; a predecessor may go when we serve.
+  // A parent that started us with an IPC channel watches us through it, and we end with it; a predecessor may go when
+  // we serve.
   if (process.connected) process.on('disconnect', lose)
   else if (predecessor) kill()
 }

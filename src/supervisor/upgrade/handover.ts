@@ -4,7 +4,7 @@ import type { Word } from './line.ts'
 /** Of the messages between the supervisors of an upgrade; changed more rarely than those to workers. */
 export const handoverVersion = 3
 
-/** What a running supervisor gives the one that takes over, over an inherited channel: no argument, no variable. */
+/** Data for the supervisor that takes over, sent over an inherited channel instead of in arguments or variables. */
 export interface Handover {
   /** By the address of their listener. */
   readonly sockets: readonly (readonly [address: string, socket: Inherited])[]
@@ -21,7 +21,7 @@ export type PeerMessage =
   | { readonly type: 'seal'; readonly sealed: boolean; readonly sequence: number }
   | { readonly type: 'sealed'; readonly sequence: number }
 
-/** Of the running supervisor to its successor. */
+/** From the running supervisor to its successor. */
 export type ToSuccessor =
   | PeerMessage
   | { readonly type: 'handover'; readonly handover: Handover }
@@ -30,7 +30,7 @@ export type ToSuccessor =
   /** The signals that it gets until then, or hears of. */
   | { readonly type: Word }
 
-/** Of the successor. */
+/** From the successor. */
 export type ToPredecessor =
   | PeerMessage
   /** It accepts connections and every worker serves. */

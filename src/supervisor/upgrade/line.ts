@@ -10,11 +10,11 @@ const words = ['stop', 'kill', 'reload', 'upgrade'] as const
 export type Word = (typeof words)[number]
 
 /**
- * The end of the line in the first process, which systemd or a container watches: it passes its signals on to the program
- * that serves, and waits for the last one. No program between the two has to stay.
+ * The end of the line in the first process, which systemd or a container watches: it passes its signals on to the
+ * program that serves, and waits for the last one. No program between the two has to stay.
  */
 export class NearLine {
-  /** Exit code of the last program, once none holds the line any more; 1 when it told none. */
+  /** Exit code of the last program, once no program holds the line any more; 1 if it reported none. */
   readonly ended: Promise<number>
   readonly #socket: Socket
 
@@ -36,7 +36,7 @@ export class NearLine {
   }
 }
 
-/** The end of the line in the programs that took over. One of them listens at a time; what is said meanwhile waits. */
+/** The end of the line in the programs that took over. One of them listens at a time; signals sent meanwhile wait. */
 export class FarLine {
   #socket: Socket | undefined
 
@@ -61,7 +61,7 @@ export class FarLine {
     try {
       writeSync(lineDescriptor, `${exitCode}\n`)
     } catch {
-      // The first process is gone, and nobody asks.
+      // The first process is gone, and needs no exit code.
     }
   }
 }

@@ -12,9 +12,9 @@ export interface Patience {
 }
 
 /**
- * Waits for the end of an upgrade that was asked for, as the server records it.
- * @param before the record of before it was asked for
- * @throws Error when the new program does not serve, the server has ended, or its record says nothing more
+ * Waits for the end of a requested upgrade, as the server records it.
+ * @param before the record from before the request
+ * @throws Error when the new program does not serve, the server has ended, or its record no longer changes
  */
 export async function upgraded(stateDirectory: string, before: SupervisorRecord, patience: Patience): Promise<void> {
   let now = readRecord(stateDirectory)

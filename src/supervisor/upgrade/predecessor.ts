@@ -7,14 +7,14 @@ import { Peer } from './peer.ts'
 export class Predecessor {
   readonly handover: Promise<Handover>
   readonly peer: Peer
-  /** To the process that was started first. */
+  /** The line to the process that was started first. */
   readonly line = new FarLine()
   /** Whether its last worker has ended. */
   drained = false
   /** Takes every message after the handover. */
   onMessage: (message: Exclude<ToSuccessor, { type: 'handover' }>) => void
 
-  /** @throws Error when no supervisor has started this process for that */
+  /** @throws Error when this process was not started by a supervisor as its successor */
   constructor() {
     if (!process.connected) throw new Error('--successor is for the running server alone: use strongroom reload --exec')
     const handover = Promise.withResolvers<Handover>()
@@ -37,7 +37,7 @@ export class Predecessor {
     process.once('disconnect', () => handover.reject(new Error('the running server has ended')))
   }
 
-  /** This program cannot start. The channel would keep its process. */
+  /** This program cannot start. An open channel would keep its process alive. */
   refuse(reason: string): void {
     this.post({ type: 'failed', reason })
     if (process.connected) process.disconnect()

@@ -2,10 +2,10 @@ import { existsSync, realpathSync, statSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 
 /**
- * The program that an upgrade starts: a link in the path by which this one was started is followed anew.
+ * The program that an upgrade starts: links in the path by which this one was started are resolved again.
  * @param started the path, absolute and as typed
- * @returns where it is
- * @throws Error when it is no installation's src/main.ts, or belongs to neither root nor this user
+ * @returns its real path
+ * @throws Error when it is not the src/main.ts of an installation, or belongs to neither root nor this user
  */
 export function installedProgram(started: string): string {
   const program = realpathSync(started)
@@ -14,9 +14,9 @@ export function installedProgram(started: string): string {
 }
 
 /**
- * The Node that runs it: the one of its installation, where the one that runs now came with the installation of now.
+ * The Node that runs it: that of its installation, if the current Node came with the current installation.
  * @param program as installedProgram returned it
- * @param own the program of now
+ * @param own the current program
  * @throws Error when it belongs to neither root nor this user
  */
 export function installedNode(program: string, own: string, node = process.execPath): string {
@@ -24,7 +24,7 @@ export function installedNode(program: string, own: string, node = process.execP
   return node.startsWith(`${root(own)}/`) && existsSync(installed) ? requireOwner(installed) : node
 }
 
-/** Of an installation, by its src/main.ts. */
+/** The directory of an installation, by its src/main.ts. */
 const root = (program: string): string => dirname(dirname(program))
 
 function requireOwner(path: string): string {

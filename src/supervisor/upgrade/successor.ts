@@ -9,11 +9,11 @@ import { Peer } from './peer.ts'
 export interface SuccessorOptions {
   /** Node and the program, with its arguments. */
   readonly command: readonly string[]
-  /** This process took over itself, and passes the line to the first one on. */
+  /** Whether this process took over itself, and passes on the line to the first one. */
   readonly follows: boolean
   readonly handover: Omit<Handover, 'sockets'>
   readonly sockets: ReadonlyMap<string, ListeningSocket>
-  /** It may take so long until its first worker serves, or one worker more. */
+  /** How long its first worker, and then each further one, may take to serve. */
   readonly deadlineMilliseconds: number
   /** Called when one worker more serves. */
   onProgress(): void
@@ -27,7 +27,7 @@ export class Successor {
   readonly ready: Promise<void>
   /** Resolves when its process has ended. */
   readonly gone: Promise<void>
-  /** Of the first process alone. */
+  /** Only in the first process. */
   readonly line: NearLine | undefined
   readonly peer: Peer
   readonly #process: ChildProcess
@@ -39,7 +39,7 @@ export class Successor {
     this.#process = spawn(node, [...process.execArgv, ...program], {
       stdio: ['ignore', 1, 2, 'ipc', end, ...listed.map(([, socket]) => socket.descriptor)],
     })
-    // Node sets none where descriptors are short; its error follows.
+    // Node leaves it unset if descriptors run out; its error follows.
     const line = (this.#process.stdio as ChildProcess['stdio'] | undefined)?.[lineDescriptor]
     this.line = line instanceof Socket ? new NearLine(line) : undefined
     this.peer = new Peer(
@@ -92,7 +92,7 @@ export class Successor {
     if (this.#process.connected) this.#process.send(enclose(message, handoverVersion), () => {})
   }
 
-  /** Ends it with its workers, which it kills itself as long as it can: a hung one would not notice its death. */
+  /** Ends it with its workers, which it kills itself as long as it can: a hung worker would not notice its death. */
   kill(): void {
     this.post({ type: 'kill' })
     setTimeout(() => this.#process.kill('SIGKILL'), patienceMilliseconds).unref()

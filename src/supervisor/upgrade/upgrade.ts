@@ -6,10 +6,10 @@ import type { Predecessor } from './predecessor.ts'
 import { Successor } from './successor.ts'
 
 export interface UpgradeOptions {
-  /** Node and the program of this installation, with its arguments. @throws Error where there is none to be started */
+  /** Node and the program of this installation, with its arguments. @throws Error if there is none to start */
   command(): readonly string[]
   readonly supervisor: Supervisor
-  /** From which this program took over. */
+  /** The program from which this one took over. */
   readonly predecessor: Predecessor | undefined
   readonly log: Logger
   /** Until one worker more of the new program serves. */
@@ -22,9 +22,9 @@ export interface UpgradeOptions {
 }
 
 /**
- * Upgrades in service: the new program starts beside the old one, on the same listening sockets; when it serves, the old
- * one is drained. Its process ends, but for the first of a node, which whoever started it watches: that one waits. If the
- * new program does not come to serve, nothing changes.
+ * Upgrades in service: the new program starts beside the old one, on the same listening sockets; when it serves, the
+ * old one is drained. Its process ends, except the first of a node, whose end its starter waits for: that one stays. If
+ * the new program never serves, nothing changes.
  */
 export class Upgrade {
   readonly #options: UpgradeOptions
@@ -51,7 +51,7 @@ export class Upgrade {
   async finish(exitCode: number): Promise<number> {
     const { predecessor, supervisor } = this.#options
     if (this.#successor === undefined) {
-      // One that never took over leaves the line to the program that goes on.
+      // A program that never took over leaves the line to the one that goes on.
       if (supervisor.started) predecessor?.line.report(exitCode)
       return exitCode
     }
@@ -87,7 +87,7 @@ export class Upgrade {
       onOutcome((error as Error).message)
       return
     }
-    // It serves: from here on nothing that fails may end it.
+    // It serves: from here on no failure may end it.
     this.#successor = this.#candidate
     this.#candidate = undefined
     log.info({ successorPid: this.#successor.pid }, 'the new program serves; this one is drained')
@@ -98,7 +98,7 @@ export class Upgrade {
   get #obstacle(): string | undefined {
     const { supervisor, predecessor } = this.#options
     if (!supervisor.serving) return 'this node does not serve yet, or ends'
-    // A seal reaches one other program, not two.
+    // A seal can reach only one other program.
     return predecessor?.drained === false ? 'the program before this one is still being drained' : undefined
   }
 
@@ -120,7 +120,7 @@ export class Upgrade {
     this.#candidate?.kill()
   }
 
-  /** Passes on what this process was asked. @returns false when there is no successor to do it */
+  /** Passes on a request to this process. @returns false when there is no successor to handle it */
   pass(word: Word): boolean {
     // The successor may have one of its own by now, but not before this program is drained.
     if (this.#drained) this.#successor?.line?.say(word)
