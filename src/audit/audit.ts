@@ -39,7 +39,7 @@ export interface AuditOptions {
   readonly directory: string
   /** Of the server; absent in commands. */
   readonly print?: Print
-  /** After the end of a chain, its sealed head is kept so long. */
+  /** How long the sealed head of a chain is kept after its end. */
   readonly headRetentionDays: number
 }
 
@@ -96,7 +96,7 @@ export class Audit implements Destination, AsyncDisposable {
   }
 
   /**
-   * Writes a line about something that no request did, in clear. Without a device that takes it only the log tells of it.
+   * Writes a line, in clear, about an event that no request caused. If no device takes it, only the log has it.
    * @param path what it is about
    */
   async alarm(path: string, text: string): Promise<void> {
@@ -108,7 +108,7 @@ export class Audit implements Destination, AsyncDisposable {
     }
   }
 
-  /** While the database does not answer, the devices known last serve. */
+  /** While the database does not answer, the last known devices serve. */
   async #tryAdopt(): Promise<void> {
     try {
       this.#adopt(await this.list())
@@ -117,7 +117,7 @@ export class Audit implements Destination, AsyncDisposable {
     }
   }
 
-  /** The open devices; while the database does not answer, those known last. */
+  /** The open devices; while the database does not answer, the last known ones. */
   get openDevices(): readonly OpenDevice[] {
     const devices = this.#devices.peek()
     if (devices) this.#adopt(devices)
@@ -166,7 +166,7 @@ export class Audit implements Destination, AsyncDisposable {
     return this.#hasher(device.id).hash(text)
   }
 
-  /** Opens the paths of files anew, after somebody moved a file; never rejects. */
+  /** Reopens the paths of files, after one was moved; never rejects. */
   async reopen(): Promise<void> {
     const reopened = await Promise.all(this.#openDevices.map((device) => this.#tryReopen(device)))
     // From now on a file that was moved cannot lose its end unnoticed.
@@ -201,7 +201,7 @@ export class Audit implements Destination, AsyncDisposable {
     return this.#sealing
   }
 
-  /** Seals them as far as database and token allow; never rejects. */
+  /** Seals the heads as far as database and token allow; never rejects. */
   async trySealHeads(): Promise<void> {
     try {
       await this.sealHeads()
@@ -218,7 +218,7 @@ export class Audit implements Destination, AsyncDisposable {
     return [...this.#retired, ...this.#openDevices.map(({ writer }) => writer)]
   }
 
-  /** Adopts a change made here before it is answered. */
+  /** Adopts a change made here before it is acknowledged. */
   async #refresh(): Promise<void> {
     this.#adopt(await this.list())
   }

@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts'
 /** All in milliseconds. */
 const firstPause = 100
 const longestPause = 5000
-/** What works for so long has recovered. */
+/** A channel that works for so long has recovered. */
 const steady = 1000
 
 /** When a channel that failed may be tried again: 100 ms later at first, then twice as long each time, up to 5 s. */
@@ -28,7 +28,7 @@ export class Backoff {
     this.#since = this.#clock.monotonic()
   }
 
-  /** It may be tried at once, whatever was before. */
+  /** It may be tried at once, whatever happened before. */
   reset(): void {
     this.#pause = 0
   }

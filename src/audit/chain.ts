@@ -48,8 +48,8 @@ const mostBytes = 3
 const addedLength = 600
 
 /**
- * The lines of one writer, each with the hash of the one before. Every line offered gets a number, but hashes follow only
- * written lines: where a device could not take lines, the next one's number shows how many are missing while its
+ * The lines of one writer, each with the hash of the one before. Every line offered gets a number, but hashes follow
+ * only written lines: where a device could not take lines, the next one's number shows how many are missing while its
  * `previous` still fits; where lines were taken out of the file, it does not fit.
  */
 export class Chain {

@@ -5,7 +5,8 @@ import type { SocketPlace } from './options.ts'
 import type { Channel } from './streamwriter.ts'
 
 /**
- * UDP to a collector: a line is a datagram, and one that does not fit (some 64 KiB) fails. Sent says nothing of arrived.
+ * UDP to a collector: each line is a datagram, and one that does not fit (some 64 KiB) fails. A line that was sent may
+ * not arrive.
  */
 export class DatagramChannel implements Channel {
   readonly name: string
@@ -36,7 +37,7 @@ export class DatagramChannel implements Channel {
       this.#backoff.failed(error)
       throw error
     }
-    // Nobody listens there; the next send says so.
+    // Nobody listens there; the next send reports it.
     socket.on('error', () => undefined)
     this.#socket = socket
   }

@@ -18,7 +18,7 @@ export const devicesTable = defineTable(
   { sealed: true },
 )
 
-/** A stored device; `path` ends in a slash. It never changes: it is enabled and disabled. */
+/** A stored device; `path` ends in a slash. It never changes; it is only enabled and disabled. */
 export type Device = Row<typeof devicesTable>
 
 /** A device to enable. */

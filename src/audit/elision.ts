@@ -3,22 +3,22 @@ import { type Content, contentOf, Stream } from '../stream.ts'
 import type { RequestEntry, ResponseEntry } from './entry.ts'
 
 /*
- * Two characters that were sent are an HMAC of eighty, in both lines of their request. So that a body cannot fill the disk, data
- * that would make a long line is on record by digest and length.
+ * Two characters in a request become an HMAC of eighty in both of its lines. So that a body cannot fill the disk, data
+ * that would make a long line is recorded by digest and length.
  */
 
 /** Characters that data may take in a line. */
 const mostText = 256 * 1024
 /** The same where the caller is unknown. */
 const mostStrangersText = 4096
-/** Of a request that is refused before its line is written, a longer body is not repeated. */
+/** A longer body is not repeated for a request that is refused before its line is written. */
 const mostRefusedBytes = 16 * 1024
 /** Of a string's HMAC, with what is around it. */
 const hashedText = 80
-/** A value takes two bytes of JSON at least: what is shorter than this part of the text makes no long line. */
+/** A value takes at least two bytes of JSON, which bounds the line that a text of some length can make. */
 const shortestValueBytes = 2
 
-/** What stands for bytes that a line does not repeat: an auditor who has them looks for the HMAC of their digest. */
+/** Stands for bytes that a line does not repeat: an auditor who has them looks for the HMAC of their digest. */
 export const contentMembers = ({ sha256, length }: Content): Data => ({
   content_sha256: sha256,
   content_length: length,
@@ -38,13 +38,13 @@ export function shownData(data: Data, { reply: { body } }: ResponseEntry): Data 
   return contentMembers(contentOf(Buffer.from(body)))
 }
 
-/** Whether a value's text in a line is longer. @param sentLength of its JSON */
+/** Whether a value's text in a line is longer than `most`. @param sentLength of its JSON */
 function exceeds(value: unknown, most: number, sentLength: number): boolean {
   if ((sentLength / shortestValueBytes) * hashedText <= most) return false
   return remaining(value, most) < 0
 }
 
-/** What is left of so many characters; looks no further once nothing is. */
+/** The characters left of `room` after a value's text; stops once it is exceeded. */
 function remaining(value: unknown, room: number): number {
   if (typeof value === 'string' || value instanceof Uint8Array) return room - hashedText
   if (typeof value !== 'object' || value === null) return room - String(value).length - 1

@@ -19,8 +19,8 @@ export class AppendFile {
   }
 
   /**
-   * Appends; opens the file first, or again when writing failed or the file was deleted (an unlinked file would take the
-   * bytes with it).
+   * Appends; opens the file first, or again when writing failed or the file was deleted (an unlinked file would take
+   * the bytes with it).
    * @returns the number of bytes written, fewer than given on a disk that fills up
    * @throws the system's Error when nothing was written
    */
@@ -35,8 +35,8 @@ export class AppendFile {
   }
 
   /**
-   * The file that the path names now, opened (and made, if need be); undefined where that is the file open here, and where
-   * none is: the next append opens the path.
+   * The file that the path names now, opened (and made, if need be); undefined if that is the file open here, or if no
+   * file is open: the next append opens the path.
    * @throws the system's Error when it cannot be opened
    */
   successor(): AppendFile | undefined {
@@ -103,7 +103,9 @@ function sameFile(one: number, other: number): boolean {
   return a?.dev === b?.dev && a?.ino === b?.ino
 }
 
-/** A write is nearly always whole; after a short one the next tells the reason. @throws Error when nothing was written */
+/**
+ * A write is nearly always whole; after a short one the next tells the reason. @throws Error when nothing was written
+ */
 function writeAll(descriptor: number, bytes: Uint8Array): number {
   let written = 0
   while (written < bytes.length) {

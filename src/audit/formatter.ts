@@ -27,8 +27,8 @@ const noCaller: CallerText = { before: '', after: '"token_type":"default"', toke
 const noMount: MountText = { members: '', clearRequest: new Set(), clearResponse: new Set() }
 
 /**
- * Formats records for one device as Vault's audit/format.go does: secrets as HMACs under the device's key, empty members
- * left out. Parts that are the same for every request of a token or a mount are formatted once.
+ * Formats records for one device as Vault's audit/format.go does: secrets as HMACs under the device's key, empty
+ * members left out. Parts that are the same for every request of a token or a mount are formatted once.
  */
 export class Formatter {
   readonly #options: DeviceOptions
@@ -91,7 +91,7 @@ export class Formatter {
     return [`{"time":"${time}","type":"response",`, requestText, `,"response":{${text}}${errorMember(response.error)}`]
   }
 
-  /** The record of something that no request did. @param path what it is about */
+  /** The record of an event that no request caused. @param path what it is about */
   alarm(
     time: string,
     { id, path, text }: { readonly id: string; readonly path: string; readonly text: string },
@@ -100,7 +100,7 @@ export class Formatter {
     return [`{"time":"${time}","type":"alarm","alarm":{${members}}`]
   }
 
-  /** The record that ends a file when the path is opened anew, or the one that begins the next. */
+  /** The record that ends a file when the path is reopened, or the one that begins the next. */
   boundary(
     time: string,
     event: 'closed' | 'opened',
@@ -158,7 +158,7 @@ export class Formatter {
 
 const names = (list: unknown): ReadonlySet<string> => new Set(Array.isArray(list) ? list : [])
 
-/** The headers to show that were sent, each with its values, as Vault does. */
+/** The sent headers that are shown, each with its values, as in Vault. */
 function headersOf({ headers = {}, auditedHeaders = [] }: AuditedRequest, quote: Quote): string {
   const shown = auditedHeaders.flatMap(({ name, hmac }) => {
     const values = [headers[name] ?? []].flat()
@@ -170,7 +170,7 @@ function headersOf({ headers = {}, auditedHeaders = [] }: AuditedRequest, quote:
 
 const errorMember = (error: string): string => (error === '' ? '' : `,"error":${JSON.stringify(error)}`)
 
-/** The decision and the granting policies; none are named for a path without a rule. */
+/** The decision and the granting policies; no policies are named for a path without a rule. */
 function policyResults({ verdict, caller }: RequestEntry): string {
   if (verdict === undefined) return ''
   if (!verdict.allowed) return '"policy_results":{"allowed":false}'

@@ -7,8 +7,8 @@ import { column, defineTable, type Row } from '../store/table.ts'
 import type { ChainHead, ChainNames } from './chain.ts'
 
 /**
- * The end of each chain when it was last sealed. Kept after the device is disabled, for a configured time: the file may be
- * verified later.
+ * The end of each chain when it was last sealed. Kept after the device is disabled, for a configured time: the file may
+ * be verified later.
  */
 export const headsTable = defineTable(
   'audit_heads',
@@ -26,7 +26,9 @@ export const headsTable = defineTable(
 
 export type HeadRow = Row<typeof headsTable>
 
-/** Heads of living chains are sealed at least so often, however little happens: those that are older have ended. */
+/**
+ * Heads of living chains are sealed at least this often, even without new lines: a chain with an older head has ended.
+ */
 const renewMilliseconds = 24 * 3_600_000
 const dayMilliseconds = 24 * 3_600_000
 
@@ -46,7 +48,7 @@ export interface SealedChain {
   readonly head: ChainHead
 }
 
-/** Sealed heads of chains: a file whose end was cut off is found out. */
+/** Sealed heads of chains, which reveal a file whose end was cut off. */
 export class ChainHeads {
   readonly #database: Database
   readonly #clock: Clock

@@ -18,9 +18,9 @@ export interface LineWriter {
    */
   write(record: Pieces): Promise<boolean>
   /**
-   * Goes over to the file that the path names now.
+   * Switches to the file that the path names now.
    * @returns whether there was another file
-   * @throws the system's Error when it cannot be opened or written: the old file goes on
+   * @throws the system's Error when it cannot be opened or written: the old file stays in use
    */
   reopen(boundary: Boundary): Promise<boolean>
   /** Lets go of the device, once every line offered is done. */

@@ -45,7 +45,7 @@ const known: Readonly<Record<string, readonly string[]>> = {
 /** The types of devices that this server has. */
 export const isDeviceType = (type: string): boolean => Object.hasOwn(known, type)
 
-/** The names in `options` that are no options of a device of this type. */
+/** The names in `options` that devices of this type do not have. */
 export const unknownOptions = (type: string, options: OptionTexts): string[] =>
   Object.keys(options).filter((name) => known[type]?.includes(name) !== true)
 
@@ -78,9 +78,9 @@ export function readOptions({
 const longest = { description: 16_000, options: 64_000 }
 
 /**
- * Rules that new devices have beyond those of `readOptions`, by which stored ones are opened. A caller who may enable
- * devices chooses a file that the server appends to, and the beginning of its lines: files lie in one directory, and no
- * prefix makes a line of the file mean anything to another program.
+ * Rules for new devices only, beyond those of `readOptions`. A caller who may enable devices chooses a file that the
+ * server appends to, and the beginning of its lines: files lie in one directory, and no prefix makes a line of the file
+ * mean anything to another program.
  * @param directory the only directory that may hold audit files
  * @throws ApiError 400
  */
@@ -164,7 +164,7 @@ function modeOf(text: string): number {
   throw badRequest('option mode must be octal, like 0600, without rights to execute; 0000 leaves the file as it is')
 }
 
-/** Go's words for a bool. */
+/** A bool as Go spells it. */
 function flag(name: string, text: string | undefined, usual: boolean): boolean {
   if (text === undefined || text === '') return usual
   if (/^(1|t|T|TRUE|true|True)$/.test(text)) return true

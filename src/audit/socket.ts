@@ -5,8 +5,8 @@ import type { SocketPlace } from './options.ts'
 import type { Channel } from './streamwriter.ts'
 
 /**
- * A TCP or unix connection to a collector of lines. A line counts as sent when the kernel has taken it, as in the reference:
- * what the kernel still holds when the collector dies is lost, and shows as a break of the chain.
+ * A TCP or unix connection to a collector of lines. A line counts as sent when the kernel has taken it, as in the
+ * reference: lines that the kernel still holds when the collector dies are lost, and show as a break of the chain.
  */
 export class SocketChannel implements Channel {
   readonly name: string
@@ -27,7 +27,7 @@ export class SocketChannel implements Channel {
     const { host, port, address, socketType } = this.#place
     const socket = socketType === 'unix' ? connect(address) : connect({ host, port, noDelay: true })
     socket.unref()
-    // What the other side says means nothing here.
+    // Data from the other side is ignored.
     socket.resume()
     let reason: Error = new Error('the other side closed the connection')
     socket.on('error', (error) => {

@@ -38,6 +38,6 @@ export class StdoutChannel implements Channel {
   }
 
   close(): void {
-    // It belongs to the server.
+    // Standard output belongs to the server.
   }
 }

@@ -44,15 +44,15 @@ const mostLines = 1000
 const mostCharacters = 8 << 20
 
 /**
- * Writes the lines of one worker to a channel, those that wait in one message. When a message over a
- * connection fails, everything that waits behind it is refused too, so that no line waits longer than a few time limits.
+ * Writes the lines of one worker to a channel, waiting ones in one message. When a message over a connection fails,
+ * every line waiting behind it is refused too, so that no line waits longer than a few time limits.
  */
 export class StreamWriter implements LineWriter {
   readonly #options: StreamWriterOptions
   readonly #chain: Chain
   #waiting: PendingLine[] = []
   #characters = 0
-  /** Resolves when nothing waits any more. */
+  /** Resolves when no line waits any more. */
   #running: Promise<void> | undefined
   #registered = false
   #fault: unknown
@@ -62,7 +62,7 @@ export class StreamWriter implements LineWriter {
     this.#chain = new Chain(options.names)
   }
 
-  /** The end of the chain as sent; nobody here knows what has arrived. */
+  /** The end of the chain as sent; not all of it may have arrived. */
   get head(): ChainHead {
     return this.#chain.head
   }
@@ -128,7 +128,8 @@ export class StreamWriter implements LineWriter {
       batch.map(({ record }) => record),
       { start, prefix },
     )
-    // A line that fails from here on may have arrived: the next one must follow on it. If it was lost, the break shows it.
+    // A line that fails from here on may have arrived: the next one must follow on it. If it was lost, the break shows
+    // it.
     const head = heads.at(-1)
     if (head) this.#chain.commit(head)
     try {

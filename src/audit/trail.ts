@@ -21,8 +21,8 @@ export interface Destination {
 }
 
 /**
- * The trail of one request: a line before it is carried out, and one before it is answered. A line counts once one
- * device has it.
+ * The trail of one request: a line before it is carried out, and one before it is answered. A line counts as written
+ * once one device has it.
  */
 export class Trail {
   readonly #destination: Destination
@@ -77,7 +77,8 @@ export class Trail {
   async recordRefusal(error: ApiError, text: string, reply: Reply): Promise<void> {
     if (this.#requestLine === 'none') this.#entry = { ...this.#entry, isRefused: true }
     const { verdict } = this.#entry
-    // A request that was refused before its line was written gets both at once. The first gives the reason only where policies or sign-in refused.
+    // A request that was refused before its line was written gets both at once. The first gives the reason only where
+    // policies or sign-in refused.
     const request =
       this.#requestLine === 'none' ? this.recordRequest(() => undefined, verdict?.allowed ? '' : text) : undefined
     const results = error.data !== undefined
@@ -117,7 +118,7 @@ export class Trail {
 const unwritten = (consequence: string): ApiError =>
   new ApiError(500, `no audit device could be written, so ${consequence}`, { style: 'list' })
 
-/** True as soon as one is: a device that is slow holds up nobody while another writes. */
+/** True as soon as one is: a slow device holds nothing up while another one writes. */
 function firstWritten(writes: readonly Promise<boolean>[]): Promise<boolean> {
   return new Promise((resolve) => {
     let pending = writes.length

@@ -27,8 +27,8 @@ interface Linked extends ChainHead {
 export type SealedHead = Pick<HeadRow, 'incarnation' | 'node' | 'sequence' | 'hash' | 'updatedAt'>
 
 /**
- * Reads audit files line by line, oldest first, and reports their faults. A chain must begin with its first line and go on
- * without a break; a line added, changed, moved or taken out breaks it.
+ * Reads audit files line by line, oldest first, and reports their faults. A chain must begin with its first line and go
+ * on without a break; a line added, changed, moved or taken out breaks it.
  */
 export class Verification {
   readonly chains = new Map<string, SeenChain>()
@@ -94,7 +94,10 @@ export class Verification {
     return problems
   }
 
-  /** Chains that ended so long ago that their sealed head is gone: neither a cut end of theirs would show nor a forged one. */
+  /**
+   * Chains that ended so long ago that their sealed head is gone: neither a cut end of theirs would show nor a forged
+   * one.
+   */
   unsealed(keptSince: number): SeenChain[] {
     return this.#withoutHead().filter(({ last }) => endedBefore(keptSince, last))
   }
@@ -150,7 +153,7 @@ const day = ({ updatedAt }: SealedHead): string => new Date(updatedAt).toISOStri
 /** The beginning of every record; after a torn line, another may follow on the same line. */
 const start = '{"time":"'
 
-/** Undefined for text that is no record; a problem for a record without a readable chain. */
+/** Undefined for text that is not a record; a problem for a record without a readable chain. */
 function parse(text: string): { names: ChainNames; linked: Linked } | string | undefined {
   for (let at = text.indexOf(start); at >= 0; at = text.indexOf(start, at + 1)) {
     const json = text.slice(at)

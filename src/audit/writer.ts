@@ -32,9 +32,9 @@ export class Writer implements LineWriter {
   readonly #chain: Chain
   #file: AppendFile
   #waiting: PendingLine[] = []
-  /** Changes of the file that were asked for and not begun. */
+  /** Requested changes of the file that have not begun. */
   readonly #changes: (() => Promise<void>)[] = []
-  /** Resolves when what was offered last is done, and so all before it. */
+  /** Resolves when the work offered last is done, and so all before it. */
   #last: Promise<unknown> | undefined
   #registered = false
   /** Whether a registration, a sync or a change of the file is under way: lines wait for it. */
@@ -79,10 +79,10 @@ export class Writer implements LineWriter {
   }
 
   /**
-   * Goes over to the file that the path names now: a closing line ends the old file and an opening line begins the new one,
-   * both in this chain. Lines offered before come before them.
+   * Switches to the file that the path names now: a closing line ends the old file and an opening line begins the new
+   * one, both in this chain. Lines offered before come before them.
    * @returns whether there was another file
-   * @throws the system's Error when it cannot be opened or written: the old file goes on
+   * @throws the system's Error when it cannot be opened or written: the old file stays in use
    */
   reopen(boundary: Boundary): Promise<boolean> {
     const { promise, resolve, reject } = Promise.withResolvers<boolean>()
@@ -154,7 +154,7 @@ export class Writer implements LineWriter {
     return true
   }
 
-  /** Syncs a line that nobody waits for: a sync that fails shows with the next one. */
+  /** Syncs a line that no caller waits for: a failure shows with the next sync. */
   async #settle(file: AppendFile): Promise<void> {
     if (this.#options.durability === 'fdatasync') await file.sync().catch(() => undefined)
   }
