@@ -1,7 +1,7 @@
 import { badRequest } from '../errors.ts'
 import type { SettingSet, SettingValue } from '../settings/settings.ts'
 
-/** What holds for all rate limits. */
+/** Settings of all rate limits. */
 export interface QuotaConfig {
   /** Paths that are not counted, with what lies below them; `*` at the end leaves the last segment open. */
   readonly exemptPaths: readonly string[]
@@ -16,7 +16,7 @@ export interface QuotaConfig {
 /** The name of the one setting of the kind `quota-config`. */
 export const quotaConfigName = 'config'
 
-/** As the reference begins. */
+/** The reference's initial settings. */
 const initial: QuotaConfig = {
   exemptPaths: [
     'sys/internal/ui/mounts',

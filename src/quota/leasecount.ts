@@ -7,7 +7,7 @@ import type { Reader, Transaction } from '../store/reader.ts'
 /** A lease-count quota as it is stored. */
 export interface LeaseCount {
   readonly name: string
-  /** A mount with its slash; empty for all mounts that have none of their own. */
+  /** A mount with its slash; empty for all mounts without a quota of their own. */
   readonly path: string
   readonly maxLeases: number
 }
@@ -41,7 +41,7 @@ export interface LeaseQuotasOptions {
   mountOf(path: string): MaybePromise<Mount | undefined>
 }
 
-/** What a lease is counted by. */
+/** The members of a lease that counting needs. */
 interface Leased {
   /** The uuid. */
   readonly mount: string
@@ -62,8 +62,8 @@ type ReadTally = (name: string) => Promise<number>
 
 /**
  * Lease-count quotas: how many leases there may be at a time, in a mount or in all mounts without a quota of their own.
- * The counts are those that every transaction keeps which stores or removes leases; while one stores some, others under
- * the same quota wait, so that none is exceeded.
+ * Every transaction that stores or removes leases keeps the counts; while one stores leases, others under the same
+ * quota wait, so that no quota is exceeded.
  */
 export class LeaseQuotas {
   readonly #options: LeaseQuotasOptions
@@ -88,8 +88,8 @@ export class LeaseQuotas {
   }
 
   /**
-   * Corrects the count of a mount, in which leases are missing that programs gave or ended before there were such counts:
-   * before a quota decides by it. Reads every lease of the mount; others under its quota wait.
+   * Corrects the count of a mount before a quota relies on it: older programs gave and ended leases without counting
+   * them. Reads every lease of the mount; others under its quota wait.
    * @param path of a quota: empty for all mounts, whose count every program has kept
    */
   async recount(path: string): Promise<void> {
@@ -99,7 +99,7 @@ export class LeaseQuotas {
     const name = tallies.of(mount.uuid)
     await database.transaction(async (tx) => {
       await tx.holdTally(name)
-      // Both from one snapshot, in which every lease is counted that is there: the difference is what is amiss.
+      // Both from one snapshot: the difference is the error of the count.
       const there = await stored(tx, mount.uuid)
       tx.tally(name, there - (await tx.tallied(name)))
     })
@@ -144,8 +144,8 @@ class LeaseLimitsNow {
   }
 
   /**
-   * The leases that find no room, the last ones first. Counts are held in the order of their names, as every transaction
-   * takes them.
+   * The leases that have no room; the last ones are refused first. Counts are locked in the order of their names, as in
+   * every transaction.
    */
   async refuse<L extends Leased>(tx: Transaction, rows: readonly L[]): Promise<ReadonlyMap<L, ApiError>> {
     const byQuota = Map.groupBy(rows, ({ mount }) => this.#quotaOf(mount))

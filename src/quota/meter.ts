@@ -18,12 +18,12 @@ export interface Counted {
   readonly counts: ReturnType<typeof memo<Count>>
 }
 
-/** Callers counted for each quota; those that ask least are forgotten first. */
+/** Callers counted for each quota, in each generation of its memo; those that ask rarely are forgotten. */
 const countedCallers = 20_000
 
 export const counted = (limit: RateLimit): Counted => ({ limit, counts: memo<Count>(countedCallers) })
 
-/** How a quota is taken away that leaves no request: free for callers whose token is good. */
+/** Paths by which a quota that leaves no request can be removed: not counted for callers with a good token. */
 const management = 'sys/quotas/'
 
 /** 429 of a rate-limit quota. */
@@ -55,12 +55,12 @@ interface MeterOptions {
   readonly workers: number
 }
 
-/** Counts one request that a quota covers, once: before sign-in, or by what comes of it. */
+/** Counts one request that a quota covers, once: before sign-in, or by its result. */
 export class Meter {
   readonly #request: Metered
   readonly #options: MeterOptions
   #isCounted = false
-  /** What the answer says of the quota. */
+  /** The quota's headers for the answer. */
   #standing: readonly string[] = []
 
   constructor(request: Metered, options: MeterOptions) {
@@ -68,7 +68,7 @@ export class Meter {
     this.#options = options
   }
 
-  /** Counts what needs no sign-in to be counted. @throws RateLimited */
+  /** Counts the request, unless that must wait for its sign-in. @throws RateLimited */
   begin(): void {
     const { path, hasCredential } = this.#request
     const waits = hasCredential && (this.#grouping === 'token' || path.startsWith(management))
@@ -82,17 +82,17 @@ export class Meter {
     else this.#count(accessor)
   }
 
-  /** Nobody has signed in, or not yet when the request was refused. @throws RateLimited */
+  /** The sign-in failed, or the request was refused before it. @throws RateLimited */
   unknown(): void {
     if (!this.#isCounted) this.#countStranger()
   }
 
-  /** False while it waits for what comes of the sign-in. */
+  /** False while it waits for the result of the sign-in. */
   get isCounted(): boolean {
     return this.#isCounted
   }
 
-  /** Names and values of the headers that tell of the quota: none unless sys/quotas/config says so. */
+  /** Names and values of the quota's headers: empty unless sys/quotas/config enables them. */
   get headers(): readonly string[] {
     return this.#standing
   }

@@ -12,7 +12,7 @@ export interface QuotasOptions {
   readonly workers: number
 }
 
-/** The quotas that one set of settings says. */
+/** The quotas of one set of settings. */
 interface Adopted {
   readonly set: SettingSet
   readonly config: QuotaConfig
@@ -32,14 +32,14 @@ export class Quotas {
     this.#options = options
   }
 
-  /** What counts a request; undefined where no quota covers its path. */
+  /** The meter of a request; undefined if no quota covers its path. */
   meter(path: string, address: string, hasCredential: boolean): MaybePromise<Meter | undefined> {
     const set = this.#options.settings.current()
     if (set instanceof Promise) return set.then((loaded) => this.#meterIn(loaded, path, address, hasCredential))
     return this.#meterIn(set, path, address, hasCredential)
   }
 
-  /** The same by the quotas known last, at once: for requests that are answered while the database is away. */
+  /** The same by the last known quotas, synchronously: for requests that are answered while the database is away. */
   meterNow(path: string, address: string, hasCredential: boolean): Meter | undefined {
     return this.#meterIn(this.#options.settings.latest(), path, address, hasCredential)
   }

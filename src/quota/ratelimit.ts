@@ -18,7 +18,7 @@ export interface RateLimit {
   readonly groupBy: Grouping
 }
 
-/** What a request says of a quota, durations in seconds. */
+/** A quota in a request, durations in seconds. */
 export interface RateLimitRequest {
   readonly path: string
   readonly rate: number
@@ -45,7 +45,7 @@ export function readRateLimit(request: RateLimitRequest): SettingValue {
 export const rateLimits = (values: ReadonlyMap<string, SettingValue>): readonly RateLimit[] =>
   [...values].map(([name, value]) => ({ ...(value as unknown as Omit<RateLimit, 'name'>), name }))
 
-/** Whether a quota is about a path. @param path canonical */
+/** Whether a quota covers a path. @param path canonical */
 export const covers = ({ path: own }: RateLimit, path: string): boolean =>
   own.endsWith('*')
     ? path.startsWith(own.slice(0, -1))
