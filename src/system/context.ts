@@ -31,11 +31,11 @@ export interface Status {
   sealed(): boolean
   /** False while the PKCS#11 token does not answer. */
   hsmHealthy(): boolean
-  /** False while the database answers slower than caches may be used without it. */
+  /** False while the database takes longer to answer than caches may be used without it. */
   databaseHealthy(): boolean
   /** Whether the node was asked to end and still serves for a while. */
   draining(): boolean
-  /** What the engines say of their own health, by their type; absent while the node is sealed. */
+  /** The engines' reports on their own health, by type; absent while the node is sealed. */
   details?(): Promise<Data>
 }
 
@@ -75,7 +75,7 @@ export interface SystemContext extends StatusContext, HashContext, RandomContext
   start(job: Job): Promise<boolean>
   /** The routes of every engine, sys/ among them. */
   sections(): readonly ApiSection[]
-  /** The names in paths that several spellings share. */
+  /** Names in paths that can be spelt in several ways. */
   foldings(): Foldings
   /** The engines that can be mounted, by type. */
   readonly engines: ReadonlyMap<string, Engine>

@@ -44,7 +44,9 @@ const sealed = errorReply(new ApiError(503, 'Vault is sealed'))
 
 const noIdentity = () => undefined
 
-/** The pipeline of a sealed worker: its state, and `Vault is sealed` for everything else. It has no keys and no callers. */
+/**
+ * The pipeline of a sealed worker: its state, and `Vault is sealed` for everything else. It has no keys and no callers.
+ */
 export function createSealedPipeline(options: SealedOptions): Pipeline {
   const { clock, log, draining } = options
   const status = {

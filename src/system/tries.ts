@@ -23,7 +23,7 @@ export class Tries {
     this.#last = clock.monotonic()
   }
 
-  /** @throws ApiError 429 when none is left */
+  /** @throws ApiError 429 when no try is left */
   take(): void {
     const now = this.#clock.monotonic()
     this.#left = Math.min(this.#most, this.#left + ((now - this.#last) * this.#share) / 1000)

@@ -106,7 +106,7 @@ export const updateRootGeneration = endpoint({
   },
 })
 
-/** Asked of the cache, so that a stranger costs nothing where it is off. @throws ApiError 400 */
+/** Read from the cache, so that unauthenticated requests cost nothing while it is off. @throws ApiError 400 */
 async function requireEnabled(generation: { state(): Promise<{ readonly enabled: boolean }> }): Promise<void> {
   if ((await generation.state()).enabled) return
   throw badRequest('generate-root is off: strongroom recovery-secret makes the secret that it asks for')

@@ -54,7 +54,7 @@ async function details({ status }: StatusContext, bare: Data): Promise<Data> {
   try {
     return { ...bare, detail: await status.details?.() }
   } catch {
-    // The state is told also while the database does not answer.
+    // The state is reported even while the database does not answer.
     return bare
   }
 }

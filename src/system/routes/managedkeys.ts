@@ -99,7 +99,7 @@ const describe = ({ row }: Entry): Data => ({
 /** How many uses of a managed key a refusal names. */
 const namedUses = 3
 
-/** @throws ApiError 400 while something that an engine keeps uses the key */
+/** @throws ApiError 400 while data of an engine uses the key */
 async function refuseUsed({ mounts, engines, managedKeys }: SystemContext, name: string): Promise<void> {
   const entry = await managedKeys.read(name)
   if (entry === undefined) return

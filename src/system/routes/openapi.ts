@@ -6,7 +6,7 @@ import { apiVersion } from '../version.ts'
 
 const documents = new WeakMap<SystemContext, Buffer>()
 
-/** Serialised once: callers need no token, so a document per request, or a copy of it, would be an attack. */
+/** Serialised once: callers need no token, so a document per request, or a copy of it, would invite attacks. */
 function specification(context: SystemContext): Buffer {
   const document = documents.get(context) ?? Buffer.from(JSON.stringify(describeApi(context.sections(), apiVersion)))
   documents.set(context, document)

@@ -18,7 +18,7 @@ async function aclOf(context: SystemContext, caller: Caller | undefined): Promis
   return caller && (await context.policies.acl(caller.policies))
 }
 
-/** What a client may know before it has a rule on sys/: the mounts in which its token may do anything at all. */
+/** The mounts that a client may know without a rule on sys/: those in which its token may do anything at all. */
 export const listUiMounts = endpoint({
   method: 'GET',
   path: 'internal/ui/mounts',

@@ -2,8 +2,8 @@ import type { TokenRow } from '../../../auth/token.ts'
 import type { Tokens } from '../../../auth/tokens.ts'
 
 /**
- * Tokens as sys/leases shows them: each that ends some day is a lease, under the path that made it and by the id of its
- * row, which is no credential.
+ * Tokens as sys/leases shows them: each that expires is a lease, under the path that made it and the id of its row,
+ * which is not a credential.
  */
 const folder = 'auth/'
 
@@ -17,8 +17,8 @@ export async function tokenOfLease(tokens: Tokens, leaseId: string): Promise<Tok
 }
 
 /**
- * The keys directly below a prefix, in order: ids without the prefix, and folders with a slash at the end. Folders take a
- * walk through all tokens.
+ * The keys directly below a prefix, in order: ids without the prefix, and folders with a slash at the end. Folders take
+ * a walk through all tokens.
  * @param prefix '' or ending in a slash
  * @param after a key of an earlier answer: only those after it
  */

@@ -26,7 +26,7 @@ const plugin = Type.Object({
   sha256: Type.String(),
 })
 
-/** As the reference writes the version of what is built in. */
+/** The reference's notation for the version of a built-in plugin. */
 const version = `v${apiVersion}+builtin.vault`
 const types: readonly string[] = ['auth', 'database', 'secret']
 

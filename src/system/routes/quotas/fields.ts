@@ -1,12 +1,12 @@
 import { badRequest } from '../../../errors.ts'
 import type { SystemContext } from '../../context.ts'
 
-/** What routes of named quotas have in common. */
+/** Properties common to the routes of named quotas. */
 export const named = { access: 'sudo', captures: { name: /^\w(?:[\w.-]{0,126}\w)?$/ } } as const
 
 const mostQuotas = 200
 
-/** A mount's path gets its slash. @throws ApiError 400 for what lies in no mount */
+/** A mount's path gets its slash. @throws ApiError 400 for a path outside all mounts */
 export async function quotaPath({ mounts }: SystemContext, given: string): Promise<string> {
   const path = given.replace(/^\/+/, '')
   if (path === '') return ''

@@ -35,7 +35,7 @@ export const countEntities = endpoint({
   run: () => ({ counters: { entities: { total: 0 } } }),
 })
 
-/** Dashboards still ask it; the reference answers the same. */
+/** Dashboards still request it; the reference answers the same. */
 export const countRequests = endpoint({
   method: 'GET',
   path: 'internal/counters/requests',
