@@ -97,8 +97,8 @@ export function answered<K extends AttributeName>(
 const pointBytes = [32, 57, 65, 97, 133]
 
 /**
- * Tokens give CKA_EC_POINT as a DER OCTET STRING or bare. Only the length tells: a bare point also begins with 04, and its
- * second byte may look like a length.
+ * Tokens give CKA_EC_POINT as a DER OCTET STRING or bare. Only the length tells: a bare point also begins with 04, and
+ * its second byte may look like a length.
  */
 function barePoint(value: Buffer): Buffer {
   if (pointBytes.includes(value.length)) return value

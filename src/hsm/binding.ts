@@ -1,6 +1,6 @@
 import { PKCS11 } from 'pkcs11js'
 
-/** What pkcs11js takes as a mechanism; `parameter` is one of its parameter objects (`type` is a CK_PARAMS number), or raw bytes. */
+/** A mechanism of pkcs11js; `parameter` is one of its parameter objects (`type` is a CK_PARAMS number) or raw bytes. */
 export interface NativeMechanism {
   readonly mechanism: number
   readonly parameter?: object

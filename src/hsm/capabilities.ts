@@ -23,7 +23,8 @@ const abilities = {
   'oaep-sha256': 'CKM_RSA_PKCS_OAEP with SHA-256',
   'wrap-aes': 'CKM_AES_KEY_WRAP_KWP of AES keys',
   'wrap-generic': 'CKM_AES_KEY_WRAP_KWP of generic secrets',
-  // SoftHSM 2.6.1 fills up with zeros to a multiple of 8 before it wraps; a MAC key longer than its block is then another.
+  // SoftHSM 2.6.1 fills up with zeros to a multiple of 8 before it wraps; a MAC key longer than its block is then
+  // another.
   'wrap-exact-length': 'CKM_AES_KEY_WRAP_KWP of secrets over 64 bytes whose length is no multiple of 8',
   'wrap-p224': 'CKM_AES_KEY_WRAP_KWP of P-224 keys',
   'wrap-p256': 'CKM_AES_KEY_WRAP_KWP of P-256 keys',

@@ -10,8 +10,8 @@ import { StaleHandle } from './handle.ts'
  * - `lost`     the token is gone or has forgotten us: 503 until it is initialised and logged in again
  * - `refuse`   the token rejects this input
  * - `bug`      ours: 500
- * - `doubt`    tokens use these codes for a bad tag, a tampered blob and a pulled cable alike: only asking the token tells,
- *              and it turns into `refuse` or `lost`
+ * - `doubt`    tokens use these codes for a bad tag, a tampered blob and a pulled cable alike: only asking the token
+ *              tells, and it turns into `refuse` or `lost`
  */
 export type Fate = 'session' | 'retry' | 'stale' | 'lost' | 'refuse' | 'bug' | 'doubt'
 
@@ -123,7 +123,7 @@ export class Failure extends Untraced {
   }
 }
 
-/** The token refused the input (bad tag, tampered blob, wrong length, missing mechanism). Callers give it their own words. */
+/** The token refused the input (bad tag, tampered blob, wrong length, missing mechanism). Callers word the error. */
 export class HsmRefusal extends Untraced {
   /** CKR code, for the log: it never tells a client which step failed. */
   readonly code: number

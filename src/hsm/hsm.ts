@@ -29,8 +29,8 @@ export interface HsmOptions {
   readonly token: TokenSelector
   readonly pin: string
   /**
-   * `inline`: cheap operations synchronously, RSA private operations, RSA key pairs, payloads over 1 MiB and searches in threads.
-   * `threads`: everything in threads. `auto` (default): `inline`, unless the token is measured to be slow.
+   * `inline`: cheap operations synchronously, RSA private operations, RSA key pairs, payloads over 1 MiB and searches
+   * in threads. `threads`: everything in threads. `auto` (default): `inline`, unless the token is measured to be slow.
    */
   readonly executor?: 'auto' | 'inline' | 'threads'
   /** The most threads, each with sessions; default 2 beside inline, else 8. Half as many more make key pairs. */
@@ -59,9 +59,10 @@ export interface HsmOptions {
 const bigPayload = 1 << 20
 
 /**
- * The PKCS#11 token as the rest of the server sees it. Operations return plain values where they ran inline and promises
- * where they ran in a thread. They throw HsmRefusal when the token refuses the input, StaleHandle when a handle must be
- * fetched again (before any call, where its epoch shows it), ApiError 503 while the token is lost; anything else is a bug.
+ * The PKCS#11 token as the rest of the server sees it. Operations return plain values where they ran inline and
+ * promises where they ran in a thread. They throw HsmRefusal when the token refuses the input, StaleHandle when a
+ * handle must be fetched again (before any call, where its epoch shows it), ApiError 503 while the token is lost;
+ * anything else is a bug.
  */
 export class Hsm implements AsyncDisposable {
   readonly capabilities: Capabilities
@@ -330,7 +331,10 @@ export class Hsm implements AsyncDisposable {
     })
   }
 
-  /** Token objects are made one at a time: SoftHSM does not do it well from several threads. Session objects need no turn. */
+  /**
+   * Token objects are made one at a time: SoftHSM does not do it well from several threads. Session objects need no
+   * turn.
+   */
   #inTurn<T>(persistent: boolean | undefined, work: () => Promise<T>): Promise<T> {
     if (!persistent) return work()
     const result = this.#queue.then(work)

@@ -7,8 +7,8 @@ const rounds = 15
 const slowMilliseconds = 0.2
 
 /**
- * Whether calls on this token take so long (more than 0.2 ms for AES-GCM over 64 bytes, the median of 15) that the event
- * loop must not wait for them: a token behind a network or in another process.
+ * Whether calls on this token take so long (more than 0.2 ms for AES-GCM over 64 bytes, the median of 15) that the
+ * event loop must not wait for them: a token behind a network or in another process.
  */
 export function isSlow(connection: Connection, dialect: Dialect, clock: Clock): boolean {
   const template = { class: 'secret', keyType: CKK.AES, valueLength: 32, usages: ['encrypt'] } as const

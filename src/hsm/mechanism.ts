@@ -42,7 +42,9 @@ const names = new Map<number, string>(Object.entries(CKM).map(([name, type]) => 
 /** The mechanism's name in PKCS#11, for refusals. */
 export const mechanismName = (type: number): string => names.get(type) ?? `CKM 0x${type.toString(16)}`
 
-/** Whether the mechanism is an RSA operation (private, as only those run in the token): milliseconds, not microseconds. */
+/**
+ * Whether the mechanism is an RSA operation (private, as only those run in the token): milliseconds, not microseconds.
+ */
 export const isRsa = (type: number): boolean => type <= CKM.RSA_PKCS_PSS
 
 /** How many bytes a ciphertext may be longer than its plaintext: the tag, or one block of padding. */

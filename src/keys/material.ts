@@ -6,7 +6,9 @@ import { algorithmOf } from './algorithms.ts'
 import { decodePublicKey } from './publickey.ts'
 import type { MaterialRow } from './tables.ts'
 
-/** One key part of one version, as its verified row describes it. The key itself is elsewhere: in the token, or wrapped. */
+/**
+ * One key part of one version, as its verified row describes it. The key itself is elsewhere: in the token, or wrapped.
+ */
 export class Material {
   readonly row: MaterialRow
   readonly algorithm: Algorithm

@@ -88,7 +88,7 @@ export const materialsTable = defineTable(
     mechanism: column.integer().nullable(),
     blob: column.bytes().nullable(),
     ckaId: column.bytes().nullable(),
-    /** Of the token that alone holds the key; null for other residences, and for keys of programs before migration 16. */
+    /** Of the token that alone holds the key; null for other residences, and for keys from before migration 16. */
     tokenSerial: column.text().nullable(),
     /** SPKI DER. */
     publicKey: column.bytes().nullable(),

@@ -54,8 +54,8 @@ export const operations = {
   },
 
   /**
-   * For the self-test: the code with which C_Decrypt refuses a forged tag, if the same session then decrypts; C_Decrypt ends the
-   * operation either way (PKCS#11 v3.1 5.10.2), but tokens disagree.
+   * For the self-test: the code with which C_Decrypt refuses a forged tag, if the same session then decrypts; C_Decrypt
+   * ends the operation either way (PKCS#11 v3.1 5.10.2), but tokens disagree.
    */
   forge(
     { lib }: Port,

@@ -20,8 +20,8 @@ export type Reply =
   | { readonly bug: string }
 
 /**
- * A worker thread of the threads' executor. The main thread has initialised the module and logged in, which holds for the
- * process; this thread only opens sessions of its own, and never calls C_Initialize, C_Login or C_Finalize.
+ * A worker thread of the threads' executor. The main thread has initialised the module and logged in, which holds for
+ * the process; this thread only opens sessions of its own, and never calls C_Initialize, C_Login or C_Finalize.
  */
 if (parentPort !== null) {
   const port = parentPort

@@ -36,8 +36,8 @@ const laneOf = (name: Operation, [mechanism]: readonly unknown[]): Lane =>
   name === 'generateKeyPair' && mechanism === CKM.RSA_PKCS_KEY_PAIR_GEN ? 'keyPairs' : 'calls'
 
 /**
- * The threads' executor: worker threads that make synchronous calls, one at a time each. Key pairs have a lane of their own.
- * Everything a thread is given is copied, so that callers may reuse their buffers at once.
+ * The threads' executor: worker threads that make synchronous calls, one at a time each. Key pairs have a lane of their
+ * own. Everything a thread is given is copied, so that callers may reuse their buffers at once.
  */
 export class Threads implements AsyncDisposable {
   /** The most calls of a lane at the same time; a thread is started when no idle one is left for a call. */

@@ -5,8 +5,8 @@ import type { KeyTemplate, Usage } from '../../hsm/template.ts'
 import type { Signature } from './signature.ts'
 
 /**
- * A key type: one row of the table (../algorithms.ts). `class` (CKA_CLASS of the object that is kept) tells secrets from
- * pairs; `kind` is for code that has a form of its own for each.
+ * A key type: one row of the table (../algorithms.ts). `class` (CKA_CLASS of the object that is kept) tells secrets
+ * from pairs; `kind` is for code that has a form of its own for each.
  */
 export type Algorithm = Secret | PairAlgorithm
 export type Secret = AeadSecret | HmacSecret
@@ -52,7 +52,9 @@ export interface Abilities {
   readonly derive: boolean
 }
 
-/** raw: base64 of the bytes; pkcs1, sec1, spki: PEM; `seed`: base64 of seed and public key; `point`: base64 of 32 bytes. */
+/**
+ * raw: base64 of the bytes; pkcs1, sec1, spki: PEM; `seed`: base64 of seed and public key; `point`: base64 of 32 bytes.
+ */
 export type ExportForm = 'raw' | 'pkcs1' | 'sec1' | 'spki' | 'seed' | 'point'
 
 export interface ShownAttributes {

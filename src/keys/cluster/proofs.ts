@@ -15,7 +15,8 @@ const rowsAtOnce = 64
 const keptMilliseconds = 24 * 3_600_000
 
 /**
- * Removes the proofs of workers that have ended. Those of registered workers stay: a pending KEK waits for every one of them.
+ * Removes the proofs of workers that have ended. Those of registered workers stay: a pending KEK waits for every one of
+ * them.
  */
 export function proofTidying({ database, clock }: { readonly database: Database; readonly clock: Clock }): Job {
   const proofs = database.table(kekProofsTable)

@@ -35,7 +35,8 @@ export const mostComponents = 20
 
 /**
  * The KEK's value: the XOR of all components. The caller wipes it.
- * @throws Error naming the first component (counted from 1) that does not match its check value, or a pair that is equal
+ * @throws Error naming the first component (counted from 1) that does not match its check value, or a pair that is
+ * equal
  */
 export function combine(components: readonly Component[]): Buffer {
   if (components.length < 2) throw new Error('a KEK needs the components of two custodians or more')

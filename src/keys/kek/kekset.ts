@@ -29,7 +29,8 @@ export class KekSet {
 
   /**
    * @param seen the newest change that was known at the start
-   * @param remembered the newest change that the token remembers: any worker may have anchored one that this one has not read
+   * @param remembered the newest change that the token remembers: any worker may have anchored one that this one has
+   * not read
    */
   constructor(database: Database, seen = 0, remembered = async () => 0) {
     this.#database = database

@@ -66,8 +66,8 @@ export class Blobs {
   }
 
   /**
-   * Works with the blob and the KEK it is under. A cached row may name a KEK that was destroyed since: rotation has put the
-   * blob under another.
+   * Works with the blob and the KEK it is under. A cached row may name a KEK that was destroyed since: rotation has put
+   * the blob under another.
    */
   async under<T>(material: Material, use: (kek: Kek, blob: Buffer) => MaybePromise<T>): Promise<T> {
     try {

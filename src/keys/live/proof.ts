@@ -5,8 +5,8 @@ import type { Material } from '../material.ts'
 import type { Part } from '../tables.ts'
 
 /**
- * Shows that an object of the token is the private half of the material's public key, by a signature over random bytes. It is found
- * by its CKA_ID, which anybody with the token's PIN can give another key.
+ * Shows that an object of the token is the private half of the material's public key, by a signature over random bytes.
+ * It is found by its CKA_ID, which anybody with the token's PIN can give another key.
  * @throws Error when it is another key
  */
 export async function provePrivate(hsm: Hsm, key: Handle, material: Material): Promise<void> {

@@ -5,8 +5,9 @@ import { mechanismName } from '../../hsm/mechanism.ts'
 
 /**
  * SoftHSM refuses HMAC-SHA-384 and -512 with keys shorter than the hash. An HMAC key shorter than a hash's block is
- * filled with zeros to the block (RFC 2104 section 2), so that a secret under 64 bytes, filled to exactly 64, is the same
- * key for every SHA-2 and SHA-3: the smallest block among them is 64 bytes. (128 would be another key for SHA-256.)
+ * filled with zeros to the block (RFC 2104 section 2), so that a secret under 64 bytes, filled to exactly 64, is the
+ * same key for every SHA-2 and SHA-3: the smallest block among them is 64 bytes. (128 would be another key for
+ * SHA-256.)
  */
 export const paddedBytes = 64
 
@@ -20,7 +21,9 @@ export const needsExactLength = (sizeBytes: number): boolean => sizeBytes > padd
 /** A token's abilities with HMAC secrets. */
 export type SecretCapabilities = Pick<Capabilities, 'supports' | 'shortestHmacKey'>
 
-/** Why an HMAC secret is in the server's memory: once, while it is `made`, or each time it is `loaded` into the token. */
+/**
+ * Why an HMAC secret is in the server's memory: once, while it is `made`, or each time it is `loaded` into the token.
+ */
 export interface Exposure {
   readonly when: 'made' | 'loaded'
   readonly why: string

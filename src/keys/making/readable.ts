@@ -33,7 +33,8 @@ const isShown = ({ capabilities }: ReadableSource, { privateKey }: PairAlgorithm
   capabilities.supports(privateKey.readable.ability)
 
 /**
- * Makes a pair whose private key can be read once: not sensitive where the token shows such keys, else extractable only.
+ * Makes a pair whose private key can be read once: not sensitive where the token shows such keys, else extractable
+ * only.
  * @throws ApiError 400 where the HSM neither shows keys of the type nor wraps them
  */
 export async function generateReadable(source: ReadableSource, algorithm: PairAlgorithm): Promise<TokenPair> {

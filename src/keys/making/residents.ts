@@ -37,7 +37,10 @@ export class Residents {
     this.abandon = (intent) => sweep.abandon(intent)
   }
 
-  /** Destroys the objects of removed keys and of keys that were never stored; a job's work. @returns how many rows it settled */
+  /**
+   * Destroys the objects of removed keys and of keys that were never stored; a job's work. @returns how many rows it
+   * settled
+   */
   readonly sweep: (fence?: bigint) => Promise<number>
 
   /**

@@ -132,7 +132,10 @@ function refuseAad({ aad }: Message, name: string): void {
 
 const counterBytes = 16
 
-/** The row that a version of this key gets: its history as the token tells it. A secret key has its check value as fingerprint. */
+/**
+ * The row that a version of this key gets: its history as the token tells it. A secret key has its check value as
+ * fingerprint.
+ */
 async function describe({ hsm, row, now }: ManagedKeyOptions, found: Found): Promise<Material> {
   const { algorithm, publicKey, history, handle } = found
   const { spki = null, fingerprint } = publicKey

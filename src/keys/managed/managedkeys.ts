@@ -146,7 +146,9 @@ export class ManagedKeys {
     return after(this.#use(use, 'decrypt'), (key) => key.decrypt(message))
   }
 
-  /** Signs random data and verifies it; makes the key where that is allowed. @throws ApiError 400 saying what is wrong */
+  /**
+   * Signs random data and verifies it; makes the key where that is allowed. @throws ApiError 400 saying what is wrong
+   */
   async test(entry: Entry, hashName: string): Promise<void> {
     mayUse(entry.row, 'sign')
     const key = await this.#load(entry, true)

@@ -252,7 +252,9 @@ export class Materials {
     return rows
   }
 
-  /** One part of each of a key's versions in their order, verified; the cursor is a version. For key read and export. */
+  /**
+   * One part of each of a key's versions in their order, verified; the cursor is a version. For key read and export.
+   */
   list(
     q: Reader,
     where: { key: string; part: Part },

@@ -59,8 +59,8 @@ interface SigningKey {
 }
 
 /**
- * Signatures on certificates. Each is verified before it is released: a fault in the token's RSA-CRT, or a handle of another key,
- * must not reach anybody (Boneh, DeMillo, Lipton 1997).
+ * Signatures on certificates. Each is verified before it is released: a fault in the token's RSA-CRT, or a handle of
+ * another key, must not reach anybody (Boneh, DeMillo, Lipton 1997).
  */
 export class Certification {
   readonly #options: { signer: Signer; handles: Handles; log: Logger }

@@ -40,7 +40,9 @@ export interface CipherOptions {
   readonly overused: Counter
 }
 
-/** Authenticated encryption with a material: in the token, or by the host's OpenSSL where the token lacks the algorithm. */
+/**
+ * Authenticated encryption with a material: in the token, or by the host's OpenSSL where the token lacks the algorithm.
+ */
 export class Cipher {
   readonly #options: CipherOptions
 
@@ -78,7 +80,8 @@ export class Cipher {
   }
 
   /**
-   * Counts an encryption under the material. @param counter where several materials are one key @returns a warning when there were too many
+   * Counts an encryption under the material. @param counter where several materials are one key @returns a warning when
+   * there were too many
    * @throws ApiError 400 in strict mode after 2^32
    */
   count(material: string, counter: string = material): MaybePromise<string | undefined> {

@@ -11,8 +11,9 @@ import { checkSealing, ivBytes, openOnHost, type Sealing, sealOnHost } from './h
 import { freshIv } from './iv.ts'
 
 /**
- * Where the nonce of a derived key's message comes from. 0: random. 1: the caller. 2: HMAC of the plaintext under the context.
- * 3: HMAC of the plaintext under a key that is derived too. All but 0 give equal ciphertexts for equal plaintexts.
+ * Where the nonce of a derived key's message comes from. 0: random. 1: the caller. 2: HMAC of the plaintext under the
+ * context. 3: HMAC of the plaintext under a key that is derived too. All but 0 give equal ciphertexts for equal
+ * plaintexts.
  */
 export type Convergence = 0 | 1 | 2 | 3
 

@@ -45,7 +45,10 @@ export class Hmacs {
     return shortest !== undefined && heldBytes(row) >= shortest
   }
 
-  /** An HMAC made in the token. @returns `hash.bytes` bytes @throws ApiError 400 naming the mechanism that the token refuses */
+  /**
+   * An HMAC made in the token. @returns `hash.bytes` bytes @throws ApiError 400 naming the mechanism that the token
+   * refuses
+   */
   mac(material: Material, hash: Hash, input: Uint8Array): MaybePromise<Buffer> {
     const { hsm, handles } = this.#options
     const { hmac } = mechanismsOf(hash)

@@ -17,8 +17,8 @@ interface Tally {
 }
 
 /**
- * Counts encryptions per key version. Each worker reserves numbers in blocks before it uses them, so that a crash counts too
- * many, never too few; blocks grow with use, so that a busy key costs one statement in 65,536 encryptions.
+ * Counts encryptions per key version. Each worker reserves numbers in blocks before it uses them, so that a crash
+ * counts too many, never too few; blocks grow with use, so that a busy key costs one statement in 65,536 encryptions.
  */
 export class Usage {
   readonly #database: Database

@@ -11,7 +11,9 @@ export interface Urls {
   readonly templating: boolean
 }
 
-/** The settings of a mount, and the row that every change of its keys and issuers locks: one each, made with the mount. */
+/**
+ * The settings of a mount, and the row that every change of its keys and issuers locks: one each, made with the mount.
+ */
 export const authoritiesTable = defineTable(
   'pki_authorities',
   {

@@ -79,8 +79,8 @@ export interface Part {
 }
 
 /**
- * A list as it was signed. It is never stored whole: its bytes are `head`, the entries of its parts, `tail`. `site` is '' where
- * the scope is unified.
+ * A list as it was signed. It is never stored whole: its bytes are `head`, the entries of its parts, `tail`. `site` is
+ * '' where the scope is unified.
  */
 export const crlsTable = defineTable(
   'pki_crls',

@@ -88,7 +88,9 @@ export class ListHealth {
     return this.#kept.summary.then((summary) => ({ ...summary }))
   }
 
-  /** By mount and issuer, the seconds until the next update of a complete list or shard; below 0 when one has expired. */
+  /**
+   * By mount and issuer, the seconds until the next update of a complete list or shard; below 0 when one has expired.
+   */
   async nextUpdates() {
     const { database, clock, site } = this.#options
     const where = { site, kind: 'complete' }

@@ -5,8 +5,8 @@ const streamsAtOnce = 16
 /** Time between the promise of an answer and its first byte, in which audit writes a line. */
 const promisedMilliseconds = 1000
 /**
- * Slower clients are cut off, after a first minute: they hold a place that others wait for, and segments of a list that was
- * replaced meanwhile are kept for ten minutes.
+ * Slower clients are cut off, after a first minute: they hold a place that others wait for, and segments of a list that
+ * was replaced meanwhile are kept for ten minutes.
  */
 const slowestBytesPerSecond = 128 * 1024
 const startMilliseconds = 60_000

@@ -48,7 +48,10 @@ export class Spreading {
     this.#byCount = byCount
   }
 
-  /** @returns the content of each shard that is wanted, by its name @throws DamagedRow at a segment that was edited or removed */
+  /**
+   * @returns the content of each shard that is wanted, by its name @throws DamagedRow at a segment that was edited or
+   * removed
+   */
   async spread({ parts: all, covered }: Content): Promise<ReadonlyMap<string, Content>> {
     for await (const entries of this.#options.segments.entries(all)) {
       this.#sort(entries)
