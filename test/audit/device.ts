@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Client } from '../support/client.ts'
 import { runDirectory } from '../support/directory.ts'
 
-/** A line of an audit file. Members are there or not, as the test knows. */
+/** A line of an audit file. Which members there are depends on the test. */
 export interface Line {
   readonly time: string
   readonly type: 'request' | 'response' | 'rotation'
@@ -59,7 +59,7 @@ export const linesOf = (text: string): Line[] =>
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line))
 
-/** What a device shows instead of a secret. */
+/** The form of a hidden secret in a device's lines. */
 export const hidden = /^hmac-sha256:[0-9a-f]{64}$/
 
 export const hmac = (key: Buffer, text: string): string =>

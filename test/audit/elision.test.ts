@@ -15,7 +15,7 @@ const content = async (device: TestDevice, bytes: string) => ({
   content_length: Buffer.byteLength(bytes),
 })
 
-/** Asks one thing and tells how much the file grew by. */
+/** Sends a request and returns how much the file grew by. */
 async function growth(device: TestDevice, ask: () => Promise<Reply>): Promise<{ reply: Reply; bytes: number }> {
   const before = statSync(device.file).size
   const reply = await ask()

@@ -66,7 +66,7 @@ test('the server says once in its log which device fails, and that it works agai
   const said = (text: string) => node.server.output().split(`"file":"${device.file}","msg":"${text}"`).length - 1
   rmSync(device.directory, { recursive: true })
   for (let i = 0; i < 3; i++) await node.root.get('sys/mounts')
-  // What a worker logs comes to us through two pipes.
+  // A worker's log reaches the test through two pipes.
   await expect.poll(() => said('an audit device cannot be written')).toBe(1)
   mkdirSync(device.directory)
   await done(node.root.get('sys/mounts'))

@@ -55,7 +55,7 @@ test('a chain that lives keeps its head, however long nothing is written', async
   await retire()
   expect(await left()).toEqual([idle.names.incarnation])
   const [row] = await bench.sql('SELECT rev FROM audit_heads')
-  // Sealed once a day, not each time that it is looked at.
+  // Sealed once a day, not at each check.
   await own.seal([idle])
   await own.seal([idle])
   expect((await bench.sql('SELECT rev FROM audit_heads'))[0]?.rev).toBe(row?.rev + 1)

@@ -43,7 +43,7 @@ async function until(condition: () => boolean | Promise<boolean>): Promise<void>
 
 const hangUp = (): boolean => process.kill(server.pid, 'SIGHUP')
 
-/** Moves the file of a device as logrotate does, and waits until every worker that serves has left it. */
+/** Moves the file of a device as logrotate does, and waits until every serving worker has left it. */
 async function rotate(device: TestDevice, name: string): Promise<string> {
   const old = `${device.file}.${name}`
   renameSync(device.file, old)
@@ -55,7 +55,7 @@ async function rotate(device: TestDevice, name: string): Promise<string> {
 
 const chainsOf = (text: string): Set<string> => new Set(linesOf(text).map(({ chain }) => chain.incarnation))
 
-/** The boundary lines of a file, as far as they are there. */
+/** The boundary lines of a file written so far. */
 const boundaries = (file: string, event: string): Line[] =>
   (existsSync(file) ? linesOf(readFileSync(file, 'utf8')) : []).filter(({ rotation }) => rotation?.event === event)
 
@@ -67,7 +67,7 @@ test('a file that was moved is opened anew after SIGHUP by the same workers, in 
   const workers = childrenOf(server.pid)
   renameSync(device.file, `${device.file}.1`)
   await work(4)
-  // Until then the moved file is the one.
+  // Until then the moved file is in use.
   expect(existsSync(device.file)).toBe(false)
   hangUp()
   await until(() => boundaries(device.file, 'opened').length === 2)
@@ -108,7 +108,7 @@ test('verify finds a moved file that is missing, cut, or not in its place; --fro
     const found = await verify(...files)
     expect([found.code, found.output], files.join()).toEqual([1, expect.stringContaining(problem)])
   }
-  // A moment at which the second file had begun: what came before it may be elsewhere.
+  // A moment at which the second file had begun: earlier lines may be elsewhere.
   const begun = second.filter(({ rotation }) => rotation?.event === 'opened').map(({ time }) => time)
   const from = new Date(Math.max(...begun.map(Date.parse)) + 1).toISOString()
   expect(await verify('--from', from, older, device.file)).toMatchObject(unbroken)
@@ -136,7 +136,7 @@ test('under load no request fails and none is without its two lines, however oft
     renameSync(device.file, old)
     files.push(old)
     hangUp()
-    // Twice at once; and every second time again, while the first is under way.
+    // Two signals at once, and in every second round a third while the first is being handled.
     hangUp()
     if (round % 2 === 1) setTimeout(hangUp, 5)
     await until(() => boundaries(old, 'closed').length === 2)

@@ -17,7 +17,7 @@ beforeAll(async () => {
 }, 120_000)
 afterAll(() => server[Symbol.asyncDispose]())
 
-/** A collector on the loopback; what it reads is kept by connection, so that lines of two workers stay apart. */
+/** A collector on the loopback; its input is kept by connection, so that lines of two workers stay apart. */
 async function collect({ reads = true, port = 0 } = {}) {
   const texts: string[] = []
   const sockets: Socket[] = []
@@ -89,7 +89,7 @@ test('a collector that reads nothing holds up nobody while a file is written', a
       .output()
       .split('\n')
       .filter((line) => line.includes(collector.address) && line.includes('cannot be written'))
-  // What a line may be is bounded, so that many are needed to fill the kernel's buffers.
+  // The length of a line is bounded, so many are needed to fill the kernel's buffers.
   const many = { batch_input: Array.from({ length: 2500 }, () => ({ plaintext: hello })) }
   let calls = 0
   for (; failed().length === 0 && calls < 400; calls++) {
@@ -107,7 +107,7 @@ test('with a collector alone that is away nothing is done, and all is well when 
   expect((await open('alone', { address: collector.address })).status).toBe(204)
   for (let call = 0; call < 4; call++) await done(encrypt())
   await collector[Symbol.asyncDispose]()
-  // Of each worker the kernel may take one line more.
+  // The kernel may take one more line of each worker.
   await expect.poll(async () => (await encrypt()).text).toContain('no audit device could be written')
   await using back = await collect({ port })
   await expect.poll(async () => (await encrypt()).status, { timeout: 60_000 }).toBe(200)

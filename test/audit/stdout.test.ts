@@ -28,7 +28,7 @@ afterAll(async () => {
 /** Everything on standard output but the ready line. */
 const printed = (): string => node.stdout().replace(/^ready .*\n/m, '')
 
-/** In this order: the last lines of one test are the first ones that the next would find. */
+/** In this order: the last lines of one test are the first that the next one finds. */
 describe('audit lines on standard output', { shuffle: false }, () => {
   test('file_path=stdout writes the lines of every worker whole to standard output, with nothing in clear', async () => {
     const made = await client().post('sys/audit/out', { type: 'file', options: { file_path: 'stdout' } })
@@ -73,7 +73,7 @@ describe('audit lines on standard output', { shuffle: false }, () => {
     }
     expect((await client().get('sys/health')).status).toBe(200)
     await until(() => node.stderr().includes('an audit device cannot be written'))
-    // This too: what was asked is done, and its answer cannot be on record.
+    // This one too: the deletion is done, but its answer cannot be recorded.
     expect((await client().delete('sys/audit/beside')).text).toContain('the answer is withheld')
     expect((await client().get('sys/mounts')).text).toContain('no audit device could be written, so nothing was done')
     node.process.stdout?.resume()

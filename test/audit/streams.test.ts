@@ -34,7 +34,7 @@ interface Collector extends AsyncDisposable {
   text(): string
 }
 
-/** @param reads whether it takes what is sent */
+/** @param reads whether it reads its input */
 async function collect(at: number | string = 0, reads = true): Promise<Collector> {
   const sockets: Socket[] = []
   let text = ''
@@ -127,7 +127,7 @@ test('a collector that is away is tried again after a pause, and refuses lines a
   await expect.poll(() => writer.write(record('lost')), { interval: 10 }).toBe(false)
   const { sequence } = writer.head
   for (let line = 0; line < 20; line++) expect(await writer.write(record('refused'))).toBe(false)
-  // Nothing of these was sent: the chain does not go on over them.
+  // None of these lines was sent: the chain does not go on over them.
   expect(writer.head.sequence).toBe(sequence)
   await using second = await collect(port)
   await expect.poll(() => writer.write(record('b')), { timeout: 15_000 }).toBe(true)

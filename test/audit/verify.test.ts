@@ -78,7 +78,7 @@ test('whatever is done to a line, to its place, or to the end of the file is not
         const chainOf = (text: string) => /"incarnation":"i(\d)"/.exec(text)?.[1]
         const order = (texts: readonly string[]) =>
           [0, 1].map((n) => texts.filter((text) => chainOf(text) === String(n)))
-        // Lines of different chains may change places: only their order within a chain says something.
+        // Lines of different chains may change places: only the order within a chain matters.
         fc.pre(JSON.stringify(order(forged)) !== JSON.stringify(order(lines)))
         expect(await verify(forged, heads)).not.toEqual([])
       },
@@ -95,7 +95,7 @@ test('a chain that somebody wrote anew, hashes and all, does not meet its sealed
     Array.from({ length: 9 }, (_, line) => JSON.stringify({ time: 'x', type: 'request', line })),
   )
   expect(await verify(forged.lines, heads)).toEqual(['f:4: is not line 4 of chain i0 as it was sealed'])
-  // Nor does leaving the sealed line out help, as if the device had not taken it.
+  // Leaving the sealed line out, as if the device had not taken it, does not help either.
   const other = new Chain(names('i0'))
   const before = link(other, [record(1), record(2), record(3)])
   for (const head of before.heads) other.commit(head)

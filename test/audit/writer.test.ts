@@ -47,7 +47,7 @@ test.each(['write', 'fdatasync'] as const)(
     expect(results).toEqual([true, true, true])
     expect(texts(path)).toEqual(['a', 'b', 'c'])
     expect(writer.head.sequence).toBe(3)
-    // Those that come while the disk is busy go with the next write.
+    // Lines that come while the disk is busy go with the next write.
     const first = writer.write(record('d'))
     setImmediate(() => void writer.write(record('e')))
     await first
