@@ -13,7 +13,9 @@ const expectPage = (rows: readonly unknown[], what: string, count = limit): void
   if (rows.length !== count) throw new Error(`${what}: ${rows.length} certificates`)
 }
 
-/** Pages of certificates in every order there is, single ones, and a portion of a removal, in the mount that has them. */
+/**
+ * Pages of certificates in every order there is, single ones, and a portion of a removal, in the mount that holds them.
+ */
 export async function readCertificates(url: string): Promise<void> {
   await using place = await Place.at(url)
   const { database } = place

@@ -11,26 +11,29 @@ export interface Statement {
   readonly examined: number
 }
 
-/** A MariaDB that writes down every statement it runs, and how many rows it read for it. */
+/** A MariaDB that records every statement, and how many rows it read for it. */
 export interface Journal extends AsyncDisposable {
   readonly database: TestDatabase
   /** Runs SQL as the owner of the database. */
   sql(text: string, values?: readonly unknown[]): Promise<RowDataPacket[]>
-  /** Writes down what sessions run that begin from now on. */
+  /** Records the statements of sessions that begin from now on. */
   begin(): Promise<void>
   statements(): Promise<readonly Statement[]>
 }
 
 const schema = 'growth'
 
-/** For a disk without a journal of its own, so that filling takes no minute. */
+/** For a disk without a journal of its own, so that filling takes less than a minute. */
 const quick = [
   'SET GLOBAL innodb_buffer_pool_size = 1 << 30',
   'SET GLOBAL innodb_log_file_size = 1 << 30',
   'SET GLOBAL innodb_flush_log_at_trx_commit = 0',
 ]
 
-/** The slow log takes everything. Rows that the storage engine would filter by itself are not counted, so it must not. */
+/**
+ * The slow log takes everything. Rows that the storage engine filters by itself are not counted, so it must not filter
+ * any.
+ */
 const everything = [
   "SET GLOBAL log_output = 'TABLE', GLOBAL long_query_time = 0, GLOBAL min_examined_row_limit = 0",
   "SET GLOBAL log_slow_filter = '', GLOBAL log_slow_rate_limit = 1, GLOBAL slow_query_log = ON",
@@ -67,7 +70,7 @@ export async function openJournal(): Promise<Journal> {
   }
 }
 
-/** One text for all runs of a statement: values and the length of lists do not count. */
+/** One text for all runs of a statement: values and lengths of lists are left out. */
 const withoutValues = (text: string): string =>
   text
     .replace(/(?:_utf8mb4 )?x?'(?:[^'\\]|\\.|'')*'/gs, '?')

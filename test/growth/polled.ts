@@ -3,10 +3,10 @@ type At = (route: string, values?: Body, body?: Body) => Promise<unknown>
 
 const refused = ['requests', 'activity', 'activity/monthly', 'activity/export']
 
-/** Nothing counts these. */
+/** The server does not count these. */
 export const refusedCounters = refused.map((path) => `GET sys/internal/counters/${path}`)
 
-/** What dashboards ask sys/, and its tools. */
+/** Requests of dashboards to sys/, and its tools. */
 export async function tellPolled(at: At): Promise<void> {
   for (const path of ['replication/status', 'replication/dr/status', 'replication/performance/status'])
     await at(`GET ${path}`)

@@ -1,7 +1,7 @@
 type Body = Readonly<Record<string, unknown>>
 type At = (route: string, values?: Body, body?: Body) => Promise<unknown>
 
-/** What holds for all requests: quotas, CORS, and the headers in audit lines. */
+/** Settings for all requests: quotas, CORS, and the headers in audit lines. */
 export async function tellSettings(at: At): Promise<void> {
   const named = { name: 'wide' }
   await at('POST quotas/rate-limit/:name', named, { rate: 1_000_000 })

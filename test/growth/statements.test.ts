@@ -15,15 +15,15 @@ import { tidyPages } from './tidy.ts'
 import { type Prepared, prepare, readBacklog, startApp, until } from './world.ts'
 
 /**
- * Rows of each large table: as many as two shared cores fill in half a minute; STRONGROOM_TEST_ROWS=1000000 takes three. What
- * a statement reads does not depend on it.
+ * Rows of each large table: as many as two shared cores fill in half a minute; STRONGROOM_TEST_ROWS=1000000 takes
+ * three. The number of rows that a statement reads does not depend on it.
  */
 const bulkRows = Number(process.env.STRONGROOM_TEST_ROWS ?? 200_000)
 
 /** Rows of the largest page. */
 const bound = 1000
 
-/** Statements that read more. */
+/** Statements that may read more. */
 const exceptions: readonly { readonly statement: RegExp; readonly most: number; readonly reason: string }[] = [
   {
     statement: /^SELECT l\.leaf, .* FROM version_leaves l JOIN versions g/,
@@ -41,7 +41,7 @@ const exceptions: readonly { readonly statement: RegExp; readonly most: number; 
 /** A scan of our own, which shows that the journal notices one. */
 const scan = 'SELECT COUNT(*) FROM leases'
 
-/** What jobs must have asked, or the test has not waited for them. */
+/** Statements that jobs must have run, or the test has not waited for them. */
 const ofJobs = [
   /FROM `tokens` WHERE `expires_at` >= /,
   /FROM `leases` WHERE `due_at` >= /,
@@ -80,7 +80,7 @@ async function grow(): Promise<Prepared> {
   return prepared
 }
 
-/** What jobs have not asked yet. */
+/** Statements that jobs have not run yet. */
 const unasked = async (): Promise<readonly RegExp[]> => {
   const texts = (await journal.statements()).map(({ text }) => text)
   return ofJobs.filter((statement) => !texts.some((text) => statement.test(text)))
@@ -105,14 +105,14 @@ afterAll(async () => {
   await journal?.[Symbol.asyncDispose]()
 })
 
-/** A worker by the right time, which certificates need: they are not signed while host and database disagree about it. */
+/** A worker with the real time, since certificates are not signed while host and database disagree about it. */
 async function issue(): Promise<void> {
   await using app = await startApp(server, systemClock)
   await tellPki(told)
   if (app.fatal.length > 0) throw new AggregateError(app.fatal)
 }
 
-/** A worker from its start to its end, asked everything else meanwhile. */
+/** A worker from its start to its end, with all other requests. */
 async function serve(prepared: Prepared): Promise<void> {
   await using app = await startApp(server)
   await tellTransit(told)
@@ -151,7 +151,7 @@ describe(`with ${bulkRows} keys, tokens, leases and certificates`, () => {
       "SELECT table_name AS name FROM information_schema.columns WHERE table_schema = DATABASE() AND column_name = 'mac'",
     )
     expect(tables.length).toBeGreaterThan(15)
-    // A manifest's id comes from its CRL issuer, so that two who make the first one meet; there are few.
+    // A manifest's id comes from its CRL issuer, so that two workers that create the first one conflict; there are few.
     for (const { name } of tables.filter((table) => table.name !== 'pki_manifests'))
       expect(await journal.sql(`SELECT id FROM ${name} WHERE SUBSTRING(id, 15, 1) <> '7' LIMIT 3`), name).toEqual([])
   })

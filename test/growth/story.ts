@@ -47,7 +47,7 @@ export class Teller {
 
 const input = base64('hello')
 
-/** A key pair of somebody else, and a certificate over it. */
+/** A key pair from outside, and a certificate over it. */
 function stranger(): { key: Buffer; publicKey: string; certificate: string } {
   const directory = mkdtempSync(join(runDirectory(), 'stranger-'))
   const [key, certificate] = [join(directory, 'key.der'), join(directory, 'cert.pem')]
@@ -172,7 +172,7 @@ async function tellLists(at: At): Promise<void> {
   for (const route of Object.keys(listRoutes)) await at(route, { ...other, shard: '1-of-2' })
 }
 
-/** About the certificate of the default issuer, which is stored like any other. */
+/** OCSP requests about the certificate of the default issuer, which is stored like any other. */
 async function tellOcsp(teller: Teller, pem: string): Promise<void> {
   const issuer = readCertificate(new X509Certificate(pem).raw)
   const request = writeOcspRequest({ issuer, serial: issuer.serial })

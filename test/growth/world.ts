@@ -21,24 +21,24 @@ import type { TestServer } from '../support/server.ts'
 
 const hour = 3_600_000
 
-/** Two hours later; a job's period passes in no time. */
+/** Two hours later, on a clock on which a job's period passes at once. */
 const fast: Clock = {
   ...systemClock,
   wall: () => systemClock.wall() + 2 * hour,
   sleep: (milliseconds, signal) => systemClock.sleep(milliseconds >= 5000 ? 100 : milliseconds, signal),
 }
 
-/** What requests of the story need. */
+/** The data that requests of the story need. */
 export interface Prepared {
-  /** Leases that live on, of a mount that is gone: no engine of ours has any. */
+  /** Leases that have not ended, of a mount that is gone: no engine here has any. */
   readonly leaseIds: readonly string[]
   /** The secret of sys/generate-root. */
   readonly recoverySecret: string
 }
 
 /**
- * Makes what jobs will find two hours later, with the keys of a stopped server: tokens and leases that have ended, a KEK that
- * is to be rotated.
+ * Prepares work for the jobs two hours later, with the keys of a stopped server: ended tokens and leases, a KEK to be
+ * rotated.
  */
 export async function prepare(server: TestServer): Promise<Prepared> {
   const mount = { uuid: randomUUID(), path: 'shop/', type: 'shop', config: {} }
@@ -107,7 +107,9 @@ export async function startApp(server: TestServer, clock: Clock = fast) {
   }
 }
 
-/** Reads a page from the middle of rows that all have one time, as a job does once very many things end together. */
+/**
+ * Reads a page from the middle of rows that all have the same time, as a job does when very many things end together.
+ */
 export async function readBacklog(url: string): Promise<void> {
   await using place = await Place.at(url)
   const { database } = place
