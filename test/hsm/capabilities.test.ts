@@ -25,7 +25,7 @@ test('the proven number is RFC 5649: OpenSSL wraps what the token unwraps; the o
   await expect((async () => hsm.unwrap(kek, other, blob, macTemplate()))()).rejects.toBeInstanceOf(HsmRefusal)
 })
 
-/** Something to do for which a capability is the condition. */
+/** Operations by the capability that each requires. */
 const deeds: Record<string, (hsm: Hsm) => Promise<unknown>> = {
   eddsa: async (hsm) => newEd25519(hsm),
   'wrap-ed25519': async (hsm) => {

@@ -11,7 +11,10 @@ import type { Hsm } from '../../src/hsm/hsm.ts'
 import { spell } from '../../src/hsm/template.ts'
 import { aesTemplate, gcm, newAes, openHsm, theToken } from './support/open.ts'
 
-/** A module that shares OpenSSL with node leaves its errors in the queue of the thread, where others take them for their own. */
+/**
+ * A module that shares OpenSSL with node leaves its errors in the queue of the thread, where other code takes them for
+ * its own.
+ */
 
 const pkcs8 = generateKeyPairSync('ed25519').privateKey.export({ format: 'der', type: 'pkcs8' })
 
@@ -68,7 +71,7 @@ test('a key is read whatever a call has left behind', async () => {
   lib.C_CloseSession(session)
 })
 
-/** TLS without certificates: what is tested is what becomes of a connection. */
+/** TLS without certificates: only the fate of the connection is tested. */
 const anonymous = {
   ciphers: 'aNULL:@SECLEVEL=0',
   maxVersion: 'TLSv1.2',
@@ -76,7 +79,7 @@ const anonymous = {
   checkServerIdentity: () => undefined,
 } as const
 
-/** A TLS server in this thread that gives back what it gets, after `before`. */
+/** A TLS server in this thread that echoes its input, after `before`. */
 async function echo(before: () => Promise<void>): Promise<AsyncDisposable & { port: number }> {
   const serve = async (raw: Socket) => {
     const socket = new TLSSocket(raw, { isServer: true, ...anonymous })

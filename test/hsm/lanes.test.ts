@@ -31,7 +31,7 @@ test('more RSA key pairs than may wait are refused with 503 before any work', as
   for (const error of refused) {
     expect(error).toMatchObject({ status: 503, retryAfterSeconds: 1, message: 'the HSM has too much to do' })
   }
-  // The end of the Hsm refuses those that wait, and waits for the one that is being made.
+  // Disposing the Hsm rejects the waiting calls, and waits for the running one.
   await open[Symbol.asyncDispose]()
   await Promise.race(waiting)
 }, 120_000)

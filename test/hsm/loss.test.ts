@@ -79,7 +79,7 @@ describe.each(executors)('under the %s executor', (executor) => {
     const { hsm, shim } = open
     const key = await hsm.create(macTemplate({ value: randomBytes(64) }))
     const { epoch } = hsm
-    // Sign fails for its session, and so does looking at the keeper.
+    // Sign fails for its session, and so does asking about the keeper.
     shim.set({ groups: group.sign | group.session, rv: CKR.SESSION_HANDLE_INVALID, times: 4 })
     await expect((async () => hsm.sign(key, hmac256, message, 32))()).rejects.toMatchObject({ status: 503 })
     await until(() => hsm.healthy)

@@ -22,7 +22,7 @@ beforeAll(async () => {
   trial = { library: shim.library, ...parameters, token: { label }, pin }
 })
 
-/** Runs the script; `logins` is how often the token saw C_Login. */
+/** Runs the script; `logins` counts the calls of C_Login. */
 async function run(input: string): Promise<{ status: number; said: string; logins: number }> {
   const before = shim.read().logins
   const child = spawn(process.execPath, [script], { stdio: ['pipe', 'pipe', 'pipe'] })

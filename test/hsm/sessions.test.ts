@@ -56,7 +56,7 @@ describe.each(executors)('under the %s executor', (executor) => {
       const key = await newAes(hsm, ['encrypt', 'decrypt'])
       const iv = randomBytes(12)
       const good = await hsm.encrypt(key, gcm(iv), Buffer.from('good'))
-      // A code that leaves it open whether the token is there: of a forged tag, where that has such a one.
+      // A code that does not tell whether the token is there: the one of a forged tag, if it is such a code.
       const { forgedTag = CKR.DEVICE_ERROR } = hsm.capabilities
       const rv = fateOf(forgedTag) === 'doubt' ? forgedTag : CKR.DEVICE_ERROR
       shim.set({ groups: group.cipher | asked, rv })

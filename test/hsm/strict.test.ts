@@ -19,14 +19,14 @@ beforeAll(async () => {
 })
 afterAll(() => open[Symbol.asyncDispose]())
 
-/** Makes a strict KEK; undefined where the token has no such thing, and then it must have said so and kept nothing. */
+/** Makes a strict KEK; undefined if the token does not support one, which it must then report, and keep nothing. */
 async function make(value?: Buffer): Promise<Handle | undefined> {
   const id = randomBytes(12)
   const refusal = await makeStrictKek(hsm, { label: 'strict', id, value }).catch((error: Error) => error)
   const found = await hsm.find({ class: 'secret', id, token: true })
   if (refusal instanceof Error) {
     expect(refusal.message).toMatch(/CKA_UNWRAP_TEMPLATE/)
-    // SoftHSM has it.
+    // SoftHSM supports it.
     expect(process.env.STRONGROOM_TEST_HSM).toBe('nss')
     expect(found).toEqual([])
     return undefined
@@ -74,7 +74,7 @@ test('the token itself lets nothing out again that it unwraps under a strict KEK
   const blob = await hsm.wrap(kek, kwp, key)
   const leaks: readonly Partial<KeyTemplate>[] = [
     ...[{ extractable: true }, { sensitive: false }, { sensitive: false, extractable: true }],
-    // What could be derived from it, or unwrapped by it, would be under no template.
+    // Keys derived from it, or unwrapped by it, would be under no template.
     ...([{ usages: ['derive'] }, { usages: ['decrypt', 'unwrap'] }, { modifiable: true }] as const),
   ]
   for (const leak of leaks) {

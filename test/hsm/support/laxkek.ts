@@ -13,7 +13,7 @@ export type Guard = (typeof guards)[number]
 export interface LaxKek {
   readonly label: string
   readonly id: Buffer
-  /** Left out, the key is born in the token. */
+  /** If left out, the key is generated in the token. */
   readonly value?: Buffer
 }
 
@@ -21,8 +21,8 @@ const headers = fileURLToPath(new URL('../../../node_modules/pkcs11js/includes/p
 const run = promisify(execFile)
 
 /**
- * Makes a KEK as makeStrictKek does, but with one guard missing in its CKA_UNWRAP_TEMPLATE, as older programs made them: by the same
- * program, with that guard taken out and the trial of it.
+ * Makes a KEK as makeStrictKek does, but with one guard missing in its CKA_UNWRAP_TEMPLATE, as older programs made
+ * them: by the same program, without that guard and its trial.
  */
 export async function makeLaxKek(hsm: Hsm, kek: LaxKek, missing: Guard): Promise<void> {
   const directory = mkdtempSync(join(runDirectory(), 'laxkek-'))

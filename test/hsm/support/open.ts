@@ -19,7 +19,7 @@ export const theToken = (): Promise<TestToken> => {
 
 export interface OpenHsm extends AsyncDisposable {
   readonly hsm: Hsm
-  /** Resolves with the reason for which the process would have exited. */
+  /** Resolves with the reason why the process would have exited. */
   readonly fatal: Promise<Error>
 }
 

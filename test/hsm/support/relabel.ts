@@ -4,8 +4,8 @@ import type { Handle } from '../../../src/hsm/handle.ts'
 import type { Hsm } from '../../../src/hsm/hsm.ts'
 
 /**
- * The return value by which the token refuses to change an object's label, which no code of the server asks for; undefined when
- * it is changed. By a session of its own in the process that is logged in.
+ * The return value by which the token refuses to change an object's label, which the server never does; undefined if it
+ * is changed. Uses a session of its own in the logged-in process.
  */
 export function relabel(library: string, hsm: Hsm, object: Handle): number | undefined {
   const module = new pkcs11.PKCS11()

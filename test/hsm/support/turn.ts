@@ -3,8 +3,8 @@ import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
 
 /**
- * Takes its turn in a directory; told to be slow, it rests before it first removes a file, until somebody else has a turn or a second is
- * over. Two turns at once end one of them with an error.
+ * Takes its turn in a directory; if told to be slow, it pauses before it first removes a file, until another process
+ * has a turn or a second is over. Two turns at once end one of them with an error.
  */
 const [, , directory = '', pace = ''] = process.argv
 const inside = join(directory, 'inside')
