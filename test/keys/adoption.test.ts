@@ -29,12 +29,12 @@ let first: TestToken
 let second: TestToken
 
 beforeAll(async () => {
-  // A module sees the tokens that are there when it is initialised.
+  // A module sees only the tokens that exist when it is initialised.
   first = await createToken('first')
   second = await createToken('second')
 }, 60_000)
 
-/** Initialises a cluster on a token and hands it to `work`; the token is as good as gone then. */
+/** Initialises a cluster on a token and hands it to `work`; the token then counts as gone. */
 async function living<T>(
   place: Place,
   strict: boolean,
@@ -128,7 +128,7 @@ describe('a token that is new to a cluster', () => {
     const rowKey = await living(place, true, async (custody) => custody.cluster.rowKey)
     await using hsm = await openHsm(second)
     await using elsewhere = await Place.at(place.url)
-    // Opening proves it: proveStrict tries to unwrap something that may leave.
+    // Opening proves it: proveStrict tries to unwrap a key that may leave.
     const custody = await adopted(hsm, elsewhere, rowKey, true)
     expect((await makeKey(custody, elsewhere.database, 'aes256-gcm96')).row.residence).toBe('wrapped')
     custody.close()
@@ -160,7 +160,8 @@ describe('a token that is new to a cluster', () => {
     await using hsm = await openHsm(second)
     await using elsewhere = await Place.at(place.url)
     const plan = await planAdoption({ hsm, database: elsewhere.database }, { rowKey, shared: true })
-    // The owner of the database swaps the row-MAC key between the two reads; of a key that lay under the system KEK once.
+    // The owner of the database swaps the row-MAC key between the two reads, for one that was once under the system
+    // KEK.
     const forged = [other.kek, other.blob, other.checkValue]
     await place.sql("UPDATE system_keys SET kek = ?, `blob` = ?, check_value = ? WHERE purpose = 'rows'", forged)
     const adoption = { rowKey, join: false, verify: async () => {} }
@@ -249,7 +250,7 @@ describe('a token that is new to a cluster', () => {
   }, 180_000)
 })
 
-/** One round of the rotation's job. @returns the KEK that is pending then */
+/** One round of the rotation's job. @returns the pending KEK afterwards */
 async function advance({ rotation }: Custody, { database }: Place): Promise<KekStatus | undefined> {
   const lease = await database.jobLease(rotation.job.name, 30)
   await rotation.advance(none, lease?.fence ?? 0n)
@@ -264,7 +265,7 @@ describe('what lives in one token alone', () => {
       place,
       true,
       async (custody) => {
-        // Strict mode wraps nothing anew that is under the use KEK.
+        // Strict mode never rewraps keys under the use KEK.
         const { id } = await makeKey(custody, place.database, 'aes256-gcm96')
         for (const purpose of kekPurposes) {
           const { id: kek } = await custody.rotation.announce(purpose, 'components')
@@ -341,7 +342,7 @@ async function kekObjects(hsm: Hsm, cluster: string) {
 
 const keksOf = async (hsm: Hsm, cluster: string): Promise<number> => (await kekObjects(hsm, cluster)).length
 
-/** The token is a new one again. */
+/** Makes the token a new one again. */
 async function forget(hsm: Hsm, cluster: string): Promise<void> {
   const anchors = await hsm.find({ class: 'data', label: cluster, token: true })
   for (const object of [...(await kekObjects(hsm, cluster)), ...anchors]) await hsm.destroy(object)

@@ -91,7 +91,7 @@ function addUnreadable(name: string): void {
   writeFileSync(join(token.directory, dirname(name), `${randomUUID()}.object`), bytes)
 }
 
-// Of another module the test does not know the files.
+// The test does not know the files of other modules.
 test.skipIf(process.env.STRONGROOM_TEST_HSM !== undefined)(
   'an anchor that the token refuses to show hides none that it shows, and is never taken for none',
   async () => {

@@ -29,7 +29,7 @@ async function store(draft: Draft): Promise<Material> {
   return materials.fetch(row.id)
 }
 const message = Buffer.from('to be signed')
-/** Signs by the usual algorithm, after the live object was forgotten, so that it comes out of its row. */
+/** Signs by the usual algorithm after the live object was dropped, so that it is loaded from its row. */
 async function expectSigns(material: Material): Promise<void> {
   cluster.custody.objects.handles.drop(material.id)
   const signer = cluster.custody.operations.certification.of(material)
@@ -66,7 +66,7 @@ describe('the key of an authority', () => {
       }
     })
     await expectSigns(material)
-    // A key of Transit's does, by the same calls.
+    // A Transit key decrypts, by the same calls.
     const general = await makeKey(custody, cluster.place.database, 'rsa-2048')
     const toGeneral = publicEncrypt({ key: general.publicKey, ...padding }, Buffer.from('secret'))
     const opened = await custody.objects.handles.use(general, (handle) =>

@@ -20,7 +20,10 @@ useCluster(
 )
 
 const make = (type: string): Promise<Material> => makeKey(cluster.custody, cluster.place.database, type)
-/** Another key of its type, whose blob is as long: RSA keys' are not always, and the length tells live objects apart. */
+/**
+ * Another key of its type, whose blob has the same length: those of RSA keys vary, and live objects are told apart by
+ * it.
+ */
 async function makeAlike({ algorithm, row }: Material): Promise<Material> {
   for (;;) {
     const made = await make(algorithm.name)
@@ -31,7 +34,7 @@ async function makeAlike({ algorithm, row }: Material): Promise<Material> {
 const signerOf = (material: Material): CertificationSigner => cluster.custody.operations.certification.of(material)
 const message = randomBytes(300)
 
-/** What OpenSSL says, told by the name alone. */
+/** OpenSSL's verdict, by the name alone. */
 function verifies(name: string, key: KeyObject, signature: Buffer): boolean {
   if (name === 'Ed25519') return verify(null, message, key, signature)
   const bits = /^(?:ECDSAWith)?SHA(\d+)/.exec(name)?.[1]
@@ -106,7 +109,7 @@ describe('a signature that does not verify is a fault of ours, is logged, and is
       const mine = await make(type)
       const other = await makeAlike(mine)
       const { handles } = cluster.custody.objects
-      // The other key, where the live object of this one is looked for.
+      // The other key, in place of this one's live object.
       await handles.use(new Material({ ...other.row, id: mine.id }), () => undefined)
       const signer = signerOf(mine)
       for (const name of signer.algorithms) {

@@ -18,7 +18,7 @@ beforeAll(async () => {
 }, 60_000)
 afterAll(() => hsm[Symbol.asyncDispose]())
 
-// Of any module: what a token of another maker must do to take over from one that died.
+// With any module: a token of another maker must be able to take over from one that died.
 it.each(kekPurposes)(
   'components make the %s KEK in a token, and it opens what another token wrapped',
   async (purpose) => {

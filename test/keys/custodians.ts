@@ -10,5 +10,5 @@ export const component = (byte: number): Component => {
 export const eachPurpose = <T>(value: (purpose: KekPurpose) => T): Record<KekPurpose, T> =>
   Object.fromEntries(kekPurposes.map((purpose) => [purpose, value(purpose)])) as Record<KekPurpose, T>
 
-/** What two custodians bring for each KEK. */
+/** The components of two custodians for each KEK. */
 export const custodians = eachPurpose((purpose) => [component(10 + kekPurposes.indexOf(purpose)), component(99)])

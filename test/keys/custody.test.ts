@@ -85,11 +85,11 @@ describe('the database’s owner', () => {
     const [before] = await place.sql("SELECT `blob`, kek, check_value FROM system_keys WHERE purpose = 'rows'")
     await place.sql("UPDATE system_keys SET `blob` = ? WHERE purpose = 'rows'", [use.blob])
     await expect(open(place)).rejects.toThrow()
-    // With the KEK it is under, which is no system KEK.
+    // With its KEK, which is not a system KEK.
     await place.sql("UPDATE system_keys SET `blob` = ?, kek = ? WHERE purpose = 'rows'", [use.blob, use.kek])
     await expect(open(place)).rejects.toThrow('not under a system KEK')
-    // With that KEK's row called a system KEK, and the right check value: every row could now be forged, but for the KEK's
-    // label in the token.
+    // With that KEK's row called a system KEK, and the right check value: every row could now be forged, but for the
+    // KEK's label in the token.
     await place.sql("UPDATE keks SET purpose = 'system' WHERE id = ?", [use.kek])
     await place.sql("UPDATE system_keys SET check_value = ? WHERE purpose = 'rows'", [checkValue])
     await expect(open(place)).rejects.toThrow()
@@ -140,7 +140,7 @@ describe('the database’s owner', () => {
     custody.close()
     await place.sql('DELETE FROM cluster')
     await using blank = await Place.fresh()
-    // An intent of his own making, for the cluster that lives in the token.
+    // An intent of the attacker's own making, for the cluster that lives in the token.
     blank.database.useMac(bootstrapMac)
     blank.database.setEpoch(1)
     await blank.database.transaction((tx) =>
@@ -180,7 +180,7 @@ describe('the database’s owner', () => {
     const canaries: Buffer[] = []
     for (const algorithm of ['hmac', 'ed25519', 'chacha20-poly1305']) {
       const made = await makeKey(custody, place.database, algorithm)
-      // What no HMAC has opened never was in memory.
+      // A secret that no HMAC has opened was never in memory.
       if (algorithm === 'hmac') await hmacs.macOpened(made, hashOf('sha3-256'), Buffer.from('x'), nobody)
       const { row } = await custody.materials.fetch(made.id)
       if (row.kek === null || row.blob === null) throw new Error('no blob')
@@ -385,7 +385,7 @@ async function tokenOf() {
   return { library, serial, label: '', pin: '', soPin: '', directory: process.env.STRONGROOM_TEST_DIRECTORY ?? '' }
 }
 
-/** Seals every row of the three tables anew with a key that the attacker knows. */
+/** Seals every row of the three tables with a key that the attacker knows. */
 async function forgeEverything(place: Place, key: Buffer): Promise<void> {
   const [rows] = await place.sql("SELECT id FROM system_keys WHERE purpose = 'rows'")
   for (const table of [clusterTable, keksTable, systemKeysTable]) {

@@ -26,7 +26,7 @@ let hsm: Hsm
 
 beforeAll(async () => {
   token = await createToken('initialise')
-  // SoftHSM sees the tokens that are there when it is initialised.
+  // SoftHSM sees only the tokens that exist when it is initialised.
   second = await createToken('second')
   hsm = await openHsm(token)
 }, 60_000)

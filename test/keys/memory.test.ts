@@ -39,8 +39,8 @@ test('of a transient EC or Ed25519 pair nothing is left in memory', async () => 
 }, 120_000)
 
 /**
- * pkcs11js frees the numbers of an RSA key as they are. Some of that memory is filled again at once (hsm reveal); all of it is where
- * glibc is told to overwrite what is freed.
+ * pkcs11js frees the numbers of an RSA key without wiping them. Some of that memory is overwritten at once (hsm
+ * reveal); all of it, if glibc is told to overwrite freed memory.
  */
 test('of an RSA pair neither, where the allocator overwrites what is freed', async () => {
   expect(await leftovers(['rsa-2048', ...elliptic], { GLIBC_TUNABLES: 'glibc.malloc.perturb=90' })).toEqual([])

@@ -5,7 +5,7 @@ import type { Material } from '../../src/keys/material.ts'
 import type { Draft } from '../../src/keys/materials/draft.ts'
 import { type Cluster, useCluster } from './support.ts'
 
-/** A cluster of its own: this test fills its token up. As many keys live in the token of another node. */
+/** A cluster of its own: this test fills its token up. The token of another node holds as many keys. */
 let cluster: Cluster
 const residentLimit = 2
 useCluster(
@@ -18,7 +18,7 @@ useCluster(
 )
 const createdBy = 'me'
 
-/** A row as another node's worker writes it, whose token alone has the key. */
+/** A row as another node's worker writes it, for a key that only its token holds. */
 async function storeElsewhere(): Promise<void> {
   const { custody, hsm } = cluster
   const draft = await custody.authorityKeys.prepare({ algorithm: 'ecdsa-p256', createdBy })
@@ -41,7 +41,7 @@ async function store(draft: Draft): Promise<Material> {
   return materials.fetch(row.id)
 }
 
-/** Signs after the live object was forgotten, so that it is found again. */
+/** Signs after the live object was dropped, so that it is found again. */
 async function expectSigns(material: Material): Promise<void> {
   cluster.custody.objects.handles.drop(material.id)
   const signer = cluster.custody.operations.certification.of(material)

@@ -21,7 +21,7 @@ afterAll(() => hsm[Symbol.asyncDispose]())
 const sha256 = hashes.get('sha2-256')
 const scheme = { hash: sha256, prehashed: false, padding: 'pss', saltLength: 'auto', marshaling: 'asn1' } as const
 
-/** One round of the job, as whoever holds its lease runs it. */
+/** One round of the job, as run by the holder of its lease. */
 async function round(custody: Custody, place: Place, signal = none): Promise<void> {
   const lease = await place.database.jobLease(custody.rotation.job.name, 30)
   if (lease === undefined) throw new Error('somebody else has the lease')

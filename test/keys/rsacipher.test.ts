@@ -33,7 +33,7 @@ afterAll(async () => {
 const wrong = 'failed to RSA decrypt the ciphertext: crypto/rsa: decryption error'
 const uniform = { status: 400, messages: [wrong] }
 
-/** What the self-test of the token has found. */
+/** The findings of the token's self-test. */
 let proven: readonly Ability[]
 
 const findings = (): string[] =>
@@ -41,7 +41,7 @@ const findings = (): string[] =>
     .filter((file) => file.startsWith('self-test-'))
     .map((name) => join(token.directory, name))
 
-/** What it is remembered to have found instead. */
+/** Replaces the remembered findings. */
 function remember(abilities: readonly Ability[]): void {
   for (const path of findings()) {
     writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, 'utf8')), proven: abilities }))
@@ -119,7 +119,7 @@ describe('RSA-OAEP by a token’s own mechanism', () => {
     using custody = await reopen(hsm, place)
     expect(hsm.capabilities.supports('oaep-sha256')).toBe(true)
     const key = await makeKey(custody, place.database, 'rsa-2048')
-    // SoftHSM has not got the mechanism that it is believed to have: it refuses every ciphertext in its own way.
+    // SoftHSM lacks the mechanism that it is believed to have: it refuses every ciphertext in its own way.
     for (const ciphertext of [outside(key, Buffer.from('hello')), Buffer.concat([Buffer.alloc(1), randomBytes(255)])]) {
       expect(await refusal(custody, key, ciphertext)).toMatchObject(uniform)
     }

@@ -119,7 +119,7 @@ export function useCluster(
   name: string,
   begun: (cluster: Cluster) => void | Promise<void>,
   overrides: Overrides = {},
-  /** Before the module is loaded, which sees the tokens of that moment. */
+  /** Runs before the module is loaded, which sees only the tokens of that moment. */
   before: () => Promise<void> = async () => {},
 ): void {
   let cluster: Cluster | undefined
@@ -186,5 +186,5 @@ export function manage(
   return { managed, hsms, administration: new ManagedAdministration({ registry, hsms, pins, keys: managed }) }
 }
 
-/** Of a secret that belongs to no key of Transit. */
+/** The owner of a secret that belongs to no key of Transit. */
 export const nobody: SecretOwner = { lock: async () => undefined, touch: () => undefined }

@@ -7,7 +7,7 @@ import type { Custody } from '../../src/keys/custody.ts'
 import { keyWrap, oaep } from '../api/transit/envelope.ts'
 import { makeKey, type Place, useCluster } from './support.ts'
 
-/** Keys on their way out of the token and into it. */
+/** Export and import of keys. */
 
 let hsm: Hsm
 let place: Place
@@ -83,7 +83,7 @@ it('the wrapping key of a mount decrypts, and the token lets it do nothing else'
   await expect((async () => custody.operations.signer.sign(wrapping, Buffer.from('x'), scheme))()).rejects.toThrow()
 })
 
-/** Whatever node:crypto decrypts while the work is done: the very buffers that it gives. */
+/** The buffers that node:crypto returns from decryption during the work. */
 async function decrypted(work: () => Promise<unknown>): Promise<Buffer[]> {
   const given: Buffer[] = []
   const { update } = Decipheriv.prototype

@@ -35,11 +35,11 @@ const pairsWith = (more: Partial<TransientPairsOptions> = {}): TransientPairs =>
 }
 afterEach(async () => {
   for (const pairs of made.splice(0)) pairs[Symbol.dispose]()
-  // What is being made ahead goes when it is there.
+  // A pair being made ahead is destroyed once it is made.
   await waitFor(async () => expect(await objects()).toBe(0))
 })
 
-/** As if the token lacked these. */
+/** As if the token lacked these abilities. */
 const lacking = (...abilities: readonly Ability[]): TransientPairs => {
   const supports = (ability: Ability) => !abilities.includes(ability) && hsm.capabilities.supports(ability)
   const require = (ability: Ability) => {
@@ -74,7 +74,7 @@ function expectKey({ pkcs8, publicKey }: TransientPair): void {
 /** Makes one, and has OpenSSL sign and verify by its two halves. */
 async function expectPair(pairs: TransientPairs, type: string) {
   const pair = await pairs.make(type)
-  // A pair that a test before had made ahead may still come, and go.
+  // A pair that an earlier test had made ahead may still come and go.
   await waitFor(async () => expect(await objects()).toBe(0))
   expect(pair.algorithm).toBe(type)
   const key = createPrivateKey({ key: pair.pkcs8, format: 'der', type: 'pkcs8' })
@@ -138,7 +138,7 @@ describe('a transient pair', () => {
       shim.set({ groups, rv: generalError, every: nth, times: 1 })
       await expect(pairs().make('ecdsa-p256'), `call ${nth}`).rejects.toThrow()
       shim.clear()
-      // A pair that another test has had made ahead may pass by.
+      // A pair that another test had made ahead may come and go.
       await expect.poll(objects, { message: `call ${nth}` }).toBe(before)
     }
   })
@@ -159,7 +159,7 @@ describe('RSA pairs are kept ready', () => {
     const pairs = pairsWith({ clock: { ...clock, sleep } })
     const first = await pairs.make('rsa-2048')
     await until(() => pairs.stock.count(rsa) === most)
-    // It does not go on.
+    // It does not continue.
     expect(pausing).toBe(0)
     expect(await objects()).toBe(before + 2 * most)
     const more = await Promise.all(Array.from({ length: most + 2 }, () => pairs.make('rsa-2048')))

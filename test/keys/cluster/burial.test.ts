@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { readAnchor } from '../../../src/keys/cluster/anchor.ts'
 import { type Cluster, Place, reopen, useCluster } from '../support.ts'
 
-/** Tombstones: what must be destroyed in the token is remembered there, whatever the owner of the database does meanwhile. */
+/** Tombstones: the token remembers the keys to destroy, whatever the owner of the database does meanwhile. */
 
 let cluster: Cluster
 useCluster('burial', (begun) => {

@@ -24,7 +24,7 @@ it('a key that is being stored while the KEKs change is stored', async () => {
   const { database } = place
   const row = await database.transaction(async (tx) => {
     custody.materials.expect(tx, [draft])
-    // The transaction has read what it asked before.
+    // The transaction has already read the set.
     await database.table(usageTable).exists(tx, {})
     await new KekSet(database).change(async (other) => {
       const checkValue = Buffer.alloc(8)

@@ -18,7 +18,7 @@ let hsm: Hsm
 let place: Place
 let useKek: Buffer
 
-/** Makes the cluster's use KEK anew, as a program made it that knew nothing of the guard. */
+/** Makes the cluster's use KEK again, as an older program would that did not know the guard. */
 async function weaken(missing: Guard): Promise<void> {
   await destroyKek(hsm, useKek)
   await makeLaxKek(hsm, { label, id: useKek, value: combine(custodians.use) }, missing)
@@ -32,7 +32,7 @@ async function round(custody: Custody): Promise<void> {
   await custody.rotation.prove()
 }
 
-/** What `kek status` says of the use KEKs. */
+/** The use KEKs in `kek status`. */
 const statusOf = async (custody: Custody) =>
   (await custody.rotation.status())
     .filter(({ purpose }) => purpose === 'use')

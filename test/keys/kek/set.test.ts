@@ -20,7 +20,7 @@ it('whose last change the token remembers and the database hides is noticed by e
   using other = await reopen(hsm, elsewhere, { clock: { ...clock, monotonic: () => now } })
   await other.rotation.prove()
   await other.materials.prepare(wanted)
-  // As another worker would have it after a change, of which nothing is left in the database.
+  // As after another worker's change that was undone in the database.
   const anchor = await readAnchor(hsm, custody.cluster.id)
   if (anchor === undefined) throw new Error('the token remembers nothing')
   const change = anchor.heads[kekSet] ?? 0
@@ -30,6 +30,6 @@ it('whose last change the token remembers and the database hides is noticed by e
   const refusal = `as of change ${change}, change ${change + 1} was seen before`
   await expect(other.rotation.prove()).rejects.toThrow(refusal)
   await expect(other.materials.prepare(wanted)).rejects.toThrow(refusal)
-  // Who reads the set anew asks the token at once.
+  // A new reading of the set asks the token at once.
   await expect(custody.rotation.status()).rejects.toThrow(refusal)
 })
