@@ -10,7 +10,7 @@ import { runDirectory } from '../support/directory.ts'
 import { startServer, type TestServer } from '../support/server.ts'
 import { createForeign, type Foreign, makeAes, makeEc, tool } from './tool.ts'
 
-/** A token is asked for by every name it has; what holds the server's own keys must answer to none of them. */
+/** A token can be named in several ways; by none of them may one with the server's own keys be reached. */
 
 let closed: TestServer
 let open: TestServer
@@ -55,7 +55,7 @@ async function slotOf(label: string): Promise<string> {
   return slot
 }
 
-/** What the token says of wrong PINs: a flag is set from the first to the next right one. */
+/** The token's flag about wrong PINs: set from the first one to the next right one. */
 const warned = async (token: TestServer['token']): Promise<boolean> => {
   const { stdout } = await run('pkcs11-tool', ['--module', token.library, '--list-slots'])
   const ours = stdout.split(/^Slot /m).find((slot) => slot.includes(token.label)) ?? ''

@@ -7,7 +7,7 @@ import { startServer, type TestServer } from '../support/server.ts'
 import { createToken, type TestToken } from '../support/token.ts'
 import { createFaulty, createForeign, type Foreign, makeEc, tool } from './tool.ts'
 
-/** What a token of managed keys does to itself, it does to its own keys and to nobody else. */
+/** A failure of a token of managed keys affects only its own keys. */
 
 let foreign: Foreign
 let sibling: TestToken
@@ -105,7 +105,7 @@ async function keyOn(name: string, id: string): Promise<string> {
   return key
 }
 
-/** Removes the pair, and has the token call the handle that the server holds void. */
+/** Removes the pair, and has the token report that the server's handle is void. */
 async function remove(name: string, id: string): Promise<void> {
   for (const type of ['privkey', 'pubkey']) {
     await tool(foreign, '--delete-object', '--type', type, '--label', name, '--id', id)
@@ -154,7 +154,7 @@ test('a call that hangs fails after its deadline, with those that wait behind it
   expect(Date.now() - began).toBeLessThan(25_000)
   await expectRest()
   shim.clear()
-  // Either the hung call has come back by itself, or the worker has been replaced: nobody has to do anything.
+  // Either the hung call has come back by itself, or the worker has been replaced: no intervention is needed.
   await untilServed(() => sign(keys.far))
   await untilServed(() => sign(keys.own))
 }, 120_000)

@@ -51,7 +51,7 @@ const settings = (pin: string) => ({
 })
 const logins = () => shim.read().logins
 
-/** Each test begins where the one before it has left the token, and the last looks for all that was given. */
+/** Each test begins with the token as the one before left it, and the last searches for all PINs used. */
 describe('a PIN', { shuffle: false }, () => {
   test('a wrong PIN is refused, remembered, and tried once however often it is sent', async () => {
     const before = logins()
@@ -121,7 +121,7 @@ describe('a PIN', { shuffle: false }, () => {
     expect(logins() - before).toBe(1)
     await done(root.post(at(name), { pin: canaries.next }))
     for (let attempt = 0; attempt < 6; attempt++) await done(root.post(`transit/sign/${key}`, { input: hello }))
-    // PINs of any length come back exactly, though the token fills secrets up before it wraps them.
+    // PINs of any length come back exactly, though the token pads secrets before it wraps them.
     expect((await root.get(at(name))).body).toMatchObject({ data: { pin_refused: false } })
   }, 60_000)
 

@@ -3,7 +3,7 @@ import { done, expectRefused, fresh, hello } from '../api/node.ts'
 import { tool } from './tool.ts'
 import { at, dataOf, useWorld } from './world.ts'
 
-/** A user with a second token, from pkcs11-tool to the last deletion: each test goes on where the one before has ended. */
+/** A user with a second token, from pkcs11-tool to the last deletion: each test continues from the one before. */
 const world = useWorld()
 const settingsOf = (more?: Readonly<Record<string, unknown>>) => world.settingsOf(more)
 const names = { ec: fresh('ec'), pss: fresh('pss'), oaep: fresh('oaep'), aes: fresh('aes') }

@@ -8,7 +8,9 @@ import { createForeign, type Foreign, makeAes, makeEc, makeRsa } from './tool.ts
 
 type Settings = Readonly<Record<string, unknown>>
 
-/** A node, and two tokens that pkcs11-tool has filled: one beside the server's own in its module, one in another module. */
+/**
+ * A node, and two tokens that pkcs11-tool has filled: one beside the server's own in its module, one in another module.
+ */
 export interface World {
   readonly root: Client
   readonly url: string
@@ -16,13 +18,13 @@ export interface World {
   /** The one beside the server's own. */
   readonly sibling: TestToken
   readonly foreign: Foreign
-  /** A managed key in the sibling token: `ec`, by ECDSA, for any mount, unless it is said otherwise. */
+  /** A managed key in the sibling token: `ec`, by ECDSA, for any mount, by default. */
   settingsOf(more?: Settings): Settings
   /** The same in the foreign token. */
   elsewhere(more?: Settings): Settings
-  /** Makes a managed key and answers its name. */
+  /** Makes a managed key and returns its name. */
   managed(settings: Settings): Promise<string>
-  /** Makes a transit key whose first version is a new managed key of these settings; answers its name. */
+  /** Makes a transit key whose first version is a new managed key of these settings; returns its name. */
   keyOf(settings: Settings): Promise<string>
 }
 
