@@ -23,7 +23,7 @@ interface Shown {
 const inFlight = async (client = root) =>
   (await done(client.get('sys/in-flight-req?pin=hidden'))).body as Record<string, Shown>
 
-/** Asks for keys that wait for the database until `look` is through. */
+/** Requests keys that wait for the database until `look` has finished. */
 async function whileHeld(names: readonly string[], look: () => Promise<unknown>): Promise<Reply[]> {
   const holder = await createConnection({ uri: server.database.url })
   try {

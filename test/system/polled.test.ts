@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { done, expectData, expectRefused, hello, useNode } from '../api/node.ts'
 
-/** What dashboards and clients ask sys/ beside its administration. */
+/** Requests of dashboards and clients to sys/ besides its administration. */
 
 const node = useNode()
 const stranger = () => node.server.client('')

@@ -8,7 +8,7 @@ import { createShim, group, type Shim } from '../hsm/support/fault.ts'
 import type { Reply } from '../support/client.ts'
 import { startServer, type TestServer } from '../support/server.ts'
 
-/** A sealed node has no keys and no login, whatever is asked of it, and only the unseal secret changes that. */
+/** A sealed node has no keys and no login, whatever the request, and only the unseal secret changes that. */
 
 const softhsm = '/usr/lib/softhsm/libsofthsm2.so'
 let shim: Shim
@@ -31,7 +31,7 @@ const unseal = (key: string) => guest().call('PUT', 'sys/unseal', { key, reset: 
 /** Enough connections that each worker has some: they are handed out in turn. */
 const fromAll = (ask: () => Promise<Reply>) => Promise.all(Array.from({ length: 8 }, ask))
 const seal = async () => expect((await server.client().call('PUT', 'sys/seal')).status).toBe(204)
-/** Takes the node's share of tries into account: a second later there is one again. */
+/** Retries when the node's share of tries is used up: a second later there is one again. */
 async function open(): Promise<void> {
   await until(async () => (await unseal(server.unsealSecret)).status === 200)
   for (const reply of await fromAll(() => decrypt(server.client(), 'k', ciphertext))) expect(reply.status).toBe(200)
@@ -94,7 +94,7 @@ describe('sealing', () => {
   test('leaves no worker registered with the database, for which writers of other nodes would wait', async () => {
     await using sql = await createConnection(server.database.url)
     const registered = async () => ((await sql.query('SELECT id FROM registrations'))[0] as unknown[]).length
-    // A change condemns what processes left behind that were killed together with their supervisor.
+    // A change condemns the registrations of processes that were killed together with their supervisor.
     const policy = 'path "sys/*" { capabilities = ["update"] }'
     expect((await server.client().post('sys/policies/acl/u', { policy })).status).toBe(204)
     await until(async () => (await registered()) === 2)

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createShim, group, type Shim } from '../hsm/support/fault.ts'
 import { startServer, type TestServer } from '../support/server.ts'
 
-/** What making keys costs the token: nothing is wrapped, unwrapped or derived more often than it must be. */
+/** The token's work in making keys: nothing is wrapped, unwrapped or derived more often than necessary. */
 
 let shim: Shim
 let server: TestServer
@@ -15,7 +15,7 @@ afterAll(async () => {
   shim?.[Symbol.dispose]()
 })
 
-/** Calls that generate, wrap, unwrap or derive keys, of which each object takes one by its nature. */
+/** Calls that generate, wrap, unwrap or derive keys; each new object needs at least one. */
 async function keyCalls(work: () => Promise<unknown>): Promise<number> {
   shim.set({ groups: group.key, rv: 0, times: 0 })
   await work()
@@ -33,7 +33,7 @@ test.each([
   async (type, settings, objects) => {
     const root = server.client()
     const create = (name: string) => root.post(`transit/keys/${name}`, { type, ...settings })
-    // What is looked up once (KEKs, capabilities) is not the key's cost.
+    // Things looked up once (KEKs, capabilities) are not part of the key's cost.
     expect((await create(`first-${type}-${objects}`)).status).toBe(200)
     let status = 0
     const calls = await keyCalls(async () => {

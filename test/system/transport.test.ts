@@ -8,7 +8,9 @@ import { createShim, group, type Shim } from '../hsm/support/fault.ts'
 import { makeKey, openCluster, openHsm, Place } from '../keys/support.ts'
 import { createToken } from '../support/token.ts'
 
-/** The keys under which others pass between host and token, or go to another server, are the token's random numbers. */
+/**
+ * Transport keys, which wrap other keys between host and token or for another server, are random numbers of the token.
+ */
 let shim: Shim
 let hsm: Hsm
 let place: Place

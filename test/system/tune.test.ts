@@ -8,7 +8,7 @@ const tuned = async (path: string) => {
   return (reply.body as { data: object }).data
 }
 const system = { default_lease_ttl: 2764800, max_lease_ttl: 2764800, force_no_cache: false }
-/** Exactly what the CLI sends for `secrets tune`, where nothing is set. */
+/** Exactly the body that the CLI sends for `secrets tune` without any setting. */
 const fromCli = { options: null, default_lease_ttl: '', max_lease_ttl: '', force_no_cache: false }
 
 describe('sys/mounts/:path/tune', () => {

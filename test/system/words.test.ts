@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { done, useNode } from '../api/node.ts'
 
-/** The words in which the reference refuses, and the statuses of what has no answer: clients match on them. */
+/** The texts of the reference's refusals, and the statuses of paths without an answer: clients match on them. */
 
 const node = useNode()
 

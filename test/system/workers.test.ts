@@ -6,7 +6,7 @@ import { until } from '../attack/nodes.ts'
 import type { Client, Reply } from '../support/client.ts'
 import { startServer, type TestServer } from '../support/server.ts'
 
-/** What sys/ changes holds on every worker when it is answered. */
+/** A change by sys/ holds on every worker when it is answered. */
 
 let server: TestServer
 let root: Client
