@@ -77,8 +77,8 @@ export class Hsm implements AsyncDisposable {
   }
 
   /**
-   * Loads the module, logs in (once; never when that could lock the token), and proves by self-test what the token can
-   * do.
+   * Loads the module, logs in (once; never when that could lock the token), and finds out the token's abilities by
+   * self-test.
    * @throws PinRefused; TokenMissing; Error when the module does not load or the token is unusable
    */
   static async open(options: HsmOptions): Promise<Hsm> {
@@ -258,10 +258,7 @@ export class Hsm implements AsyncDisposable {
     return values instanceof Promise ? values.then((some) => answered(names, some)) : answered(names, values)
   }
 
-  /**
-   * Runs work, identified by its name, that only one process of the same state directory may run on this token at a
-   * time.
-   */
+  /** Runs work, identified by its name, that one process of the state directory at a time may run on this token. */
   alone<T>(name: string, work: () => Promise<T>): Promise<T> {
     const { stateDirectory } = this.#options
     const file = `${name}-${Buffer.from(this.token.serial).toString('hex')}`
@@ -331,10 +328,7 @@ export class Hsm implements AsyncDisposable {
     })
   }
 
-  /**
-   * Token objects are made one at a time: SoftHSM does not do it well from several threads. Session objects need no
-   * turn.
-   */
+  /** Token objects are made one at a time: SoftHSM fails at it from several threads. Session objects need no turn. */
   #inTurn<T>(persistent: boolean | undefined, work: () => Promise<T>): Promise<T> {
     if (!persistent) return work()
     const result = this.#queue.then(work)

@@ -16,8 +16,7 @@ export interface Mechanism {
 const labelSource = 1
 
 /**
- * The form pkcs11js takes. GCM goes as the v2.40 structure, because the other one leaves ulIvBits uninitialised, which
- * NSS refuses.
+ * The form pkcs11js takes. GCM uses the v2.40 structure: the other leaves ulIvBits uninitialised, which NSS refuses.
  */
 export function native(mechanism: Mechanism): NativeMechanism {
   const { type, gcm, pss, oaep, raw } = mechanism

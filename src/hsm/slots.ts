@@ -31,7 +31,7 @@ export function listTokens(lib: Cryptoki): TokenInfo[] {
       if ((flags & CKF.TOKEN_INITIALIZED) === 0) continue
       tokens.push({ slot: slot.handle, label, serial: serialNumber, manufacturer: manufacturerID, model, flags })
     } catch {
-      // A slot whose token is not readable now is no candidate.
+      // A slot whose token cannot be read now is skipped.
     }
   }
   return tokens

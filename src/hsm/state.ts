@@ -1,10 +1,7 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/**
- * A small JSON file in the state directory, or undefined if it is missing or unreadable: everything kept here can be
- * found out again.
- */
+/** A small JSON file in the state directory; undefined if missing or unreadable: its content can be found out again. */
 export function readState(directory: string, name: string): unknown {
   try {
     return JSON.parse(readFileSync(join(directory, name), 'utf8'))

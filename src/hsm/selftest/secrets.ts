@@ -138,7 +138,7 @@ const wrapAes = (kwp: number) => async (bench: Bench) => {
 }
 
 /**
- * Whether a long secret whose length is no multiple of 8 comes back as the same HMAC key: one padded with zeros is
+ * Whether a long secret whose length is not a multiple of 8 comes back as the same HMAC key: one padded with zeros is
  * another key once it is longer than the block.
  */
 const wrapExactLength = (kwp: number) => async (bench: Bench) => {

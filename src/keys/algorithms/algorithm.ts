@@ -164,10 +164,7 @@ export interface PrivateAttributes {
 export interface ReadableForm {
   readonly ability: Ability
   readonly attributes: readonly (keyof PrivateAttributes)[]
-  /**
-   * @param bits of the public key @returns a buffer that the caller wipes; undefined if the attributes are not such a
-   * key
-   */
+  /** @param bits of the public key @returns a buffer that the caller wipes; undefined if they are not such a key */
   inner(shown: PrivateAttributes, bits: Buffer): Buffer | undefined
   /** The same from the PKCS#8 in which the token wraps the key. @throws NotDer */
   copy(inner: Buffer, bits: Buffer): Buffer

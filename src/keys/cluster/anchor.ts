@@ -6,10 +6,7 @@ import type { Database } from '../../store/database.ts'
 import type { Reader } from '../../store/reader.ts'
 import { headsTable } from '../../store/sealed/heads.ts'
 
-/**
- * The token's memory of the database: a private data object, so that restoring or editing the database alone cannot
- * undo it.
- */
+/** The token's memory of the database, in a private data object: restoring or editing the database cannot undo it. */
 export interface Anchor {
   readonly cluster: string
   readonly epoch: number

@@ -82,7 +82,7 @@ export class Cluster {
 
   /**
    * Records the database's state in this node's token; hourly, when lists or KEKs change, and after initialisation.
-   * @throws Error when the database is behind what the token remembers: that must never be forgotten
+   * @throws Error when the database is behind the token's memory, which must not be lost
    */
   async anchor(): Promise<Anchor> {
     const { hsm, database, rowKey } = this.#options

@@ -14,10 +14,7 @@ const rowsAtOnce = 64
 /** A worker that registers again within this time finds its proof. */
 const keptMilliseconds = 24 * 3_600_000
 
-/**
- * Removes the proofs of workers that have ended. Those of registered workers stay: a pending KEK waits for every one of
- * them.
- */
+/** Removes the proofs of workers that have ended, not of registered ones, all of which a pending KEK waits for. */
 export function proofTidying({ database, clock }: { readonly database: Database; readonly clock: Clock }): Job {
   const proofs = database.table(kekProofsTable)
   const keks = database.unverified(kekTraces)

@@ -148,8 +148,7 @@ const same = (expected: Buffer, mac: Buffer): boolean =>
   mac.length === expected.length && timingSafeEqual(expected, mac)
 
 /**
- * Keys derived with the audit key at start, which then leaves the token. They stay in memory, since every line needs
- * them.
+ * Keys derived with the audit key at start, which then leaves the token. Every line needs them: they stay in memory.
  */
 export interface AuditKeys {
   /** The HMAC key of one audit device. */

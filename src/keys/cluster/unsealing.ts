@@ -2,7 +2,7 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { Database } from '../../store/database.ts'
 import { clusterTable } from '../tables.ts'
 
-/** A new unseal secret and what is stored of it. 32 random bytes, so that a plain hash is enough. */
+/** A new unseal secret and its stored hash. 32 random bytes, so that a plain hash is enough. */
 export function makeUnsealSecret(): { secret: string; hash: Buffer } {
   const secret = randomBytes(32).toString('base64url')
   return { secret, hash: hashOf(secret) }

@@ -16,7 +16,7 @@ const checkValueBytes = 8
 export const checkValueOf = (wrappedZeros: Uint8Array): Buffer =>
   createHash('sha256').update(wrappedZeros).digest().subarray(0, checkValueBytes)
 
-/** The same value computed on the host (AES-KWP, RFC 5649), for a custodian's component, which is no key yet. */
+/** The same value computed on the host (AES-KWP, RFC 5649), for a custodian's component, which is not a key yet. */
 export const componentCheckValue = (component: Uint8Array): Buffer =>
   checkValueOf(wrapKey(component, Buffer.alloc(kekBytes)))
 

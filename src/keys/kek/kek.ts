@@ -45,10 +45,7 @@ export const planKek = (cluster: string, purpose: KekPurpose): KekPlan => {
 
 export interface KekMaking {
   readonly components?: readonly Component[] | undefined
-  /**
-   * Strict mode: the *use* KEK carries a CKA_UNWRAP_TEMPLATE, by which the token itself keeps unwrapped keys from
-   * leaving.
-   */
+  /** Strict mode: the *use* KEK has a CKA_UNWRAP_TEMPLATE, by which the token itself keeps unwrapped keys inside. */
   readonly strict: boolean
 }
 
@@ -154,7 +151,7 @@ export async function proveStrict(hsm: Hsm, kek: Handle, inUse = false): Promise
   return lacking
 }
 
-/** The guards of strict mode that the token does not enforce on what the KEK unwraps. */
+/** The guards of strict mode that the token does not enforce on keys that the KEK unwraps. */
 export async function lackingGuards(hsm: Hsm, kek: Handle, zerosUnderKek?: Buffer): Promise<readonly string[]> {
   const blob = zerosUnderKek ?? (await wrappedZeros(hsm, kek))
   const lacking: string[] = []

@@ -24,10 +24,7 @@ export type KekFacts = Pick<KekRow, 'id' | 'purpose' | 'checkValue' | 'ckaId'>
 
 type Lacks = (guards: readonly string[]) => void
 
-/**
- * One KEK as its row describes it and the token holds it. It is not used before the token has proved that it is that
- * key.
- */
+/** One KEK as its row describes it and the token holds it. It is not used before the token has proved its identity. */
 export class Kek {
   readonly row: KekFacts
   readonly #hsm: Hsm
@@ -79,10 +76,7 @@ async function locateKek(hsm: Hsm, row: KekFacts, strict: boolean, lacks?: Lacks
   return handle
 }
 
-/**
- * The KEKs this process has met. A row is read once: only its state changes once the KEK is made, and is read where it
- * matters.
- */
+/** The KEKs this process has met. A row is read once: after the KEK is made, only its state changes (see `list`). */
 export class Keks {
   readonly #hsm: Hsm
   readonly #database: Database

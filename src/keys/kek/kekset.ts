@@ -44,10 +44,7 @@ export class KekSet {
     return this.#seen
   }
 
-  /**
-   * Asks the token for the set's latest change; before the database is read, which could otherwise look older than it
-   * is.
-   */
+  /** Asks the token for the set's latest change; before the database is read, which could otherwise look too old. */
   async learn(): Promise<void> {
     this.#seen = Math.max(this.#seen, await this.#remembered())
   }

@@ -58,10 +58,7 @@ export const publicTemplate = (algorithm: PairAlgorithm): KeyTemplate => ({
   ...algorithm.publicKey.parameters,
 })
 
-/**
- * A secret key born in the token, wrapped there; an HMAC secret too short for SHA-256 there is padded in memory
- * instead.
- */
+/** A secret key generated and wrapped in the token; an HMAC secret too short for SHA-256 there is padded in memory. */
 export async function makeSecret(hsm: Hsm, algorithm: Secret, sizeBytes: number, kek: Kek): Promise<Made> {
   if (algorithm.mac && sizeBytes < shortestOf(hsm.capabilities)) return makePadded(hsm, sizeBytes, kek)
   if (algorithm.keyType === CKK.GENERIC_SECRET && sizeBytes > hsm.capabilities.maxSecretBytes) {
@@ -95,7 +92,7 @@ async function makePadded(hsm: Hsm, sizeBytes: number, kek: Kek): Promise<Made> 
   }
 }
 
-/** A pair born in the token, its private key extractable only to be wrapped, wrapped there. */
+/** A pair generated in the token, its private key extractable only to be wrapped, wrapped there. */
 export async function makePair(hsm: Hsm, algorithm: PairAlgorithm, kek: Kek, part: Part): Promise<Made> {
   return withPair(
     hsm,

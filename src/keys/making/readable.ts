@@ -9,7 +9,7 @@ import { privateTemplate, publicTemplate } from './making.ts'
 import { readPkcs8 } from './pair.ts'
 import { lendTransport, withTransport } from './transport.ts'
 
-/** The token that pairs are read from, and what it has proven. */
+/** The token that pairs are read from, and its proven abilities. */
 export interface ReadableSource {
   readonly hsm: Hsm
   readonly capabilities: Pick<Capabilities, 'supports' | 'require'>

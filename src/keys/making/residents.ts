@@ -51,7 +51,7 @@ export class Residents {
   readonly abandon: (intent: string) => Promise<void>
 
   /**
-   * @param material the uuid that the key's row will have @param part what it will be
+   * @param material the uuid that the key's row will have @param part the row's
    * @param given the key, where it was made elsewhere
    * @throws ApiError 400 when the token already holds as many keys as configured
    */
@@ -99,8 +99,7 @@ export class Residents {
   }
 
   /**
-   * The key is being stored: fulfils its intent in the same transaction; its mark is removed before that is
-   * acknowledged.
+   * The key is being stored: fulfils its intent in the transaction; its mark is removed before that is acknowledged.
    */
   async settle(tx: Transaction, intent: string): Promise<void> {
     const row = await this.#intents.get(tx, intent)

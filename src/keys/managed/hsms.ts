@@ -20,7 +20,7 @@ export interface Library {
   readonly callDeadlineMilliseconds: number
 }
 
-/** Which token of which library. */
+/** A token of a library. */
 export interface TokenAddress {
   readonly library: string
   readonly slot: number | null

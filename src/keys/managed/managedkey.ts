@@ -133,8 +133,7 @@ function refuseAad({ aad }: Message, name: string): void {
 const counterBytes = 16
 
 /**
- * The row that a version of this key gets: its history as the token tells it. A secret key has its check value as
- * fingerprint.
+ * The row of a version with this key, its history as the token tells it. A secret key's fingerprint is its check value.
  */
 async function describe({ hsm, row, now }: ManagedKeyOptions, found: Found): Promise<Material> {
   const { algorithm, publicKey, history, handle } = found

@@ -48,7 +48,7 @@ export interface Reference {
   readonly id?: string | undefined
 }
 
-/** A managed key that a version of a mount's key uses, and what the key was when the version was made. */
+/** A managed key that a version of a mount's key uses, and the key as it was when the version was made. */
 export interface Use {
   /** Uuids. */
   readonly mount: string
@@ -156,8 +156,7 @@ export class ManagedKeys {
   }
 
   /**
-   * Logs in with a PIN that is not stored yet, and looks at the key. @throws ApiError 400 for a PIN or key that must
-   * not be stored
+   * Logs in with a PIN that is not stored yet, and looks at the key. @throws ApiError 400 for an unusable PIN or key
    */
   async admit(row: Wanted & TokenAddress, pin: string): Promise<void> {
     let hsm: Hsm

@@ -20,7 +20,7 @@ export interface ManagedMechanism {
   readonly ivBytes?: number
   /** Whether random IVs bound how often a key may encrypt (SP 800-38D section 8.3). */
   readonly counted?: true
-  /** The values of `key_bits`; 0 stands for any. */
+  /** The allowed values of `key_bits`; 0 means that it is not set. */
   readonly keyBits: readonly number[]
   /** The setting that determines the keys made for it on demand; undefined if it makes no keys. */
   readonly generatedBy?: 'curve' | 'key_bits'

@@ -38,7 +38,7 @@ export class AuthorityKeys {
     this.#materials = materials
   }
 
-  /** A new key that has never been outside the token. @throws ApiError 400 naming the rule, or what the HSM lacks */
+  /** A new key whose private half is never handed out. @throws ApiError 400 naming the rule, or what the HSM lacks */
   prepare({ algorithm, residence, createdBy }: WantedKey): Promise<Draft> {
     return this.#materials.prepare({ ...specify(madeType(algorithm), createdBy), residence })
   }

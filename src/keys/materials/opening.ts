@@ -27,8 +27,7 @@ export const heldBytes = ({ blob }: MaterialRow): number => (blob === null ? 0 :
 /** The key that a secret belongs to. */
 export interface SecretOwner {
   /**
-   * Keeps others from changing the key; called first in the transaction. @throws ApiError 400 when the key no longer
-   * allows it
+   * Keeps others from changing the key; called first in the transaction. @throws ApiError 400 if the key forbids it now
    */
   lock(tx: Transaction): Promise<void>
   /** Tells caches that the key has changed. */

@@ -26,10 +26,7 @@ export class KeyExport {
     this.#blobs = blobs
   }
 
-  /**
-   * Opens a key for one use and wipes it. @throws Error for a key that may not leave, which the caller has checked
-   * before
-   */
+  /** Opens a key for one use and wipes it. @throws Error for a key that may not leave: the caller checks that first */
   async open<T>(material: Material, use: (key: PlaintextKey) => T | Promise<T>): Promise<T> {
     const { algorithm } = material
     await this.#checkLeaves(material)

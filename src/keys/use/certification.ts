@@ -121,7 +121,7 @@ export class Certification {
     })
   }
 
-  /** The object in the token is not trusted any longer: the next use loads the key anew. */
+  /** The object in the token is not trusted any longer: the next use loads the key again. */
   #faulty({ id, algorithm }: Material, name: SignatureName): FaultySignature {
     const { handles, log } = this.#options
     handles.drop(id)

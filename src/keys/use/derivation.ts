@@ -30,8 +30,7 @@ export function refuseStrict(strict: boolean, capabilities: Pick<Capabilities, '
 }
 
 /**
- * Keys derived from a context: computed by HMACs in the token, in memory for one call, then wiped. The root is never in
- * memory.
+ * Keys derived from a context: computed by HMACs in the token, in memory for one call and wiped. The root stays in it.
  */
 export class Derivation {
   readonly #options: { hsm: Hsm; handles: Handles; strict: boolean }

@@ -26,7 +26,7 @@ export interface Obstacle {
   readonly why: string
   /** A remedy, if there is one. */
   readonly remedy: string
-  /** once: the secret is filled up, and the token serves it from then on; always: it is opened for each HMAC. */
+  /** once: the secret is padded, and the token serves it from then on; always: it is opened for each HMAC. */
   readonly opened: 'once' | 'always'
 }
 

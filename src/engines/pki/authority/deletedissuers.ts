@@ -33,7 +33,7 @@ export function deletedIssuersAfter(before: Authority, after: Authority, now: nu
 
 /**
  * Refuses issuers instead of deletions: a deletion adds no name to any list.
- * @throws ApiError 400 for a further issuer of a name and key of which too many were deleted
+ * @throws ApiError 400 for a further issuer of a name and key with too many deleted issuers
  */
 export function checkAdded(before: Authority, after: Authority, deletedIssuers: readonly DeletedIssuer[]): void {
   if (deletedIssuers.length < mostDeleted) return

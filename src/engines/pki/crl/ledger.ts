@@ -26,10 +26,7 @@ export async function lastNumber(database: Database, q: Reader, { crlIssuer, sit
   return ledger?.last ?? 0
 }
 
-/**
- * Raises a ledger that was put back, removed or edited to the last number assigned, so that no number is assigned
- * twice.
- */
+/** Raises a ledger that was put back, removed or edited to the last number assigned: none is assigned twice. */
 export function mendLedger(database: Database, { crlIssuer, site }: LedgerName, last: number): Promise<void> {
   const ledgers = database.table(ledgersTable)
   return database.transaction(async (tx) => {

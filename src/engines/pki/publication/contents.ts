@@ -44,10 +44,7 @@ export class Contents {
     return bytes <= this.#longest
   }
 
-  /**
-   * The whole of a short list, synchronously if cached. @throws the error of `onDamage` for a segment that was edited
-   * or removed
-   */
+  /** A short list, synchronously if cached. @throws the error of `onDamage` for a segment that was edited or removed */
   bytes(row: CrlRow, form: Form): MaybePromise<Buffer> {
     const key = `${row.id} ${row.rev} ${form}`
     return this.#held.get(key) ?? this.#reading.get(key) ?? this.#read(key, row, form)

@@ -36,7 +36,7 @@ function signerAmong(authority: Authority, issuers: readonly Issuer[]): Issuer |
 
 export const notInMount = 'its issuer is not in this mount'
 
-/** Why nobody here signs the list of a group that has no signer, or is not in the mount any more. */
+/** Why the list of a group is not signed here: it has no signer, or is not in the mount any more. */
 export function whyUnsigned(authority: Authority, group: CrlGroup | undefined): string {
   if (group === undefined) return notInMount
   return group.issuers.some((issuer) => hasKey(authority, issuer))

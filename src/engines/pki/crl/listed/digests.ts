@@ -3,8 +3,7 @@ const perSlot = 2
 const spread = 1.4
 const fewest = 64
 /**
- * Digests have six bytes: with a million entries, one in 280 million other serial numbers matches one, whose entry is
- * then read.
+ * Digests of six bytes: with a million entries, one in 280 million other serial numbers matches one and has it read.
  */
 const placeBits = 16
 export const mostPlaces = 2 ** placeBits - 1

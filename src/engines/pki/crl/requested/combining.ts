@@ -98,10 +98,7 @@ const understood: ReadonlySet<string> = new Set([
   crlExtensionOids.issuingDistributionPoint,
 ])
 
-/**
- * RFC 5280 sections 5.2.5 and 5.2: neither indirect lists nor critical extensions that are unknown here. @throws
- * ApiError 400
- */
+/** RFC 5280 sections 5.2.5 and 5.2: no indirect lists, no unknown critical extensions. @throws ApiError 400 */
 function requireDirect({ extensions }: Crl, index: number): void {
   refuseCritical(extensions, understood, `CRL index: ${index}`)
   const point = extensions.find(({ oid }) => oid === crlExtensionOids.issuingDistributionPoint)

@@ -29,10 +29,7 @@ export interface Whole {
   readonly since: Content | undefined
 }
 
-/**
- * The shards that come with a complete list. New ones have its number and are published with it: no shard ever lacks an
- * entry of the list.
- */
+/** The shards of a complete list. New ones have its number and are published with it: no shard ever lacks an entry. */
 export class ShardBuilding {
   readonly #options: ShardBuildingOptions
 

@@ -49,8 +49,7 @@ export class Spreading {
   }
 
   /**
-   * @returns the content of each shard that is wanted, by its name @throws DamagedRow at a segment that was edited or
-   * removed
+   * @returns the content of each wanted shard, by its name @throws DamagedRow for a segment that was edited or removed
    */
   async spread({ parts: all, covered }: Content): Promise<ReadonlyMap<string, Content>> {
     for await (const entries of this.#options.segments.entries(all)) {
