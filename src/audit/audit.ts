@@ -149,7 +149,7 @@ export class Audit implements Destination, AsyncDisposable {
     await this.#refresh()
   }
 
-  /** Disables a device; an unknown one is no error. */
+  /** Disables a device; an unknown one is ignored. */
   async disable(name: string): Promise<void> {
     await this.#devices.remove(devicePath(name))
     await this.#refresh()

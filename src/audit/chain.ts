@@ -86,7 +86,7 @@ export class Chain {
       const begin = prefix === '' ? end : end + bytes.write(prefix, end)
       end = begin
       for (const piece of record) end += bytes.write(piece, end)
-      // The newline is no part of the line.
+      // The newline is not part of the line.
       end += bytes.write(`${this.#before}${sequence},"previous":"${previous}"}}\n`, end)
       previous = lineHash(bytes.subarray(begin, end - 1))
       heads.push({ sequence, hash: previous })

@@ -4,10 +4,7 @@ import { Backoff, within } from './backoff.ts'
 import type { SocketPlace } from './options.ts'
 import type { Channel } from './streamwriter.ts'
 
-/**
- * UDP to a collector: each line is a datagram, and one that does not fit (some 64 KiB) fails. A line that was sent may
- * not arrive.
- */
+/** UDP to a collector: each line is a datagram; one that does not fit (some 64 KiB) fails, and one may be lost. */
 export class DatagramChannel implements Channel {
   readonly name: string
   readonly datagrams = true

@@ -70,7 +70,7 @@ export class Devices {
     })
   }
 
-  /** Removes a device; an unknown one is no error. */
+  /** Removes a device; an unknown one is ignored. */
   async remove(path: string): Promise<void> {
     await this.#change(async (tx, devices) => {
       const gone = devices.find((device) => device.path === path)

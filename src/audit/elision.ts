@@ -13,7 +13,7 @@ const mostText = 256 * 1024
 const mostStrangersText = 4096
 /** A longer body is not repeated for a request that is refused before its line is written. */
 const mostRefusedBytes = 16 * 1024
-/** Of a string's HMAC, with what is around it. */
+/** Of a string's HMAC and its surroundings. */
 const hashedText = 80
 /** A value takes at least two bytes of JSON, which bounds the line that a text of some length can make. */
 const shortestValueBytes = 2

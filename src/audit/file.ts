@@ -48,7 +48,7 @@ export class AppendFile {
     return undefined
   }
 
-  /** What was appended survives a loss of power once this resolves. */
+  /** Appended bytes survive a loss of power once this resolves. */
   sync(): Promise<void> {
     return new Promise((resolve, reject) => {
       if (this.#descriptor === undefined) reject(new Error('the file is not open'))

@@ -19,7 +19,7 @@ export interface Channel {
    * @throws Error, within the device's time limit: a part of them may have arrived
    */
   send(lines: Buffer): Promise<void>
-  /** Ends it once what was sent is out. */
+  /** Closes it once all that was sent is out. */
   close(): void
 }
 

@@ -94,10 +94,7 @@ export class Verification {
     return problems
   }
 
-  /**
-   * Chains that ended so long ago that their sealed head is gone: neither a cut end of theirs would show nor a forged
-   * one.
-   */
+  /** Chains that ended so long ago that their sealed head is gone: a cut or forged end would not show. */
   unsealed(keptSince: number): SeenChain[] {
     return this.#withoutHead().filter(({ last }) => endedBefore(keptSince, last))
   }

@@ -144,8 +144,8 @@ class LeaseLimitsNow {
   }
 
   /**
-   * The leases that have no room; the last ones are refused first. Counts are locked in the order of their names, as in
-   * every transaction.
+   * The leases that have no room; the last ones are refused first. Counts are locked in the order of names, as
+   * everywhere.
    */
   async refuse<L extends Leased>(tx: Transaction, rows: readonly L[]): Promise<ReadonlyMap<L, ApiError>> {
     const byQuota = Map.groupBy(rows, ({ mount }) => this.#quotaOf(mount))

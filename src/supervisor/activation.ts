@@ -53,10 +53,7 @@ export function requireSockets({ listeners }: Pick<Config, 'listeners'>, held: R
   if (problems.length > 0) throw new ConfigError(problems)
 }
 
-/**
- * Closes sockets of listeners that the new configuration lacks: open, they would take connections that are never
- * served.
- */
+/** Closes sockets of listeners that the new configuration lacks, whose connections would never be served. */
 export function closeUnwanted({ listeners }: Pick<Config, 'listeners'>, inherited: Map<string, Inherited>): void {
   for (const [address, { descriptor }] of inherited) {
     if (listeners.some((listener) => listener.address === address)) continue
@@ -70,7 +67,7 @@ export function forgetActivation(environment: NodeJS.ProcessEnv): void {
   for (const name of variables) delete environment[name]
 }
 
-/** The names of the sockets, in the order of their descriptors; `unknown` where systemd gives none. */
+/** The names of the sockets, in the order of their descriptors; `unknown` if systemd gives no names. */
 function handedOver({ LISTEN_FDS: count, LISTEN_PID: process, LISTEN_FDNAMES: names }: Variables, pid: number) {
   if (count === undefined || process !== String(pid)) return []
   if (!/^\d{1,4}$/.test(count)) throw new ConfigError([`LISTEN_FDS: ${JSON.stringify(count)} is no number of sockets`])

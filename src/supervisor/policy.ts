@@ -56,8 +56,7 @@ export function verdict(vitals: Vitals, now: number, timing: Timing): Verdict {
 }
 
 /**
- * Whether the supervisor itself was stopped (SIGSTOP, a suspended machine): then beats lie unread, and no process is
- * late.
+ * Whether the supervisor itself was stopped (SIGSTOP, a suspended machine): beats are unread, but no process is late.
  */
 export const wasSuspended = (sinceLastTick: number, timing: Timing): boolean =>
   sinceLastTick > 4 * timing.tickMilliseconds
@@ -88,10 +87,7 @@ const unexplainedDeathsAtStart = 3
 /** A worker that serves for less has died early. */
 const earlyMilliseconds = 30_000
 
-/**
- * The state after a loss: early deaths delay the next start, by 200 ms at first, then twice as long each time, up to 30
- * s.
- */
+/** The state after a loss: early deaths delay the next start, by 200 ms, then twice as long each time, up to 30 s. */
 export function afterLoss(starts: Starts, { phase, phaseSince, failure }: Loss, now: number): Starts {
   const early = phase !== 'ready' || now - phaseSince < earlyMilliseconds
   const earlyDeaths = early ? starts.earlyDeaths + 1 : 0

@@ -1,10 +1,7 @@
 import { type AddressInfo, createServer } from 'node:net'
 import type { Config } from '../config.ts'
 
-/**
- * Ports for listeners that are configured with port 0, chosen once: they stay the same over replaced workers, reloads
- * and upgrades.
- */
+/** Ports for listeners configured with port 0, chosen once and kept over replaced workers, reloads and upgrades. */
 export class Ports {
   readonly #chosen: Map<string, string>
 

@@ -2,7 +2,7 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Logger } from '../log.ts'
 
-/** What a node's supervisor writes into the state directory for `strongroom reload`. */
+/** The record that a node's supervisor keeps in the state directory for `strongroom reload`. */
 export interface SupervisorRecord {
   /** Of the process that takes the signals. */
   readonly pid: number

@@ -9,10 +9,7 @@ interface Round<P, T> {
 /** A worker whose event loop is busy for longer is left out of the answer. */
 const patienceMilliseconds = 1000
 
-/**
- * Questions that the workers of a node answer together. A worker that has ended, or is silent for a second, holds up no
- * answer.
- */
+/** Questions that a node's workers answer together. A worker that has ended, or is silent for a second, is left out. */
 export class Rounds<P, T> {
   readonly #rounds = new Map<number, Round<P, T>>()
   #sequence = 0

@@ -30,10 +30,7 @@ const quick = [
   'SET GLOBAL innodb_flush_log_at_trx_commit = 0',
 ]
 
-/**
- * The slow log takes everything. Rows that the storage engine filters by itself are not counted, so it must not filter
- * any.
- */
+/** The slow log takes everything. Rows that the storage engine filters out are not counted, so it must not filter. */
 const everything = [
   "SET GLOBAL log_output = 'TABLE', GLOBAL long_query_time = 0, GLOBAL min_examined_row_limit = 0",
   "SET GLOBAL log_slow_filter = '', GLOBAL log_slow_rate_limit = 1, GLOBAL slow_query_log = ON",

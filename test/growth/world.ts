@@ -36,10 +36,7 @@ export interface Prepared {
   readonly recoverySecret: string
 }
 
-/**
- * Prepares work for the jobs two hours later, with the keys of a stopped server: ended tokens and leases, a KEK to be
- * rotated.
- */
+/** Prepares work for jobs two hours later, with a stopped server's keys: ended tokens and leases, a KEK to rotate. */
 export async function prepare(server: TestServer): Promise<Prepared> {
   const mount = { uuid: randomUUID(), path: 'shop/', type: 'shop', config: {} }
   await using hsm = await openHsm(server.token)

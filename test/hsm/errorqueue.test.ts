@@ -12,8 +12,7 @@ import { spell } from '../../src/hsm/template.ts'
 import { aesTemplate, gcm, newAes, openHsm, theToken } from './support/open.ts'
 
 /**
- * A module that shares OpenSSL with node leaves its errors in the queue of the thread, where other code takes them for
- * its own.
+ * A module that shares OpenSSL with node leaves errors in the thread's queue, where other code takes them for its own.
  */
 
 const pkcs8 = generateKeyPairSync('ed25519').privateKey.export({ format: 'der', type: 'pkcs8' })

@@ -21,7 +21,7 @@ afterAll(() => hsm?.[Symbol.asyncDispose]())
 const processes = [1, 2, 3, 4]
 const times = 8
 
-/** @returns what it said on standard error, unless it ended well */
+/** @returns its standard error, unless it ended well */
 async function write(directory: string, set: string): Promise<string> {
   const fixture = join(import.meta.dirname, 'fixtures/anchors.ts')
   const child = spawn(process.execPath, [fixture, JSON.stringify(token), directory, set, String(times)], {

@@ -20,10 +20,7 @@ useCluster(
 )
 
 const make = (type: string): Promise<Material> => makeKey(cluster.custody, cluster.place.database, type)
-/**
- * Another key of its type, whose blob has the same length: those of RSA keys vary, and live objects are told apart by
- * it.
- */
+/** Another key of its type with a blob of the same length, by which live objects are told apart; those of RSA vary. */
 async function makeAlike({ algorithm, row }: Material): Promise<Material> {
   for (;;) {
     const made = await make(algorithm.name)

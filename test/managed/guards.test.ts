@@ -10,7 +10,7 @@ import { runDirectory } from '../support/directory.ts'
 import { startServer, type TestServer } from '../support/server.ts'
 import { createForeign, type Foreign, makeAes, makeEc, tool } from './tool.ts'
 
-/** A token can be named in several ways; by none of them may one with the server's own keys be reached. */
+/** A token can be named in several ways; none of them may reach the token with the server's own keys. */
 
 let closed: TestServer
 let open: TestServer

@@ -1,10 +1,7 @@
 import type { Recipient, ToWorker } from '../messages.ts'
 import type { PeerMessage } from './handover.ts'
 
-/**
- * The other supervisor of an upgrade, which counts as one more worker for sealing: it has followed when all of its
- * workers have.
- */
+/** The other supervisor of an upgrade, one more worker for sealing: it has followed when all of its workers have. */
 export class Peer implements Recipient {
   readonly patience = 2
   readonly #post: (message: PeerMessage) => void
