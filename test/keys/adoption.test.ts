@@ -198,7 +198,7 @@ describe('a token that is new to a cluster', () => {
     await expect(adoptCluster(adopting, plan, brought(plan))).rejects.toThrow('damaged')
     expect(found).toEqual([
       expect.stringMatching(/^materials \S+: the seal is broken$/),
-      expect.stringMatching(/^heads policies: the set is not what its head lists/),
+      expect.stringMatching(/^heads policies: the rows do not match the head of their set/),
     ])
     expect(await keksOf(hsm, plan.clusterId)).toBe(0)
     expect(await readAnchor(hsm, plan.clusterId)).toBeUndefined()

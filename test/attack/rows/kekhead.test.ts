@@ -138,8 +138,8 @@ describe('with the KEKs put back as they were before one was retired', () => {
     await expect(custody.rotation.status()).rejects.toThrow('was seen before')
     await expect(custody.rotation.prove()).rejects.toThrow('was seen before')
     await putBack({ ...before, head: after.head })
-    await expect(custody.rotation.status()).rejects.toThrow('not what its head lists')
-    await expect(custody.rotation.prove()).rejects.toThrow('not what its head lists')
+    await expect(custody.rotation.status()).rejects.toThrow('do not match the head of their set')
+    await expect(custody.rotation.prove()).rejects.toThrow('do not match the head of their set')
   })
 
   test('and no head, nothing is stored under a KEK that was destroyed', async () => {
@@ -156,16 +156,16 @@ describe('with the KEKs put back as they were before one was retired', () => {
     after = await copy()
     await expect(store()).rejects.toThrow('under a KEK that is gone')
     await putBack({ ...retiring, head: after.head })
-    await expect(store()).rejects.toThrow('not what its head lists')
+    await expect(store()).rejects.toThrow('do not match the head of their set')
     await putBack(retiring)
     await expect(store()).rejects.toThrow('the KEKs have changed meanwhile')
   })
 
   test('and no head, nobody makes a key or starts', async () => {
     await putBack({ ...before, head: after.head })
-    await expect(kekOfNewKey(custody)).rejects.toThrow('not what its head lists')
+    await expect(kekOfNewKey(custody)).rejects.toThrow('do not match the head of their set')
     await using elsewhere = await Place.at(place.url)
-    await expect(reopen(hsm, elsewhere)).rejects.toThrow('not what its head lists')
+    await expect(reopen(hsm, elsewhere)).rejects.toThrow('do not match the head of their set')
   })
 
   test('or without any head, nobody makes a key or starts', async () => {
