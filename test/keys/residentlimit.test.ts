@@ -49,7 +49,7 @@ async function expectSigns(material: Material): Promise<void> {
   expect((await signer.sign(name, Buffer.from('to be signed'))).signature.length).toBeGreaterThan(0)
 }
 
-test('keys of authorities that live in this token alone are not extractable, and as many as configured', async () => {
+test('keys of authorities that live in this token alone are not extractable, and the most that are allowed', async () => {
   const wanted = { algorithm: 'ecdsa-p256', residence: 'token', createdBy } as const
   const stored: Material[] = []
   let refused: unknown
@@ -62,7 +62,7 @@ test('keys of authorities that live in this token alone are not extractable, and
   expect(stored).toHaveLength(residentLimit)
   expect(refused).toMatchObject({
     status: 400,
-    message: `the HSM already holds ${residentLimit} keys that live there alone, as many as configured`,
+    message: `the HSM already holds ${residentLimit} keys that live there alone, the most that are allowed`,
   })
   for (const material of stored) {
     expect(material.row).toMatchObject({ residence: 'token', kek: null, blob: null, neverExtractable: true })

@@ -64,7 +64,7 @@ export class Residents {
     const ckaId = objectId(cluster, material)
     const intent = await database.transaction(async (tx) => {
       if ((await this.#held(tx)) >= limit) {
-        throw badRequest(`the HSM already holds ${limit} keys that live there alone, as many as configured`)
+        throw badRequest(`the HSM already holds ${limit} keys that live there alone, the most that are allowed`)
       }
       return this.#insert(tx, 'intent', { material, ckaId, algorithm: algorithm.name, tokenSerial: hsm.token.serial })
     })
