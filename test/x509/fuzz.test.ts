@@ -117,6 +117,8 @@ function survive(read: () => unknown): boolean {
 
 describe('mutated bytes', () => {
   const runs = { numRuns: 3000 }
+  /** Some 120 of 3,000 can still be read, give or take 11. */
+  const fewest = 50
 
   test('of a certificate', () => {
     let read = 0
@@ -135,7 +137,7 @@ describe('mutated bytes', () => {
       }),
       runs,
     )
-    expect(read).toBeGreaterThan(100)
+    expect(read).toBeGreaterThan(fewest)
   })
 
   test('of linted certificates', () => {
@@ -161,7 +163,7 @@ describe('mutated bytes', () => {
       }),
       runs,
     )
-    expect(read).toBeGreaterThan(100)
+    expect(read).toBeGreaterThan(fewest)
   })
 
   test('of private keys', () => {
@@ -214,7 +216,7 @@ describe('mutated bytes', () => {
       }),
       runs,
     )
-    expect(read).toBeGreaterThan(100)
+    expect(read).toBeGreaterThan(fewest)
   })
 
   test('any bytes at all', () => {

@@ -91,9 +91,10 @@ test.each(['before', 'after'] as const)(
     for (let version = 2; version <= 4; version++) await post(`keys/${source}/rotate`)
     const ciphertext = await encrypt(doomed.root, source)
     const ours = (await doomed.root.get(`transit/backup/${source}`)).string('data.backup')
+    // None of them rotates by itself: a key of 2024 whose period is over would be rotated as soon as it is there.
     for (const [backup, versions] of [
       [ours, 4],
-      [vault.aes256, 3],
+      [vault['convergent-mixed'], 2],
       [vault['convergent-3'], 1],
       [vault.p256, 1],
     ] as const) {
@@ -104,10 +105,10 @@ test.each(['before', 'after'] as const)(
 
       const taken = newName()
       await post(`keys/${taken}`)
-      await post(`keys/${taken}/rotate`)
+      for (let version = 2; version <= 3; version++) await post(`keys/${taken}/rotate`)
       const old = await encrypt(doomed.root, taken)
       await die(when, (node) => node.post(`transit/restore/${taken}`, { backup, force: true }))
-      expect(await latest(taken)).toBe(done ? versions : 2)
+      expect(await latest(taken)).toBe(done ? versions : 3)
       if (done) expectRefused(await decrypt(doomed.root, taken, old))
       else expectServed(await decrypt(doomed.root, taken, old))
       if (backup === ours && done) expectServed(await decrypt(doomed.root, taken, ciphertext))
@@ -194,7 +195,7 @@ test('killed again and again at any moment, keys that arrive are there whole, or
       if (turn % 2 === 0) {
         if (!(await ask('restore', { backup, name }, 20))) continue
         expect((await decrypt(root, name, ciphertext).catch(() => undefined))?.status ?? 200).not.toBe(400)
-        await ask('restore', { backup: vault.aes256, name, force: true }, 3)
+        await ask('restore', { backup: vault['convergent-mixed'], name, force: true }, 2)
       } else {
         const next = () => ({ ciphertext: envelopeOf(wrapping, randomBytes(32)) })
         if (await ask(`keys/${name}/import`, next(), 1)) await ask(`keys/${name}/import_version`, next(), 2)
@@ -220,7 +221,7 @@ test('killed again and again at any moment, keys that arrive are there whole, or
   for (const [name, versions] of arrived) {
     const { data } = expectServed(await root.get(`transit/keys/${name}`), name).body as { data: Record<string, number> }
     // Later requests without an answer may have been carried out.
-    const possible = versions === 20 ? [20, 3] : versions === 1 ? [1, 2] : [versions]
+    const possible = versions === 20 ? [20, 2] : versions === 1 ? [1, 2] : [versions]
     expect(possible, name).toContain(data.latest_version)
   }
   await using sql = await openSql(server.database.url)

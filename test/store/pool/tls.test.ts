@@ -131,7 +131,7 @@ test('an address instead of a name is refused with TLS: its certificate could no
       {},
     )
   for (const host of ['127.0.0.1', '10.0.0.1:3307', '[::1]', 'a/s,mysql://s@10.0.0.2']) {
-    expect(parse(host), host).toThrow('must be a name')
+    expect(parse(host), host).toThrow('must be a host name')
   }
   for (const host of ['db.example.org', 'localhost:3306']) expect(parse(host), host).not.toThrow()
 })
