@@ -3,7 +3,7 @@
 // one MariaDB. `--mysql`: store/ and two nodes on MySQL, alone and in Group Replication. Under CI, and wherever
 // STRONGROOM_TEST_SEED gives a number, files and the tests within each run in random order.
 import { join } from 'node:path'
-import { launch, project } from './launch.mjs'
+import { compiled, launch, project } from './launch.mjs'
 import { fetchMySql } from './mysql/fetch.mjs'
 import { setup } from './setup.mjs'
 
@@ -42,7 +42,7 @@ for (const { name, environment, words } of runs) {
       ...words,
       ...rest,
     ],
-    { ...process.env, ...environment },
+    { ...compiled, ...process.env, ...environment },
   )
   if (code !== 0) process.exitCode = code
   if (code > 128) break

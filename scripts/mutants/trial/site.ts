@@ -67,7 +67,10 @@ export class Site implements AsyncDisposable {
         ...process.env,
         ...{ STRONGROOM_TEST_DIRECTORY: directory, TMPDIR: directory, STRONGROOM_TEST_SOCKET: this.#mariadb.socket },
         ...{ STRONGROOM_GALERA_DIRECTORY: join(directory, 'g'), STRONGROOM_MYSQL_DIRECTORY: join(directory, 'm') },
-        ...(witness === undefined ? {} : { STRONGROOM_MUTANTS_WITNESS: witness }),
+        // V8 counts coarsely in code that it had compiled before.
+        ...(witness === undefined
+          ? { NODE_COMPILE_CACHE: join(this.#directory, 'compiled') }
+          : { STRONGROOM_MUTANTS_WITNESS: witness, NODE_DISABLE_COMPILE_CACHE: '1' }),
       }
       const setup = witness === undefined ? '' : join(this.root, 'scripts', 'mutants', 'trial', 'witness.ts')
       const results = await runFiles({
