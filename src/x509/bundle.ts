@@ -18,6 +18,8 @@ export interface BundledKey {
   readonly pkcs8: Buffer
 }
 
+const encryptedLabel = 'ENCRYPTED PRIVATE KEY'
+
 const longestText = 4 * 1024 * 1024
 const mostBlocks = 1000
 const mostCertificates = 1000
@@ -62,16 +64,16 @@ async function readInto({ label, headers, der }: PemBlock, number: number, into:
   } else if (pkcs7Labels.includes(label)) {
     for (const inner of await readPkcs7(der)) into.certificates.push(readStrictly(inner, where))
   } else {
-    into.keys.push({ label, pkcs8: readKey(der, headers, where) })
+    into.keys.push({ label, pkcs8: readKey({ label, headers }, der, where) })
   }
   if (into.certificates.length > mostCertificates) {
     throw new Malformed(`the bundle has more than ${mostCertificates} certificates`)
   }
 }
 
-function readKey(der: Buffer, headers: boolean, where: string): Buffer {
+function readKey({ label, headers }: Pick<PemBlock, 'label' | 'headers'>, der: Buffer, where: string): Buffer {
   try {
-    if (headers) throw new Malformed(`${where}: the key is encrypted; decrypt it first`)
+    if (headers || label === encryptedLabel) throw new Malformed(`${where}: the key is encrypted; decrypt it first`)
     return reading(where, () => toPkcs8(der))
   } finally {
     der.fill(0)

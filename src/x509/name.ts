@@ -1,5 +1,5 @@
 import { type Cursor, within } from '../crypto/cursor.ts'
-import { asn1, write } from '../crypto/der.ts'
+import { asn1, readOne, write } from '../crypto/der.ts'
 import { writeOid } from '../crypto/oid.ts'
 import { reading } from './malformed.ts'
 import { isIa5, readText, writeText } from './text.ts'
@@ -48,6 +48,10 @@ export const emptyName: Buffer = write(asn1.sequence)
 /** The DER of a name. The values of one RDN are sorted by their DER (X.690 section 11.6). */
 export const writeName = (rdns: readonly (readonly AttributeValue[])[]): Buffer =>
   write(asn1.sequence, ...rdns.map((rdn) => write(asn1.set, ...rdn.map(writeAttribute).sort(Buffer.compare))))
+
+/** A name with the RDNs of both. */
+export const joinNames = (first: Buffer, second: Buffer): Buffer =>
+  write(asn1.sequence, readOne(first, asn1.sequence), readOne(second, asn1.sequence))
 
 function writeAttribute({ type, value }: AttributeValue): Buffer {
   const ia5 = ia5Types.has(type) && isIa5(value)

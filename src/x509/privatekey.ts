@@ -18,7 +18,7 @@ const ecPublicKey = writeOid('1.2.840.10045.2.1')
 export const toPkcs8 = (der: Buffer): Buffer =>
   reading('private key', () =>
     within(der, asn1.sequence, (key) => {
-      if (key.tag === asn1.sequence) throw new Malformed('it is encrypted; decrypt it first')
+      if (key.tag === asn1.sequence) throw new Malformed('it is not a private key, or an encrypted one')
       const version = key.count()
       const form = key.tag
       if (form === asn1.sequence) checkPkcs8(version, key)

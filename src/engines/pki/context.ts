@@ -16,6 +16,7 @@ import type { NewKeys } from './keys/newkeys.ts'
 import type { Signers } from './keys/signers.ts'
 import type { Responder } from './ocsp/responder.ts'
 import type { Crls } from './publication/crls.ts'
+import type { Associations } from './revocation/associations.ts'
 import type { RevocationLists } from './revocation/listing.ts'
 import type { Publication } from './revocation/publication.ts'
 import type { RevocationRequests } from './revocation/requests.ts'
@@ -46,6 +47,7 @@ export interface PkiContext {
   readonly revocations: Revocations
   readonly revoker: Revoker
   readonly requests: RevocationRequests
+  readonly associations: Associations
   readonly revocationLists: RevocationLists
   readonly crls: Crls
   /** Publishes revocations on lists. */

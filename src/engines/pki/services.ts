@@ -89,7 +89,7 @@ export function createServices(options: PkiOptions) {
   shareStoredCounts({ ...options, authorities, certificates })
   const context: PkiContext = {
     ...issuing,
-    ...{ crls, tidying, revocations, revoker, requests, publication: crls },
+    ...{ crls, tidying, revocations, revoker, requests, associations, publication: crls },
     revocationLists: new RevocationLists(options),
     ocsp: new Responder({ ...options, authorities, signers, listed, mend: crls.mend.bind(crls) }),
   }

@@ -26,7 +26,7 @@ describe('docs/operations.md quotes what the source says', () => {
     expect(names.length).toBeGreaterThan(10)
     // Those of tidy are put together from a prefix.
     const declared = (name: string): string[] => {
-      const [, tidy, last] = /^(secrets\.pki\.tidy)\.(.*)$/.exec(name) ?? []
+      const [, tidy, last] = /^(vault\.secrets\.pki\.tidy)\.(.*)$/.exec(name) ?? []
       return tidy === undefined ? [`'${name}'`] : [`'${tidy}'`, `'${last}'`]
     }
     expect(names.filter((name) => !declared(name).every(occurs))).toEqual([])

@@ -99,11 +99,16 @@ describe('sign-intermediate', () => {
     const csr = await csrOf('/O=Theirs/CN=Sub', [
       ...['subjectAltName=DNS:theirs.example', 'extendedKeyUsage=serverAuth', 'basicConstraints=critical,CA:FALSE'],
     ])
+    const theirs = { common_name: 'other', ip_sans: '10.0.0.1', ou: 'x' }
     const data = dataOf(
       await done(pki.post('root/sign-intermediate', { csr, use_csr_values: true, organization: 'x' })),
     )
     const said = await text(data.certificate)
     expect(said).toContain('Subject: O = Theirs, CN = Sub')
+    const reply = await done(pki.post('root/sign-intermediate', { csr, use_csr_values: true, ...theirs }))
+    expect(warningsOf(reply)).toContain(
+      'use_csr_values takes these from the CSR, and ignored those sent: common_name, ip_sans, ou',
+    )
     expect(said).toContain('DNS:theirs.example')
     expect(said).toContain('TLS Web Server Authentication')
     expect(said).toContain('CA:TRUE')
@@ -195,10 +200,10 @@ describe('sign-verbatim', () => {
     const csr = await csrOf('/C=SE/O=Any Thing/CN=anything at all', [
       ...['subjectAltName=DNS:a_b.example,IP:10.0.0.1', 'extendedKeyUsage=codeSigning', '1.2.3.4=DER:0500'],
     ])
-    const ignored = { common_name: 'b', alt_names: 'body.example', ip_sans: '10.0.0.2', user_ids: 'u' }
+    const ignored = { common_name: 'b', alt_names: 'body.example', ip_sans: '10.0.0.2' }
     const reply = await done(pki.post('sign-verbatim', { csr, ttl: '1h', ...ignored }))
     expect(warningsOf(reply)).toContain(
-      'sign-verbatim takes names only from the CSR, and ignored these: common_name, alt_names, ip_sans, user_ids',
+      'sign-verbatim takes names only from the CSR, and ignored these: common_name, alt_names, ip_sans',
     )
     const data = dataOf(reply)
     const said = await text(data.certificate)
@@ -209,6 +214,16 @@ describe('sign-verbatim', () => {
     expect(said).toContain('Digital Signature, Key Encipherment, Key Agreement')
     expect(said).not.toMatch(/body\.example|10\.0\.0\.2|UID/)
     expect(data.ca_chain).toEqual([root.certificate])
+  })
+
+  test('adds user_ids to the subject', async () => {
+    const pki = await createAuthority(node)
+    await pki.root()
+    const csr = await csrOf('/O=Any/CN=a/UID=theirs')
+    const data = dataOf(await done(pki.post('sign-verbatim', { csr, ttl: '1h', user_ids: 'u1,u2' })))
+    expect(await text(data.certificate)).toContain('Subject: O = Any, CN = a, UID = theirs, UID = u1 + UID = u2')
+    const long = await pki.post('sign-verbatim', { csr, ttl: '1h', user_ids: 'u'.repeat(5000) })
+    expect(long.status).toBe(400)
   })
 
   test.each([['basicConstraints=critical,CA:TRUE'], ['keyUsage=keyCertSign']])(
@@ -227,10 +242,17 @@ describe('sign-verbatim', () => {
     await pki.root()
     await pki.role('r', { allow_any_name: false, ttl: '2h', no_store: true })
     const csr = await csrOf('/CN=any.example')
-    const data = dataOf(await done(pki.post('sign-verbatim/r', { csr })))
-    expect((await pki.get(`cert/${data.serial_number}`)).status).toBe(404)
-    const seconds = Number(data.expiration) - Date.now() / 1000
-    expect(Math.abs(seconds - 7200)).toBeLessThan(120)
+    for (const [path, name] of [
+      ['sign-verbatim/r', ''],
+      ['sign-verbatim', 'r'],
+      ['sign-verbatim/r', 'nobody'],
+    ]) {
+      const data = dataOf(await done(pki.post(path ?? '', { csr, name })))
+      expect((await pki.get(`cert/${data.serial_number}`)).status).toBe(404)
+      const seconds = Number(data.expiration) - Date.now() / 1000
+      expect(Math.abs(seconds - 7200)).toBeLessThan(120)
+    }
     expect(errorsOf(await pki.post('sign-verbatim/nobody', { csr }))).toEqual(['unknown role: nobody'])
+    expect(errorsOf(await pki.post('sign-verbatim', { csr, name: 'nobody' }))).toEqual(['unknown role: nobody'])
   })
 })

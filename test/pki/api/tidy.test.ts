@@ -196,7 +196,7 @@ describe('config/auto-tidy', () => {
     const { current_cert_store_count, current_revoked_cert_count, internal_backend_uuid: id } = await status(pki)
     expect([current_cert_store_count, current_revoked_cert_count]).toEqual([2, 1])
     const metrics = (await done(node.root.get('sys/metrics?format=prometheus'))).text
-    const name = `secrets_pki_${String(id).replaceAll('-', '_')}_total`
+    const name = `vault_secrets_pki_${String(id).replaceAll('-', '_')}_total`
     expect(metrics).toMatch(new RegExp(`${name}_certificates_stored(?:\\{\\})? 2\\n`))
     expect(metrics).toMatch(new RegExp(`${name}_revoked_certificates_stored(?:\\{\\})? 1\\n`))
   })

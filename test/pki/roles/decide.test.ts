@@ -169,6 +169,8 @@ describe('the contents of a CSR', () => {
     expect(decision.warnings).toEqual([
       'the common_name field was provided but the role is set with "use_csr_common_name" set to true',
       'the alt_names field was provided but the role is set with "use_csr_sans" set to true',
+      'the ip_sans field was provided but the role is set with "use_csr_sans" set to true',
+      'the uri_sans field was provided but the role is set with "use_csr_sans" set to true',
     ])
   })
 

@@ -95,7 +95,7 @@ test('tidy_revoked_cert_issuer_associations tells how many revocations had no is
   const gauges = () =>
     world.worker.metrics
       .snapshot()
-      .filter(({ name }) => name.startsWith('secrets.pki.tidy.revoked_cert_entries_'))
+      .filter(({ name }) => name.startsWith('vault.secrets.pki.tidy.revoked_cert_entries_'))
       .map((series) => [series.name.split('entries_')[1], 'value' in series && series.value])
   expect(gauges()).toEqual([
     ['incorrect_issuers', 3],

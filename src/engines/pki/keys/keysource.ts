@@ -42,10 +42,10 @@ export function readSource(source: string, sources: readonly KeySource[]): KeySo
 
 /** The key of a request: an existing one, or a new one that is not stored yet. @throws ApiError 400 */
 export async function sourceKey(
-  { context, mount, caller }: Pick<Call<PkiContext>, 'context' | 'mount' | 'caller'>,
+  { context, mount, caller, warn }: Pick<Call<PkiContext>, 'context' | 'mount' | 'caller' | 'warn'>,
   authority: Authority,
   source: KeySource,
-  body: Partial<KeyBody> & { readonly key_ref?: string | undefined },
+  body: Partial<KeyBody> & { readonly key_ref?: string | undefined; readonly key_name?: string | undefined },
 ): Promise<SourcedKey> {
   if ((source === 'existing' || source === 'kms') && (body.key_type || body.key_bits)) {
     throw badRequest(
@@ -53,6 +53,8 @@ export async function sourceKey(
     )
   }
   refuseManaged(source, body)
+  if (source === 'existing' && body.key_name) warn('key_name is for new keys, and was ignored')
+  if (source !== 'existing' && body.key_ref) warn('key_ref is for keys of type existing, and was ignored')
   if (source === 'existing') return { existing: existingKey(authority, body.key_ref), made: undefined }
   const createdBy = makerOf(caller)
   if (source === 'kms') {

@@ -38,6 +38,7 @@ const traces = defineTable(
 
 const portionSize = 1000
 const atOnce = 64
+const portionsAtOnce = 10
 const everySeconds = 60
 
 /** The result for a portion of revocations. */
@@ -104,6 +105,21 @@ export class Associations {
     for (const row of lists.values()) await publication.revoked({ uuid: row.mount }, row)
     const last = found.length < portionSize ? undefined : found.at(-1)?.id
     return { last, associated, missing: ids.length - associated.length }
+  }
+
+  /**
+   * The first revocations of a mount without a CRL issuer, for requests that bring an issuer or want the lists: the job
+   * does the others. Never rejects.
+   */
+  async soon(mount: string): Promise<void> {
+    try {
+      let after: string | undefined = ''
+      for (let portion = 0; portion < portionsAtOnce && after !== undefined; portion++) {
+        after = (await this.some(after, mount)).last
+      }
+    } catch (error) {
+      this.#options.log.warn({ err: error, mount }, 'revocations could not be associated with issuers now')
+    }
   }
 
   /** Associates them; returns those that now have a CRL issuer. */

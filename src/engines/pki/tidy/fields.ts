@@ -110,7 +110,8 @@ export function autoTidyOf(before: AutoTidy, fields: AutoTidyFields): AutoTidy {
   const after: AutoTidy = {
     ...changed(before, fields, 'unable to parse given pause_duration'),
     enabled: fields.enabled ?? before.enabled,
-    intervalDuration: fields.interval_duration ?? before.intervalDuration,
+    intervalDuration:
+      fields.interval_duration === 0 ? initial.intervalDuration : (fields.interval_duration ?? before.intervalDuration),
     maintainStoredCertificateCounts:
       fields.maintain_stored_certificate_counts ?? before.maintainStoredCertificateCounts,
     publishStoredCertificateCountMetrics:

@@ -3,7 +3,7 @@ import type { Counter } from '../../../metrics.ts'
 import type { TidyDeps } from './deps.ts'
 import { noCounts, type Step, type TidyCounts, type TidyRun } from './tables.ts'
 
-const prefix = 'secrets.pki.tidy'
+const prefix = 'vault.secrets.pki.tidy'
 
 /** The progress of this worker's runs and the results of its former ones, under Vault's names. */
 export class TidyGauges {

@@ -15,10 +15,14 @@ interface Parts extends Pick<TidyDeps, 'database' | 'authorities' | 'certificate
 export function shareStoredCounts(parts: Parts): void {
   const { metrics, certificates } = parts
   const share = (name: string, help: string, count: (mount: string) => Promise<number>) =>
-    metrics.shared(`secrets.pki.${name}`, help, async () => {
+    metrics.shared(`vault.secrets.pki.${name}`, help, async () => {
       const mounts = await publishing(parts)
       return Promise.all(
-        mounts.map(async (mount) => ({ name: `secrets.pki.${mount}.${name}`, labels: {}, value: await count(mount) })),
+        mounts.map(async (mount) => ({
+          name: `vault.secrets.pki.${mount}.${name}`,
+          labels: {},
+          value: await count(mount),
+        })),
       )
     })
   share('total_certificates_stored', 'Stored certificates of a mount at this site.', (mount) =>

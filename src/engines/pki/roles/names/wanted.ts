@@ -34,7 +34,11 @@ export function wantedNames(role: Role, request: NameRequest): WantedNames {
   const commonName = ownName || request.commonName
   const sansOfCsr = csr !== undefined && role.useCsrSans
   const { serials, names } = splitSerials(request.altNames)
-  if (sansOfCsr && names.length > 0) warnings.push(ignored('alt_names', 'use_csr_sans'))
+  if (sansOfCsr) {
+    const given = { alt_names: names, ip_sans: request.ipSans, uri_sans: request.uriSans }
+    for (const [field, list] of Object.entries(given))
+      if (list.length > 0) warnings.push(ignored(field, 'use_csr_sans'))
+  }
   const asked = sansOfCsr ? { dns: csr.dns, email: csr.email, malformed: [] } : sorted(names, warnings)
   const own = request.excludeCnFromSans || commonName === '' ? { dns: [], email: [] } : alternativeOf(commonName)
   const others = splitOthers(role, request)

@@ -10,7 +10,14 @@ import type { CertificationRequest } from '../../../../x509/request.ts'
 import { urlsOf } from '../../authority/urls.ts'
 import type { PkiContext } from '../../context.ts'
 import { circumstancesOf } from '../../input/circumstances.ts'
-import { type CaBody, caFields, constraintsOf, decideAuthority, pathLengthOf } from '../../issuers/wishes.ts'
+import {
+  type CaBody,
+  caFields,
+  constraintsOf,
+  decideAuthority,
+  pathLengthOf,
+  subjectFields,
+} from '../../issuers/wishes.ts'
 import { describeIssued, type Format, issuedAnswer } from '../../issuing/answer.ts'
 import { contentsOf } from '../../issuing/contents.ts'
 import { alternativeNames, csrContents, readCsr, requireSigned } from '../../issuing/csr.ts'
@@ -40,6 +47,11 @@ function wantedBody(body: CaBody, contents: CsrContents): CaBody {
   return body.common_name ? body : { ...body, common_name: contents.commonName }
 }
 
+const namesOfBody = [
+  ...(['common_name', 'serial_number', 'alt_names', 'ip_sans', 'uri_sans', 'other_sans'] as const),
+  ...(Object.keys(subjectFields) as (keyof typeof subjectFields)[]),
+]
+
 /** @throws ApiError 400 */
 function contentsFor(
   { body, warn }: IntermediateCall,
@@ -56,6 +68,8 @@ function contentsFor(
     nameConstraints,
   }
   if (!body.use_csr_values) return { ...decided, ...authority }
+  const ignored = namesOfBody.filter((field) => body[field]?.length)
+  if (ignored.length > 0) warn(`use_csr_values takes these from the CSR, and ignored those sent: ${ignored.join(', ')}`)
   return {
     ...{ subject: request.subject, names: alternativeNames(request), extendedKeyUsages: [], policies: [] },
     ...{ neverRevoked: false, brought: broughtBy(request, nameConstraints !== undefined, warn) },

@@ -6,6 +6,7 @@ import { extensionOids } from '../../../../x509/extension.ts'
 import { readBasicConstraints } from '../../../../x509/extensions/basicconstraints.ts'
 import { readKeyUsage } from '../../../../x509/extensions/keyusage.ts'
 import { Malformed } from '../../../../x509/malformed.ts'
+import { attributeTypes, emptyName, joinNames, writeName } from '../../../../x509/name.ts'
 import type { CertificationRequest } from '../../../../x509/request.ts'
 import type { PkiContext } from '../../context.ts'
 import { leafAnswer, readFormat } from '../../issuing/answer.ts'
@@ -20,6 +21,7 @@ import { leafFields } from './fields.ts'
 
 const body = Type.Object({
   csr: text({ about: 'The certification request, PEM.' }),
+  name: text({ about: 'The role, if the path names none.' }),
   ...leafFields,
   key_usage: commaList({ about: 'Key usages, if the CSR asks for none.' }),
   ext_key_usage: commaList({ about: 'Extended key usages by name, if the CSR asks for none.' }),
@@ -66,9 +68,9 @@ function refuseAuthority({ extensions }: CertificationRequest): void {
 
 const usualKeyUsage = ['DigitalSignature', 'KeyAgreement', 'KeyEncipherment']
 
-/** Subject, names and extensions of the request, unchanged. */
+/** Subject, names and extensions of the request, unchanged; `user_ids` follow the attributes of the subject. */
 const verbatim = (request: CertificationRequest, role: Role, body: VerbatimCall['body']): Contents => ({
-  subject: request.subject,
+  subject: joinNames(request.subject, userIdsIn(body)),
   names: alternativeNames(request),
   keyUsages: keyUsagesOf(body.key_usage ?? usualKeyUsage),
   extendedKeyUsages: extendedKeyUsagesOf(body.ext_key_usage ?? [], body.ext_key_usage_oids ?? []),
@@ -78,8 +80,13 @@ const verbatim = (request: CertificationRequest, role: Role, body: VerbatimCall[
   brought: request.extensions.filter(({ oid }) => !neverBrought.has(oid)),
 })
 
+function userIdsIn({ user_ids: given = [] }: VerbatimCall['body']): Buffer {
+  const values = given.filter((value) => value !== '').map((value) => ({ type: attributeTypes.userId, value }))
+  return values.length === 0 ? emptyName : writeName([values])
+}
+
 const namesOfBody = [
-  ...(['common_name', 'alt_names', 'ip_sans', 'uri_sans', 'other_sans', 'serial_number', 'user_ids'] as const),
+  ...(['common_name', 'alt_names', 'ip_sans', 'uri_sans', 'other_sans', 'serial_number'] as const),
   'exclude_cn_from_sans',
 ] as const
 
@@ -94,7 +101,8 @@ function withoutNames({ body, warn }: VerbatimCall): VerbatimCall['body'] {
 
 async function sign(call: VerbatimCall): Promise<Outcome> {
   const { context, mount, params, body } = call
-  const named = params.role === undefined ? undefined : await requireRole(context, mount, params.role)
+  const name = params.role ?? body.name ?? ''
+  const named = name === '' ? undefined : await requireRole(context, mount, name)
   const role = verbatimRole(named, body)
   const format = readFormat(body.format)
   checkPurposes(body.ext_key_usage_oids ?? [])

@@ -2,6 +2,7 @@ import { Type } from 'typebox'
 import { data } from '../../../../answers.ts'
 import { writePem } from '../../../../crypto/pem.ts'
 import { signatureAlgorithmOf } from '../../../../crypto/signaturealgorithm.ts'
+import { badRequest } from '../../../../errors.ts'
 import { boolean, integer, text } from '../../../../field.ts'
 import { type Call, type Data, type Route, route } from '../../../../route.ts'
 import { writeBasicConstraints } from '../../../../x509/extensions/basicconstraints.ts'
@@ -41,10 +42,11 @@ async function requestFor(call: IntermediateCall, sourced: SourcedKey): Promise<
   const decision = decideAuthority(body, circumstancesOf(call))
   for (const warning of decision.warnings) warn(warning)
   const { subject, names } = contentsOf(decision)
+  if (subject.equals(emptyName)) throw badRequest('a CA certificate needs a subject: give a common_name')
   const signer = sourced.made ? sourced.made.signer : await context.signers.of(sourced.existing)
   const name = signatureFor(signer, { signatureBits: body.signature_bits ?? 0, usePss: false })
   const extensions = [
-    ...(names.length > 0 ? [writeSubjectAltName(names, subject.equals(emptyName))] : []),
+    ...(names.length > 0 ? [writeSubjectAltName(names)] : []),
     ...(body.add_basic_constraints ? [writeBasicConstraints({ ca: true })] : []),
   ]
   const { identifier: algorithm } = signatureAlgorithmOf(name)

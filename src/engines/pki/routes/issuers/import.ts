@@ -26,6 +26,8 @@ async function run(call: ImportCall, keysAllowed: boolean): Promise<Data> {
   try {
     const { authority, done } = await importBundle(call, bundle)
     if (done.newIssuers.length > 0) warnOfMissingUrls(authority, call.warn)
+    // Certificates of an issuer that was deleted may have been revoked meanwhile.
+    if (done.newIssuers.length > 0) await call.context.associations.soon(call.mount.uuid)
     // A known issuer may have received its key.
     const of = crlIssuersOf(
       authority,

@@ -52,6 +52,9 @@ const body = Type.Object({
 })
 type UpdateCall = Call<PkiContext, typeof body>
 
+const onlyLists =
+  'revocation lists are signed with PSS; OCSP answers of this issuer are signed with PKCS#1 v1.5 and the same hash'
+
 /** @param whole whether absent fields return to their defaults */
 async function update({ context, mount, params, body, warn }: UpdateCall, whole: boolean): Promise<Data> {
   const { authority, result, pointsChanged } = await context.authorities.change(mount, async (tx, before) => {
@@ -64,6 +67,7 @@ async function update({ context, mount, params, body, warn }: UpdateCall, whole:
   const { aia } = issuer.row
   const problem = aia === null ? undefined : problemOf(authority, aia)
   if (problem !== undefined) warn(`issuance may fail: ${problem}`)
+  if (body.revocation_signature_algorithm?.endsWith('PSS')) warn(onlyLists)
   const of = new Set([crlIssuerOf(issuer.certificate)])
   if (pointsChanged) for (const warning of await context.crls.rebuild(mount, { of })) warn(warning)
   const unused = aia === null ? undefined : unusedPointsOf(authority, aia)

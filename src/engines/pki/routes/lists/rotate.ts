@@ -10,6 +10,7 @@ const rotated = data(Type.Object({ success: Type.Boolean() }))
 type RotateCall = Call<PkiContext, typeof noFields>
 
 async function rotate({ context, mount, warn }: RotateCall): Promise<Data> {
+  await context.associations.soon(mount.uuid)
   for (const warning of await context.crls.rotate(mount, 'complete')) warn(warning)
   return { success: true }
 }
