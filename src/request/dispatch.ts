@@ -1,6 +1,14 @@
 import type { Method, Route, Routes } from '../route.ts'
 import { strangerBodyBytes } from './exchange.ts'
-import { type Capture, type Endpoint, type Match, missingMethod, missingPath, missingPublicMethod } from './match.ts'
+import {
+  type Capture,
+  type Endpoint,
+  type Match,
+  missingMethod,
+  missingPath,
+  missingPublicMethod,
+  missingPublicPath,
+} from './match.ts'
 import { compileFields } from './parse.ts'
 import { decodeRest } from './rawrest.ts'
 
@@ -40,11 +48,12 @@ export function compileRoutes(routes: Routes<unknown>): Dispatch {
   for (const route of routes) insert(root, route)
   answerHead(root)
   return (method, path) => {
-    const search: Search = { method, match: undefined, otherMethod: false, publicMethod: false }
+    const search: Search = { method, match: undefined, otherMethod: false, publicMethod: false, publicPattern: false }
     walk(root, path === '' ? [] : path.split('/'), 0, [], search)
     if (search.match !== undefined) return search.match
     if (search.publicMethod) return missingPublicMethod
-    return search.otherMethod ? missingMethod : missingPath
+    if (search.otherMethod) return missingMethod
+    return search.publicPattern ? missingPublicPath : missingPath
   }
 }
 
@@ -118,6 +127,8 @@ interface Search {
   otherMethod: boolean
   /** Whether the other method needs no token. */
   publicMethod: boolean
+  /** Whether a route of this method needs no token, and only a capture of it does not fit. */
+  publicPattern: boolean
 }
 
 /** @param captured texts of the captures on the way from the root */
@@ -143,6 +154,7 @@ function matchEnd(ends: Map<Method, Endpoint>, captured: string[], search: Searc
   if (endpoint !== undefined) {
     const params = paramsOf(endpoint, captured)
     if (params !== undefined) search.match = { endpoint, params }
+    else search.publicPattern ||= endpoint.access === 'public'
     return
   }
   for (const other of ends.values()) {

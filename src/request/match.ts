@@ -6,8 +6,9 @@ import { compileFields, type Fields } from './parse.ts'
 /** A route, compiled at start. */
 export interface Endpoint {
   readonly route: Route<unknown>
-  /** The route's access; `nobody` if every caller is refused alike, before authentication. */
-  readonly access: Route<unknown>['access'] | 'nobody'
+  readonly access: Route<unknown>['access']
+  /** Refuses every caller alike, before authentication. */
+  readonly refuse?: () => ApiError
   readonly fields: Fields
   readonly captures: readonly Capture[]
 }
@@ -42,16 +43,24 @@ const body = Type.Object({})
  * Takes the place of a missing route and passes through the same steps: only a caller whose policies grant the path
  * reaches `run`, which throws.
  */
-function missing(refusal: () => ApiError, access: Endpoint['access'] = 'token'): Match {
+function missing(refusal: () => ApiError): Match {
   const run = () => {
     throw refusal()
   }
   const route: Route<unknown> = { method: 'GET', path: '', access: 'token', about: '', body, answers: [], run }
-  return { endpoint: { route, access, fields: noFields, captures: [] }, params: {} }
+  return { endpoint: { route, access: route.access, fields: noFields, captures: [] }, params: {} }
+}
+
+/** The same for every caller, with or without a token. */
+function missingForAll(refuse: () => ApiError): Match {
+  const { endpoint, params } = missing(refuse)
+  return { endpoint: { ...endpoint, refuse }, params }
 }
 
 export const missingPath: Match = missing(unsupportedPath)
 export const missingMethod: Match = missing(unsupportedOperation)
+/** Below a public pattern whose captures do not fit: whoever may read its paths may learn that this is none. */
+export const missingPublicPath: Match = missingForAll(unsupportedPath)
 /** The methods of a public path are not secret, so every caller is told. */
-export const missingPublicMethod: Match = missing(unsupportedOperation, 'nobody')
+export const missingPublicMethod: Match = missingForAll(unsupportedOperation)
 export const missingMount = (path: string): Match => missing(() => unknownMount(path))

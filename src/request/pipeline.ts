@@ -15,7 +15,7 @@ import { type CanonicalRequest, canonicalise, credentialOf, type RequestHead, re
 import { envelope, noWarnings } from './envelope.ts'
 import { type BodyLimit, type Pipeline, type RawReply, type RawRequest, strangerBodyBytes } from './exchange.ts'
 import { type UnderWay, underWay } from './inflight.ts'
-import { type Endpoint, unknownMount, unsupportedOperation } from './match.ts'
+import { type Endpoint, unknownMount } from './match.ts'
 import { readablePath } from './path.ts'
 import { Recorder } from './recorder.ts'
 import { RouteTable, type Target } from './routetable.ts'
@@ -190,8 +190,8 @@ class RequestPipeline implements Pipeline {
 
   #authenticate(request: CanonicalRequest, target: Target, recorder: Recorder): Reply {
     const { authenticator } = this.#options
-    const { access } = target.match.endpoint
-    if (access === 'nobody') throw unsupportedOperation()
+    const { access, refuse } = target.match.endpoint
+    if (refuse !== undefined) throw refuse()
     if (access === 'public') {
       return after(recogniseCaller(authenticator, request.credential), (identity) => {
         const caller = identity?.caller

@@ -223,7 +223,7 @@ export async function serveAuthority(
   }
   const file = join(mkdtempSync(join(runDirectory(), 'authority-')), 'audit.log')
   const device = openDevice(file, log)
-  const destination = { openDevices: [device], time: '2026-11-22T08:00:00Z' }
+  const destination = { openDevices: [device], time: '2026-11-22T08:00:00Z', missed: () => undefined }
   const pipeline = createPipeline({
     mounts: { find: (path) => lookUp(set, path) },
     authenticator,

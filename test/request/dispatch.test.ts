@@ -88,11 +88,23 @@ test.each(['-a', 'a-', '.a', 'a.', 'a b', 'a*', 'ä', 'a\n', '+', `${'a'.repeat(
   },
 )
 
-test('only a method that a public path does not have is refused before anybody is asked who calls', () => {
-  const dispatch = compileRoutes([{ ...declare('GET', 'health'), access: 'public' }, declare('GET', 'keys')])
-  expect(dispatch('POST', 'health').endpoint.access).toBe('nobody')
-  expect(dispatch('POST', 'keys').endpoint.access).toBe('token')
-  expect(dispatch('POST', 'nothing').endpoint.access).toBe('token')
+test('only what a public pattern leaves out is refused before anybody is asked who calls', () => {
+  const read = { ...declare('GET', 'cert/:serial', { serial: /^[0-9]+$/ }), access: 'public' } as const
+  const dispatch = compileRoutes([{ ...declare('GET', 'health'), access: 'public' }, declare('GET', 'keys'), read])
+  const refused = (method: Method, path: string): number | undefined =>
+    dispatch(method, path).endpoint.refuse?.().status
+  expect(refused('POST', 'health')).toBe(405)
+  expect(refused('GET', 'cert/a')).toBe(404)
+  for (const [method, path] of [
+    ['POST', 'keys'],
+    ['POST', 'nothing'],
+    ['GET', 'cert'],
+    ['GET', 'cert/1/2'],
+  ] as const) {
+    expect(refused(method, path), path).toBeUndefined()
+    expect(dispatch(method, path).endpoint.access).toBe('token')
+  }
+  expect(refused('GET', 'cert/1')).toBeUndefined()
 })
 
 test('contradicting declarations fail at start', () => {
