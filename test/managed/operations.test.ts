@@ -121,6 +121,26 @@ describe('a key that pkcs11-tool made', () => {
     expect(aad.text).toContain('CKM_AES_CBC_PAD, which authenticates nothing')
   })
 
+  test('AES-CBC is not rewrapped, whether the padding is good or bad, and is still decrypted', async () => {
+    const key = await world.keyOf(world.settingsOf({ key_label: 'aes', mechanism: '0x1085' }))
+    const good = (await done(world.root.post(`transit/encrypt/${key}`, { plaintext: hello }))).string('data.ciphertext')
+    // The last byte of the IV changes the last byte of the padding.
+    const changed = bytesOf(good)
+    changed.writeUInt8(changed.readUInt8(15) ^ 1, 15)
+    const bad = `vault:v1:${base64(changed)}`
+    const refusal =
+      'rewrap is not for CKM_AES_CBC_PAD: its refusals would show callers who may not decrypt whether a padding is good'
+    for (const ciphertext of [good, bad]) {
+      expectRefused(await world.root.post(`transit/rewrap/${key}`, { ciphertext }), 400, refusal)
+    }
+    const both = [{ ciphertext: good }, { ciphertext: bad }]
+    const batch = await world.root.post(`transit/rewrap/${key}`, { batch_input: both })
+    expect(dataOf(batch).batch_results).toEqual(both.map(() => ({ error: refusal, reference: '' })))
+    const back = await done(world.root.post(`transit/decrypt/${key}`, { ciphertext: good }))
+    expect(back.string('data.plaintext')).toBe(hello)
+    expect((await world.root.post(`transit/decrypt/${key}`, { ciphertext: bad })).status).toBe(400)
+  })
+
   test('serves datakey and rewrap, and batches in which one item fails', async () => {
     const key = await world.keyOf(world.settingsOf({ key_label: 'aes', mechanism: '0x1087' }))
     const made = dataOf(await done(world.root.post(`transit/datakey/plaintext/${key}`)))

@@ -142,8 +142,15 @@ export class ManagedKeys {
     })
   }
 
-  decrypt(use: Use, message: Message): MaybePromise<Buffer> {
-    return after(this.#use(use, 'decrypt'), (key) => key.decrypt(message))
+  /**
+   * @param options.blind the caller may not learn the plaintext
+   * @throws ApiError 400; also for a mechanism whose refusals tell about the plaintext, when `blind`
+   */
+  decrypt(use: Use, message: Message, { blind }: { readonly blind: boolean }): MaybePromise<Buffer> {
+    return after(this.#use(use, 'decrypt'), (key) => {
+      if (blind && key.mechanism.oracle) throw badRequest(tellsTooMuch(key.mechanism.name))
+      return key.decrypt(message)
+    })
   }
 
   /**
@@ -263,6 +270,9 @@ function mayUse({ name, usages, mechanism: number }: ManagedRow, usage: ManagedU
   if (!usages.includes(usage))
     throw badRequest(`managed key "${name}" may not ${usage}: its usages are ${usages.join(', ')}`)
 }
+
+const tellsTooMuch = (mechanism: string): string =>
+  `rewrap is not for ${mechanism}: its refusals would show callers who may not decrypt whether a padding is good`
 
 /** @throws ApiError 400 for a padding that the mechanism does not make */
 function fitted({ name, mechanism: number }: ManagedRow, scheme: Scheme, chosen: boolean): Scheme {

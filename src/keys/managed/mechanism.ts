@@ -20,6 +20,8 @@ export interface ManagedMechanism {
   readonly ivBytes?: number
   /** Whether random IVs bound how often a key may encrypt (SP 800-38D section 8.3). */
   readonly counted?: true
+  /** Ciphers: whether the refusal of a changed ciphertext tells about its plaintext (Vaudenay 2002). */
+  readonly oracle?: true
   /** The allowed values of `key_bits`; 0 means that it is not set. */
   readonly keyBits: readonly number[]
   /** The setting that determines the keys made for it on demand; undefined if it makes no keys. */
@@ -39,7 +41,7 @@ const rows: readonly ManagedMechanism[] = [
   { ...signing, number: CKM.EDDSA, name: 'CKM_EDDSA', keyType: CKK.EC_EDWARDS },
   { ...rsa, number: CKM.RSA_PKCS_OAEP, name: 'CKM_RSA_PKCS_OAEP', usages: ['encrypt', 'decrypt'] },
   { ...cipher, number: CKM.AES_GCM, name: 'CKM_AES_GCM', ivBytes: 12, counted: true },
-  { ...cipher, number: CKM.AES_CBC_PAD, name: 'CKM_AES_CBC_PAD', ivBytes: 16 },
+  { ...cipher, number: CKM.AES_CBC_PAD, name: 'CKM_AES_CBC_PAD', ivBytes: 16, oracle: true },
 ]
 
 const byNumber: ReadonlyMap<number, ManagedMechanism> = new Map(rows.map((row) => [row.number, row]))

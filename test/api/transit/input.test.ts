@@ -85,7 +85,7 @@ const endpoints: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   },
   'sign/KEY': { ...scheme, key_version: 0 },
   'verify/KEY': { ...scheme, signature: 'vault:v1:AAAA', hmac: '' },
-  'hmac/KEY': { input: hello, algorithm: 'sha2-256', key_version: 0, partial_failure_response_code: 200 },
+  'hmac/KEY': { input: hello, hash_algorithm: 'sha2-256', key_version: 0, partial_failure_response_code: 200 },
   'keys/NEW/import': {
     ciphertext: 'AAAA',
     public_key: '',

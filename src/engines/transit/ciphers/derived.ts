@@ -23,6 +23,7 @@ export function encryptDerived(
   const context = contextOf(input.derivation)
   const convergence = operation.version.convergentVersion as Convergence
   if (convergence !== 1) ignoreNonce(input.nonce, operation.warn)
+  if (convergence > 1 && input.aad && input.aad.length > 0) operation.warn(sharedNonce)
   const iv = convergence === 1 ? requireNonce(input.nonce) : undefined
   const plain = { plaintext: input.plaintext, aad: input.aad, iv, context, convergence }
   return after(sourceOf(operation), (source) =>
@@ -32,6 +33,10 @@ export function encryptDerived(
     }),
   )
 }
+
+/** Two tags under one nonce may give the key of GHASH away (Joux 2006). */
+const sharedNonce =
+  'associated_data is not part of the nonce of a convergent key: messages of one context that differ in it alone share a nonce'
 
 /** @throws ApiError 400 naming a missing input, or with one text for every ciphertext that does not decrypt */
 export function decryptDerived(

@@ -15,7 +15,11 @@ export const encryptManaged = (operation: VersionOperation, { bytes, aad, nonce 
 
 export const decryptManaged = (operation: VersionOperation, { bytes, aad, nonce }: Message): MaybePromise<Buffer> =>
   withManagedKey(operation, (use) =>
-    operation.context.managed.decrypt(use, { bytes, aad, iv: ivOf(operation, use, nonce) }),
+    operation.context.managed.decrypt(
+      use,
+      { bytes, aad, iv: ivOf(operation, use, nonce) },
+      { blind: operation.blind ?? false },
+    ),
   )
 
 /** @param chosen whether the caller named a signature algorithm */

@@ -10,6 +10,8 @@ import { type NamedRing, withRing } from '../ring/withring.ts'
 export interface Operation {
   readonly context: TransitContext
   readonly ring: Ring
+  /** The caller may not learn the plaintext: a cipher whose refusals tell about it is refused. */
+  readonly blind?: boolean
   warn(text: string): void
 }
 

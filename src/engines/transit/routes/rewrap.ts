@@ -45,7 +45,7 @@ function rewrap(operation: Operation, input: Item<typeof reading.shape>): MaybeP
   checkPadding(input.decrypt_padding_scheme)
   checkPadding(input.encrypt_padding_scheme)
   const parameters = readParameters(input)
-  return after(decrypt(operation, input), (plaintext) =>
+  return after(decrypt({ ...operation, blind: true }, input), (plaintext) =>
     wiping(plaintext, () => encrypt(operation, { ...parameters, plaintext })),
   )
 }

@@ -32,13 +32,15 @@ type Input = Item<typeof reading.shape>
 type Kind = 'signature' | 'hmac'
 
 /**
- * The field that all inputs give for verification. An empty field counts as absent.
+ * The field that all inputs give for verification. An empty one counts as absent, but the only one of an item in a
+ * batch is the fault of that item.
  * @throws ApiError 400 when they give neither or both, or a batch mixes them
  */
 function kindOf({ batch, items }: Inputs<Input>): Kind {
-  const having = (kind: Kind) => items.filter((item) => item[kind]).length
-  const signatures = having('signature')
-  const hmacs = having('hmac')
+  const having = (kind: Kind, other: Kind) =>
+    items.filter((item) => item[kind] || (batch && item[kind] === '' && item[other] === undefined)).length
+  const signatures = having('signature', 'hmac')
+  const hmacs = having('hmac', 'signature')
   if (signatures === 0 && hmacs === 0) {
     throw badRequest(
       batch

@@ -32,6 +32,21 @@ describe.each(['aes128-gcm96', 'aes256-gcm96', 'chacha20-poly1305'])('a converge
     expect(nonceOf(second)).toBe(nonceOf(first))
   })
 
+  test('warns of associated data, and of none when there is none, and decrypts both', async () => {
+    const shared =
+      'associated_data is not part of the nonce of a convergent key: messages of one context that differ in it alone share a nonce'
+    for (const [associated_data, warnings] of [
+      [base64('a'), [shared]],
+      ['', null],
+      [undefined, null],
+    ] as const) {
+      const reply = await encrypt(name, { plaintext: hello, context, associated_data })
+      expectData(reply, { ciphertext: expect.stringMatching(/^vault:v1:/), key_version: 1 }, warnings)
+      const asked = { ciphertext: reply.string('data.ciphertext'), context, associated_data }
+      expectData(await node.root.post(`transit/decrypt/${name}`, asked), { plaintext: hello })
+    }
+  })
+
   test('shows its way of convergence', async () => {
     const { body } = await node.root.get(`transit/keys/${name}`)
     expect(body).toMatchObject({ data: { convergent_encryption: true, convergent_encryption_version: -1 } })

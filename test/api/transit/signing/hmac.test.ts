@@ -9,8 +9,8 @@ beforeAll(async () => {
 })
 const hmac = (name: string, body: Record<string, unknown> = {}, url = '') =>
   node.root.post(`transit/hmac/${name}${url}`, { input: hello, ...body })
-const verify = (name: string, body: Record<string, unknown>) =>
-  node.root.post(`transit/verify/${name}`, { input: hello, ...body })
+const verify = (name: string, body: Record<string, unknown>, url = '') =>
+  node.root.post(`transit/verify/${name}${url}`, { input: hello, ...body })
 const lengths: Record<string, number> = { 1: 20, 224: 28, 256: 32, 384: 48, 512: 64 }
 const lengthOf = (hash: string) => lengths[/\d+$/.exec(hash)?.[0] ?? ''] ?? 0
 
@@ -61,6 +61,25 @@ describe('an HMAC', () => {
   test('uses SHA-256 by default', async () => {
     const text = (await hmac(key, { algorithm: 'sha2-256' })).string('data.hmac')
     for (const body of [{}, { algorithm: '' }, { algorithm: null }]) expectData(await hmac(key, body), { hmac: text })
+  })
+
+  test('is made and verified with hash_algorithm if algorithm names another; the URL wins over both', async () => {
+    const both = { algorithm: 'sha2-256', hash_algorithm: 'sha2-512' }
+    const text = (await hmac(key, { hash_algorithm: 'sha2-512' })).string('data.hmac')
+    expectData(await hmac(key, both), { hmac: text })
+    expectData(await verify(key, { ...both, hmac: text }), { valid: true })
+    const items = [{ input: hello, ...both }]
+    expectData(await hmac(key, { batch_input: items }), { batch_results: [{ hmac: text, reference: '' }] })
+    expectData(await verify(key, { batch_input: items.map((item) => ({ ...item, hmac: text })) }), {
+      batch_results: [{ valid: true, reference: '' }],
+    })
+    const other = (await hmac(key, { hash_algorithm: 'sha2-384' })).string('data.hmac')
+    const replaced = (field: string) => [
+      `Endpoint replaced the value of these parameters with the values captured from the endpoint's path: [${field}]`,
+    ]
+    expectData(await hmac(key, both, '/sha2-384'), { hmac: other }, replaced('algorithm'))
+    const verified = await verify(key, { ...both, hmac: other }, '/sha2-384')
+    expectData(verified, { valid: true }, replaced('hash_algorithm'))
   })
 
   test('takes the empty input', async () => {

@@ -124,6 +124,18 @@ describe('a batch to verify', () => {
   })
 
   test.each([
+    ['sign', 'signature', { valid: false, error: 'invalid signature: no prefix', reference: '' }],
+    ['hmac', 'hmac', { error: 'invalid HMAC to verify: no prefix', reference: '' }],
+  ])('refuses no other item for an empty value: %s', async (verb, field, fault) => {
+    const good = (await post(verb, ec, { input: hello })).string(`data.${field}`)
+    const batch_input = ['', good].map((value) => ({ input: hello, [field]: value }))
+    expectData(await post('verify', ec, { batch_input }), { batch_results: [fault, { valid: true, reference: '' }] })
+    // Outside a batch an empty one counts as absent.
+    const text = "neither a 'signature' nor an 'hmac' were given to verify"
+    expectRefused(await post('verify', ec, { input: hello, [field]: '' }), 400, text)
+  })
+
+  test.each([
     [[{ input: hello }], "no batch_input elements have 'signature' or 'hmac'"],
     [
       [
