@@ -169,6 +169,7 @@ async function openCore(options: Options, seal: () => Promise<boolean>, secret?:
     epoch: cluster.epoch,
     clock,
     log,
+    metrics,
   }
   const audit = stores.use(new Audit(auditOptions))
   keys.defer(() => audit.trySealHeads())
@@ -247,6 +248,7 @@ function buildServices(
     ...{ settings, database, tallies: { all: leaseTally, of: mountTally } },
     mountOf: (path) => mounts.find(path),
     stored: (q, mount) => leases.countStored(q, mount),
+    violations: metrics.counter('vault.quota.lease_count.violation', 'Leases refused by a lease-count quota.'),
   })
   const limits = () => leaseQuotas.limits()
   const leases = new Leases({ database, clock, log, tokens, revokeInEngine, removed, limits })
@@ -318,7 +320,10 @@ function buildPipeline(
     authenticator: createAuthenticator({ tokens, policies, hashAccessor: macs.audit.hashAccessor }),
     watch: new Watch({ metrics, inFlight, clock, log }),
     engines: all,
-    quotas: new Quotas({ settings, clock, workers: workersOf(config) }),
+    quotas: new Quotas({
+      ...{ settings, clock, workers: workersOf(config) },
+      violations: metrics.counter('vault.quota.rate_limit.violation', 'Requests refused by a rate-limit quota.'),
+    }),
   })
   return withCors(pipeline, settings)
 }

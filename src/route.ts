@@ -84,6 +84,8 @@ export class Answer {
   readonly status: number
   readonly data: Data | null
   readonly auth: Data | null
+  /** Further members of `auth` in audit lines. */
+  readonly audited: Data
   readonly lease: Lease | null
   /** Sent as the whole body, without the envelope (sys/health, sys/seal-status …). */
   readonly bare: Data | undefined
@@ -99,6 +101,7 @@ export class Answer {
     status?: number
     data?: Data | null
     auth?: Data | null
+    audited?: Data
     lease?: Lease
     bare?: Data
     raw?: { type: string; body: Uint8Array | string | Stream }
@@ -109,6 +112,7 @@ export class Answer {
     this.status = fields.status ?? 200
     this.data = fields.data ?? null
     this.auth = fields.auth ?? null
+    this.audited = fields.audited ?? {}
     this.lease = fields.lease ?? null
     this.bare = fields.bare
     this.raw = fields.raw

@@ -6,6 +6,7 @@ import type { Job } from '../engine.ts'
 import { badRequest } from '../errors.ts'
 import type { AuditKeys } from '../keys/cluster/system.ts'
 import type { Logger } from '../log.ts'
+import type { Counter, Metrics } from '../metrics.ts'
 import type { MaybePromise } from '../route.ts'
 import { type AuditedHeader, auditedHeaders } from '../settings/auditedheaders.ts'
 import type { SettingSet, Settings } from '../settings/settings.ts'
@@ -41,6 +42,8 @@ export interface AuditOptions {
   readonly print?: Print
   /** How long the sealed head of a chain is kept after its end. */
   readonly headRetentionDays: number
+  /** Of the server; absent in commands. */
+  readonly metrics?: Pick<Metrics, 'counter'>
 }
 
 type OpenableDevice = Pick<Device, 'id' | 'type' | 'options'>
@@ -58,6 +61,7 @@ export class Audit implements Destination, AsyncDisposable {
   /** Writers of devices that are gone, until their last head is sealed. */
   #retired: readonly LineWriter[] = []
   #sealing: Promise<void> = Promise.resolve()
+  readonly #missed: Readonly<Record<'request' | 'response', Counter | undefined>>
   #stamp = { at: 0, text: '' }
   /** Of the settings known last. */
   #headers: { readonly set: SettingSet; readonly audited: readonly AuditedHeader[] } = { set: new Map(), audited: [] }
@@ -67,6 +71,16 @@ export class Audit implements Destination, AsyncDisposable {
     this.retention = headRetention(options, options.headRetentionDays)
     this.#devices = new Devices(options)
     this.#heads = new ChainHeads(options)
+    const counter = (name: string, help: string) => options.metrics?.counter(name, help)
+    this.#missed = {
+      request: counter('vault.audit.log_request_failure', 'Lines of requests that no audit device took.'),
+      response: counter('vault.audit.log_response_failure', 'Lines of responses that no audit device took.'),
+    }
+  }
+
+  missed(kind: 'request' | 'response'): void {
+    const counter = this.#missed[kind]
+    if (counter) counter.value++
   }
 
   /**

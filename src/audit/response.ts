@@ -20,7 +20,7 @@ export function responseMembers(response: ResponseEntry, format: ResponseFormat)
   const data = dataText(response, format)
   const warnings = member('warnings', response.warnings)
   if (!(outcome instanceof Answer)) return { auth: '', rest: [data, warnings] }
-  const auth = outcome.auth ? authText(outcome.auth, format) : ''
+  const auth = outcome.auth ? authText({ ...outcome.auth, ...outcome.audited }, format) : ''
   const secret = outcome.lease ? member('secret', { lease_id: outcome.lease.id }) : ''
   return { auth, rest: [secret, data, warnings, member('headers', headerLists(outcome.headers))] }
 }
@@ -66,6 +66,7 @@ function authText(auth: Data, { quote, hmacAccessor }: ResponseFormat): string {
   const members = joined([
     typeof auth.client_token === 'string' ? `"client_token":${quote(auth.client_token)}` : '',
     accessor === '' ? '' : `"accessor":${hmacAccessor ? quote(accessor) : JSON.stringify(accessor)}`,
+    member('display_name', auth.display_name),
     member('policies', auth.policies),
     member('token_policies', auth.token_policies),
     member('metadata', auth.metadata),
@@ -73,6 +74,7 @@ function authText(auth: Data, { quote, hmacAccessor }: ResponseFormat): string {
     member('entity_id', auth.entity_id),
     member('token_type', auth.token_type),
     member('token_ttl', auth.lease_duration),
+    member('token_issue_time', auth.token_issue_time),
   ])
   return `"auth":{${members}}`
 }

@@ -18,6 +18,8 @@ export interface Destination {
   readonly openDevices: readonly OpenDevice[]
   /** The current time, as records show it. */
   readonly time: string
+  /** Counts a line that no device took. */
+  missed(kind: 'request' | 'response'): void
 }
 
 /**
@@ -56,7 +58,10 @@ export class Trail {
   recordRequest<T>(work: () => MaybePromise<T>, error = ''): Promise<T> {
     this.#requestLine = 'tried'
     return this.#write(({ formatter }, text, time) => formatter.request(time, text, error)).then((written) => {
-      if (!written) throw unwritten('nothing was done')
+      if (!written) {
+        this.#destination.missed('request')
+        throw unwritten('nothing was done')
+      }
       this.#requestLine = 'written'
       return work()
     })
@@ -90,6 +95,7 @@ export class Trail {
     return this.#write(({ formatter }, text, time) => formatter.response(time, text, entry, response)).then(
       (written) => {
         if (written) return reply
+        this.#destination.missed('response')
         const done = this.#requestLine === 'written'
         throw unwritten(done ? 'the answer is withheld: what was asked may have been done' : 'nothing was done')
       },

@@ -1,4 +1,5 @@
 import { ApiError, badRequest } from '../errors.ts'
+import type { Counter } from '../metrics.ts'
 import type { MaybePromise, Mount } from '../route.ts'
 import type { Settings, SettingValue } from '../settings/settings.ts'
 import type { Database } from '../store/database.ts'
@@ -39,6 +40,8 @@ export interface LeaseQuotasOptions {
   stored(q: Reader, mount: string): Promise<number>
   /** The mount at a path. */
   mountOf(path: string): MaybePromise<Mount | undefined>
+  /** Counts refusals. */
+  readonly violations: Counter
 }
 
 /** The members of a lease that counting needs. */
@@ -77,7 +80,8 @@ export class LeaseQuotas {
     const quotas = leaseCounts(await this.#options.settings.of('lease-count'))
     if (quotas.length === 0) return undefined
     const { byMount, all } = await this.#resolve(quotas)
-    return new LeaseLimitsNow(byMount, all, (name) => this.#options.database.tally(name))
+    const { database, violations } = this.#options
+    return new LeaseLimitsNow({ byMount, all }, (name) => database.tally(name), violations)
   }
 
   /** The number of leases that count towards a quota. */
@@ -129,18 +133,24 @@ class LeaseLimitsNow {
   readonly #byMount: ReadonlyMap<string, Counted>
   readonly #all: Counted | undefined
   readonly #now: ReadTally
+  readonly #violations: Counter
 
-  constructor(byMount: ReadonlyMap<string, Counted>, all: Counted | undefined, now: ReadTally) {
+  constructor(
+    { byMount, all }: { readonly byMount: ReadonlyMap<string, Counted>; readonly all: Counted | undefined },
+    now: ReadTally,
+    violations: Counter,
+  ) {
     this.#byMount = byMount
     this.#all = all
     this.#now = now
+    this.#violations = violations
   }
 
   /** @param path below the mount @throws ApiError 429 where the mount has no room for a lease */
   async requireRoom(mount: Mount, path: string): Promise<void> {
     const counted = this.#quotaOf(mount.uuid)
     if (counted === undefined || (await countOf(counted, this.#now)) < counted.maxLeases) return
-    throw exceeded(`${mount.path}${path}`)
+    throw this.#exceeded(`${mount.path}${path}`)
   }
 
   /**
@@ -156,9 +166,14 @@ class LeaseLimitsNow {
     for (const counted of inOrder) {
       const room = counted.maxLeases - (await countOf(counted, (name) => tx.tallied(name)))
       for (const row of byQuota.get(counted)?.slice(Math.max(0, room)) ?? [])
-        refusals.set(row, exceeded(row.leaseId.slice(0, row.leaseId.lastIndexOf('/'))))
+        refusals.set(row, this.#exceeded(row.leaseId.slice(0, row.leaseId.lastIndexOf('/'))))
     }
     return refusals
+  }
+
+  #exceeded(path: string): ApiError {
+    this.#violations.value++
+    return new ApiError(429, `request path "${path}": lease count quota exceeded`, { style: 'list' })
   }
 
   #quotaOf(mount: string): Counted | undefined {
@@ -170,6 +185,3 @@ async function countOf({ tally, without }: Counted, read: ReadTally): Promise<nu
   const [all, ...others] = await Promise.all([tally, ...without].map(read))
   return Math.max(0, (all ?? 0) - others.reduce((sum, one) => sum + one, 0))
 }
-
-const exceeded = (path: string): ApiError =>
-  new ApiError(429, `request path "${path}": lease count quota exceeded`, { style: 'list' })

@@ -1,6 +1,7 @@
 import { memo } from '../auth/memo.ts'
 import type { Clock } from '../clock.ts'
 import { ApiError } from '../errors.ts'
+import type { Counter } from '../metrics.ts'
 import { networkOf } from '../network.ts'
 import type { QuotaConfig } from './config.ts'
 import type { RateLimit } from './ratelimit.ts'
@@ -53,6 +54,7 @@ interface MeterOptions {
   readonly clock: Clock
   /** Processes of this node. */
   readonly workers: number
+  readonly violations: Counter
 }
 
 /** Counts one request that a quota covers, once: before sign-in, or by its result. */
@@ -108,7 +110,7 @@ export class Meter {
   }
 
   #count(caller: string): void {
-    const { quota, config, clock, workers } = this.#options
+    const { quota, config, clock, workers, violations } = this.#options
     const { limit, counts } = quota
     this.#isCounted = true
     const now = clock.monotonic()
@@ -123,7 +125,9 @@ export class Meter {
     const wait = Math.max(count.blockedUntil, count.began + length) - now
     const seconds = Math.max(1, Math.ceil(wait / 1000))
     if (config.headers) this.#standing = standing(share, fits ? share - count.used : 0, seconds)
-    if (!fits) throw new RateLimited(this.#request.path, { retryAfterSeconds: seconds, audited: config.audited })
+    if (fits) return
+    violations.value++
+    throw new RateLimited(this.#request.path, { retryAfterSeconds: seconds, audited: config.audited })
   }
 }
 

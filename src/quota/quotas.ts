@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts'
+import type { Counter } from '../metrics.ts'
 import type { MaybePromise } from '../route.ts'
 import type { SettingSet, Settings } from '../settings/settings.ts'
 import { isExempt, type QuotaConfig, quotaConfigOf } from './config.ts'
@@ -10,6 +11,8 @@ export interface QuotasOptions {
   readonly clock: Clock
   /** Processes of this node: each has its share of a rate. */
   readonly workers: number
+  /** Counts refusals. */
+  readonly violations: Counter
 }
 
 /** The quotas of one set of settings. */
@@ -54,8 +57,8 @@ export class Quotas {
     if (all.length === 0) return undefined
     const quota = all.find(({ limit }) => covers(limit, path))
     if (quota === undefined || isExempt(config, path)) return undefined
-    const { clock, workers } = this.#options
-    return new Meter({ path, address, hasCredential }, { quota, config, clock, workers })
+    const { clock, workers, violations } = this.#options
+    return new Meter({ path, address, hasCredential }, { quota, config, clock, workers, violations })
   }
 
   /** A quota that has not changed keeps its counts. */

@@ -1,6 +1,7 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { done, fresh, hello, useNode } from '../api/node.ts'
+import { readMetric } from '../support/metric.ts'
 import { enable, type TestDevice } from './device.ts'
 
 const node = useNode()
@@ -59,6 +60,17 @@ test('with a file that cannot be written nothing is done and nothing is answered
   rmSync(device.file)
   mkdirSync(device.file)
   await expectClosed(device, () => rmSync(device.file, { recursive: true }))
+})
+
+test('a request refused for want of a device is counted', async () => {
+  const device = await enable(node.root)
+  const failures = () => readMetric(node.root, 'vault_audit_log_request_failure')
+  const before = await failures()
+  rmSync(device.directory, { recursive: true })
+  for (let i = 0; i < 3; i++) expect((await node.root.get('sys/mounts')).status).toBe(500)
+  mkdirSync(device.directory)
+  expect(await failures()).toBe(before + 3)
+  await device.disable()
 })
 
 test('the server says once in its log which device fails, and that it works again', async () => {

@@ -144,11 +144,13 @@ test('a new token and its accessor are HMACs, its policies and metadata are not'
       auth: {
         client_token: await device.hash(made.string('auth.client_token')),
         accessor: await device.hash(made.string('auth.accessor')),
+        display_name: 'token-a-b',
         policies: ['default', 'p'],
         token_policies: ['default', 'p'],
         metadata: { who: 'me' },
         token_type: 'service',
         token_ttl: 3600,
+        token_issue_time: expect.stringMatching(moment),
       },
     },
   })
@@ -165,6 +167,24 @@ test('a new token and its accessor are HMACs, its policies and metadata are not'
       granting_policies: [{ name: 'default', namespace_id: 'root', type: 'acl' }],
     },
   })
+  await device.disable()
+})
+
+test('of a new or renewed token the record has name and time of issue, which the answer lacks', async () => {
+  const device = await enable(node.root)
+  const made = await done(node.root.post('auth/token/create', { ttl: '1h', display_name: 'a b' }))
+  const renewed = await done(node.server.client(made.string('auth.client_token')).post('auth/token/renew-self'))
+  const [, creation] = device.of('auth/token/create')
+  const [, renewal] = device.of('auth/token/renew-self')
+  const issued = { display_name: 'token-a-b', token_issue_time: expect.stringMatching(moment) }
+  expect(creation?.response?.auth).toMatchObject(issued)
+  expect(renewal?.response?.auth).toMatchObject(issued)
+  expect(renewal?.response?.auth).toHaveProperty('token_issue_time', renewal?.auth.token_issue_time)
+  for (const { body } of [made, renewed]) {
+    expect(body).toHaveProperty('auth.client_token')
+    expect(body).not.toHaveProperty('auth.display_name')
+    expect(body).not.toHaveProperty('auth.token_issue_time')
+  }
   await device.disable()
 })
 

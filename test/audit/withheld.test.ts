@@ -3,15 +3,18 @@ import { expect, test } from 'vitest'
 import { hello } from '../api/node.ts'
 import { openHold } from '../attack/hold.ts'
 import { createDatabase } from '../support/database.ts'
+import { readMetric } from '../support/metric.ts'
 import { startServer } from '../support/server.ts'
 import { enable } from './device.ts'
 
-test('with a device that fails between the deed and the answer, the answer is withheld, and says what that means', async () => {
+test('with a device that fails between the deed and the answer, the answer is withheld, says what that means, and is counted', async () => {
   await using database = await createDatabase()
   await using line = await openHold(database.url)
   await using server = await startServer({ database: { ...database, url: line.url, urls: [line.url] } })
   const root = server.client()
   const device = await enable(root)
+  const failures = () => readMetric(root, 'vault_audit_log_response_failure')
+  const before = await failures()
   const held = line.hold('INSERT INTO `transit_keys`')
   const asked = root.post('transit/keys/made')
   await held
@@ -30,4 +33,5 @@ test('with a device that fails between the deed and the answer, the answer is wi
   })
   mkdirSync(device.directory)
   expect((await root.post('transit/encrypt/made', { plaintext: hello })).status).toBe(200)
+  expect(await failures()).toBeGreaterThan(before)
 }, 60_000)

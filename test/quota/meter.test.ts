@@ -6,11 +6,13 @@ import type { RateLimit } from '../../src/quota/ratelimit.ts'
 
 const limit: RateLimit = { name: 'q', path: '', rate: 3, intervalSeconds: 600, blockSeconds: 0, groupBy: 'ip' }
 
+const violations = { value: 0 }
+
 /** A function that counts a request from an address and says whether it is served. */
 function asker(groupBy: RateLimit['groupBy']) {
   const options = { quota: counted({ ...limit, groupBy }), config: quotaConfigOf(new Map()), clock: systemClock }
   return (address: string, hasCredential = false): boolean => {
-    const meter = new Meter({ path: 'transit/keys/a', address, hasCredential }, { ...options, workers: 1 })
+    const meter = new Meter({ path: 'transit/keys/a', address, hasCredential }, { ...options, workers: 1, violations })
     try {
       meter.begin()
       meter.unknown()

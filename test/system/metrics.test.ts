@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { childrenOf, commandLine, until } from '../attack/nodes.ts'
+import { readMetric } from '../support/metric.ts'
 import { startServer, type TestServer } from '../support/server.ts'
 
 let server: TestServer
@@ -11,11 +12,7 @@ afterAll(() => server?.[Symbol.asyncDispose]())
 
 const encrypt = () => server.client().post('transit/encrypt/k', { plaintext: 'c2VjcmV0LXBsYWludGV4dA==' })
 const text = async () => (await server.client().get('sys/metrics?format=prometheus')).text
-/** The value of a series of the text format. */
-const read = async (series: string): Promise<number> => {
-  const line = (await text()).split('\n').find((one) => one.startsWith(`${series} `))
-  return Number(line?.slice(series.length + 1))
-}
+const read = (series: string) => readMetric(server.client(), series)
 
 describe('sys/metrics', () => {
   test('needs a token that may read it', async () => {
@@ -69,7 +66,7 @@ describe('sys/metrics', () => {
   test('tells a creation from an update', async () => {
     const before = await read('vault_route_create_transit__count')
     await server.client().post('transit/encrypt/made-by-use', { plaintext: 'eA==' })
-    expect(await read('vault_route_create_transit__count')).toBe((before || 0) + 1)
+    expect(await read('vault_route_create_transit__count')).toBe(before + 1)
   })
 
   test('does not shrink when a worker is killed', async () => {

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { openSql } from '../../attack/sql.ts'
 import { createAuthority, errorsOf, type TestAuthority } from '../../pki/api/authority.ts'
 import type { Reply } from '../../support/client.ts'
+import { readMetric } from '../../support/metric.ts'
 import { done, expectData, expectRefused, fresh, useNode } from '../node.ts'
 
 const node = useNode({ workers: 2 })
@@ -19,6 +20,7 @@ async function leasing(): Promise<TestAuthority> {
 const issue = (pki: TestAuthority): Promise<Reply> => pki.post('issue/r', { common_name: 'a.example', ttl: '1h' })
 const counter = async (name: string): Promise<unknown> =>
   ((await node.root.get(at(name))).body as { data: { counter: unknown } }).data.counter
+const violations = () => readMetric(node.root, 'vault_quota_lease_count_violation')
 const leaseOf = (reply: Reply): string => (reply.body as { lease_id: string }).lease_id
 
 describe('sys/quotas/lease-count', () => {
@@ -98,6 +100,15 @@ describe('a lease beyond the quota of its mount', () => {
       expect(await counter(name)).toBe(2)
     }
     expect([(await issue(pki)).status, (await issue(pki)).status]).toEqual([200, 429])
+  })
+
+  test('counts as a violation', async () => {
+    const [name, pki] = [fresh('q'), await leasing()]
+    await done(node.root.post(at(name), { max_leases: 1, path: pki.path }))
+    await done(issue(pki))
+    const before = await violations()
+    for (let count = 0; count < 6; count++) expect((await issue(pki)).status).toBe(429)
+    expect(await violations()).toBe(before + 6)
   })
 
   test('is none of a certificate without a lease', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Reply } from '../../support/client.ts'
+import { readMetric } from '../../support/metric.ts'
 import { done, expectData, expectRefused, fresh, useNode } from '../node.ts'
 
 const node = useNode()
@@ -59,6 +60,16 @@ describe('a rate', () => {
     exceeded(await node.server.client('').get(`${mount}/x`), `${mount}/x`)
     exceeded(await node.root.get(`${mount}/keys/a?help=1`), `${mount}/keys/a`)
     expect((await node.root.get('transit/keys/a')).status).toBe(404)
+  })
+
+  test('that refuses requests counts them as violations', async () => {
+    const mount = await node.mount()
+    await done(set(fresh('q'), { rate: 1, path: mount }))
+    const violations = () => readMetric(node.root, 'vault_quota_rate_limit_violation')
+    expect((await node.root.get(`${mount}/keys/a`)).status).toBe(404)
+    const before = await violations()
+    for (let count = 0; count < 3; count++) exceeded(await node.root.get(`${mount}/keys/a`), `${mount}/keys/a`)
+    expect(await violations()).toBe(before + 3)
   })
 
   test('counts requests that cannot be read', async () => {

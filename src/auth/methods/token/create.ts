@@ -4,7 +4,7 @@ import { Answer, type Call } from '../../../route.ts'
 import { decide } from '../../acl/decide.ts'
 import { TokenCaller } from '../../caller.ts'
 import { type AuthContext, endpoint } from './context.ts'
-import { authAnswer, authOf } from './describe.ts'
+import { auditedOf, authAnswer, authOf } from './describe.ts'
 import { grant } from './grant.ts'
 
 const tokenRequest = Type.Object({
@@ -32,7 +32,7 @@ async function create(call: Call<AuthContext, typeof tokenRequest>, kind: 'child
   for (const name of await policies.unknown(token.policies)) warnings.push(`Policy "${name}" does not exist`)
   for (const warning of warnings) call.warn(warning)
   const { credential, row } = await tokens.create({ ...token, path })
-  return new Answer({ auth: authOf(row, credential, clock.wall()) })
+  return new Answer({ auth: authOf(row, credential, clock.wall()), audited: auditedOf(row) })
 }
 
 export const createToken = endpoint({

@@ -38,6 +38,12 @@ export const authOf = (row: TokenRow, credential: string, now: number): Data => 
   num_uses: usesLeft(row),
 })
 
+/** What audit lines show besides: `auth` names the token by its accessor alone. */
+export const auditedOf = (row: TokenRow): Data => ({
+  display_name: row.displayName,
+  token_issue_time: new Date(row.createdAt).toISOString(),
+})
+
 /** The members of describeToken. */
 export const tokenAnswer = data(
   titled('Token', {

@@ -4,7 +4,7 @@ import { duration, text } from '../../../field.ts'
 import { Answer, type Call } from '../../../route.ts'
 import { TokenCaller } from '../../caller.ts'
 import { type AuthContext, endpoint, required, tokenOfAccessor } from './context.ts'
-import { authAnswer, authOf } from './describe.ts'
+import { auditedOf, authAnswer, authOf } from './describe.ts'
 
 const increment = duration({
   about: 'The requested life; 0 requests that of the last renewal, or else of its creation.',
@@ -19,7 +19,7 @@ async function renew(
 ): Promise<Answer> {
   const { row, warnings } = await context.tokens.renew(id, seconds ?? 0)
   for (const warning of warnings) warn(warning)
-  return new Answer({ auth: authOf(row, credential, context.clock.wall()) })
+  return new Answer({ auth: authOf(row, credential, context.clock.wall()), audited: auditedOf(row) })
 }
 
 export const renewSelf = endpoint({
