@@ -225,7 +225,10 @@ test('cheap operations are plain values inline and promises in threads; RSA and 
   expect(Buffer.isBuffer(inline.hsm.sign(key, hmac256, Buffer.from('m'), 32))).toBe(true)
   await using threads = await openHsm({ executor: 'threads' })
   const other = await threads.hsm.create(macTemplate({ value: randomBytes(32) }))
-  expect(threads.hsm.sign(other, hmac256, Buffer.from('m'), 32)).toBeInstanceOf(Promise)
+  const signing = threads.hsm.sign(other, hmac256, Buffer.from('m'), 32)
+  expect(signing).toBeInstanceOf(Promise)
+  // A token that is closed meanwhile would refuse it.
+  await signing
 })
 
 test('a handle of another Hsm is refused, though it is on the same token', async () => {
