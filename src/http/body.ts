@@ -5,6 +5,7 @@ import type { MaybePromise } from '../route.ts'
 import type { Budgets, Claim } from './budget.ts'
 import { type Pace, watchPace } from './pace.ts'
 import { Pieces } from './pieces.ts'
+import { resume, shareTurn } from './turnshare.ts'
 
 /** Whether a request says it has more body than this before it has sent any. */
 export const declaresMore = (request: IncomingMessage, maxBytes: number): boolean =>
@@ -104,6 +105,7 @@ function collect(request: IncomingMessage, limits: BodyLimits, done: BodyDone): 
     (pieces.length === declared && place.claim === undefined) || place.hold(pieces.length, limit?.caller === 'known')
   const take = (piece: Buffer): void => {
     pieces.add(piece)
+    shareTurn(request.socket, piece.length, () => asking || resume(request.socket))
     if (!asking && (pieces.length > bytes || !hold())) judge()
   }
   const refuse = (refusal: BodyRefusal): void => {
@@ -128,7 +130,7 @@ function collect(request: IncomingMessage, limits: BodyLimits, done: BodyDone): 
         bytes = Math.min(found.bytes ?? maxBytes, maxBytes)
         place.leave()
         if (!isWithin() || !(pieces.length === 0 || hold())) return judge()
-        request.socket.resume()
+        resume(request.socket)
         if (ended) finish()
       })
     } else if (isWithin() || limit.caller === 'undecided') refuse('noRoom')

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { shareTurn } from './turnshare.ts'
 
 /** Requests that may wait behind the one that is being answered on their connection. */
 const mostWaiting = 64
@@ -41,7 +42,7 @@ export function admit(
 export function discard(socket: Socket, milliseconds: number): void {
   socket
     .removeAllListeners('data')
-    .on('data', () => undefined)
+    .on('data', (piece: Buffer) => shareTurn(socket, piece.length, () => socket.resume()))
     .resume()
   const timer = setTimeout(() => socket.destroy(), milliseconds)
   socket.once('close', () => clearTimeout(timer))

@@ -1,3 +1,5 @@
+import { subscribe } from 'node:diagnostics_channel'
+import type { Socket } from 'node:net'
 import { shareMemory } from '../../src/http/budget.ts'
 import { serve } from './serving.ts'
 
@@ -8,9 +10,20 @@ import { serve } from './serving.ts'
 const budgets = shareMemory(1024)
 const { listener } = await serve({}, budgets, { requestSeconds: 60, leastBytesPerSecond: 0 })
 
-process.on('message', () => {
+/** The most that was read from all connections together in one turn of the event loop, once `turns` has come. */
+let mostOfTurn = 0
+const sockets: Socket[] = []
+subscribe('net.server.socket', (message) => sockets.push((message as { socket: Socket }).socket))
+function watchTurns(before: number): void {
+  const now = sockets.reduce((sum, { bytesRead }) => sum + bytesRead, 0)
+  mostOfTurn = Math.max(mostOfTurn, now - before)
+  setImmediate(watchTurns, now)
+}
+
+process.on('message', (message) => {
+  if (message === 'turns') watchTurns(0)
   globalThis.gc?.()
-  process.send?.({ residentBytes: process.memoryUsage.rss(), heldBytes: budgets.strangers.heldBytes })
+  process.send?.({ residentBytes: process.memoryUsage.rss(), heldBytes: budgets.strangers.heldBytes, mostOfTurn })
 })
 process.on('disconnect', () => process.exit())
 process.send?.(Number(listener.address.split(':').at(-1)))
