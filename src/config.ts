@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
-import { join } from 'node:path'
 import { Settings } from 'typebox/system'
 import { Check, Default, Errors } from 'typebox/value'
 import { Addresses } from './config/addresses.ts'
@@ -61,16 +60,6 @@ export function parseConfig(
   const config = freeze({ ...value, database: { ...value.database, url: withPassword(value.database.url, '') } })
   return { config, urlPassword, warnings: [...warnings, ...exposed(config)] }
 }
-
-/** database.url with the password put back, as the store takes it. */
-export function databaseUrl(config: Config, secrets: Secrets): string {
-  const { databasePassword } = secrets.reveal()
-  return databasePassword === undefined ? config.database.url : withPassword(config.database.url, databasePassword)
-}
-
-/** The only directory that may hold audit files. */
-export const auditDirectory = ({ audit, stateDirectory }: Config): string =>
-  audit.directory ?? join(stateDirectory, 'audit')
 
 function readText(file: string | undefined): string {
   if (file === undefined) return ''

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
-import { type Config, databaseUrl } from './config.ts'
+import { databaseUrl } from './config/places.ts'
+import type { Config } from './config.ts'
 import { Hsm } from './hsm/hsm.ts'
 import type { Cluster } from './keys/cluster/cluster.ts'
 import type { CustodyOptions } from './keys/cluster/opening.ts'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { Audit } from '../audit/audit.ts'
-import { auditDirectory } from '../config.ts'
+import { auditDirectory } from '../config/places.ts'
 import type { Custody } from '../keys/custody.ts'
 import { Answer, type Data } from '../route.ts'
 import { Settings } from '../settings/settings.ts'

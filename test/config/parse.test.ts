@@ -1,8 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { databaseUrl } from '../../src/config/places.ts'
 import { ConfigError } from '../../src/config/problems.ts'
 import { Secrets } from '../../src/config/secrets.ts'
-import { databaseUrl, parseConfig } from '../../src/config.ts'
+import { parseConfig } from '../../src/config.ts'
 
 const smallest = `
 database: { url: 'mysql://strongroom@localhost/strongroom' }

@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { afterAll, describe, expect, test } from 'vitest'
+import { databaseUrl } from '../../src/config/places.ts'
 import { Secrets } from '../../src/config/secrets.ts'
-import { databaseUrl, loadConfig } from '../../src/config.ts'
+import { loadConfig } from '../../src/config.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'sr-secrets-'))
 afterAll(() => rmSync(directory, { recursive: true }))

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { Check } from 'typebox/value'
+import { Check } from 'typebox/schema'
 import type { LeaseRequest } from '../../../leases/lease.ts'
 import type { LeasedCertificate } from './tables.ts'
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type Static, Type } from 'typebox'
-import { Check } from 'typebox/value'
+import { Check } from 'typebox/schema'
 import { badRequest } from '../../../errors.ts'
 import { type Copy, checkCount, unreadable } from './copy.ts'
 
