@@ -1,7 +1,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { closeSync, mkdtempSync, openSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { until } from '../supervisor/node.ts'
+import { runDirectory } from '../support/directory.ts'
 import { fullPipe } from '../support/fullpipe.ts'
 
 /** Logs more than waits for a reader, then one line more when it is told. */
@@ -41,5 +44,36 @@ test('a log that nobody reads holds nobody up; its reader is told later how many
   expect(all.slice(many.length).map(({ msg }) => msg)).toEqual([
     `${3000 - many.length} lines of the log are lost, because nobody read it`,
     'after',
+  ])
+})
+
+/** Logs to a disk without room, to one that has room again, and tells whether anything was thrown. */
+const onDisk = `
+  import { createLog } from './src/log.ts'
+  import { closeSync, openSync } from 'node:fs'
+  const log = createLog('info')
+  log.info('first')
+  log.error({ err: new Error('x') }, 'second')
+  closeSync(2)
+  openSync(process.env.ROOM, 'a')
+  log.info('third')
+  process.send('logged')
+  process.disconnect()`
+
+test('a log whose disk is full throws at nobody; it says later how many lines are lost', async () => {
+  const full = openSync('/dev/full', 'w')
+  const room = join(mkdtempSync(join(runDirectory(), 'log-')), 'log')
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', onDisk], {
+    cwd: `${import.meta.dirname}/../..`,
+    stdio: ['ignore', 'ignore', full, 'ipc'],
+    env: { ...process.env, ROOM: room },
+  })
+  closeSync(full)
+  const [code] = await once(child, 'exit')
+  expect(code).toBe(0)
+  const lines = readFileSync(room, 'utf8').trim().split('\n')
+  expect(lines.map((line) => JSON.parse(line).msg)).toEqual([
+    '2 lines of the log are lost, because they could not be written',
+    'third',
   ])
 })
