@@ -317,7 +317,8 @@ export class Supervisor {
     const { all, workers } = this.#fleet
     const followers: (Child | Peer)[] = sealed ? all.filter((child) => child.role === 'worker') : [...workers]
     if (this.#peer && this.#peer !== requester) followers.push(this.#peer)
-    this.#sealing.request(requester, sealed, followers, this.#now)
+    const problem = this.#sealing.request(requester, sealed, followers, this.#now)
+    if (problem) this.#options.log.error({ error: problem }, 'the seal state of this node cannot be written')
   }
 
   #admit(child: Child): void {

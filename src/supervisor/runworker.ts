@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { systemClock } from '../clock.ts'
 import { Secrets } from '../config/secrets.ts'
-import { unavailable } from '../errors.ts'
+import { ApiError, unavailable } from '../errors.ts'
 import { freeze } from '../freeze.ts'
 import { createLog, type Logger } from '../log.ts'
 import type { InFlightRequest } from '../metrics/inflight.ts'
@@ -50,6 +50,10 @@ function complete({ requests, missing = 0 }: Listed): readonly InFlightRequest[]
   return requests
 }
 
+/** An unseal that failed so leaves the node sealed; a seal holds until the restart. */
+const undurable = (): ApiError =>
+  new ApiError(500, 'this node is sealed, but its state directory cannot be written; a restart may unseal it')
+
 class WorkerProcess {
   readonly #create: (options: WorkloadOptions) => Promise<Workload>
   #log: Logger = createLog('info')
@@ -57,7 +61,7 @@ class WorkerProcess {
   /** One order after the other: a seal that arrives while the server is being built is followed when it is. */
   #turn: Promise<void> = Promise.resolve()
   /** Callers that wait until the whole node has followed a seal or unseal. */
-  #requesters: ((sealed: boolean) => void)[] = []
+  #requesters: PromiseWithResolvers<boolean>[] = []
   readonly #gathering = new Inquiry<WorkerSnapshots>((question) => tell({ type: 'gather', question }))
   readonly #listing = new Inquiry<Listed>((question) => tell({ type: 'askRequests', question }))
   /** Texts on their way to standard output. */
@@ -116,8 +120,7 @@ class WorkerProcess {
         tell({ type: 'sealed', sequence: message.sequence })
         break
       case 'sealDone':
-        for (const done of this.#requesters) done(message.sealed)
-        this.#requesters = []
+        this.#tellRequesters(message)
         break
       case 'announceEnd':
         this.#workload?.announceEnd()
@@ -139,10 +142,10 @@ class WorkerProcess {
       onFatal: (reason) => this.fail(reason),
       announce: (id) => tell({ type: 'incarnation', id }),
       requestSeal: (wanted) => {
-        const { promise, resolve } = Promise.withResolvers<boolean>()
-        this.#requesters.push(resolve)
+        const requester = Promise.withResolvers<boolean>()
+        this.#requesters.push(requester)
         tell({ type: 'seal', sealed: wanted })
-        return promise
+        return requester.promise
       },
       print: (lines) => this.#print(lines),
       gather: () => this.#gathering.ask(),
@@ -150,6 +153,13 @@ class WorkerProcess {
     })
     await this.#workload.listen()
     tell({ type: 'ready' })
+  }
+
+  #tellRequesters({ sealed, problem }: Extract<ToWorker, { type: 'sealDone' }>): void {
+    for (const { resolve, reject } of this.#requesters.splice(0)) {
+      if (problem === undefined) resolve(sealed)
+      else reject(undurable())
+    }
   }
 
   /** A server that is being built may have opened files already, so they are reopened once it is built. */

@@ -9,6 +9,8 @@ interface Follower extends Recipient {
 interface Round<P> {
   readonly sequence: number
   readonly sealed: boolean
+  /** Of a seal that the disk did not take: a restart would end it. */
+  readonly problem: string | undefined
   readonly requesters: Set<P>
   /** Workers that have not followed yet, in order. */
   readonly pending: P[]
@@ -22,7 +24,8 @@ const patienceMilliseconds = 5000
  * Carries a seal or unseal to every worker of the node and answers those that asked when all have followed or ended.
  * The state is on disk before the first worker hears of it, so that a replacement starts in it. Sealing goes to all at
  * once; unsealing to one after the other, so that a PIN changed meanwhile is tried once. A newer request takes over
- * from an unfinished one.
+ * from an unfinished one. Where the disk does not take the state, a seal is carried out all the same, and its requesters
+ * are told; a node that cannot be unsealed durably stays sealed.
  */
 export class Sealing<P extends Follower> {
   readonly #state: SealState
@@ -37,15 +40,32 @@ export class Sealing<P extends Follower> {
     return this.#round?.sealed === false
   }
 
-  request(requester: P | undefined, sealed: boolean, workers: readonly P[], now: number): void {
-    this.#state.set(sealed)
+  /** @returns the reason for which the disk did not take the state */
+  request(requester: P | undefined, sealed: boolean, workers: readonly P[], now: number): string | undefined {
+    const problem = this.#write(sealed)
+    if (!sealed && this.#state.sealed) {
+      // The requester has logged in already, to see whether it can.
+      requester?.send({ type: 'seal', sealed: true, sequence: ++this.#sequence })
+      requester?.send({ type: 'sealDone', sealed: true, problem })
+      return problem
+    }
     const requesters = new Set(this.#round?.requesters)
     if (requester) requesters.add(requester)
     const first = workers.filter((worker) => worker === requester)
     const pending = [...first, ...workers.filter((worker) => worker !== requester)]
-    this.#round = { sequence: ++this.#sequence, sealed, requesters, pending, since: now }
+    this.#round = { sequence: ++this.#sequence, sealed, problem, requesters, pending, since: now }
     for (const worker of sealed ? pending : pending.slice(0, 1)) this.#order(this.#round, worker)
     this.#settle()
+    return problem
+  }
+
+  #write(sealed: boolean): string | undefined {
+    try {
+      this.#state.set(sealed)
+      return undefined
+    } catch (error) {
+      return (error as Error).message
+    }
   }
 
   followed(worker: P, sequence: number): void {
@@ -81,6 +101,8 @@ export class Sealing<P extends Follower> {
     const round = this.#round
     if (round?.pending.length !== 0) return
     this.#round = undefined
-    for (const requester of round.requesters) requester.send({ type: 'sealDone', sealed: round.sealed })
+    const { sealed } = round
+    const problem = sealed ? round.problem : undefined
+    for (const requester of round.requesters) requester.send({ type: 'sealDone', sealed, problem })
   }
 }

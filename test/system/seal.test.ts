@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { readdirSync, readFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createConnection } from 'mysql2/promise'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -202,4 +202,41 @@ test('a node that cannot reach its token stays sealed and says why', async () =>
   expect((await guest().get('sys/seal-status')).body).toMatchObject({ sealed: true })
   shim.clear()
   await open()
+})
+
+describe('where the state directory cannot be written', () => {
+  const refusal = 'this node is sealed, but its state directory cannot be written; a restart may unseal it'
+
+  test('a seal is carried out, says so, and holds for workers that are replaced', async () => {
+    await begin('open')
+    const supervisor = server.pid
+    renameSync(server.stateDirectory, `${server.stateDirectory}-away`)
+    try {
+      const reply = await server.client().call('PUT', 'sys/seal')
+      expect([reply.status, reply.body]).toEqual([500, { errors: [refusal] }])
+      const [first = 0, ...others] = workers()
+      process.kill(first, 'SIGKILL')
+      await until(() => workers().some((pid) => pid !== first && !others.includes(pid)))
+      await until(async () => (await fromAll(() => guest().get('sys/health'))).every(({ status }) => status === 503))
+    } finally {
+      renameSync(`${server.stateDirectory}-away`, server.stateDirectory)
+    }
+    expect(server.pid).toBe(supervisor)
+    await open()
+  })
+
+  test('an unseal is refused, and no worker stays open', async () => {
+    await begin('sealed')
+    const marker = join(server.stateDirectory, 'sealed')
+    rmSync(marker)
+    mkdirSync(marker)
+    try {
+      await until(async () => (await unseal(server.unsealSecret)).status === 500)
+      await until(async () => (await fromAll(() => guest().get('sys/health'))).every(({ status }) => status === 503))
+    } finally {
+      rmdirSync(marker)
+      writeFileSync(marker, '')
+    }
+    await open()
+  })
 })
