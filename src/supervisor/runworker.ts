@@ -23,7 +23,7 @@ const farewellMilliseconds = 1000
 export function runWorker(create: (options: WorkloadOptions) => Promise<Workload>): void {
   const worker = new WorkerProcess(create)
   process.on('message', (envelope: Envelope<ToWorker>, connection?: Socket) => worker.take(envelope, connection))
-  process.on('disconnect', () => process.exit(1))
+  process.on('disconnect', end)
   process.on('uncaughtException', (error) => worker.fail(error))
   // A terminal sends its signals to the whole group; the supervisor decides.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR2'] as const) process.on(signal, () => {})
@@ -37,7 +37,7 @@ function tell(message: FromWorker, sent: () => void = () => {}): void {
   else sent()
 }
 
-/** process.exit would wait for a thread that hangs inside the token. */
+/** process.exit would wait for a thread that hangs inside the token, and for ever. */
 const end = (): void => {
   process.kill(process.pid, 'SIGKILL')
 }
@@ -62,6 +62,7 @@ class WorkerProcess {
   #turn: Promise<void> = Promise.resolve()
   /** Callers that wait until the whole node has followed a seal or unseal. */
   #requesters: PromiseWithResolvers<boolean>[] = []
+  #forgetting = false
   readonly #gathering = new Inquiry<WorkerSnapshots>((question) => tell({ type: 'gather', question }))
   readonly #listing = new Inquiry<Listed>((question) => tell({ type: 'askRequests', question }))
   /** Texts on their way to standard output. */
@@ -98,6 +99,7 @@ class WorkerProcess {
     else if (message.type === 'gathered') this.#gathering.answered(message.gathered, message.question)
     else if (message.type === 'listRequests') this.#listRequests(message.sequence)
     else if (message.type === 'requests') this.#listing.answered(message, message.question)
+    else if (message.type === 'ended') void this.#forget(message.ids)
     else if (message.type === 'drain') this.#drain().catch((error) => this.fail(error))
     else this.#turn = this.#turn.then(() => this.#obey(message)).catch((error) => this.fail(error))
   }
@@ -124,9 +126,6 @@ class WorkerProcess {
         break
       case 'announceEnd':
         this.#workload?.announceEnd()
-        break
-      case 'ended':
-        await this.#forget(message.ids)
     }
   }
 
@@ -189,13 +188,20 @@ class WorkerProcess {
     tell({ type: 'listed', sequence, requests: this.#workload?.inFlight() ?? [] })
   }
 
-  /** Only tidies up: while the database is away the supervisor keeps the ids and sends them again. */
+  /**
+   * Only tidies up: while the database is away the supervisor keeps the ids and sends them again, several times while one
+   * attempt lasts.
+   */
   async #forget(ids: readonly string[]): Promise<void> {
+    if (this.#forgetting || this.#workload === undefined) return
+    this.#forgetting = true
     try {
-      await this.#workload?.forget(ids)
+      await this.#workload.forget(ids)
       tell({ type: 'forgotten', ids })
     } catch (error) {
       this.#log.warn({ err: error }, 'registrations of ended processes remain')
+    } finally {
+      this.#forgetting = false
     }
   }
 

@@ -38,6 +38,14 @@ describe('a node', () => {
     expect(node.starts.filter(alive)).toEqual([])
   })
 
+  test('that is killed leaves no worker behind, even one whose thread hangs inside its token', async () => {
+    await using node = new TestNode()
+    await node.ready
+    await node.ask('/hangthread')
+    node.process.kill('SIGKILL')
+    await until('the worker is gone', () => !node.starts.some(alive))
+  })
+
   test.each(['SIGHUP', 'SIGUSR2', 'SIGINT', 'SIGTERM'] as const)('whose worker gets %s serves on', async (signal) => {
     await using node = new TestNode()
     await node.ready
@@ -262,6 +270,20 @@ describe('messages', () => {
       const heard = await node.askAll('/ended', 2)
       return [...heard.values()].flat().includes(`incarnation-${dead}`)
     })
+  })
+
+  test('seal although the end of a process cannot be told to the database', async () => {
+    await using node = new TestNode({ workers: 2, order: 'forgetful' })
+    await node.ready
+    const dead = node.starts[0] ?? 0
+    process.kill(dead, 'SIGKILL')
+    await until('a worker was told', async () => {
+      const heard = await node.askAll('/ended', 2)
+      return [...heard.values()].flat().includes(`incarnation-${dead}`)
+    })
+    expect((await node.ask('/seal?to=true')).answer).toBe(true)
+    const told = [...(await node.askAll('/ended', 2)).values()].flat()
+    expect(told.filter((id) => id === `incarnation-${dead}`)).toHaveLength(1)
   })
 
   test('seal every worker before the answer, and their replacements too, until the node is unsealed', async () => {
