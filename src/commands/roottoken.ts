@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander'
+import { systemTtlSeconds } from '../auth/lifetime.ts'
 import { rootTtlSeconds } from '../auth/roottoken.ts'
 import { readSeconds } from '../duration.ts'
 import type { Custody } from '../keys/custody.ts'
@@ -12,8 +13,6 @@ interface Options {
   readonly ttl: number
   readonly json?: boolean
 }
-
-const longestSeconds = 2_764_800
 
 /** `strongroom root-token`: a new root token for the holder of PIN and database. */
 export const rootTokenCommand = (): Command =>
@@ -45,6 +44,6 @@ function lifetime(text: string): number {
   const seconds = readSeconds(text, (reason) => {
     throw new InvalidArgumentError(`${reason}.`)
   })
-  if (seconds >= 1 && seconds <= longestSeconds) return seconds
+  if (seconds >= 1 && seconds <= systemTtlSeconds) return seconds
   throw new InvalidArgumentError('It must be from 1s to 768h.')
 }

@@ -50,6 +50,10 @@ export const CKG = {
   MGF1_SHA384: 3,
   MGF1_SHA512: 4,
   MGF1_SHA224: 5,
+  MGF1_SHA3_224: 6,
+  MGF1_SHA3_256: 7,
+  MGF1_SHA3_384: 8,
+  MGF1_SHA3_512: 9,
 } as const
 
 export const CKK = {

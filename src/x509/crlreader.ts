@@ -2,7 +2,7 @@ import type { KeyObject } from 'node:crypto'
 import { type Cursor, within } from '../crypto/cursor.ts'
 import { asn1, contextAround } from '../crypto/der.ts'
 import { entrySerials } from './crlentry.ts'
-import { type Extension, readExtensions } from './extension.ts'
+import { type Extension, readExtensionList } from './extension.ts'
 import { Malformed, reading } from './malformed.ts'
 import { readName } from './name.ts'
 import { verifySignature } from './signature.ts'
@@ -52,7 +52,7 @@ function readTbsCertList(tbs: Cursor) {
   const nextUpdate = tbs.tag === asn1.utcTime || tbs.tag === asn1.generalizedTime ? readTime(tbs) : undefined
   const entries = tbs.tag === asn1.sequence ? tbs.contents(asn1.sequence) : Buffer.alloc(0)
   const count = countEntries(entries, version)
-  const extensions = version === 2 && tbs.more ? readList(tbs.enter(extensionsTag)) : []
+  const extensions = version === 2 && tbs.more ? readExtensionList(tbs.enter(extensionsTag)) : []
   return { algorithm, issuer, thisUpdate, nextUpdate, entries, count, extensions }
 }
 
@@ -69,13 +69,6 @@ function countEntries(entries: Buffer, version: 1 | 2): number {
     count++
   }
   return count
-}
-
-function readList(around: Cursor): readonly Extension[] {
-  const list = around.enter(asn1.sequence)
-  around.end()
-  if (!list.more) throw new Malformed('the list of extensions is empty')
-  return readExtensions(list)
 }
 
 /** Whether the key signed the list. False also for an algorithm that is not supported or does not fit the key. */

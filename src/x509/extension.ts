@@ -75,3 +75,11 @@ export function readExtensions(list: Cursor): readonly Extension[] {
   }
   return extensions
 }
+
+/** The explicitly tagged list of a certificate, CRL or response: SEQUENCE SIZE (1..MAX), with nothing behind it. */
+export function readExtensionList(around: Cursor): readonly Extension[] {
+  const list = around.enter(asn1.sequence)
+  around.end()
+  if (!list.more) throw new Malformed('the list of extensions is empty')
+  return readExtensions(list)
+}

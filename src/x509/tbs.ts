@@ -1,6 +1,6 @@
 import { type Cursor, within } from '../crypto/cursor.ts'
 import { asn1, contextAround, write, writeNumber } from '../crypto/der.ts'
-import { type Extension, readExtensions, writeExtension } from './extension.ts'
+import { type Extension, readExtensionList, writeExtension } from './extension.ts'
 import { Malformed } from './malformed.ts'
 import { readTime, writeTime } from './time.ts'
 
@@ -61,7 +61,7 @@ export const readTbs = (der: Buffer): Tbs =>
     validity.end()
     const subject = tbs.element(asn1.sequence)
     const spki = tbs.element(asn1.sequence)
-    const extensions = version === 3 && tbs.more ? readList(tbs.enter(extensionsTag)) : []
+    const extensions = version === 3 && tbs.more ? readExtensionList(tbs.enter(extensionsTag)) : []
     return { serial, algorithm, issuer, notBefore, notAfter, subject, spki, extensions }
   })
 
@@ -80,11 +80,4 @@ function readSerial(tbs: Cursor): Buffer {
   if (magnitude.length > mostSerialBytes)
     throw new Malformed(`the serial number has more than ${mostSerialBytes} bytes`)
   return magnitude
-}
-
-function readList(around: Cursor): readonly Extension[] {
-  const list = around.enter(asn1.sequence)
-  around.end()
-  if (!list.more) throw new Malformed('the list of extensions is empty')
-  return readExtensions(list)
 }

@@ -1,5 +1,5 @@
 import { type Hash, hashOf } from '../../crypto/hashes.ts'
-import { CKM } from '../../hsm/constants.ts'
+import { CKG, CKM } from '../../hsm/constants.ts'
 
 /** PKCS#11 numbers of a hash (v3.0, sections 2.1.10 and 2.21 to 2.26). */
 export interface HashMechanisms {
@@ -11,15 +11,15 @@ export interface HashMechanisms {
 }
 
 const rows = [
-  ['sha1', CKM.SHA_1_HMAC, CKM.SHA_1, 1],
-  ['sha2-224', CKM.SHA224_HMAC, CKM.SHA224, 5],
-  ['sha2-256', CKM.SHA256_HMAC, CKM.SHA256, 2],
-  ['sha2-384', CKM.SHA384_HMAC, CKM.SHA384, 3],
-  ['sha2-512', CKM.SHA512_HMAC, CKM.SHA512, 4],
-  ['sha3-224', CKM.SHA3_224_HMAC, CKM.SHA3_224, 6],
-  ['sha3-256', CKM.SHA3_256_HMAC, CKM.SHA3_256, 7],
-  ['sha3-384', CKM.SHA3_384_HMAC, CKM.SHA3_384, 8],
-  ['sha3-512', CKM.SHA3_512_HMAC, CKM.SHA3_512, 9],
+  ['sha1', CKM.SHA_1_HMAC, CKM.SHA_1, CKG.MGF1_SHA1],
+  ['sha2-224', CKM.SHA224_HMAC, CKM.SHA224, CKG.MGF1_SHA224],
+  ['sha2-256', CKM.SHA256_HMAC, CKM.SHA256, CKG.MGF1_SHA256],
+  ['sha2-384', CKM.SHA384_HMAC, CKM.SHA384, CKG.MGF1_SHA384],
+  ['sha2-512', CKM.SHA512_HMAC, CKM.SHA512, CKG.MGF1_SHA512],
+  ['sha3-224', CKM.SHA3_224_HMAC, CKM.SHA3_224, CKG.MGF1_SHA3_224],
+  ['sha3-256', CKM.SHA3_256_HMAC, CKM.SHA3_256, CKG.MGF1_SHA3_256],
+  ['sha3-384', CKM.SHA3_384_HMAC, CKM.SHA3_384, CKG.MGF1_SHA3_384],
+  ['sha3-512', CKM.SHA3_512_HMAC, CKM.SHA3_512, CKG.MGF1_SHA3_512],
 ] as const
 
 const mechanisms: ReadonlyMap<Hash, HashMechanisms> = new Map(

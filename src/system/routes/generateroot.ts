@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { bare, empty, titled } from '../../answers.ts'
 import { credentialLength } from '../../auth/credential.ts'
+import { systemTtlSeconds } from '../../auth/lifetime.ts'
 import { rootTtlSeconds } from '../../auth/roottoken.ts'
 import { badRequest } from '../../errors.ts'
 import { duration, text } from '../../field.ts'
@@ -19,8 +20,6 @@ const progressAnswer = titled('RootGeneration', {
   otp: Type.String(),
   otp_length: Type.Integer(),
 })
-
-const longestSeconds = 2_764_800
 
 /** The answer of every route here: one secret completes an attempt. */
 const progress = (nonce: string | undefined, { otp = '', token = '' } = {}): Answer =>
@@ -99,7 +98,7 @@ export const updateRootGeneration = endpoint({
   async run({ context: { rootGeneration, tries }, body }) {
     const { key, nonce = '', ttl = rootTtlSeconds } = body
     if (!key) throw badRequest("'key' must be specified in request body as JSON")
-    if (ttl < 1 || ttl > longestSeconds) throw badRequest('ttl must be 1s to 768h')
+    if (ttl < 1 || ttl > systemTtlSeconds) throw badRequest('ttl must be 1s to 768h')
     await requireEnabled(rootGeneration)
     tries.take()
     return progress(nonce, { token: await rootGeneration.complete(key, nonce, ttl) })

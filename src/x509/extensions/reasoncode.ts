@@ -1,5 +1,5 @@
 import { Cursor } from '../../crypto/cursor.ts'
-import { write } from '../../crypto/der.ts'
+import { asn1, write } from '../../crypto/der.ts'
 import { crlExtensionOids, type Extension } from '../extension.ts'
 import { Malformed, reading } from '../malformed.ts'
 
@@ -19,21 +19,20 @@ export const crlReasons = {
 export type CrlReasonName = keyof typeof crlReasons
 
 const known: ReadonlySet<number> = new Set(Object.values(crlReasons))
-const enumerated = 0x0a
 
 export const isReason = (number: number | undefined): boolean => number !== undefined && known.has(number)
 
 /** Reason code of an entry. Not critical. @param reason of `crlReasons`; `unspecified` is better left out */
 export function reasonCode(reason: number): Extension {
   if (!isReason(reason)) throw new RangeError('unknown reason')
-  return { oid: crlExtensionOids.reasonCode, critical: false, value: write(enumerated, Buffer.from([reason])) }
+  return { oid: crlExtensionOids.reasonCode, critical: false, value: write(asn1.enumerated, Buffer.from([reason])) }
 }
 
 /** @param value of the extension @throws Malformed */
 export const readReasonCode = (value: Buffer): number =>
   reading('reasonCode', () => {
     const cursor = new Cursor(value)
-    const contents = cursor.contents(enumerated)
+    const contents = cursor.contents(asn1.enumerated)
     cursor.end()
     const [reason] = contents
     if (reason === undefined || contents.length !== 1 || !isReason(reason)) throw new Malformed('unknown reason')

@@ -6,11 +6,10 @@ import { nonceOid } from './request.ts'
 
 /** Answers of an OCSP responder (RFC 6960 section 4.2): unsigned errors, and basic responses about one certificate. */
 
-const enumerated = 0x0a
 const noUnusedBits = Buffer.alloc(1)
 const basicResponse = writeOid('1.3.6.1.5.5.7.48.1.1')
 
-const failure = (status: number): Buffer => write(asn1.sequence, write(enumerated, Buffer.from([status])))
+const failure = (status: number): Buffer => write(asn1.sequence, write(asn1.enumerated, Buffer.from([status])))
 
 /** Answers without a signature (RFC 6960 section 4.2.1). */
 export const ocspFailures = {
@@ -50,7 +49,7 @@ function writeStatus(status: CertStatus): Buffer {
   if (status === 'unknown') return unknown
   const time = writeGeneralizedTime(status.revokedAt)
   if (!status.reason) return write(contextAround(1), time)
-  return write(contextAround(1), time, write(contextAround(0), write(enumerated, Buffer.from([status.reason]))))
+  return write(contextAround(1), time, write(contextAround(0), write(asn1.enumerated, Buffer.from([status.reason]))))
 }
 
 /** The bytes that are signed. */
@@ -78,5 +77,5 @@ export function writeResponseData(data: ResponseData): Buffer {
 export function writeOcspResponse(data: Buffer, algorithm: Buffer, signature: Uint8Array): Buffer {
   const basic = write(asn1.sequence, data, algorithm, write(asn1.bitString, noUnusedBits, signature))
   const bytes = write(asn1.sequence, basicResponse, write(asn1.octetString, basic))
-  return write(asn1.sequence, write(enumerated, Buffer.alloc(1)), write(contextAround(0), bytes))
+  return write(asn1.sequence, write(asn1.enumerated, Buffer.alloc(1)), write(contextAround(0), bytes))
 }

@@ -7,7 +7,7 @@ import type { NameConstraints } from '../../../x509/extensions/nameconstraints.t
 import { decide } from '../roles/decide.ts'
 import type { Circumstances, Decision } from '../roles/decision.ts'
 import { type CsrContents, nameFields, readNameRequest } from '../roles/request.ts'
-import { createRole, type Role } from '../roles/role.ts'
+import { anyName, createRole, type Role } from '../roles/role.ts'
 
 /** Parts of a subject; for a leaf they come from its role. */
 export const subjectFields = {
@@ -54,8 +54,7 @@ export type CaBody = Static<typeof caBody>
 /** The role of a request for a CA: no rule restricts its names, the request itself decides its contents. */
 export function authorityRole(body: Partial<CaBody>, keyType: 'rsa' | 'any'): Role {
   return createRole('', {
-    ...{ allow_any_name: true, enforce_hostnames: false, require_cn: false, cn_validations: ['disabled'] },
-    ...{ allowed_uri_sans: ['*'], allowed_other_sans: ['*'], allowed_serial_numbers: ['*'], allowed_user_ids: ['*'] },
+    ...anyName,
     // A CSR gives the key, and the parts that the route itself takes from it.
     ...{ use_csr_common_name: false, use_csr_sans: false },
     ...{ key_type: keyType, server_flag: false, client_flag: false, key_usage: ['CertSign', 'CRLSign'] },

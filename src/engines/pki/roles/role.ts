@@ -13,6 +13,18 @@ const properties = Object.keys(initialSettings).map((name) => [name, camel(name)
 
 const usualKeyBits: Readonly<Record<string, number>> = { rsa: 2048, ec: 256 }
 
+/** Settings by which no name is refused. New rules of names are added here too, or they bind CAs and sign-verbatim. */
+export const anyName: Partial<RoleSettings> = {
+  allow_any_name: true,
+  enforce_hostnames: false,
+  require_cn: false,
+  cn_validations: ['disabled'],
+  allowed_uri_sans: ['*'],
+  allowed_other_sans: ['*'],
+  allowed_serial_numbers: ['*'],
+  allowed_user_ids: ['*'],
+}
+
 /** A role with these settings; missing fields have their defaults. */
 export function createRole(name: string, given: Partial<RoleSettings>): Role {
   const settings = { ...initialSettings, ...given }

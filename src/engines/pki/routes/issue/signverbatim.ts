@@ -13,7 +13,7 @@ import { leafAnswer, readFormat } from '../../issuing/answer.ts'
 import { alternativeNames, readCsr } from '../../issuing/csr.ts'
 import { type Contents, neverBrought } from '../../issuing/extensions.ts'
 import { requireRole } from '../../issuing/role.ts'
-import { createRole, type Role } from '../../roles/role.ts'
+import { anyName, createRole, type Role } from '../../roles/role.ts'
 import { checkPurposes } from '../../roles/rules.ts'
 import { extendedKeyUsagesOf, keyUsagesOf } from '../../roles/usages.ts'
 import { certify } from './certify.ts'
@@ -35,8 +35,7 @@ type VerbatimCall = Call<PkiContext, typeof body>
 /** Every name is allowed; a named role gives only times, storage, issuer and basic constraints. */
 function verbatimRole(named: Role | undefined, body: VerbatimCall['body']): Role {
   return createRole(named?.name ?? '', {
-    ...{ allow_any_name: true, enforce_hostnames: false, require_cn: false, cn_validations: ['disabled'] },
-    ...{ allowed_uri_sans: ['*'], allowed_other_sans: ['*'], allowed_serial_numbers: ['*'], allowed_user_ids: ['*'] },
+    ...anyName,
     ...{ key_type: 'any', use_csr_common_name: true, use_csr_sans: true },
     ...{ signature_bits: body.signature_bits ?? 0, use_pss: body.use_pss ?? false },
     basic_constraints_valid_for_non_ca:
