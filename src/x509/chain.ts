@@ -25,7 +25,8 @@ export const isSignedBy: Verification = (child, parent) =>
 export const isSelfSigned = (certificate: Certificate): boolean =>
   certificate.isSelfIssued && verifies(certificate, certificate)
 
-function verifies({ algorithm, tbs, signature }: Certificate, parent: Certificate): boolean {
+/** Whether the key of `parent` made the signature, which may be weak. */
+export function verifies({ algorithm, tbs, signature }: Certificate, parent: Certificate): boolean {
   try {
     return verifySignature({ publicKey: parent.publicKey(), algorithm, data: tbs, signature })
   } catch (error) {
@@ -35,73 +36,88 @@ function verifies({ algorithm, tbs, signature }: Certificate, parent: Certificat
 }
 
 /**
- * The chain of a certificate as ids: itself, then its parents' chains, those of self-issued parents first, each id
- * once. A chain ends where parents are missing. The order depends only on the set.
- * @param verified called before this returns, for each certificate and each possible key of its issuer; it may remember
- *   its results
- * @returns a function from an id of the set to its chain, built on demand: with many twins each chain is as long as the
- *   set
+ * Keys of the issuer's name that are tried although the child identifies another: without a bound, thousands of
+ * certificates without parents and as many keys of that name would cost their product in verifications.
  */
-export function chainFinder(
+const mostUnlikely = 64
+
+/** The parents of every certificate of a set, by id. */
+type Parents = ReadonlyMap<string, Twins>
+
+/**
+ * Finds the parents of every certificate: those of its issuer's name whose key made its signature (RFC 5280 section
+ * 6.1.3). Key identifiers are no condition; keys that the child identifies are tried first, and the search ends with the
+ * key that signed.
+ * @yields after each verification, so that a caller can pause
+ */
+export function* searchParents(
   authorities: readonly Authority[],
   verified: Verification = isSignedBy,
-): (id: string) => readonly string[] {
-  const byId = new Map(authorities.map((authority) => [authority.id, authority]))
-  const parents = new Map(
-    findCandidates(authorities).map(({ child: { id, certificate }, twins }) => [
-      id,
-      twins.filter(([first]) => first !== undefined && verified(certificate, first.certificate)),
+): Generator<undefined, Parents> {
+  const twins = new Map(
+    [...Map.groupBy(authorities, ({ certificate }) => text(certificate.subject))].map(([subject, named]) => [
+      subject,
+      [...Map.groupBy(named, ({ certificate }) => text(certificate.spki)).values()],
     ]),
   )
-  return (id) => {
-    const authority = byId.get(id)
-    if (authority === undefined) return []
-    return authority.manualChain?.filter((other) => byId.has(other)) ?? collect(authority, parents)
+  const parents = new Map<string, Twins>()
+  for (const { id, certificate: child } of authorities) {
+    const named = twins.get(text(child.issuer)) ?? []
+    const isLikely = ({ certificate }: Authority) => identifies(child, certificate)
+    for (const candidates of likelyFirst(named, isLikely, mostUnlikely)) {
+      const [first] = candidates
+      const isParent = first !== undefined && verified(child, first.certificate)
+      yield
+      if (!isParent) continue
+      parents.set(id, candidates)
+      break
+    }
   }
+  return parents
 }
 
 /** Certificates with the same subject and key: they are parents of the same certificates. */
 type Twins = readonly Authority[]
 
-interface Candidates {
-  readonly child: Authority
-  readonly twins: readonly Twins[]
+/** Groups with a likely member, then the others. @param most of the others */
+export function* likelyFirst<T>(
+  groups: readonly (readonly T[])[],
+  isLikely: (one: T) => boolean,
+  most = Number.POSITIVE_INFINITY,
+): Generator<readonly T[], void> {
+  const unlikely: (readonly T[])[] = []
+  for (const group of groups) {
+    if (group.some(isLikely)) yield group
+    else unlikely.push(group)
+  }
+  yield* unlikely.slice(0, most)
 }
 
-function findCandidates(authorities: readonly Authority[]): readonly Candidates[] {
-  const bySubject = Map.groupBy(authorities, ({ certificate }) => text(certificate.subject))
-  const twins = new Map(
-    [...bySubject].map(([subject, named]) => [
-      subject,
-      [...Map.groupBy(named, ({ certificate }) => text(certificate.spki)).values()],
-    ]),
-  )
-  return authorities.map((child) => ({
-    child,
-    twins: (twins.get(text(child.certificate.issuer)) ?? []).filter((parents) =>
-      parents.some(({ certificate }) => identifies(child.certificate, certificate)),
-    ),
-  }))
-}
-
-/**
- * Compares key identifiers, as OpenSSL does: otherwise a certificate would be verified with every key of its issuer's
- * name.
- */
-function identifies({ authorityKeyId: wanted }: Certificate, { subjectKeyId: has }: Certificate): boolean {
+/** Whether the key identifier of a parent is the one that its child names, or either has none. */
+export function identifies({ authorityKeyId: wanted }: Certificate, { subjectKeyId: has }: Certificate): boolean {
   return wanted === undefined || has === undefined || wanted.equals(has)
 }
 
-/** The pairs of child and parent that a chainFinder will verify: a caller can verify them beforehand, with pauses. */
-export const candidatesOf = (authorities: readonly Authority[]): readonly (readonly [Certificate, Certificate])[] =>
-  findCandidates(authorities).flatMap(({ child, twins }) =>
-    twins.flatMap(([first]) => (first === undefined ? [] : [[child.certificate, first.certificate] as const])),
-  )
+/**
+ * The chain of a certificate as ids: itself, then its parents' chains, those of self-issued parents first, each id
+ * once. A chain ends where parents are missing. The order depends only on the set.
+ * @param parents as searchParents found them
+ * @returns a function from an id of the set to its chain, built on demand: with many twins each chain is as long as the
+ *   set
+ */
+export function chainFinder(authorities: readonly Authority[], parents: Parents): (id: string) => readonly string[] {
+  const byId = new Map(authorities.map((authority) => [authority.id, authority]))
+  return (id) => {
+    const authority = byId.get(id)
+    if (authority === undefined) return []
+    return authority.manualChain?.filter((other) => byId.has(other)) ?? collect(authority, byId, parents)
+  }
+}
 
 const text = (der: Buffer): string => der.toString('latin1')
 
 /** Depth first. Each set of twins is entered once, so that a chain costs no more than the size of the set. */
-function collect(start: Authority, parents: ReadonlyMap<string, readonly Twins[]>): readonly string[] {
+function collect(start: Authority, byId: ReadonlyMap<string, Authority>, parents: Parents): readonly string[] {
   const chain = new Set<string>()
   const entered = new Set<Twins>()
   const waiting = [start]
@@ -110,11 +126,12 @@ function collect(start: Authority, parents: ReadonlyMap<string, readonly Twins[]
     if (expanded.has(next.id)) continue
     expanded.add(next.id)
     chain.add(next.id)
-    for (const id of next.manualChain ?? []) if (parents.has(id)) chain.add(id)
+    for (const id of next.manualChain ?? []) if (byId.has(id)) chain.add(id)
     if (next.manualChain !== undefined) continue
-    const fresh = (parents.get(next.id) ?? []).filter((twins) => !entered.has(twins))
-    for (const twins of fresh) entered.add(twins)
-    waiting.push(...fresh.flat().sort(lastFirst))
+    const twins = parents.get(next.id)
+    if (twins === undefined || entered.has(twins)) continue
+    entered.add(twins)
+    waiting.push(...twins.toSorted(lastFirst))
   }
   return [...chain]
 }

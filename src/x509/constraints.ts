@@ -1,4 +1,5 @@
 import type { Certificate } from './certificate.ts'
+import { identifies, likelyFirst, verifies } from './chain.ts'
 import type { GeneralName, GeneralNameKind } from './extensions/generalname.ts'
 import { attributeTypes, commonNameOf, emptyName, valuesOf } from './name.ts'
 import { withColons } from './serial.ts'
@@ -42,7 +43,7 @@ export function refusalOf(leaf: Constrained, chain: readonly Certificate[], at?:
     const reason = refusalBy(step, names, at)
     refusal ??= reason
     if (reason !== undefined) continue
-    const parents = isAbove(certificate, certificate) ? [] : chain.filter((parent) => isAbove(parent, certificate))
+    const parents = parentsOf(certificate, chain)
     if (parents.length === 0) return undefined
     // Self-issued certificates do not count towards the depth: walking them first finds the least depth of each.
     if (certificate.isSelfIssued) steps.unshift(...parents.map((parent) => ({ certificate: parent, depth })))
@@ -51,11 +52,30 @@ export function refusalOf(leaf: Constrained, chain: readonly Certificate[], at?:
   return refusal
 }
 
-/** By name and key identifier; a root lies above itself. The chain's signatures were verified when it was built. */
-function isAbove(parent: Certificate, child: Certificate): boolean {
-  if (!parent.subject.equals(child.issuer)) return false
-  const [wanted, has] = [child.authorityKeyId, parent.subjectKeyId]
-  return wanted === undefined || has === undefined || wanted.equals(has)
+/**
+ * The certificates of the chain that have the name of the issuer and the key that signed; nothing is above a root. Key
+ * identifiers only tell which key to try first: a path is valid whatever they are (RFC 5280 section 6.1.3).
+ */
+function parentsOf(child: Certificate, chain: readonly Certificate[]): readonly Certificate[] {
+  const named = chain.filter(({ subject }) => subject.equals(child.issuer))
+  const byKey = [...Map.groupBy(named, ({ spki }) => spki.toString('latin1')).values()]
+  for (const twins of likelyFirst(byKey, (parent) => identifies(child, parent))) {
+    const [first] = twins
+    if (first !== undefined && hasSigned(first, child)) return twins.includes(child) ? [] : twins
+  }
+  return []
+}
+
+const signers = new WeakMap<Certificate, Map<string, boolean>>()
+
+/** Whether the key of a parent signed the child, verified once: issuing asks this for every new certificate. */
+function hasSigned(parent: Certificate, child: Certificate): boolean {
+  const keys = signers.get(child) ?? new Map<string, boolean>()
+  signers.set(child, keys)
+  const key = parent.spki.toString('latin1')
+  const known = keys.get(key) ?? verifies(child, parent)
+  keys.set(key, known)
+  return known
 }
 
 function refusalBy({ certificate, depth }: Step, names: readonly GeneralName[], at: number | undefined) {

@@ -197,6 +197,17 @@ describe('paths', () => {
     expect(refusalOf(leaf, certificatesOf(middle))).toBeUndefined()
   })
 
+  test('a constraint counts whatever the key identifiers are, and one of another key of that name never does', () => {
+    const extensions = [writeNameConstraints({ permitted: [dns('b.test')], excluded: [] })]
+    const top = makeCa('Top', undefined, { extensions })
+    const renamed = { ...top.certificate, subjectKeyId: Buffer.from('another') }
+    const middle = makeCa('Middle', top)
+    expect(refusalOf(leaf, [middle.certificate, renamed])).toContain('(CA certificate Top)')
+    const loose = makeCa('Top')
+    const posing = { ...loose.certificate, subjectKeyId: top.certificate.subjectKeyId }
+    expect(refusalOf(leaf, [middle.certificate, posing, renamed])).toContain('(CA certificate Top)')
+  })
+
   test('one path that allows it is enough', () => {
     const key = ecPair()
     const strict = makeCa('Top', undefined, {

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { once } from '../../../once.ts'
 import type { Certificate } from '../../../x509/certificate.ts'
-import { candidatesOf, chainFinder, isSignedBy } from '../../../x509/chain.ts'
+import { chainFinder, isSignedBy, searchParents } from '../../../x509/chain.ts'
 import type { Issuer } from './authority.ts'
 import type { IssuerRow } from './tables.ts'
 
@@ -28,12 +28,15 @@ export class Chains {
       certificate,
       ...(manualChain === null ? {} : { manualChain }),
     }))
-    for (const [child, parent] of candidatesOf(authorities)) {
-      const before = this.#verifications
-      this.#signed(child, parent)
-      if (this.#verifications > before && this.#verifications % verificationsAtOnce === 0) await nextTurn()
+    const search = searchParents(authorities, (child, parent) => this.#signed(child, parent))
+    let paused = this.#verifications
+    let step = search.next()
+    for (; !step.done; step = search.next()) {
+      if (this.#verifications - paused < verificationsAtOnce) continue
+      await nextTurn()
+      paused = this.#verifications
     }
-    const find = chainFinder(authorities, (child, parent) => this.#signed(child, parent))
+    const find = chainFinder(authorities, step.value)
     return issuers.map((issuer) => ({ ...issuer, chain: once(() => find(issuer.row.id)) }))
   }
 
