@@ -136,19 +136,29 @@ const kinds: Readonly<Record<GeneralNameKind, string>> = {
   unsupported: 'name of another kind',
 }
 
-const hostName = /^(?=.*\.)(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?$/i
+const hostName = /^(?=.*\.)[a-z0-9_*-]+(?:\.[a-z0-9_-]+)*\.?$/i
+/** SmtpUTF8Mailbox (RFC 9598 section 3). */
+const internationalMailbox = '1.3.6.1.5.5.7.8.9'
 
 /**
- * Every name that constraints apply to: the alternative names, the subject, its e-mail addresses, and, as in OpenSSL,
- * its common name where that is a host name and there is no DNS alternative name.
+ * Every name that constraints apply to: the alternative names, of which international mailboxes are e-mail addresses too
+ * (RFC 9598 section 6), the subject, its e-mail addresses, and, as in OpenSSL, its common name where that is a host name
+ * and there is no DNS alternative name.
  */
 function namesOf({ subject, subjectAltName }: Constrained): readonly GeneralName[] {
   const email = valuesOf(subject, attributeTypes.emailAddress)
   const common = subjectAltName.some(({ kind }) => kind === 'dns') ? [] : valuesOf(subject, attributeTypes.commonName)
   return [
     ...subjectAltName,
+    ...subjectAltName.flatMap(asMailbox),
     ...(subject.equals(emptyName) ? [] : [{ kind: 'directory', value: subject } as const]),
     ...email.map((value) => ({ kind: 'email', value }) as const),
     ...common.filter((value) => hostName.test(value)).map((value) => ({ kind: 'dns', value }) as const),
   ]
 }
+
+/** One that is no text cannot be compared with a constraint: an empty address stands for it. */
+const asMailbox = (name: GeneralName): readonly GeneralName[] =>
+  name.kind === 'other' && name.oid === internationalMailbox
+    ? [{ kind: 'email', value: typeof name.value === 'string' ? name.value : '' }]
+    : []

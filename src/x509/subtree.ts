@@ -33,8 +33,30 @@ const host = (text: string): string => text.toLowerCase().replace(/\.$/, '')
 /** A base with a leading dot does not cover the domain itself, as in OpenSSL and others. */
 function dnsWithin(name: string, base: string, purpose: Purpose): boolean {
   if (base === '' || name === base || name.endsWith(base.startsWith('.') ? base : `.${base}`)) return true
-  // A wildcard stands for every host one label below, including an excluded one.
-  return purpose === 'excluded' && name.startsWith('*.') && base.replace(/^[^.]+\./, '*.') === name
+  return purpose === 'excluded' && name.includes('*') && standsFor(name.split('.'), base)
+}
+
+/** Whether a name with wildcards stands for a host that lies within the base. A wildcard is any part of one label. */
+function standsFor(labels: readonly string[], base: string): boolean {
+  const below = base.startsWith('.')
+  const wanted = (below ? base.slice(1) : base).split('.')
+  const least = below ? wanted.length + 1 : wanted.length
+  return labels.length >= least && wanted.every((label, index) => covers(labels.at(index - wanted.length) ?? '', label))
+}
+
+/** Whether a label is a host's label, each `*` in it standing for any characters. Several are tried from the left. */
+function covers(pattern: string, label: string): boolean {
+  const [first = '', ...parts] = pattern.split('*')
+  const last = parts.pop()
+  if (last === undefined) return pattern === label
+  if (label.length < first.length + last.length || !label.startsWith(first) || !label.endsWith(last)) return false
+  let at = first.length
+  for (const part of parts) {
+    const found = label.indexOf(part, at)
+    if (found < 0) return false
+    at = found + part.length
+  }
+  return at <= label.length - last.length
 }
 
 /** The base is a mailbox, a host, or with a leading dot all hosts of a domain. */
@@ -42,6 +64,8 @@ function emailWithin(name: string, base: string): boolean | undefined {
   const at = name.lastIndexOf('@')
   if (at < 1 || at === name.length - 1) return undefined
   const [local, domain] = [name.slice(0, at), host(name.slice(at + 1))]
+  // An international mailbox has its host in ASCII (RFC 9598 section 3); another cannot be compared byte by byte.
+  if (!/^\p{ASCII}*$/u.test(domain)) return undefined
   const baseAt = base.lastIndexOf('@')
   if (baseAt >= 0) return local === base.slice(0, baseAt) && domain === host(base.slice(baseAt + 1))
   return hostWithin(domain, base)

@@ -158,6 +158,26 @@ describe('name constraints, as openssl has them too', () => {
       'a wildcard two labels above an excluded host',
       { constraints: excludes(dns('b.a.example.com')), names: [dns('*.example.com')] },
     ],
+    ...['f*o', 'f*', '*o', 'fo*o', '*'].map((label): [string, Case] => [
+      `the wildcard ${label} that stands for an excluded host`,
+      { constraints: excludes(dns('foo.example.com')), names: [dns(`${label}.example.com`)], why: 'excluded' },
+    ]),
+    [
+      'a wildcard that stands for a domain above, in the middle of a name',
+      { constraints: excludes(dns('foo.example.com')), names: [dns('a.f*o.example.com')], why: 'excluded' },
+    ],
+    [
+      'a wildcard of other letters than an excluded host',
+      { constraints: excludes(dns('foo.example.com')), names: [dns('b*o.example.com'), dns('foo*o.example.com')] },
+    ],
+    [
+      'a wildcard beside an excluded domain that begins with a dot',
+      { constraints: excludes(dns('.foo.example.com')), names: [dns('f*o.example.com')] },
+    ],
+    [
+      'a partial wildcard in the common name',
+      { constraints: excludes(dns('foo.example.com')), subject: named('f*o.example.com'), why: 'excluded' },
+    ],
     ['a final dot', { constraints: excludes(dns('evil.test')), names: [dns('evil.test.')], why: 'excluded' }],
     [
       'a URI with an address for a host',
@@ -175,9 +195,29 @@ describe('name constraints, as openssl has them too', () => {
         why: 'cannot be compared',
       },
     ],
-  ])('stricter than openssl: %s', (_, { constraints, names = [], why }) => {
+  ])('stricter than openssl: %s', (_, { constraints, subject = named('leaf'), names = [], why }) => {
     const { certificate } = constrained(constraints)
-    const refusal = refusalOf({ subject: named('leaf'), subjectAltName: names, isCa: false }, [certificate])
+    const refusal = refusalOf({ subject, subjectAltName: names, isCa: false }, [certificate])
+    if (why === undefined) expect(refusal).toBeUndefined()
+    else expect(refusal).toContain(why)
+  })
+})
+
+describe('an international mailbox (RFC 9598 section 6)', () => {
+  const smtp = (value: string | Buffer): GeneralName => ({ kind: 'other', oid: '1.3.6.1.5.5.7.8.9', value })
+  const refuse = (constraints: Partial<NameConstraints>, name: GeneralName) =>
+    refusalOf({ subject: named('leaf'), subjectAltName: [name], isCa: false }, [constrained(constraints).certificate])
+
+  test.each<[string, Partial<NameConstraints>, GeneralName, string | undefined]>([
+    ['within a permitted host', permits(email('good.test')), smtp('ñ@Good.test'), undefined],
+    ['outside', permits(email('good.test')), smtp('ñ@evil.test'), 'the email address ñ@evil.test is outside'],
+    ['of an excluded domain', excludes(email('.evil.test')), smtp('ñ@a.evil.test'), 'is excluded'],
+    ['of no excluded domain', excludes(email('evil.test')), smtp('ñ@good.test'), undefined],
+    ['with a host beyond ASCII', excludes(email('evil.test')), smtp('ñ@évil.test'), 'cannot be compared'],
+    ['that is no text', excludes(email('evil.test')), smtp(Buffer.from('0500', 'hex')), 'cannot be compared'],
+    ['beside constraints of hosts alone', permits(dns('good.test')), smtp('ñ@evil.test'), undefined],
+  ])('%s', (_, constraints, name, why) => {
+    const refusal = refuse(constraints, name)
     if (why === undefined) expect(refusal).toBeUndefined()
     else expect(refusal).toContain(why)
   })
