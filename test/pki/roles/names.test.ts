@@ -22,6 +22,7 @@ const accepted: readonly (readonly [Partial<RoleSettings>, readonly string[]])[]
   [anyName, ['anything', '*.a', '*', 'x@y', '1.2.3.4']],
   [loose, ['a b', 'a_b.com', '-a', 'a.', 'a..b']],
   [email, ['u@example.com']],
+  [{ allowed_domains: ['u@example.com'], allow_bare_domains: true }, ['u@example.com', 'U@Example.com']],
   [related, ['localhost']],
 ]
 
@@ -36,6 +37,8 @@ const refused: readonly (readonly [Partial<RoleSettings>, readonly string[]])[] 
   [{ ...anyName, allow_wildcard_certificates: false }, ['*.a', '*', 'f*o.a']],
   [email, ['example.com']],
   [{ ...bare, cn_validations: ['hostname'] }, ['u@example.com']],
+  [{ allowed_domains: ['u@example.com'], allow_bare_domains: true }, ['example.com', 'v@example.com']],
+  [{ allowed_domains: ['u@example.com'] }, ['u@example.com']],
   [related, ['example.com', 'a.example.com', '*.example.com']],
   [{ ...bare, allow_localhost: false }, ['localhost', 'localdomain', '*.localhost']],
   [{}, ['example.com']],
@@ -147,6 +150,7 @@ describe('a refusal names the nearest setting', () => {
     [{ allowed_domains: example, allow_subdomains: true }, 'example.com', 'allow_bare_domains=true'],
     [{ allowed_domains: example, allow_bare_domains: true }, 'a.example.com', 'allow_subdomains=true'],
     [{ allowed_domains: example, allow_bare_domains: true }, '*.example.com', 'allow_subdomains=true'],
+    [{ allowed_domains: ['u@example.com'] }, 'u@example.com', 'allow_bare_domains=true'],
     [{ allowed_domains: ['*.x.org'] }, 'a.x.org', 'allow_glob_domains=true'],
     [{ allow_localhost: false }, 'localhost', 'allow_localhost=true'],
     [{}, 'a.localhost', 'allow_localhost=true with allow_subdomains=true'],

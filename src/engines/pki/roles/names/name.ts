@@ -69,7 +69,9 @@ function isInDomain(parts: Parts, role: Role, domains: Domains): boolean {
   )
 }
 
-const isBare = ({ name, email, host }: Parts, domains: Domains): boolean => domains.holds(email ? host : name)
+/** An allowed domain may be a whole e-mail address, too. */
+const isBare = ({ name, email, host }: Parts, domains: Domains): boolean =>
+  domains.holds(name) || (email && domains.holds(host))
 
 const isBelow = ({ wildcard, reduced }: Parts, domains: Domains): boolean =>
   domains.holdAbove(reduced) || (wildcard !== undefined && domains.holds(reduced))
