@@ -93,7 +93,8 @@ function toSeconds(value: unknown, refuse: Refuse): number {
   return refuse(`expected a duration, got ${kindOf(value)}`)
 }
 
-const rfc3339 = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)$/
+/** Date.parse takes hour 24, too. */
+const rfc3339 = /^\d{4}-\d\d-\d\d[Tt](?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)$/
 
 function toMilliseconds(value: unknown, refuse: Refuse): number {
   const seconds = typeof value === 'string' && /^[0-9]{1,15}$/.test(value) ? Number(value) : value

@@ -143,6 +143,8 @@ test('a time is RFC 3339 text or seconds, and a day that no calendar has is refu
     '2024-01-01',
     'now',
     '2024-01-01T25:00:00Z',
+    '2024-01-01T24:00:00Z',
+    '2024-01-01T23:00:00+24:00',
     {},
     true,
   ]) {

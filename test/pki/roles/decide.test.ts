@@ -58,6 +58,8 @@ describe('validity', () => {
     [{}, { notAfter: '2027-02-30T00:00:00Z' }, /not a time/],
     [{}, { notAfter: '2027-01-02 03:04:05Z' }, /not a time/],
     [{}, { notAfter: '12027-01-02T03:04:05Z' }, /not a time/],
+    [{}, { notAfter: '2027-01-02T24:00:00Z' }, /not a time/],
+    [{}, { notAfter: '2027-01-02T03:04:05+24:00' }, /not a time/],
     [{}, { notAfter: '9999-12-31T23:59:59-01:00' }, /beyond 9999-12-31T23:59:59Z/],
     [{ max_ttl: 3600 }, { notAfter: '2027-01-02T03:04:05Z' }, /beyond 2026-11-22T09:00:00Z/],
     [

@@ -61,7 +61,8 @@ export function ttlOf(
   return { seconds: limit, warning: `TTL "${ttl}" is longer than permitted maxTTL "${max}", so maxTTL is being used` }
 }
 
-const moment = /^\d{4}-(\d\d)-(\d\d)T\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/
+/** Date.parse takes hour 24, too. */
+const moment = /^\d{4}-(\d\d)-(\d\d)T(?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/
 
 /** Milliseconds since the Unix epoch of an RFC 3339 text, in whole seconds; undefined when it is invalid. */
 export function readMoment(text: string): number | undefined {
