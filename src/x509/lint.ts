@@ -21,7 +21,7 @@ import { Malformed } from './malformed.ts'
 import { emptyName } from './name.ts'
 import { readSubjectKey } from './publickey.ts'
 import { readTbs, type Tbs } from './tbs.ts'
-import { isUtcTime, readTime } from './time.ts'
+import { firstUtcTime, isUtcTime, readTime } from './time.ts'
 
 /**
  * Reads a certificate that is about to be signed as a relying party would, and checks it against the profile of RFC
@@ -65,7 +65,9 @@ const lintEncoding = (der: Buffer): readonly Finding[] =>
     for (const tag of [asn1.integer, asn1.sequence, asn1.sequence]) tbs.skip(tag)
     const validity = tbs.enter(asn1.sequence)
     if (!isTimeTyped(validity) || !isTimeTyped(validity)) {
-      findings.push(error('validity_encoding', 'times are UTCTime through 2049 and GeneralizedTime from 2050 on'))
+      findings.push(
+        error('validity_encoding', 'times are UTCTime from 1950 through 2049 and GeneralizedTime from 2050 on'),
+      )
     }
     tbs.skip(asn1.sequence)
     tbs.skip(asn1.sequence)
@@ -75,9 +77,11 @@ const lintEncoding = (der: Buffer): readonly Finding[] =>
     return findings
   })
 
+/** Neither type has a time before 1950. */
 function isTimeTyped(validity: Cursor): boolean {
   const utc = validity.tag === asn1.utcTime
-  return utc === isUtcTime(readTime(validity))
+  const time = readTime(validity)
+  return utc === isUtcTime(time) && time >= firstUtcTime
 }
 
 function hasWrittenFalse(list: Cursor): boolean {

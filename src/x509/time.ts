@@ -4,7 +4,8 @@ import { Malformed } from './malformed.ts'
 
 /** UTCTime from 1950 to 2049, else GeneralizedTime; whole seconds (RFC 5280 section 4.1.2.5). */
 
-const firstUtcTime = Date.UTC(1950, 0, 1)
+/** The first moment that a certificate can name. */
+export const firstUtcTime = Date.UTC(1950, 0, 1)
 const firstGeneralizedTime = Date.UTC(2050, 0, 1)
 const firstTime = -62_167_219_200_000
 const lastTime = 253_402_300_799_999

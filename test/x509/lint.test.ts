@@ -267,6 +267,10 @@ describe('only a warning', () => {
   })
 })
 
+test('GeneralizedTime before 1950 is an error: no encoding of RFC 5280 has that time', () => {
+  expect(of({ notBefore: Date.UTC(1949, 0, 1) })).toEqual(['error validity_encoding'])
+})
+
 test('lint gives findings for any input, and never throws', () => {
   const tbs = fc.record({ serial, issuer: name, subject: name, notBefore: time, notAfter: time, extensions })
   fc.assert(

@@ -72,6 +72,13 @@ describe('validity', () => {
     expect(refusal({ ...anyName, ...settings }, { ...cn, ...asked })[0]).toMatch(text)
   })
 
+  test.each([86_400 * 366 * 77, Number.MAX_SAFE_INTEGER])('%i seconds back, before 1950, is refused', (seconds) => {
+    expect(refusal({ ...anyName, not_before_duration: seconds }, cn)).toEqual([
+      'cannot satisfy request, as not_before_duration leads to a NotBefore before 1950',
+      'role web: the times of a certificate begin in 1950 (RFC 5280 section 4.1.2.5); nearest setting: not_before_duration',
+    ])
+  })
+
   test('a max_ttl that would allow the not_after is named', () => {
     expect(refusal({ ...anyName, max_ttl: 3600 }, { ...cn, notAfter: '2026-11-22T10:00:00Z' })[1]).toBe(
       'role web: max_ttl is 1h0m0s; nearest setting: max_ttl=2h0m0s',

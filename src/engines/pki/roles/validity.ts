@@ -1,4 +1,5 @@
 import { showSeconds } from '../../../duration.ts'
+import { firstUtcTime } from '../../../x509/time.ts'
 import type { Refusal } from './refusal.ts'
 import type { Role } from './role.ts'
 
@@ -33,6 +34,7 @@ const latest = Date.UTC(9999, 11, 31, 23, 59, 59)
  */
 export function validityOf(role: Limits, wish: Wish, limits: TimeLimits): Validity | Refusal {
   const notBefore = wholeSeconds(limits.now - role.notBeforeDuration * 1000)
+  if (notBefore < firstUtcTime) return tooEarly
   const moment = role.notAfter || wish.notAfter
   if (moment === '') return { notBefore, notAfter: wholeSeconds(limits.now) + ttlOf(role, wish, limits).seconds * 1000 }
   if (wish.ttlSeconds > 0) return both
@@ -82,6 +84,12 @@ export const showMoment = (milliseconds: number): string => new Date(millisecond
 const both: Refusal = {
   text: 'Either ttl or not_after should be provided. Both should not be provided in the same request.',
   rule: 'a request with a ttl must not have a not_after, even one that the role sets',
+}
+
+const tooEarly: Refusal = {
+  text: 'cannot satisfy request, as not_before_duration leads to a NotBefore before 1950',
+  rule: 'the times of a certificate begin in 1950 (RFC 5280 section 4.1.2.5)',
+  setting: 'not_before_duration',
 }
 
 function beyond(notAfter: number, bound: number, { maxTtl }: Limits): Refusal {
