@@ -119,6 +119,10 @@ describe('RFC 5280 makes it invalid', () => {
     ],
     ['empty DNS name', altNames({ kind: 'dns', value: ' ' }), 'san_dns_empty'],
     ['mailbox without a host', altNames({ kind: 'email', value: 'a' }), 'san_email'],
+    ['two dots in a mailbox', altNames({ kind: 'email', value: 'a..b@example.com' }), 'san_email'],
+    ['dot that begins a mailbox', altNames({ kind: 'email', value: '.a@example.com' }), 'san_email'],
+    ['angle brackets in a mailbox', altNames({ kind: 'email', value: 'a<b>@example.com' }), 'san_email'],
+    ['empty label in the host of a mailbox', altNames({ kind: 'email', value: 'a@b..c' }), 'san_email'],
     ['relative URI', altNames({ kind: 'uri', value: '/a' }), 'san_uri'],
     [
       'notice of 201 characters',
@@ -243,6 +247,7 @@ describe('only a warning', () => {
     ['EncipherOnly alone', having(leaf, writeKeyUsage(['EncipherOnly'])), 'key_usage_undefined'],
     ['CA without CertSign', having(ca, writeKeyUsage(['CRLSign'])), 'ca_key_usage'],
     ['leaf without the identifier of its key', without(leaf, extensionOids.subjectKeyIdentifier), 'subject_key_id'],
+    ['underscore in the host of a mailbox', altNames({ kind: 'email', value: 'a@b_c.test' }), 'san_email_host'],
     ['underscore in a host', altNames({ kind: 'dns', value: 'a_b.example.com' }), 'san_dns_syntax'],
     ['host of 254 characters', altNames({ kind: 'dns', value: `${'a.'.repeat(125)}abcd` }), 'san_dns_syntax'],
     [
@@ -265,6 +270,10 @@ describe('only a warning', () => {
   ])('%s', (_, changes, rule) => {
     expect(of(changes)).toEqual([`warning ${rule}`])
   })
+})
+
+test.each(['a@example.com', "o'x+y=z@b.test", '"a b"@b.test', 'a@[192.0.2.1]', 'x@y'])('%s is a mailbox', (value) => {
+  expect(of(altNames({ kind: 'email', value }))).toEqual([])
 })
 
 test('GeneralizedTime before 1950 is an error: no encoding of RFC 5280 has that time', () => {

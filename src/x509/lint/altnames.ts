@@ -1,11 +1,11 @@
 import type { GeneralName } from '../extensions/generalname.ts'
+import { hasPlainHost, isMailbox } from '../mailbox.ts'
 import { error, type Finding, warning } from './finding.ts'
 
 /** Alternative names (RFC 5280 section 4.2.1.6). Deviations that roles may allow on purpose are warnings. */
 
 const label = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?'
 const preferred = new RegExp(`^(?:\\*\\.)?${label}(?:\\.${label})*$`)
-const mailbox = /^[^\s@]+@[^\s@]+$/
 const absolute = /^[A-Za-z][A-Za-z0-9+.-]*:./
 const longestHostName = 253
 
@@ -23,12 +23,20 @@ function lintAltName(name: GeneralName): readonly Finding[] {
     case 'dns':
       return lintHost(name.value)
     case 'email':
-      return mailbox.test(name.value) ? [] : [error('san_email', 'subjectAltName: an rfc822Name is not a mailbox')]
+      return lintMailbox(name.value)
     case 'uri':
       return absolute.test(name.value) ? [] : [error('san_uri', 'subjectAltName: a URI is not absolute')]
     default:
       return []
   }
+}
+
+function lintMailbox(address: string): readonly Finding[] {
+  if (!isMailbox(address)) return [error('san_email', 'subjectAltName: an rfc822Name is not a mailbox')]
+  if (hasPlainHost(address)) return []
+  return [
+    warning('san_email_host', `subjectAltName: the host of ${JSON.stringify(address.slice(0, 80))} is not a host name`),
+  ]
 }
 
 function lintHost(host: string): readonly Finding[] {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { RoleSettings } from '../../../src/engines/pki/roles/fields.ts'
-import { ask, refusal } from './asking.ts'
+import { ask, csr, refusal } from './asking.ts'
 
 /** The tables of names that the reference accepts and refuses, as common name and as alternative name. */
 
@@ -142,6 +142,39 @@ describe('cn_validations disabled', () => {
 
   test.each(['anything at all', '*.*.x', 'a@b@c'])('leaves %s out of the alternative names', (commonName) => {
     expect(ask(open, { commonName }).names).toMatchObject({ dns: [], email: [] })
+  })
+})
+
+describe('cn_validations disabled, and an alternative name that no certificate can have', () => {
+  const open = { allowed_domains: example, cn_validations: ['disabled'], require_cn: false }
+  const long = `${'a'.repeat(64)}.example.com`
+
+  test.each(['host.example.com.', 'a..example.com', long, 'ü\u200b.example.com'])('leaves out %s', (name) => {
+    const { names, warnings } = ask(open, { altNames: [name, 'a.example.com'] })
+    expect(names.dns).toEqual(['a.example.com'])
+    expect(warnings).toEqual([`these alt_names are not host names and were left out: ${name}`])
+    expect(refusal({ ...open, cn_validations: [] }, { altNames: [name] })).not.toEqual([])
+  })
+
+  test.each(['a..b@example.com', '.a@example.com', 'a<b>@example.com', 'ü@example.com', 'a@b@c'])(
+    'leaves out %s',
+    (address) => {
+      const { names, warnings } = ask(open, { altNames: [address, 'u@example.com'] })
+      expect(names.email).toEqual(['u@example.com'])
+      expect(warnings).toEqual([`these alt_names are not mailboxes and were left out: ${address}`])
+      expect(refusal({ ...open, cn_validations: [] }, { altNames: [address] })).not.toEqual([])
+    },
+  )
+
+  test('leaves out those of a CSR', () => {
+    const names = csr({ dns: ['a b', '', 'a.example.com'], email: ['a..b@example.com', 'u@example.com'] })
+    const decision = ask(open, { csr: names })
+    expect(decision.names).toMatchObject({ dns: ['a.example.com'], email: ['u@example.com'] })
+    expect(decision.warnings).toEqual([
+      'these DNS names of the CSR are not host names and were left out: a b, ',
+      'these e-mail addresses of the CSR are not mailboxes and were left out: a..b@example.com',
+    ])
+    expect(refusal({ ...open, cn_validations: [] }, { csr: names })).not.toEqual([])
   })
 })
 

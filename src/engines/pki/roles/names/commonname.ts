@@ -1,9 +1,9 @@
+import { isMailbox } from '../../../../x509/mailbox.ts'
 import type { Refusal } from '../refusal.ts'
 import type { Role } from '../role.ts'
 import type { Domains } from './domains.ts'
 import { type Objection, objectionTo } from './name.ts'
 import { isPlainText, shorten } from './text.ts'
-import { isMailbox } from './wanted.ts'
 
 /** Whether names are checked only against the limits of a certificate. */
 export const isUnrestricted = ({ cnValidations }: Role): boolean =>
@@ -34,9 +34,12 @@ function policyOn(name: string, role: Role, domains: Domains): Objection | undef
   return { rule: `a common name of kind ${kind} is not allowed`, setting: `cn_validations=${both}` }
 }
 
+/** Whether a text can be a dNSName at all. */
+export const isPrintable = (name: string): boolean => /^[\x21-\x7e]+$/.test(name)
+
 /** @param name a DNS name in ASCII, or as written in a CSR */
 export function refusalOfDnsName(name: string, role: Role, domains: Domains): Refusal | undefined {
-  const objection = /^[\x21-\x7e]+$/.test(name) ? objectionUnlessOpen(name, role, domains) : unprintable
+  const objection = isPrintable(name) ? objectionUnlessOpen(name, role, domains) : unprintable
   return objection && { text: `subject alternate name ${shorten(name)} not allowed by this role`, ...objection }
 }
 

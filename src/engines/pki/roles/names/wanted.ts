@@ -1,9 +1,12 @@
+import { isMailbox } from '../../../../x509/mailbox.ts'
 import type { OtherName } from '../decision.ts'
 import type { NameRequest } from '../request.ts'
 import type { Role } from '../role.ts'
 import { subjectTypes } from '../subject.ts'
+import { isPrintable, isUnrestricted } from './commonname.ts'
 import { dnsNameOf, toAscii } from './hostname.ts'
 import { onlyUtf8, readOtherName } from './othername.ts'
+import { isPlainText, shorten } from './text.ts'
 
 /**
  * The requested names of a certificate, from the request and, if the role says so, from the CSR; nothing is decided
@@ -39,7 +42,8 @@ export function wantedNames(role: Role, request: NameRequest): WantedNames {
     for (const [field, list] of Object.entries(given))
       if (list.length > 0) warnings.push(ignored(field, 'use_csr_sans'))
   }
-  const asked = sansOfCsr ? { dns: csr.dns, email: csr.email, malformed: [] } : sorted(names, warnings)
+  const read = sansOfCsr ? { dns: csr.dns, email: csr.email, malformed: none } : sorted(names, warnings)
+  const asked = isUnrestricted(role) ? possible(read, sansOfCsr, warnings) : read
   const own = request.excludeCnFromSans || commonName === '' ? { dns: [], email: [] } : alternativeOf(commonName)
   const others = splitOthers(role, request)
   const serialNumbers = [request.serialNumber, ...serials, ...others.serials].filter((serial) => serial !== '')
@@ -81,7 +85,12 @@ interface Sorted {
   readonly email: readonly string[]
 }
 
-function sorted(names: readonly string[], warnings: string[]): Sorted & { readonly malformed: readonly string[] } {
+/** Alternative names that were asked for. `malformed` cannot be DNS names. */
+interface Asked extends Sorted {
+  readonly malformed: readonly string[]
+}
+
+function sorted(names: readonly string[], warnings: string[]): Asked {
   if (names.length === 0) return { dns: none, malformed: none, email: none }
   const dns: string[] = []
   const malformed: string[] = []
@@ -92,10 +101,30 @@ function sorted(names: readonly string[], warnings: string[]): Sorted & { readon
     else if (toAscii(name) === undefined) malformed.push(name)
     else left.push(name)
   }
-  if (left.length > 0) {
-    warnings.push(`these alt_names are not host names and were left out: ${left.slice(0, 10).join(', ')}`)
-  }
+  warnOfLeft('alt_names', 'host names', left, warnings)
   return { dns, malformed, email: names.filter((entry) => entry.includes('@')).map(emailOf) }
+}
+
+/**
+ * The names that a certificate can have, of a role that refuses none: the others are left out with a warning. Only names
+ * with control characters remain, to be refused.
+ */
+function possible({ dns, email, malformed }: Asked, ofCsr: boolean, warnings: string[]): Asked {
+  const isLeft = (name: string, fits: (name: string) => boolean) => isPlainText(name) && !fits(name)
+  const notHosts = [...malformed.filter(isPlainText), ...dns.filter((name) => isLeft(name, isPrintable))]
+  const notMailboxes = email.filter((address) => isLeft(address, isMailbox))
+  warnOfLeft(ofCsr ? 'DNS names of the CSR' : 'alt_names', 'host names', notHosts, warnings)
+  warnOfLeft(ofCsr ? 'e-mail addresses of the CSR' : 'alt_names', 'mailboxes', notMailboxes, warnings)
+  return {
+    dns: dns.filter((name) => !isLeft(name, isPrintable)),
+    email: email.filter((address) => !isLeft(address, isMailbox)),
+    malformed: malformed.filter((name) => !isPlainText(name)),
+  }
+}
+
+function warnOfLeft(which: string, what: string, left: readonly string[], warnings: string[]): void {
+  if (left.length === 0) return
+  warnings.push(`these ${which} are not ${what} and were left out: ${left.slice(0, 10).map(shorten).join(', ')}`)
 }
 
 /** The common name as alternative name; empty if it is neither an address nor a host name. */
@@ -104,9 +133,6 @@ function alternativeOf(commonName: string): Sorted {
   const dns = dnsNameOf(commonName)
   return { dns: dns === undefined ? [] : [dns], email: [] }
 }
-
-/** Whether a text can be an rfc822Name (RFC 5280, 4.2.1.6). */
-export const isMailbox = (text: string): boolean => /^[\x21-\x3f\x41-\x7e]+@[\x21-\x3f\x41-\x7e]+$/.test(text)
 
 /** An e-mail address with its host in ASCII (RFC 5280, 7.5). */
 function emailOf(address: string): string {
