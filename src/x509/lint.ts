@@ -41,7 +41,7 @@ export function lint(der: Buffer): readonly Finding[] {
 
 /** Serial number, names and validity (sections 4.1.2.2 to 4.1.2.6). */
 function lintFields({ serial, issuer, subject, notBefore, notAfter }: Tbs): Finding[] {
-  const findings = [...lintName(issuer, 'issuer'), ...lintName(subject, 'subject')]
+  const findings = [...(issuer.equals(subject) ? [] : lintIssuer(issuer)), ...lintName(subject, 'subject')]
   if (serial.length === 1 && serial[0] === 0) findings.push(error('serial_positive', 'the serial number is zero'))
   if (serial.length === 20 && (serial[0] ?? 0) > 0x7f) {
     findings.push(error('serial_length', 'the serial number takes more than 20 octets'))
@@ -50,6 +50,13 @@ function lintFields({ serial, issuer, subject, notBefore, notAfter }: Tbs): Find
   if (notAfter < notBefore) findings.push(error('validity_order', 'the validity ends before it begins'))
   return findings
 }
+
+/**
+ * The issuer is copied from the certificate of the CA (section 4.1.2.4), which exists: nobody who asks for a certificate
+ * can mend it.
+ */
+const lintIssuer = (issuer: Buffer): readonly Finding[] =>
+  lintName(issuer, 'issuer').map(({ rule, text }) => warning(rule, text))
 
 const longestNotice = 200
 

@@ -248,6 +248,17 @@ describe('only a warning', () => {
     ['CA without CertSign', having(ca, writeKeyUsage(['CRLSign'])), 'ca_key_usage'],
     ['leaf without the identifier of its key', without(leaf, extensionOids.subjectKeyIdentifier), 'subject_key_id'],
     ['underscore in the host of a mailbox', altNames({ kind: 'email', value: 'a@b_c.test' }), 'san_email_host'],
+    ['issuer of 65 characters', { issuer: named('a'.repeat(65)) }, 'name_length'],
+    [
+      'issuer with a country of three letters',
+      { issuer: writeName([[{ type: attributeTypes.country, value: 'USA' }]]) },
+      'name_length',
+    ],
+    [
+      'issuer with a serialNumber as UTF8String',
+      { issuer: writeName([[{ type: attributeTypes.serialNumber, value: 'a_b' }]]) },
+      'name_encoding',
+    ],
     ['underscore in a host', altNames({ kind: 'dns', value: 'a_b.example.com' }), 'san_dns_syntax'],
     ['host of 254 characters', altNames({ kind: 'dns', value: `${'a.'.repeat(125)}abcd` }), 'san_dns_syntax'],
     [
@@ -270,6 +281,11 @@ describe('only a warning', () => {
   ])('%s', (_, changes, rule) => {
     expect(of(changes)).toEqual([`warning ${rule}`])
   })
+})
+
+test('a name that is subject and issuer has each of its faults once, as an error', () => {
+  const long = named('a'.repeat(65))
+  expect(of({ subject: long, issuer: long }, ca)).toEqual(['error name_length'])
 })
 
 test.each(['a@example.com', "o'x+y=z@b.test", '"a b"@b.test', 'a@[192.0.2.1]', 'x@y'])('%s is a mailbox', (value) => {

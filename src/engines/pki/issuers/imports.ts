@@ -5,6 +5,7 @@ import type { Call, Data } from '../../../route.ts'
 import type { Transaction } from '../../../store/reader.ts'
 import { type Bundle, readBundle } from '../../../x509/bundle.ts'
 import type { Certificate } from '../../../x509/certificate.ts'
+import { lintName } from '../../../x509/lint/names.ts'
 import { Malformed } from '../../../x509/malformed.ts'
 import { signatureAlgorithmOf } from '../../../x509/signature.ts'
 import type { Authority } from '../authority/authority.ts'
@@ -72,7 +73,10 @@ function requireAuthority(certificate: Certificate, index: number): void {
 export async function importBundle(call: ImportCall, bundle: Bundle): Promise<{ authority: Authority; done: Import }> {
   const { context, mount, caller, warn } = call
   const certificates = unique(bundle.certificates)
-  for (const certificate of certificates) warnOfWeakSignature(certificate, warn)
+  for (const certificate of certificates) {
+    warnOfWeakSignature(certificate, warn)
+    warnOfName(certificate, warn)
+  }
   const keys: NewKey[] = []
   try {
     for (const [index, { pkcs8 }] of bundle.keys.entries()) {
@@ -139,6 +143,13 @@ const unique = (certificates: readonly Certificate[]): readonly Certificate[] =>
 function warnOfWeakSignature({ algorithm, serial }: Certificate, warn: (text: string) => void): void {
   if (!signatureAlgorithmOf(algorithm)?.weak) return
   warn(`certificate ${serial.toString('hex')} is signed with SHA-1: that signature is not used in chains`)
+}
+
+/** Certificates by this issuer repeat its name, with every fault that it has. */
+function warnOfName({ subject, serial }: Certificate, warn: (text: string) => void): void {
+  for (const { text, rule } of lintName(subject, 'subject')) {
+    warn(`certificate ${serial.toString('hex')}: ${text} (${rule})`)
+  }
 }
 
 /** The members of describeImport. */
