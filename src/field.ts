@@ -6,6 +6,7 @@ import {
   type TRecord,
   type TString,
   type TUnknown,
+  type TUnsafe,
   Type,
 } from 'typebox'
 
@@ -82,6 +83,12 @@ export const list = (options: FieldOptions): TOptional<TArray<TString>> =>
 /** A list of strings, which may also be written `a,b,c`. */
 export const commaList = (options: FieldOptions): TOptional<TArray<TString>> =>
   Type.Optional(Type.Array(Type.String(), keywords('commaList', options)))
+/**
+ * As commaList, of an initial value that differs between objects: null reaches the route, which knows the object. Policies
+ * and OpenAPI see `initial`, the most that it can be.
+ */
+export const ownList = (options: FieldOptions): TOptional<TUnsafe<readonly string[] | null>> =>
+  Type.Optional(Type.Unsafe({ ...Type.Array(Type.String(), keywords('commaList', options)), own: true }))
 /** A list of strings that is always written `a,b,c`. Policy rules on the field apply to each element. */
 export const commaText = (options: FieldOptions): TOptional<TArray<TString>> =>
   Type.Optional(Type.Array(Type.String(), keywords('commaText', options)))

@@ -17,6 +17,8 @@ export interface Field {
   readonly longest: number
   /** The meaning of an explicit null; undefined if it is like an absent field. */
   readonly initial: unknown
+  /** Whether the route itself reads an explicit null. */
+  readonly own: boolean
   readonly refuse: Refuse
 }
 
@@ -67,6 +69,7 @@ interface Schema {
   readonly enum?: readonly unknown[]
   readonly longest?: number
   readonly default?: unknown
+  readonly own?: boolean
 }
 
 function compileField(name: string, schema: Schema): Field {
@@ -81,6 +84,7 @@ function compileField(name: string, schema: Schema): Field {
     values: schema.enum,
     longest: schema.longest ?? wholeBody,
     initial: schema.default,
+    own: schema.own === true,
     refuse: (reason) => {
       throw invalid(`error converting input for field "${name}": ${reason}`)
     },
@@ -91,7 +95,7 @@ const invalid = (text: string): ApiError => badRequest(`Field validation failed:
 
 /**
  * Brings parameters under the names the route declares: aliases resolved, null read as absent or as the field's initial
- * value; undeclared parameters and those that the URL replaces are left out with a warning. Nothing is converted yet.
+ * value, unless the route reads it itself; undeclared parameters and those that the URL replaces are left out with a warning. Nothing is converted yet.
  */
 export function normaliseNames(fields: Fields, input: Input): Named {
   const values: Record<string, unknown> = {}
@@ -105,7 +109,7 @@ export function normaliseNames(fields: Fields, input: Input): Named {
       const field = fields.known.get(name)
       if (field === undefined) ignored.push(name)
       else if (field.name === name && value !== null) values[name] = value
-      else if (field.name === name && field.initial !== undefined) values[name] = field.initial
+      else if (field.name === name && field.initial !== undefined) values[name] = field.own ? null : field.initial
     }
   }
   for (const field of fields.aliased) {
@@ -146,6 +150,10 @@ export function convertFields(fields: Fields, values: Readonly<Record<string, un
   for (const field of fields.all) {
     const sent = values[field.name]
     if (sent === undefined) continue
+    if (sent === null) {
+      body[field.name] = null
+      continue
+    }
     // Before the conversion, which may cost time for every character.
     if (field.longest !== wholeBody && lengthOf(sent) > field.longest)
       field.refuse(`longer than ${field.longest} characters`)

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { attributeTypes, writeName } from '../../../src/x509/name.ts'
 import { done, useNode } from '../../api/node.ts'
 import { caExtensions, certify, ecPair, pemOf } from '../../x509/authority.ts'
+import { bundleOf } from '../proof/outside.ts'
 import { certificateOf, createAuthority, dataOf, type TestAuthority, warningsOf } from './authority.ts'
 import { csrOf } from './csr.ts'
 
@@ -37,5 +38,16 @@ describe('an issuer whose own name breaks a bound of RFC 5280', () => {
     const csr = await csrOf('/CN=Sub')
     const signed = await done(pki.post('root/sign-intermediate', { csr, ttl: '1h' }))
     expect(warningsOf(signed).filter((text) => text.includes(fault))).toHaveLength(1)
+  })
+})
+
+describe('an issuer whose certificate does not allow cRLSign', () => {
+  test.each(['patch', 'post'] as const)('returns to the other uses when usage is null: %s', async (method) => {
+    const pki = await createAuthority(node)
+    const { id } = await importing(pki, bundleOf('No lists', undefined, 'keyCertSign').bundle)
+    const usual = 'issuing-certificates,ocsp-signing,read-only'
+    expect(dataOf(await pki.get(`issuer/${id}`)).usage).toBe(usual)
+    await done(pki.patch(`issuer/${id}`, { usage: 'read-only' }))
+    expect(dataOf(await done(pki[method](`issuer/${id}`, { usage: null }))).usage).toBe(usual)
   })
 })

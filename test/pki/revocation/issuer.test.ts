@@ -54,6 +54,10 @@ describe('revoking an issuer', () => {
       status: 400,
       text: expect.stringContaining('it was revoked'),
     })
+    for (const method of ['patch', 'post'] as const) {
+      const reset = await done(pki[method](`issuer/${sub.id}`, { usage: null }))
+      expect(dataOf(reset).usage).toBe('crl-signing,ocsp-signing,read-only')
+    }
     const usage = await pki.patch(`issuer/${sub.id}`, { usage: 'issuing-certificates' })
     expect(errorsOf(usage)[0]).toContain('This issuer was revoked; unable to modify its usage')
   })

@@ -20,19 +20,18 @@ import { checkManualChain } from './manualchain.ts'
 export interface IssuerFields extends UrlFields {
   readonly issuer_name?: string | undefined
   readonly leaf_not_after_behavior?: string | undefined
-  readonly usage?: readonly string[] | undefined
+  /** Null is the default of the issuer. */
+  readonly usage?: readonly string[] | null | undefined
   readonly manual_chain?: readonly string[] | undefined
   readonly revocation_signature_algorithm?: string | undefined
   readonly enable_aia_url_templating?: boolean | undefined
 }
 
 /** The fields of a POST: absent ones return to their defaults. */
-export const wholeUpdate = ({ row, certificate }: Issuer, fields: IssuerFields): IssuerFields => ({
+export const wholeUpdate = (fields: IssuerFields): IssuerFields => ({
   issuer_name: fields.issuer_name ?? '',
   leaf_not_after_behavior: fields.leaf_not_after_behavior ?? 'err',
-  usage:
-    fields.usage ??
-    usagesOfNew(certificate).filter((usage) => usage !== 'issuing-certificates' || row.revokedAt === null),
+  usage: fields.usage ?? null,
   manual_chain: fields.manual_chain ?? [],
   revocation_signature_algorithm: fields.revocation_signature_algorithm ?? '',
   issuing_certificates: fields.issuing_certificates ?? [],
@@ -77,8 +76,14 @@ function behaviorOf(behavior: string): LeafBehavior {
   )
 }
 
+/** The uses that an issuer has by default: all that its certificate allows, and after its revocation no issuing. */
+const usualUsages = ({ row, certificate }: Issuer): readonly IssuerUsage[] =>
+  usagesOfNew(certificate).filter((usage) => usage !== 'issuing-certificates' || row.revokedAt === null)
+
 /** Reading is always among them. */
-function usagesOf({ row, certificate }: Issuer, names: readonly string[]): readonly IssuerUsage[] {
+function usagesOf(issuer: Issuer, names: readonly string[] | null): readonly IssuerUsage[] {
+  if (names === null) return usualUsages(issuer)
+  const { row, certificate } = issuer
   const wanted = new Set(names.map((name) => name.trim()).filter((name) => name !== ''))
   const unknown = [...wanted].filter((name) => !issuerUsages.some((usage) => usage === name))
   if (unknown.length > 0) {

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { noData } from '../../../../answers.ts'
-import { boolean, commaList, text } from '../../../../field.ts'
+import { boolean, commaList, ownList, text } from '../../../../field.ts'
 import { Answer, type Call, type Data, type Outcome, route } from '../../../../route.ts'
 import { crlIssuerOf } from '../../authority/crlissuer.ts'
 import { issuerOf } from '../../authority/references.ts'
@@ -37,7 +37,7 @@ const body = Type.Object({
     about: 'Issuers of the chain, from this issuer to its root; empty for a chain built automatically.',
     initial: [],
   }),
-  usage: commaList({ about: 'read-only, issuing-certificates, crl-signing, ocsp-signing.', initial: issuerUsages }),
+  usage: ownList({ about: 'read-only, issuing-certificates, crl-signing, ocsp-signing.', initial: issuerUsages }),
   revocation_signature_algorithm: text({
     about: 'Signature algorithm of revocation lists; empty for the usual one of the key.',
     initial: '',
@@ -59,7 +59,7 @@ const onlyLists =
 async function update({ context, mount, params, body, warn }: UpdateCall, whole: boolean): Promise<Data> {
   const { authority, result, pointsChanged } = await context.authorities.change(mount, async (tx, before) => {
     const issuer = issuerOf(before, params.issuer_ref ?? '')
-    const fields = whole ? wholeUpdate(issuer, body) : body
+    const fields = whole ? wholeUpdate(body) : body
     await context.issuerRows.update(tx, issuer.row, issuerChanges(before, issuer, fields))
     return { result: issuer.row.id }
   })
