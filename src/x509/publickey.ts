@@ -1,7 +1,9 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { type Cursor, within } from '../crypto/cursor.ts'
-import { asn1 } from '../crypto/der.ts'
+import { asn1, write } from '../crypto/der.ts'
 import { isKeyPoint } from '../crypto/edwards.ts'
+import { digest, hashOf } from '../crypto/hashes.ts'
+import { writeOid } from '../crypto/oid.ts'
 import { withoutStackTraces } from '../crypto/stacktraces.ts'
 import { Malformed, reading } from './malformed.ts'
 
@@ -22,6 +24,8 @@ export type SubjectKey =
     }
   | { readonly family: 'ec'; readonly bits: number; readonly curve: Curve; readonly encoded: Buffer }
   | { readonly family: 'ed25519'; readonly bits: 256; readonly encoded: Buffer }
+
+const sha256 = hashOf('sha2-256')
 
 const rsaEncryption = '1.2.840.113549.1.1.1'
 const rsaPss = '1.2.840.113549.1.1.10'
@@ -112,3 +116,19 @@ export function importSubjectKey(spki: Buffer): KeyObject {
     throw new Malformed('public key: its numbers do not form a valid key', { cause: error })
   }
 }
+
+/**
+ * SHA-256 of a public key as a private key of it has it: a key of type id-RSASSA-PSS is one of type rsaEncryption, too
+ * (RFC 4055 section 1.2). @param spki DER @throws Malformed
+ */
+export function keyFingerprintOf(spki: Buffer): Buffer {
+  const key = readSubjectKey(spki)
+  return digest(sha256, key.family === 'rsa' && key.pssOnly ? plainRsa(key.encoded) : spki)
+}
+
+const plainRsa = (encoded: Buffer): Buffer =>
+  write(
+    asn1.sequence,
+    write(asn1.sequence, writeOid(rsaEncryption), write(asn1.null)),
+    write(asn1.bitString, Buffer.alloc(1), encoded),
+  )

@@ -1,5 +1,5 @@
-import { hash } from 'node:crypto'
 import type { Certificate } from '../../../x509/certificate.ts'
+import { keyFingerprintOf } from '../../../x509/publickey.ts'
 import type { IssuerRow, IssuerUsage, KeyRow, SettingsRow } from './tables.ts'
 
 /** A CA certificate of the mount. */
@@ -89,7 +89,7 @@ export class Authority {
   keylessWith(fingerprint: Buffer): readonly Issuer[] {
     this.#keyless ??= Map.groupBy(
       [...this.issuers.values()].filter(({ row }) => row.keyId === ''),
-      ({ certificate }) => hash('sha256', certificate.spki),
+      ({ certificate }) => hex(keyFingerprintOf(certificate.spki)),
     )
     return this.#keyless.get(hex(fingerprint)) ?? []
   }

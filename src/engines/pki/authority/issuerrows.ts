@@ -5,6 +5,7 @@ import type { Database } from '../../../store/database.ts'
 import type { Transaction } from '../../../store/reader.ts'
 import type { Changes } from '../../../store/table.ts'
 import type { Certificate } from '../../../x509/certificate.ts'
+import { keyFingerprintOf } from '../../../x509/publickey.ts'
 import { mostIssuers } from './authorities.ts'
 import type { Authority, Issuer } from './authority.ts'
 import { checkName } from './names.ts'
@@ -52,7 +53,7 @@ export class IssuerRows {
     return this.#database.table(issuersTable).insert(tx, {
       mount: before.settings.mount,
       name: name === '' ? null : name,
-      keyId: keyWith(sha256(certificate.spki))?.id ?? '',
+      keyId: keyWith(keyFingerprintOf(certificate.spki))?.id ?? '',
       certificate: certificate.der,
       fingerprint: sha256(certificate.der),
       leafNotAfterBehavior: 'err',

@@ -114,7 +114,7 @@ function manualChainOf(authority: Authority, issuer: Issuer, references: readonl
   return chain.map(({ row }) => row.id)
 }
 
-const families = { rsa: 'RSA', ec: 'ECDSA', ed25519: 'Ed25519' } as const
+const families = { rsa: 'RSA', 'rsa-pss': 'RSA', ec: 'ECDSA', ed25519: 'Ed25519' } as const
 
 function algorithmOf({ certificate }: Issuer, name: string): string {
   if (name === '') return ''

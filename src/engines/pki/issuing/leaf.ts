@@ -42,7 +42,7 @@ export async function issueLeaf(call: IssuingCall, leaf: Leaf): Promise<Outcome>
   const { issuer, key } = able
   const { chain, authorityKey, urls } = issuerPartOf(authority, able)
   const order = {
-    ...{ signer: await context.signers.of(key), wish, issuer: issuer.certificate.subject },
+    ...{ signer: await context.signers.of(key, issuer.certificate), wish, issuer: issuer.certificate.subject },
     ...{ authorityKey, urls, chain, contents, spki, validity, warn },
   }
   const sign = () => context.issuance.sign(order)

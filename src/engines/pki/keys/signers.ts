@@ -1,8 +1,12 @@
+import type { AsymmetricKeyDetails } from 'node:crypto'
 import { after } from '../../../after.ts'
+import type { Hash } from '../../../crypto/hashes.ts'
+import { signatureAlgorithmOf } from '../../../crypto/signaturealgorithm.ts'
 import type { ManagedKeys } from '../../../keys/managed/managedkeys.ts'
 import type { Material } from '../../../keys/material.ts'
 import type { Certification, CertificationSigner } from '../../../keys/use/certification.ts'
 import type { MaybePromise } from '../../../route.ts'
+import type { Certificate } from '../../../x509/certificate.ts'
 import type { KeyRow } from '../authority/tables.ts'
 
 export interface SignersOptions {
@@ -19,9 +23,13 @@ export class Signers {
     this.#options = options
   }
 
-  /** @throws ApiError 400 or 403 if the key's managed key is gone or not allowed for this mount */
-  of(key: KeyRow): MaybePromise<CertificationSigner> {
-    return after(this.#options.material(key), (material) => this.over(key.mount, material, key.managedKey))
+  /**
+   * @param certificate of the issuer whose key it is, if an issuer signs: its algorithms are those that it allows
+   * @throws ApiError 400 or 403 if the key's managed key is gone or not allowed for this mount
+   */
+  of(key: KeyRow, certificate?: Certificate): MaybePromise<CertificationSigner> {
+    const signer = after(this.#options.material(key), (material) => this.over(key.mount, material, key.managedKey))
+    return certificate === undefined ? signer : after(signer, (one) => allowedBy(certificate, one))
   }
 
   /** A key whose row is not stored yet. @param managedKey uuid of the managed key, if it is one */
@@ -31,3 +39,19 @@ export class Signers {
     return managed.certifier({ mount, managedKey, pinned: material })
   }
 }
+
+/** A certificate of a key of type id-RSASSA-PSS verifies only such signatures (RFC 4055 section 1.2). */
+function allowedBy(certificate: Certificate, signer: CertificationSigner): CertificationSigner {
+  const { asymmetricKeyType, asymmetricKeyDetails: wanted = {} } = certificate.publicKey()
+  if (asymmetricKeyType !== 'rsa-pss') return signer
+  const algorithms = signer.algorithms.filter((name) => {
+    const { pss, hash } = signatureAlgorithmOf(name)
+    return pss && hash !== undefined && isAllowed(hash, wanted)
+  })
+  return { ...signer, algorithms }
+}
+
+/** Salts of our signatures are as long as the hash, and MGF1 uses the same. Parameters may be absent. */
+const isAllowed = ({ node, bytes }: Hash, wanted: AsymmetricKeyDetails): boolean =>
+  [wanted.hashAlgorithm ?? node, wanted.mgf1HashAlgorithm ?? node].every((name) => name === node) &&
+  (wanted.saltLength ?? 0) <= bytes

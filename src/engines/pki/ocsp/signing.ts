@@ -39,7 +39,7 @@ export function signAnswer(
   const nextUpdate = expiry > 0 ? asOf + expiry : undefined
   const times = { producedAt: clock.wall(), thisUpdate: asOf, nextUpdate }
   const data = writeResponseData({ responder: issuer.certificate.subject, certId, status, ...times, nonce })
-  return after(signers.of(key), (signer) =>
+  return after(signers.of(key, issuer.certificate), (signer) =>
     after(signer.sign(signatureNameOf(issuer.row, signer), data), ({ algorithm, signature }): SignedAnswer => {
       const body = writeOcspResponse(data, algorithm, signature)
       const tag = hash('sha256', body).slice(0, 32)

@@ -27,7 +27,7 @@ export async function targetOf(
   const key = issuer && authority.keyOf(issuer)
   if (issuer === undefined || key === undefined) throw new Error('a list without a signer is not built')
   const { expiry, disable } = crlSettingsOf(authority)
-  const signer = await signers.of(key)
+  const signer = await signers.of(key, issuer.certificate)
   return {
     ...order,
     mount: authority.settings.mount,

@@ -48,7 +48,7 @@ export async function signList(
 ): Promise<Data> {
   context.database.requireClock()
   const { certificate, row } = able.issuer
-  const signer = await context.signers.of(able.key)
+  const signer = await context.signers.of(able.key, certificate)
   warnOfWeakKey(signer, warn)
   const name = crlSignatureName(row, signer)
   const body = Buffer.concat(entries)

@@ -133,7 +133,7 @@ async function sign(call: IntermediateCall): Promise<Outcome> {
   const chain = authority.chainOf(issuer).map(({ certificate }) => certificate)
   const { certificate } = await storeCertificate(call, able, async () =>
     context.issuance.sign({
-      signer: await context.signers.of(key),
+      signer: await context.signers.of(key, issuer.certificate),
       wish: { signatureBits: body.signature_bits ?? 0, usePss: body.use_pss ?? false },
       issuer: issuer.certificate.subject,
       authorityKey: authorityKeyOf(able),

@@ -107,7 +107,7 @@ async function sign({ context, mount, params, body, warn }: SelfIssuedCall): Pro
   }
   context.database.requireClock()
   if (given.notAfter > ca.notAfter) await rememberOutlived(context, mount, able.issuer)
-  const signer = await context.signers.of(able.key)
+  const signer = await context.signers.of(able.key, ca)
   warnOfWeakKey(signer, warn)
   const { name, identifier } = algorithmFor(given, signer)
   const { serial, notBefore, notAfter, subject, spki } = given

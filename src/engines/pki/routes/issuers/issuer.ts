@@ -67,7 +67,8 @@ async function update({ context, mount, params, body, warn }: UpdateCall, whole:
   const { aia } = issuer.row
   const problem = aia === null ? undefined : problemOf(authority, aia)
   if (problem !== undefined) warn(`issuance may fail: ${problem}`)
-  if (body.revocation_signature_algorithm?.endsWith('PSS')) warn(onlyLists)
+  const pssOnly = issuer.certificate.publicKey().asymmetricKeyType === 'rsa-pss'
+  if (body.revocation_signature_algorithm?.endsWith('PSS') && !pssOnly) warn(onlyLists)
   const of = new Set([crlIssuerOf(issuer.certificate)])
   if (pointsChanged) for (const warning of await context.crls.rebuild(mount, { of })) warn(warning)
   const unused = aia === null ? undefined : unusedPointsOf(authority, aia)
