@@ -168,6 +168,18 @@ describe('sign', () => {
     expect(data).not.toHaveProperty('private_key')
   })
 
+  test('takes a request under any PEM label, as the reference does', async () => {
+    const pki = await createAuthority(node)
+    await pki.root()
+    await pki.role('r')
+    const good = await csrOf('/CN=a.example')
+    const relabelled = good.replaceAll('CERTIFICATE REQUEST', 'PKCS10')
+    expect(certificateOf(dataOf(await done(pki.post('sign/r', { csr: relabelled })))).subject).toBe('CN=a.example')
+    const other = '-----BEGIN X-----\nAAAA\n-----END X-----\n'
+    expect((await pki.post('sign/r', { csr: other + good })).status).toBe(200)
+    expect(errorsOf(await pki.post('sign/r', { csr: other }))[0]).toMatch(/^certificate request could not be parsed: /)
+  })
+
   test('refuses an invalid request, and one that its key has not signed', async () => {
     const pki = await createAuthority(node)
     await pki.root()

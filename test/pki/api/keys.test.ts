@@ -66,6 +66,7 @@ describe('a key', () => {
     await pki.post('keys/generate/internal', { key_type: 'ec', key_name: 'one' })
     await pki.post('keys/generate/internal', { key_type: 'ec', key_name: 'two' })
     expectRefused(await pki.post('key/two', { key_name: 'one' }), 400, 'key name already in use')
+    expectRefused(await pki.post('key/two', { key_name: 'a/b' }), 400, 'new key name outside of valid character limits')
     const again = await pki.post('keys/generate/internal', { key_type: 'ec', key_name: 'one' })
     expectRefused(again, 400, 'key name already in use')
     expect(dataOf(await pki.post('key/two', { key_name: 'two' })).key_name).toBe('two')

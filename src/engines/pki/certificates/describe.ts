@@ -33,7 +33,8 @@ export const revocationTimes = (at: number): Data => ({
 /** The revocation of a certificate, or its absence, as a read shows it. */
 export function describeRevocation({ revocation }: StoredCertificate): Data {
   if (revocation === undefined) return { revocation_time: 0, revocation_time_rfc3339: '' }
-  return { ...revocationTimes(revocation.revokedAt), issuer_id: revocation.issuer }
+  const { revokedAt, issuer } = revocation
+  return { ...revocationTimes(revokedAt), ...(issuer === '' ? {} : { issuer_id: issuer }) }
 }
 
 const namesShown = 5

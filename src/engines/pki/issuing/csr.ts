@@ -1,4 +1,4 @@
-import { readPem } from '../../../crypto/pem.ts'
+import { readBlocks, readPem } from '../../../crypto/pem.ts'
 import { badRequest } from '../../../errors.ts'
 import { extensionOf } from '../../../x509/certificate.ts'
 import { extensionOids } from '../../../x509/extension.ts'
@@ -15,13 +15,19 @@ const longestPem = 128 * 1024
 export function readCsr(text: string | undefined): CertificationRequest {
   if (!text) throw badRequest('"csr" is empty')
   if (text.length > longestPem) throw badRequest(`csr has more than ${longestPem} characters`)
-  const [der] = readPem(text, ['CERTIFICATE REQUEST', 'NEW CERTIFICATE REQUEST'])
+  const der = requestIn(text)
   if (der === undefined) throw badRequest('csr contains no data')
   try {
     return readRequest(der)
   } catch (error) {
     throw unreadable(error)
   }
+}
+
+/** The first block with the label of a request, else the first of any label, as the reference reads it. */
+function requestIn(text: string): Buffer | undefined {
+  const [labelled] = readPem(text, ['CERTIFICATE REQUEST', 'NEW CERTIFICATE REQUEST'])
+  return labelled ?? readBlocks(text, 1)[0]?.der
 }
 
 /** @throws ApiError 400 for a CSR that its own key has not signed */

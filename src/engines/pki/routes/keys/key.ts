@@ -52,13 +52,16 @@ export const readKey = route<PkiContext, typeof noFields>({
 
 const renameBody = Type.Object({ key_name: text({ about: 'The new name; absent or empty removes the name.' }) })
 
+/** The reference's words, other than for the name of a new key. */
+const invalidName = 'new key name outside of valid character limits'
+
 async function rename({ context, mount, params, body, warn }: Call<PkiContext, typeof renameBody>): Promise<Data> {
   const reference = params.key_ref ?? ''
   const name = body.key_name ?? ''
   const { authority, result: id } = await context.authorities.change(mount, async (tx, before) => {
     const key = keyOf(before, reference)
     const taken = before.keyNamed(name)
-    if (name !== '') checkName('key', name, taken !== undefined && taken.id !== key.id)
+    if (name !== '') checkName('key', name, taken !== undefined && taken.id !== key.id, invalidName)
     if ((key.name ?? '') !== name) {
       await context.database.table(keysTable).update(tx, key, { name: name === '' ? null : name })
     }
