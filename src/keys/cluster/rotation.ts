@@ -5,7 +5,7 @@ import type { Hsm } from '../../hsm/hsm.ts'
 import type { Logger } from '../../log.ts'
 import type { Database } from '../../store/database.ts'
 import type { SealedAccess } from '../../store/sealed/access.ts'
-import type { Component } from '../kek/components.ts'
+import { type Component, combinedCheckValue } from '../kek/components.ts'
 import { destroyKek, findKek, lackingGuards, makeKek, planKek, presentKek } from '../kek/kek.ts'
 import type { Keks } from '../kek/keks.ts'
 import type { KekSet } from '../kek/kekset.ts'
@@ -94,23 +94,24 @@ export class Rotation {
 
   /**
    * Brings a KEK into this token from its custodians' components: one announced that way, or one that a node's own
-   * token lacks.
-   * @throws Error when the components do not give the known key
+   * token lacks. A run that was interrupted anywhere may be repeated.
+   * @throws ApiError 400 when the components do not give the known key, or not the one that the token holds
    */
   async adopt(id: string, components: readonly Component[]): Promise<void> {
     const { hsm, set, strict } = this.#options
     const row = (await set.current()).rows.find((kek) => kek.id === id)
     if (row === undefined) throw badRequest(`there is no KEK ${id}`)
-    if ((await findKek(hsm, row.ckaId)) !== undefined) throw badRequest(`the token holds the KEK ${id} already`)
+    const given = combinedCheckValue(components)
+    // Before anything is made: a wrong object would have to be destroyed again, which an interruption prevents.
+    if (row.checkValue.length > 0 && !row.checkValue.equals(given)) throw notMadeOf(row)
     const plan = { id, ckaId: row.ckaId, purpose: row.purpose as KekPurpose }
-    const made = await makeKek(hsm, plan, { components, strict })
-    if (row.checkValue.length > 0 && !row.checkValue.equals(made.checkValue)) {
-      await destroyKek(hsm, row.ckaId)
-      throw badRequest(
-        `these components do not make the KEK ${id}: its check value is ${row.checkValue.toString('hex')}`,
-      )
+    const present = await presentKek(hsm, plan)
+    const { checkValue } = present ?? (await makeKek(hsm, plan, { components, strict }))
+    if (!checkValue.equals(given)) {
+      const [held, other] = [checkValue.toString('hex'), given.toString('hex')]
+      throw badRequest(`the token holds the KEK ${id} with the check value ${held}, these components make ${other}`)
     }
-    if (row.checkValue.length === 0) await this.#record(id, made.checkValue)
+    if (row.checkValue.length === 0) await this.#record(id, checkValue)
   }
 
   /** Has the job make announced KEKs again that were generated in a token that is gone. */
@@ -249,6 +250,8 @@ export class Rotation {
     const proofs = await database.read((q) =>
       database.table(kekProofsTable).list(q, { kek: id }, { by: 'incarnation', limit: 5000 }),
     )
+      // Another run may have been faster, with the same key.
+      if (row?.checkValue.equals(checkValue)) return row
     const proven = new Set(proofs.map(({ incarnation }) => incarnation))
     return (await database.incarnations()).filter((incarnation) => !proven.has(incarnation))
   }
@@ -266,3 +269,9 @@ export class Rotation {
     return new Rewrapping({ ...this.#options, job: this.job.name, fence })
   }
 }
+
+const notMadeOf = ({ id, checkValue }: KekRow): Error =>
+  badRequest(`these components do not make the KEK ${id}: its check value is ${checkValue.toString('hex')}`)
+
+const isUnderWay = (rows: readonly KekRow[], purpose: KekPurpose): boolean =>
+  rows.some((row) => row.purpose === purpose && row.state === 'pending')

@@ -57,6 +57,16 @@ export function combine(components: readonly Component[]): Buffer {
   return value
 }
 
+/** The check value of the KEK that the components make. @throws Error as `combine` */
+export function combinedCheckValue(components: readonly Component[]): Buffer {
+  const value = combine(components)
+  try {
+    return componentCheckValue(value)
+  } finally {
+    value.fill(0)
+  }
+}
+
 /**
  * The components that make the KEK of a check value: custodians may bring those of several ceremonies.
  * @returns undefined when no choice of two or more makes it
