@@ -65,7 +65,6 @@ export async function adopt(
   const { rowKey, join } = request
   const options = { ...custodyOptions(context, database, hsm), adoption: { rowKey, join, verify } }
   using custody = await adoptCluster(options, plan, components)
-  if (!join) await custody.rotation.remakeAnnounced()
   const lone = (await loneKeys(database, hsm)).filter(({ here }) => !here).map(({ name }) => name)
   const lost = [...lone, ...(await wrappedByLost(database, plan))]
   await work({ database, custody, made: plan.missing, verifiedRows: found.rows, damaged: found.damaged, lost })

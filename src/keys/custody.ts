@@ -140,6 +140,8 @@ export class Custody implements Disposable {
     const system = await openSystem(options, records, keks, await set.current())
     const custody = new Custody(options, records.cluster, { keks, set }, { mac, rowKey, ...system })
     await options.adoption?.verify()
+    // Before the token remembers the cluster, which ends the adoption: an interrupted one is repeated whole.
+    if (options.adoption && !options.adoption.join) await custody.rotation.remakeAnnounced()
     if (epoch !== undefined) await custody.cluster.beginEpoch(epoch)
     else if (options.adoption || (anchor && !remembered)) await custody.cluster.anchor()
     return custody
