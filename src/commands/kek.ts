@@ -25,14 +25,19 @@ export const kekCommand = (): Command =>
 const rotate = (): Command =>
   withForce(withConfig(new Command('rotate')))
     .description('announce the replacement of KEKs; the running nodes carry it out, `kek status` shows their progress')
-    .addOption(new Option('--purpose <purpose>', 'only this purpose; otherwise all four').choices(kekPurposes))
+    .addOption(
+      new Option('--purpose <purpose>', 'only this purpose; otherwise all four, but for those under way').choices(
+        kekPurposes,
+      ),
+    )
     .option('--components', 'custodians bring the new KEK by `kek adopt`; otherwise it is generated in the token')
     .action(async (options: Options & { purpose?: KekPurpose; components?: boolean }) => {
       await withRotation(options, async (rotation) => {
-        for (const purpose of options.purpose ? [options.purpose] : kekPurposes) {
-          const { id } = await rotation.announce(purpose, options.components ? 'components' : 'generated')
-          console.log(`announced: ${purpose} KEK ${id}`)
-        }
+        const origin = options.components ? 'components' : 'generated'
+        const announced = options.purpose
+          ? [await rotation.announce(options.purpose, origin)]
+          : await rotation.announceAll(origin)
+        for (const { purpose, id } of announced) console.log(`announced: ${purpose} KEK ${id}`)
         for (const kek of await rotation.status()) line(kek)
       })
     })

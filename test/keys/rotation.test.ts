@@ -161,6 +161,25 @@ describe('KEK rotation', () => {
     custody.close()
   })
 
+  it('of all KEKs is announced whole or not at all, and leaves out those under way', async () => {
+    await using place = await Place.fresh()
+    const custody = await openCluster(hsm, place)
+    const states = async () =>
+      (await custody.rotation.status()).filter(({ state }) => state === 'pending').map(({ purpose }) => purpose)
+    await place.sql(`CREATE TRIGGER refusing BEFORE INSERT ON keks FOR EACH ROW BEGIN
+      IF NEW.purpose = '${kekPurposes.at(-1)}' THEN SIGNAL SQLSTATE '45000'; END IF; END`)
+    await expect(custody.rotation.announceAll()).rejects.toThrow()
+    await place.sql('DROP TRIGGER refusing')
+    expect(await states()).toEqual([])
+    await custody.rotation.announce('use', 'components')
+    expect((await custody.rotation.announceAll()).map(({ purpose }) => purpose)).toEqual(
+      kekPurposes.filter((purpose) => purpose !== 'use'),
+    )
+    expect((await states()).sort()).toEqual([...kekPurposes].sort())
+    await expect(custody.rotation.announceAll()).rejects.toMatchObject({ status: 400 })
+    custody.close()
+  })
+
   it('a key that was made under the old KEK is stored while it retires, and not once it is destroyed', async () => {
     await using place = await Place.fresh()
     const custody = await openCluster(hsm, place)

@@ -4,6 +4,7 @@ import { badRequest } from '../../errors.ts'
 import type { Hsm } from '../../hsm/hsm.ts'
 import type { Logger } from '../../log.ts'
 import type { Database } from '../../store/database.ts'
+import type { Transaction } from '../../store/reader.ts'
 import type { SealedAccess } from '../../store/sealed/access.ts'
 import { type Component, combinedCheckValue } from '../kek/components.ts'
 import { destroyKek, findKek, lackingGuards, makeKek, planKek, presentKek } from '../kek/kek.ts'
@@ -14,6 +15,7 @@ import {
   type KekRow,
   type KekState,
   kekProofsTable,
+  kekPurposes,
   keksTable,
   materialsTable,
   systemKeysTable,
@@ -32,6 +34,9 @@ export interface RotationOptions {
   /** Records the database's state in this token. */
   anchor(): Promise<void>
 }
+
+/** `components`: custodians bring it to each token by `adopt`; otherwise the job generates it in the token. */
+export type KekOrigin = 'generated' | 'components'
 
 /** One KEK as an operator sees it. */
 export interface KekStatus {
@@ -75,21 +80,36 @@ export class Rotation {
 
   /**
    * Announces that a KEK is to be replaced.
-   * @param origin `components`: custodians bring it to each token by `adopt`; otherwise the job generates it in the
-   * token
    * @throws ApiError 400 while a rotation of that purpose is under way
    */
-  announce(purpose: KekPurpose, origin: 'generated' | 'components' = 'generated'): Promise<KekRow> {
-    const { set, clock, cluster, hsm } = this.#options
-    const { id, ckaId } = planKek(cluster, purpose)
-    return set.change(async (tx, rows) => {
-      const states = rows.filter((row) => row.purpose === purpose).map(({ state }) => state)
-      if (states.includes('pending')) throw badRequest(`a rotation of the ${purpose} KEK is under way`)
-      if (!states.includes('active')) throw new Error(`there is no active ${purpose} KEK`)
-      const checkValue = Buffer.alloc(0)
-      const facts = { id, purpose, ckaId, checkValue, origin, mechanism: hsm.capabilities.kwp }
-      return this.#keks.insert(tx, { ...facts, state: 'pending', createdAt: clock.wall() })
+  announce(purpose: KekPurpose, origin: KekOrigin = 'generated'): Promise<KekRow> {
+    return this.#options.set.change(async (tx, rows) => {
+      if (isUnderWay(rows, purpose)) throw badRequest(`a rotation of the ${purpose} KEK is under way`)
+      return this.#announce(tx, rows, purpose, origin)
     })
+  }
+
+  /**
+   * Announces at once that the KEKs of every purpose are to be replaced, but for those whose rotation is under way.
+   * @throws ApiError 400 while all are
+   */
+  announceAll(origin: KekOrigin = 'generated'): Promise<readonly KekRow[]> {
+    return this.#options.set.change(async (tx, rows) => {
+      const announced: KekRow[] = []
+      for (const purpose of kekPurposes.filter((one) => !isUnderWay(rows, one)))
+        announced.push(await this.#announce(tx, rows, purpose, origin))
+      if (announced.length === 0) throw badRequest('a rotation of every KEK is under way')
+      return announced
+    })
+  }
+
+  #announce(tx: Transaction, rows: readonly KekRow[], purpose: KekPurpose, origin: KekOrigin): Promise<KekRow> {
+    const { clock, cluster, hsm } = this.#options
+    if (!rows.some((row) => row.purpose === purpose && row.state === 'active'))
+      throw new Error(`there is no active ${purpose} KEK`)
+    const facts = { ...planKek(cluster, purpose), purpose, checkValue: Buffer.alloc(0), origin }
+    const more = { mechanism: hsm.capabilities.kwp, state: 'pending', createdAt: clock.wall() }
+    return this.#keks.insert(tx, { ...facts, ...more })
   }
 
   /**
@@ -230,6 +250,8 @@ export class Rotation {
     return this.#options.set.change(async (tx, rows) => {
       if (fence !== undefined) await tx.fence(this.job.name, fence)
       const row = rows.find((kek) => kek.id === id)
+      // Another run may have been faster, with the same key.
+      if (row?.checkValue.equals(checkValue)) return row
       if (row?.state !== 'pending' || row.checkValue.length > 0) throw new Error(`the KEK ${id} was recorded already`)
       return this.#keks.update(tx, row, { checkValue })
     })
@@ -250,8 +272,6 @@ export class Rotation {
     const proofs = await database.read((q) =>
       database.table(kekProofsTable).list(q, { kek: id }, { by: 'incarnation', limit: 5000 }),
     )
-      // Another run may have been faster, with the same key.
-      if (row?.checkValue.equals(checkValue)) return row
     const proven = new Set(proofs.map(({ incarnation }) => incarnation))
     return (await database.incarnations()).filter((incarnation) => !proven.has(incarnation))
   }
