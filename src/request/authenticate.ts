@@ -1,5 +1,6 @@
 import type { Authenticator, Identity } from '../auth/authenticate.ts'
 import { ApiError } from '../errors.ts'
+import type { Logger } from '../log.ts'
 import type { MaybePromise } from '../route.ts'
 
 /** 403 for a missing or bad token, in the plain text that clients match on. */
@@ -20,11 +21,18 @@ export function recogniseCaller(authenticator: Authenticator, credential: string
   }
 }
 
-/** Serves the last request of a token, and removes the token before the answer, whatever the outcome. */
-export async function endingToken<T>(serve: () => MaybePromise<T>, end: () => Promise<void>): Promise<T> {
+/**
+ * Serves the last request of a token, and removes the token before the answer, whatever the outcome. A failure to
+ * remove it is not the request's, whose deed is done: nobody can use the token any more, and the expiry job finds it.
+ */
+export async function endingToken<T>(serve: () => MaybePromise<T>, end: () => Promise<void>, log: Logger): Promise<T> {
   try {
     return await serve()
   } finally {
-    await end()
+    try {
+      await end()
+    } catch (error) {
+      log.warn({ err: error }, 'a token was used up and could not be revoked; the job that removes tokens will do it')
+    }
   }
 }

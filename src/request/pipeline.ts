@@ -222,7 +222,7 @@ class RequestPipeline implements Pipeline {
     return after(this.#options.authenticator.authenticate(credential), (identity) => {
       if (identity === undefined) throw notAuthenticated()
       const { end } = identity
-      return end === undefined ? serve(identity) : endingToken(() => serve(identity), end)
+      return end === undefined ? serve(identity) : endingToken(() => serve(identity), end, this.#options.log)
     })
   }
 
