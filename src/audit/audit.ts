@@ -122,7 +122,10 @@ export class Audit implements Destination, AsyncDisposable {
     }
   }
 
-  /** While the database does not answer, the last known devices serve. */
+  /**
+   * While the database does not answer, the last known devices serve. That includes a change that was just stored here:
+   * it is not undone by this, and no request begins before it was read.
+   */
   async #tryAdopt(): Promise<void> {
     try {
       this.#adopt(await this.list())
@@ -160,13 +163,13 @@ export class Audit implements Destination, AsyncDisposable {
     await this.#probe(device)
     const { id, ...row } = device
     await this.#devices.insert(id, row)
-    await this.#refresh()
+    await this.#tryAdopt()
   }
 
   /** Disables a device; an unknown one is ignored. */
   async disable(name: string): Promise<void> {
     await this.#devices.remove(devicePath(name))
-    await this.#refresh()
+    await this.#tryAdopt()
   }
 
   /**
@@ -230,11 +233,6 @@ export class Audit implements Destination, AsyncDisposable {
 
   get #writers(): LineWriter[] {
     return [...this.#retired, ...this.#openDevices.map(({ writer }) => writer)]
-  }
-
-  /** Adopts a change made here before it is acknowledged. */
-  async #refresh(): Promise<void> {
-    this.#adopt(await this.list())
   }
 
   /** Opens new devices and retires the writers of removed ones. */

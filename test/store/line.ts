@@ -5,9 +5,10 @@ import { wholeAnswers } from './answers.ts'
 
 /**
  * The fate of the next COMMIT: `before` cuts the line without passing it on, `after` passes it on and cuts the line
- * once the server has answered, `late` cuts the client's side and passes it on when `deliver` is called.
+ * once the server has answered, `late` cuts the client's side and passes it on when `deliver` is called, `last` passes
+ * the next one of a writing transaction and its answer on, and nothing after it: the database is out of reach then.
  */
-export type Cut = 'none' | 'before' | 'after' | 'late'
+export type Cut = 'none' | 'before' | 'after' | 'late' | 'last'
 
 /** Whether a COMMIT is sent, alone or after other statements; a look may follow. */
 export const isCommit = (bytes: Buffer): boolean =>
@@ -25,6 +26,7 @@ export class Line implements AsyncDisposable {
   commands = 0
   /** Connections that clients have opened. */
   connections = 0
+  #over = false
   #held: { bytes: (() => void)[]; arrived: () => void } | undefined
   /** Passes the late COMMIT on to the server, and ends the line. */
   deliver: () => void = () => undefined
@@ -68,9 +70,11 @@ export class Line implements AsyncDisposable {
 
   #carry(client: Socket): void {
     this.connections++
+    if (this.#over) return void client.destroy()
     const [target] = parseTargets(this.#url)
     if (!target) throw new Error('no target')
     const server = target.socketPath ? connect(target.socketPath) : connect(target.port, target.host)
+    let writes = false
     let whole: ReturnType<typeof wholeAnswers> | undefined
     let answers = Promise.resolve()
     for (const socket of [client, server]) {
@@ -83,13 +87,20 @@ export class Line implements AsyncDisposable {
       if (bytes[3] === 0) this.commands++
       if (this.#ends('up', bytes)) return void server.write(this.#last('up', bytes), () => server.destroy())
       if (this.silent) return
+      if (this.#over) return void client.destroy()
       if (this.#held) {
         this.#held.bytes.push(() => void server.write(bytes))
         return this.#held.arrived()
       }
-      const cut = isCommit(bytes) ? this.cut : 'none'
+      // Each writing transaction records its outcome last.
+      writes ||= bytes.includes('INSERT INTO outcomes')
+      const commits = isCommit(bytes)
+      const cut = commits && (writes || this.cut !== 'last') ? this.cut : 'none'
+      if (commits) writes = false
       if (cut === 'none') return void server.write(bytes)
       this.cut = 'none'
+      this.#over = cut === 'last'
+      if (this.#over) return void server.write(bytes)
       if (cut === 'after') {
         whole = wholeAnswers()
         server.write(bytes)
