@@ -51,6 +51,9 @@ export const absent = (): ApiError => new ApiError(404, [])
 export const unavailable = (text: string, options?: ApiErrorOptions): ApiError =>
   new ApiError(503, text, { retryAfterSeconds: 1, ...options })
 
+/** Whether token or database could not serve, so that nothing was learnt. */
+export const isUnavailable = (error: unknown): boolean => error instanceof ApiError && error.status === 503
+
 /** The lines in `errors`, in the error's style. */
 export function errorLines(error: ApiError): string[] {
   if (error.style === 'plain' || error.messages.length === 0) return [...error.messages]

@@ -1,7 +1,7 @@
 import { after } from '../after.ts'
 import type { Clock } from '../clock.ts'
 import type { Job } from '../engine.ts'
-import { ApiError, badRequest, unavailable } from '../errors.ts'
+import { ApiError, badRequest, isUnavailable, unavailable } from '../errors.ts'
 import type { MaybePromise } from '../route.ts'
 import type { CoherentCache } from '../store/coherence/cache.ts'
 import type { Database } from '../store/database.ts'
@@ -106,11 +106,22 @@ export class Tokens {
     const created = await insert
     // A revocation of the parent lists its children once no worker accepts the parent: either that listing finds this
     // token, or this look-up finds the parent gone.
-    if (token.parent !== null && (await this.get(token.parent.id)) === undefined) {
-      await this.revoke(created.id)
+    if (token.parent !== null && (await this.#isGone(token.parent.id))) {
+      // Without its parent it is refused everywhere, removed or not.
+      await this.revoke(created.id).catch(unlessUnavailable)
       throw new ApiError(403, 'permission denied')
     }
     return { credential, row: created }
+  }
+
+  /** False when it cannot be known: the child of a parent that is gone is refused at every use. */
+  async #isGone(id: string): Promise<boolean> {
+    try {
+      return (await this.get(id)) === undefined
+    } catch (error) {
+      unlessUnavailable(error)
+      return false
+    }
   }
 
   /**
@@ -269,6 +280,10 @@ export class Tokens {
       throw error
     }
   }
+}
+
+function unlessUnavailable(error: unknown): void {
+  if (!isUnavailable(error)) throw error
 }
 
 function requireComplete(left: number): void {

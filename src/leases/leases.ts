@@ -1,7 +1,7 @@
 import { renewedUntil } from '../auth/lifetime.ts'
 import type { Tokens } from '../auth/tokens.ts'
 import type { Claim, Job } from '../engine.ts'
-import { ApiError, badRequest, unavailable } from '../errors.ts'
+import { ApiError, badRequest, isUnavailable, unavailable } from '../errors.ts'
 import type { Call, Lease, MaybePromise, Mount } from '../route.ts'
 import { pages } from '../store/pages.ts'
 import type { Reader, Transaction } from '../store/reader.ts'
@@ -109,17 +109,31 @@ export class Leases {
 
   /**
    * Checks that the token outlived the creation of its lease. A revocation lists the token's leases once no worker
-   * accepts the token: either that listing finds this lease, or this look-up finds the token gone.
+   * accepts the token: either that listing finds this lease, or this look-up finds the token gone. A look-up that fails
+   * refuses nothing, since the lease and what was leased are stored: it may then stay until it expires, as after a crash.
    * @param row the committed one
    * @returns the lease as the answer shows it
    * @throws ApiError 403 when the token is gone; then the lease is revoked
    */
   async confirm(row: NewLease): Promise<Lease> {
-    if ((await this.#options.tokens.get(row.token)) === undefined) {
-      await revokeLease(this.#options, row.id)
+    const { log, clock } = this.#options
+    if (await this.#isTokenGone(row)) {
+      await revokeLease(this.#options, row.id).catch((error: unknown) =>
+        log.warn({ err: error, lease: row.id }, 'a lease whose token is gone could not be revoked'),
+      )
       throw new ApiError(403, 'permission denied')
     }
-    return describeLease(row, this.#options.clock.wall())
+    return describeLease(row, clock.wall())
+  }
+
+  async #isTokenGone({ id, token }: NewLease): Promise<boolean> {
+    try {
+      return (await this.#options.tokens.get(token)) === undefined
+    } catch (error) {
+      if (!isUnavailable(error)) throw error
+      this.#options.log.warn({ err: error, lease: id }, 'whether the token of a new lease is gone could not be read')
+      return false
+    }
   }
 
   /** The number of leases in the cluster. */

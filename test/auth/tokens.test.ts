@@ -4,6 +4,7 @@ import { prepareAccess } from '../../src/auth/initialise.ts'
 import type { TokenRow } from '../../src/auth/token.ts'
 import { Tokens } from '../../src/auth/tokens.ts'
 import { DamagedRow } from '../../src/store/faults.ts'
+import { Line } from '../store/line.ts'
 import { createWorld, service, type World } from './world.ts'
 
 describe('tokens', () => {
@@ -25,6 +26,15 @@ describe('tokens', () => {
     expect(identity && decide(identity.acl, 'sudo', 'any/path').allowed).toBe(true)
     expect(root.expiresAt).toBeNull()
   })
+
+  test('a token that is stored is handed out though the database goes away before its parent is looked up again', async () => {
+    await using line = await Line.open(world.url)
+    const { tokens } = await world.join(line.url)
+    line.cut = 'last'
+    const { credential, row } = await tokens.create(service(root))
+    expect(line.cut).toBe('none')
+    expect(await world.node.tokens.lookup(credential)).toMatchObject({ id: row.id })
+  }, 60_000)
 
   test('a known token is answered without a promise, a forged one without database or HSM', async () => {
     const { tokens, authenticator } = world.node

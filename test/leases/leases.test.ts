@@ -1,4 +1,7 @@
+import { createConnection } from 'mysql2/promise'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { TokenCaller } from '../../src/auth/caller.ts'
+import type { TokenRow } from '../../src/auth/token.ts'
 import { withLeases } from '../../src/leases/engines.ts'
 import { DamagedRow } from '../../src/store/faults.ts'
 import { runJob, whileJobWaits } from '../auth/world.ts'
@@ -26,6 +29,40 @@ test('a lease is known to every worker under its path and random characters', as
   expect(lease).toEqual({ id: leaseId, renewable: true, durationSeconds: 600 })
   for (const { leases } of world.nodes) expect(await leases.find(leaseId)).toMatchObject({ token: row.id, attempts: 0 })
 })
+
+/** A lease that is stored and not confirmed yet. */
+async function stored(token: TokenRow, what: string) {
+  const { database, leases } = world.node
+  const caller = new TokenCaller(token, 'not looked at', String)
+  const asked = { payload: { what }, ttlSeconds: 600, maxTtlSeconds: 1200, renewable: true }
+  const row = leases.prepare({ mount: world.mount, path: 'issue/a', caller }, asked)
+  await database.transaction((tx) => leases.insert(tx, [row]))
+  return row
+}
+
+test('a lease that is stored is handed out though its token cannot be looked up again', async () => {
+  // A token with a number of uses is never cached.
+  const { row: token } = await world.node.token(null, { numUses: 5 })
+  const row = await stored(token, 'kept')
+  await using other = await createConnection(world.url)
+  await other.query('LOCK TABLES tokens WRITE')
+  const confirmed = world.node.leases.confirm(row)
+  await expect(confirmed.finally(() => other.query('UNLOCK TABLES'))).resolves.toMatchObject({ id: row.leaseId })
+  expect(await there(row.id)).toBe(true)
+}, 60_000)
+
+test('a lease whose token is gone is refused as such though it cannot be taken back at once', async () => {
+  const { row: token } = await world.node.token()
+  const row = await stored(token, 'late')
+  // As a revocation that listed the token's leases just before this one was stored.
+  await world.sql('DELETE FROM tokens WHERE id = ?', [token.id])
+  await world.sql(`CREATE TRIGGER refusing BEFORE UPDATE ON leases FOR EACH ROW
+    SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213`)
+  const refused = world.nodes[1]?.leases.confirm(row).finally(() => world.sql('DROP TRIGGER refusing'))
+  await expect(refused).rejects.toMatchObject({ status: 403 })
+  await world.node.tidy()
+  expect([await there(row.id), world.ledger.taken]).toEqual([false, ['late']])
+}, 60_000)
 
 test('a lease taken back is told to its engine once, and gone', async () => {
   const { row } = await world.node.token()
