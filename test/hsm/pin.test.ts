@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, expect, test } from 'vitest'
@@ -54,6 +54,26 @@ test('a refused PIN is remembered over restarts, until another one is given or a
   const kept = readdirSync(stateDirectory).map((name) => readFileSync(`${stateDirectory}/${name}`, 'utf8'))
   expect(kept.join()).not.toContain('4711')
 })
+
+test('a refused PIN that cannot be stored is not tried again by the process, and counts as refused', async () => {
+  const { serial, label } = (await theTokenInfo()).token
+  const stateDirectory = newDirectory()
+  const bad = { library: shim.library, pin: 'wrong-pin-4712', stateDirectory }
+  // No file can take the place of a directory.
+  const name = `refused-pin-${Buffer.from(`${serial}/${label}`).toString('hex')}.json`
+  mkdirSync(`${stateDirectory}/${name}/taken`, { recursive: true })
+  const before = shim.read().logins
+  await expect(openHsm(bad)).rejects.toThrow(/^wrong PIN, which could not be remembered/)
+  for (let i = 0; i < 3; i++) await expect(openHsm(bad)).rejects.toBeInstanceOf(PinRefused)
+  expect(shim.read().logins - before).toBe(1)
+  await using _good = await openHsm({ library: shim.library, stateDirectory })
+})
+
+/** The token as the module shows it. */
+async function theTokenInfo() {
+  await using open = await openHsm({ library: shim.library })
+  return { token: open.hsm.token }
+}
 
 test('a token that is not there is said to be missing, without a login', async () => {
   expect(await attempt({ token: { label: 'nobody' } })).toMatchObject({ status: trialStatus.tokenMissing, logins: 0 })

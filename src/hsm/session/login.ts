@@ -1,4 +1,5 @@
 import { randomBytes, scryptSync } from 'node:crypto'
+import { join } from 'node:path'
 import type { Cryptoki } from '../binding.ts'
 import { CKF, CKR, CKU_USER } from '../constants.ts'
 import { ckrOf, PinRefused } from '../faults.ts'
@@ -51,9 +52,9 @@ function tryOnce(lib: Cryptoki, session: Buffer, token: TokenInfo, pin: string, 
     const code = ckrOf(error)
     if (code === CKR.USER_ALREADY_LOGGED_IN) return
     if (code === undefined || !pinErrors.has(code)) throw error
-    memory?.remember(pin)
     const locked = code === CKR.PIN_LOCKED
-    throw new PinRefused(locked ? 'locked' : 'incorrect', locked ? 'the token has locked its PIN' : 'wrong PIN')
+    const text = locked ? 'the token has locked its PIN' : 'wrong PIN'
+    throw new PinRefused(locked ? 'locked' : 'incorrect', text + (memory?.remember(pin) ?? ''))
   }
   memory?.forget()
 }
@@ -63,21 +64,33 @@ interface Refused {
   readonly hash: string
 }
 
+/** What this process could not store: a full disk must not make it try a wrong PIN again and again. */
+const unstored = new Map<string, Refused>()
+
 /** The last PIN that a token refused, salted and hashed, so that a new PIN is tried and the old one is not. */
 function refusedPins(directory: string, token: TokenInfo) {
   const name = `refused-pin-${Buffer.from(`${token.serial}/${token.label}`).toString('hex')}.json`
+  const path = join(directory, name)
   const hash = (pin: string, salt: string): string => scryptSync(pin, Buffer.from(salt, 'hex'), 32).toString('hex')
   const recall = () => readState(directory, name) as Refused | null | undefined
   return {
     has(pin: string): boolean {
-      const refused = recall()
-      return refused != null && hash(pin, refused.salt) === refused.hash
+      return [unstored.get(path), recall()].some((refused) => refused && hash(pin, refused.salt) === refused.hash)
     },
-    remember(pin: string): void {
+    /** @returns what to add to the refusal's text: only an error that is a refusal keeps the PIN from being tried again */
+    remember(pin: string): string {
       const salt = randomBytes(16).toString('hex')
-      writeState(directory, name, { salt, hash: hash(pin, salt) })
+      const refused = { salt, hash: hash(pin, salt) }
+      try {
+        writeState(directory, name, refused)
+        return ''
+      } catch (error) {
+        unstored.set(path, refused)
+        return `, which could not be remembered for the next start: ${error instanceof Error ? error.message : error}`
+      }
     },
     forget(): void {
+      unstored.delete(path)
       if (recall() != null) writeState(directory, name, null)
     },
   }
