@@ -14,6 +14,8 @@ export interface InitialiseOptions extends ProcessContext {
   readonly kek: Ceremony
   /** Text of the root token; random when absent. */
   readonly rootToken?: string
+  /** Receives what can be shown once as soon as the cluster is made: no later failure may keep it back. */
+  show(made: Initialised): void
 }
 
 /** Shown once: they cannot be read again. */
@@ -34,9 +36,28 @@ export async function isInitialised(context: ProcessContext): Promise<boolean> {
 /**
  * Creates a cluster, once: schema, keys in the token, default policy, root token, mounts. After a crash a second run
  * completes it.
+ * @returns what failed afterwards: the cluster is made nevertheless
  * @throws Error with an explanation when it is already initialised, or token or database cannot hold it
  */
-export async function initialise(options: InitialiseOptions): Promise<Initialised> {
+export async function initialise(options: InitialiseOptions): Promise<readonly unknown[]> {
+  const faults: unknown[] = []
+  let made = false
+  const show = (initialised: Initialised): void => {
+    made = true
+    options.show(initialised)
+  }
+  try {
+    const { fault } = await make({ ...options, show })
+    if (fault !== undefined) faults.push(fault)
+  } catch (error) {
+    // Token and database are closed last.
+    if (!made) throw error
+    faults.push(error)
+  }
+  return faults
+}
+
+async function make(options: InitialiseOptions): Promise<{ fault?: unknown }> {
   const { config, clock, log, rootToken: custom } = options
   await using database = await openDatabase(options)
   await database.migrate()
@@ -45,7 +66,7 @@ export async function initialise(options: InitialiseOptions): Promise<Initialise
   })
   const { secret: unsealSecret, hash: unsealHash } = makeUnsealSecret()
   let rootToken = ''
-  const { clusterId } = await initialiseKeys({
+  return await initialiseKeys({
     ...{ hsm, database, clock, log, residentLimit, kek: options.kek },
     name: config.clusterName,
     strict: config.strict,
@@ -65,6 +86,6 @@ export async function initialise(options: InitialiseOptions): Promise<Initialise
       rootToken = access.rootToken
       return { unsealHash }
     },
+    ready: (clusterId) => options.show({ rootToken, unsealSecret, clusterId }),
   })
-  return { rootToken, unsealSecret, clusterId }
 }

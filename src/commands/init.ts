@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { Command, Option } from 'commander'
+import type { Initialised } from '../initialise.ts'
 import type { Ceremony } from '../keys/initialise.ts'
 import { mostComponents } from '../keys/kek/components.ts'
 import { allFromPrompt, componentsFromSheets, sheetsFromFiles } from './components.ts'
@@ -42,14 +43,22 @@ async function initialiseCluster(options: Options): Promise<void> {
   const { initialise, isInitialised } = await import('../initialise.ts')
   if (options.ifNeeded && (await isInitialised(settings))) return
   const kek = await ceremony(options)
-  const made = await initialise({ ...settings, kek, ...(rootToken === undefined ? {} : { rootToken }) })
-  const answer = {
-    cluster_id: made.clusterId,
-    // An operator who chose the root token already has it.
-    ...(rootToken === undefined ? { root_token: made.rootToken } : {}),
-    unseal_secret: made.unsealSecret,
+  const show = (made: Initialised) => print(made, rootToken !== undefined, options.json)
+  const faults = await initialise({ ...settings, kek, show, ...(rootToken === undefined ? {} : { rootToken }) })
+  for (const fault of faults) {
+    const reason = fault instanceof Error ? fault.message : fault
+    console.error(`warning: the cluster is made; afterwards something failed: ${reason}`)
   }
-  if (options.json) console.log(JSON.stringify(answer))
+}
+
+/** @param chosen whether the operator chose the root token, and so already has it */
+function print({ clusterId, rootToken, unsealSecret }: Initialised, chosen: boolean, json = false): void {
+  const answer = {
+    cluster_id: clusterId,
+    ...(chosen ? {} : { root_token: rootToken }),
+    unseal_secret: unsealSecret,
+  }
+  if (json) console.log(JSON.stringify(answer))
   else for (const [name, value] of Object.entries(answer)) console.log(`${`${name}:`.padEnd(15)}${value}`)
 }
 

@@ -28,6 +28,8 @@ export interface InitialiseOptions
    * crash before the end. `unsealHash` goes into the settings row.
    */
   populate?(custody: Custody): Promise<{ unsealHash?: Buffer } | undefined>
+  /** Called as soon as the cluster is made, before anything else can fail: what `populate` made can be told only now. */
+  ready?(clusterId: string): void
 }
 
 const job = 'initialise'
@@ -47,11 +49,13 @@ export async function clusterState(database: Database): Promise<ClusterState> {
  * Makes a cluster's keys, once: intent, keys in the token, their rows, the anchor, `populate`, ready. After a crash
  * anywhere a second run finishes, or begins again and destroys the first one's keys in the token; of concurrent runs
  * one wins.
+ * @returns also what failed once the cluster was made: it is as good as any, and the workers do the rest
  * @throws Error when the cluster is ready already, another run holds the lease, or the token lacks a mechanism
  */
-export async function initialise(options: InitialiseOptions): Promise<{ clusterId: string }> {
+export async function initialise(options: InitialiseOptions): Promise<{ clusterId: string; fault?: unknown }> {
   requireCustody(options.hsm)
   const lease = await takeLease(options.database, options.clock)
+  let clusterId: string | undefined
   try {
     if ((await clusterState(options.database)) === 'ready') throw new Error('this cluster is initialised already')
     if (!(await hasKeys(options.database))) await createInitialKeys(options, lease)
@@ -63,8 +67,13 @@ export async function initialise(options: InitialiseOptions): Promise<{ clusterI
       await tx.fence(job, lease.fence)
       await custody.cluster.ready(tx, made?.unsealHash ?? null)
     })
+    clusterId = custody.cluster.id
+    options.ready?.(clusterId)
     await custody.cluster.anchor()
-    return { clusterId: custody.cluster.id }
+    return { clusterId }
+  } catch (fault) {
+    if (clusterId === undefined) throw fault
+    return { clusterId, fault }
   } finally {
     // A lost lease needs no release.
     await lease.release().catch(() => undefined)

@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { createConnection } from 'mysql2/promise'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fetchAlone, until } from '../supervisor/node.ts'
 import { start, strongroom } from './cli.ts'
@@ -40,6 +41,25 @@ describe('init', () => {
     expect(code, stderr).toBe(0)
     expect(stdout).toMatch(/^cluster_id: .*\nunseal_secret: .*\n$/)
     expect(stdout + stderr).not.toContain('a-root-token')
+  })
+
+  test('prints the secrets, and a warning beside them, when something fails after everything was made', async () => {
+    await using other = await createSite()
+    expect((await strongroom(['migrate', '--config', other.file])).code).toBe(0)
+    const connection = await createConnection(other.database.url)
+    await connection
+      .query(
+        "CREATE TRIGGER ending AFTER UPDATE ON cluster FOR EACH ROW IF NEW.state = 'ready' THEN DELETE FROM heads; END IF",
+      )
+      .finally(() => connection.end())
+    const { code, stdout, stderr } = await strongroom(['init', '--config', other.file, '--json'])
+    expect(code, stderr).toBe(0)
+    expect(JSON.parse(stdout)).toEqual({
+      cluster_id: expect.any(String),
+      root_token: expect.stringMatching(/^hvs\./),
+      unseal_secret: expect.any(String),
+    })
+    expect(stderr).toMatch(/^warning: the cluster is made; afterwards something failed: the head of the set of KEKs/m)
   })
 
   test("makes the KEKs from custodians' files, and refuses too few or equal ones before anything is made", async () => {

@@ -77,6 +77,22 @@ describe('initialise', () => {
     custody.close()
   })
 
+  it('what fails once it is ready is told, and the cluster is as good as any', async () => {
+    await using place = await Place.fresh()
+    // What the next worker repeats: the token's record of the finished initialisation.
+    await place.sql(`CREATE TRIGGER ending AFTER UPDATE ON cluster FOR EACH ROW
+      IF NEW.state = 'ready' THEN INSERT INTO saved SELECT * FROM heads; DELETE FROM heads; END IF`)
+    await place.sql('CREATE TABLE saved AS SELECT * FROM heads')
+    const { clusterId, fault } = await initialise(initialising(hsm, place.database))
+    expect(fault).toMatchObject({ message: expect.stringContaining('the head of the set of KEKs is missing') })
+    expect(await clusterState(place.database)).toBe('ready')
+    await place.sql('INSERT INTO heads SELECT * FROM saved')
+    const custody = await reopen(hsm, place)
+    expect(custody.cluster.id).toBe(clusterId)
+    await custody.cluster.anchor()
+    custody.close()
+  })
+
   it('of several at the same time one wins, and the others leave nothing behind', async () => {
     await using place = await Place.fresh()
     const others = await Promise.all([1, 2, 3].map(() => Place.at(place.url)))
