@@ -32,15 +32,18 @@ export function parametersOf(input: Input, match: Match): RequestParameters {
 
 /**
  * The paths of the same request with fewer fields in its path: without the captures at its end that stand for fields.
+ * The capture of a rest (`restore/:name*`) goes as a whole, however many segments it took.
  */
-export function shorterPaths(path: string, { endpoint }: Match): string[] {
+export function shorterPaths(path: string, { endpoint, params }: Match): string[] {
   const { route, fields } = endpoint
   const segments = route.path.split('/')
-  const isField = (segment = '') =>
-    segment.startsWith(':') && (fields.known.has(segment.slice(1)) || route.stands?.[segment.slice(1)] !== undefined)
   const paths: string[] = []
-  for (let rest = path; isField(segments.pop()); paths.push(rest)) rest = rest.slice(0, rest.lastIndexOf('/'))
-  return paths
+  for (let rest = path; ; paths.push(rest)) {
+    const [, name, isRest] = /^:([^*]+)(\*?)$/.exec(segments.pop() ?? '') ?? []
+    if (name === undefined || (!fields.known.has(name) && route.stands?.[name] === undefined)) return paths
+    const captured = isRest ? (params[name] ?? '').split('/').length : 1
+    rest = rest.split('/').slice(0, -captured).join('/')
+  }
 }
 
 type Known = ReadonlyMap<string, Field>

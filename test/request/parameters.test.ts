@@ -33,6 +33,9 @@ const find = compileRoutes([
   declare('random'),
   declare('random/:first', { first: (word) => (/^\d/.test(word) ? 'size' : 'input') }),
   declare('random/:input/:size'),
+  declare('take/:input*'),
+  declare('give/:other*'),
+  declare('give/:input*/tune'),
 ])
 
 /** Why the policy refuses the request below t/, or undefined. */
@@ -134,6 +137,16 @@ describe('limits on the path without the field', () => {
     )
     const middle = rule('t/*', '') + rule('t/random/x', 'denied_parameters = { "size" = [5] }')
     expect(refusal(middle, 'random/x/5')).toContain('"size" in the path')
+  })
+
+  test('bind the longer path whose field is a rest, however many segments it has', () => {
+    const taken = rule('t/*', '') + rule('t/take', 'denied_parameters = { "size" = [5], "input" = ["a/b/c"] }')
+    for (const path of ['take/a', 'take/a/b', 'take/x/y/z'])
+      expect(refusal(taken, path, { size: 5 }), path).toContain('"size"')
+    expect(refusal(taken, 'take/a/b/c')).toContain('"input" in the path')
+    expect(refusal(taken, 'take/a/b')).toBe(undefined)
+    const given = rule('t/*', '') + rule('t/give', 'denied_parameters = { "size" = [5] }')
+    for (const path of ['give/a', 'give/a/tune']) expect(refusal(given, path, { size: 5 }), path).toBe(undefined)
   })
 
   test('do not bind a path that has a rule of its own', () => {

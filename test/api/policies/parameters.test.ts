@@ -237,6 +237,16 @@ describe('limits', () => {
     expect((await client.post('transit/random/platform/16')).status).toBe(200)
   })
 
+  test('of restore bind the path with a name too, however long it is', async () => {
+    const denied = rule('transit/restore', 'denied_parameters = { "force" = [true], "name" = ["taken", "a/b"] }')
+    const client = await node.limited(rule('transit/*', '') + denied)
+    for (const path of ['restore', 'restore/k', 'restore/k/l/m'])
+      expectDenied(await client.post(`transit/${path}`, { backup: 'x', force: true }), '"force"')
+    for (const path of ['restore/taken', 'restore/a/b'])
+      expectDenied(await client.post(`transit/${path}`, { backup: 'x' }), '"name" in the path')
+    expect((await client.post('transit/restore/a/b/c', { backup: 'x' })).status).toBe(400)
+  })
+
   test('cannot be had where they do not work yet, or mean nothing', async () => {
     const write = (body: string) => node.root.post('sys/policies/acl/never', { policy: `path "a" { ${body} }` })
     for (const key of ['mfa_methods = ["a"]', 'control_group = { }'])
