@@ -113,6 +113,20 @@ test.each([['leases/'], ['']])('sys/%srevoke-prefix and revoke-force take back a
   expect(await ask('POST', 'leases/lookup', { lease_id: stuck })).toEqual(refused('invalid lease'))
 })
 
+test.each([
+  ['leases/revoke-prefix', {}],
+  ['revoke-prefix', { sync: null }],
+])('%s with %j answers when everything is revoked', async (path, body) => {
+  const at = randomUUID()
+  const ids = [await lease(`${at}/x`), await lease(`${at}/x`)]
+  expect(await ask('PUT', `${path}/shop/${at}`, body)).toEqual(done)
+  for (const id of ids) expect(await ask('POST', 'leases/lookup', { lease_id: id })).toEqual(refused('invalid lease'))
+  world.ledger.broken = () => true
+  await lease(`${at}/y`)
+  expect((await ask('PUT', `${path}/shop/${at}`, body)).status).toBe(503)
+  world.ledger.broken = undefined
+})
+
 test('who means tokens is told where tokens are revoked, never that they were', async () => {
   for (const [path, body] of [
     ['leases/revoke-prefix/auth/token', {}],

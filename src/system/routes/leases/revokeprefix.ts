@@ -1,7 +1,10 @@
 import { Type } from 'typebox'
 import { done } from '../../../answers.ts'
+import { boolean } from '../../../field.ts'
 import { endpoint, noFields } from '../../context.ts'
-import { prefixOf, sync } from './fields.ts'
+import { prefixOf } from './fields.ts'
+
+const sync = boolean({ about: 'Whether to answer only when everything is revoked; true when absent.', initial: true })
 
 const revokePrefixAt = (path: string) =>
   endpoint({
@@ -14,7 +17,7 @@ const revokePrefixAt = (path: string) =>
     async run(call) {
       const { leases } = call.context
       const prefix = prefixOf(call)
-      await (call.body.sync ? leases.revokePrefix(prefix) : leases.expirePrefix(prefix))
+      await ((call.body.sync ?? true) ? leases.revokePrefix(prefix) : leases.expirePrefix(prefix))
       return undefined
     },
   })
