@@ -21,7 +21,7 @@ export interface Engine<Context = unknown> {
   readonly routes: Routes<Context>
   /**
    * The names in its paths that have several spellings, by the beginning of a route's path that ends in the name
-   * (`policies/acl/:name`). Routing, policies and audit see the path with such a name folded.
+   * (`policies/acl/:name*`). Routing, policies and audit see the path with such a name folded.
    */
   readonly folds?: Readonly<Record<string, Fold>>
   readonly jobs?: readonly Job[]

@@ -259,8 +259,8 @@ export function policyName(text: string): string {
   const name = foldName(text)
   if (name === '' || name.length > 255 || /[\p{Cc}\p{Cs}]/u.test(name))
     throw badRequest('policy name must be 1 to 255 characters without control characters')
-  if (name === '.' || name === '..')
-    throw badRequest('policy name must not be "." or "..", which a path cannot contain')
+  if (name.split('/').some((segment) => segment === '' || segment === '.' || segment === '..'))
+    throw badRequest('policy name must not have an empty, "." or ".." segment, which a path cannot contain')
   return name
 }
 

@@ -154,14 +154,14 @@ export const table = {
   'POST tools/random/:source/:bytes': randomToolFrom,
 
   'LIST policies/acl': listPolicies,
-  'GET policies/acl/:name': readPolicy,
-  'POST policies/acl/:name': writePolicy,
-  'DELETE policies/acl/:name': removePolicy,
+  'GET policies/acl/:name*': readPolicy,
+  'POST policies/acl/:name*': writePolicy,
+  'DELETE policies/acl/:name*': removePolicy,
   'LIST policy': listPoliciesOlder,
   'GET policy': getPoliciesOlder,
-  'GET policy/:name': readPolicyOlder,
-  'POST policy/:name': writePolicyOlder,
-  'DELETE policy/:name': removePolicyOlder,
+  'GET policy/:name*': readPolicyOlder,
+  'POST policy/:name*': writePolicyOlder,
+  'DELETE policy/:name*': removePolicyOlder,
 
   'GET audit': listAuditDevices,
   'POST audit/:path*': enableAuditDevice,
@@ -220,8 +220,8 @@ export const table = {
 const routes: Routes<SystemContext> = Object.values(table)
 
 const folds = {
-  'policies/acl/:name': foldName,
-  'policy/:name': foldName,
+  'policies/acl/:name*': foldName,
+  'policy/:name*': foldName,
   'managed-keys/:type/:name': foldName,
   'config/auditing/request-headers/:header': foldName,
 }

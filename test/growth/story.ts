@@ -264,7 +264,7 @@ export async function tellTokens(teller: Teller, server: TestServer, clientOf: (
   await create({ id: 'chosen-by-hand' })
   await at('GET lookup-self', {}, undefined, clientOf('chosen-by-hand'))
   const policy = 'path "*" { capabilities = ["create", "read", "update", "delete", "list", "sudo"] }'
-  await teller.tell('POST sys/policies/acl/:name', { name: 'all' }, { policy })
+  await teller.tell('POST sys/policies/acl/:name*', { name: 'all' }, { policy })
   const own = await create({ policies: ['all'], no_default_policy: true, ttl: '1h' })
   const self = clientOf(own.token)
   for (const route of ['GET lookup-self', 'POST lookup-self', 'POST renew-self', 'POST create', 'POST revoke-self'])
@@ -302,10 +302,10 @@ export async function tellSystem(
   await at('LIST version-history')
   await tellMounts(at)
   for (const base of ['policies/acl', 'policy']) {
-    await at(`POST ${base}/:name`, { name: 'some' }, { policy: 'path "x" { capabilities = ["read"] }' })
-    await at(`GET ${base}/:name`, { name: 'some' })
+    await at(`POST ${base}/:name*`, { name: 'some' }, { policy: 'path "x" { capabilities = ["read"] }' })
+    await at(`GET ${base}/:name*`, { name: 'some' })
     await at(`LIST ${base}`)
-    await at(`DELETE ${base}/:name`, { name: 'some' })
+    await at(`DELETE ${base}/:name*`, { name: 'some' })
   }
   const device = { path: 'file' }
   await at('POST audit/:path*', device, { type: 'file', options: { file_path: join(runDirectory(), 'growth.log') } })

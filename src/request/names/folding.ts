@@ -2,11 +2,11 @@ import type { Engine } from '../../engine.ts'
 import type { Fold } from '../../fold.ts'
 import type { Mount } from '../../route.ts'
 
-/** A place in an engine's paths where names are folded: `policies/acl/:name`. */
+/** A place in an engine's paths where names are folded: `policies/acl/:name*`. */
 interface Place {
   /** The text before its first capture: compared in every request. */
   readonly head: string
-  /** The name is the last one. */
+  /** The name is the last one, or with `*` all that follows. */
   readonly segments: readonly string[]
   readonly fold: Fold
 }
@@ -66,10 +66,11 @@ function placesOf({ type, routes, folds = {} }: FoldedEngine): Place[] {
 function foldedAt(place: readonly string[], path: readonly string[], fold: Fold): string | undefined {
   const last = place.length - 1
   const leads = place.every((segment, index) => segment.startsWith(':') || isSame(path[index], segment))
-  const name = path[last]
-  if (!leads || name === undefined) return undefined
+  if (!leads || path[last] === undefined) return undefined
+  const end = place[last]?.endsWith('*') ? path.length : place.length
+  const name = path.slice(last, end).join('/')
   const folded = fold(name) || name
-  return folded === name ? undefined : path.with(last, folded).join('/')
+  return folded === name ? undefined : [...path.slice(0, last), folded, ...path.slice(end)].join('/')
 }
 
 const isSame = (given: string | undefined, segment: string): boolean => given === segment || given === '+'

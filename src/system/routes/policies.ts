@@ -18,7 +18,7 @@ interface Base {
 const current: Base = { path: 'policies/acl', textField: 'policy', older: false }
 const older: Base = { path: 'policy', textField: 'rules', older: true }
 
-const common = ({ older }: Base) => ({ access: 'token', inject: older, captures: { name: /^[^/]+$/ } }) as const
+const common = ({ older }: Base) => ({ access: 'token', inject: older }) as const
 
 const spelledOtherwise = (path: string, compared: string): string =>
   `path "${path}" grants nothing, and denies only requests that are spelled so: write "${compared}", which is how requests are compared`
@@ -41,7 +41,7 @@ const read = (base: Base) =>
   endpoint({
     ...common(base),
     method: 'GET',
-    path: `${base.path}/:name`,
+    path: `${base.path}/:name*`,
     about: 'The text of a policy.',
     body: noFields,
     answers: data(Type.Object({ name: Type.String(), [base.textField]: Type.String() })),
@@ -56,7 +56,7 @@ const write = (base: Base) =>
   endpoint({
     ...common(base),
     method: 'POST',
-    path: `${base.path}/:name`,
+    path: `${base.path}/:name*`,
     about: 'Creates or replaces a policy; effective everywhere before the answer.',
     body: policyFields,
     answers: done,
@@ -76,7 +76,7 @@ const remove = (base: Base) =>
   endpoint({
     ...common(base),
     method: 'DELETE',
-    path: `${base.path}/:name`,
+    path: `${base.path}/:name*`,
     about: 'Removes a policy; tokens keep its name and lose its rights.',
     body: noFields,
     answers: done,

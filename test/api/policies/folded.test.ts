@@ -29,6 +29,15 @@ describe('a deny on a policy or managed key', () => {
     expect((await client.get(`${base}${spell(`other${name}`)}`)).status).toBe(404)
   })
 
+  test('holds for every spelling of a name with slashes', async () => {
+    const name = fresh('p')
+    const base = 'sys/policies/acl/'
+    const client = await node.limited(grant(`${base}*`, ...any) + grant(`${base}team/${name}`, 'deny'))
+    for (const path of [`team/${name}`, `TEAM/${name}`, `team/${name.toUpperCase()}`, `%20Team/${name}%20`])
+      expect((await client.post(base + path, { policy: text })).status, path).toBe(403)
+    expect((await client.get(`${base}team/other${name}`)).status).toBe(404)
+  })
+
   test('holds for its own spelling too, if it is written with capitals', async () => {
     const name = fresh('p')
     const base = 'sys/policies/acl/'
@@ -93,6 +102,9 @@ describe('writing a policy', () => {
     ['sys/policies/acl/ADMIN', 'sys/policies/acl/admin'],
     ['sys/policies/acl/ admin ', 'sys/policies/acl/admin'],
     ['sys/policy/Ops*', 'sys/policy/ops*'],
+    ['sys/policies/acl/Team/Dev', 'sys/policies/acl/team/dev'],
+    ['sys/policies/acl/Team/+', 'sys/policies/acl/team/+'],
+    ['sys/policies/acl/Team/*', 'sys/policies/acl/team/*'],
     ['+/managed-keys/+/HSM-1/test/sign', '+/managed-keys/+/hsm-1/test/sign'],
     ['pki/issuer/DEFAULT/issue/+', 'pki/issuer/default/issue/+'],
   ])('warns of the path %s, which no request has', async (path, compared) => {

@@ -31,6 +31,21 @@ describe('sys/policies/acl', () => {
     expectData(await node.root.get(`sys/policies/acl/${name.toUpperCase()}`), { name, policy: text })
   })
 
+  test.each(['policies/acl', 'policy'])('takes names with slashes, below %s', async (base) => {
+    const name = `team/${fresh('p')}/dev`
+    expectData(await write(name.toUpperCase(), text, base), null, [`policy name was converted to ${name}`])
+    expect((await node.root.get(`sys/${base}/${name}`)).body).toMatchObject({ data: { name } })
+    expectData(await node.root.get(`sys/policies/acl/%20${name.toUpperCase()}`), { name, policy: text })
+    const { body } = await node.root.list('sys/policies/acl')
+    expect((body as { data: { keys: string[] } }).data.keys).toContain(name)
+    expect((await node.root.list('sys/policies/acl/team')).status).toBe(405)
+    const created = await done(node.root.post('auth/token/create', { policies: [name], no_default_policy: true }))
+    const client = node.server.client(created.string('auth.client_token'))
+    expect((await client.get(`transit/keys/${await node.key()}`)).status).toBe(200)
+    expect((await node.root.delete(`sys/${base}/${name.toUpperCase()}`)).status).toBe(204)
+    expectRefused(await node.root.get(`sys/${base}/${name}`), 404)
+  })
+
   test('is 404 for an absent one, deletes it all the same, and reads root as empty', async () => {
     const name = fresh('p')
     expectRefused(await node.root.get(`sys/policies/acl/${name}`), 404)
