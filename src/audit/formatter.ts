@@ -1,4 +1,5 @@
 import { X509Certificate } from 'node:crypto'
+import { withCredentialsShown } from '../log/scrub.ts'
 import type { Caller, Mount } from '../route.ts'
 import type { Pieces } from './chain.ts'
 import { shownInput } from './elision.ts'
@@ -60,7 +61,7 @@ export class Formatter {
       mount.members,
       token,
       '"namespace":{"id":"root"}',
-      member('path', request.path),
+      member('path', this.#hidden(request.path)),
       data === '{}' ? '' : `"data":${data}`,
       member('remote_address', request.remoteAddress),
       member('remote_port', request.remotePort),
@@ -78,7 +79,7 @@ export class Formatter {
 
   /** The record written before a request is carried out. */
   request(time: string, requestText: string, error: string): Pieces {
-    return [`{"time":"${time}","type":"request",`, requestText, errorMember(error)]
+    return [`{"time":"${time}","type":"request",`, requestText, this.#errorMember(error)]
   }
 
   /** The record written before the response goes out. */
@@ -88,7 +89,11 @@ export class Formatter {
     const { hmacAccessor } = this.#options
     const own = responseMembers(response, { quote: this.#quote, clear: clearResponse, elide, hmacAccessor })
     const text = joined([own.auth, members, ...own.rest])
-    return [`{"time":"${time}","type":"response",`, requestText, `,"response":{${text}}${errorMember(response.error)}`]
+    return [
+      `{"time":"${time}","type":"response",`,
+      requestText,
+      `,"response":{${text}}${this.#errorMember(response.error)}`,
+    ]
   }
 
   /** The record of an event that no request caused. @param path what it is about */
@@ -108,6 +113,15 @@ export class Formatter {
   ): Pieces {
     const members = joined([`"id":"${id}"`, '"namespace":{"id":"root"}', member('event', event), member('file', file)])
     return [`{"time":"${time}","type":"rotation","rotation":{${members}}`]
+  }
+
+  /** A path, or the text of a refusal, which may repeat one: credentials in it are HMACs like any other. */
+  #hidden(text: string): string {
+    return this.#options.logRaw ? text : withCredentialsShown(text, this.#hash)
+  }
+
+  #errorMember(error: string): string {
+    return error === '' ? '' : `,"error":${JSON.stringify(this.#hidden(error))}`
   }
 
   #callerText(caller: Caller, credential: string): CallerText {
@@ -167,8 +181,6 @@ function headersOf({ headers = {}, auditedHeaders = [] }: AuditedRequest, quote:
   })
   return shown.length === 0 ? '' : `"headers":{${shown.join()}}`
 }
-
-const errorMember = (error: string): string => (error === '' ? '' : `,"error":${JSON.stringify(error)}`)
 
 /** The decision and the granting policies; no policies are named for a path without a rule. */
 function policyResults({ verdict, caller }: RequestEntry): string {

@@ -7,11 +7,15 @@ const harmless: ReadonlySet<string> = new Set(['tokenid', 'tokentype', 'tokenpol
 
 const deepest = 6
 const longestList = 50
-/** A credential of ours inside a text, as in the path of an old-style look-up. */
-const credentials = /\b(hv[sbr]\.)[A-Za-z0-9_-]{8,}/g
+/** A credential of ours inside a text, as in the path of an old-style look-up. Its dot may be percent-encoded. */
+const credentials = /(hv[sbr](?:\.|%2[Ee]))[A-Za-z0-9_-]{8,}/g
 
 /** A text with its credentials of ours made unreadable. */
 export const withoutCredentials = (text: string): string => text.replace(credentials, '$1[redacted]')
+
+/** A text with its credentials of ours shown otherwise. @param show gets each as its owner sends it */
+export const withCredentialsShown = (text: string, show: (credential: string) => string): string =>
+  text.replace(credentials, (found) => show(found.replace(/%2[Ee]/, '.')))
 
 /**
  * A copy of a log entry without secrets: without the values of fields with secret names at any depth, credentials
