@@ -177,15 +177,15 @@ class RequestPipeline implements Pipeline {
 
   #enter(request: CanonicalRequest, target: Target, recorder: Recorder): Reply {
     const mount = target.mount.path === '' ? undefined : target.mount
-    return this.#begin(request, mount, recorder, () =>
+    return this.#begin(request, target, recorder, () =>
       request.help ? this.#help(request, mount, recorder) : this.#authenticate(request, target, recorder),
     )
   }
 
   /** The trail begins before authentication, so that refusals are recorded. */
-  #begin(request: CanonicalRequest, mount: Mount | undefined, recorder: Recorder, next: () => Reply): Reply {
+  #begin(request: CanonicalRequest, target: Target, recorder: Recorder, next: () => Reply): Reply {
     const { audit } = this.#options
-    return audit === undefined ? next() : recorder.begin(audit, request, mount, next)
+    return audit === undefined ? next() : recorder.begin(audit, request, target, next)
   }
 
   #authenticate(request: CanonicalRequest, target: Target, recorder: Recorder): Reply {

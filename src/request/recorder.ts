@@ -10,11 +10,13 @@ import { type Meter, RateLimited } from '../quota/meter.ts'
 import type { Caller, Capability, MaybePromise, Method, Mount, Outcome } from '../route.ts'
 import type { AuditedHeader } from '../settings/auditedheaders.ts'
 import { contentOf } from '../stream.ts'
+import { auditedInput } from './auditedinput.ts'
 import { type CanonicalRequest, credentialOf, type RequestHead } from './canonicalise.ts'
 import { errorReply, type Warnings } from './envelope.ts'
 import { longestShortBody, type RawReply, type RawRequest } from './exchange.ts'
 import type { UnderWay } from './inflight.ts'
 import { canonicalPath } from './path.ts'
+import type { Target } from './routetable.ts'
 
 /** The audit's word for each method; a POST may turn out to be a `create`. */
 const operations: Readonly<Record<Method, Operation>> = {
@@ -79,11 +81,11 @@ export class Recorder {
   begin<T>(
     audit: Pick<Audit, 'begin'>,
     request: CanonicalRequest,
-    mount: Mount | undefined,
+    target: Target,
     next: () => MaybePromise<T>,
   ): MaybePromise<T> {
     this.#begun = true
-    const trail = audit.begin(request.policyPath, (headers) => describe(request, mount, headers))
+    const trail = audit.begin(request.policyPath, (headers) => describe(request, target, headers))
     return after(trail, (begun) => {
       this.#trail = begun
       return next()
@@ -173,13 +175,13 @@ export class Recorder {
 /** The request as in audit lines: bytes are shown by their digest and length. */
 function describe(
   request: CanonicalRequest,
-  mount: Mount | undefined,
+  { mount, match }: Target,
   auditedHeaders: readonly AuditedHeader[],
 ): AuditedRequest {
   const { raw, method, policyPath: path, bytes, credential, help } = request
   const { id, remoteAddress, remotePort, clientCertificate, headers } = raw
   const operation = help ? 'help' : operations[method]
-  const input = bytes === undefined ? request.input : contentMembers(contentOf(bytes))
+  const input = bytes === undefined ? auditedInput(request.input, match) : contentMembers(contentOf(bytes))
   return {
     id,
     operation,
@@ -190,7 +192,7 @@ function describe(
     remoteAddress,
     remotePort,
     clientCertificate,
-    mount,
+    mount: mount.path === '' ? undefined : mount,
     headers,
     auditedHeaders,
   }

@@ -1,15 +1,17 @@
 import { expect, test } from 'vitest'
-import { done, useNode } from '../api/node.ts'
-import { enable } from './device.ts'
+import { done, fresh, hello, useNode } from '../api/node.ts'
+import { enable, hidden, type TestDevice } from './device.ts'
 
 /** Secrets that stand where none is expected: they reach a line as HMACs all the same. */
 
 const node = useNode()
+const hashed = expect.stringMatching(hidden)
 
 async function token(): Promise<string> {
   const made = await done(node.root.post('auth/token/create', { ttl: '1h' }))
   return made.string('auth.client_token')
 }
+const last = (device: TestDevice, count: number) => device.lines().slice(-count)
 
 test.each([
   ['GET', (live: string) => `auth/token/lookup/${live}`],
@@ -33,5 +35,61 @@ test('a device that logs raw shows such a path as it is', async () => {
   const live = await token()
   await node.root.get(`auth/token/lookup/${live}`)
   expect(device.of(`auth/token/lookup/${live}`)).toHaveLength(2)
+  await device.disable()
+})
+
+test('a number sent for a text is on record as the HMAC of that text', async () => {
+  const device = await enable(node.root)
+  const key = await node.key()
+  const name = `sys/managed-keys/pkcs11/${fresh('m')}`
+  await node.root.post(name, { pin: 123_456, key_label: 77, library: 12 })
+  expect(last(device, 1)[0]?.request.data).toEqual({
+    pin: await device.hash('123456'),
+    key_label: await device.hash('77'),
+    library: await device.hash('12'),
+  })
+  await done(node.root.post('auth/token/create', { id: 12_345_678, ttl: 60, num_uses: 5, meta: { a: 1 } }))
+  expect(last(device, 1)[0]?.request.data).toEqual({
+    id: await device.hash('12345678'),
+    ttl: 60,
+    num_uses: 5,
+    meta: { a: await device.hash('1') },
+  })
+  await done(node.root.post(`transit/encrypt/${key}`, { plaintext: 1234, key_version: 1 }))
+  expect(last(device, 1)[0]?.request.data).toEqual({ plaintext: await device.hash('1234'), key_version: 1 })
+  expect(device.text()).not.toMatch(/"(?:pin|id|plaintext|key_label)":\d/)
+  await device.disable()
+})
+
+test('so is one in a batch, in a list, under a name in capitals, or under one that the path does not have', async () => {
+  const device = await enable(node.root)
+  const key = await node.key()
+  const item = { plaintext: 1234, key_version: 1, reference: 5678 }
+  await node.root.post(`transit/encrypt/${key}`, {
+    batch_input: [item, { plaintext: hello }, 4321],
+    PLAINTEXT: 8765,
+    pin: [1357, { deep: 2468 }],
+  })
+  expect(last(device, 1)[0]?.request.data).toEqual({
+    batch_input: [
+      { plaintext: await device.hash('1234'), key_version: 1, reference: await device.hash('5678') },
+      { plaintext: hashed },
+      await device.hash('4321'),
+    ],
+    PLAINTEXT: await device.hash('8765'),
+    pin: [await device.hash('1357'), { deep: await device.hash('2468') }],
+  })
+  await node.root.post('transit/nowhere', { pin: 123_456 })
+  expect(last(device, 1)[0]?.request.data).toEqual({ pin: await device.hash('123456') })
+  await device.disable()
+})
+
+test('numbers of settings that are read as they are stay', async () => {
+  const device = await enable(node.root)
+  const path = fresh('m')
+  await done(node.root.post(`sys/mounts/${path}`, { type: 'transit', config: { default_lease_ttl: 60 } }))
+  expect(last(device, 1)[0]?.request.data).toEqual({ type: hashed, config: { default_lease_ttl: 60 } })
+  await done(node.root.post(`sys/quotas/rate-limit/${fresh('q')}`, { path, rate: 1000, interval: 60 }))
+  expect(last(device, 1)[0]?.request.data).toEqual({ path: hashed, rate: 1000, interval: 60 })
   await device.disable()
 })
