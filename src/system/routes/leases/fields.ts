@@ -1,10 +1,8 @@
 import { type ApiError, badRequest } from '../../../errors.ts'
-import { boolean, text } from '../../../field.ts'
+import { text } from '../../../field.ts'
 import { isTokenLease } from './tokens.ts'
 
 export const leaseId = text({ about: 'The lease; in the path or here.' })
-
-export const sync = boolean({ about: 'Whether to answer only when everything is revoked.' })
 
 type Params = Readonly<Record<string, string>>
 

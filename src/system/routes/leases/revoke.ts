@@ -1,8 +1,11 @@
 import { Type } from 'typebox'
 import { done } from '../../../answers.ts'
+import { boolean } from '../../../field.ts'
 import { endpoint } from '../../context.ts'
-import { leaseId, leaseIdOf, noTokenRevoked, sync } from './fields.ts'
+import { leaseId, leaseIdOf } from './fields.ts'
 import { isTokenLease, tokenOfLease } from './tokens.ts'
+
+const sync = boolean({ about: 'Has no effect: one lease is revoked before the answer.' })
 
 /** A single lease is always revoked before the answer, whatever `sync` says. */
 const revokeAt = (path: string) =>
@@ -19,8 +22,8 @@ const revokeAt = (path: string) =>
       if (!isTokenLease(id)) await leases.revoke(id)
       else {
         const token = await tokenOfLease(tokens, id)
-        if (token === undefined) throw noTokenRevoked()
-        await tokens.revoke(token.id)
+        // An unknown one has ended already, as far as the caller can tell: repeating a revocation must not fail.
+        if (token !== undefined) await tokens.revoke(token.id)
       }
       return undefined
     },
