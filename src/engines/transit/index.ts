@@ -105,16 +105,17 @@ interface TransitOptions {
 
 /** The transit engine. */
 export function createTransit(options: TransitOptions): Engine<TransitContext> {
-  const { database, clock } = options
+  const { database, materials, clock } = options
   const context = createContext(options)
-  const { rings, rotation } = context
+  const { rings, rotation, settings } = context
   const removal = new Removal(options)
   return {
     type: 'transit',
     routes,
     jobs: [autoRotation({ database, rotation, clock })],
     context,
-    pristine: (mount) => rings.empty(mount),
+    pristine: async (mount) =>
+      (await settings.of(mount)).rev === 1 && (await rings.empty(mount)) && !(await materials.any(mount.uuid)),
     reload: async (mount) => rings.reload(mount),
     onMount: (mount) => database.transaction((tx) => createSettings(database, tx, mount.uuid)),
     removeSome: (mount, claim) => removal.removeSome(mount, claim),
@@ -133,7 +134,7 @@ function createContext(options: TransitOptions): TransitContext {
   return {
     ...operations,
     rings,
-    keys: new Keys({ database, materials, rings, versions, clock }),
+    keys: new Keys({ database, materials, rings, versions, settings, clock }),
     versions,
     changes,
     rotation: new KeyRotation({ rings, changes, versions }),

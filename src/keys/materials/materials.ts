@@ -238,6 +238,12 @@ export class Materials {
     return row && new Material(row)
   }
 
+  /** Whether a mount has any, its wrapping key included; nothing is verified. @param mount uuid */
+  any(mount: string): Promise<boolean> {
+    const { database } = this.#options
+    return database.read((q) => database.table(materialsTable).exists(q, { mount }))
+  }
+
   /** All parts of all versions of a key, verified. */
   async listAll(q: Reader, key: string): Promise<MaterialRow[]> {
     const materials = this.#options.database.table(materialsTable)
