@@ -40,8 +40,12 @@ function common<T>(items: readonly UpsertInput[], field: string, of: (item: Upse
 /** The refusal of an input that the first version of a new key could not encrypt. */
 export function refusalOf(input: UpsertInput): ApiError | undefined {
   try {
-    const { plaintext, version, nonce } = readEncryptionInput(input)
+    const { plaintext, derivation, version, nonce } = readEncryptionInput(input)
     plaintext.fill(0)
+    // Base64 of line breaks alone.
+    if (derivation?.length === 0) {
+      throw badRequest('context must not be empty: leave it out for a key that is not derived')
+    }
     checkVersionToMake({ latestVersion: 1, minEncryptionVersion: 0 }, version, 'encryption')
     ignoreNonce(nonce, () => {})
     return undefined

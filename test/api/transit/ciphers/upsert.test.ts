@@ -53,6 +53,8 @@ describe('encrypting with a key that does not exist', () => {
       { convergent_encryption: true },
       'convergent encryption requires derivation to be enabled, so context is required',
     ],
+    [{ plaintext: '', context: '\n' }, 'context must not be empty: leave it out for a key that is not derived'],
+    [{ context: '\r\n' }, 'context must not be empty: leave it out for a key that is not derived'],
     [{ context: '!' }, 'failed to base64-decode context: illegal base64 data at input byte 0'],
     [{ associated_data: '!' }, 'failed to base64-decode associated_data: illegal base64 data at input byte 0'],
     [{ type: 'ed25519', context: base64('x') }, 'unknown key type ed25519'],
@@ -74,6 +76,16 @@ describe('encrypting with a key that does not exist', () => {
     })
     expect(reply.status).toBe(400)
     expect(await exists(name)).toBe(false)
+  })
+
+  test('and a batch whose only contexts are empty leaves no key behind', async () => {
+    const name = fresh('k')
+    const item = { plaintext: hello, context: '\n' }
+    expect((await encrypt(name, { batch_input: [item, item] })).status).toBe(400)
+    expect(await exists(name)).toBe(false)
+    const mixed = { batch_input: [item, { plaintext: hello, context: base64('c') }] }
+    expect((await encrypt(name, mixed)).body).toMatchObject({ data: { batch_results: [{}, { key_version: 1 }] } })
+    expect((await node.root.get(`transit/keys/${name}`)).body).toMatchObject({ data: { derived: true } })
   })
 
   test('and a batch of which something can be encrypted makes it', async () => {

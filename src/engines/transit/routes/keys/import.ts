@@ -38,8 +38,9 @@ function checkImport({ type, ...body }: ImportCall['body'], warn: (text: string)
   if (body.derived && body.public_key) {
     throw badRequest('unable to import only public key for derived Ed25519 key: keys are derived from its private key')
   }
-  if (body.derived && !body.context) throw badRequest('context is required when derived is true')
-  decodeOptional('context', body.context)
+  const derivation = decodeOptional('context', body.context)
+  // Line breaks alone are base64 of nothing.
+  if (body.derived && !derivation?.length) throw badRequest('context is required when derived is true')
   checkAutoRotate(body.auto_rotate_period ?? 0)
   if (body.auto_rotate_period && !body.allow_rotation) {
     throw badRequest('allow_rotation must be set to true if auto-rotation is enabled')
