@@ -54,10 +54,13 @@ describe('sys/quotas/lease-count', () => {
     expectRefused(await node.root.post(at(fresh('q')), body), 400, why)
   })
 
-  test('needs sudo', async () => {
+  test('needs no sudo, as in the reference', async () => {
     const client = await node.limited('path "sys/quotas/*" { capabilities = ["read", "update", "delete", "list"] }')
-    expect((await client.post(at('x'), { max_leases: 1 })).status).toBe(403)
-    expect((await client.get(at('x'))).status).toBe(403)
+    const [name, pki] = [fresh('q'), await leasing()]
+    expect((await client.post(at(name), { max_leases: 5, path: pki.path })).status).toBe(204)
+    expect((await client.get(at(name))).status).toBe(200)
+    expect((await client.list('sys/quotas/lease-count')).status).toBe(200)
+    expect((await client.delete(at(name))).status).toBe(204)
   })
 })
 

@@ -41,9 +41,16 @@ describe('sys/quotas/rate-limit', () => {
     expectRefused(await node.root.post(at(fresh('q')), body), 400, why)
   })
 
-  test('needs sudo', async () => {
-    const client = await node.limited('path "sys/quotas/*" { capabilities = ["read", "update", "delete"] }')
-    expect((await client.post(at('x'), { rate: 1 })).status).toBe(403)
+  test('needs no sudo, as in the reference', async () => {
+    const [client, name] = [
+      await node.limited('path "sys/quotas/*" { capabilities = ["read", "update", "delete", "list"] }'),
+      fresh('q'),
+    ]
+    const mount = await node.mount()
+    expect((await client.post(at(name), { rate: 1000, path: mount })).status).toBe(204)
+    expect((await client.list('sys/quotas/rate-limit')).status).toBe(200)
+    expect((await client.get(at(name))).status).toBe(200)
+    expect((await client.delete(at(name))).status).toBe(204)
   })
 })
 

@@ -11,7 +11,7 @@ const quotaConfig = Type.Object({
   rate_limit_exempt_paths: strings,
 })
 
-const common = { path: 'quotas/config', access: 'sudo' } as const
+const common = { path: 'quotas/config', access: 'token' } as const
 
 export const readQuotaConfig = endpoint({
   ...common,

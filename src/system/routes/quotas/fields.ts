@@ -2,7 +2,7 @@ import { badRequest } from '../../../errors.ts'
 import type { SystemContext } from '../../context.ts'
 
 /** Properties common to the routes of named quotas. */
-export const named = { access: 'sudo', captures: { name: /^\w(?:[\w.-]{0,126}\w)?$/ } } as const
+export const named = { access: 'token', captures: { name: /^\w(?:[\w.-]{0,126}\w)?$/ } } as const
 
 const mostQuotas = 200
 
