@@ -99,14 +99,14 @@ const rfc3339 = /^\d{4}-\d\d-\d\d[Tt](?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d{1,9})?(?
 function toMilliseconds(value: unknown, refuse: Refuse): number {
   const seconds = typeof value === 'string' && /^[0-9]{1,15}$/.test(value) ? Number(value) : value
   const moment =
-    typeof seconds === 'number'
-      ? seconds * 1000
-      : typeof seconds === 'string' && rfc3339.test(seconds) && realDate(seconds)
-        ? Date.parse(seconds)
-        : Number.NaN
+    typeof seconds === 'number' ? seconds * 1000 : typeof seconds === 'string' ? readMoment(seconds) : Number.NaN
   if (!Number.isSafeInteger(moment)) return refuse('expected a time in RFC 3339 form, or seconds since 1970')
   return moment
 }
+
+/** Milliseconds since the Unix epoch of a time in RFC 3339; NaN for any other text. */
+export const readMoment = (text: string): number =>
+  rfc3339.test(text) && realDate(text) ? Date.parse(text) : Number.NaN
 
 /** Date.parse turns 30 February into 2 March. */
 const realDate = (text: string): boolean => {

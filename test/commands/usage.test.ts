@@ -43,6 +43,15 @@ test.each([
   expect(stderr).not.toBe('')
 })
 
+test.each(['2026-11-21 10:00', '2026-02-30T10:00:00Z', '2026-11-21', '2026-11-21T10:00:00', '1763719200', 'noon'])(
+  'audit verify refuses --from %s, which is no time in RFC 3339',
+  async (from) => {
+    const { code, stderr } = await strongroom(['audit', 'verify', '--from', from, 'none.log'])
+    expect(code).toBe(2)
+    expect(stderr).toContain('It must be a time like 2026-11-21T10:00:00Z')
+  },
+)
+
 describe('config check', () => {
   const example = new URL('../../docs/strongroom.example.yaml', import.meta.url)
 
