@@ -9,7 +9,7 @@ type Cursor<T extends Table> = NonNullable<Page<T>['after']>
 
 /**
  * All rows that match, in pages of `limit` ordered by `by`, each page a read of its own: rows may come and go
- * meanwhile. It ends at an empty page, not at a short one: a page leaves out rows that only seem to match.
+ * meanwhile. It ends at an empty page: rows may have come since a short one was read.
  */
 export async function* pages<T extends Table>(
   database: Database,

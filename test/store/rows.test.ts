@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { DamagedRow, DuplicateRow } from '../../src/store/faults.ts'
 import { headsTable } from '../../src/store/sealed/heads.ts'
+import { column, defineTable } from '../../src/store/table.ts'
 import {
   type Bench,
   counters,
@@ -14,6 +15,13 @@ import {
   randomName,
   testMac,
 } from './support.ts'
+
+/** Without seals, as listings of names read them. */
+const traces = defineTable(
+  'policies',
+  { id: column.text(), mount: column.text(), name: column.text() },
+  { sealed: false },
+)
 
 let bench: Bench
 beforeAll(async () => {
@@ -61,6 +69,31 @@ describe('rows', () => {
     await database.transaction((tx) => table.insertMany(tx, [policy(`${name}x`), policy(`${name}X`)]))
     expect((await database.read((q) => table.find(q, { name: `${name}X` })))?.name).toBe(`${name}X`)
     expect(await database.read((q) => table.find(q, { name: `${name}x ` }))).toBeUndefined()
+  })
+
+  test('a page is short only at the end: rows that seem to match are replaced by later ones', async () => {
+    const { database, sql } = bench
+    const mount = randomName()
+    const names = Array.from({ length: 12 }, (_, i) => `n${String(i).padStart(2, '0')}${mount}`)
+    const sealed = database.table(policies)
+    await database.transaction((tx) =>
+      sealed.insertMany(
+        tx,
+        names.map((name) => ({ ...policy(name), mount })),
+      ),
+    )
+    const seeming = [0, 1, 2, 3, 5, 7, 11]
+    for (const at of seeming) await sql('UPDATE policies SET mount = ? WHERE name = ?', [`${mount} `, names[at]])
+    const rows = database.unverified(traces)
+    const left = names.filter((_, at) => !seeming.includes(at))
+    for (const by of ['name', ['name', 'id']] as const) {
+      const page = async (limit: number, more: object = {}) =>
+        (await database.read((q) => rows.list(q, { mount }, { by, limit, ...more }))).map(({ name }) => name)
+      for (const limit of [1, 2, 3, 4, 5]) expect(await page(limit), `${by} ${limit}`).toEqual(left.slice(0, limit))
+      expect(await page(6)).toEqual(left)
+      expect(await page(0)).toEqual([])
+      expect(await page(2, { descending: true })).toEqual(left.toReversed().slice(0, 2))
+    }
   })
 
   test('a listing continues after its cursor, both ways', async () => {

@@ -4,7 +4,7 @@ import type { Statement } from '../pool/literal.ts'
 import { Session, WriteSession } from '../pool/session.ts'
 import type { Reader } from '../reader.ts'
 import { Range, type Row, type Stored, type Table } from '../table.ts'
-import type { LockingReading } from './access.ts'
+import type { LockingReading, Page } from './access.ts'
 import { quoted, type Shape } from './shape.ts'
 import { limitClause, pageClause, selectFrom, whereClause } from './statements.ts'
 
@@ -12,6 +12,16 @@ type Values = Readonly<Record<string, unknown>>
 
 /** Rows verified between two turns of the event loop, so that a listing of thousands starves nobody. */
 const rowsPerTurn = 128
+
+/** What one query found. */
+interface Found<T extends Table> {
+  /** Those that match. */
+  readonly rows: Row<T>[]
+  /** How many there were. */
+  readonly read: number
+  /** The last one, matching or not. */
+  readonly last: Values | undefined
+}
 
 /**
  * The reads of one table. `open` decodes a stored row, and throws when it must not be used; `more` are columns for
@@ -28,23 +38,26 @@ export function reading<T extends Table>(
    * Leaves out rows that do not match exactly: binary collations still take 'a' and 'a ' as equal, and an edited
    * collation may take more.
    */
-  async function query(q: Reader, where: Values, { sql, values }: Statement, held = false): Promise<Row<T>[]> {
+  async function query(q: Reader, where: Values, { sql, values }: Statement, held = false): Promise<Found<T>> {
     const session = Session.of(q)
     const rows: Row<T>[] = []
-    for (const [index, stored] of (await session.rows(sql, values)).entries()) {
+    let last: Values | undefined
+    const found = await session.rows(sql, values)
+    for (const [index, stored] of found.entries()) {
       if (index > 0 && index % rowsPerTurn === 0) await nextTurn()
       const row = await open(stored)
+      last = row
       if (!answers(row, where)) continue
       if (session instanceof WriteSession) session.adopt(row, held)
       rows.push(row as Row<T>)
     }
-    return rows
+    return { rows, read: found.length, last }
   }
 
   async function one(q: Reader, where: Values, held: boolean): Promise<Row<T> | undefined> {
     const clause = whereClause(shape, where)
     const sql = select + clause.sql + limitClause(2) + (held ? ' FOR UPDATE' : '')
-    const rows = await query(q, where, { sql, values: clause.values }, held)
+    const { rows } = await query(q, where, { sql, values: clause.values }, held)
     if (rows.length > 1)
       throw new Error(`${shape.table}: more than one row answers to ${Object.keys(where).join(', ')}`)
     return rows[0]
@@ -54,12 +67,7 @@ export function reading<T extends Table>(
     find: (q, where) => one(q, where, false),
     lock: (tx, where) => one(WriteSession.of(tx), where, true),
 
-    async list(q, where, page) {
-      const { beyond, order } = pageClause(shape, page)
-      const { sql, values } = whereClause(shape, where, beyond)
-      const index = page.index === undefined ? '' : ` FORCE INDEX (${quoted(page.index)})`
-      return query(q, where, { sql: select + index + sql + order + limitClause(page.limit), values })
-    },
+    list: (q, where, page) => wholePage(page, (at) => query(q, where, pageStatement(shape, select, where, at))),
 
     async exists(q, where) {
       const clause = whereClause(shape, where)
@@ -74,6 +82,38 @@ export function reading<T extends Table>(
       return Number(row?.[0])
     },
   }
+}
+
+function pageStatement<T extends Table>(shape: Shape, select: string, where: Values, page: Page<T>): Statement {
+  const { beyond, order } = pageClause(shape, page)
+  const { sql, values } = whereClause(shape, where, beyond)
+  const index = page.index === undefined ? '' : ` FORCE INDEX (${quoted(page.index)})`
+  return { sql: select + index + sql + order + limitClause(page.limit), values }
+}
+
+/**
+ * A page that is short only at the end: in place of rows that are left out it reads on. Walks that stop at a short page
+ * would otherwise miss what follows a single edited row.
+ */
+async function wholePage<T extends Table>(
+  page: Page<T>,
+  query: (page: Page<T>) => Promise<Found<T>>,
+): Promise<Row<T>[]> {
+  let rows: Row<T>[] = []
+  for (let at = page; ; ) {
+    const found = await query(at)
+    rows = rows.length === 0 ? found.rows : rows.concat(found.rows)
+    const after = found.read < at.limit ? undefined : cursorOf(found.last, page.by)
+    if (after === undefined || rows.length === page.limit) return rows
+    at = { ...page, after, limit: page.limit - rows.length }
+  }
+}
+
+/** The cursor of the rows after this one; undefined if it has NULL there, which no cursor can stand for. */
+function cursorOf<T extends Table>(row: Values | undefined, by: Page<T>['by']): Page<T>['after'] {
+  const keys = [by].flat().map((property) => row?.[property] ?? undefined)
+  if (keys.includes(undefined)) return undefined
+  return (keys.length === 1 ? keys[0] : keys) as Page<T>['after']
 }
 
 /** Whether a row has these values, or is within these ranges. */
