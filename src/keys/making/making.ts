@@ -144,13 +144,16 @@ export const residentTemplate = (algorithm: PairAlgorithm, id: Buffer, part: Par
 export async function makeResident(hsm: Hsm, algorithm: PairAlgorithm, id: Buffer, part: Part): Promise<Made> {
   const template = residentTemplate(algorithm, id, part)
   const { publicKey, privateKey } = await hsm.generateKeyPair(algorithm.generation, publicTemplate(algorithm), template)
-  const made = {
-    blob: undefined,
-    publicKey: await readPublicKey(hsm, publicKey, algorithm),
-    history: await historyOf(hsm, privateKey),
+  try {
+    return {
+      blob: undefined,
+      publicKey: await readPublicKey(hsm, publicKey, algorithm),
+      history: await historyOf(hsm, privateKey),
+    }
+  } finally {
+    // After a failure the sweep destroys the private half, whose id the caller has recorded.
+    await hsm.destroy(publicKey)
   }
-  await hsm.destroy(publicKey)
-  return made
 }
 
 /** Lends a new pair, which is destroyed afterwards. */
