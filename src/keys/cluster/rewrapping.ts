@@ -1,13 +1,43 @@
+import { ApiError } from '../../errors.ts'
 import { CKK } from '../../hsm/constants.ts'
 import type { Hsm } from '../../hsm/hsm.ts'
 import type { KeyTemplate } from '../../hsm/template.ts'
 import type { Database } from '../../store/database.ts'
+import type { Page, SealedAccess } from '../../store/sealed/access.ts'
+import { column, defineTable, type Row, type Table } from '../../store/table.ts'
 import type { Kek, Keks } from '../kek/keks.ts'
 import { blobTemplate } from '../live/blobs.ts'
 import { Material } from '../material.ts'
 import { type KekPurpose, type KekRow, materialsTable, systemKeysTable } from '../tables.ts'
 
 const batch = 50
+/** The most ids that an error names. */
+const mostNamed = 10
+
+/** The columns that are read unverified, so that a damaged row does not hide the others of its page. */
+const traces = { id: column.text(), kek: column.text() }
+const materialBlobs = defineTable(materialsTable.name, traces, { sealed: false })
+const systemKeyBlobs = defineTable(systemKeysTable.name, traces, { sealed: false })
+
+/** A blob to rewrap. */
+interface Wrapped {
+  readonly id: string
+  readonly rev: number
+  readonly blob: Buffer
+  /** @throws Error for a key that this program does not know */
+  template(): KeyTemplate
+}
+
+type Anew = ReadonlyMap<string, { readonly rev: number; readonly changes: Rewrapped }>
+
+/** The two KEKs, and the ids of the rows that stay under the old one. */
+interface Passage {
+  readonly from: Kek
+  readonly to: Kek
+  readonly left: string[]
+  /** Why the first of them did that is not damaged. */
+  cause: unknown
+}
 
 /**
  * Rewraps keys from a retiring KEK to the active one, inside the token: each is unwrapped as a sensitive session object
@@ -21,54 +51,114 @@ export class Rewrapping {
     this.#options = options
   }
 
+  /**
+   * Rows that are damaged, or that the token refuses, stay under the old KEK and keep no others there.
+   * @throws Error after all others, naming the rows that stay; ApiError 503 at once while the token is lost
+   */
   async run(old: KekRow, signal: AbortSignal): Promise<void> {
     const { keks } = this.#options
     const [from, to] = [keks.of(old), await keks.active(old.purpose as KekPurpose)]
-    await this.#systemKeys(from, to)
+    // Else a KEK that the token lacks would look like a fault of every row.
+    await from.prove()
+    await to.prove()
+    const passage: Passage = { from, to, left: [], cause: undefined }
+    await this.#systemKeys(passage)
     for (let after = ''; !signal.aborted; ) {
-      const last = await this.#materials(from, to, after)
-      if (last === undefined) return
+      const last = await this.#materials(passage, after)
+      if (last === undefined) break
       after = last
     }
+    if (passage.left.length > 0) throw staying(old, passage)
   }
 
-  async #systemKeys(from: Kek, to: Kek): Promise<void> {
+  async #systemKeys(passage: Passage): Promise<void> {
     const { database, job, fence } = this.#options
     const table = database.table(systemKeysTable)
-    const rows = await database.read((q) => table.list(q, { kek: from.row.id }, { by: 'id', limit: 100 }))
-    const template: KeyTemplate = { class: 'secret', keyType: CKK.GENERIC_SECRET, usages: [] }
-    for (const { id, rev, blob } of rows) {
-      const changes = await rewrap(this.#options.hsm, from, to, blob, template)
-      await database.transaction(async (tx) => {
-        await tx.fence(job, fence)
-        const row = await table.get(tx, id)
-        if (row?.rev === rev) await table.update(tx, row, changes)
-      })
-    }
+    const { ids, rows } = await this.#page(systemKeyBlobs, table, passage.from, { by: 'id', limit: 100 })
+    const template = (): KeyTemplate => ({ class: 'secret', keyType: CKK.GENERIC_SECRET, usages: [] })
+    const blobs = rows.map(({ id, rev, blob }) => ({ id, rev, blob, template }))
+    passage.left.push(...missing(ids, rows))
+    const anew = await this.#rewrap(passage, blobs)
+    if (anew.size === 0) return
+    await database.transaction(async (tx) => {
+      await tx.fence(job, fence)
+      for (const [row, changes] of matching(anew, await table.sound(tx, [...anew.keys()]))) {
+        await table.update(tx, row, changes)
+      }
+    })
   }
 
   /** @returns the last id of the batch; undefined after the last batch */
-  async #materials(from: Kek, to: Kek, after: string): Promise<string | undefined> {
+  async #materials(passage: Passage, after: string): Promise<string | undefined> {
     const { database, job, fence } = this.#options
     const table = database.table(materialsTable)
-    const rows = await database.read((q) => table.list(q, { kek: from.row.id }, { by: 'id', after, limit: batch }))
-    if (rows.length === 0) return undefined
-    const anew = new Map<string, { rev: number; changes: Rewrapped }>()
-    for (const row of rows) {
-      if (row.blob === null) continue
-      const changes = await rewrap(this.#options.hsm, from, to, row.blob, blobTemplate(new Material(row)))
-      anew.set(row.id, { rev: row.rev, changes })
-    }
+    const { ids, rows } = await this.#page(materialBlobs, table, passage.from, { by: 'id', after, limit: batch })
+    if (ids.length === 0) return undefined
+    const blobs = rows.flatMap((row) => {
+      const { id, rev, blob } = row
+      return blob === null ? [] : [{ id, rev, blob, template: () => blobTemplate(new Material(row)) }]
+    })
+    passage.left.push(...missing(ids, rows))
+    const anew = await this.#rewrap(passage, blobs)
     await database.transaction(async (tx) => {
       await tx.fence(job, fence)
-      for (const [id, { rev, changes }] of anew) {
-        const row = await table.get(tx, id)
-        // A concurrent change or removal wins; the next run handles the rest.
-        if (row?.rev === rev) await table.update(tx, row, changes)
+      for (const [row, changes] of matching(anew, await table.sound(tx, [...anew.keys()]))) {
+        await table.update(tx, row, changes)
       }
     })
-    return rows.at(-1)?.id
+    return ids.at(-1)
   }
+
+  /** The ids under a KEK, and those of their rows that are sound. */
+  #page<T extends Table>(
+    unverified: typeof materialBlobs,
+    table: SealedAccess<T>,
+    { row: { id: kek } }: Kek,
+    page: Page<typeof materialBlobs>,
+  ): Promise<{ ids: string[]; rows: Row<T>[] }> {
+    const { database } = this.#options
+    return database.snapshot(async (q) => {
+      const ids = (await database.unverified(unverified).list(q, { kek }, page)).map(({ id }) => id)
+      return { ids, rows: await table.sound(q, ids) }
+    })
+  }
+
+  async #rewrap(passage: Passage, blobs: readonly Wrapped[]): Promise<Anew> {
+    const anew = new Map<string, { rev: number; changes: Rewrapped }>()
+    for (const { id, rev, blob, template } of blobs) {
+      try {
+        const changes = await rewrap(this.#options.hsm, passage.from, passage.to, blob, template())
+        anew.set(id, { rev, changes })
+      } catch (error) {
+        if (error instanceof ApiError && error.status === 503) throw error
+        passage.left.push(id)
+        passage.cause ??= error
+      }
+    }
+    return anew
+  }
+}
+
+/** Ids whose rows are damaged, which was logged. */
+function missing(ids: readonly string[], rows: readonly { readonly id: string }[]): string[] {
+  const found = new Set(rows.map(({ id }) => id))
+  return ids.filter((id) => !found.has(id))
+}
+
+/** Rows that are as they were when their blobs were read: a concurrent change or removal wins. */
+const matching = <R extends { readonly id: string; readonly rev: number }>(
+  anew: Anew,
+  rows: readonly R[],
+): [R, Rewrapped][] =>
+  rows.flatMap((row) => {
+    const entry = anew.get(row.id)
+    return entry?.rev === row.rev ? [[row, entry.changes]] : []
+  })
+
+function staying({ id, purpose }: KekRow, { left, cause }: Passage): Error {
+  const names = left.slice(0, mostNamed).join(', ') + (left.length > mostNamed ? ', …' : '')
+  const many = left.length === 1 ? '1 key stays' : `${left.length} keys stay`
+  return new Error(`the ${purpose} KEK ${id} cannot go, ${many} under it: ${names}`, { cause })
 }
 
 /** The changes of a row whose blob is rewrapped. */

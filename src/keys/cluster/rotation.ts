@@ -169,7 +169,10 @@ export class Rotation {
     }
   }
 
-  /** One round of the job: makes announced KEKs, activates those that all have proven, rewraps blobs under old ones. */
+  /**
+   * One round of the job: makes announced KEKs, activates those that all have proven, rewraps blobs under old ones.
+   * @throws Error at the end, naming keys that could not be rewrapped
+   */
   async advance(signal: AbortSignal, fence: bigint): Promise<void> {
     const { hsm, set, strict } = this.#options
     const { rows } = await set.current()
@@ -183,10 +186,16 @@ export class Rotation {
       } else if (row.checkValue.length > 0 && (await this.#unproven(row.id)).length === 0)
         await this.#activate(row, fence)
     }
-    for (const row of rows.filter(({ state }) => state === 'retiring')) {
-      // Strict mode's use KEK unwraps nothing that could be wrapped again: old versions stay under it.
-      if (!strict || row.purpose !== 'use') await this.#rewrapping(fence).run(row, signal)
+    // Strict mode's use KEK unwraps nothing that could be wrapped again: old versions stay under it.
+    const movable = rows.filter(({ state, purpose }) => state === 'retiring' && !(strict && purpose === 'use'))
+    const runs: PromiseSettledResult<void>[] = []
+    // A KEK that cannot be left keeps no other one in use.
+    for (const row of movable) {
+      runs.push(...(await Promise.allSettled([this.#rewrapping(fence).run(row, signal)])))
     }
+    const reasons = runs.flatMap((run) => (run.status === 'rejected' ? [run.reason] : []))
+    if (reasons.length > 1) throw new AggregateError(reasons, reasons.map(String).join('; '))
+    if (reasons.length > 0) throw reasons[0]
   }
 
   async status(): Promise<KekStatus[]> {
