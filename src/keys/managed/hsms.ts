@@ -171,12 +171,23 @@ export class ManagedHsms implements AsyncDisposable {
       if (!(error instanceof TokenMissing)) throw error
       throw unavailable(`${named(address)} was made after this server began, which sees it after a restart`)
     })
-    for (const id of await this.#options.ownIds()) {
-      if ((await hsm.find({ id, token: true })).length === 0) continue
-      await hsm[Symbol.asyncDispose]()
-      throw badRequest('this token holds keys of the server itself, under another name: no managed key may lie in it')
+    try {
+      await this.#requireForeign(hsm)
+    } catch (error) {
+      // While its call hangs, the next opening must know of it.
+      if (entry.stuck && hsm.busy) entry.hsm = hsm
+      else await hsm[Symbol.asyncDispose]()
+      throw error
     }
     entry.hsm = hsm
+  }
+
+  /** @throws ApiError 400 when the token holds keys of our own */
+  async #requireForeign(hsm: Hsm): Promise<void> {
+    for (const id of await this.#options.ownIds()) {
+      if ((await hsm.find({ id, token: true })).length === 0) continue
+      throw badRequest('this token holds keys of the server itself, under another name: no managed key may lie in it')
+    }
   }
 
   /** A thread that hangs inside the token cannot be ended: it is left behind. */

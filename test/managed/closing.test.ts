@@ -1,0 +1,82 @@
+import { tmpdir } from 'node:os'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { type Cryptoki, loadLibrary } from '../../src/hsm/binding.ts'
+import { CKR } from '../../src/hsm/constants.ts'
+import { ckrOf } from '../../src/hsm/faults.ts'
+import type { Hsm } from '../../src/hsm/hsm.ts'
+import { ManagedHsms } from '../../src/keys/managed/hsms.ts'
+import { group, type Shim } from '../hsm/support/fault.ts'
+import { clock, log, openHsm } from '../keys/support.ts'
+import { createToken } from '../support/token.ts'
+import { createFaulty, createForeign, type Foreign } from './tool.ts'
+
+/** Nobody stays logged in to a token of managed keys: not after the end, nor after an opening that fails. */
+
+let own: Hsm
+let foreign: Foreign
+let shim: Shim
+let environment: Record<string, string>
+let module: Cryptoki
+
+beforeAll(async () => {
+  own = await openHsm(await createToken('own'))
+  foreign = await createForeign()
+  ;({ shim, environment } = await createFaulty(foreign))
+  const { SOFTHSM2_CONF: _, ...shimmed } = environment
+  Object.assign(process.env, shimmed)
+  module = loadLibrary(shim.library)
+}, 60_000)
+afterAll(async () => {
+  await own?.[Symbol.asyncDispose]()
+  shim?.[Symbol.dispose]()
+})
+beforeEach(() => shim.clear())
+
+const address = () => ({ library: 'far', slot: null, tokenLabel: foreign.label })
+
+function openManaged(ownIds: () => Promise<readonly Buffer[]> = async () => [Buffer.from('none')]): ManagedHsms {
+  const onFatal = (reason: Error): void => {
+    throw reason
+  }
+  const library = { library: shim.library, environment, threads: 2, callDeadlineMilliseconds: 2000 }
+  const ground = { own, ownAllowed: false, stateDirectory: tmpdir(), log, clock, ownIds, onFatal }
+  return new ManagedHsms({ ...ground, libraries: [{ name: 'far', ...library }] })
+}
+
+/** Whether this process uses the token's module. Its only user logs in, and its end ends every login. */
+const inUse = (): boolean => {
+  try {
+    module.C_GetInfo()
+    return true
+  } catch (error) {
+    if (ckrOf(error) === CKR.CRYPTOKI_NOT_INITIALIZED) return false
+    throw error
+  }
+}
+
+test('a token that fails after the login is closed again', async () => {
+  await using hsms = openManaged()
+  shim.set({ groups: group.object, rv: CKR.GENERAL_ERROR })
+  await expect(hsms.open(address(), foreign.pin)).rejects.toThrow()
+  expect(shim.read().hit).toBeGreaterThan(0)
+  expect(inUse()).toBe(false)
+  shim.clear()
+  expect((await hsms.open(address(), foreign.pin)).healthy).toBe(true)
+  expect(inUse()).toBe(true)
+})
+
+test('so is one whose keys could not be compared with ours', async () => {
+  await using hsms = openManaged(() => Promise.reject(new Error('no database')))
+  await expect(hsms.open(address(), foreign.pin)).rejects.toThrow('no database')
+  expect(inUse()).toBe(false)
+})
+
+test('a token that hangs after the login holds up neither the refusal nor the end', async () => {
+  const hsms = openManaged()
+  shim.set({ groups: group.object, delayMicroseconds: 6_000_000, times: 1 })
+  const began = Date.now()
+  await expect(hsms.open(address(), foreign.pin)).rejects.toMatchObject({ status: 503 })
+  await hsms[Symbol.asyncDispose]()
+  expect(Date.now() - began).toBeLessThan(5000)
+  await expect.poll(inUse, { timeout: 15_000 }).toBe(false)
+}, 30_000)
