@@ -174,8 +174,9 @@ async function openCore(options: Options, seal: () => Promise<boolean>, secret?:
   }
   const audit = stores.use(new Audit(auditOptions))
   keys.defer(() => audit.trySealHeads())
-  const runner = keys.use(new Runner({ database, clock, log, metrics }))
   const managedHsms = keys.use(openManagedHsms(options, hsm, cluster, options.onFatal))
+  // Ends first: its last jobs may still sign by managed keys.
+  const runner = keys.use(new Runner({ database, clock, log, metrics }))
   const foundation = { database, hsm, custody, managedHsms, settings, audit, runner, seal }
   const pipeline = buildPipeline(options, foundation, buildServices(options, foundation))
   scheduleUpkeep(foundation, metrics)

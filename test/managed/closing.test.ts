@@ -54,6 +54,49 @@ const inUse = (): boolean => {
   }
 }
 
+test('an opening that is under way at the end is refused, and the end waits for its child', async () => {
+  const hsms = openManaged()
+  const before = shim.read()
+  shim.set({ groups: group.login, delayMicroseconds: 300_000, times: 1 })
+  const opened = Promise.allSettled([hsms.open(address(), foreign.pin)])
+  await expect.poll(() => shim.read().hit, { interval: 5, timeout: 10_000 }).toBe(1)
+  await hsms[Symbol.asyncDispose]()
+  const after = shim.read()
+  expect(after.closed - before.closed).toBe(after.opened - before.opened)
+  expect(await opened).toMatchObject([{ status: 'rejected', reason: { status: 503 } }])
+  expect(shim.read().logins - before.logins).toBe(1)
+  expect(hsms.peek(address())).toBeUndefined()
+  expect(inUse()).toBe(false)
+})
+
+test('so is one that has logged in already', async () => {
+  const { promise: loggedIn, resolve: enter } = Promise.withResolvers<void>()
+  const { promise: gate, resolve: release } = Promise.withResolvers<void>()
+  const hsms = openManaged(async () => {
+    enter()
+    await gate
+    return []
+  })
+  const opened = Promise.allSettled([hsms.open(address(), foreign.pin)])
+  await loggedIn
+  expect(inUse()).toBe(true)
+  const end = hsms[Symbol.asyncDispose]()
+  release()
+  await end
+  expect(inUse()).toBe(false)
+  expect(await opened).toMatchObject([{ status: 'rejected', reason: { status: 503 } }])
+})
+
+test('after the end no token is opened, neither a new one nor one that was open', async () => {
+  const hsms = openManaged()
+  await hsms.open(address(), foreign.pin)
+  await hsms[Symbol.asyncDispose]()
+  const refusal = { status: 503, message: 'the tokens of managed keys are closed' }
+  await expect((async () => hsms.open(address(), foreign.pin))()).rejects.toMatchObject(refusal)
+  await expect((async () => hsms.open({ ...address(), slot: 0 }, foreign.pin))()).rejects.toMatchObject(refusal)
+  expect(inUse()).toBe(false)
+})
+
 test('a token that fails after the login is closed again', async () => {
   await using hsms = openManaged()
   shim.set({ groups: group.object, rv: CKR.GENERAL_ERROR })
@@ -73,10 +116,10 @@ test('so is one whose keys could not be compared with ours', async () => {
 
 test('a token that hangs after the login holds up neither the refusal nor the end', async () => {
   const hsms = openManaged()
-  shim.set({ groups: group.object, delayMicroseconds: 6_000_000, times: 1 })
+  shim.set({ groups: group.object, delayMicroseconds: 9_000_000, times: 1 })
   const began = Date.now()
   await expect(hsms.open(address(), foreign.pin)).rejects.toMatchObject({ status: 503 })
   await hsms[Symbol.asyncDispose]()
-  expect(Date.now() - began).toBeLessThan(5000)
-  await expect.poll(inUse, { timeout: 15_000 }).toBe(false)
-}, 30_000)
+  expect(Date.now() - began).toBeLessThan(8000)
+  await expect.poll(inUse, { timeout: 20_000 }).toBe(false)
+}, 40_000)

@@ -54,6 +54,8 @@ interface ManagedHsm {
 
 const pauseMilliseconds = 1000
 
+const closed = (): ApiError => unavailable('the tokens of managed keys are closed')
+
 /**
  * The tokens that hold managed keys, opened when they are first needed. Before a login in this process a child tries
  * it: the token itself then checks the PIN, even where we are logged in and C_Login would accept any, and a hanging
@@ -62,6 +64,7 @@ const pauseMilliseconds = 1000
 export class ManagedHsms implements AsyncDisposable {
   readonly #options: ManagedHsmsOptions
   readonly #entries = new Map<string, ManagedHsm>()
+  #closed = false
 
   constructor(options: ManagedHsmsOptions) {
     this.#options = options
@@ -84,9 +87,10 @@ export class ManagedHsms implements AsyncDisposable {
 
   /**
    * Logs in to the token, unless it is open with this PIN.
-   * @throws PinRefused; ApiError 503 while the token is away, 400 when it is the one of our own keys
+   * @throws PinRefused; ApiError 503 while the token is away or after the end, 400 when it is the one of our own keys
    */
   open(address: TokenAddress, pin: string): MaybePromise<Hsm> {
+    this.#requireOpen()
     const library = this.library(address.library)
     const entry = this.#entryOf(address)
     if (entry.hsm?.healthy && timingSafeEqual(entry.pin, hashOf(pin))) return entry.hsm
@@ -95,10 +99,21 @@ export class ManagedHsms implements AsyncDisposable {
     return opened
   }
 
+  /** Waits for openings under way, whose children may be logged in; none of them logs in here any more. */
   async [Symbol.asyncDispose](): Promise<void> {
-    const entries = [...this.#entries.values()]
-    this.#entries.clear()
-    await Promise.all(entries.map((entry) => this.#leave(entry)))
+    this.#closed = true
+    await Promise.all(
+      [...this.#entries.values()].map(async (entry) => {
+        await this.#leave(entry)
+        await entry.turn
+        // An opening whose call hangs leaves its token in the entry.
+        await this.#leave(entry)
+      }),
+    )
+  }
+
+  #requireOpen(): void {
+    if (this.#closed) throw closed()
   }
 
   #entryOf(address: TokenAddress): ManagedHsm {
@@ -115,6 +130,7 @@ export class ManagedHsms implements AsyncDisposable {
 
   async #enter(entry: ManagedHsm, library: Library, address: TokenAddress, pin: string): Promise<Hsm> {
     const { own, stateDirectory, clock, onFatal } = this.#options
+    this.#requireOpen()
     if (entry.hsm?.healthy && timingSafeEqual(entry.pin, hashOf(pin))) return entry.hsm
     if (entry.awaySince !== undefined && clock.monotonic() - entry.awaySince < pauseMilliseconds) throw away(address)
     const { serial, label } = own.token
@@ -124,6 +140,7 @@ export class ManagedHsms implements AsyncDisposable {
       ...{ token: selectorOf(address), pin, forbidden: { serial, label }, stateDirectory },
     }
     const tried = await tryLogin(trial, library.environment)
+    this.#requireOpen()
     if (tried === 'forbidden') return this.#own(entry, pin)
     if (tried !== 'good') {
       entry.awaySince = tried === 'wrongPin' ? undefined : clock.monotonic()
@@ -156,6 +173,7 @@ export class ManagedHsms implements AsyncDisposable {
   async #connect(entry: ManagedHsm, library: Library, address: TokenAddress, pin: string): Promise<void> {
     const { own, stateDirectory, log, clock } = this.#options
     await this.#leave(entry)
+    this.#requireOpen()
     const { serial, label } = own.token
     const { threads, environment, libraryParameters, callDeadlineMilliseconds } = library
     const hsm = await Hsm.open({
@@ -173,6 +191,7 @@ export class ManagedHsms implements AsyncDisposable {
     })
     try {
       await this.#requireForeign(hsm)
+      this.#requireOpen()
     } catch (error) {
       // While its call hangs, the next opening must know of it.
       if (entry.stuck && hsm.busy) entry.hsm = hsm
