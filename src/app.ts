@@ -174,7 +174,7 @@ async function openCore(options: Options, seal: () => Promise<boolean>, secret?:
   }
   const audit = stores.use(new Audit(auditOptions))
   keys.defer(() => audit.trySealHeads())
-  const managedHsms = keys.use(openManagedHsms(options, hsm, cluster, options.onFatal))
+  const managedHsms = keys.use(openManagedHsms(options, hsm, cluster, pinTries(options), options.onFatal))
   // Ends first: its last jobs may still sign by managed keys.
   const runner = keys.use(new Runner({ database, clock, log, metrics }))
   const foundation = { database, hsm, custody, managedHsms, settings, audit, runner, seal }
@@ -311,7 +311,7 @@ function buildPipeline(
     unseal: async () => false,
     keyStatus: () => cluster.keyStatus(),
     rootGeneration: new RootGeneration({ database, keys: macs, clock, cluster: cluster.id, epoch: cluster.epoch }),
-    tries: new Tries({ workers: workersOf(config), clock }, 'of its recovery secret'),
+    tries: new Tries({ workers: workersOf(config), clock }, 'tries of its recovery secret'),
     metrics: () => nodeMetrics(metrics, gather),
     inFlight: listInFlight,
   })
@@ -328,6 +328,14 @@ function buildPipeline(
     }),
   })
   return withCors(pipeline, settings)
+}
+
+/**
+ * Wrong PINs of our own token in managed keys: never shown to the token, whose own count then does not end the guessing.
+ */
+const pinTries = ({ config, clock }: Options): Tries => {
+  const allowed = { tries: 30, in: 'an hour', atOnce: 5 } as const
+  return new Tries({ workers: workersOf(config), clock, allowed }, 'wrong PINs of its own token')
 }
 
 /** Health details of the engines, by type. */

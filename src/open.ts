@@ -5,7 +5,7 @@ import { Hsm } from './hsm/hsm.ts'
 import type { Cluster } from './keys/cluster/cluster.ts'
 import type { CustodyOptions } from './keys/cluster/opening.ts'
 import { Custody } from './keys/custody.ts'
-import { ManagedHsms } from './keys/managed/hsms.ts'
+import { ManagedHsms, type ManagedHsmsOptions } from './keys/managed/hsms.ts'
 import { Database } from './store/database.ts'
 import type { ProcessContext, VersionMessage } from './workload.ts'
 
@@ -103,6 +103,7 @@ export function openManagedHsms(
   context: ProcessContext,
   own: Hsm,
   cluster: Cluster,
+  tries: ManagedHsmsOptions['tries'],
   onFatal: (reason: Error) => void,
 ): ManagedHsms {
   const { config, log, clock } = context
@@ -112,7 +113,7 @@ export function openManagedHsms(
     callDeadlineMilliseconds: callDeadlineSeconds * 1000,
   }))
   return new ManagedHsms({
-    ...{ libraries, own, log, clock, onFatal },
+    ...{ libraries, own, tries, log, clock, onFatal },
     ownAllowed: config.pkcs11.managedKeys,
     stateDirectory: config.stateDirectory,
     ownIds: () => cluster.kekIds(),

@@ -79,7 +79,7 @@ function isStatusPath(rawPath: string): boolean {
 }
 
 function limited({ unseal, workers, clock, log }: SealedOptions): StatusContext['unseal'] {
-  const tries = new Tries({ workers, clock }, 'to unseal it')
+  const tries = new Tries({ workers, clock }, 'tries to unseal it')
   return async (secret) => {
     tries.take()
     try {

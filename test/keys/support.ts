@@ -17,6 +17,7 @@ import type { Owner, Specification } from '../../src/keys/materials/draft.ts'
 import type { SecretOwner } from '../../src/keys/materials/opening.ts'
 import type { Mount } from '../../src/route.ts'
 import { Database } from '../../src/store/database.ts'
+import { Tries } from '../../src/system/tries.ts'
 import { createDatabase } from '../support/database.ts'
 import { createToken, type TestToken } from '../support/token.ts'
 
@@ -166,7 +167,8 @@ export function manage(
     throw reason
   }
   const ownIds = () => custody.cluster.kekIds()
-  const ground = { libraries: [], own, ownAllowed: false, stateDirectory: tmpdir(), log, clock, ownIds, onFatal }
+  const tries = new Tries({ workers: 1, clock }, 'wrong PINs')
+  const ground = { libraries: [], own, tries, ownAllowed: false, stateDirectory: tmpdir(), log, clock, ownIds, onFatal }
   const hsms = new ManagedHsms({ ...ground, ...more })
   const registry = new Registry({ database, materials, clock })
   const { strict = false, mount = () => undefined } = more

@@ -5,6 +5,7 @@ import { CKR } from '../../src/hsm/constants.ts'
 import { ckrOf } from '../../src/hsm/faults.ts'
 import type { Hsm } from '../../src/hsm/hsm.ts'
 import { ManagedHsms } from '../../src/keys/managed/hsms.ts'
+import { Tries } from '../../src/system/tries.ts'
 import { group, type Shim } from '../hsm/support/fault.ts'
 import { clock, log, openHsm } from '../keys/support.ts'
 import { createToken } from '../support/token.ts'
@@ -39,7 +40,8 @@ function openManaged(ownIds: () => Promise<readonly Buffer[]> = async () => [Buf
     throw reason
   }
   const library = { library: shim.library, environment, threads: 2, callDeadlineMilliseconds: 2000 }
-  const ground = { own, ownAllowed: false, stateDirectory: tmpdir(), log, clock, ownIds, onFatal }
+  const tries = new Tries({ workers: 1, clock }, 'wrong PINs')
+  const ground = { own, tries, ownAllowed: false, stateDirectory: tmpdir(), log, clock, ownIds, onFatal }
   return new ManagedHsms({ ...ground, libraries: [{ name: 'far', ...library }] })
 }
 

@@ -32,6 +32,8 @@ export interface ManagedHsmsOptions {
   /** The token of our own keys, and whether managed keys may lie in it. */
   readonly own: Hsm
   readonly ownAllowed: boolean
+  /** Wrong PINs that callers may name for the token of our own keys. */
+  readonly tries: { take(): void; giveBack(): void }
   readonly stateDirectory: string
   readonly log: Logger
   readonly clock: Clock
@@ -50,6 +52,12 @@ interface ManagedHsm {
   /** When it was last found away; monotonic milliseconds. */
   awaySince: number | undefined
   turn: Promise<unknown>
+}
+
+interface Login {
+  readonly pin: string
+  /** Named by a caller; otherwise it was stored, after it had been accepted. */
+  readonly guess: boolean
 }
 
 const pauseMilliseconds = 1000
@@ -90,11 +98,24 @@ export class ManagedHsms implements AsyncDisposable {
    * @throws PinRefused; ApiError 503 while the token is away or after the end, 400 when it is the one of our own keys
    */
   open(address: TokenAddress, pin: string): MaybePromise<Hsm> {
+    return this.#open(address, { pin, guess: false })
+  }
+
+  /**
+   * As `open`, with a PIN that a caller has named and may be guessing.
+   * @throws as `open`; ApiError 429 after too many wrong PINs of the token of our own keys
+   */
+  admit(address: TokenAddress, pin: string): MaybePromise<Hsm> {
+    return this.#open(address, { pin, guess: true })
+  }
+
+  #open(address: TokenAddress, login: Login): MaybePromise<Hsm> {
     this.#requireOpen()
     const library = this.library(address.library)
     const entry = this.#entryOf(address)
-    if (entry.hsm?.healthy && timingSafeEqual(entry.pin, hashOf(pin))) return entry.hsm
-    const opened = entry.turn.then(() => this.#enter(entry, library, address, pin))
+    const open = this.#known(entry, login)
+    if (open !== undefined) return open
+    const opened = entry.turn.then(() => this.#enter(entry, library, address, login))
     entry.turn = opened.catch(() => undefined)
     return opened
   }
@@ -128,10 +149,18 @@ export class ManagedHsms implements AsyncDisposable {
     return entry
   }
 
-  async #enter(entry: ManagedHsm, library: Library, address: TokenAddress, pin: string): Promise<Hsm> {
+  /** The token of the entry if it is open with this PIN. For a guess our own is not: every one takes a try. */
+  #known({ hsm, pin: accepted }: ManagedHsm, { pin, guess }: Login): Hsm | undefined {
+    if (!hsm?.healthy || (guess && hsm === this.#options.own)) return undefined
+    return timingSafeEqual(accepted, hashOf(pin)) ? hsm : undefined
+  }
+
+  async #enter(entry: ManagedHsm, library: Library, address: TokenAddress, login: Login): Promise<Hsm> {
+    const { pin } = login
     const { own, stateDirectory, clock, onFatal } = this.#options
     this.#requireOpen()
-    if (entry.hsm?.healthy && timingSafeEqual(entry.pin, hashOf(pin))) return entry.hsm
+    const open = this.#known(entry, login)
+    if (open !== undefined) return open
     if (entry.awaySince !== undefined && clock.monotonic() - entry.awaySince < pauseMilliseconds) throw away(address)
     const { serial, label } = own.token
     const trial = {
@@ -141,7 +170,7 @@ export class ManagedHsms implements AsyncDisposable {
     }
     const tried = await tryLogin(trial, library.environment)
     this.#requireOpen()
-    if (tried === 'forbidden') return this.#own(entry, pin)
+    if (tried === 'forbidden') return this.#own(entry, login)
     if (tried !== 'good') {
       entry.awaySince = tried === 'wrongPin' ? undefined : clock.monotonic()
       throw refusal(tried, address)
@@ -157,14 +186,17 @@ export class ManagedHsms implements AsyncDisposable {
   }
 
   /** Our own token under another name, or by another path to it. Its PIN is compared, never tried. */
-  #own(entry: ManagedHsm, pin: string): Hsm {
-    const { own, ownAllowed } = this.#options
+  #own(entry: ManagedHsm, { pin, guess }: Login): Hsm {
+    const { own, ownAllowed, tries } = this.#options
     if (!ownAllowed) {
       throw badRequest(
         'this token holds the server’s own keys; managed keys lie in it only where the configuration says pkcs11.managedKeys: true',
       )
     }
+    // Before the comparison: after too many wrong ones not even the right one may be told.
+    if (guess) tries.take()
     if (!timingSafeEqual(hashOf(pin), hashOf(own.credentials.pin))) throw new PinRefused('incorrect', 'wrong PIN')
+    if (guess) tries.giveBack()
     entry.hsm = own
     entry.pin = hashOf(pin)
     return own

@@ -163,12 +163,13 @@ export class ManagedKeys {
   }
 
   /**
-   * Logs in with a PIN that is not stored yet, and looks at the key. @throws ApiError 400 for an unusable PIN or key
+   * Logs in with a PIN that is not stored yet, and looks at the key.
+   * @throws ApiError 400 for an unusable PIN or key, 429 after too many wrong PINs of our own token
    */
   async admit(row: Wanted & TokenAddress, pin: string): Promise<void> {
     let hsm: Hsm
     try {
-      hsm = await this.#options.hsms.open(row, pin)
+      hsm = await this.#options.hsms.admit(row, pin)
     } catch (error) {
       throw error instanceof PinRefused ? badRequest(`${error.message}; it is not tried again`) : error
     }
