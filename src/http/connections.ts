@@ -1,7 +1,7 @@
 import type { Server } from 'node:http'
-import { Server as NetServer, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 
-/** The connections of a server: those it has accepted itself, and those that another process has. */
+/** The connections of a server that listens nowhere: another process has accepted them. */
 export class Connections {
   readonly #server: Server
   readonly #open = new Set<Socket>()
@@ -22,9 +22,8 @@ export class Connections {
     return this.#open.size
   }
 
-  /** Serves a connection that another process has accepted, as if this one had. */
   inject(socket: Socket): void {
-    // As an HTTP server has those that it accepts itself.
+    // As an HTTP server does with those that it accepts itself.
     socket.allowHalfOpen = true
     this.#server.emit('connection', socket)
   }
@@ -34,8 +33,6 @@ export class Connections {
    * at its end, every other at the deadline.
    */
   close(deadlineMilliseconds: number, keepAliveMilliseconds: number): Promise<void> {
-    // Not the HTTP server's own close, which closes idle connections at once.
-    if (this.#server.listening) NetServer.prototype.close.call(this.#server)
     const none = Promise.withResolvers<void>()
     this.#onNone = none.resolve
     if (this.#open.size === 0) none.resolve()

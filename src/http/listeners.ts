@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
-import { createServer as createPlainServer, type IncomingMessage, type Server, type ServerOptions } from 'node:http'
+import { createServer as createPlainServer, type IncomingMessage, type ServerOptions } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import type { TLSSocket, TlsOptions } from 'node:tls'
 import type { Logger } from '../log.ts'
 import type { Pipeline } from '../request/exchange.ts'
@@ -54,13 +54,7 @@ export interface Serving {
   close(deadlineMilliseconds: number, keepAliveMilliseconds?: number): Promise<void>
 }
 
-/** An open socket that serves requests. */
-export interface Listener extends Serving {
-  /** `http://HOST:PORT`, `https://HOST:PORT` or `unix:/PATH`, with the port that was bound. */
-  readonly address: string
-}
-
-interface ListenerContext {
+export interface ListenerContext {
   readonly pipeline: Pipeline
   readonly log: Logger
   readonly limits: ListenerLimits
@@ -68,30 +62,13 @@ interface ListenerContext {
 }
 
 /**
- * Opens one listener.
- * @throws when the address cannot be bound or a PEM file cannot be read
- */
-export async function openListener(options: ListenerOptions, context: ListenerContext): Promise<Listener> {
-  const { server, serving } = await createServing(options, context)
-  await listen(server, options.address)
-  return { ...serving, address: shown(server, options.tls ? 'https' : 'http') }
-}
-
-/**
  * A listener without a socket: its connections are given to it.
  * @throws when a PEM file cannot be read
  */
-export async function createListener(options: ListenerOptions, context: ListenerContext): Promise<Serving> {
-  const { server, serving } = await createServing(options, context)
-  // Node watches over slow headers and bodies from here on, and this server never listens.
-  server.emit('listening')
-  return serving
-}
-
-async function createServing(
+export async function createListener(
   { tls, maxRequestBytes, forwardedFor, proxyProtocol }: ListenerOptions,
   { pipeline, log, limits, budgets }: ListenerContext,
-): Promise<{ server: Server; serving: Serving }> {
+): Promise<Serving> {
   let closing = false
   let remote = forwardedFor && readForwardedFor(forwardedFor)
   const serve = createEdge({
@@ -110,7 +87,6 @@ async function createServing(
   const server = tls
     ? createTlsServer({ ...timeouts(limits), ...(await secureOptions(tls, limits)) }, serve)
     : createPlainServer(timeouts(limits), serve)
-  server.maxConnections = limits.connections
   // Expect: 100-continue: a body that is too large is refused before it is sent.
   server.on('checkContinue', (request, response) => {
     if (!declaresMore(request, maxRequestBytes)) response.writeContinue()
@@ -121,17 +97,16 @@ async function createServing(
     remote = acceptProxyProtocol(server, { ...proxyProtocol, headerSeconds: limits.headersSeconds })
   }
   const connections = new Connections(server)
+  // Node watches over slow headers and bodies from here on, and this server never listens.
+  server.emit('listening')
   return {
-    server,
-    serving: {
-      accept(connection) {
-        if (connections.count < limits.connections) connections.inject(connection)
-        else connection.destroy()
-      },
-      close(deadlineMilliseconds, keepAliveMilliseconds = 0) {
-        closing = true
-        return connections.close(deadlineMilliseconds, keepAliveMilliseconds)
-      },
+    accept(connection) {
+      if (connections.count < limits.connections) connections.inject(connection)
+      else connection.destroy()
+    },
+    close(deadlineMilliseconds, keepAliveMilliseconds = 0) {
+      closing = true
+      return connections.close(deadlineMilliseconds, keepAliveMilliseconds)
     },
   }
 }
@@ -168,26 +143,4 @@ function presented(request: IncomingMessage): Uint8Array | undefined {
   const peer: { raw?: Buffer } = (request.socket as TLSSocket).getPeerCertificate()
   certificates.set(request.socket, { der: peer.raw })
   return peer.raw
-}
-
-function listen(server: Server, address: string): Promise<void> {
-  const unix = address.startsWith('unix:')
-  const colon = address.lastIndexOf(':')
-  const where = unix
-    ? { path: address.slice('unix:'.length) }
-    : { host: address.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(address.slice(colon + 1)) }
-  return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(where, () => {
-      server.off('error', reject)
-      resolve()
-    })
-  })
-}
-
-function shown(server: Server, scheme: string): string {
-  const bound = server.address() as AddressInfo | string
-  if (typeof bound === 'string') return `unix:${bound}`
-  const host = bound.family === 'IPv6' ? `[${bound.address}]` : bound.address
-  return `${scheme}://${host}:${bound.port}`
 }

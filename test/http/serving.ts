@@ -10,10 +10,11 @@ import type { Engine } from '../../src/engine.ts'
 import { absent, badRequest } from '../../src/errors.ts'
 import { boolean, integer, map, raw, text, wholeBody } from '../../src/field.ts'
 import { type Budgets, shareMemory } from '../../src/http/budget.ts'
-import { type Listener, type ListenerLimits, type ListenerOptions, openListener } from '../../src/http/listeners.ts'
+import type { ListenerLimits, ListenerOptions } from '../../src/http/listeners.ts'
 import { builtinRecord, compileSet, lookUp } from '../../src/request/mounts/mount.ts'
 import { createPipeline } from '../../src/request/pipeline.ts'
 import { Answer, route } from '../../src/route.ts'
+import { type Listener, openListener } from './listener.ts'
 
 /** The state of the test engine. */
 export interface Shelf {

@@ -42,8 +42,9 @@ export class Signers {
 
 /** A certificate of a key of type id-RSASSA-PSS verifies only such signatures (RFC 4055 section 1.2). */
 function allowedBy(certificate: Certificate, signer: CertificationSigner): CertificationSigner {
-  const { asymmetricKeyType, asymmetricKeyDetails: wanted = {} } = certificate.publicKey()
-  if (asymmetricKeyType !== 'rsa-pss') return signer
+  const key = certificate.publicKey()
+  if (key.asymmetricKeyType !== 'rsa-pss') return signer
+  const wanted = key.asymmetricKeyDetails ?? {}
   const algorithms = signer.algorithms.filter((name) => {
     const { pss, hash } = signatureAlgorithmOf(name)
     return pss && hash !== undefined && isAllowed(hash, wanted)
