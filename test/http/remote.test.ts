@@ -7,9 +7,9 @@ import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { parseConfig } from '../../src/config.ts'
 import { shareMemory } from '../../src/http/budget.ts'
 import type { ListenerOptions } from '../../src/http/listeners.ts'
-import { type Listener, openListener } from './listener.ts'
 import { createLog } from '../../src/log.ts'
 import type { Pipeline } from '../../src/request/exchange.ts'
+import { type Listener, openListener } from './listener.ts'
 import { createCertificate, dial, hear, hearUntil } from './wire.ts'
 
 /** Answers with the origin of a request. */

@@ -8,9 +8,10 @@ import { authoritiesTable, clustersTable, issuersTable, keysTable } from './auth
 import type { Certificates } from './certificates/certificates.ts'
 import { revocationTable } from './certificates/tables.ts'
 import { crlsTable } from './crl/tables.ts'
+import type { LedgerName } from './revocation/ledgers.ts'
 import { queueTable } from './revocation/tables.ts'
 import type { Roles } from './roles/roles.ts'
-import type { ListedBy, TidiedLists } from './tidy/deps.ts'
+import type { TidiedLists } from './tidy/deps.ts'
 import { tidiesTable } from './tidy/tables.ts'
 
 const rowsAtOnce = 200
@@ -81,7 +82,7 @@ export class Removal {
     const { database, lists } = this.#options
     const page = { by: 'serial', limit: rowsAtOnce } as const
     const found = await database.read((q) => database.unverified(revocationTraces).list(q, { mount }, page))
-    const ledgers = new Map<string, ListedBy>()
+    const ledgers = new Map<string, LedgerName>()
     for (const { crlIssuer, site } of found) {
       if (crlIssuer !== null) ledgers.set(`${crlIssuer} ${site}`, { crlIssuer, site })
     }

@@ -18,7 +18,7 @@ import { Restoration } from './restoration.ts'
 import { Segments } from './segments.ts'
 import { ShardBuilding } from './shards/building.ts'
 import { ShardLists } from './shards/lists.ts'
-import { segmentsTable } from './tables.ts'
+import { segmentsTable, siteOf } from './tables.ts'
 import type { BuildTarget, BuiltCrl } from './target.ts'
 import { Turns } from './turns.ts'
 
@@ -104,7 +104,7 @@ export class CrlBuilder {
 
   async #alone(order: BuildTarget): Promise<BuiltCrl> {
     const { clock } = this.#options
-    const site = this.#siteOf(order)
+    const site = siteOf(order.scope, this.#options.site)
     // Half of the digest is unique enough, and fits.
     const name = `crl ${order.mount} ${order.crlIssuer.slice(0, 32)} ${site}`
     const lease = await this.#lease(name)
@@ -126,10 +126,6 @@ export class CrlBuilder {
       // A lost lease needs no release.
       await lease.release().catch(() => undefined)
     }
-  }
-
-  #siteOf({ scope }: BuildTarget): string {
-    return scope === 'unified' ? '' : this.#options.site
   }
 
   async #lease(name: string): Promise<JobLease> {

@@ -2,16 +2,12 @@ import type { Database } from '../../../store/database.ts'
 import type { Reader } from '../../../store/reader.ts'
 import { unlessDamaged } from '../../../store/sealed/sound.ts'
 import { column, defineTable } from '../../../store/table.ts'
+import type { LedgerName } from '../revocation/ledgers.ts'
 import { type LedgerRow, ledgersTable } from '../revocation/tables.ts'
 
 /** The sites that count revocations, readable even where a count is damaged. */
 const sitesTable = defineTable(ledgersTable.name, { crlIssuer: column.hex(), site: column.text() }, { sealed: false })
 const mostSites = 1000
-
-export interface LedgerName {
-  readonly crlIssuer: string
-  readonly site: string
-}
 
 /** The sites that have ledgers of a CRL issuer; nothing is verified. */
 export async function sitesOf(database: Database, crlIssuer: string): Promise<string[]> {

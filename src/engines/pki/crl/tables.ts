@@ -68,6 +68,9 @@ export type SegmentRow = Row<typeof segmentsTable>
 export const fingerprintsTable = defineTable('pki_fingerprints', { fingerprints: column.bytes() }, { sealed: true })
 
 export type Scope = 'local' | 'unified'
+
+/** The site that the lists of a scope belong to: none for unified ones. @param site of this node */
+export const siteOf = (scope: Scope, site: string): string => (scope === 'unified' ? '' : site)
 export type Kind = 'complete' | 'delta'
 
 /** Entries of a list: those of a segment from the revocation of this number on. */

@@ -15,7 +15,7 @@ import type { OnAlarm } from '../crl/alarm.ts'
 import type { CrlBuilder } from '../crl/builder.ts'
 import { carriesPoints } from '../crl/shards/building.ts'
 import { cameWithList } from '../crl/shards/lists.ts'
-import type { CrlRow, Kind, Scope } from '../crl/tables.ts'
+import { type CrlRow, type Kind, type Scope, siteOf } from '../crl/tables.ts'
 import type { BuildTarget } from '../crl/target.ts'
 import type { Signers } from '../keys/signers.ts'
 import { Contents } from './contents.ts'
@@ -23,7 +23,7 @@ import { type CrlGroup, groupsOf, hasKey, notInMount, whyUnsigned } from './grou
 import { ListCache, type ListQuery } from './listcache.ts'
 import { PublishedCrl, type Sources } from './published.ts'
 import { type Repaired, Repairs } from './repairs.ts'
-import { crlSettingsOf } from './settings.ts'
+import { crlSettingsOf, scopesOf } from './settings.ts'
 import { shardSetsOf, wasSpread } from './shardsets.ts'
 import { Streams } from './streams.ts'
 import { type ListOrder, targetOf } from './target.ts'
@@ -209,7 +209,7 @@ export class Crls {
     const sets = await shardSetsOf(database, authority, group, { scope, site })
     if (sets.length === 0) return []
     const { crlIssuer } = group
-    const place = { mount: authority.settings.mount, crlIssuer, site: scope === 'unified' ? '' : site, scope }
+    const place = { mount: authority.settings.mount, crlIssuer, site: siteOf(scope, site), scope }
     const name = { ...place, kind: 'complete' } as const
     return database.snapshot(async (q) => {
       const manifest = await builder.manifests.read(q, crlIssuer)
@@ -243,7 +243,7 @@ export class Crls {
     { kinds = 'complete', of }: Rebuild,
   ): Promise<{ frozen: string[]; failed: string[] }> {
     const authority = await this.#options.authorities.of(mount)
-    const scopes: readonly Scope[] = crlSettingsOf(authority).unifiedCrl ? ['local', 'unified'] : ['local']
+    const scopes = scopesOf(crlSettingsOf(authority))
     const [frozen, failed]: [string[], string[]] = [[], []]
     for (const group of groupsOf(authority).values()) {
       if (of !== undefined && !of.has(group.crlIssuer)) continue

@@ -11,7 +11,7 @@ import { crlsTable } from '../crl/tables.ts'
 import type { Crls } from './crls.ts'
 import { isLate } from './due.ts'
 import { type CrlGroup, groupsOf, hasKey } from './groups.ts'
-import { crlSettingsOf } from './settings.ts'
+import { crlSettingsOf, scopesOf } from './settings.ts'
 
 /** Lists whose next update is reported: those that expire first. */
 const listsTold = 1000
@@ -155,7 +155,7 @@ export class ListHealth {
       summary.issuers_without_ocsp_signer++
     }
     const { mount } = authority.settings
-    for (const scope of settings.unifiedCrl ? (['local', 'unified'] as const) : (['local'] as const)) {
+    for (const scope of scopesOf(settings)) {
       const query = { mount, crlIssuer: group.crlIssuer, scope, kind: 'complete' } as const
       const list = await unlessDamaged(async () => crls.cache.find(query))
       const shards = await unlessDamaged(() => crls.shards(authority, group, scope))

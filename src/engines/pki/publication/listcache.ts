@@ -6,7 +6,7 @@ import type { Reader } from '../../../store/reader.ts'
 import { listCacheKey, nameOfKey } from '../crl/list.ts'
 import type { Lists } from '../crl/lists.ts'
 import type { Shard } from '../crl/shards/shard.ts'
-import { type CrlRow, crlsTable, type Kind, type Scope } from '../crl/tables.ts'
+import { type CrlRow, crlsTable, type Kind, type Scope, siteOf } from '../crl/tables.ts'
 
 /** A list as this site sees it. `mount` is a uuid. */
 export interface ListQuery {
@@ -59,9 +59,8 @@ export class ListCache {
     return found.row
   }
 
-  /** Unified lists belong to no site. */
   #key(query: ListQuery): string {
-    return listCacheKey({ ...query, site: query.scope === 'unified' ? '' : this.#options.site })
+    return listCacheKey({ ...query, site: siteOf(query.scope, this.#options.site) })
   }
 
   async #load(q: Reader, key: string): Promise<Found> {

@@ -3,8 +3,13 @@ import { badRequest } from '../../../errors.ts'
 import type { Authority } from '../authority/authority.ts'
 import { type CrlSettings, defaultCrlSettings } from '../crl/settings.ts'
 import { isShardCount, mostShards } from '../crl/shards/shard.ts'
+import type { Scope } from '../crl/tables.ts'
 
 export const crlSettingsOf = ({ settings }: Authority): CrlSettings => settings.crl ?? defaultCrlSettings
+
+/** Whose lists are made. */
+export const scopesOf = ({ unifiedCrl }: CrlSettings): readonly Scope[] =>
+  unifiedCrl ? ['local', 'unified'] : ['local']
 
 /** A stored duration, which was read once before it was stored. */
 export const millisecondsOf = (duration: string): number =>

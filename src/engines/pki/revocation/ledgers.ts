@@ -5,7 +5,7 @@ import { column, defineTable } from '../../../store/table.ts'
 import { manifestsTable } from '../crl/tables.ts'
 import { type LedgerRow, ledgersTable } from './tables.ts'
 
-/** A ledger belongs to a CRL issuer at a site. */
+/** A ledger, and the list entries that it numbers, belong to a CRL issuer (`crlIssuerOf`) at a site. */
 export interface LedgerName {
   readonly crlIssuer: string
   readonly site: string

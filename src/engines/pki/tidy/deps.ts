@@ -7,12 +7,7 @@ import type { Database } from '../../../store/database.ts'
 import type { Authorities } from '../authority/authorities.ts'
 import type { IssuerRows } from '../authority/issuerrows.ts'
 import type { Certificates } from '../certificates/certificates.ts'
-
-/** The owner of list entries: a CRL issuer (`crlIssuerOf`) at a site. */
-export interface ListedBy {
-  readonly crlIssuer: string
-  readonly site: string
-}
+import type { LedgerName } from '../revocation/ledgers.ts'
 
 /** The entries that have left the segments. */
 export interface Released {
@@ -23,13 +18,13 @@ export interface Released {
 /** The changes that tidy makes to revocation lists and revocations. */
 export interface TidiedLists {
   /** Takes all revocations committed before into the segments from which lists are built. */
-  absorb(of: ListedBy): Promise<unknown>
+  absorb(of: LedgerName): Promise<unknown>
   /**
    * Takes entries of certificates that ended by a given time out of the segments. An entry stays until a complete list
    * made after its certificate's end has carried it (RFC 5280 section 3.3).
    * @param end milliseconds; ends of certificates are rounded up to the next second for the comparison
    */
-  removeEntries(of: ListedBy, end: number): Promise<Released>
+  removeEntries(of: LedgerName, end: number): Promise<Released>
   /** Rebuilds and publishes every list of a mount. @returns warnings */
   rebuild(mount: Pick<Mount, 'uuid'>): Promise<readonly string[]>
   /** Removes the lists of CRL issuers that no longer have an issuer in the mount, and rebuilds those of the others. */
