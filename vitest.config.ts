@@ -6,8 +6,7 @@ export default defineConfig({
     globalSetup: ['test/support/global.ts'],
     // The PKCS#11 module is native and holds one login per process: a process for each file, never a thread.
     pool: 'forks',
-    // Tests wait much: two at a time left a third of two cores idle.
-    maxWorkers: 3,
+    maxWorkers: 2,
     testTimeout: 120_000,
     hookTimeout: 120_000,
   },

@@ -124,7 +124,7 @@ describe('a sealed node', () => {
   test('says 429 in words, with the time to wait', async () => {
     const replies = await Promise.all(Array.from({ length: 6 }, () => unseal(wrong())))
     const refused = replies.find(({ status }) => status === 429)
-    expect(refused?.body).toEqual({ errors: ['this node takes 4 tries to unseal it in a second'] })
+    expect(refused?.body).toEqual({ errors: ['this node takes 4 tries to unseal it in a second: try again in 1 s'] })
     expect(refused?.headers['retry-after']).toBe('1')
   })
 

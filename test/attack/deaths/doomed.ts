@@ -22,7 +22,8 @@ export interface Doomed {
    * Sends a request to the second node, kills the node at a COMMIT of that request, and starts it again.
    * @param when `before`: the database never hears of that COMMIT; `after`: it has done it @param nth which COMMIT,
    *   from 1
-   * @param counts of which transactions, by their statements: jobs have theirs when their time comes
+   * @param counts of which transactions, by their statements; of all but those of jobs, which have theirs when their
+   *   time comes, unless it is said
    */
   die(
     when: 'before' | 'after',
@@ -31,6 +32,14 @@ export interface Doomed {
     counts?: (transaction: string) => boolean,
   ): Promise<void>
 }
+
+/** Leases that requests take. In statements they are hexadecimal. */
+const leasesOfRequests = ['crl ', 'managed key '].map((name) => Buffer.from(name).toString('hex'))
+
+/** Whether a transaction is neither under the lease of a job, nor the proof that a node has a KEK. */
+const isOfRequest = (transaction: string): boolean =>
+  !transaction.includes('kek_proofs') &&
+  (!transaction.includes('job_leases') || leasesOfRequests.some((name) => transaction.includes(name)))
 
 /** Begins it before the tests of a file and ends it after them. */
 export function useDoomed(options: Pick<ServerOptions, 'config'> = {}): Doomed {
@@ -56,7 +65,7 @@ export function useDoomed(options: Pick<ServerOptions, 'config'> = {}): Doomed {
   })
 
   return {
-    async stop(when, ask, nth, counts) {
+    async stop(when, ask, nth = 1, counts = isOfRequest) {
       const trapped = line.trap(when, nth, counts)
       ask(second.client()).catch(() => undefined)
       await trapped
@@ -74,7 +83,7 @@ export function useDoomed(options: Pick<ServerOptions, 'config'> = {}): Doomed {
     get sql() {
       return sql
     },
-    async die(when, ask, nth, counts) {
+    async die(when, ask, nth = 1, counts = isOfRequest) {
       const [worker = 0] = serving(second)
       const trapped = line.trap(when, nth, counts)
       const lost = ask(second.client()).catch(() => undefined)
