@@ -201,7 +201,10 @@ export class Rotation {
   async status(): Promise<KekStatus[]> {
     const { set } = this.#options
     const { rows } = await set.current()
-    return Promise.all(rows.map((row) => this.#statusOf(row)))
+    const all: KekStatus[] = []
+    // One at a time: there may be more KEKs than callers that a pool lets wait.
+    for (const row of rows) all.push(await this.#statusOf(row))
+    return all
   }
 
   async #statusOf({ id, purpose, state, origin, checkValue, createdAt, ckaId }: KekRow): Promise<KekStatus> {

@@ -68,7 +68,7 @@ it('a worker that could not ask the token how far the KEKs were asks again', asy
   expect(asked).toBe(before + 1)
 })
 
-it('a cluster with more KEKs than one page goes on, and starts', async () => {
+it('a cluster with more KEKs than may wait for the database shows them all, goes on, and starts', async () => {
   await new KekSet(place.database).change(async (tx) => {
     const checkValue = Buffer.alloc(8)
     const rows = Array.from({ length: 600 }, () => {
@@ -77,6 +77,16 @@ it('a cluster with more KEKs than one page goes on, and starts', async () => {
     await place.database.table(keksTable).insertMany(tx, rows)
   })
   expect((await custody.cluster.kekIds()).length).toBeGreaterThan(600)
+  const { promise: shown, resolve: release } = Promise.withResolvers<void>()
+  const others = Array.from({ length: 3 }, () =>
+    place.database.transaction(async (tx) => {
+      await place.database.table(keksTable).exists(tx, {})
+      await shown
+    }),
+  )
+  const all = await custody.rotation.status().finally(release)
+  await Promise.all(others)
+  expect(all.length).toBeGreaterThan(600)
   await custody.rotation.announce('open')
   await using elsewhere = await Place.at(place.url)
   using other = await reopen(hsm, elsewhere)
