@@ -36,28 +36,25 @@ export async function isInitialised(context: ProcessContext): Promise<boolean> {
 /**
  * Creates a cluster, once: schema, keys in the token, default policy, root token, mounts. After a crash a second run
  * completes it.
- * @returns what failed afterwards: the cluster is made nevertheless
+ * @returns what failed after it was made and shown: the cluster is as good as any
  * @throws Error with an explanation when it is already initialised, or token or database cannot hold it
  */
-export async function initialise(options: InitialiseOptions): Promise<readonly unknown[]> {
-  const faults: unknown[] = []
-  let made = false
-  const show = (initialised: Initialised): void => {
-    made = true
-    options.show(initialised)
+export async function initialise(options: InitialiseOptions): Promise<unknown> {
+  let isMade = false
+  const show = (made: Initialised): void => {
+    isMade = true
+    options.show(made)
   }
   try {
-    const { fault } = await make({ ...options, show })
-    if (fault !== undefined) faults.push(fault)
-  } catch (error) {
-    // Token and database are closed last.
-    if (!made) throw error
-    faults.push(error)
+    await make({ ...options, show })
+    return undefined
+  } catch (fault) {
+    if (!isMade) throw fault
+    return fault
   }
-  return faults
 }
 
-async function make(options: InitialiseOptions): Promise<{ fault?: unknown }> {
+async function make(options: InitialiseOptions): Promise<void> {
   const { config, clock, log, rootToken: custom } = options
   await using database = await openDatabase(options)
   await database.migrate()
@@ -66,7 +63,7 @@ async function make(options: InitialiseOptions): Promise<{ fault?: unknown }> {
   })
   const { secret: unsealSecret, hash: unsealHash } = makeUnsealSecret()
   let rootToken = ''
-  return await initialiseKeys({
+  await initialiseKeys({
     ...{ hsm, database, clock, log, residentLimit, kek: options.kek },
     name: config.clusterName,
     strict: config.strict,

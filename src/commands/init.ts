@@ -44,11 +44,10 @@ async function initialiseCluster(options: Options): Promise<void> {
   if (options.ifNeeded && (await isInitialised(settings))) return
   const kek = await ceremony(options)
   const show = (made: Initialised) => print(made, rootToken !== undefined, options.json)
-  const faults = await initialise({ ...settings, kek, show, ...(rootToken === undefined ? {} : { rootToken }) })
-  for (const fault of faults) {
-    const reason = fault instanceof Error ? fault.message : fault
-    console.error(`warning: the cluster is made; afterwards something failed: ${reason}`)
-  }
+  const fault = await initialise({ ...settings, kek, show, ...(rootToken === undefined ? {} : { rootToken }) })
+  if (fault === undefined) return
+  const reason = fault instanceof Error ? fault.message : fault
+  console.error(`warning: the cluster is made; afterwards something failed: ${reason}`)
 }
 
 /** @param chosen whether the operator chose the root token, and so already has it */

@@ -49,13 +49,12 @@ export async function clusterState(database: Database): Promise<ClusterState> {
  * Makes a cluster's keys, once: intent, keys in the token, their rows, the anchor, `populate`, ready. After a crash
  * anywhere a second run finishes, or begins again and destroys the first one's keys in the token; of concurrent runs
  * one wins.
- * @returns also what failed once the cluster was made: it is as good as any, and the workers do the rest
- * @throws Error when the cluster is ready already, another run holds the lease, or the token lacks a mechanism
+ * @throws Error when the cluster is ready already, another run holds the lease, or the token lacks a mechanism; after
+ *   `ready`, when the anchor could not be written: workers do that, and the cluster is as good as any
  */
-export async function initialise(options: InitialiseOptions): Promise<{ clusterId: string; fault?: unknown }> {
+export async function initialise(options: InitialiseOptions): Promise<{ clusterId: string }> {
   requireCustody(options.hsm)
   const lease = await takeLease(options.database, options.clock)
-  let clusterId: string | undefined
   try {
     if ((await clusterState(options.database)) === 'ready') throw new Error('this cluster is initialised already')
     if (!(await hasKeys(options.database))) await createInitialKeys(options, lease)
@@ -67,13 +66,9 @@ export async function initialise(options: InitialiseOptions): Promise<{ clusterI
       await tx.fence(job, lease.fence)
       await custody.cluster.ready(tx, made?.unsealHash ?? null)
     })
-    clusterId = custody.cluster.id
-    options.ready?.(clusterId)
+    options.ready?.(custody.cluster.id)
     await custody.cluster.anchor()
-    return { clusterId }
-  } catch (fault) {
-    if (clusterId === undefined) throw fault
-    return { clusterId, fault }
+    return { clusterId: custody.cluster.id }
   } finally {
     // A lost lease needs no release.
     await lease.release().catch(() => undefined)

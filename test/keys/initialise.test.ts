@@ -83,8 +83,12 @@ describe('initialise', () => {
     await place.sql(`CREATE TRIGGER ending AFTER UPDATE ON cluster FOR EACH ROW
       IF NEW.state = 'ready' THEN INSERT INTO saved SELECT * FROM heads; DELETE FROM heads; END IF`)
     await place.sql('CREATE TABLE saved AS SELECT * FROM heads')
-    const { clusterId, fault } = await initialise(initialising(hsm, place.database))
-    expect(fault).toMatchObject({ message: expect.stringContaining('the head of the set of KEKs is missing') })
+    let clusterId = ''
+    const ready = (id: string) => {
+      clusterId = id
+    }
+    const unanchored = initialise(initialising(hsm, place.database, { ready }))
+    await expect(unanchored).rejects.toThrow('the head of the set of KEKs is missing')
     expect(await clusterState(place.database)).toBe('ready')
     await place.sql('INSERT INTO heads SELECT * FROM saved')
     const custody = await reopen(hsm, place)
