@@ -134,7 +134,7 @@ function createContext(options: TransitOptions): TransitContext {
   return {
     ...operations,
     rings,
-    keys: new Keys({ database, materials, rings, versions, settings, clock }),
+    keys: new Keys({ database, materials, rings, versions, clock }),
     versions,
     changes,
     rotation: new KeyRotation({ rings, changes, versions }),

@@ -35,6 +35,29 @@ describe('sixteen at once', () => {
   })
 })
 
+describe('sixteen first deletions at once', () => {
+  const names = Array.from({ length: 16 }, (_, index) => `n${index}`)
+
+  test('of keys of a fresh mount are all carried out', async () => {
+    await done(node.root.post('sys/mounts/first', { type: 'transit' }))
+    for (const name of names) {
+      await done(node.root.post(`first/keys/${name}`))
+      await done(node.root.post(`first/keys/${name}/config`, { deletion_allowed: true }))
+    }
+    const replies = await Promise.all(names.map((name) => node.root.delete(`first/keys/${name}`)))
+    expect(statuses(replies)).toEqual([204])
+    expect((await node.root.list('first/keys')).status).toBe(404)
+  })
+
+  test('of roles of a fresh mount are all carried out', async () => {
+    await done(node.root.post('sys/mounts/roles', { type: 'pki' }))
+    for (const name of names) await done(node.root.post(`roles/roles/${name}`, { allow_any_name: true }))
+    const replies = await Promise.all(names.map((name) => node.root.delete(`roles/roles/${name}`)))
+    expect(statuses(replies)).toEqual([204])
+    expect((await node.root.list('roles/roles')).status).toBe(404)
+  })
+})
+
 /** Three clients that rotate a key until they are told to stop; every answer they had. */
 function rotating(name: string) {
   let going = true

@@ -128,18 +128,6 @@ export async function createAuthority(
   })
 }
 
-/**
- * Notes in the settings that something was written to a mount, where its rows do not show it any more: only an
- * untouched mount is taken over by the first `enable`. @param mount uuid
- */
-export async function markWritten(database: Database, tx: Transaction, mount: string): Promise<void> {
-  const table = database.table(authoritiesTable)
-  const settings = await table.find(tx, { mount })
-  if (settings === undefined || settings.rev > 1) return
-  tx.touch(authoritiesTable.name, mount)
-  await table.update(tx, settings, {})
-}
-
 const missing = (mount: string) =>
   new DamagedRow(authoritiesTable.name, mount, 'the settings of a certificate authority are missing')
 

@@ -1,9 +1,10 @@
 import { badRequest } from '../../../errors.ts'
 import type { MaybePromise, Mount } from '../../../route.ts'
+import { markWritten } from '../../../settings/written.ts'
 import type { CoherentCache } from '../../../store/coherence/cache.ts'
 import type { Database } from '../../../store/database.ts'
 import type { Transaction } from '../../../store/reader.ts'
-import { markWritten } from '../authority/authorities.ts'
+import { authoritiesTable } from '../authority/tables.ts'
 import { initialSettings, type RoleSettings } from './fields.ts'
 import { createRole, type Role } from './role.ts'
 import { roleNames, rolesTable } from './table.ts'
@@ -67,7 +68,7 @@ export class Roles {
     const rows = this.#database.table(rolesTable)
     await this.#database.transaction(async (tx) => {
       tx.touch(rolesTable.name, cacheId(mount, name))
-      if (await rows.exists(tx, { mount, name })) await markWritten(this.#database, tx, mount)
+      if (await rows.exists(tx, { mount, name })) await markWritten(this.#database, tx, authoritiesTable, mount)
       await rows.discard(tx, { mount, name })
     })
   }

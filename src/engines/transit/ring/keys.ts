@@ -3,6 +3,7 @@ import { badRequest } from '../../../errors.ts'
 import { algorithmOf } from '../../../keys/algorithms.ts'
 import type { Materials } from '../../../keys/materials/materials.ts'
 import type { Mount } from '../../../route.ts'
+import { markWritten } from '../../../settings/written.ts'
 import type { Database } from '../../../store/database.ts'
 import type { Transaction } from '../../../store/reader.ts'
 import type { New } from '../../../store/table.ts'
@@ -11,8 +12,7 @@ import { type Inventory, type Ring, withVersion } from './readring.ts'
 import { touchRing } from './ringcaches.ts'
 import type { Rings } from './rings.ts'
 import { rotationDue } from './rules.ts'
-import type { Settings } from './settings.ts'
-import { type KeyRow, keysTable, versionsTable } from './tables.ts'
+import { type KeyRow, keysTable, settingsTable, versionsTable } from './tables.ts'
 import { type ImportedVersion, type ManagedDraft, managedFields } from './versiondraft.ts'
 import type { VersionStore } from './versionstore.ts'
 
@@ -27,7 +27,6 @@ export class Keys {
   readonly #materials: Materials
   readonly #rings: Rings
   readonly #versions: VersionStore
-  readonly #settings: Settings
   readonly #clock: Clock
 
   constructor(options: {
@@ -35,14 +34,12 @@ export class Keys {
     materials: Materials
     rings: Rings
     versions: VersionStore
-    settings: Settings
     clock: Clock
   }) {
     this.#database = options.database
     this.#materials = options.materials
     this.#rings = options.rings
     this.#versions = options.versions
-    this.#settings = options.settings
     this.#clock = options.clock
   }
 
@@ -119,7 +116,7 @@ export class Keys {
     await this.#database.table(keysTable).remove(tx, key)
     await this.#materials.removeOwned(tx, { key: key.id })
     await this.#database.table(versionsTable).discard(tx, { keyId: key.id })
-    await this.#settings.markWritten(tx, key.mount)
+    await markWritten(this.#database, tx, settingsTable, key.mount)
     touchRing(tx, key)
   }
 }

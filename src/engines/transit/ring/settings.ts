@@ -42,17 +42,6 @@ export class Settings {
     })
   }
 
-  /**
-   * Notes that something was written to the mount, where its rows do not show it any more: only an untouched mount is
-   * taken over by the first `enable`.
-   */
-  async markWritten(tx: Transaction, mount: string): Promise<void> {
-    const row = await this.#read(tx, mount)
-    if (row === undefined || row.rev > 1) return
-    tx.touch(settingsTable.name, mount)
-    await this.#database.table(settingsTable).update(tx, row, {})
-  }
-
   #read(q: Reader, mount: string): Promise<SettingsRow | undefined> {
     return this.#database.table(settingsTable).find(q, { mount })
   }
