@@ -1,12 +1,11 @@
 import type { Lenient } from '../field.ts'
-import type { Input } from './input.ts'
+import { type Input, isObject } from './input.ts'
 import type { Match } from './match.ts'
 import type { Field } from './parse.ts'
 
 /** Fields whose numbers stay as they are; what a route reads itself are settings with numbers of their own. */
 const numeric: ReadonlySet<Lenient | undefined> = new Set(['integer', 'boolean', 'duration', 'time', 'raw'])
 
-type Values = Readonly<Record<string, unknown>>
 type Known = ReadonlyMap<string, Field>
 
 /**
@@ -39,9 +38,6 @@ function textsOf(value: unknown): unknown {
   return isObject(value) ? replaced(value, textsOf) : value
 }
 
-const isObject = (value: unknown): value is Values =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
 /** Most requests have no such number: they are not copied. */
 function mapped(values: readonly unknown[], show: (value: unknown) => unknown): readonly unknown[] {
   let copy: unknown[] | undefined
@@ -54,7 +50,7 @@ function mapped(values: readonly unknown[], show: (value: unknown) => unknown): 
   return copy ?? values
 }
 
-function replaced(values: Values, show: (value: unknown, name: string) => unknown): Values {
+function replaced(values: Input, show: (value: unknown, name: string) => unknown): Input {
   let copy: Record<string, unknown> | undefined
   for (const name of Object.keys(values)) {
     const shown = show(values[name], name)

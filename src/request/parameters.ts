@@ -1,6 +1,6 @@
 import type { Parameter, RequestParameters } from '../auth/acl/parameters.ts'
 import { convert, type Refuse } from './convert.ts'
-import type { Input } from './input.ts'
+import { type Input, isObject } from './input.ts'
 import type { Match } from './match.ts'
 import type { Field } from './parse.ts'
 
@@ -50,9 +50,6 @@ type Known = ReadonlyMap<string, Field>
 
 /** The effective value of a parameter: an explicit null stands for the initial value of a field that has one. */
 const effective = (value: unknown, field: Field | undefined): unknown => (value === null ? field?.initial : value)
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 function* parametersIn(
   values: Readonly<Record<string, unknown>>,

@@ -95,7 +95,8 @@ const invalid = (text: string): ApiError => badRequest(`Field validation failed:
 
 /**
  * Brings parameters under the names the route declares: aliases resolved, null read as absent or as the field's initial
- * value, unless the route reads it itself; undeclared parameters and those that the URL replaces are left out with a warning. Nothing is converted yet.
+ * value, unless the route reads it itself; undeclared parameters and those that the URL replaces are left out with a
+ * warning. Nothing is converted yet.
  */
 export function normaliseNames(fields: Fields, input: Input): Named {
   const values: Record<string, unknown> = {}

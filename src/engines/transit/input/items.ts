@@ -1,5 +1,5 @@
 import { badRequest } from '../../../errors.ts'
-import { goFalse, goTrue } from '../../../request/input.ts'
+import { goFalse, goTrue, isObject } from '../../../request/input.ts'
 
 /** The JSON types of an item's fields; `text` also accepts a number, and `integerText` a number in a string. */
 interface Kinds {
@@ -103,9 +103,6 @@ const goName = { string: 'string', text: 'string', integer: 'int', integerText: 
 
 /** Without leading zeros, which a policy would read as octal. */
 const decimal = /^-?(?:0|[1-9]\d*)$/
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** The value converted to the kind; undefined for a value of another kind. */
 function convert(kind: keyof Kinds, value: unknown): unknown {
