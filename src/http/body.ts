@@ -103,9 +103,12 @@ function collect(request: IncomingMessage, limits: BodyLimits, done: BodyDone): 
   /** A body that comes in one piece is held no longer than it takes to serve it. */
   const hold = (): boolean =>
     (pieces.length === declared && place.claim === undefined) || place.hold(pieces.length, limit?.caller === 'known')
+  const goOn = (): void => {
+    if (!asking) resume(request.socket)
+  }
   const take = (piece: Buffer): void => {
     pieces.add(piece)
-    shareTurn(request.socket, piece.length, () => asking || resume(request.socket))
+    if (piece.length !== declared) shareTurn(request.socket, piece.length, goOn)
     if (!asking && (pieces.length > bytes || !hold())) judge()
   }
   const refuse = (refusal: BodyRefusal): void => {

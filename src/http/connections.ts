@@ -1,7 +1,7 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** The connections of a server that listens nowhere: another process has accepted them. */
+/** The connections of a server that listens nowhere. */
 export class Connections {
   readonly #server: Server
   readonly #open = new Set<Socket>()
@@ -22,6 +22,7 @@ export class Connections {
     return this.#open.size
   }
 
+  /** Serves a connection that another process has accepted. */
   inject(socket: Socket): void {
     // As an HTTP server does with those that it accepts itself.
     socket.allowHalfOpen = true

@@ -1,6 +1,7 @@
 import { subscribe } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
 import { shareMemory } from '../../src/http/budget.ts'
+import type { Measures } from './serverprocess.ts'
 import { serve } from './serving.ts'
 
 /**
@@ -10,7 +11,6 @@ import { serve } from './serving.ts'
 const budgets = shareMemory(1024)
 const { listener } = await serve({}, budgets, { requestSeconds: 60, leastBytesPerSecond: 0 })
 
-/** The most that was read from all connections together in one turn of the event loop, once `turns` has come. */
 let mostOfTurn = 0
 const sockets: Socket[] = []
 subscribe('net.server.socket', (message) => sockets.push((message as { socket: Socket }).socket))
@@ -23,7 +23,8 @@ function watchTurns(before: number): void {
 process.on('message', (message) => {
   if (message === 'turns') watchTurns(0)
   globalThis.gc?.()
-  process.send?.({ residentBytes: process.memoryUsage.rss(), heldBytes: budgets.strangers.heldBytes, mostOfTurn })
+  const { heldBytes } = budgets.strangers
+  process.send?.({ residentBytes: process.memoryUsage.rss(), heldBytes, mostOfTurn } satisfies Measures)
 })
 process.on('disconnect', () => process.exit())
 process.send?.(Number(listener.address.split(':').at(-1)))

@@ -1,16 +1,9 @@
-import { type ChildProcess, fork } from 'node:child_process'
-import { once } from 'node:events'
 import type { Socket } from 'node:net'
-import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { type Measures, ServerProcess } from './serverprocess.ts'
 import { dial, hearUntil } from './wire.ts'
 
 /** Bodies in chunks of one byte take about as much memory as is counted for them. */
-
-interface Memory {
-  readonly residentBytes: number
-  readonly heldBytes: number
-}
 
 const connections = 16
 /** One byte of a body in a buffer of its own takes some 500: those of a test then took 500 MB. */
@@ -18,26 +11,14 @@ const mostBytes = 150_000_000
 const head = 'POST /shelf/keys/a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n'
 const ones = (count: number): string => '1\r\nx\r\n'.repeat(count)
 
-let server: ChildProcess
-let port: number
+let server: ServerProcess
 beforeEach(async () => {
-  server = fork(fileURLToPath(new URL('servingprocess.ts', import.meta.url)), { execArgv: ['--expose-gc'] })
-  ;[port] = await once(server, 'message')
+  server = await ServerProcess.start()
 })
-afterEach(async () => {
-  const gone = once(server, 'exit')
-  server.disconnect()
-  await gone
-})
+afterEach(() => server[Symbol.asyncDispose]())
 
-async function memory(): Promise<Memory> {
-  const told = once(server, 'message')
-  server.send('memory?')
-  const [answer] = await told
-  return answer
-}
-
-const dialAll = (): Promise<Socket[]> => Promise.all(Array.from({ length: connections }, () => dial(port)))
+const memory = (): Promise<Measures> => server.ask('measures')
+const dialAll = (): Promise<Socket[]> => Promise.all(Array.from({ length: connections }, () => dial(server.port)))
 
 test('a body in chunks of one byte takes no more memory than a few of its kind', async () => {
   const before = await memory()

@@ -1,7 +1,5 @@
-import { type ChildProcess, fork } from 'node:child_process'
-import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { ServerProcess } from './serverprocess.ts'
 import { dial, hearUntil } from './wire.ts'
 
 /** Long bodies that come all at once leave time for others between them. */
@@ -11,37 +9,19 @@ const bodyBytes = 2_500_000
 /** A MiB, and a chunk or two from each connection. libuv alone would take up to 2 MiB from each of them. */
 const mostBytes = 2 ** 20 + connections * 2 ** 17
 
-let server: ChildProcess
-let port: number
-beforeEach(async () => {
-  server = fork(fileURLToPath(new URL('servingprocess.ts', import.meta.url)), { execArgv: ['--expose-gc'] })
-  ;[port] = await once(server, 'message')
-})
-afterEach(async () => {
-  const gone = once(server, 'exit')
-  server.disconnect()
-  await gone
-})
-
-async function mostOfTurn(message: 'turns' | 'most?'): Promise<number> {
-  const told = once(server, 'message')
-  server.send(message)
-  const [answer] = await told
-  return answer.mostOfTurn
-}
-
 test.each([
   ['of a caller', 'X-Vault-Token: root\r\n', 200],
   ['that are refused', '', 413],
 ] as const)('bodies %s are read a little at a time', async (_, credential, status) => {
-  const clients = await Promise.all(Array.from({ length: connections }, () => dial(port)))
-  await mostOfTurn('turns')
+  await using server = await ServerProcess.start()
+  const clients = await Promise.all(Array.from({ length: connections }, () => dial(server.port)))
+  await server.ask('turns')
   const head = `POST /shelf/keys/a HTTP/1.1\r\nHost: x\r\n${credential}Content-Length: ${bodyBytes}\r\n\r\n`
   const answered = clients.map((client) => {
     client.write(`${head}{"items":"${'x'.repeat(bodyBytes - 12)}"}`)
     return hearUntil(client, new RegExp(`^HTTP/1.1 ${status} `))
   })
   await Promise.all(answered)
-  expect(await mostOfTurn('most?')).toBeLessThan(mostBytes)
+  expect((await server.ask('measures')).mostOfTurn).toBeLessThan(mostBytes)
   for (const client of clients) client.destroy()
 })
