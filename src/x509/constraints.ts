@@ -56,25 +56,24 @@ export function refusalOf(leaf: Constrained, chain: readonly Certificate[], at?:
  * The certificates of the chain that have the name of the issuer and the key that signed; nothing is above a root. Key
  * identifiers only tell which key to try first: a path is valid whatever they are (RFC 5280 section 6.1.3).
  */
-function parentsOf(child: Certificate, chain: readonly Certificate[]): readonly Certificate[] {
+function findParents(child: Certificate, chain: readonly Certificate[]): readonly Certificate[] {
   const named = chain.filter(({ subject }) => subject.equals(child.issuer))
   const byKey = [...Map.groupBy(named, ({ spki }) => spki.toString('latin1')).values()]
   for (const twins of likelyFirst(byKey, (parent) => identifies(child, parent))) {
     const [first] = twins
-    if (first !== undefined && hasSigned(first, child)) return twins.includes(child) ? [] : twins
+    if (first !== undefined && verifies(child, first)) return twins.includes(child) ? [] : twins
   }
   return []
 }
 
-const signers = new WeakMap<Certificate, Map<string, boolean>>()
+const parentsByChain = new WeakMap<readonly Certificate[], Map<Certificate, readonly Certificate[]>>()
 
-/** Whether the key of a parent signed the child, verified once: issuing asks this for every new certificate. */
-function hasSigned(parent: Certificate, child: Certificate): boolean {
-  const keys = signers.get(child) ?? new Map<string, boolean>()
-  signers.set(child, keys)
-  const key = parent.spki.toString('latin1')
-  const known = keys.get(key) ?? verifies(child, parent)
-  keys.set(key, known)
+/** Found once for each chain: issuing asks for them with every new certificate. */
+function parentsOf(child: Certificate, chain: readonly Certificate[]): readonly Certificate[] {
+  const found = parentsByChain.get(chain) ?? new Map<Certificate, readonly Certificate[]>()
+  parentsByChain.set(chain, found)
+  const known = found.get(child) ?? findParents(child, chain)
+  found.set(child, known)
   return known
 }
 
