@@ -6,6 +6,17 @@ import { alive, fetchAlone, TestNode, until } from './node.ts'
 /** Asks for something that kills the worker, which then does not answer. */
 const provoke = (node: TestNode, path: string) => node.ask(path).catch(() => undefined)
 
+/** Kills a worker, and waits until another was told of its end. @returns the pid of the killed */
+async function killFirst(node: TestNode): Promise<number> {
+  const dead = node.starts[0] ?? 0
+  process.kill(dead, 'SIGKILL')
+  await until('a worker was told', async () => {
+    const heard = await node.askAll('/ended', 2)
+    return [...heard.values()].flat().includes(`incarnation-${dead}`)
+  })
+  return dead
+}
+
 describe('a node', () => {
   test('says once that it is ready, when every worker serves, and nothing else on standard output', async () => {
     await using node = new TestNode({ workers: 3 })
@@ -264,23 +275,13 @@ describe('messages', () => {
   test('name the incarnation of an ended process to one that lives', async () => {
     await using node = new TestNode({ workers: 2 })
     await node.ready
-    const dead = node.starts[0] ?? 0
-    process.kill(dead, 'SIGKILL')
-    await until('a worker was told', async () => {
-      const heard = await node.askAll('/ended', 2)
-      return [...heard.values()].flat().includes(`incarnation-${dead}`)
-    })
+    await killFirst(node)
   })
 
   test('seal although the end of a process cannot be told to the database', async () => {
     await using node = new TestNode({ workers: 2, order: 'forgetful' })
     await node.ready
-    const dead = node.starts[0] ?? 0
-    process.kill(dead, 'SIGKILL')
-    await until('a worker was told', async () => {
-      const heard = await node.askAll('/ended', 2)
-      return [...heard.values()].flat().includes(`incarnation-${dead}`)
-    })
+    const dead = await killFirst(node)
     expect((await node.ask('/seal?to=true')).answer).toBe(true)
     const told = [...(await node.askAll('/ended', 2)).values()].flat()
     expect(told.filter((id) => id === `incarnation-${dead}`)).toHaveLength(1)
