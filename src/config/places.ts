@@ -4,7 +4,7 @@ import type { Secrets } from './secrets.ts'
 import { withPassword } from './url.ts'
 
 /*
- * Apart from reading a configuration, which workers do not do: the supervisor hands it to them.
+ * What workers take from a configuration. They are handed theirs, and load nothing that reads one.
  */
 
 /** database.url with the password put back, as the store takes it. */
