@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createLogTo } from '../../src/log.ts'
+import type { Reader } from '../../src/store/reader.ts'
 import { Line } from './line.ts'
 import { type Bench, counters, createBench, policies, policy, randomName } from './support.ts'
 
@@ -71,7 +72,9 @@ describe('under overload', () => {
     const table = database.table(policies)
     const gate = Promise.withResolvers<void>()
     let begun = 0
-    const load = async (_: unknown, id: string) => {
+    const load = async (q: Reader, id: string) => {
+      // A node that takes no writes refuses here, and another is asked.
+      await table.count(q, {})
       begun++
       await gate.promise
       return id
