@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { migrations } from '../../src/store/migrations/list.ts'
 import type { Migration } from '../../src/store/migrations/migration.ts'
 import { createDatabase } from '../support/database.ts'
-import { createBench, open, policies } from './support.ts'
+import { createBench, open, policies, turned } from './support.ts'
 
 const later = (number: number, minReader: number, run: Migration['run'] = async () => undefined): Migration => ({
   number,
@@ -28,7 +28,7 @@ test('a new schema is made once, by one of the processes that ask at once', asyn
     }),
   )
   const crowd = await Promise.all(
-    Array.from({ length: 4 }, (_, n) => open(held.urls[n % held.urls.length] ?? held.url, { migrations: counted })),
+    Array.from({ length: 4 }, (_, n) => open(turned(held.urls, n), { migrations: counted })),
   )
   expect(await crowd[0]?.schemaStatus()).toMatchObject({ state: 'empty', version: 0 })
   await Promise.all(crowd.map((database) => database.migrate()))

@@ -75,6 +75,12 @@ export interface Bench extends AsyncDisposable {
   another(options?: Partial<DatabaseOptions>): Promise<Database>
 }
 
+/** All nodes in one URL, each of them first in turn. */
+export function turned(urls: readonly string[], turn: number): string {
+  const first = turn % urls.length
+  return [...urls.slice(first), ...urls.slice(0, first)].join()
+}
+
 export async function createBench(options: Partial<DatabaseOptions> = {}): Promise<Bench> {
   const held = await createDatabase()
   const database = await open(held.urls.join(), options)
@@ -82,8 +88,8 @@ export async function createBench(options: Partial<DatabaseOptions> = {}): Promi
   const others: Database[] = []
   let turn = 0
   const nodes = (): string => {
-    turn = (turn + 1) % held.urls.length
-    return [...held.urls.slice(turn), ...held.urls.slice(0, turn)].join()
+    turn++
+    return turned(held.urls, turn)
   }
   return {
     url: held.url,
