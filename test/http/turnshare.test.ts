@@ -1,4 +1,7 @@
+import { Socket } from 'node:net'
+import { setImmediate as turn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { shareTurn } from '../../src/http/turnshare.ts'
 import { ServerProcess } from './serverprocess.ts'
 import { dial, hearUntil } from './wire.ts'
 
@@ -6,8 +9,9 @@ import { dial, hearUntil } from './wire.ts'
 
 const connections = 24
 const bodyBytes = 2_500_000
-/** A MiB, and a chunk or two from each connection. libuv alone would take up to 2 MiB from each of them. */
-const mostBytes = 2 ** 20 + connections * 2 ** 17
+const chunkBytes = 2 ** 16
+/** A MiB, and some chunks from each connection. libuv alone would take up to 2 MiB from each of them. */
+const mostBytes = 2 ** 20 + connections * 4 * chunkBytes
 
 test.each([
   ['of a caller', 'X-Vault-Token: root\r\n', 200],
@@ -24,4 +28,18 @@ test.each([
   await Promise.all(answered)
   expect((await server.ask('measures')).mostOfTurn).toBeLessThan(mostBytes)
   for (const client of clients) client.destroy()
+})
+
+test('a connection rests once all together were read a mebibyte in this turn; eight go on with each later turn', async () => {
+  const sockets = Array.from({ length: connections }, () => new Socket().resume())
+  await turn()
+  for (const socket of sockets) shareTurn(socket, chunkBytes, () => socket.resume())
+  const resting = (): number => sockets.filter((socket) => socket.isPaused()).length
+  expect(sockets.slice(0, 15).some((socket) => socket.isPaused())).toBe(false)
+  const counts = [resting()]
+  while (resting() > 0) {
+    await turn()
+    counts.push(resting())
+  }
+  expect(counts).toEqual([9, 1, 0])
 })
