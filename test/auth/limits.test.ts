@@ -71,6 +71,16 @@ describe('limits in a policy text', () => {
   })
 
   test.each([
+    ['allowed_parameters = { "x" = [] }', { allowed: { x: [] } }],
+    ['denied_parameters = { "x" = [] }', { denied: { x: [] } }],
+    ['required_parameters = ["x"]', { required: ['x'] }],
+    ['min_wrapping_ttl = 1', { minWrappingSeconds: 1 }],
+    ['max_wrapping_ttl = 1', { maxWrappingSeconds: 1 }],
+  ])('a block with %s alone keeps it', (body, kept) => {
+    expect(shown(limitsOf(body))).toEqual({ ...nothing, ...kept })
+  })
+
+  test.each([
     ['allowed_parameters = "x"', 'path "a": allowed_parameters must name parameters and their values on line 3'],
     ['denied_parameters = ["x"]', 'path "a": denied_parameters must name parameters and their values on line 3'],
     ['denied_parameters "x" { }', 'path "a": denied_parameters: unexpected "x" on line 3'],
