@@ -16,13 +16,12 @@ import { makeSystemKey } from '../../src/keys/cluster/system.ts'
 import { verifyRows } from '../../src/keys/cluster/verification.ts'
 import { Custody } from '../../src/keys/custody.ts'
 import { type Ceremony, initialise } from '../../src/keys/initialise.ts'
-import { choose } from '../../src/keys/kek/components.ts'
 import { clusterOf } from '../../src/keys/kek/identity.ts'
 import { makeKek } from '../../src/keys/kek/kek.ts'
 import { Keks } from '../../src/keys/kek/keks.ts'
 import { type KekPurpose, kekPurposes } from '../../src/keys/tables.ts'
 import { createToken, type TestToken } from '../support/token.ts'
-import { component, custodians } from './custodians.ts'
+import { custodians } from './custodians.ts'
 import { initialising, makeKey, none, openHsm, options, Place, reopen } from './support.ts'
 
 let first: TestToken
@@ -60,30 +59,6 @@ async function adopted(hsm: Hsm, place: Place, rowKey: string, strict = false): 
   await place.database.start()
   return custody
 }
-
-describe('components', () => {
-  const [one, two, three, four] = [component(1), component(2), component(4), component(8)]
-
-  it('are chosen by the check value among those of several ceremonies', () => {
-    const { checkValue } = component(2 ^ 8)
-    expect(choose([one, two, three, four], checkValue)).toEqual([two, four])
-    expect(choose([one, two, three], checkValue)).toBeUndefined()
-    expect(choose([two, four], checkValue)).toEqual([two, four])
-    expect(choose([four, one, two], checkValue)).toEqual([four, two])
-  })
-
-  it('alone make nothing, and neither does one that is there twice', () => {
-    expect(() => choose([two], two.checkValue)).toThrow('two custodians')
-    expect(choose([one, two], two.checkValue)).toBeUndefined()
-    expect(() => choose([one, one], one.checkValue)).toThrow('already given')
-    expect(() =>
-      choose(
-        Array.from({ length: 21 }, (_, index) => component(index)),
-        one.checkValue,
-      ),
-    ).toThrow('more than 20')
-  })
-})
 
 describe('a token that is new to a cluster', () => {
   it('opens what its components unwrap', async () => {

@@ -15,10 +15,11 @@ import { encodePss, saltBytes, verifyPss } from '../../src/crypto/pss.ts'
 import { fromDer, toDer } from '../../src/crypto/signature.ts'
 import { withoutStackTraces } from '../../src/crypto/stacktraces.ts'
 import { algorithms } from '../../src/keys/algorithms.ts'
-import { combine, componentCheckValue, parseComponent } from '../../src/keys/kek/components.ts'
+import { choose, combine, parseComponent } from '../../src/keys/kek/components.ts'
 import { clusterOf, objectId, reserved } from '../../src/keys/kek/identity.ts'
 import { pad } from '../../src/keys/making/padding.ts'
 import { chooseResidence } from '../../src/keys/making/residence.ts'
+import { component } from './custodians.ts'
 
 const hashList = [...hashes.values()]
 
@@ -149,10 +150,8 @@ describe('padded HMAC secrets', () => {
 })
 
 describe('components', () => {
-  const component = (byte: number) => {
-    const bytes = Buffer.alloc(32, byte)
-    return { bytes, checkValue: componentCheckValue(bytes) }
-  }
+  const [one, two, three, four] = [component(1), component(2), component(4), component(8)]
+  const many = (count: number) => Array.from({ length: count }, (_, index) => component(index))
 
   it('the KEK is the XOR of all components', () => {
     expect(combine([component(1), component(2), component(4)])).toEqual(Buffer.alloc(32, 7))
@@ -163,6 +162,27 @@ describe('components', () => {
     expect(() => combine([component(2), wrong])).toThrow('component 2 does not match its check value')
     expect(() => combine([component(2), component(2)])).toThrow('equal components')
     expect(() => combine([component(2)])).toThrow('two custodians')
+  })
+
+  it('are twenty at most', () => {
+    expect(combine(many(20))).toHaveLength(32)
+    expect(() => combine(many(21))).toThrow('more than 20 components')
+    expect(() => choose(many(21), one.checkValue)).toThrow('more than 20 components')
+  })
+
+  it('are chosen by the check value among those of several ceremonies', () => {
+    const { checkValue } = component(2 ^ 8)
+    expect(choose([one, two, three, four], checkValue)).toEqual([two, four])
+    expect(choose([one, two, three], checkValue)).toBeUndefined()
+    expect(choose([two, four], checkValue)).toEqual([two, four])
+    expect(choose([four, one, two], checkValue)).toEqual([four, two])
+  })
+
+  it('alone make nothing, the last one included, and neither does one that is there twice', () => {
+    expect(() => choose([two], two.checkValue)).toThrow('two custodians')
+    expect(choose([one, two], one.checkValue)).toBeUndefined()
+    expect(choose([one, two], two.checkValue)).toBeUndefined()
+    expect(() => choose([one, one], one.checkValue)).toThrow('already given')
   })
 
   it('is read from hexadecimal text with blanks, and from nothing else', () => {
