@@ -146,6 +146,20 @@ test('more than a thousand lines never wait', async () => {
   await writer.close()
 })
 
+test('lines of 8 MiB may wait in all, and not one character more', async () => {
+  await using collector = await collect()
+  const { writer } = writerTo({ address: collector.address, write_timeout: '60s' })
+  const line = (length: number) => record('x'.repeat(length - record('').join('').length))
+  const most = 8 << 20
+  expect(await writer.write(line(most + 1))).toBe(false)
+  expect(await writer.write(line(most))).toBe(true)
+  const several = [line(most - 100), line(100), line(100)].map((one) => writer.write(one))
+  expect(await Promise.all(several)).toEqual([true, true, false])
+  // Those that went make room.
+  expect(await writer.write(line(most))).toBe(true)
+  await writer.close()
+})
+
 test('a collector that closes each connection at once is not asked without pause', async () => {
   let connections = 0
   const server = createServer((socket) => {

@@ -23,14 +23,17 @@ import { linesOf } from './device.ts'
 const place = () => join(mkdtempSync(join(runDirectory(), 'audit-')), 'audit.log')
 const names = { node: 'n', device: 'd', incarnation: 'i', epoch: 1 }
 
-function writerOn(path: string, durability: Durability = 'write') {
+function writerOn(path: string, durability: Durability = 'write', file = new AppendFile(path, 0o600)) {
   const logged: { msg: string; level: number }[] = []
   const log = pino({ level: 'debug' }, { write: (line: string) => void logged.push(JSON.parse(line)) })
-  const file = new AppendFile(path, 0o600)
   let registered = 0
-  const register = async () => void registered++
+  const heads = { refused: false }
+  const register = async () => {
+    if (heads.refused) throw new Error('no head')
+    registered++
+  }
   const writer = new Writer({ names, file, prefix: '', durability, log, register })
-  return { writer, logged, registered: () => registered }
+  return { writer, logged, registered: () => registered, heads }
 }
 
 const record = (text: string) => [JSON.stringify({ time: 't', text }).slice(0, -1)]
@@ -58,6 +61,46 @@ test.each(['write', 'fdatasync'] as const)(
     await writer.close()
   },
 )
+
+test('lines are refused while the chain’s head cannot be sealed, and nothing is written; once it is, lines are', async () => {
+  const path = place()
+  const { writer, logged, registered, heads } = writerOn(path)
+  heads.refused = true
+  expect(await Promise.all([writer.write(record('a')), writer.write(record('b'))])).toEqual([false, false])
+  expect(await writer.write(record('c'))).toBe(false)
+  expect(existsSync(path)).toBe(false)
+  expect(writer.fault).toMatchObject({ message: 'no head' })
+  heads.refused = false
+  expect(await Promise.all([writer.write(record('d')), writer.write(record('e'))])).toEqual([true, true])
+  expect([texts(path), registered(), writer.fault]).toEqual([['d', 'e'], 1, undefined])
+  expect(logged.map(({ level }) => level)).toEqual([50, 40])
+  await writer.close()
+})
+
+test('lines that come while a sync is under way wait for it, and share the next one', async () => {
+  const path = place()
+  const syncs: (() => void)[] = []
+  const file = new (class extends AppendFile {
+    override async sync(): Promise<void> {
+      await new Promise<void>((resolve) => syncs.push(resolve))
+      await super.sync()
+    }
+  })(path, 0o600)
+  const { writer } = writerOn(path, 'fdatasync', file)
+  const turn = () => new Promise((resolve) => setImmediate(resolve))
+  const first = writer.write(record('a'))
+  while (syncs.length < 1) await turn()
+  const later = ['b', 'c'].map((text) => writer.write(record(text)))
+  for (let n = 0; n < 5; n++) await turn()
+  expect([texts(path), syncs.length]).toEqual([['a'], 1])
+  syncs[0]?.()
+  expect(await first).toBe(true)
+  while (syncs.length < 2) await turn()
+  expect(texts(path)).toEqual(['a', 'b', 'c'])
+  syncs[1]?.()
+  expect([await Promise.all(later), syncs.length]).toEqual([[true, true], 2])
+  await writer.close()
+})
 
 test('a file that was deleted is made anew, and the lines that went into the old one are written again', async () => {
   const path = place()
