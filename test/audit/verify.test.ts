@@ -153,3 +153,26 @@ test('a chain without a sealed head is no problem, and named, once heads of its 
   const broken = await read(lines.toSpliced(2, 1), heads.slice(1))
   expect(broken.problems(0, later)).toEqual([expect.stringContaining('does not follow')])
 })
+
+test('a break where a file begins is told from one within a file', async () => {
+  const chain = new Chain(names('i0'))
+  const rotation = (event: string) => JSON.stringify({ time: 'x', type: 'rotation', rotation: { event } })
+  const records = [record(1), rotation('closed'), rotation('opened'), record(2)]
+  const { lines } = link(chain, records)
+  const heads = [{ incarnation: 'i0', node: 'n', updatedAt: 0, ...chain.head }]
+  const without = (...taken: readonly number[]) =>
+    verify(
+      lines.filter((_, line) => !taken.includes(line)),
+      heads.map((head) => ({ ...head, sequence: 0 })),
+    )
+  const [cut, changed] = ['the file before was cut or swapped', 'a line was changed, moved, added or taken out']
+  expect(await without()).toEqual([])
+  expect(await without(1)).toEqual([expect.stringContaining(`does not follow on line 1 of chain i0: ${cut}`)])
+  expect(await without(2)).toEqual([expect.stringContaining(`does not follow on line 2 of chain i0: ${changed}`)])
+})
+
+test.each([null, 'opened', {}, { event: 1 }])('a rotation of %j says nothing about files', async (rotation) => {
+  const { lines, heads } = written(2)
+  const [odd = ''] = link(new Chain(names('i0')), [JSON.stringify({ time: 'x', rotation })]).lines
+  expect(await verify([...lines, odd], heads)).toEqual([expect.stringContaining('a line was changed, moved, added')])
+})
