@@ -1,25 +1,32 @@
-import { expect, test } from 'vitest'
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import { systemClock as clock } from '../../src/clock.ts'
+import { acknowledge } from '../../src/store/coherence/acks.ts'
 import { Coherence } from '../../src/store/coherence/coherence.ts'
 import { Registry } from '../../src/store/coherence/registry.ts'
 import { Settlement } from '../../src/store/coherence/settlement.ts'
 import { Pool } from '../../src/store/pool/pool.ts'
 import { parseTargets } from '../../src/store/pool/target.ts'
 import { Line } from './line.ts'
-import { createBench, quiet as log } from './support.ts'
+import { type Bench, createBench, quiet as log } from './support.ts'
+
+let bench: Bench
+beforeEach(async () => {
+  bench = await createBench()
+})
+afterEach(() => bench[Symbol.asyncDispose]())
 
 const timeouts = { connectMilliseconds: 3000, statementMilliseconds: 300 }
+const times = { leaseMilliseconds: 100, marginMilliseconds: 0, pollMilliseconds: 50 }
 const poolOf = (url: string) =>
   new Pool({ targets: parseTargets(url), limit: 1, queueLimit: 10, tls: undefined, timeouts, clock })
 
 test('a writer whose looks all fail waits for the longest lease of the cluster, not for its own', async () => {
-  await using bench = await createBench()
   await using line = await Line.open(bench.url)
   await using open = poolOf(bench.url)
   await using cut = poolOf(line.url)
   const registry = new Registry(open, clock)
   await registry.register('longer', 1500)
-  const times = { leaseMilliseconds: 100, marginMilliseconds: 0, pollMilliseconds: 50 }
   const own = new Coherence({
     ...{ line: open, registry, clock, log, incarnation: 'own', times },
     drop: () => undefined,
@@ -34,3 +41,44 @@ test('a writer whose looks all fail waits for the longest lease of the cluster, 
   expect(clock.monotonic() - began).toBeGreaterThanOrEqual(1499)
   await own.stop()
 })
+/** A writer that caches nothing itself. */
+const writer = (longestLeaseMilliseconds: number) => ({ registration: undefined, longestLeaseMilliseconds })
+const versions = { leaves: [[1, 5]], groups: [[0, 5]] } as const
+
+test('a writer waits beyond its own lease for a worker that has a longer one', async () => {
+  await using pool = poolOf(bench.url)
+  const registry = new Registry(pool, clock)
+  const other = await registry.register('other', 100_000)
+  const settlement = new Settlement({ registry, clock, log, times, own: writer(100) })
+  let settled = false
+  const settling = settlement.settled(versions, await registry.look([0])).then(() => {
+    settled = true
+  })
+  await delay(500)
+  expect(settled).toBe(false)
+  expect(await registry.condemned()).toEqual([])
+  await pool.use((connection) => acknowledge(connection, other, [[0, 5]]))
+  await settling
+})
+
+test('a registration that stays silent is condemned, and no other one', async () => {
+  await using pool = poolOf(bench.url)
+  const registry = new Registry(pool, clock)
+  const [silent, other] = [await registry.register('silent', 100), await registry.register('other', 100)]
+  await pool.use((connection) => acknowledge(connection, other, [[0, 5]]))
+  const settlement = new Settlement({ registry, clock, log, times, own: writer(100) })
+  await settlement.settled(versions, await registry.look([0]))
+  let condemned = await registry.condemned()
+  for (; condemned.length === 0; condemned = await registry.condemned()) await delay(10)
+  expect(condemned).toEqual([{ registration: silent, leaseMilliseconds: 100 }])
+}, 30_000)
+
+test('a look at the very moment in which the wait begins is one after the COMMIT', async () => {
+  await using pool = poolOf(bench.url)
+  const registry = new Registry(pool, clock)
+  const settlement = new Settlement({
+    ...{ registry, log, times, own: writer(1_000_000) },
+    clock: { ...clock, monotonic: () => 1000 },
+  })
+  await settlement.settled(versions)
+}, 30_000)
