@@ -1,6 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ApiError } from '../../../src/errors.ts'
+import { groupOf } from '../../../src/store/coherence/leaves.ts'
+import { WriteSession } from '../../../src/store/pool/session.ts'
 import type { Transaction } from '../../../src/store/reader.ts'
 import { type Bench, counters, createBench, policies, policy, randomName } from '../support.ts'
 
@@ -81,4 +83,14 @@ describe('a transaction whose work has branches', () => {
     await expect(partly).rejects.toThrow()
     expect(await used(material)).toBe(0)
   })
+})
+
+test('a transaction increments its leaves in ascending order, whatever the order in which it touched them', async () => {
+  const leaves = await bench.database.transaction(async (tx) => {
+    for (let n = 0; n < 100; n++) tx.touch('transit_rings', String(n % 50))
+    return WriteSession.of(tx).leaves
+  })
+  expect(leaves).toHaveLength(50)
+  expect(leaves).toEqual(leaves.toSorted((one, other) => (one < other ? -1 : 1)))
+  expect(new Set(leaves.map(groupOf)).size).toBeGreaterThan(10)
 })
