@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { nextTurn } from '../../src/after.ts'
 import { unavailable } from '../../src/errors.ts'
-import { DuplicateRow } from '../../src/store/faults.ts'
+import { DuplicateRow, LeaseLost } from '../../src/store/faults.ts'
 import { Batch } from '../../src/store/group.ts'
+import { together } from '../../src/store/together.ts'
 import { Line } from './line.ts'
 import { type Bench, counters, createBench, open, policies, policy, randomName } from './support.ts'
 
@@ -136,5 +137,42 @@ describe('a batch', () => {
     const refused = { status: 'rejected', reason: expect.objectContaining({ status: 503 }) }
     expect(await all).toEqual(Array(9).fill(refused))
     expect(tried).toBe(times)
+  })
+})
+
+describe('work on several rows together', () => {
+  /** Works on these rows, of which some are bad. */
+  async function worked(ids: string, bad: string, error: Error = new Error('bad')) {
+    const [calls, failed]: [string[], string[]] = [[], []]
+    const work = async (some: readonly string[]): Promise<readonly string[]> => {
+      calls.push(some.join(''))
+      if (some.some((id) => bad.includes(id))) throw error
+      return some
+    }
+    const done = together([...ids], work, (id) => failed.push(id)).catch((thrown: unknown) => thrown)
+    return { done: await done, calls: calls.join(' '), failed: failed.join('') }
+  }
+
+  test('is done at once when no row is bad', async () => {
+    expect(await worked('abc', '')).toEqual({ done: ['a', 'b', 'c'], calls: 'abc', failed: '' })
+    expect(await worked('a', '')).toEqual({ done: ['a'], calls: 'a', failed: '' })
+    expect(await worked('', '')).toEqual({ done: [], calls: '', failed: '' })
+  })
+
+  test('is done row by row when one is bad, and two bad ones in a row hold up none', async () => {
+    expect(await worked('a', 'a')).toEqual({ done: [], calls: 'a', failed: 'a' })
+    const calls = 'abcdefg a b c d e f g'
+    expect(await worked('abcdefg', 'abdeg')).toEqual({ done: ['c', 'f'], calls, failed: 'abdeg' })
+  })
+
+  test('ends at the third failure in a row, with its error', async () => {
+    const error = new Error('out of reach')
+    expect(await worked('abcdef', 'bcd', error)).toEqual({ done: error, calls: 'abcdef a b c d', failed: 'bc' })
+  })
+
+  test('ends at once when the lease is lost', async () => {
+    const error = new LeaseLost('job')
+    expect(await worked('ab', 'a', error)).toEqual({ done: error, calls: 'ab', failed: '' })
+    expect(await worked('a', 'a', error)).toEqual({ done: error, calls: 'a', failed: '' })
   })
 })
