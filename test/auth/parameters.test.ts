@@ -97,6 +97,16 @@ describe('rules on parameters', () => {
     const long = breach(limits({ allowed: { x: [] } }), 'update', given({ ['n'.repeat(1000)]: 1 }))
     expect(long?.length).toBeLessThan(200)
   })
+
+  test('list twenty of the allowed values, and a hundred characters of each', () => {
+    const only = (values: unknown[]) =>
+      breach(limits({ allowed: { x: values } }), 'update', given({ x: 'y' }))?.split(', only ')[1]
+    const numbers = Array.from({ length: 21 }, (_, n) => n + 10)
+    expect(only(numbers.slice(1))).toBe(numbers.slice(1).join(', '))
+    expect(only(numbers)).toBe(`${numbers.slice(0, 20).join(', ')} …`)
+    const [fits, beyond] = [98, 99].map((length) => JSON.stringify('v'.repeat(length)))
+    expect(only(['v'.repeat(98), 'v'.repeat(99)])).toBe(`${fits}, ${beyond?.slice(0, 100)}…`)
+  })
 })
 
 describe('a denied value', () => {
