@@ -1,37 +1,68 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import { systemClock as clock } from '../../../src/clock.ts'
 import { Coherence } from '../../../src/store/coherence/coherence.ts'
+import { firstLeaf } from '../../../src/store/coherence/leaves.ts'
 import { Registry } from '../../../src/store/coherence/registry.ts'
 import { Pool } from '../../../src/store/pool/pool.ts'
 import { parseTargets } from '../../../src/store/pool/target.ts'
 import { Line } from '../line.ts'
-import { createBench, quiet as log } from '../support.ts'
+import { type Bench, createBench, quiet as log } from '../support.ts'
 
 const timeouts = { connectMilliseconds: 3000, statementMilliseconds: 8000 }
 const poolOf = (url: string) =>
   new Pool({ targets: parseTargets(url), limit: 1, queueLimit: 10, tls: undefined, timeouts, clock })
 
-test('every poll is counted, and one that the database did not answer as failed too', async () => {
-  await using bench = await createBench()
-  await using wire = await Line.open(bench.url)
-  await using line = poolOf(wire.url)
-  await using open = poolOf(bench.url)
+let bench: Bench
+beforeEach(async () => {
+  bench = await createBench()
+})
+afterEach(() => bench[Symbol.asyncDispose]())
+
+/** A worker that polls through a line of its own. */
+async function poller() {
+  const stack = new AsyncDisposableStack()
+  const wire = stack.use(await Line.open(bench.url))
+  const [line, open] = [stack.use(poolOf(wire.url)), stack.use(poolOf(bench.url))]
   const [polls, failedPolls] = [{ value: 0 }, { value: 0 }]
   const times = { leaseMilliseconds: 1000, marginMilliseconds: 0, pollMilliseconds: 20 }
-  const own = new Coherence({
+  const coherence = new Coherence({
     ...{ line, registry: new Registry(open, clock), clock, log, incarnation: 'own', times },
     ...{ drop: () => undefined, polls, failedPolls },
   })
-  const more = async () => {
+  stack.defer(() => coherence.stop())
+  /** Waits until a poll that has begun after this call has ended. */
+  const polled = async () => {
     const before = polls.value
     while (polls.value < before + 3) await delay(10)
   }
-  await own.start()
-  await more()
-  expect(failedPolls.value).toBe(0)
-  wire.left.down = 0
-  await more()
-  expect(failedPolls.value).toBe(1)
-  await own.stop()
+  await coherence.start()
+  return { coherence, wire, polled, failedPolls, [Symbol.asyncDispose]: () => stack.disposeAsync() }
+}
+
+test('a poll that the database did not answer is counted as failed, and no other', async () => {
+  await using one = await poller()
+  await one.polled()
+  expect(one.failedPolls.value).toBe(0)
+  one.wire.left.down = 0
+  await one.polled()
+  expect(one.failedPolls.value).toBe(1)
+})
+
+test('a change heard of from a neighbour is acknowledged by name, in rows only if others before it were missed', async () => {
+  await using one = await poller()
+  await one.polled()
+  const [registered] = await bench.sql('SELECT id FROM registrations')
+  const hear = (v: number) => one.coherence.learn({ leaves: [[firstLeaf(0), v]], groups: [[0, v]] })
+  const commit = () => bench.sql('UPDATE versions SET v = v + 1, itemised = itemised + 1 WHERE bucket = 0')
+  const row = async () => (await bench.sql('SELECT v FROM acks WHERE bucket = 0'))[0]?.v
+  expect(hear(1)).toBe(registered?.id)
+  await commit()
+  await one.polled()
+  expect(await row()).toBe(0)
+  expect(hear(3)).toBe(registered?.id)
+  await commit()
+  await commit()
+  await one.polled()
+  expect(await row()).toBe(3)
 })
