@@ -59,6 +59,21 @@ test('a migration that broke off is finished by the next process', async () => {
   expect(await second.read((q) => second.table(policies).count(q, {}))).toBe(0)
 })
 
+test('a migration stops before its next statement when another process has taken it over', async () => {
+  await using held = await createDatabase()
+  await using connection = await createConnection(held.url)
+  const robbed = later(1, 1, async (step) => {
+    await step.statement('CREATE TABLE before_it (id INT PRIMARY KEY)')
+    await connection.query("UPDATE job_leases SET holder = 'another', fence = fence + 1 WHERE name = 'migrate'")
+    await step.statement('CREATE TABLE after_it (id INT PRIMARY KEY)')
+  })
+  await using database = await open(held.url, { migrations: [robbed] })
+  await expect(database.migrate()).rejects.toThrow('another process has taken over the migration')
+  const [tables] = await connection.query<RowDataPacket[]>("SHOW TABLES LIKE '%\\_it'")
+  expect(tables.flatMap((row) => Object.values(row))).toEqual(['before_it'])
+  expect(await database.schemaStatus()).toMatchObject({ state: 'empty' })
+})
+
 test('rows that exist when tallies begin are counted once, however often the migration is interrupted', async () => {
   await using held = await createDatabase()
   {

@@ -44,6 +44,10 @@ test('to read and to change rows are enough to serve', async () => {
   await used(await through(bench.url, daily))
 }, 60_000)
 
+test('they are enough to migrate a schema that needs nothing', async () => {
+  await (await through(bench.url, daily)).migrate()
+})
+
 test('to make and alter tables besides are enough to migrate', async () => {
   const database = await through(empty.url, `${daily}, CREATE, ALTER, INDEX`)
   await database.migrate()
