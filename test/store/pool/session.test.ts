@@ -4,6 +4,7 @@ import { ApiError } from '../../../src/errors.ts'
 import { groupOf } from '../../../src/store/coherence/leaves.ts'
 import { WriteSession } from '../../../src/store/pool/session.ts'
 import type { Transaction } from '../../../src/store/reader.ts'
+import { additions } from '../../../src/store/tally.ts'
 import { type Bench, counters, createBench, policies, policy, randomName } from '../support.ts'
 
 let bench: Bench
@@ -93,4 +94,16 @@ test('a transaction increments its leaves in ascending order, whatever the order
   expect(leaves).toHaveLength(50)
   expect(leaves).toEqual(leaves.toSorted((one, other) => (one < other ? -1 : 1)))
   expect(new Set(leaves.map(groupOf)).size).toBeGreaterThan(10)
+})
+
+test('counts are added in the order of their names, and those that stay the same not at all', () => {
+  const names = ['leases-b', 'tokens', 'leases', 'leases-a', 'authorities']
+  const statements = additions(new Map([...names.map((name, n) => [name, n + 1] as const), ['mounts', 0]]))
+  expect(statements.map((sql) => /VALUES \('([^']*)', \d+, (\d+)\)/.exec(sql)?.slice(1).join())).toEqual([
+    'authorities,5',
+    'leases,3',
+    'leases-a,4',
+    'leases-b,1',
+    'tokens,2',
+  ])
 })
