@@ -136,3 +136,21 @@ test('an entry is covered until its leaf is known to have moved, and versions on
   known.learnBases([{ group: 0, v: 12, base: 9 }])
   expect(known.covers(first, 8)).toBe(false)
 })
+
+test('whatever is learned or forgotten, what was covered before is to be checked again', () => {
+  const known = new Known(systemClock, 1000)
+  const seen = [known.changes]
+  for (const change of [
+    () => known.learn([[firstLeaf(0), 1]]),
+    () => known.learnBases([{ group: 0, v: 1, base: 0 }]),
+    () => known.learnBases([{ group: 0, v: 2, base: 1 }]),
+    () => known.forget(),
+  ]) {
+    change()
+    expect(seen).not.toContain(known.changes)
+    seen.push(known.changes)
+  }
+  known.learn([])
+  known.learnBases([])
+  expect(known.changes).toBe(seen.at(-1))
+})
