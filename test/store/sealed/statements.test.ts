@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
-import { portions } from '../../../src/store/sealed/statements.ts'
-
-/** How rows are split into INSERT statements. */
+import { Shape } from '../../../src/store/sealed/shape.ts'
+import { portions, whereClause } from '../../../src/store/sealed/statements.ts'
+import { atLeast, between } from '../../../src/store/table.ts'
+import { mounts } from '../support.ts'
 
 const rowsOf = (count: number, text = 'x') => Array.from({ length: count }, (_, n) => [n, text])
 const sizesOf = (rows: readonly (readonly (string | number)[])[]) => [...portions(rows)].map(({ length }) => length)
@@ -22,4 +23,18 @@ test('a portion has at most one MiB of text, except a single row', () => {
   expect(sizesOf(rowsOf(8, 'x'.repeat(quarter + 1)))).toEqual([2, 2, 2, 2])
   expect(sizesOf(rowsOf(8, 'ä'.repeat(quarter / 2)))).toEqual([4, 4])
   expect(sizesOf(rowsOf(3, 'x'.repeat(8 * quarter)))).toEqual([1, 1, 1])
+})
+
+test('rows are asked for by equality, by NULL or by a range, and never by a column of JSON', () => {
+  const clause = (where: Readonly<Record<string, unknown>>) => whereClause(new Shape(mounts), where)
+  expect(clause({})).toEqual({ sql: '', values: [] })
+  expect(clause({ path: 'p/', sealWrap: true, createdAt: between(2, 7) })).toEqual({
+    sql: ' WHERE `path` = ? AND `seal_wrap` = ? AND `created_at` >= ? AND `created_at` <= ?',
+    values: ['p/', 1, 2, 7],
+  })
+  expect(clause({ createdAt: atLeast(3), type: null })).toEqual({
+    sql: ' WHERE `created_at` >= ? AND `type` IS NULL',
+    values: [3],
+  })
+  for (const config of [{}, null]) expect(() => clause({ config })).toThrow('mounts.config cannot be asked for')
 })
