@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Hsm } from '../../src/hsm/hsm.ts'
-import { readAnchor, writeAnchor } from '../../src/keys/cluster/anchor.ts'
+import { readAnchor, rememberedChange, writeAnchor } from '../../src/keys/cluster/anchor.ts'
 import { createToken, type TestToken } from '../support/token.ts'
 import { openHsm } from './support.ts'
 
@@ -76,6 +76,21 @@ test('work on one token is done by one at a time, and what a dead process left h
 const anchorOf = (cluster: string, change: number) => {
   return { cluster, epoch: 1, rowKey: 'aa', heads: { keks: change }, tombstones: [] }
 }
+
+test('a later epoch outweighs all changes of earlier ones, in whatever order they come, but not their deaths', async () => {
+  const write = (epoch: number, change: number, ...tombstones: string[]) =>
+    writeAnchor(hsm, { ...anchorOf('epochs', change), epoch, tombstones })
+  await write(1, 7, 'first')
+  await write(2, 3, 'second')
+  expect(await readAnchor(hsm, 'epochs')).toMatchObject({ epoch: 2, heads: { keks: 3 } })
+  await write(1, 9, 'late')
+  const anchor = await readAnchor(hsm, 'epochs')
+  expect(anchor).toMatchObject({ epoch: 2, heads: { keks: 3 }, serial: 3 })
+  expect(anchor?.tombstones.toSorted()).toEqual(['first', 'late', 'second'])
+  const changes = [1, 2, 3].map((epoch) => rememberedChange(hsm, 'epochs', 'keks', epoch))
+  expect(await Promise.all(changes)).toEqual([3, 3, 0])
+})
+
 const objectFiles = (): string[] =>
   readdirSync(token.directory, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.object'))
 
