@@ -1,11 +1,14 @@
+import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { CKK } from '../../../src/hsm/constants.ts'
 import type { Hsm } from '../../../src/hsm/hsm.ts'
 import { adoptCluster, planAdoption } from '../../../src/keys/cluster/adoption.ts'
 import type { KekStatus } from '../../../src/keys/cluster/rotation.ts'
 import type { Custody } from '../../../src/keys/custody.ts'
 import { initialise } from '../../../src/keys/initialise.ts'
 import { componentCheckValue } from '../../../src/keys/kek/components.ts'
-import { findKek } from '../../../src/keys/kek/kek.ts'
+import { objectId } from '../../../src/keys/kek/identity.ts'
+import { findKek, makeKek } from '../../../src/keys/kek/kek.ts'
 import type { KekPurpose } from '../../../src/keys/tables.ts'
 import { createToken, type TestToken } from '../../support/token.ts'
 import { component, custodians } from '../custodians.ts'
@@ -15,10 +18,12 @@ import { initialising, none, openHsm, options, Place, reopen } from '../support.
 
 let hsm: Hsm
 let second: TestToken
+let third: TestToken
 beforeAll(async () => {
   const token = await createToken('adopting')
   // SoftHSM sees only the tokens that exist when it is initialised.
   second = await createToken('adopting-second')
+  third = await createToken('adopting-third')
   hsm = await openHsm(token)
 }, 60_000)
 afterAll(() => hsm[Symbol.asyncDispose]())
@@ -28,6 +33,7 @@ async function cluster(place: Place): Promise<Custody> {
   return reopen(hsm, place)
 }
 
+const foreign = { class: 'secret', keyType: CKK.AES, token: true, usages: [] } as const
 const brought = [component(3), component(5)]
 const checkValue = componentCheckValue(Buffer.alloc(32, 6)).toString('hex')
 const pending = async (custody: Custody): Promise<KekStatus | undefined> =>
@@ -99,6 +105,32 @@ test('components that do not make a known KEK never reach the token', async () =
   expect(made).toEqual([])
   await other.rotation.adopt(id, brought)
   expect(made).toHaveLength(1)
+}, 60_000)
+
+test('a token that holds keys of another cluster is taken when that is said, one with keys of this cluster always', async () => {
+  await using place = await Place.fresh()
+  const custody = await cluster(place)
+  const { rowKey } = custody.cluster
+  custody.close()
+  await using node = await openHsm(third)
+  const { database } = place
+  const plan = (shared: boolean) => planAdoption({ hsm: node, database }, { rowKey, shared })
+  const { missing } = await plan(false)
+  expect(missing).toHaveLength(4)
+  // As an interrupted run leaves it, beside a key that is nobody's.
+  for (const { id, ckaId, purpose } of missing.slice(0, 1)) {
+    const name = purpose as KekPurpose
+    await makeKek(node, { id, ckaId, purpose: name }, { components: custodians[name], strict: false })
+  }
+  await node.create({ ...foreign, value: Buffer.alloc(32, 1), id: Buffer.from('mine') })
+  expect((await plan(false)).missing).toHaveLength(3)
+
+  const other = '0b3c9ff2-7a51-4f0e-8a52-0b8f5b0f8a11'
+  await node.create({ ...foreign, value: Buffer.alloc(32, 2), id: objectId(other, randomUUID()) })
+  await expect(plan(false)).rejects.toThrow(
+    `the token ${node.token.label} is not empty: it holds keys of cluster ${other} (--shared adopts beside them)`,
+  )
+  expect((await plan(true)).missing).toHaveLength(3)
 }, 60_000)
 
 test('a token remembers a cluster only once the announced KEKs of the dead token are to be made again', async () => {
