@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { type Device, devicePath, requireFreePath } from '../../src/audit/devices.ts'
 import { checkDevice, isDeviceType, readOptions, unknownOptions } from '../../src/audit/options.ts'
 
 const read = (type: string, options: Readonly<Record<string, string>>) => readOptions({ type, options })
@@ -94,4 +95,24 @@ describe('a new audit device', () => {
   function withPrefix(prefix: string) {
     return { ...device, options: { ...file, prefix } }
   }
+})
+
+describe('the path of an audit device', () => {
+  test('has parts of letters, digits and some marks, and 200 characters at most', () => {
+    for (const name of ['a', '_a/b.c@d~e-f', '1/2', 'p'.repeat(200)]) expect(devicePath(name)).toBe(`${name}/`)
+    expect(devicePath('a/')).toBe('a/')
+    for (const name of ['', '/', '/a', 'a//b', 'a//', '.a', 'a/-b', 'a b', 'é', 'p'.repeat(201)]) {
+      expect(() => devicePath(name), name).toThrow('the parts of a device path begin with')
+    }
+  })
+
+  test('is free if no device stands there, above or below it, and there are fewer than 99', () => {
+    const devices = (count: number) => Array.from({ length: count }, (_, n) => ({ path: `d${n}/x/` })) as Device[]
+    for (const path of ['d1/x/', 'd1/', 'd1/x/y/']) {
+      expect(() => requireFreePath(devices(3), path)).toThrow('path already in use: d1/x/')
+    }
+    for (const path of ['d1/y/', 'd1/xy/', 'd3/x/']) expect(() => requireFreePath(devices(3), path)).not.toThrow()
+    expect(() => requireFreePath(devices(98), 'new/')).not.toThrow()
+    expect(() => requireFreePath(devices(99), 'new/')).toThrow('there may be at most 99 audit devices')
+  })
 })

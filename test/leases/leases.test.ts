@@ -302,6 +302,18 @@ test('tidy takes back the leases of tokens that are gone', async () => {
   expect([await there(lost.id), await there(kept.id)]).toEqual([false, true])
 })
 
+test('tidy leaves the leases of a token that was edited, and takes back those of others that are gone', async () => {
+  const [edited, dead] = [await world.node.token(), await world.node.token()]
+  const kept = await world.node.issue(edited.row, 'kept')
+  const lost = await world.node.issue(dead.row, 'lost')
+  await world.sql(`UPDATE tokens SET display_name = 'edited' WHERE id = ?`, [edited.row.id])
+  await world.sql('DELETE FROM tokens WHERE id = ?', [dead.row.id])
+  await expect(world.nodes[1]?.tokens.get(edited.row.id)).rejects.toThrow(DamagedRow)
+  await world.nodes[1]?.tidy()
+  expect(world.ledger.taken).toEqual(['lost'])
+  expect([await there(lost.id), await there(kept.id)]).toEqual([false, true])
+})
+
 test.each([
   ['payload', `payload = '{"what":"somebody else’s"}'`],
   ['payload to what is no JSON', `payload = '{'`],
