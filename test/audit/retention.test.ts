@@ -61,16 +61,22 @@ test('a chain that lives keeps its head, however long nothing is written', async
   expect((await bench.sql('SELECT rev FROM audit_heads'))[0]?.rev).toBe(row?.rev + 1)
 })
 
-test('many go in bounded transactions; one that was made to look old stays, and holds up no other', async () => {
+test('many go in bounded transactions; one that was made to look old, or damaged, stays, and holds up no other', async () => {
   const own = heads()
   for (const one of Array.from({ length: 150 }, chain)) await own.register(one)
   ahead += 100 * day
-  const young = chain()
-  await own.register(young)
-  await bench.sql('UPDATE audit_heads SET updated_at = 5 WHERE incarnation = ?', [young.names.incarnation])
+  const [young, damaged] = [chain(), chain()]
+  for (const [one, edit] of [
+    [young, 'updated_at = 5'],
+    [damaged, 'updated_at = 6, rev = 9007199254740993'],
+  ] as const) {
+    await own.register(one)
+    await bench.sql(`UPDATE audit_heads SET ${edit} WHERE incarnation = ?`, [one.names.incarnation])
+  }
   const transactions = async () => Number((await bench.sql('SELECT COUNT(*) AS n FROM outcomes'))[0]?.n)
   const before = await transactions()
   await retire()
-  expect(await bench.sql('SELECT incarnation FROM audit_heads')).toEqual([{ incarnation: young.names.incarnation }])
+  const stayed = await bench.sql('SELECT incarnation FROM audit_heads ORDER BY updated_at')
+  expect(stayed.map(({ incarnation }) => incarnation)).toEqual([young.names.incarnation, damaged.names.incarnation])
   expect((await transactions()) - before).toBe(3 + 2)
 })

@@ -116,6 +116,20 @@ describe('a batch', () => {
     expect(groups).toEqual([1, 4, 4, 2])
   })
 
+  test('tries a bad write once when it is alone, and once more alone when it was in a group', async () => {
+    const groups: string[] = []
+    const batch = new Batch<string, string>(async (writes) => {
+      groups.push(writes.join(''))
+      if (writes.includes('b')) throw new Error('bad')
+      return writes
+    })
+    await expect(batch.add('b')).rejects.toThrow('bad')
+    expect(groups).toEqual(['b'])
+    const all = await Promise.allSettled(['a', 'b', 'c'].map((one) => batch.add(one)))
+    expect(all.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+    expect(groups).toEqual(['b', 'abc', 'a', 'b', 'c'])
+  })
+
   test.each([
     [true, 1],
     [false, 3],

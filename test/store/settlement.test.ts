@@ -88,3 +88,27 @@ test('a look at the very moment in which the wait begins is one after the COMMIT
   })
   await settlement.settled(versions)
 }, 30_000)
+
+test('a writer whose looks fail is answered once every worker has reported all that it learned', async () => {
+  await using line = await Line.open(bench.url)
+  await using open = poolOf(bench.url)
+  await using cut = poolOf(line.url)
+  const registry = new Registry(open, clock)
+  const [one, other] = [await registry.register('one', 100), await registry.register('other', 100)]
+  const own = writer(1_000_000)
+  line.silent = true
+  const settlement = new Settlement({ registry: new Registry(cut, clock), clock, log, times, own })
+  let settled = false
+  const two = { leaves: [...versions.leaves, [2, 7]], groups: versions.groups } as const
+  const settling = settlement.settled(two, await registry.look([0])).then(() => {
+    settled = true
+  })
+  settlement.heard(one, [[1, 5]])
+  settlement.heard(one, [[2, 8]])
+  settlement.heard(other, [[1, 5]])
+  settlement.heard(other, [[2, 6]])
+  await delay(50)
+  expect(settled).toBe(false)
+  settlement.heard(other, [[2, 7]])
+  await settling
+}, 30_000)

@@ -28,6 +28,34 @@ test('a passing error is repeated before the deadline, and is 503 from the deadl
   expect(await tried(serverError(1213), [400])).toEqual({ attempts: 3, end: refused })
 })
 
+test.each([
+  [1213, 'a deadlock'],
+  [1205, 'a wait for a lock'],
+  [1020, 'a row changed since the snapshot'],
+  [3100, 'a hook of the replication'],
+  [3101, 'a roll-back by the replication'],
+  [1615, 'a statement to be prepared again'],
+  [1317, 'an interrupted statement'],
+  [1969, 'a statement that took too long on MariaDB'],
+  [3024, 'a statement that took too long on MySQL'],
+  [1461, 'too many prepared statements'],
+  [3797, 'a failed wait for the commits of the group'],
+  [1047, 'a node outside the quorum'],
+  [1180, 'an error during COMMIT'],
+  [1053, 'a shutdown'],
+  [1927, 'a connection killed on MariaDB'],
+  [4031, 'a connection closed for its silence on MySQL'],
+  [1040, 'too many connections'],
+  [1203, 'too many connections of a user'],
+  [1226, 'the limit of an account'],
+  [1290, 'a read-only option'],
+  [1836, 'read-only mode'],
+  [3032, 'offline mode'],
+  [3796, 'a member that cannot wait for the group'],
+])('error %i of a server, %s, is repeated', async (errno) => {
+  expect(await tried(serverError(errno), [999, 1])).toMatchObject({ attempts: 2, end: { status: 503 } })
+})
+
 test('any other error is not repeated, and is thrown as it is', async () => {
   const error = serverError(1146)
   expect(await tried(error, [0])).toEqual({ attempts: 1, end: error })
