@@ -1,10 +1,12 @@
-import { Decipheriv, generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto'
-import { describe, expect, it } from 'vitest'
+import { createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto'
+import { describe, expect, it, vi } from 'vitest'
 import { hashes } from '../../src/crypto/hashes.ts'
+import { unwrapKey } from '../../src/crypto/keywrap.ts'
 import type { Hsm } from '../../src/hsm/hsm.ts'
 import { algorithms } from '../../src/keys/algorithms.ts'
 import type { Custody } from '../../src/keys/custody.ts'
 import { keyWrap, oaep } from '../api/transit/envelope.ts'
+import { decrypted } from '../support/intermediates.ts'
 import { makeKey, type Place, useCluster } from './support.ts'
 
 /** Export and import of keys. */
@@ -68,6 +70,43 @@ describe.each([...algorithms.keys()])('a key of type %s', (algorithm) => {
   })
 })
 
+/** Reads of a key's value in the token during the work. */
+async function readings(work: () => Promise<unknown>): Promise<number> {
+  const reading = vi.spyOn(hsm, 'attributes')
+  try {
+    await work()
+    return reading.mock.calls.filter(([, names]) => (names as readonly string[]).includes('value')).length
+  } finally {
+    reading.mockRestore()
+  }
+}
+
+describe('a key under a key of the caller', () => {
+  it.each([
+    ['that the token wraps at its exact length is never in memory', 'aes128-gcm96', 0],
+    ['that the token wraps at its exact length is never in memory', 'aes256-gcm96', 0],
+    ['that it does not wrap so is opened once', 'hmac', 1],
+    ['that it does not wrap so is opened once', 'chacha20-poly1305', 1],
+    ['that it does not wrap so is opened once', 'ed25519', 1],
+  ])('%s: %s', async (_, algorithm, expected) => {
+    const [material, transport] = [
+      await makeKey(custody, place.database, algorithm, { exportable: true }),
+      randomBytes(32),
+    ]
+    let blob: Buffer | undefined
+    let given: readonly Buffer[] = []
+    const read = await readings(async () => {
+      given = await decrypted(async () => {
+        blob = await custody.transfer.keyExport.wrapUnder(material, transport)
+      })
+    })
+    expect([read, given]).toEqual([expected, []])
+    const key = Buffer.from(unwrapKey(transport, blob ?? Buffer.alloc(0)) ?? [])
+    if (algorithm !== 'ed25519') expect(key).toHaveLength(material.row.sizeBytes)
+    else expect(createPublicKey(readPkcs8(key)).equals(material.publicKey)).toBe(true)
+  })
+})
+
 it('the wrapping key of a mount decrypts, and the token lets it do nothing else', async () => {
   const wrapping = await custody.transfer.keyImport.wrappingKey(mount, 'me')
   const usages = ['decrypt', 'sign', 'unwrap', 'extractable', 'modifiable'] as const
@@ -83,22 +122,7 @@ it('the wrapping key of a mount decrypts, and the token lets it do nothing else'
   await expect((async () => custody.operations.signer.sign(wrapping, Buffer.from('x'), scheme))()).rejects.toThrow()
 })
 
-/** The buffers that node:crypto returns from decryption during the work. */
-async function decrypted(work: () => Promise<unknown>): Promise<Buffer[]> {
-  const given: Buffer[] = []
-  const { update } = Decipheriv.prototype
-  Decipheriv.prototype.update = function (this: Decipheriv, ...words: Parameters<typeof update>) {
-    const bytes = update.apply(this, words) as unknown as Buffer
-    given.push(bytes)
-    return bytes
-  } as typeof update
-  try {
-    await work()
-  } finally {
-    Decipheriv.prototype.update = update
-  }
-  return given
-}
+const readPkcs8 = (key: Buffer) => createPrivateKey({ key, format: 'der', type: 'pkcs8' })
 
 const p384 = () =>
   generateKeyPairSync('ec', { namedCurve: 'P-384' }).privateKey.export({ type: 'pkcs8', format: 'der' })

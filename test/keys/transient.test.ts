@@ -10,6 +10,7 @@ import { type TransientPair, TransientPairs, type TransientPairsOptions } from '
 import { Approval } from '../../src/keys/use/approval.ts'
 import { createShim, group, type Shim } from '../hsm/support/fault.ts'
 import { until } from '../hsm/support/faulty.ts'
+import { decrypted } from '../support/intermediates.ts'
 import { createToken } from '../support/token.ts'
 import { clock, openHsm } from './support.ts'
 
@@ -98,6 +99,11 @@ describe('a transient pair', () => {
 
   test.each(wrappable)('of %s is wrapped and opened where the token shows no private keys', async (type) => {
     await expectPair(lacking(...reading), type)
+  })
+
+  test.each(wrappable)('of %s that was wrapped and opened leaves nothing of that on the host', async (type) => {
+    const given = await decrypted(() => lacking(...reading).make(type))
+    expect(given.map((bytes) => bytes.every((byte) => byte === 0))).toEqual([true])
   })
 
   test('of Ed25519 is made of the token’s randomness where it lacks the algorithm, but not in strict mode', async () => {
