@@ -66,3 +66,43 @@ test('a change heard of from a neighbour is acknowledged by name, in rows only i
   await one.polled()
   expect(await row()).toBe(3)
 })
+
+test('a worker whose registration is condemned, or that finds the versions gone backwards, registers anew', async () => {
+  await using one = await poller()
+  const names = [one.coherence.registration]
+  for (const event of [
+    'UPDATE registrations SET condemned = 1',
+    'UPDATE versions SET v = 7 WHERE bucket = 0',
+    'UPDATE versions SET v = 6 WHERE bucket = 0',
+  ]) {
+    await bench.sql(event)
+    await one.polled()
+    await one.polled()
+    names.push(one.coherence.registration)
+  }
+  const [first, condemned, forwards, backwards] = names
+  expect(forwards).toBe(condemned)
+  expect(new Set([first, condemned, backwards, undefined]).size).toBe(4)
+  expect((await bench.sql('SELECT id, condemned FROM registrations'))[0]).toEqual({ id: backwards, condemned: 0 })
+})
+
+test('polls that are answered, but later than the lease allows, are late until they are in time again', async () => {
+  await using one = await poller()
+  expect(one.coherence.late).toBe(false)
+  one.wire.lagMilliseconds = 1100
+  await expect.poll(() => one.coherence.late, { timeout: 15_000 }).toBe(true)
+  expect(one.failedPolls.value).toBe(0)
+  one.wire.lagMilliseconds = 0
+  await expect.poll(() => one.coherence.late, { timeout: 15_000 }).toBe(false)
+})
+
+test('a worker that was condemned and cannot register again is late until it can', async () => {
+  await using one = await poller()
+  await bench.sql(`CREATE TRIGGER refusing BEFORE INSERT ON registrations FOR EACH ROW SIGNAL SQLSTATE '45000'`)
+  await bench.sql('UPDATE registrations SET condemned = 1')
+  await expect.poll(() => one.coherence.late, { timeout: 15_000 }).toBe(true)
+  expect(one.coherence.registration).toBeUndefined()
+  await bench.sql('DROP TRIGGER refusing')
+  await expect.poll(() => one.coherence.late, { timeout: 15_000 }).toBe(false)
+  expect(one.coherence.registration).toBeDefined()
+})
