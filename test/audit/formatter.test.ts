@@ -44,6 +44,15 @@ test('the serial number of a client certificate is on record in decimal, at any 
   expect(membersOf({}, {}, formatter).request).toEqual(bare)
 })
 
+test('the certificate of a connection is parsed for its first request only', () => {
+  const clientCertificate = Buffer.from(certify({ subject: named('c'), key: ecPair(), serial: Buffer.from([9]) }))
+  const serial = () => membersOf({ clientCertificate }).request.client_certificate_serial_number
+  expect(serial()).toBe('9')
+  // From now on it cannot be parsed.
+  clientCertificate.fill(0)
+  expect(serial()).toBe('9')
+})
+
 test('headers that are audited are on record with each of their values, in clear or not, and no others', () => {
   const headers = { 'x-a': 'one', 'x-b': ['two', 'th"ree'], 'x-c': 'four' }
   const audited = (...auditedHeaders: { name: string; hmac: boolean }[]) =>

@@ -79,6 +79,19 @@ test('however many registrations left acknowledgements behind, all of them are s
   expect(await bench.sql('SELECT bucket FROM acks WHERE registration IN (?)', [strays])).toEqual([])
 })
 
+test('of ended processes nothing else is forgotten, and where none has ended nothing at all', async () => {
+  const registry = new Registry(pool, systemClock)
+  const [ended, alive] = [await registry.register('e', 1000), await registry.register('f', 1000)]
+  await acknowledged(alive, 3, 1)
+  const left = async () =>
+    (await bench.sql('SELECT id FROM registrations WHERE id IN (?, ?)', [ended, alive])).map(({ id }) => String(id))
+  await registry.forget([])
+  expect(new Set(await left())).toEqual(new Set([ended, alive]))
+  await registry.forget(['e'])
+  expect(await left()).toEqual([alive])
+  expect((await registry.look([3])).acknowledged.get(alive)?.get(3)).toBe(1)
+})
+
 test('an acknowledgement never goes backwards', async () => {
   const registry = new Registry(pool, systemClock)
   const one = await registry.register('d', 1000)

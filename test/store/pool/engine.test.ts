@@ -1,5 +1,6 @@
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
+import { createConnection, type RowDataPacket } from 'mysql2/promise'
 import { expect, test } from 'vitest'
 import { startMariaDb } from '../../../scripts/embedded/mariadb.ts'
 import { requireSoundEngine } from '../../../src/store/pool/engine.ts'
@@ -28,4 +29,11 @@ test('a server with such a version is refused when it is opened, at once and bef
   const args = ['--version=8.0.11-TiDB-v7.5.1']
   await using server = await startMariaDb({ directory, schema: 'other', durable: false, args })
   await expect(open(server.url)).rejects.toThrow(/^TiDB is not supported/)
+  // Nor is a session of ours left there.
+  await using owner = await createConnection(server.url)
+  const sessions = async () => {
+    const sql = 'SELECT id FROM information_schema.processlist WHERE db IS NOT NULL AND id <> CONNECTION_ID()'
+    return (await owner.query<RowDataPacket[]>(sql))[0]
+  }
+  await expect.poll(sessions, { timeout: 10_000 }).toEqual([])
 }, 60_000)

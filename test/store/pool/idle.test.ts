@@ -49,3 +49,12 @@ test('a connection that is not used any more is closed without a further use of 
   now += 5000
   while (await here()) await delay(50)
 }, 30_000)
+
+test('an idle connection that the server closes is given up quietly, and replaced at the next use', async () => {
+  await using pool = poolOf(bench.url, systemClock.monotonic)
+  const idle = await pool.use(async (connection) => connection)
+  const id = await use(pool)
+  await bench.sql(`KILL ${id}`)
+  await expect.poll(() => idle.broken, { timeout: 5000 }).toBe(true)
+  expect(await use(pool)).not.toBe(id)
+})

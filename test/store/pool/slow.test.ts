@@ -69,3 +69,13 @@ test('a statement that breaks off with its line is a lost node', async () => {
   await expect(nodes.pool.use((connection) => connection.command('COMMIT'))).rejects.toThrow()
   expect(await nodes.node()).toBe(1)
 })
+
+test('a node that refuses connections is passed over for the next one, from the first use on', async () => {
+  const gone = await Line.open(bench.url)
+  const { url } = gone
+  await gone[Symbol.asyncDispose]()
+  const timeouts = { connectMilliseconds: 1000, statementMilliseconds }
+  const targets = parseTargets(`${url},${bench.url}`)
+  await using pool = new Pool({ targets, limit: 1, queueLimit: 1, tls: undefined, timeouts, clock: systemClock })
+  expect(await pool.use(async (connection) => targets.indexOf(connection.target))).toBe(1)
+})
