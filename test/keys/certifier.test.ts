@@ -81,6 +81,19 @@ describe('a managed key signs certificates', () => {
     )
   })
 
+  test('and not by another padding than it was made for, whatever mechanism it has by now', async () => {
+    const { label: token_label, pin } = sibling
+    const padded = await use('padded', '0x0001', 'rsa')
+    const signer = await managed.certifier(padded)
+    await signer.sign('SHA256WithRSA', message)
+    const place = { library: 'same', token_label, pin, key_label: 'rsa', any_mount: true }
+    await administration.write('padded', { ...place, mechanism: '0x000d' }, 'me')
+    await expect((async () => signer.sign('SHA256WithRSA', message))()).rejects.toMatchObject({
+      status: 400,
+      message: 'managed key "padded" signs by CKM_RSA_PKCS_PSS: signature_algorithm must be pss',
+    })
+  })
+
   test('and not one that may not sign', async () => {
     const { label: token_label, pin } = sibling
     const place = { library: 'same', token_label, pin, key_label: 'ec', mechanism: '0x1041' }
