@@ -7,6 +7,7 @@ import { CKR } from '../../src/hsm/constants.ts'
 import type { Hsm } from '../../src/hsm/hsm.ts'
 import type { Custody } from '../../src/keys/custody.ts'
 import type { Material } from '../../src/keys/material.ts'
+import { RsaCipher } from '../../src/keys/use/rsacipher.ts'
 import { createShim, group, type Shim } from '../hsm/support/fault.ts'
 import { createToken, type TestToken } from '../support/token.ts'
 import { makeKey, openCluster, openHsm, Place, reopen } from './support.ts'
@@ -123,6 +124,19 @@ describe('RSA-OAEP by a token’s own mechanism', () => {
     for (const ciphertext of [outside(key, Buffer.from('hello')), Buffer.concat([Buffer.alloc(1), randomBytes(255)])]) {
       expect(await refusal(custody, key, ciphertext)).toMatchObject(uniform)
     }
+  }, 60_000)
+
+  it('is not used where the key’s own token was found to lack it, whatever the module is believed to have', async () => {
+    remember([...proven, 'oaep-sha256'])
+    await using hsm = await openHsm(token)
+    using custody = await reopen(hsm, place)
+    const key = await makeKey(custody, place.database, 'rsa-2048')
+    const { handles } = custody.objects
+    const message = Buffer.from('hello')
+    const believing = new RsaCipher({ hsm, handles })
+    await expect((async () => believing.decrypt(key, outside(key, message)))()).rejects.toMatchObject(uniform)
+    const found = new RsaCipher({ hsm, handles, oaepInToken: false })
+    expect(await found.decrypt(key, outside(key, message))).toEqual(message)
   }, 60_000)
 
   it('is refused by its name where the token has neither OAEP with SHA-256 nor the raw operation', async () => {

@@ -1,8 +1,9 @@
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Hsm } from '../../../src/hsm/hsm.ts'
 import { makeStrictKek } from '../../../src/hsm/strict/strict.ts'
-import { proveKek, proveStrict } from '../../../src/keys/kek/kek.ts'
+import { kekCheckValue, proveKek, proveStrict } from '../../../src/keys/kek/kek.ts'
+import { Kek } from '../../../src/keys/kek/keks.ts'
 import { guards, makeLaxKek } from '../../hsm/support/laxkek.ts'
 import { aesTemplate, type OpenHsm, openHsm } from '../../hsm/support/open.ts'
 
@@ -45,6 +46,33 @@ describe.skipIf(process.env.STRONGROOM_TEST_HSM === 'nss')('the trial of a stric
     await expect(proveStrict(hsm, kek)).rejects.toThrow('unwraps nothing')
     await hsm.destroy(kek)
     expect(await hsm.find({ token: false })).toEqual([])
+  })
+
+  describe('that lacks a guard of later programs', () => {
+    const weak = async () => {
+      const id = randomBytes(12)
+      await makeLaxKek(hsm, { label, id }, 'DERIVE')
+      const [handle] = await hsm.find({ class: 'secret', id, token: true })
+      if (handle === undefined) throw new Error('the token holds no such KEK')
+      return { id: randomUUID(), purpose: 'use', ckaId: id, checkValue: await kekCheckValue(hsm, handle) }
+    }
+
+    it('is passed by a KEK in use, and told', async () => {
+      const told: (readonly string[])[] = []
+      await new Kek(hsm, await weak(), true, (guards) => told.push(guards)).prove()
+      expect(told).toEqual([['CKA_DERIVE']])
+    })
+
+    it('is not passed by a pending KEK, which is never used', async () => {
+      const pending = new Kek(hsm, await weak(), true)
+      await expect(pending.prove()).rejects.toThrow('strict mode: the use KEK does not enforce CKA_DERIVE')
+    })
+
+    it('is not made outside strict mode', async () => {
+      const told: (readonly string[])[] = []
+      await new Kek(hsm, await weak(), false, (guards) => told.push(guards)).prove()
+      expect(told).toEqual([])
+    })
   })
 })
 
