@@ -50,3 +50,14 @@ test('the keys for rows and credentials are in the token while the cluster is op
   custody.close()
   await expect.poll(secrets).toBe(before)
 })
+
+test('key pairs that were made ahead go from the token when the cluster is closed', async () => {
+  const { hsm, place } = cluster
+  const pairs = async () => (await hsm.find({ class: 'private', token: false })).length
+  expect(await pairs()).toBe(0)
+  const custody = await Custody.open(options(hsm, place.database))
+  await custody.transients.make('rsa-2048')
+  await expect.poll(pairs, { timeout: 60_000 }).toBeGreaterThan(0)
+  custody.close()
+  await expect.poll(pairs, { timeout: 20_000 }).toBe(0)
+}, 120_000)

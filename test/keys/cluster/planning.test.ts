@@ -1,0 +1,51 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Hsm } from '../../../src/hsm/hsm.ts'
+import { planAdoption } from '../../../src/keys/cluster/adoption.ts'
+import type { Custody } from '../../../src/keys/custody.ts'
+import { initialise } from '../../../src/keys/initialise.ts'
+import type { KekPurpose } from '../../../src/keys/tables.ts'
+import { createToken, type TestToken } from '../../support/token.ts'
+import { custodians } from '../custodians.ts'
+import { initialising, none, openHsm, Place, reopen } from '../support.ts'
+
+/** What a new token needs of a cluster whose KEKs came from components. */
+
+let hsm: Hsm
+let second: TestToken
+beforeAll(async () => {
+  const token = await createToken('planning')
+  // SoftHSM sees only the tokens that exist when it is initialised.
+  second = await createToken('planning-second')
+  hsm = await openHsm(token)
+}, 60_000)
+afterAll(() => hsm?.[Symbol.asyncDispose]())
+
+/** Replaces a KEK by one that is generated in the token. */
+async function generate({ rotation }: Custody, place: Place, purpose: KekPurpose): Promise<string> {
+  const { id } = await rotation.announce(purpose)
+  for (let turn = 0; turn < 2; turn++) {
+    const lease = await place.database.jobLease(rotation.job.name, 30)
+    await rotation.advance(none, lease?.fence ?? 0n)
+    await lease?.release()
+    await rotation.prove()
+  }
+  expect((await rotation.status()).find((kek) => kek.id === id)?.state).toBe('active')
+  return id
+}
+
+test('one active KEK that was born in the dead token is enough for nothing to be adopted', async () => {
+  await using place = await Place.fresh()
+  const { database } = place
+  await initialise(initialising(hsm, database, { kek: { components: custodians } }))
+  using custody = await reopen(hsm, place)
+  const { rowKey } = custody.cluster
+  await using node = await openHsm(second)
+  const plan = () => planAdoption({ hsm: node, database }, { rowKey, shared: false })
+  const { missing, lost } = await plan()
+  expect([missing.length, lost.length]).toEqual([4, 0])
+  const first = await generate(custody, place, 'export')
+  await expect(plan()).rejects.toThrow(`no components make the active export KEK ${first}: born in a token`)
+  const next = await generate(custody, place, 'open')
+  await expect(plan()).rejects.toThrow(/^no components make the active \w+ KEK \S+ and the active \w+ KEK \S+:/)
+  await expect(plan()).rejects.toThrow(next)
+}, 60_000)
