@@ -48,7 +48,7 @@ describe.skipIf(process.env.STRONGROOM_TEST_HSM === 'nss')('the trial of a stric
     expect(await hsm.find({ token: false })).toEqual([])
   })
 
-  describe('that lacks a guard of later programs', () => {
+  describe('with a KEK that lacks a guard of later programs', () => {
     const weak = async () => {
       const id = randomBytes(12)
       await makeLaxKek(hsm, { label, id }, 'DERIVE')
@@ -57,13 +57,13 @@ describe.skipIf(process.env.STRONGROOM_TEST_HSM === 'nss')('the trial of a stric
       return { id: randomUUID(), purpose: 'use', ckaId: id, checkValue: await kekCheckValue(hsm, handle) }
     }
 
-    it('is passed by a KEK in use, and told', async () => {
+    it('is passed by one in use, and what it lacks is told', async () => {
       const told: (readonly string[])[] = []
       await new Kek(hsm, await weak(), true, (guards) => told.push(guards)).prove()
       expect(told).toEqual([['CKA_DERIVE']])
     })
 
-    it('is not passed by a pending KEK, which is never used', async () => {
+    it('is not passed by a pending one, which is never used', async () => {
       const pending = new Kek(hsm, await weak(), true)
       await expect(pending.prove()).rejects.toThrow('strict mode: the use KEK does not enforce CKA_DERIVE')
     })
