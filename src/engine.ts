@@ -1,18 +1,9 @@
-import type { Fold } from './fold.ts'
+import type { Claim, Job } from './job.ts'
 import type { Data, MaybePromise, Mount, Routes } from './route.ts'
+import type { Transaction } from './store/reader.ts'
 
-/** Background work of the worker that holds its lease. `fence` is compared inside every transaction of the job. */
-export interface Job {
-  readonly name: string
-  readonly everySeconds: number
-  run(signal: AbortSignal, fence: bigint): Promise<void>
-}
-
-/** The right to do a job's work: its name and the fence of its lease, compared in each transaction (`tx.fence`). */
-export interface Claim {
-  readonly job: string
-  readonly fence: bigint
-}
+/** Brings a name in a path into the form in which it is stored and compared. */
+export type Fold = (name: string) => string
 
 /** A secrets engine as the rest of the server sees it. `context` is passed to every route's `run`. */
 export interface Engine<Context = unknown> {
@@ -27,7 +18,8 @@ export interface Engine<Context = unknown> {
   readonly jobs?: readonly Job[]
   /** Whether nothing was ever written below this mount: a pristine default mount may be enabled again. */
   pristine?(mount: Mount): MaybePromise<boolean>
-  onMount?(mount: Mount): Promise<void>
+  /** Makes the engine's rows for a new mount, in the transaction that makes the mount: no request finds it without. */
+  onMount?(mount: Mount, tx: Transaction): Promise<void>
   /**
    * Removes a bounded portion of the data of a removed mount, which no request reaches any more; a job calls it until
    * nothing is left.

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts'
-import type { Job } from '../engine.ts'
+import type { Job } from '../job.ts'
 import type { Database } from '../store/database.ts'
 import { retentionJob } from '../store/retention.ts'
 import type { SealedAccess } from '../store/sealed/access.ts'

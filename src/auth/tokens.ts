@@ -1,7 +1,7 @@
 import { after } from '../after.ts'
 import type { Clock } from '../clock.ts'
-import type { Job } from '../engine.ts'
 import { ApiError, badRequest, isUnavailable, unavailable } from '../errors.ts'
+import type { Job } from '../job.ts'
 import type { MaybePromise } from '../route.ts'
 import type { CoherentCache } from '../store/coherence/cache.ts'
 import type { Database } from '../store/database.ts'

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts'
-import type { Job } from '../engine.ts'
+import type { Job } from '../job.ts'
 import type { Logger } from '../log.ts'
 import type { Metrics } from '../metrics.ts'
 import type { Database } from '../store/database.ts'

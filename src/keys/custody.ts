@@ -1,4 +1,4 @@
-import type { Job } from '../engine.ts'
+import type { Job } from '../job.ts'
 import { Metrics } from '../metrics.ts'
 import { rememberedChange } from './cluster/anchor.ts'
 import { Cluster } from './cluster/cluster.ts'

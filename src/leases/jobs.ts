@@ -1,5 +1,5 @@
 import { paced } from '../after.ts'
-import type { Job } from '../engine.ts'
+import type { Job } from '../job.ts'
 import { DamagedRow } from '../store/faults.ts'
 import { pages, walk } from '../store/pages.ts'
 import { between } from '../store/table.ts'

@@ -1,7 +1,7 @@
 import { renewedUntil } from '../auth/lifetime.ts'
 import type { Tokens } from '../auth/tokens.ts'
-import type { Claim, Job } from '../engine.ts'
 import { ApiError, badRequest, isUnavailable, unavailable } from '../errors.ts'
+import type { Claim, Job } from '../job.ts'
 import type { Call, Lease, MaybePromise, Mount } from '../route.ts'
 import { pages } from '../store/pages.ts'
 import type { Reader, Transaction } from '../store/reader.ts'

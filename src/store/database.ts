@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../clock.ts'
-import type { Job } from '../engine.ts'
+import type { Job } from '../job.ts'
 import type { Logger } from '../log.ts'
 import type { Timing } from '../metrics/timing.ts'
 import { Metrics } from '../metrics.ts'

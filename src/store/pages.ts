@@ -1,6 +1,6 @@
 import { rest } from '../after.ts'
 import type { Clock } from '../clock.ts'
-import type { Claim } from '../engine.ts'
+import type { Claim } from '../job.ts'
 import type { Database } from './database.ts'
 import type { Page, Reading } from './sealed/access.ts'
 import type { Row, Table, Where } from './table.ts'

@@ -1,6 +1,6 @@
 import { paced } from '../after.ts'
 import type { Clock } from '../clock.ts'
-import type { Job } from '../engine.ts'
+import type { Job } from '../job.ts'
 import type { Database } from './database.ts'
 import { pages } from './pages.ts'
 import type { SealedAccess } from './sealed/access.ts'

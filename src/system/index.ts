@@ -1,5 +1,5 @@
+import { foldName } from '../auth/fold.ts'
 import type { Engine } from '../engine.ts'
-import { foldName } from '../fold.ts'
 import type { Route, Routes } from '../route.ts'
 import type { SystemContext } from './context.ts'
 import { disableAuditDevice, enableAuditDevice, listAuditDevices } from './routes/audit.ts'

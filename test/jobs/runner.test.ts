@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
-import type { Job } from '../../src/engine.ts'
+import type { Job } from '../../src/job.ts'
 import { Runner } from '../../src/jobs/runner.ts'
 import { createLog } from '../../src/log.ts'
 import { Database } from '../../src/store/database.ts'

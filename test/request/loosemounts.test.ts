@@ -1,15 +1,19 @@
+import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { type Clock, systemClock } from '../../src/clock.ts'
 import type { Engine } from '../../src/engine.ts'
+import { looseMountsTable } from '../../src/request/mounts/loose.ts'
 import { Mounts } from '../../src/request/mounts/mounts.ts'
+import { remountsTable } from '../../src/request/mounts/remounts.ts'
 import { createMountSet } from '../../src/request/mounts/rows.ts'
 import type { Mount } from '../../src/route.ts'
 import type { Database } from '../../src/store/database.ts'
+import type { Transaction } from '../../src/store/reader.ts'
 import { openSql, type Sql } from '../attack/sql.ts'
 import { open } from '../store/support.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
 
-/** Rows that a crash leaves below mounts being made or removed are deleted; rows below existing mounts are not. */
+/** Rows below removed mounts are deleted, over crashes too; rows below existing mounts are not. */
 
 let schema: TestDatabase
 let sql: Sql
@@ -20,16 +24,16 @@ const clock: Clock = { ...systemClock, wall: () => systemClock.wall() + aheadMil
 /** Uuids of mounts below which the engine keeps something. */
 const kept = new Set<string>()
 let fail: 'mount' | 'unmount' | undefined
-let during = async (): Promise<void> => undefined
 
 const engine: Engine = {
   type: 'transit',
   context: undefined,
   routes: [],
-  async onMount({ uuid }: Mount) {
-    kept.add(uuid)
-    await during()
+  async onMount({ uuid }: Mount, tx: Transaction) {
+    const [source, target] = ['made/', 'with/']
+    await database.table(remountsTable).insert(tx, { mount: uuid, source, target, movedAt: clock.wall() })
     if (fail === 'mount') throw new Error('the process died')
+    kept.add(uuid)
   },
   async removeSome({ uuid }: Mount) {
     if (fail === 'unmount') throw new Error('the process died')
@@ -48,7 +52,6 @@ beforeAll(async () => {
 })
 afterEach(async () => {
   fail = undefined
-  during = async () => undefined
   await sweepLater()
 })
 afterAll(async () => {
@@ -122,32 +125,39 @@ test('a job that fails tries again', async () => {
   expect([kept.size, await loose()]).toEqual([0, 0])
 })
 
-test('a crash in the middle of enabling leaves rows that the job removes', async () => {
+test('of a mount whose engine fails nothing is left', async () => {
+  const made = async () => (await sql.rows('SELECT * FROM remounts')).length
+  const before = await made()
   fail = 'mount'
   await expect(enable('half')).rejects.toThrow('the process died')
   fail = undefined
-  expect(kept.size).toBe(1)
-  await sweepLater()
-  expect([kept.size, await loose()]).toEqual([0, 0])
+  expect([await made(), await mounts.list(), await loose()]).toEqual([before, [], 0])
   await enable('half')
+  expect(await made()).toBe(before + 1)
   await mounts.disable('half')
   await sweepLater()
 })
 
-test('a mount that took so long to be made that the job has given it up is not made', async () => {
-  during = sweepLater
-  await expect(enable('slow')).rejects.toThrow('the mount took too long to be made')
-  expect(await mounts.list()).toEqual([])
+const loosen = (mount: string, state: string) =>
+  database.transaction((tx) => {
+    const row = { mount, path: 'earlier/', type: 'transit', state, since: clock.wall() }
+    return database.table(looseMountsTable).insert(tx, row)
+  })
+
+test('rows below a mount that an earlier release began and never finished are removed, once it cannot finish it', async () => {
+  const mount = randomUUID()
+  kept.add(mount)
+  await loosen(mount, 'making')
+  await sweep()
+  expect([kept.size, await loose()]).toEqual([1, 1])
+  await sweepLater()
+  expect([kept.size, await loose()]).toEqual([0, 0])
 })
 
 test('an old row which marks an existing mount as gone removes nothing of it', async () => {
-  let meant: Awaited<ReturnType<Sql['row']>> | undefined
-  during = async () => {
-    meant = await sql.row('SELECT * FROM loose_mounts')
-  }
   await enable('standing')
-  if (meant === undefined) throw new Error('no row')
-  await sql.put('loose_mounts', meant)
+  const [mount] = await mounts.list()
+  await loosen(mount?.uuid ?? '', 'gone')
   await sweepLater()
   expect([kept.size, await loose()]).toEqual([1, 0])
   await mounts.disable('standing')

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Clock } from '../../src/clock.ts'
-import type { Job } from '../../src/engine.ts'
 import type { TransitContext } from '../../src/engines/transit/context.ts'
 import { createTransit } from '../../src/engines/transit/index.ts'
 import type { KeyRow } from '../../src/engines/transit/ring/tables.ts'
 import type { Hsm } from '../../src/hsm/hsm.ts'
+import type { Job } from '../../src/job.ts'
 import type { Custody } from '../../src/keys/custody.ts'
 import type { Mount } from '../../src/route.ts'
 import { openSql, type Sql } from '../attack/sql.ts'
@@ -38,7 +38,9 @@ beforeAll(async () => {
   const first = worker(place, await openCluster(hsm, place))
   const second = await Place.at(place.url)
   workers = [first, worker(second, await reopen(hsm, second))]
-  await createTransit({ ...ground(first), ringLimit: 100 }).onMount?.(mount)
+  await place.database.transaction(async (tx) =>
+    createTransit({ ...ground(first), ringLimit: 100 }).onMount?.(mount, tx),
+  )
 }, 60_000)
 afterAll(async () => {
   for (const { custody } of workers ?? []) custody.close()

@@ -28,7 +28,7 @@ beforeAll(async () => {
   const hsm = stack.use(await openHsm(await createToken('hints')))
   const first = stack.use(await Place.fresh())
   const engine = transit(first, stack.adopt(await openCluster(hsm, first), close), hsm)
-  await engine.onMount?.(mount)
+  await first.database.transaction(async (tx) => engine.onMount?.(mount, tx))
   one = engine.context
   const second = stack.use(await Place.at(first.url))
   other = transit(second, stack.adopt(await reopen(hsm, second), close), hsm).context

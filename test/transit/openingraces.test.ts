@@ -31,7 +31,9 @@ beforeAll(async () => {
   const custody = await openCluster(hsm, place)
   const second = await Place.at(place.url)
   workers = [worker(place, custody), worker(second, await reopen(hsm, second))]
-  await createTransit({ ...ground(place, custody), ringLimit: 100 }).onMount?.(mount)
+  await place.database.transaction(async (tx) =>
+    createTransit({ ...ground(place, custody), ringLimit: 100 }).onMount?.(mount, tx),
+  )
 }, 60_000)
 afterAll(async () => {
   for (const { custody } of workers ?? []) custody.close()

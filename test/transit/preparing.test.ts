@@ -31,7 +31,7 @@ beforeAll(async () => {
   const { database } = place
   const { managed } = manage(custody, database, hsm)
   const transit = createTransit({ database, operations, materials, transfer, clock, managed, ringLimit: 100 })
-  await transit.onMount?.(mount)
+  await database.transaction(async (tx) => transit.onMount?.(mount, tx))
   context = transit.context
 }, 120_000)
 afterAll(async () => {

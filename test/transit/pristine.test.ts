@@ -4,15 +4,18 @@ import type { Engine } from '../../src/engine.ts'
 import type { TransitContext } from '../../src/engines/transit/context.ts'
 import { createTransit } from '../../src/engines/transit/index.ts'
 import type { Mount } from '../../src/route.ts'
+import type { Database } from '../../src/store/database.ts'
 import { clock, manage, useCluster } from '../keys/support.ts'
 
 /** Whether anything was ever written to a mount: the first `enable` takes over only one that is untouched. */
 
 let transit: Engine<TransitContext>
+let database: Database
 useCluster('pristine', ({ hsm, custody, place }) => {
   const { operations, materials, transfer } = custody
-  const { managed } = manage(custody, place.database, hsm)
-  const ground = { database: place.database, operations, materials, transfer, managed, clock }
+  database = place.database
+  const { managed } = manage(custody, database, hsm)
+  const ground = { database, operations, materials, transfer, managed, clock }
   transit = createTransit({ ...ground, ringLimit: 100 })
 })
 
@@ -20,7 +23,7 @@ let mount: Mount
 const pristine = () => transit.pristine?.(mount)
 beforeEach(async () => {
   mount = { uuid: randomUUID(), path: `${randomUUID()}/`, type: 'transit', config: {} }
-  await transit.onMount?.(mount)
+  await database.transaction(async (tx) => transit.onMount?.(mount, tx))
 })
 
 test('a new mount is pristine, and stays so while it is read', async () => {

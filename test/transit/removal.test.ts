@@ -28,7 +28,7 @@ const tables = ['transit_keys', 'transit_versions', 'materials', 'transit_config
 
 async function newMount(types: readonly string[]): Promise<Mount> {
   const mount: Mount = { uuid: randomUUID(), path: `${randomUUID()}/`, type: 'transit', config: {} }
-  await transit.onMount?.(mount)
+  await cluster.place.database.transaction(async (tx) => transit.onMount?.(mount, tx))
   for (const [index, type] of types.entries()) {
     await transit.context.keys.create(mount, { name: `k${index}`, type }, 'me')
   }

@@ -172,7 +172,7 @@ export function createPki(options: PkiOptions): Engine<PkiContext> {
     jobs,
     health: () => listHealth.summary(),
     pristine: async (mount) => (await authorities.of(mount)).settings.rev === 1 && (await roles.empty(mount)),
-    onMount: (mount) => database.transaction((tx) => createAuthority({ database, clock }, tx, mount.uuid)),
+    onMount: (mount, tx) => createAuthority({ database, clock }, tx, mount.uuid),
     removeSome: (mount, claim) => removal.removeSome(mount, claim),
     revokeLease: (mount, payload) => revoker.byLease(mount, payload),
     managedKeyUses: (managedKey, mounts, most) => keysOfManaged(database, managedKey, mounts, most),

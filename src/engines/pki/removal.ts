@@ -1,4 +1,4 @@
-import type { Claim } from '../../engine.ts'
+import type { Claim } from '../../job.ts'
 import type { Materials } from '../../keys/materials/materials.ts'
 import type { Mount } from '../../route.ts'
 import type { Database } from '../../store/database.ts'

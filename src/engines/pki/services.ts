@@ -1,5 +1,5 @@
 import type { Clock } from '../../clock.ts'
-import type { Job } from '../../engine.ts'
+import type { Job } from '../../job.ts'
 import type { TransientPairs } from '../../keys/making/transient.ts'
 import type { ManagedKeys } from '../../keys/managed/managedkeys.ts'
 import type { AuthorityKeys } from '../../keys/materials/authoritykeys.ts'

@@ -117,7 +117,7 @@ export function createTransit(options: TransitOptions): Engine<TransitContext> {
     pristine: async (mount) =>
       (await settings.of(mount)).rev === 1 && (await rings.empty(mount)) && !(await materials.any(mount.uuid)),
     reload: async (mount) => rings.reload(mount),
-    onMount: (mount) => database.transaction((tx) => createSettings(database, tx, mount.uuid)),
+    onMount: (mount, tx) => createSettings(database, tx, mount.uuid),
     removeSome: (mount, claim) => removal.removeSome(mount, claim),
     retain: (uuids) => rings.retain(uuids),
     managedKeyUses: (managedKey, mounts, most) => versionsOfManaged(database, managedKey, mounts, most),

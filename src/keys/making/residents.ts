@@ -1,5 +1,5 @@
-import type { Job } from '../../engine.ts'
 import { badRequest, unavailable } from '../../errors.ts'
+import type { Job } from '../../job.ts'
 import type { Transaction } from '../../store/reader.ts'
 import type { SealedAccess } from '../../store/sealed/access.ts'
 import type { Algorithm } from '../algorithms/algorithm.ts'

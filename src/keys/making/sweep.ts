@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock.ts'
-import type { Job } from '../../engine.ts'
 import type { Hsm } from '../../hsm/hsm.ts'
+import type { Job } from '../../job.ts'
 import type { Logger } from '../../log.ts'
 import type { Database } from '../../store/database.ts'
 import type { Transaction } from '../../store/reader.ts'

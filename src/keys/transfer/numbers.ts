@@ -19,29 +19,32 @@ export function ecKey(
   algorithm: Ec,
   { x, y, d }: { x: Buffer | undefined; y: Buffer | undefined; d: Buffer | undefined },
 ): KeyBytes {
-  const { coordinateBytes } = algorithm.curve
-  const coordinates = { x: coordinate(x, coordinateBytes), y: coordinate(y, coordinateBytes) }
-  if (d === undefined) return publicBytes({ kty: 'EC', crv: algorithm.jwk, ...coordinates })
-  const pair = lend([d], () => ecPair(algorithm, d))
-  const own = pair.publicKey.export({ format: 'jwk' })
-  if (own.x === coordinates.x && own.y === coordinates.y) return pairBytes(pair)
-  wipePair(pair)
-  throw badRequest('error parsing asymmetric key: its public key is not that of its private key')
+  return lend([d], () => {
+    const { coordinateBytes } = algorithm.curve
+    const coordinates = { x: coordinate(x, coordinateBytes), y: coordinate(y, coordinateBytes) }
+    if (d === undefined) return publicBytes({ kty: 'EC', crv: algorithm.jwk, ...coordinates })
+    const pair = ecPair(algorithm, d)
+    const own = pair.publicKey.export({ format: 'jwk' })
+    if (own.x === coordinates.x && own.y === coordinates.y) return pairBytes(pair)
+    wipePair(pair)
+    throw badRequest('error parsing asymmetric key: its public key is not that of its private key')
+  })
 }
 
 interface RsaNumbers {
   readonly n: Buffer | undefined
   readonly e: Buffer | undefined
   readonly d: Buffer | undefined
-  readonly p: Buffer | undefined
-  readonly q: Buffer | undefined
+  readonly primes: readonly (Buffer | undefined)[]
 }
 
 /** Without d only the public half. @throws ApiError 400 */
-export function rsaKey(algorithm: Rsa, { n, e, d, p, q }: RsaNumbers): KeyBytes {
-  if (n === undefined || e === undefined) throw badRequest('error parsing asymmetric key: its modulus is missing')
-  if (d === undefined) return publicBytes({ kty: 'RSA', n: n.toString('base64url'), e: e.toString('base64url') })
-  return lend([d, p, q], () => {
+export function rsaKey(algorithm: Rsa, { n, e, d, primes }: RsaNumbers): KeyBytes {
+  return lend([d, ...primes], () => {
+    const [p, q, ...more] = primes
+    if (more.length > 0) throw badRequest('error parsing asymmetric key: it has more than two primes')
+    if (n === undefined || e === undefined) throw badRequest('error parsing asymmetric key: its modulus is missing')
+    if (d === undefined) return publicBytes({ kty: 'RSA', n: n.toString('base64url'), e: e.toString('base64url') })
     using of = new Arithmetic()
     if (p === undefined || q === undefined || !isBig(p) || !isBig(q))
       throw badRequest('error parsing asymmetric key: its primes are missing')

@@ -1,7 +1,7 @@
 import { paced } from '../../after.ts'
 import type { Clock } from '../../clock.ts'
-import type { Claim, Engine, Job } from '../../engine.ts'
-import { unavailable } from '../../errors.ts'
+import type { Engine } from '../../engine.ts'
+import type { Claim, Job } from '../../job.ts'
 import type { Mount } from '../../route.ts'
 import type { Database } from '../../store/database.ts'
 import { LeaseLost } from '../../store/faults.ts'
@@ -17,8 +17,8 @@ export const looseMountsTable = defineTable(
     path: column.text(),
     type: column.text(),
     /**
-     * making: an engine's rows for the mount may exist, but not yet its own row; gone: its row was removed; emptied:
-     * the rows below it too, except those that an older request may still add.
+     * gone: the mount's own row was removed; emptied: the rows below it too, except those that an older request may
+     * still add; making (by an earlier release): an engine's rows for the mount may exist, but not yet its own row.
      */
     state: column.text(),
     since: column.integer(),
@@ -46,8 +46,8 @@ interface LooseMountsOptions {
 }
 
 /**
- * Mounts that are not in the set but may have rows below them: those being made, and those removed. A job removes the
- * rows in bounded portions, continuing where an earlier run was interrupted.
+ * Removed mounts, which may still have rows below them. A job removes those in bounded portions, continuing where an
+ * earlier run was interrupted.
  */
 export class LooseMounts {
   readonly job: Job = { name: 'sweep mounts', everySeconds: 5, run: (signal, fence) => this.sweep(signal, fence) }
@@ -57,40 +57,16 @@ export class LooseMounts {
     this.#options = options
   }
 
-  /** Called before anything is written below a new mount. */
-  async begin(mount: Mount): Promise<void> {
-    await this.#options.database.transaction((tx) => this.#insert(tx, mount, 'making'))
-  }
-
-  /**
-   * Called at the start of the transaction that writes the mount's own row, together with the reads for it.
-   * @throws ApiError 503 when the sweep has already abandoned the mount
-   */
-  async settle(tx: Transaction, { uuid: mount }: Mount): Promise<void> {
-    const rows = this.#options.database.table(looseMountsTable)
-    const row = await rows.lock(tx, { mount })
-    if (row?.state !== 'making') throw unavailable('the mount took too long to be made')
-    await rows.remove(tx, row)
-  }
-
   /** Whether a mount is loose. */
   holds(mount: string): Promise<boolean> {
     const rows = this.#options.database.table(looseMountsTable)
     return this.#options.database.read((q) => rows.exists(q, { mount }))
   }
 
-  /** The mount will not be made after all. */
-  async giveUp({ uuid: mount }: Mount): Promise<void> {
-    const rows = this.#options.database.table(looseMountsTable)
-    await this.#options.database.transaction(async (tx) => {
-      const row = await rows.find(tx, { mount })
-      if (row?.state === 'making') await rows.update(tx, row, { state: 'gone' })
-    })
-  }
-
   /** Called in the transaction that removes the mount's own row. */
-  loosen(tx: Transaction, mount: Mount): Promise<void> {
-    return this.#insert(tx, mount, 'gone')
+  async loosen(tx: Transaction, { uuid: mount, path, type }: Mount): Promise<void> {
+    const { database, clock } = this.#options
+    await database.table(looseMountsTable).insert(tx, { mount, path, type, state: 'gone', since: clock.wall() })
   }
 
   /**
@@ -127,8 +103,8 @@ export class LooseMounts {
   }
 
   /**
-   * The mount, which can no longer be completed; undefined while it is being made, and when it exists after all because
-   * an old row was put back.
+   * The mount, which can no longer be completed; undefined while an earlier release makes it, and when it exists after
+   * all because an old row was put back.
    */
   #abandon(id: string, { job, fence }: Claim): Promise<(Mount & { readonly since: number }) | undefined> {
     const { database } = this.#options
@@ -161,10 +137,5 @@ export class LooseMounts {
 
   #rested(since: number): boolean {
     return since <= this.#options.clock.wall() - restMilliseconds
-  }
-
-  async #insert(tx: Transaction, { uuid: mount, path, type }: Mount, state: string): Promise<void> {
-    const { database, clock } = this.#options
-    await database.table(looseMountsTable).insert(tx, { mount, path, type, state, since: clock.wall() })
   }
 }

@@ -1,8 +1,9 @@
 import { randomBytes, randomUUIDv7 } from 'node:crypto'
 import { after } from '../../after.ts'
 import type { Clock } from '../../clock.ts'
-import type { Engine, Job } from '../../engine.ts'
-import { ApiError, badRequest } from '../../errors.ts'
+import type { Engine } from '../../engine.ts'
+import { badRequest } from '../../errors.ts'
+import type { Job } from '../../job.ts'
 import type { MaybePromise, Mount } from '../../route.ts'
 import type { Database } from '../../store/database.ts'
 import { MountCache } from './cache.ts'
@@ -52,7 +53,7 @@ export class Mounts {
     this.#loose = new LooseMounts(options)
   }
 
-  /** Removes the data of removed mounts, and the rows that a crash left below mounts that were never made. */
+  /** Removes the data of removed mounts. */
   get sweep(): Job {
     return this.#loose.job
   }
@@ -165,22 +166,13 @@ export class Mounts {
     const { database, clock } = this.#options
     const accessor = `${type}_${randomBytes(4).toString('hex')}`
     const mount: Mount = { uuid: randomUUIDv7(), path, type, config: settings.config }
-    await this.#loose.begin(mount)
-    // An engine's rows for the mount exist before any request can reach it.
-    await engine.onMount?.(mount)
-    try {
-      await database.transaction(async (tx) => {
-        const [rows] = await Promise.all([this.#rows.listToChange(tx), this.#loose.settle(tx, mount)])
-        const taken = overlapping(rows, path)
-        if (taken) throw inUse(taken.path)
-        const row = { ...settings, id: mount.uuid, path, type, touched, accessor, createdAt: clock.wall() }
-        await this.#rows.insert(tx, rows, row)
-      })
-    } catch (error) {
-      // Only a refusal proves that nothing was mounted; after a fault the outcome may be unknown.
-      if (error instanceof ApiError && error.status === 400) await this.#loose.giveUp(mount)
-      throw error
-    }
+    const row = { ...settings, id: mount.uuid, path, type, touched, accessor, createdAt: clock.wall() }
+    await database.transaction(async (tx) => {
+      const rows = await this.#rows.listToChange(tx)
+      const taken = overlapping(rows, path)
+      if (taken) throw inUse(taken.path)
+      await Promise.all([engine.onMount?.(mount, tx), this.#rows.insert(tx, rows, row)])
+    })
   }
 
   /** Enables an unused mount of the first initialisation again, with the caller's settings. */

@@ -1,5 +1,4 @@
-import type { Engine } from '../../engine.ts'
-import type { Fold } from '../../fold.ts'
+import type { Engine, Fold } from '../../engine.ts'
 import type { Mount } from '../../route.ts'
 
 /** A place in an engine's paths where names are folded: `policies/acl/:name*`. */

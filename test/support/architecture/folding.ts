@@ -7,6 +7,7 @@ const folding = /\.to(?:Locale)?(?:Lower|Upper)Case\(|\.localeCompare\(|\bfoldNa
 const values: Readonly<Record<string, string>> = {
   'src/auth/acl/match.ts': 'values of parameters, for rules on them',
   'src/auth/acl/readlimits.ts': 'names of parameters in a policy',
+  'src/auth/fold.ts': 'the fold itself',
   'src/auth/policies.ts': 'names of policies in bodies',
   'src/engines/pki/authority/authority.ts': 'the word default: the fold itself, and in bodies',
   'src/engines/pki/issuers/settings.ts': 'names of algorithms',

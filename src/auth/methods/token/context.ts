@@ -1,7 +1,7 @@
 import type { TObject } from 'typebox'
 import type { Clock } from '../../../clock.ts'
-import type { Job } from '../../../engine.ts'
 import { badRequest } from '../../../errors.ts'
+import type { Job } from '../../../job.ts'
 import type { Route } from '../../../route.ts'
 import type { Policies } from '../../policies.ts'
 import type { TokenRow } from '../../token.ts'

@@ -1,7 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { Clock } from '../../../clock.ts'
-import type { Claim } from '../../../engine.ts'
 import { ApiError, badRequest } from '../../../errors.ts'
+import type { Claim } from '../../../job.ts'
 import type { LeaseRequest, NewLease } from '../../../leases/lease.ts'
 import type { Leases } from '../../../leases/leases.ts'
 import type { Mount } from '../../../route.ts'

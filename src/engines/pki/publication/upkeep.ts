@@ -1,6 +1,6 @@
 import { nextTurn } from '../../../after.ts'
 import type { Clock } from '../../../clock.ts'
-import type { Job } from '../../../engine.ts'
+import type { Job } from '../../../job.ts'
 import type { Logger } from '../../../log.ts'
 import { mountsTable } from '../../../request/mounts/mount.ts'
 import type { Database } from '../../../store/database.ts'

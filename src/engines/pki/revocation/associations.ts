@@ -1,6 +1,6 @@
 import { paced } from '../../../after.ts'
 import type { Clock } from '../../../clock.ts'
-import type { Claim, Job } from '../../../engine.ts'
+import type { Claim, Job } from '../../../job.ts'
 import type { Logger } from '../../../log.ts'
 import type { Database } from '../../../store/database.ts'
 import type { Reading } from '../../../store/sealed/access.ts'

@@ -1,5 +1,5 @@
 import type { Clock } from '../../../clock.ts'
-import type { Claim } from '../../../engine.ts'
+import type { Claim } from '../../../job.ts'
 import type { Database } from '../../../store/database.ts'
 import { DuplicateRow } from '../../../store/faults.ts'
 import type { SealedAccess } from '../../../store/sealed/access.ts'

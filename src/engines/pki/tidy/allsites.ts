@@ -1,5 +1,5 @@
-import type { Claim } from '../../../engine.ts'
 import { unavailable } from '../../../errors.ts'
+import type { Claim } from '../../../job.ts'
 import { column, defineTable } from '../../../store/table.ts'
 import { queueTable } from '../revocation/tables.ts'
 import type { TidyDeps } from './deps.ts'

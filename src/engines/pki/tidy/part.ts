@@ -1,4 +1,4 @@
-import type { Claim } from '../../../engine.ts'
+import type { Claim } from '../../../job.ts'
 import type { Transaction } from '../../../store/reader.ts'
 import type { Released } from './deps.ts'
 import type { Progress } from './runs.ts'

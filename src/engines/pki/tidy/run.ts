@@ -1,6 +1,6 @@
 import { rest } from '../../../after.ts'
-import type { Claim } from '../../../engine.ts'
 import { ApiError } from '../../../errors.ts'
+import type { Claim } from '../../../job.ts'
 import { DamagedRow, LeaseLost } from '../../../store/faults.ts'
 import { crossClusterPart, queuePart } from './allsites.ts'
 import { certStorePart } from './certstore.ts'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../../clock.ts'
-import type { Claim } from '../../../engine.ts'
+import type { Claim } from '../../../job.ts'
 import type { Database } from '../../../store/database.ts'
 import { LeaseLost } from '../../../store/faults.ts'
 import type { Transaction } from '../../../store/reader.ts'

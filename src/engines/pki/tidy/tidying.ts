@@ -1,4 +1,4 @@
-import type { Job } from '../../../engine.ts'
+import type { Job } from '../../../job.ts'
 import { pages } from '../../../store/pages.ts'
 import { jobOfSite } from '../site.ts'
 import type { TidyDeps } from './deps.ts'

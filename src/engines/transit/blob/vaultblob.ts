@@ -209,10 +209,9 @@ function keyOf(type: string, entry: Fields): KeyBytes {
       return ecKey(algorithm, { x: entry.number('ec_x'), y: entry.number('ec_y'), d: entry.number('ec_d') })
     case 'rsa': {
       const [key, publicKey] = [entry.fields('rsa_key'), entry.fields('rsa_public_key')]
-      const [p, q, ...more] = key.list('Primes').map(numberOf)
-      if (more.length > 0) throw badRequest('error parsing asymmetric key: it has more than two primes')
       const half = entry.has('rsa_key') ? key : publicKey
-      return rsaKey(algorithm, { n: half.number('N'), e: half.number('E'), d: key.number('D'), p, q })
+      const [n, e, d] = [half.number('N'), half.number('E'), key.number('D')]
+      return rsaKey(algorithm, { n, e, d, primes: key.list('Primes').map(numberOf) })
     }
   }
 }

@@ -1,5 +1,4 @@
-/** Brings a name in a path into the form in which it is stored and compared. */
-export type Fold = (name: string) => string
+import type { Fold } from '../engine.ts'
 
 /** The fold of names of policies and managed keys: lower case, without surrounding blanks. */
 export const foldName: Fold = (name) => name.trim().toLowerCase()
