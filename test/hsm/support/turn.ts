@@ -26,6 +26,6 @@ if (pace === 'slow') {
 const { alone } = await import('../../../src/hsm/session/alone.ts')
 alone(directory, 'turn', () => {
   fs.writeFileSync(inside, '', { flag: 'wx' })
-  rest(1500)
+  rest(500)
   fs.rmSync(inside)
 })
