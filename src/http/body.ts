@@ -100,9 +100,15 @@ function collect(request: IncomingMessage, limits: BodyLimits, done: BodyDone): 
   let ended = false
   const received = (): number | undefined => (asking ? undefined : pieces.length)
   const place = new Place(request, limits, () => watchPace(pace, received, () => refuse('tooSlow')))
-  /** A body that comes in one piece is held no longer than it takes to serve it. */
-  const hold = (): boolean =>
-    (pieces.length === declared && place.claim === undefined) || place.hold(pieces.length, limit?.caller === 'known')
+  /**
+   * A body that comes in one piece is held no longer than it takes to serve it. Of a caller's longer one all that it
+   * declares has its place at once, so that a body which cannot be taken is not read half.
+   */
+  const hold = (): boolean => {
+    if (pieces.length === declared && place.claim === undefined) return true
+    const isKnown = limit?.caller === 'known'
+    return place.hold(isKnown ? Math.max(pieces.length, declared || 0) : pieces.length, isKnown)
+  }
   const goOn = (): void => {
     if (!asking) resume(request.socket)
   }
@@ -132,7 +138,7 @@ function collect(request: IncomingMessage, limits: BodyLimits, done: BodyDone): 
         if (request.destroyed && !ended) return place.release()
         bytes = Math.min(found.bytes ?? maxBytes, maxBytes)
         place.leave()
-        if (!isWithin() || !(pieces.length === 0 || hold())) return judge()
+        if (!isWithin() || !hold()) return judge()
         resume(request.socket)
         if (ended) finish()
       })

@@ -6,11 +6,14 @@ const mostResumed = 8
 
 let bytesOfTurn = 0
 let begins = false
-const resting: (() => void)[] = []
+const resting = new Map<Socket, () => void>()
 
-/** Goes on reading, unless Node itself has paused the connection of a client that does not read its answers. */
+/**
+ * Goes on reading, unless the connection rests for others, or Node itself has paused it because its client does not read
+ * its answers.
+ */
 export function resume(socket: Socket & { readonly _paused?: boolean }): void {
-  if (socket._paused !== true) socket.resume()
+  if (socket._paused !== true && !resting.has(socket)) socket.resume()
 }
 
 /**
@@ -24,12 +27,15 @@ export function shareTurn(socket: Socket, bytes: number, goOn: () => void): void
   bytesOfTurn += bytes
   if (bytesOfTurn < mostBytes || socket.isPaused()) return
   socket.pause()
-  resting.push(goOn)
+  resting.set(socket, goOn)
 }
 
 function beginTurn(): void {
   bytesOfTurn = 0
-  for (const goOn of resting.splice(0, mostResumed)) goOn()
-  begins = resting.length > 0
+  for (const [socket, goOn] of [...resting].slice(0, mostResumed)) {
+    resting.delete(socket)
+    goOn()
+  }
+  begins = resting.size > 0
   if (begins) setImmediate(beginTurn)
 }

@@ -58,11 +58,27 @@ test('unfinished bodies of strangers have a budget; beyond it 503, while callers
   const caller = await dial(port)
   const answered = hear(caller)
   caller.write(head('root', 30_000) + ' '.repeat(16_000))
-  await until(() => budgets.callers.heldBytes === 16_000)
+  await until(() => budgets.callers.heldBytes === 30_000)
   caller.end(' '.repeat(14_000))
   expect(statuses(await answered)).toEqual(['200'])
   for (const client of slow) client.destroy()
   await until(() => sum(budgets) === 0)
+})
+
+test('what a caller declares has its place before it is sent; a body that finds none is 503 before it is read', async () => {
+  const budgets = { ...shareMemory(1024), callers: new ByteBudget(1_000_000) }
+  const { port } = await start(budgets)
+  const [first, second] = await Promise.all([dial(port), dial(port)])
+  first.write(head('root', 300_000))
+  await until(() => budgets.callers.heldBytes === 300_000)
+  second.write(head('root', 300_000))
+  const heard = await hear(second)
+  expect([statuses(heard), retry.test(heard)]).toEqual([['503'], true])
+  const answered = hearUntil(first, /HTTP\/1.1 200/)
+  first.write(`{}${' '.repeat(299_998)}`)
+  await answered
+  expect(sum(budgets)).toBe(0)
+  first.destroy()
 })
 
 test('more than 64 KiB needs a good token, declared or not, and is refused before it is sent', async () => {
@@ -133,8 +149,8 @@ test('what a body holds is given back when it is answered, refused, or its clien
     send('guess', 60_000, 55_000),
     send('root', 60_000, 59_999),
   ])
-  await until(() => sum(budgets) === 200_000 + 55_000 + 59_999)
-  expect([budgets.callers.heldBytes, budgets.strangers.heldBytes]).toEqual([200_000, 55_000 + 59_999])
+  await until(() => sum(budgets) === 300_000 + 55_000 + 59_999)
+  expect([budgets.callers.heldBytes, budgets.strangers.heldBytes]).toEqual([300_000, 55_000 + 59_999])
   const [first, second, third] = held
   first?.destroy()
   second?.destroy()
