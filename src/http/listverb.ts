@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
+import { receive } from './turnshare.ts'
 
 /*
  * Node's HTTP parser answers 400 to the method LIST by itself. Here `LIST ` is rewritten to `LINK ` (as long,
@@ -36,7 +37,7 @@ function takeOver(socket: Socket & { readonly parser?: Parser | null }): void {
   if (!parser || execute === undefined) throw new Error('this Node hands sockets over differently')
   const feeder = new Feeder(socket, parser, execute as (bytes: Buffer) => void)
   socket.removeListener('data', execute as (chunk: Buffer) => void)
-  socket.on('data', (chunk: Buffer) => feeder.receive(chunk))
+  receive(socket, (chunk) => feeder.receive(chunk))
 }
 
 /** Feeds what a connection receives to its parser, in the pieces that the rewriting needs. */

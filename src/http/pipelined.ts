@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { shareTurn } from './turnshare.ts'
+import { receive, shareTurn } from './turnshare.ts'
 
 /** Requests that may wait behind the one that is being answered on their connection. */
 const mostWaiting = 64
@@ -40,10 +40,9 @@ export function admit(
  * @param milliseconds after which the connection is cut off
  */
 export function discard(socket: Socket, milliseconds: number): void {
-  socket
-    .removeAllListeners('data')
-    .on('data', (piece: Buffer) => shareTurn(socket, piece.length, () => socket.resume()))
-    .resume()
+  socket.removeAllListeners('data')
+  receive(socket, (piece) => shareTurn(socket, piece.length, () => socket.resume()))
+  socket.resume()
   const timer = setTimeout(() => socket.destroy(), milliseconds)
   socket.once('close', () => clearTimeout(timer))
 }

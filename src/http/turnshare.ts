@@ -9,6 +9,19 @@ let begins = false
 const resting = new Map<Socket, () => void>()
 
 /**
+ * Listens to the data of an HTTP connection. Node then takes away its listeners that stop reading at once when the
+ * connection is paused (without them a chunk more is read); here it keeps them.
+ */
+export function receive(socket: Socket, take: (chunk: Buffer) => void): void {
+  const kept = (['pause', 'resume'] as const).map((event) => ({ event, listeners: socket.rawListeners(event) }))
+  socket.on('data', take)
+  for (const { event, listeners } of kept) {
+    socket.removeAllListeners(event)
+    for (const listener of listeners) socket.on(event, listener as () => void)
+  }
+}
+
+/**
  * Goes on reading, unless the connection rests for others, or Node itself has paused it because its client does not read
  * its answers.
  */
@@ -25,9 +38,10 @@ export function shareTurn(socket: Socket, bytes: number, goOn: () => void): void
   if (!begins) setImmediate(beginTurn)
   begins = true
   bytesOfTurn += bytes
-  if (bytesOfTurn < mostBytes || socket.isPaused()) return
-  socket.pause()
+  if (bytesOfTurn < mostBytes) return
   resting.set(socket, goOn)
+  // After the ticks of this chunk: in one of them `IncomingMessage._read` resumes its socket.
+  queueMicrotask(() => resting.has(socket) && socket.pause())
 }
 
 function beginTurn(): void {

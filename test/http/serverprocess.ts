@@ -26,6 +26,11 @@ export class ServerProcess implements AsyncDisposable {
     return answer
   }
 
+  /** Stops it or lets it go on. */
+  signal(name: 'SIGSTOP' | 'SIGCONT'): void {
+    this.#child.kill(name)
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     const gone = once(this.#child, 'exit')
     this.#child.disconnect()
