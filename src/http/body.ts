@@ -7,9 +7,11 @@ import { type Pace, watchPace } from './pace.ts'
 import { Pieces } from './pieces.ts'
 import { resume, shareTurn } from './turnshare.ts'
 
+/** NaN if its end is said otherwise (RFC 9112 section 6.3). */
+const declaredBytes = ({ headers }: IncomingMessage): number => Number(headers['content-length'] ?? Number.NaN)
+
 /** Whether a request says it has more body than this before it has sent any. */
-export const declaresMore = (request: IncomingMessage, maxBytes: number): boolean =>
-  Number(request.headers['content-length'] ?? 0) > maxBytes
+export const declaresMore = (request: IncomingMessage, maxBytes: number): boolean => declaredBytes(request) > maxBytes
 
 /** How much of a body is read. */
 export interface BodyLimits {
@@ -53,6 +55,7 @@ class Place {
   readonly #request: IncomingMessage
   readonly #limits: BodyLimits
   readonly #watch: () => () => void
+  readonly #declared: number
   #endWatch: (() => void) | undefined
   claim: Claim | undefined
 
@@ -60,10 +63,16 @@ class Place {
     this.#request = request
     this.#limits = limits
     this.#watch = watch
+    this.#declared = declaredBytes(request)
   }
 
-  /** Whether there is room for so many bytes. The pace of the body is watched from the first of these calls on. */
+  /**
+   * Whether there is room for a body of which so much has come. One that comes in one piece is held no longer than it
+   * takes to serve it. Of a caller's longer one all that it declares has its place at once, so that a body which cannot
+   * be taken is not read half. The pace is watched from the first of these calls on.
+   */
   hold(bytes: number, isKnown: boolean): boolean {
+    if (bytes === this.#declared && this.claim === undefined) return true
     const { budgets, address } = this.#limits
     this.#endWatch ??= this.#watch()
     if (this.claim === undefined) {
@@ -71,7 +80,7 @@ class Place {
       // Also when the client goes away.
       this.#request.once('close', () => this.#request.complete || this.release())
     }
-    return this.claim.resize(bytes)
+    return this.claim.resize(isKnown ? Math.max(bytes, this.#declared || 0) : bytes)
   }
 
   /** The next bytes may count in another budget. */
@@ -93,22 +102,14 @@ class Place {
 function collect(request: IncomingMessage, limits: BodyLimits, done: BodyDone): void {
   const { maxBytes, pace, ask } = limits
   const pieces = new Pieces()
-  const declared = Number(request.headers['content-length'] ?? Number.NaN)
+  const declared = declaredBytes(request)
   let bytes = Math.min(strangerBodyBytes, maxBytes)
   let limit: BodyLimit | undefined
   let asking = false
   let ended = false
   const received = (): number | undefined => (asking ? undefined : pieces.length)
   const place = new Place(request, limits, () => watchPace(pace, received, () => refuse('tooSlow')))
-  /**
-   * A body that comes in one piece is held no longer than it takes to serve it. Of a caller's longer one all that it
-   * declares has its place at once, so that a body which cannot be taken is not read half.
-   */
-  const hold = (): boolean => {
-    if (pieces.length === declared && place.claim === undefined) return true
-    const isKnown = limit?.caller === 'known'
-    return place.hold(isKnown ? Math.max(pieces.length, declared || 0) : pieces.length, isKnown)
-  }
+  const hold = (): boolean => place.hold(pieces.length, limit?.caller === 'known')
   const goOn = (): void => {
     if (!asking) resume(request.socket)
   }
