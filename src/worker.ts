@@ -1,5 +1,6 @@
-import { createApp } from './app.ts'
-import { runWorker } from './supervisor/runworker.ts'
+import './supervisor/loading.ts'
 
 /** The entry of a worker process. */
+const { runWorker } = await import('./supervisor/runworker.ts')
+const { createApp } = await import('./app.ts')
 runWorker(createApp)
