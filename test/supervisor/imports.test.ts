@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 
-/**
- * Everything a file loads when it starts: its value imports and theirs, packages by name; `await import()` is later.
- */
+/** Value imports, and those that wait at the beginning of a line; an `await import()` in a function is later. */
+const atOnce = /^(?:(?:import|export)\s(?!type\b)[^'"]*?from\s+|import\s+|const \{[^}]*\} = await import\()'([^']+)'/gms
+
+/** Everything a file loads when it starts: its imports and theirs, packages by name. */
 function loadedBy(url: URL, seen = new Set<string>()): Set<string> {
   seen.add(url.pathname)
-  const imports = readFileSync(url, 'utf8').matchAll(/^(?:import|export)\s(?!type\b)[^'"]*?from\s+'([^']+)'/gms)
-  for (const [, name = ''] of imports) {
+  for (const [, name = ''] of readFileSync(url, 'utf8').matchAll(atOnce)) {
     if (!name.startsWith('.')) seen.add(name)
     else if (!seen.has(new URL(name, url).pathname)) loadedBy(new URL(name, url), seen)
   }
