@@ -12,6 +12,7 @@ import { audited } from './bench/audited.ts'
 import { Beside } from './bench/beside.ts'
 import { changes } from './bench/changes/list.ts'
 import { measureChanges } from './bench/changes/measure.ts'
+import { forgedTag } from './bench/forgedtag.ts'
 import { layer } from './bench/layer.ts'
 import { load } from './bench/load.ts'
 import { measure, type Pair } from './bench/measure.ts'
@@ -25,7 +26,7 @@ const usage = `npm run bench -- [options]
   --pairs N       pairs of measurements for each row (7)
   --seconds S     length of each measurement (1)
   --only WORDS    rows with this title or, when there is none, these words in it; may be repeated; audit: the audit device,
-                  layer: src/hsm over pkcs11js
+                  forged tag: its refusal, layer: src/hsm over pkcs11js
   --list          shows the titles of all rows, and measures nothing
   --changes       measures changes (keys, policies, tokens, mounts) beside the same rows in a plain transaction
   --nodes N       with --changes: another node shares database and token, and both have two workers and nudge each other (1)
@@ -123,6 +124,7 @@ async function bench(): Promise<void> {
     console.log(table(results))
     const encrypt = await rowOf('encrypt 64 B')
     if (wanted('audit')) console.log(await audited(node, node.under(encrypt.request), measuring))
+    if (wanted('forged tag')) console.log(await forgedTag(node, (await rowOf('decrypt 64 B')).request, measuring))
     if (wanted('layer')) console.log(await layer(join(directory, 'layer')))
     console.log(`\nmemory of the worker: ${megabytes(node.workerBytes)}`)
     if (options.million) await million(node, encrypt, directory)

@@ -18,7 +18,7 @@ const run = promisify(execFile)
 
 /**
  * Sends the server's one request over 16 keep-alive connections, as fast as it answers (wrk).
- * @throws Error when any answer was no success, or answers are too short
+ * @throws Error when any answer was no success, or no refusal where refusals are due, or answers are too short
  */
 export async function load(server: Server, seconds: number, directory: string): Promise<Load> {
   const script = join(directory, 'load.lua')
@@ -31,7 +31,7 @@ export async function load(server: Server, seconds: number, directory: string): 
   const cpu = server.cpuMicroseconds() - before
   const [requests = 0, microseconds = 0, p50 = 0, p99 = 0, errors = 0, bytes = 0] =
     /^result(.*)$/m.exec(stdout)?.[1]?.trim().split(' ').map(Number) ?? []
-  if (requests === 0 || errors > 0)
+  if (requests === 0 || errors !== (server.request.refused ? requests : 0))
     throw new Error(`${errors} of ${requests} requests to ${server.request.path} failed`)
   if (bytes / requests < (server.request.leastBytes ?? 0))
     throw new Error(`answers to ${server.request.path} are too short: ${bytes} bytes in ${requests}`)

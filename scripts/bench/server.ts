@@ -16,6 +16,8 @@ export interface LoadRequest {
   readonly bodies?: readonly string[]
   /** The least average bytes of an answer with its head: reveals refusals that are successes of HTTP, but short. */
   readonly leastBytes?: number
+  /** Whether every answer has to be a refusal. */
+  readonly refused?: boolean
   /**
    * Requests differ, so many in turn: the eight zeros in the body count up to this number, then begin again. Digits are
    * valid base64, so that they may be part of such a value. Without a body `00-00-00-00` in the path counts.
