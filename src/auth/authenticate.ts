@@ -2,6 +2,7 @@ import { after } from '../after.ts'
 import type { Caller, MaybePromise } from '../route.ts'
 import type { Acl } from './acl/compile.ts'
 import { type HashAccessor, TokenCaller } from './caller.ts'
+import { memo } from './memo.ts'
 import type { Policies } from './policies.ts'
 import { spentUses, type TokenRow } from './token.ts'
 import type { Tokens } from './tokens.ts'
@@ -34,7 +35,18 @@ export interface AuthenticatorOptions {
   readonly hashAccessor: HashAccessor
 }
 
-export function createAuthenticator({ tokens, policies, hashAccessor }: AuthenticatorOptions): Authenticator {
+/** Accessors whose HMACs are remembered. */
+const hashesHeld = 1000
+
+export function createAuthenticator({ tokens, policies, ...options }: AuthenticatorOptions): Authenticator {
+  const hashes = memo<string>(hashesHeld)
+  const hashAccessor: HashAccessor = (accessor) => {
+    const known = hashes.get(accessor)
+    if (known !== undefined) return known
+    const hash = options.hashAccessor(accessor)
+    hashes.set(accessor, hash)
+    return hash
+  }
   const identify = (credential: string, row: TokenRow | undefined): MaybePromise<Identity | undefined> => {
     if (row === undefined) return undefined
     const caller = new TokenCaller(row, credential, hashAccessor)

@@ -61,8 +61,8 @@ export class Tokens {
   readonly #uses: Uses
   readonly #customs: CoherentCache<{ readonly exist: boolean }>
   /**
-   * Row ids by fingerprint of the credential. The id never changes while the row exists, so this cache needs no
-   * coherence.
+   * Row ids of tokens with unlimited uses, by fingerprint of the credential. The id never changes while the row exists,
+   * so this cache needs no coherence.
    */
   readonly #ids = memo<string>(cacheSize)
   /** Until when credentials of ours without a row are refused, by fingerprint; monotonic milliseconds. */
@@ -79,9 +79,12 @@ export class Tokens {
     this.#rows = database.cache({
       table,
       limit: cacheSize,
-      load: async (q, id) => {
-        const row = await this.#table.get(q, id)
-        return row?.numUses === 0 ? row : undefined
+      load: {
+        joined: database.joined({
+          tables: { token: tokenTable },
+          key: (id) => ({ id }),
+          value: ({ token }) => (token?.numUses === 0 ? token : undefined),
+        }),
       },
     })
     this.#uses = new Uses(options)
@@ -104,6 +107,7 @@ export class Tokens {
     const { credential, row } = await prepareToken(this.#options.keys, this.#options.clock.wall(), token)
     const insert = token.custom === undefined ? this.#inserts.insert(row) : this.#insertCustom(row)
     const created = await insert
+    this.#remember(fingerprint(credential), created)
     // A revocation of the parent lists its children once no worker accepts the parent: either that listing finds this
     // token, or this look-up finds the parent gone.
     if (token.parent !== null && (await this.#isGone(token.parent.id))) {
@@ -142,9 +146,11 @@ export class Tokens {
     const id = this.#ids.get(print)
     const row = id === undefined ? undefined : this.#rows.peek(id)
     if (row !== undefined) return this.#living(row)
+    // Guesses cost neither database nor token.
     const kind = this.#filter.screen(credential)
     if (kind === 'forged' || this.#clockIsBefore(this.#dead.get(print))) return undefined
-    return this.#find(credential, print, kind === 'custom')
+    const find = () => this.#find(credential, print, kind === 'custom')
+    return id === undefined ? find() : this.get(id).then((found) => found ?? find())
   }
 
   /** A living token by its id. */
@@ -232,8 +238,12 @@ export class Tokens {
       if (!custom) this.#dead.set(print, this.#options.clock.monotonic() + deadMilliseconds)
       return undefined
     }
-    this.#ids.set(print, found.id)
+    this.#remember(print, found)
     return found.numUses === 0 ? this.get(found.id) : this.#living(found)
+  }
+
+  #remember(print: string, { id, numUses }: TokenRow): void {
+    if (numUses === 0) this.#ids.set(print, id)
   }
 
   #clockIsBefore(end: number | undefined): boolean {
