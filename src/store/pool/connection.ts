@@ -133,6 +133,8 @@ export class Connection {
       rowsAsArray: true,
       maxPreparedStatements: 500,
       multipleStatements: true,
+      // Texts come without values: nothing in them is to be replaced, and they need not be searched for it.
+      queryFormat: (sql) => sql,
     })
     const connection = new Connection(driver, target, timeouts)
     try {
