@@ -3,6 +3,7 @@ import { createConnection } from 'mysql2/promise'
 import type { StrongroomNode } from '../node.ts'
 import { median, spread } from '../statistics.ts'
 import { markdown } from '../table.ts'
+import type { Step } from './change.ts'
 import { type Drive, drive } from './drive.ts'
 import { footprintOf } from './footprint.ts'
 import { changes } from './list.ts'
@@ -22,6 +23,9 @@ interface Pair {
   readonly minimal: Drive
   readonly strongroom: Drive
 }
+
+/** Changes are few: a process that has just begun would be measured while its code is still interpreted. */
+const warmSeconds = 4
 
 const heads = ['change', 'clients', 'minimal /s', 'Strongroom /s', 'of minimal rate', 'time ratio', 'p50 / p99 ms']
 
@@ -47,14 +51,17 @@ export async function measureChanges(options: MeasuringChanges): Promise<string>
       const footprint = await footprintOf(connection, () => traced(0, 1_000_001))
       const prepared = { socket, schema, clients, change, footprint, objects }
       await using minimal = await MinimalChange.prepare(prepared)
+      const counted =
+        (first: number): Step =>
+        (client, n) =>
+          step(client, first + n)
+      for (const warmed of [minimal.step, counted(0)]) await drive(warmed, clients, warmSeconds)
       const pairs: Pair[] = []
-      for (let pair = 0; pair < options.pairs; pair++) {
-        progress(`${title}, ${clients} clients: pair ${pair + 1} of ${options.pairs}`)
-        const first = pair * 100_000
-        const counted = (client: number, n: number) => step(client, first + n)
+      for (let pair = 1; pair <= options.pairs; pair++) {
+        progress(`${title}, ${clients} clients: pair ${pair} of ${options.pairs}`)
         pairs.push({
           minimal: await drive(minimal.step, clients, seconds),
-          strongroom: await drive(counted, clients, seconds),
+          strongroom: await drive(counted(pair * 100_000), clients, seconds),
         })
       }
       rows.push(cells(title, clients, pairs))
