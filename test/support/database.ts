@@ -8,15 +8,18 @@ export interface TestDatabase extends AsyncDisposable {
   readonly urls: readonly string[]
 }
 
-/** A fresh, empty schema of its own in the run's database; disposing drops it. */
-export async function createDatabase(): Promise<TestDatabase> {
+/**
+ * A fresh, empty schema of its own in the run's database; disposing drops it.
+ * @param filling statements that fill the schema of this name
+ */
+export async function createDatabase(filling: (name: string) => readonly string[] = () => []): Promise<TestDatabase> {
   const name = `t_${randomBytes(8).toString('hex')}`
   const nodes = await servers()
   const urls = nodes.map((server) => Object.assign(new URL(server), { pathname: name }).href)
   const [url] = urls
   const [server] = nodes
   if (url === undefined || server === undefined) throw new Error('not under vitest: test/support/global.ts has not run')
-  await run(server, `CREATE DATABASE ${name} CHARACTER SET utf8mb4`)
+  await run(server, [`CREATE DATABASE ${name} CHARACTER SET utf8mb4`, ...filling(name)].join(';'))
   // The other nodes of a cluster have it once they have caught up. Group Replication waits before a COMMIT too.
   for (const other of nodes.slice(1)) await run(other, `${causal}; SHOW DATABASES; COMMIT`)
   const drop = async () => void (await run((await servers())[0] ?? server, `DROP DATABASE ${name}`))
@@ -27,6 +30,13 @@ async function run(uri: string, statements: string): Promise<unknown> {
   const connection = await createConnection({ uri, multipleStatements: true })
   const [answer] = await connection.query(statements).finally(() => connection.end())
   return answer
+}
+
+/** The URL, without a schema, of the run's database: of a cluster, of a node that takes writes. */
+export async function writingServer(): Promise<string> {
+  const [server] = await servers()
+  if (server === undefined) throw new Error('not under vitest: test/support/global.ts has not run')
+  return server
 }
 
 /** URLs without a schema; those of nodes that take no writes at the end. */

@@ -1,23 +1,19 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, writeFileSync } from 'node:fs'
+import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { type Client, createClient } from './client.ts'
+import { type NodeSettings, stateDirectoryOf, writeConfiguration } from './configuration.ts'
 import { createDatabase, type TestDatabase } from './database.ts'
 import { runDirectory } from './directory.ts'
+import { initCluster, main } from './init.ts'
+import { type Cluster, copyCluster } from './template/cluster.ts'
 import { createToken, type TestToken } from './token.ts'
 
-const main = join(import.meta.dirname, '../../src/main.ts')
-
-export interface ServerOptions {
-  readonly workers?: number
-  /** Merged into the configuration's top level. */
-  readonly config?: Readonly<Record<string, unknown>>
+export interface ServerOptions extends NodeSettings {
   /** Set in the server's environment, e.g. for the fault shim. */
   readonly environment?: Readonly<Record<string, string>>
   readonly rootToken?: string
-  /** The PKCS#11 module, when it is not the token's own. */
-  readonly library?: string
   /** A database that the caller disposes. */
   readonly database?: TestDatabase
   /** Another node's cluster, on whose token and database this one serves too. It must outlive this one. */
@@ -45,38 +41,25 @@ export interface TestServer extends AsyncDisposable {
   kill(): Promise<void>
 }
 
-/** Initialises a cluster on a fresh token and a fresh database and serves it on a free port of the loopback. */
+/**
+ * Serves a fresh cluster, with a token and a database of its own, on a free port of the loopback: a copy of the one that
+ * the run has initialised, or one initialised here where the options matter to that.
+ */
 export async function startServer(options: ServerOptions = {}): Promise<TestServer> {
   const { joins } = options
-  const token = joins?.token ?? (await createToken('server'))
-  const borrowed = joins?.database ?? options.database
-  const database = borrowed ?? (await createDatabase())
   const directory = mkdtempSync(join(runDirectory(), 'node-'))
-  const pinFile = join(directory, 'pin')
-  writeFileSync(pinFile, `${token.pin}\n`, { mode: 0o600 })
-  const configFile = join(directory, 'config.json')
-  let address = '127.0.0.1:0'
-  const writeConfig = (): void =>
-    writeFileSync(
-      configFile,
-      JSON.stringify({
-        listeners: [{ address }],
-        database: { url: database.url },
-        pkcs11: { library: options.library ?? token.library, token: { label: token.label }, pin: { file: pinFile } },
-        stateDirectory: join(directory, 'state'),
-        workers: options.workers ?? 1,
-        // Each test has audit files in a directory of its own.
-        audit: { directory: '/' },
-        ...options.config,
-      }),
-    )
-  writeConfig()
+  const stateDirectory = stateDirectoryOf(directory)
+  const cluster = joins ?? (await createCluster(directory, options))
+  const { token, database, rootToken, unsealSecret } = cluster
+  let address: string | undefined
+  const writeConfig = (): string => writeConfiguration(directory, cluster, options, address)
+  const configFile = writeConfig()
 
-  let output = ''
+  let output = 'said' in cluster ? cluster.said : ''
   let child: ChildProcess | undefined
-  const launch = (verb: string, extra: Record<string, string> = {}): ChildProcess => {
-    const started = spawn(process.execPath, [main, verb, '--config', configFile], {
-      env: { ...process.env, ...options.environment, ...extra },
+  const launch = (): ChildProcess => {
+    const started = spawn(process.execPath, [main, 'server', '--config', configFile], {
+      env: { ...process.env, ...options.environment },
       // The channel tells the server when this process dies.
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     })
@@ -93,14 +76,6 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
       ? Promise.resolve(process.exitCode)
       : new Promise((resolve) => process.once('close', resolve))
 
-  if (joins === undefined) {
-    const init = launch('init', options.rootToken === undefined ? {} : { STRONGROOM_ROOT_TOKEN: options.rootToken })
-    if ((await ended(init)) !== 0) throw fail('init failed')
-  }
-  const rootToken = joins?.rootToken ?? options.rootToken ?? /^root_token:\s+(\S+)/m.exec(output)?.[1]
-  const unsealSecret = joins?.unsealSecret ?? /^unseal_secret:\s+(\S+)/m.exec(output)?.[1] ?? ''
-  if (rootToken === undefined) throw fail('init printed no root token')
-
   let url = ''
   const server: TestServer = {
     get url() {
@@ -109,11 +84,11 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     get pid() {
       return child?.pid ?? 0
     },
-    ...{ rootToken, unsealSecret, token, database, configFile, stateDirectory: join(directory, 'state') },
+    ...{ rootToken, unsealSecret, token, database, configFile, stateDirectory },
     output: () => output,
     client: (credential = rootToken) => createClient(() => url, credential),
     async start() {
-      child = launch('server')
+      child = launch()
       url = await ready(child, fail)
       // The same port again after a restart, as clients expect.
       address = url.replace('http://', '')
@@ -134,11 +109,29 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     },
     async [Symbol.asyncDispose]() {
       await server.kill()
-      if (borrowed === undefined) await database[Symbol.asyncDispose]()
+      if (joins === undefined && options.database === undefined) await database[Symbol.asyncDispose]()
     },
   }
   await server.start()
   return server
+}
+
+/** The fields of a configuration that mean nothing to `strongroom init`. */
+const serving = ['audit', 'drain', 'limits', 'pkcs11Libraries', 'site']
+
+/** A cluster as `init` leaves it, with this node's state directory. */
+async function createCluster(directory: string, options: ServerOptions): Promise<Cluster> {
+  const { database: given, rootToken, library, environment, config = {} } = options
+  const matters = [given, rootToken, library, environment].some((option) => option !== undefined)
+  if (!matters && Object.keys(config).every((name) => serving.includes(name))) {
+    const copy = await copyCluster(stateDirectoryOf(directory))
+    if (copy !== undefined) return copy
+  }
+  const token = await createToken('server')
+  const database = given ?? (await createDatabase())
+  const configFile = writeConfiguration(directory, { token, database }, options)
+  const chosen = rootToken === undefined ? {} : { STRONGROOM_ROOT_TOKEN: rootToken }
+  return { token, database, ...(await initCluster(configFile, { ...environment, ...chosen })) }
 }
 
 function ready(child: ChildProcess, fail: (what: string) => Error): Promise<string> {
