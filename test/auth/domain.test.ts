@@ -6,11 +6,11 @@ import { Custody } from '../../src/keys/custody.ts'
 import { Keks } from '../../src/keys/kek/keks.ts'
 import { systemKeysTable } from '../../src/keys/tables.ts'
 import { openCluster, openHsm, options, Place } from '../keys/support.ts'
-import { createToken } from '../support/token.ts'
+import { createTestedToken } from '../support/template/keys.ts'
 
 let hsm: Hsm
 beforeAll(async () => {
-  hsm = await openHsm(await createToken('domain'))
+  hsm = await openHsm(await createTestedToken('domain'))
 }, 60_000)
 afterAll(() => hsm[Symbol.asyncDispose]())
 

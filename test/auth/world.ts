@@ -13,8 +13,8 @@ import { initialise } from '../../src/keys/initialise.ts'
 import { createLog } from '../../src/log.ts'
 import { Database } from '../../src/store/database.ts'
 import type { VersionMessage } from '../../src/workload.ts'
-import { createDatabase } from '../support/database.ts'
-import { createToken } from '../support/token.ts'
+import { createTestedToken } from '../support/template/keys.ts'
+import { createMigrated } from '../support/template/migrated.ts'
 
 const log = createLog('silent')
 
@@ -32,13 +32,14 @@ export type World = Awaited<ReturnType<typeof createWorld>>
 /** One token, one database, `nodes` workers with caches of their own, and a root token. */
 export async function createWorld(nodes = 1, custom?: string) {
   const stack = new AsyncDisposableStack()
-  const schema = stack.use(await createDatabase())
-  const { library, serial, pin } = await createToken('auth')
+  const schema = stack.use(await createMigrated())
+  const { library, serial, pin, directory } = await createTestedToken('auth')
   const hsm = stack.use(
     await Hsm.open({
       library,
       token: { serial },
       pin,
+      stateDirectory: directory,
       log,
       clock: systemClock,
       onFatal: (reason) => {
@@ -52,7 +53,6 @@ export async function createWorld(nodes = 1, custom?: string) {
   }
   const open = (url = schema.url) => Database.open({ url, poolSize: 4, log, clock: systemClock, send })
   const first = stack.use(await open())
-  await first.migrate()
   const limits = { strict: false, fips: false, handleLimit: 100, residentLimit: 0 }
   const common = { hsm, database: first, log, clock: systemClock, ...limits }
   const clock = new MovableClock()

@@ -7,16 +7,16 @@ import { Database } from '../../src/store/database.ts'
 import { LeaseLost } from '../../src/store/faults.ts'
 import { openSql } from '../attack/sql.ts'
 import { Line } from '../store/line.ts'
-import { createDatabase, type TestDatabase } from '../support/database.ts'
+import type { TestDatabase } from '../support/database.ts'
+import { createMigrated } from '../support/template/migrated.ts'
 
 const log = createLog('silent')
 let schema: TestDatabase
 let databases: Database[]
 beforeAll(async () => {
-  schema = await createDatabase()
+  schema = await createMigrated()
   const open = () => Database.open({ url: schema.url, poolSize: 2, log, clock: systemClock })
   databases = [await open(), await open()]
-  await databases[0]?.migrate()
 })
 afterAll(async () => {
   for (const database of databases ?? []) await database[Symbol.asyncDispose]()

@@ -20,6 +20,7 @@ import { clusterOf } from '../../src/keys/kek/identity.ts'
 import { makeKek } from '../../src/keys/kek/kek.ts'
 import { Keks } from '../../src/keys/kek/keks.ts'
 import { type KekPurpose, kekPurposes } from '../../src/keys/tables.ts'
+import { createTestedToken } from '../support/template/keys.ts'
 import { createToken, type TestToken } from '../support/token.ts'
 import { custodians } from './custodians.ts'
 import { initialising, makeKey, none, openHsm, options, Place, reopen } from './support.ts'
@@ -29,7 +30,7 @@ let second: TestToken
 
 beforeAll(async () => {
   // A module sees only the tokens that exist when it is initialised.
-  first = await createToken('first')
+  first = await createTestedToken('first')
   second = await createToken('second')
 }, 60_000)
 

@@ -7,13 +7,14 @@ import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Hsm } from '../../src/hsm/hsm.ts'
 import { readAnchor, rememberedChange, writeAnchor } from '../../src/keys/cluster/anchor.ts'
-import { createToken, type TestToken } from '../support/token.ts'
+import { createTestedToken } from '../support/template/keys.ts'
+import type { TestToken } from '../support/token.ts'
 import { openHsm } from './support.ts'
 
 let token: TestToken
 let hsm: Hsm
 beforeAll(async () => {
-  token = await createToken('anchor')
+  token = await createTestedToken('anchor')
   hsm = await openHsm(token)
 }, 60_000)
 afterAll(() => hsm?.[Symbol.asyncDispose]())

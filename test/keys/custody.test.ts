@@ -14,13 +14,13 @@ import { Cipher } from '../../src/keys/use/cipher.ts'
 import { Usage } from '../../src/keys/use/usage.ts'
 import { DamagedRow } from '../../src/store/faults.ts'
 import { Shape } from '../../src/store/sealed/shape.ts'
-import { createToken } from '../support/token.ts'
+import { createTestedToken } from '../support/template/keys.ts'
 import { initialising, makeKey, nobody, openCluster, openHsm, options, Place, reopen } from './support.ts'
 
 let hsm: Hsm
 
 beforeAll(async () => {
-  hsm = await openHsm(await createToken('custody'))
+  hsm = await openHsm(await createTestedToken('custody'))
 }, 60_000)
 
 afterAll(() => hsm[Symbol.asyncDispose]())

@@ -11,7 +11,8 @@ import type { Material } from '../../src/keys/material.ts'
 import type { Draft, Specification } from '../../src/keys/materials/draft.ts'
 import { Derivation, type Kdf, type Source } from '../../src/keys/use/derivation.ts'
 import type { Convergence } from '../../src/keys/use/derived.ts'
-import { createToken, type TestToken } from '../support/token.ts'
+import { createTestedToken } from '../support/template/keys.ts'
+import type { TestToken } from '../support/token.ts'
 import { openCluster, openHsm, Place, reopen } from './support.ts'
 
 let token: TestToken
@@ -21,7 +22,7 @@ let custody: Custody
 let derivation: Derivation
 
 beforeAll(async () => {
-  token = await createToken('derivation')
+  token = await createTestedToken('derivation')
   hsm = await openHsm(token)
   place = await Place.fresh()
   custody = await openCluster(hsm, place)

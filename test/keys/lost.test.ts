@@ -3,14 +3,14 @@ import { hashes } from '../../src/crypto/hashes.ts'
 import { CKR } from '../../src/hsm/constants.ts'
 import type { Hsm } from '../../src/hsm/hsm.ts'
 import { createShim, group, type Shim } from '../hsm/support/fault.ts'
-import { createToken } from '../support/token.ts'
+import { createTestedToken } from '../support/template/keys.ts'
 import { makeKey, none, openCluster, openHsm, Place } from './support.ts'
 
 let shim: Shim
 let hsm: Hsm
 
 beforeAll(async () => {
-  const token = await createToken('lost')
+  const token = await createTestedToken('lost')
   shim = await createShim(token.library)
   hsm = await openHsm({ ...token, library: shim.library })
 }, 60_000)

@@ -4,11 +4,12 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { beforeAll, expect, test } from 'vitest'
 import { Remembered } from '../support/memory.ts'
-import { createToken, type TestToken } from '../support/token.ts'
+import { createTestedToken } from '../support/template/keys.ts'
+import type { TestToken } from '../support/token.ts'
 
 let token: TestToken
 beforeAll(async () => {
-  token = await createToken('memory')
+  token = await createTestedToken('memory')
 }, 60_000)
 
 /** Runs the fixture in a process of its own, whose memory it searches. */

@@ -7,13 +7,13 @@ import type { Custody } from '../../src/keys/custody.ts'
 import { componentCheckValue } from '../../src/keys/kek/components.ts'
 import type { Material } from '../../src/keys/material.ts'
 import { type KekPurpose, kekPurposes } from '../../src/keys/tables.ts'
-import { createToken } from '../support/token.ts'
+import { createTestedToken } from '../support/template/keys.ts'
 import { makeKey, none, openCluster, openHsm, Place, reopen } from './support.ts'
 
 let hsm: Hsm
 
 beforeAll(async () => {
-  hsm = await openHsm(await createToken('rotation'))
+  hsm = await openHsm(await createTestedToken('rotation'))
 }, 60_000)
 
 afterAll(() => hsm[Symbol.asyncDispose]())

@@ -9,7 +9,8 @@ import type { Custody } from '../../src/keys/custody.ts'
 import type { Material } from '../../src/keys/material.ts'
 import { RsaCipher } from '../../src/keys/use/rsacipher.ts'
 import { createShim, group, type Shim } from '../hsm/support/fault.ts'
-import { createToken, type TestToken } from '../support/token.ts'
+import { createTestedToken } from '../support/template/keys.ts'
+import type { TestToken } from '../support/token.ts'
 import { makeKey, openCluster, openHsm, Place, reopen } from './support.ts'
 
 let token: TestToken
@@ -17,7 +18,7 @@ let shim: Shim
 let place: Place
 
 beforeAll(async () => {
-  token = await createToken('rsacipher')
+  token = await createTestedToken('rsacipher')
   shim = await createShim(token.library)
   token = { ...token, library: shim.library }
   place = await Place.fresh()

@@ -18,8 +18,10 @@ import type { SecretOwner } from '../../src/keys/materials/opening.ts'
 import type { Mount } from '../../src/route.ts'
 import { Database } from '../../src/store/database.ts'
 import { Tries } from '../../src/system/tries.ts'
-import { createDatabase } from '../support/database.ts'
-import { createToken, type TestToken } from '../support/token.ts'
+import type { TestDatabase } from '../support/database.ts'
+import { copyKeys, createTestedToken } from '../support/template/keys.ts'
+import { createMigrated } from '../support/template/migrated.ts'
+import type { TestToken } from '../support/token.ts'
 
 export const log = pino({ level: 'silent' })
 export const clock = systemClock
@@ -54,10 +56,12 @@ export class Place implements AsyncDisposable {
   }
 
   static async fresh(): Promise<Place> {
-    const schema = await createDatabase()
-    const place = await Place.at(schema.url, async () => schema[Symbol.asyncDispose]())
-    await place.database.migrate()
-    return place
+    return Place.of(await createMigrated())
+  }
+
+  /** Of a migrated schema, which it disposes. */
+  static of(schema: TestDatabase): Promise<Place> {
+    return Place.at(schema.url, async () => schema[Symbol.asyncDispose]())
   }
 
   static async at(url: string, drop?: () => Promise<void>): Promise<Place> {
@@ -125,11 +129,13 @@ export function useCluster(
 ): void {
   let cluster: Cluster | undefined
   beforeAll(async () => {
-    const token = await createToken(name)
+    const copy = overrides.strict || overrides.fips ? undefined : await copyKeys()
+    const token = copy?.token ?? (await createTestedToken(name))
     await before()
     const hsm = await openHsm(token)
-    const place = await Place.fresh()
-    cluster = { hsm, place, custody: await openCluster(hsm, place, overrides) }
+    const place = copy ? await Place.of(copy.database) : await Place.fresh()
+    const custody = copy ? await reopen(hsm, place, overrides) : await openCluster(hsm, place, overrides)
+    cluster = { hsm, place, custody }
     await begun(cluster)
   }, 120_000)
   afterAll(async () => {

@@ -11,14 +11,14 @@ import { Approval } from '../../src/keys/use/approval.ts'
 import { createShim, group, type Shim } from '../hsm/support/fault.ts'
 import { until } from '../hsm/support/faulty.ts'
 import { decrypted } from '../support/intermediates.ts'
-import { createToken } from '../support/token.ts'
+import { createTestedToken } from '../support/template/keys.ts'
 import { clock, openHsm } from './support.ts'
 
 let hsm: Hsm
 let shim: Shim
 
 beforeAll(async () => {
-  const token = await createToken('transient')
+  const token = await createTestedToken('transient')
   shim = await createShim(token.library)
   hsm = await openHsm({ ...token, library: shim.library })
 }, 60_000)

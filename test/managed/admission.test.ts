@@ -4,6 +4,7 @@ import type { Hsm } from '../../src/hsm/hsm.ts'
 import { ManagedHsms } from '../../src/keys/managed/hsms.ts'
 import { Tries } from '../../src/system/tries.ts'
 import { clock, log, openHsm } from '../keys/support.ts'
+import { createTestedToken } from '../support/template/keys.ts'
 import { createToken, type TestToken } from '../support/token.ts'
 
 /** Who is let in to a token of managed keys, and when. */
@@ -12,7 +13,7 @@ let token: TestToken
 let sibling: TestToken
 let own: Hsm
 beforeAll(async () => {
-  token = await createToken('own')
+  token = await createTestedToken('own')
   sibling = await createToken('sibling')
   own = await openHsm(token)
 }, 60_000)

@@ -8,7 +8,7 @@ import { ManagedHsms } from '../../src/keys/managed/hsms.ts'
 import { Tries } from '../../src/system/tries.ts'
 import { group, type Shim } from '../hsm/support/fault.ts'
 import { clock, log, openHsm } from '../keys/support.ts'
-import { createToken } from '../support/token.ts'
+import { createTestedToken } from '../support/template/keys.ts'
 import { createFaulty, createForeign, type Foreign } from './tool.ts'
 
 /** Nobody stays logged in to a token of managed keys: not after the end, nor after an opening that fails. */
@@ -20,7 +20,7 @@ let environment: Record<string, string>
 let module: Cryptoki
 
 beforeAll(async () => {
-  own = await openHsm(await createToken('own'))
+  own = await openHsm(await createTestedToken('own'))
   foreign = await createForeign()
   ;({ shim, environment } = await createFaulty(foreign))
   const { SOFTHSM2_CONF: _, ...shimmed } = environment

@@ -5,13 +5,13 @@ import type { Hsm } from '../../src/hsm/hsm.ts'
 import { locate, type Wanted } from '../../src/keys/managed/locate.ts'
 import { aesTemplate } from '../hsm/support/open.ts'
 import { openHsm } from '../keys/support.ts'
-import { createToken } from '../support/token.ts'
+import { createTestedToken } from '../support/template/keys.ts'
 
 /** What is believed of a key in somebody else's token. */
 
 let hsm: Hsm
 beforeAll(async () => {
-  hsm = await openHsm(await createToken('locate'))
+  hsm = await openHsm(await createTestedToken('locate'))
   const aes = (label: string) => aesTemplate(['encrypt', 'decrypt'], { token: true, label })
   await hsm.generateKey(CKM.AES_KEY_GEN, { ...aes('generated'), valueLength: 32 })
   await hsm.create({ ...aes('brought'), value: randomBytes(32) })

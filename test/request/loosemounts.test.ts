@@ -11,7 +11,8 @@ import type { Database } from '../../src/store/database.ts'
 import type { Transaction } from '../../src/store/reader.ts'
 import { openSql, type Sql } from '../attack/sql.ts'
 import { open } from '../store/support.ts'
-import { createDatabase, type TestDatabase } from '../support/database.ts'
+import type { TestDatabase } from '../support/database.ts'
+import { createMigrated } from '../support/template/migrated.ts'
 
 /** Rows below removed mounts are deleted, over crashes too; rows below existing mounts are not. */
 
@@ -42,10 +43,9 @@ const engine: Engine = {
 }
 
 beforeAll(async () => {
-  schema = await createDatabase()
+  schema = await createMigrated()
   sql = await openSql(schema.url)
   database = await open(schema.url)
-  await database.migrate()
   await database.start()
   await database.transaction((tx) => createMountSet(database, tx))
   mounts = new Mounts({ database, engines: new Map([['transit', engine]]), builtin: [], clock })

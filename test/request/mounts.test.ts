@@ -10,7 +10,8 @@ import type { Mount } from '../../src/route.ts'
 import type { Database } from '../../src/store/database.ts'
 import { runJob } from '../auth/world.ts'
 import { open } from '../store/support.ts'
-import { createDatabase, type TestDatabase } from '../support/database.ts'
+import type { TestDatabase } from '../support/database.ts'
+import { createMigrated } from '../support/template/migrated.ts'
 
 let schema: TestDatabase
 let database: Database
@@ -37,9 +38,8 @@ const builtin = [
 const make = (on: Database): Mounts => new Mounts({ database: on, engines, builtin, clock: systemClock })
 
 beforeAll(async () => {
-  schema = await createDatabase()
+  schema = await createMigrated()
   database = await open(schema.url)
-  await database.migrate()
   await database.start()
   await database.transaction((tx) => createMountSet(database, tx))
   mounts = make(database)
@@ -218,9 +218,8 @@ test('another worker sees every change as soon as it is acknowledged', async () 
 })
 
 test('a mount row that is deleted, edited or copied in the database stops every look-up, not only its own', async () => {
-  await using attacked = await createDatabase()
+  await using attacked = await createMigrated()
   await using victim = await open(attacked.url)
-  await victim.migrate()
   await victim.transaction((tx) => createMountSet(victim, tx))
   await make(victim).enable({ path: 'a', type: 'transit' })
   await make(victim).enable({ path: 'b', type: 'transit' })

@@ -7,7 +7,8 @@ import { createMountSet } from '../../src/request/mounts/rows.ts'
 import type { Database } from '../../src/store/database.ts'
 import { Line } from '../store/line.ts'
 import { open } from '../store/support.ts'
-import { createDatabase, type TestDatabase } from '../support/database.ts'
+import type { TestDatabase } from '../support/database.ts'
+import { createMigrated } from '../support/template/migrated.ts'
 
 /**
  * Round trips to the database that a change takes, in a process without caches, so that no polls are among them: the
@@ -22,10 +23,9 @@ let policies: Policies
 const engine: Engine = { type: 'transit', context: undefined, routes: [] }
 
 beforeAll(async () => {
-  schema = await createDatabase()
+  schema = await createMigrated()
   line = await Line.open(schema.url)
   database = await open(line.url, { poolSize: 1 })
-  await database.migrate()
   await database.transaction(async (tx) => {
     await createMountSet(database, tx)
     await createPolicies(database, tx, 1)

@@ -5,8 +5,8 @@ import { createLog } from '../../src/log.ts'
 import { Database, type DatabaseOptions } from '../../src/store/database.ts'
 import type { Mac } from '../../src/store/sealed/seal.ts'
 import { column, defineTable } from '../../src/store/table.ts'
-import { createDatabase } from '../support/database.ts'
 import { causal } from '../support/engine.ts'
+import { createMigrated } from '../support/template/migrated.ts'
 
 /** A MAC under a key of the test's own. */
 export function testMac(keyId = '00000000-0000-4000-8000-000000000001', key = Buffer.alloc(32, 7)): Mac {
@@ -82,9 +82,8 @@ export function turned(urls: readonly string[], turn: number): string {
 }
 
 export async function createBench(options: Partial<DatabaseOptions> = {}): Promise<Bench> {
-  const held = await createDatabase()
+  const held = await createMigrated()
   const database = await open(held.urls.join(), options)
-  await database.migrate()
   const others: Database[] = []
   let turn = 0
   const nodes = (): string => {

@@ -6,7 +6,7 @@ import type { Custody } from '../../src/keys/custody.ts'
 import { keyWrap } from '../api/transit/envelope.ts'
 import { createShim, group, type Shim } from '../hsm/support/fault.ts'
 import { makeKey, openCluster, openHsm, Place } from '../keys/support.ts'
-import { createToken } from '../support/token.ts'
+import { createTestedToken } from '../support/template/keys.ts'
 
 /**
  * Transport keys, which wrap other keys between host and token or for another server, are random numbers of the token.
@@ -16,7 +16,7 @@ let hsm: Hsm
 let place: Place
 let custody: Custody
 beforeAll(async () => {
-  const token = await createToken('transport')
+  const token = await createTestedToken('transport')
   shim = await createShim(token.library)
   hsm = await openHsm({ ...token, library: shim.library })
   place = await Place.fresh()

@@ -10,7 +10,7 @@ import type { Custody } from '../../src/keys/custody.ts'
 import type { Mount } from '../../src/route.ts'
 import { openSql, type Sql } from '../attack/sql.ts'
 import { manage, openCluster, openHsm, Place, clock as realClock, reopen } from '../keys/support.ts'
-import { createToken } from '../support/token.ts'
+import { createTestedToken } from '../support/template/keys.ts'
 
 /** Keys that rotate by themselves, with two workers of one database and a clock that the test moves. */
 
@@ -32,7 +32,7 @@ let sql: Sql
 let workers: [Worker, Worker]
 
 beforeAll(async () => {
-  hsm = await openHsm(await createToken('rotation'))
+  hsm = await openHsm(await createTestedToken('rotation'))
   const place = await Place.fresh()
   sql = await openSql(place.url)
   const first = worker(place, await openCluster(hsm, place))

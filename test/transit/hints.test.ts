@@ -6,7 +6,7 @@ import type { Hsm } from '../../src/hsm/hsm.ts'
 import type { Custody } from '../../src/keys/custody.ts'
 import type { Mount } from '../../src/route.ts'
 import { clock, manage, openCluster, openHsm, Place, reopen } from '../keys/support.ts'
-import { createToken } from '../support/token.ts'
+import { createTestedToken } from '../support/template/keys.ts'
 
 /**
  * A worker reads the rows of a key's last known id together with the key's row; another worker has replaced the key.
@@ -25,7 +25,7 @@ function transit(place: Place, custody: Custody, hsm: Hsm) {
 }
 
 beforeAll(async () => {
-  const hsm = stack.use(await openHsm(await createToken('hints')))
+  const hsm = stack.use(await openHsm(await createTestedToken('hints')))
   const first = stack.use(await Place.fresh())
   const engine = transit(first, stack.adopt(await openCluster(hsm, first), close), hsm)
   await first.database.transaction(async (tx) => engine.onMount?.(mount, tx))

@@ -9,7 +9,7 @@ import { NoMaterial } from '../../src/keys/materials/materials.ts'
 import type { Mount } from '../../src/route.ts'
 import { openSql, type Sql } from '../attack/sql.ts'
 import { clock, manage, openCluster, openHsm, Place, reopen } from '../keys/support.ts'
-import { createToken } from '../support/token.ts'
+import { createTestedToken } from '../support/template/keys.ts'
 
 /** An HMAC secret is opened by one worker while another changes its key: the opening waits for the key's lock. */
 
@@ -25,7 +25,7 @@ let sql: Sql
 let workers: [Worker, Worker]
 
 beforeAll(async () => {
-  hsm = await openHsm(await createToken('opening'))
+  hsm = await openHsm(await createTestedToken('opening'))
   const place = await Place.fresh()
   sql = await openSql(place.url)
   const custody = await openCluster(hsm, place)

@@ -8,7 +8,7 @@ import type { Custody } from '../../src/keys/custody.ts'
 import type { Mount } from '../../src/route.ts'
 import { createShim, group, type Shim } from '../hsm/support/fault.ts'
 import { clock, manage, openCluster, openHsm, Place } from '../keys/support.ts'
-import { createToken } from '../support/token.ts'
+import { createTestedToken } from '../support/template/keys.ts'
 
 /** Versions that are not completed: one of their parts, or the token, fails. */
 
@@ -22,7 +22,7 @@ let custody: Custody
 let context: TransitContext
 
 beforeAll(async () => {
-  const token = await createToken('preparing')
+  const token = await createTestedToken('preparing')
   shim = await createShim(token.library)
   hsm = await openHsm({ ...token, library: shim.library })
   place = await Place.fresh()

@@ -7,7 +7,8 @@ import { Metrics } from '../../src/metrics.ts'
 import type { Mount } from '../../src/route.ts'
 import type { Database } from '../../src/store/database.ts'
 import { open } from '../store/support.ts'
-import { createDatabase, type TestDatabase } from '../support/database.ts'
+import type { TestDatabase } from '../support/database.ts'
+import { createMigrated } from '../support/template/migrated.ts'
 
 let schema: TestDatabase
 let database: Database
@@ -19,9 +20,8 @@ const entries = (): number => {
   return series?.kind === 'gauge' ? series.value : Number.NaN
 }
 beforeAll(async () => {
-  schema = await createDatabase()
+  schema = await createMigrated()
   database = await open(schema.url, { metrics })
-  await database.migrate()
   await database.start()
   settings = new Settings(database)
 })

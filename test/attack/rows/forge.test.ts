@@ -9,7 +9,7 @@ import { clusterTable, keksTable, systemKeysTable } from '../../../src/keys/tabl
 import { Shape } from '../../../src/store/sealed/shape.ts'
 import type { Table } from '../../../src/store/table.ts'
 import { openCluster, openHsm, options, Place } from '../../keys/support.ts'
-import { createToken } from '../../support/token.ts'
+import { createTestedToken } from '../../support/template/keys.ts'
 import { openSql, others, type Row, type Sql, type Value } from '../sql.ts'
 
 /**
@@ -22,7 +22,7 @@ let place: Place
 let sql: Sql
 
 beforeAll(async () => {
-  hsm = await openHsm(await createToken('forge'))
+  hsm = await openHsm(await createTestedToken('forge'))
   place = await Place.fresh()
   sql = await openSql(place.url)
   ;(await openCluster(hsm, place)).close()

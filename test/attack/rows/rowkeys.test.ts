@@ -8,7 +8,7 @@ import { wrapSecret } from '../../../src/keys/making/secret.ts'
 import { systemKeysTable } from '../../../src/keys/tables.ts'
 import { Shape } from '../../../src/store/sealed/shape.ts'
 import { openCluster, openHsm, options, Place } from '../../keys/support.ts'
-import { createToken } from '../../support/token.ts'
+import { createTestedToken } from '../../support/template/keys.ts'
 import { openSql, type Row, type Sql } from '../sql.ts'
 
 /**
@@ -27,7 +27,7 @@ const known = Buffer.alloc(32, 9)
 const macOf = (message: string | Buffer): Buffer => createHmac('sha256', known).update(message).digest()
 
 beforeAll(async () => {
-  hsm = await openHsm(await createToken('rowkeys'))
+  hsm = await openHsm(await createTestedToken('rowkeys'))
   place = await Place.fresh()
   sql = await openSql(place.url)
   ;(await openCluster(hsm, place)).close()

@@ -10,6 +10,7 @@ import { componentCheckValue } from '../../../src/keys/kek/components.ts'
 import { objectId } from '../../../src/keys/kek/identity.ts'
 import { findKek, makeKek } from '../../../src/keys/kek/kek.ts'
 import type { KekPurpose } from '../../../src/keys/tables.ts'
+import { createTestedToken } from '../../support/template/keys.ts'
 import { createToken, type TestToken } from '../../support/token.ts'
 import { component, custodians } from '../custodians.ts'
 import { initialising, none, openHsm, options, Place, reopen } from '../support.ts'
@@ -20,7 +21,7 @@ let hsm: Hsm
 let second: TestToken
 let third: TestToken
 beforeAll(async () => {
-  const token = await createToken('adopting')
+  const token = await createTestedToken('adopting')
   // SoftHSM sees only the tokens that exist when it is initialised.
   second = await createToken('adopting-second')
   third = await createToken('adopting-third')

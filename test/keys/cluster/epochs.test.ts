@@ -2,14 +2,14 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Hsm } from '../../../src/hsm/hsm.ts'
 import { readAnchor, rememberedChange, writeAnchor } from '../../../src/keys/cluster/anchor.ts'
-import { createToken } from '../../support/token.ts'
+import { createTestedToken } from '../../support/template/keys.ts'
 import { openHsm } from '../support.ts'
 
 /** The token's memory of a database, over epochs and changes. */
 
 let hsm: Hsm
 beforeAll(async () => {
-  hsm = await openHsm(await createToken('epochs'))
+  hsm = await openHsm(await createTestedToken('epochs'))
 }, 60_000)
 afterAll(() => hsm?.[Symbol.asyncDispose]())
 

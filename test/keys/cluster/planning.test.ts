@@ -4,6 +4,7 @@ import { planAdoption } from '../../../src/keys/cluster/adoption.ts'
 import type { Custody } from '../../../src/keys/custody.ts'
 import { initialise } from '../../../src/keys/initialise.ts'
 import type { KekPurpose } from '../../../src/keys/tables.ts'
+import { createTestedToken } from '../../support/template/keys.ts'
 import { createToken, type TestToken } from '../../support/token.ts'
 import { custodians } from '../custodians.ts'
 import { initialising, none, openHsm, Place, reopen } from '../support.ts'
@@ -13,7 +14,7 @@ import { initialising, none, openHsm, Place, reopen } from '../support.ts'
 let hsm: Hsm
 let second: TestToken
 beforeAll(async () => {
-  const token = await createToken('planning')
+  const token = await createTestedToken('planning')
   // SoftHSM sees only the tokens that exist when it is initialised.
   second = await createToken('planning-second')
   hsm = await openHsm(token)

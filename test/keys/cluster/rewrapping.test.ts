@@ -4,14 +4,14 @@ import type { Hsm } from '../../../src/hsm/hsm.ts'
 import type { Custody } from '../../../src/keys/custody.ts'
 import type { Material } from '../../../src/keys/material.ts'
 import { type KekPurpose, materialsTable } from '../../../src/keys/tables.ts'
-import { createToken } from '../../support/token.ts'
+import { createTestedToken } from '../../support/template/keys.ts'
 import { makeKey, none, openCluster, openHsm, Place } from '../support.ts'
 
 /** Keys that cannot be rewrapped keep no others from it. */
 
 let hsm: Hsm
 beforeAll(async () => {
-  hsm = await openHsm(await createToken('rewrapping'))
+  hsm = await openHsm(await createTestedToken('rewrapping'))
 }, 60_000)
 afterAll(() => hsm[Symbol.asyncDispose]())
 

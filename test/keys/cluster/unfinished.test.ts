@@ -2,14 +2,14 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Hsm } from '../../../src/hsm/hsm.ts'
 import { Custody } from '../../../src/keys/custody.ts'
 import { initialise } from '../../../src/keys/initialise.ts'
-import { createToken } from '../../support/token.ts'
+import { createTestedToken } from '../../support/template/keys.ts'
 import { initialising, openHsm, options, Place } from '../support.ts'
 
 /** A cluster whose initialisation did not come to its end. */
 
 let hsm: Hsm
 beforeAll(async () => {
-  hsm = await openHsm(await createToken('unfinished'))
+  hsm = await openHsm(await createTestedToken('unfinished'))
 }, 60_000)
 afterAll(() => hsm?.[Symbol.asyncDispose]())
 

@@ -6,7 +6,7 @@ import { initialise } from '../../../src/keys/initialise.ts'
 import { combine } from '../../../src/keys/kek/components.ts'
 import { destroyKek } from '../../../src/keys/kek/kek.ts'
 import { type Guard, makeLaxKek } from '../../hsm/support/laxkek.ts'
-import { createToken } from '../../support/token.ts'
+import { createTestedToken } from '../../support/template/keys.ts'
 import { custodians } from '../custodians.ts'
 import { initialising, makeKey, none, openHsm, Place, reopen } from '../support.ts'
 
@@ -44,7 +44,7 @@ describe.skipIf(process.env.STRONGROOM_TEST_HSM === 'nss')(
   { shuffle: false },
   () => {
     beforeAll(async () => {
-      hsm = await openHsm(await createToken('laxcluster'))
+      hsm = await openHsm(await createTestedToken('laxcluster'))
       place = await Place.fresh()
       await initialise(initialising(hsm, place.database, { strict: true, kek: { components: custodians } }))
       const [row] = await place.sql("SELECT cka_id FROM keks WHERE purpose = 'use'")

@@ -6,14 +6,14 @@ import type { PairAlgorithm } from '../../../src/keys/algorithms/algorithm.ts'
 import { algorithmOf } from '../../../src/keys/algorithms.ts'
 import { makeResident } from '../../../src/keys/making/making.ts'
 import { createShim, group, type Shim } from '../../hsm/support/fault.ts'
-import { createToken } from '../../support/token.ts'
+import { createTestedToken } from '../../support/template/keys.ts'
 import { openHsm } from '../support.ts'
 
 let shim: Shim
 let hsm: Hsm
 
 beforeAll(async () => {
-  const token = await createToken('making')
+  const token = await createTestedToken('making')
   shim = await createShim(token.library)
   hsm = await openHsm({ ...token, library: shim.library })
 }, 60_000)

@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openHold } from '../../attack/hold.ts'
 import { type Cluster, openCluster, openHsm, Place } from '../../keys/support.ts'
-import { createToken, type TestToken } from '../../support/token.ts'
+import { createTestedToken } from '../../support/template/keys.ts'
+import type { TestToken } from '../../support/token.ts'
 import {
   type BuilderNode,
   type Ca,
@@ -23,7 +24,7 @@ let token: TestToken
 let cluster: Cluster
 let node: BuilderNode
 beforeAll(async () => {
-  token = await createToken('crldeath')
+  token = await createTestedToken('crldeath')
   const hsm = await openHsm(token)
   const place = await Place.fresh()
   cluster = { hsm, place, custody: await openCluster(hsm, place) }

@@ -34,7 +34,7 @@ import { readCrl } from '../../../src/x509/crlreader.ts'
 import { MovableClock, service } from '../../auth/world.ts'
 import { createShim, type Shim } from '../../hsm/support/fault.ts'
 import { type Cluster, log, manage, openCluster, openHsm, options, Place } from '../../keys/support.ts'
-import { createToken } from '../../support/token.ts'
+import { createTestedToken } from '../../support/template/keys.ts'
 import { type Asking, writeOcspRequest } from '../../x509/ocspasking.ts'
 import { type ReadAnswer, readAnswer } from './answer.ts'
 
@@ -113,7 +113,7 @@ export function useOcspWorld(executor: 'inline' | 'threads' = 'inline'): OcspWor
     return opened
   }
   beforeAll(async () => {
-    const token = await createToken('ocsp')
+    const token = await createTestedToken('ocsp')
     const shim = stack.use(await createShim(token.library))
     const hsm = stack.use(await openHsm({ ...token, library: shim.library }, executor))
     const place = stack.use(await Place.fresh())
