@@ -3,6 +3,7 @@ import { headsTable as chainHeadsTable } from '../audit/heads.ts'
 import { policyTable } from '../auth/policies.ts'
 import { recoveryTable } from '../auth/recovery.ts'
 import { tokenTable } from '../auth/token.ts'
+import { authoritySet } from '../engines/pki/authority/bootstrap.ts'
 import {
   clustersTable,
   issuersTable,
@@ -10,11 +11,13 @@ import {
   authoritiesTable as pkiSettingsTable,
 } from '../engines/pki/authority/tables.ts'
 import { revocationTable } from '../engines/pki/certificates/tables.ts'
+import { crlSet } from '../engines/pki/crl/bootstrap.ts'
 import { crlsTable, fingerprintsTable, manifestsTable, numbersTable, segmentsTable } from '../engines/pki/crl/tables.ts'
 import { ledgersTable, queueTable } from '../engines/pki/revocation/tables.ts'
 import { rolesTable } from '../engines/pki/roles/table.ts'
+import { settingsSet } from '../engines/transit/ring/bootstrap.ts'
 import { keysTable, settingsTable, versionsTable } from '../engines/transit/ring/tables.ts'
-import type { SealedTable } from '../keys/cluster/verification.ts'
+import type { SealedSet, SealedTable } from '../keys/cluster/verification.ts'
 import { managedKeysTable } from '../keys/managed/table.ts'
 import { clusterTable, intentsTable, keksTable, materialsTable, systemKeysTable } from '../keys/tables.ts'
 import { leaseTable } from '../leases/lease.ts'
@@ -36,8 +39,12 @@ export const sealedTables: readonly SealedTable[] = [
   ...[numbersTable, manifestsTable, segmentsTable, fingerprintsTable, crlsTable],
 ]
 
-/** Those of them whose rows are a set with a head. */
-export const sealedSets: readonly SealedTable[] = [
-  ...[keksTable, mountsTable, policyTable, devicesTable],
-  systemSettingsTable,
+/** Every set with a head. A worker would begin one that the token does not remember anew, without members. */
+export const sealedSets: readonly SealedSet[] = [
+  ...[keksTable, mountsTable, policyTable, devicesTable, systemSettingsTable].map((table) => ({
+    set: table.name,
+    table,
+  })),
+  ...[{ set: settingsSet }, { set: authoritySet }],
+  { set: crlSet, table: manifestsTable },
 ]

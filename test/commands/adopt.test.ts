@@ -2,8 +2,9 @@ import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { createConnection } from 'mysql2/promise'
+import { createConnection, type RowDataPacket } from 'mysql2/promise'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { sealedSets } from '../../src/ceremony/sealedtables.ts'
 import { type Client, createClient } from '../support/client.ts'
 import { createToken, type TestToken } from '../support/token.ts'
 import { start, strongroom } from './cli.ts'
@@ -57,9 +58,10 @@ async function objectsIn({ library, label, pin }: TestToken): Promise<string[]> 
   return stdout.split('\n').filter((line) => /^\s*(label|application):.*strongroom/.test(line))
 }
 
-const sql = async (statement: string): Promise<void> => {
+const sql = async (statement: string): Promise<readonly RowDataPacket[]> => {
   const connection = await createConnection(site.database.url)
-  await connection.query(statement).finally(() => connection.end())
+  const [rows] = await connection.query<RowDataPacket[]>(statement).finally(() => connection.end())
+  return rows
 }
 
 async function until(condition: () => Promise<boolean>): Promise<void> {
@@ -145,6 +147,23 @@ describe('a cluster whose token dies', { shuffle: false }, () => {
     expect(edited.stderr).toMatch(/damaged rows: 1, .*\n +policies \S+: the seal is broken/)
     expect(await objectsIn(token)).toEqual([])
   }, 120_000)
+
+  test('is not adopted without the head of any of its sets, which a worker would begin anew', async () => {
+    const token = await createToken('headless')
+    useToken(token)
+    const heads = (await sql('SELECT `set` FROM heads')).map((row) => String(row.set))
+    expect(sealedSets.map(({ set }) => set).toSorted()).toEqual(heads.toSorted())
+    await sql('CREATE TABLE kept_heads AS SELECT * FROM heads')
+    await sql("DELETE FROM heads WHERE `set` <> 'keks'")
+    const { code, stdout, stderr } = await adopt(rowKey)
+    await sql("INSERT INTO heads SELECT * FROM kept_heads WHERE `set` <> 'keks'")
+    await sql('DROP TABLE kept_heads')
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    for (const set of heads) {
+      if (set !== 'keks') expect(stderr).toContain(`heads ${set}: the head of the set is missing`)
+    }
+    expect(await objectsIn(token)).toEqual([])
+  }, 60_000)
 
   test('is not adopted by a token that serves another cluster, unless it is said to be shared', async () => {
     await using other = await createSite()

@@ -166,7 +166,7 @@ describe('a token that is new to a cluster', () => {
     const plan = await planAdoption({ hsm, database }, { rowKey, shared: true })
     const found: string[] = []
     const verify = async () => {
-      const { damaged } = await verifyRows(database, sealedTables, [policyTable])
+      const { damaged } = await verifyRows(database, sealedTables, [{ set: 'policies', table: policyTable }])
       found.push(...damaged)
       throw new Error('damaged')
     }

@@ -6,6 +6,14 @@ import { type Columns, column, defineTable, type Table } from '../../store/table
 /** A table whose rows carry a MAC. */
 export type SealedTable = Table<Columns, true>
 
+/** A set with a sealed head. */
+export interface SealedSet {
+  /** The head's name. */
+  readonly set: string
+  /** The table of its members; absent where only the existence of the head counts. */
+  readonly table?: SealedTable
+}
+
 /** The result of a walk over all sealed rows. */
 export interface Verification {
   readonly rows: number
@@ -18,12 +26,11 @@ const rowsAtOnce = 100
 /**
  * Reads every row of sealed tables, and every set with its head, as their users would: for a token that has no memory
  * yet to compare them with. Rows added or removed meanwhile are not damage.
- * @param sets tables that are sets with a head of the table's name
  */
 export async function verifyRows(
   database: Database,
   tables: readonly SealedTable[],
-  sets: readonly SealedTable[],
+  sets: readonly SealedSet[],
 ): Promise<Verification> {
   const damaged: string[] = []
   let rows = 0
@@ -45,7 +52,7 @@ export async function verifyRows(
       for (const { id } of page) if (!sound.has(id)) damaged.push(...(await damageOf(database, table, id)))
     }
   }
-  for (const table of sets) damaged.push(...(await damageOfSet(database, table)))
+  for (const set of sets) damaged.push(...(await damageOfSet(database, set)))
   return { rows, damaged }
 }
 
@@ -53,9 +60,9 @@ export async function verifyRows(
 const damageOf = (database: Database, table: SealedTable, id: string): Promise<string[]> =>
   refusal(() => database.read((q) => database.table(table).get(q, id)))
 
-const damageOfSet = (database: Database, table: SealedTable): Promise<string[]> =>
+const damageOfSet = (database: Database, { set, table }: SealedSet): Promise<string[]> =>
   refusal(() =>
-    database.snapshot(async (q) => database.head(table.name).verify(q, await database.table(table).members(q))),
+    database.snapshot(async (q) => database.head(set).verify(q, table ? await database.table(table).members(q) : [])),
   )
 
 async function refusal(read: () => Promise<unknown>): Promise<string[]> {
