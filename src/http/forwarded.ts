@@ -23,8 +23,8 @@ export interface ForwardedFor {
 export type ReadRemote = (request: IncomingMessage) => Remote | undefined
 
 /**
- * Reads X-Forwarded-For where a proxy of ours has sent it: the last entry but for those to skip, because whoever speaks
- * to the proxy writes the ones before. The refusals have the reference's texts.
+ * Reads X-Forwarded-For where a proxy of ours has sent it: the last entry but for those to skip, because the
+ * client of the proxy writes the ones before. The refusals have the reference's texts.
  * @returns throws ApiError 400 for a header that is missing, from elsewhere, or no chain of addresses
  */
 export function readForwardedFor(settings: ForwardedFor): ReadRemote {

@@ -39,8 +39,8 @@ export async function stateOf(url: string): Promise<string> {
 }
 
 /**
- * A member that is about to fall behind: the last one, or the primary, where only that takes writes. Workers of it alone
- * have read a row, one of them into its cache.
+ * A member that is about to fall behind: the last one, or the primary, where only that takes writes. Workers of it
+ * alone have read a row, one of them into its cache.
  */
 export interface Far {
   readonly url: string

@@ -7,7 +7,7 @@ import { type Bench, createBench } from '../store/support.ts'
 import { engine, inGroup } from '../support/engine.ts'
 import { type Far, farMember, nodes, numberOf, stateOf, tell, writeNear } from './group.ts'
 
-/** Members of Group Replication that stop, leave or are closed for writes: each may refuse, and none may answer "old". */
+/** Members of Group Replication that stop, leave or are closed for writes: each may refuse, but not answer "old". */
 
 const timeouts = { connectMilliseconds: 3000, statementMilliseconds: 60_000 }
 

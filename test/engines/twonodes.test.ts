@@ -4,7 +4,7 @@ import type { Client } from '../support/client.ts'
 import { createDatabase } from '../support/database.ts'
 import { startServer, type TestServer } from '../support/server.ts'
 
-/** Two nodes on one database, each with another member of it first where it has several: what one answers, both know. */
+/** Two nodes on one database, each with another of its members first: what one answers, both know. */
 
 const stack = new AsyncDisposableStack()
 let one: TestServer

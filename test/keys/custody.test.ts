@@ -62,7 +62,7 @@ describe('the database’s owner', () => {
     custody.close()
   })
 
-  it('cannot put a key that he knows in the place of the row-MAC key', async () => {
+  it('cannot put a known key in the place of the row-MAC key', async () => {
     await using place = await Place.fresh()
     const custody = await openCluster(hsm, place)
     const keks = new Keks(hsm, place.database, false)

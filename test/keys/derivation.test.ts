@@ -193,7 +193,7 @@ describe('the counter KDF of old keys', () => {
     expect(fields).toMatchObject({ everPlaintext: false, alwaysSensitive: true, part: 'prk' })
   })
 
-  it('of a root of 128 bits that may not leave is refused in words', async () => {
+  it('of a root of 128 bits that may not leave is refused, with the reason', async () => {
     const draft = await custody.materials.prepare(specification('aes128-gcm96'))
     await expect(custody.materials.extract(draft, 'hmac-sha256-counter')).rejects.toThrow(
       'a key of 128 bits with the counter KDF must be exportable',

@@ -288,7 +288,7 @@ describe('sys/managed-keys/pkcs11', () => {
     [{ curve: 'P192' }, 'curve must be one of P256, P384, P521'],
     [{ key_bits: 1024 }, 'key_bits must be one of 2048, 3072, 4096'],
     [{ key_id: 'xyz' }, 'key_id must be a CKA_ID in hexadecimal'],
-    [{ usages: 'sign,steal' }, 'usages: steal is none of encrypt, decrypt, sign, verify, wrap, unwrap, mac, random'],
+    [{ usages: 'sign,steal' }, 'usages: steal is not one of encrypt, decrypt, sign, verify, wrap, unwrap, mac, random'],
     [{ allow_generate_key: true }, 'allow_generate_key with CKM_ECDSA needs curve'],
     [
       { allow_generate_key: true, mechanism: '0x1087' },

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 
 export interface NodeOptions {
   readonly workers?: number
-  /** The behaviour of workers at their start: serve, hang, die, fail, pin, stuck, forgetful; brief: die soon after it. */
+  /** The behaviour of workers at their start: serve, hang, die, fail, pin, stuck, forgetful; brief: die soon after. */
   readonly order?: string
   /** Milliseconds and bytes that replace the supervisor's own. */
   readonly timing?: Record<string, number>

@@ -42,8 +42,8 @@ export interface TestServer extends AsyncDisposable {
 }
 
 /**
- * Serves a fresh cluster, with a token and a database of its own, on a free port of the loopback: a copy of the one that
- * the run has initialised, or one initialised here where the options matter to that.
+ * Serves a fresh cluster, with a token and a database of its own, on a free port of the loopback: a copy of the one
+ * that the run has initialised, or one initialised here where the options matter to that.
  */
 export async function startServer(options: ServerOptions = {}): Promise<TestServer> {
   const { joins } = options

@@ -157,7 +157,7 @@ describe('a sealed node', () => {
     expect(calls()).toBe(0)
   })
 
-  test('does not open to whoever writes a hash of his own into the database', async () => {
+  test('does not open to somebody who writes a hash into the database', async () => {
     await using sql = await createConnection(server.database.url)
     const own = wrong()
     await sql.query('CREATE TABLE kept AS SELECT * FROM cluster')

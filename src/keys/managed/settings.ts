@@ -119,6 +119,6 @@ function readKeyId(text: string): string {
 function readUsages(names: readonly string[]): readonly ManagedUsage[] {
   const known: readonly string[] = managedUsages
   const strange = names.find((name) => !known.includes(name))
-  if (strange !== undefined) throw badRequest(`usages: ${strange} is none of ${known.join(', ')}`)
+  if (strange !== undefined) throw badRequest(`usages: ${strange} is not one of ${known.join(', ')}`)
   return names as readonly ManagedUsage[]
 }

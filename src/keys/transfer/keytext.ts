@@ -14,7 +14,7 @@ export function checkFormat(algorithm: Algorithm, format: string): Format {
   if (format === '') return format
   if (format !== 'raw' && format !== 'der' && format !== 'pem') throw badRequest(`invalid format: ${format}`)
   const fits = algorithm.class === 'secret' ? format === 'raw' : format !== 'raw' || isPoint(algorithm)
-  if (!fits) throw badRequest(`invalid format: ${format} is none of ${algorithm.name} keys`)
+  if (!fits) throw badRequest(`invalid format: ${format} is not a format of ${algorithm.name} keys`)
   return format
 }
 

@@ -54,7 +54,7 @@ export const beginRootGeneration = endpoint({
   method: 'POST',
   path: 'generate-root/attempt',
   access: 'public',
-  about: 'Begins to generate a root token for whoever holds the recovery secret; for ten minutes.',
+  about: 'Begins to generate a root token for the holder of the recovery secret; for ten minutes.',
   body: Type.Object({
     otp: text({ about: `What the token is XORed with: ${credentialLength} characters; made when absent.` }),
     pgp_key: text({ about: 'Not available.' }),

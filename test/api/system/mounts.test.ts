@@ -49,7 +49,7 @@ describe('the mounts of a new installation', () => {
     expect(atFirst.body).toEqual({ ...(enveloped(mounts) as object), ...mounts })
   })
 
-  test('can be enabled once by whoever thinks he must, with his settings, keeping the accessor', async () => {
+  test('can be enabled once more, with the settings of that request, keeping the accessor', async () => {
     const before = (await read('transit')).string('data.accessor')
     const config = { ...fromCli.config, max_lease_ttl: '24h' }
     const reply = await enable('transit', { ...fromCli, config, description: 'mine' })

@@ -48,7 +48,7 @@ describe('docs/operations.md quotes what the source says', () => {
   })
 })
 
-test.each(['install.md', 'ceremony.md', 'operations.md', 'ca-practice.md'])(
+test.each(['install.md', 'ceremony.md', 'operations.md', 'bad-day.md', 'upgrade.md', 'ca-practice.md'])(
   'every block of commands in docs/%s is run by a test, or the text before says whether anybody ran it',
   (name) => {
     const silent = blocksOf(name).filter(
