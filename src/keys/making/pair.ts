@@ -6,8 +6,8 @@ import { ofCurve, pairAlgorithm } from '../algorithms.ts'
 
 /**
  * Import and export of private keys: read from PKCS#8 (RFC 5208, 5915, 8017, 8410), checked number by number, and
- * written again in one form, because tokens unwrap anything. Secrets lie in buffers that `wipe` clears; the big
- * integers of the checks are left to the garbage collector.
+ * written again in one form, because tokens unwrap anything. Secrets, and the numbers of the checks, lie in buffers
+ * that are wiped.
  */
 
 export const wipePair = ({ inner }: Pair): void => void inner.fill(0)
