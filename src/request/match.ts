@@ -59,7 +59,7 @@ function missingForAll(refuse: () => ApiError): Match {
 
 export const missingPath: Match = missing(unsupportedPath)
 export const missingMethod: Match = missing(unsupportedOperation)
-/** Below a public pattern whose captures do not fit: a caller who may read its paths may learn that this is not one. */
+/** Below a public pattern whose captures do not fit: readers of its paths may learn that this is not one. */
 export const missingPublicPath: Match = missingForAll(unsupportedPath)
 /** The methods of a public path are not secret, so every caller is told. */
 export const missingPublicMethod: Match = missingForAll(unsupportedOperation)
