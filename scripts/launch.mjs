@@ -31,6 +31,9 @@ export const pinnedNode = join(project, 'node_modules', `node-linux-${process.ar
  */
 export const compiled = { NODE_COMPILE_CACHE: join(project, '.build', 'compiled') }
 
+/** Where set-up joins libraries of many files. */
+export const bundled = join(project, 'node_modules', '.bundled')
+
 const setpriv = '/usr/bin/setpriv'
 const signals = ['SIGTERM', 'SIGHUP', 'SIGINT', 'SIGUSR2']
 

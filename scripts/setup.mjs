@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { pinnedNode, project } from './launch.mjs'
+import { bundled, pinnedNode, project } from './launch.mjs'
 import { installCommand, installPackages, missingPackages } from './packages.mjs'
 import { run, step } from './step.mjs'
 
@@ -36,6 +36,8 @@ async function install(extent) {
     await step('native PKCS#11 module', () => npm(['rebuild', 'pkcs11js', '--ignore-scripts=false']))
     if (!(await loads())) throw new Error('pkcs11js was built but does not load')
   }
+  if (!existsSync(bundled))
+    await step('libraries joined', () => run(pinnedNode, [join(project, 'scripts', 'bundle.mjs')]))
   // Strict mode's helper: the server itself never runs a compiler.
   await run(pinnedNode, [join(project, 'src', 'hsm', 'strict', 'compile.ts')], { cwd: project })
 }
