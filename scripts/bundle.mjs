@@ -1,6 +1,6 @@
-// Set-up runs this under Node 24. It joins each library of hundreds of small files into a few: Node spends more on finding
-// and opening such files than on running them, and they were over half of the time of any start. src/supervisor/loading.ts
-// and opening such files than on running them: over half of the time of a command. src/supervisor/loading.ts
+// Set-up runs this under Node 24. It joins each library of hundreds of small files into a few: finding and opening such
+// files was over half of the time of any command. src/supervisor/loading.ts takes the joined form where there is one. It
+// lies in node_modules, so that npm removes it with what it was made of.
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { rolldown } from 'rolldown'
