@@ -4,12 +4,12 @@ import { badRequest } from '../errors.ts'
 import type { MaybePromise } from '../route.ts'
 import type { CoherentCache } from '../store/coherence/cache.ts'
 import type { Database } from '../store/database.ts'
-import { DamagedRow } from '../store/faults.ts'
 import { Batch } from '../store/group.ts'
 import { pages } from '../store/pages.ts'
 import type { Reader, Transaction } from '../store/reader.ts'
 import type { Member, Reading, SealedAccess } from '../store/sealed/access.ts'
 import type { Head } from '../store/sealed/heads.ts'
+import { KnownSet } from '../store/sealed/knownset.ts'
 import { column, defineTable, type Row } from '../store/table.ts'
 import { type Acl, rootAcl } from './acl/compile.ts'
 import { defaultPolicyText } from './acl/default.ts'
@@ -29,8 +29,6 @@ const policyNames = defineTable('policies', { namespace: column.text(), name: co
 
 /** The cache holds one entry: all policies. They are one set with one head, since losing one can widen rights. */
 const cacheEntry = 'set'
-/** More rows than this are read page by page. */
-const fewRows = 20
 const pageSize = 500
 /** Compiled combinations kept; an evicted one is compiled again. */
 const keptCombinations = 128
@@ -57,10 +55,7 @@ export class Policies {
   readonly #cache: CoherentCache<PolicySet>
   /** Writers that arrive while others commit share the next transaction: each transaction verifies the whole set. */
   readonly #changes = new Batch<PolicyChange, undefined>((changes) => this.#commit(changes))
-  /** The policies of the last load, by id: a change elsewhere in the set costs only the changed row. */
-  #known: ReadonlyMap<string, KnownPolicy> = new Map()
-  /** Rows that changes of the set have verified since that load. */
-  readonly #verified = new Map<string, Contents>()
+  readonly #known: KnownSet<typeof policyTable, StoredPolicy>
   readonly #compiled = memo<Acl>(keptCombinations)
 
   constructor({ database, clock }: { database: Database; clock: Clock }) {
@@ -69,6 +64,12 @@ export class Policies {
     this.#table = database.table(policyTable)
     this.#names = database.unverified(policyNames)
     this.#head = database.head('policies')
+    this.#known = new KnownSet({
+      name: policyTable.name,
+      table: this.#table,
+      head: this.#head,
+      keep: (row, contents) => new StoredPolicy(row, contents),
+    })
     this.#cache = database.cache({
       table: policyTable.name,
       limit: 1,
@@ -135,64 +136,21 @@ export class Policies {
   }
 
   async #load(q: Reader): Promise<PolicySet> {
-    const members = await this.#head.verify(q, this.#table.members(q))
-    const news = members.filter((one) => !same(this.#known.get(one.id), one))
-    const rows = new Map((await this.#read(q, news)).map((row) => [row.id, row]))
-    const known = members.map((member): KnownPolicy => {
-      const row = rows.get(member.id)
-      const policy = row ? new StoredPolicy(row, member.contents) : this.#known.get(member.id)?.policy
-      if (policy === undefined) throw damaged(member.id)
-      return { ...member, policy }
-    })
-    this.#known = new Map(known.map((one) => [one.id, one]))
-    this.#verified.clear()
+    const known = await this.#known.read(q)
     return policySet(
-      known.map(({ policy }) => policy),
+      known.map(({ value }) => value),
       this.#compiled,
     )
-  }
-
-  /** Verifies the members that this worker has not seen in this state; the rows read here may be read again later. */
-  async #verifyNew(q: Reader, members: readonly Contents[]): Promise<void> {
-    const unseen = members.filter(
-      (one) => !same(this.#verified.get(one.id), one) && !same(this.#known.get(one.id), one),
-    )
-    await this.#read(q, unseen)
-    for (const one of unseen) this.#verified.set(one.id, one)
-  }
-
-  /** The verified rows of these members; when they are many, of the whole set. */
-  async #read(q: Reader, news: readonly Contents[]): Promise<PolicyRow[]> {
-    if (news.length > fewRows) return this.#all(q)
-    return Promise.all(
-      news.map(async ({ id, rev }) => {
-        const row = await this.#table.get(q, id)
-        if (row?.rev !== rev) throw damaged(id)
-        return row
-      }),
-    )
-  }
-
-  async #all(q: Reader): Promise<PolicyRow[]> {
-    const rows: PolicyRow[] = []
-    for (let page: PolicyRow[] | undefined; page === undefined || page.length === pageSize; rows.push(...page)) {
-      const after = page?.at(-1)?.id
-      page = await this.#table.list(q, {}, { by: 'id', limit: pageSize, ...(after === undefined ? {} : { after }) })
-    }
-    return rows
   }
 
   /** Makes changes in their order and advances the head with them; meanwhile other writers of the set wait. */
   async #commit(changes: readonly PolicyChange[]): Promise<undefined[]> {
     const names = [...new Set(changes.map(({ name }) => name))]
     await this.#database.transaction(async (tx) => {
-      const [, listed, ...found] = await Promise.all([
-        this.#head.lock(tx),
-        this.#table.members(tx),
+      const [listed, ...found] = await Promise.all([
+        this.#known.readToChange(tx),
         ...names.map((name) => this.#table.lock(tx, { namespace: '', name })),
       ])
-      await this.#head.verify(tx, listed)
-      await this.#verifyNew(tx, listed)
       const rows = new Map(found.flatMap((row) => (row ? [[row.name, row] as const] : [])))
       const members = new Map<string, Member>(listed.map((member) => [member.id, member]))
       for (const change of changes) {
@@ -233,18 +191,6 @@ interface PolicyChange {
   /** Undefined removes it. */
   readonly text: string | undefined
 }
-
-/** A row of the set, and a digest of its contents. */
-type Contents = Member & { readonly contents: string }
-
-const same = (one: Contents | undefined, other: Contents): boolean =>
-  one?.rev === other.rev && one.contents === other.contents
-
-interface KnownPolicy extends Contents {
-  readonly policy: StoredPolicy
-}
-
-const damaged = (id: string) => new DamagedRow(policyTable.name, id, 'the row is not the one that its set lists')
 
 function required(set: PolicySet | undefined): PolicySet {
   if (set === undefined) throw new Error('the set of policies always exists')

@@ -6,6 +6,8 @@ import { badRequest } from '../../errors.ts'
 import type { Job } from '../../job.ts'
 import type { MaybePromise, Mount } from '../../route.ts'
 import type { Database } from '../../store/database.ts'
+import { Batch } from '../../store/group.ts'
+import type { New } from '../../store/table.ts'
 import { MountCache } from './cache.ts'
 import { LooseMounts } from './loose.ts'
 import {
@@ -16,6 +18,7 @@ import {
   type MountRecord,
   type MountSet,
   mountPath,
+  type mountsTable,
   recordOf,
 } from './mount.ts'
 import { type Remount, remountRetention, remountsTable } from './remounts.ts'
@@ -41,6 +44,8 @@ export class Mounts {
   readonly #rows: MountRows
   readonly #cache: MountCache
   readonly #loose: LooseMounts
+  /** New mounts that come while others are committed share the next transaction: each one verifies the whole set. */
+  readonly #additions = new Batch<Addition, undefined>((additions) => this.#add(additions))
 
   constructor(options: MountsOptions) {
     const { database, engines, builtin } = options
@@ -163,16 +168,32 @@ export class Mounts {
 
   async #create(request: MountRequest, path: string, settings: MountSettings, engine: Engine): Promise<void> {
     const { type, touched = true } = request
-    const { database, clock } = this.#options
     const accessor = `${type}_${randomBytes(4).toString('hex')}`
-    const mount: Mount = { uuid: randomUUIDv7(), path, type, config: settings.config }
-    const row = { ...settings, id: mount.uuid, path, type, touched, accessor, createdAt: clock.wall() }
-    await database.transaction(async (tx) => {
+    const createdAt = this.#options.clock.wall()
+    const mount = { uuid: randomUUIDv7(), path, type, config: settings.config }
+    const row = { ...settings, id: mount.uuid, path, type, touched, accessor, createdAt }
+    await this.#additions.add({ mount, row, engine })
+  }
+
+  async #add(additions: readonly Addition[]): Promise<undefined[]> {
+    await this.#options.database.transaction(async (tx) => {
       const rows = await this.#rows.listToChange(tx)
-      const taken = overlapping(rows, path)
-      if (taken) throw inUse(taken.path)
-      await Promise.all([engine.onMount?.(mount, tx), this.#rows.insert(tx, rows, row)])
+      const paths: { path: string }[] = [...rows]
+      for (const { mount } of additions) {
+        const taken = overlapping(paths, mount.path)
+        if (taken) throw inUse(taken.path)
+        paths.push(mount)
+      }
+      await Promise.all([
+        ...additions.map(({ mount, engine }) => engine.onMount?.(mount, tx)),
+        this.#rows.insert(
+          tx,
+          rows,
+          additions.map(({ row }) => row),
+        ),
+      ])
     })
+    return additions.map(() => undefined)
   }
 
   /** Enables an unused mount of the first initialisation again, with the caller's settings. */
@@ -196,6 +217,13 @@ export class Mounts {
   #refuseBuiltin(path: string, verb: string): void {
     if (this.#builtin.some((mount) => mount.path === path)) throw badRequest(`cannot ${verb} "${path}"`)
   }
+}
+
+/** A new mount and its row, for its engine. */
+interface Addition {
+  readonly mount: Mount
+  readonly row: New<typeof mountsTable>
+  readonly engine: Engine
 }
 
 const withSlash = (path: string) => (path.endsWith('/') ? path : `${path}/`)

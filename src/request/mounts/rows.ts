@@ -1,13 +1,12 @@
 import type { MaybePromise } from '../../route.ts'
 import type { Database } from '../../store/database.ts'
 import type { Reader, Transaction } from '../../store/reader.ts'
+import { KnownSet } from '../../store/sealed/knownset.ts'
 import type { New } from '../../store/table.ts'
 import { type MountRow, mountsTable } from './mount.ts'
 
 /** The set has one entry in the cache, and one name to touch. */
 export const wholeSet = 'all'
-
-const pageSize = 500
 
 /** Makes the empty set, once, at initialisation. */
 export const createMountSet = (database: Database, tx: Transaction): Promise<void> => database.head('mounts').create(tx)
@@ -26,16 +25,19 @@ export class MountRows {
   readonly #database: Database
   readonly #table
   readonly #head
+  readonly #known: KnownSet<typeof mountsTable, MountRow>
 
   constructor(database: Database) {
     this.#database = database
     this.#table = database.table(mountsTable)
     this.#head = database.head('mounts')
+    this.#known = new KnownSet({ name: mountsTable.name, table: this.#table, head: this.#head, keep: (row) => row })
   }
 
-  /** All rows, verified against the head: a mount that was deleted from the database is noticed. */
+  /** All rows by path, verified against the head: a mount that was deleted from the database is noticed. */
   async list(q: Reader): Promise<readonly MountRow[]> {
-    return this.#head.verify(q, this.#all(q))
+    const known = await this.#known.read(q)
+    return known.map(({ value }) => value).sort((a, b) => (a.path < b.path ? -1 : 1))
   }
 
   /**
@@ -44,29 +46,16 @@ export class MountRows {
    *   COMMIT
    */
   async listToChange(tx: Transaction, where?: Key): Promise<readonly MountRow[]> {
-    const [, rows, held] = await Promise.all([
-      this.#head.lock(tx),
-      this.#all(tx),
+    const [known, held] = await Promise.all([
+      this.#known.readToChange(tx),
       where && this.#table.lock(tx, { namespace: '', ...where }),
     ])
-    await this.#head.verify(tx, rows)
-    return rows.map((row) => (held && row.id === held.id && row.rev === held.rev ? held : row))
-  }
-
-  async #all(q: Reader): Promise<MountRow[]> {
-    const rows: MountRow[] = []
-    for (;;) {
-      const after = rows.at(-1)
-      const page = { by: 'path', limit: pageSize, ...(after === undefined ? {} : { after: after.path }) } as const
-      const found = await this.#table.list(q, { namespace: '' }, page)
-      rows.push(...found)
-      if (found.length < pageSize) return rows
-    }
+    return known.map(({ value: row }) => (held && row.id === held.id && row.rev === held.rev ? held : row))
   }
 
   /** @param rows all existing ones */
-  async insert(tx: Transaction, rows: readonly MountRow[], row: New<typeof mountsTable>): Promise<void> {
-    await this.#advance(tx, [...rows, await this.#table.insert(tx, row)])
+  async insert(tx: Transaction, rows: readonly MountRow[], news: readonly New<typeof mountsTable>[]): Promise<void> {
+    await this.#advance(tx, [...rows, ...(await this.#table.insertMany(tx, news))])
   }
 
   /** @param rows all existing ones */

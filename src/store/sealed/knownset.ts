@@ -1,0 +1,109 @@
+import { DamagedRow } from '../faults.ts'
+import type { Reader, Transaction } from '../reader.ts'
+import type { Row, Table } from '../table.ts'
+import type { Member, SealedAccess } from './access.ts'
+import type { Head } from './heads.ts'
+
+/** A row of the set, and the database's digest of its contents. */
+type Contents = Member & { readonly contents: string }
+
+interface Known<V> extends Contents {
+  readonly value: V
+}
+
+interface KnownSetOptions<T extends Table, V> {
+  /** The name of the table. */
+  readonly name: string
+  readonly table: SealedAccess<T>
+  readonly head: Head
+  /** The value kept of a verified row; `contents` differs wherever two states of a row do. */
+  readonly keep: (row: Row<T>, contents: string) => V
+}
+
+/** More rows than this are read page by page. */
+const fewRows = 20
+const pageSize = 500
+
+/**
+ * A small set of sealed rows under one head, of which a process keeps what it has verified: every reading compares
+ * the whole set with its head, but reads and verifies only the rows that it does not know in their present state.
+ */
+export class KnownSet<T extends Table, V> {
+  readonly #name: string
+  readonly #table: SealedAccess<T>
+  readonly #head: Head
+  readonly #keep: (row: Row<T>, contents: string) => V
+  /** By id. After a restore another row may have the same id and rev, though not the same contents. */
+  #known: ReadonlyMap<string, Known<V>> = new Map()
+
+  constructor({ name, table, head, keep }: KnownSetOptions<T, V>) {
+    this.#name = name
+    this.#table = table
+    this.#head = head
+    this.#keep = keep
+  }
+
+  /**
+   * The whole set, in no order.
+   * @throws DamagedRow when a row was edited, removed, added or restored outside this server
+   */
+  async read(q: Reader): Promise<readonly (Member & { readonly value: V })[]> {
+    return this.#verify(q, await this.#head.verify(q, this.#table.members(q)))
+  }
+
+  /** As read, for a change: other writers of the set wait until the transaction ends. Must be its first read. */
+  async readToChange(tx: Transaction): Promise<readonly (Member & { readonly value: V })[]> {
+    const [, members] = await Promise.all([this.#head.lock(tx), this.#table.members(tx)])
+    return this.#verify(tx, await this.#head.verify(tx, members))
+  }
+
+  async #verify(q: Reader, members: readonly Contents[]): Promise<readonly Known<V>[]> {
+    const before = this.#known
+    const same = (one: Contents) => {
+      const known = before.get(one.id)
+      return known?.rev === one.rev && known.contents === one.contents ? known : undefined
+    }
+    const rows = new Map(
+      (
+        await this.#rows(
+          q,
+          members.filter((one) => !same(one)),
+        )
+      ).map((row) => [row.id, row]),
+    )
+    const set = members.map((member) => {
+      const known = same(member)
+      if (known) return known
+      const row = rows.get(member.id)
+      if (row?.rev !== member.rev) throw this.#damaged(member.id)
+      return { ...member, value: this.#keep(row, member.contents) }
+    })
+    this.#known = new Map(set.map((one) => [one.id, one]))
+    return set
+  }
+
+  /** The verified rows of these members; when they are many, of the whole set. */
+  async #rows(q: Reader, news: readonly Member[]): Promise<readonly Row<T>[]> {
+    if (news.length > fewRows) return this.#all(q)
+    return Promise.all(
+      news.map(async ({ id }) => {
+        const row = await this.#table.get(q, id)
+        if (row === undefined) throw this.#damaged(id)
+        return row
+      }),
+    )
+  }
+
+  async #all(q: Reader): Promise<readonly Row<T>[]> {
+    const rows: Row<T>[] = []
+    for (let page: Row<T>[] | undefined; page === undefined || page.length === pageSize; rows.push(...page)) {
+      const after = (page?.at(-1) as Member | undefined)?.id
+      page = await this.#table.list(q, {}, { by: 'id', limit: pageSize, ...(after === undefined ? {} : { after }) })
+    }
+    return rows
+  }
+
+  #damaged(id: string): DamagedRow {
+    return new DamagedRow(this.#name, id, 'the row is not the one that its set lists')
+  }
+}
