@@ -31,7 +31,13 @@ export class MountRows {
     this.#database = database
     this.#table = database.table(mountsTable)
     this.#head = database.head('mounts')
-    this.#known = new KnownSet({ name: mountsTable.name, table: this.#table, head: this.#head, keep: (row) => row })
+    this.#known = new KnownSet({
+      name: mountsTable.name,
+      table: this.#table,
+      head: this.#head,
+      keep: (row) => row,
+      readWhole: 50,
+    })
   }
 
   /** All rows by path, verified against the head: a mount that was deleted from the database is noticed. */

@@ -18,6 +18,8 @@ interface KnownSetOptions<T extends Table, V> {
   readonly head: Head
   /** The value kept of a verified row; `contents` differs wherever two states of a row do. */
   readonly keep: (row: Row<T>, contents: string) => V
+  /** Up to so many rows a change reads all of them at once, which spares it a round trip: for short rows. */
+  readonly readWhole?: number
 }
 
 /** More rows than this are read page by page. */
@@ -33,14 +35,16 @@ export class KnownSet<T extends Table, V> {
   readonly #table: SealedAccess<T>
   readonly #head: Head
   readonly #keep: (row: Row<T>, contents: string) => V
+  readonly #readWhole: number
   /** By id. After a restore another row may have the same id and rev, though not the same contents. */
   #known: ReadonlyMap<string, Known<V>> = new Map()
 
-  constructor({ name, table, head, keep }: KnownSetOptions<T, V>) {
+  constructor({ name, table, head, keep, readWhole = 0 }: KnownSetOptions<T, V>) {
     this.#name = name
     this.#table = table
     this.#head = head
     this.#keep = keep
+    this.#readWhole = readWhole
   }
 
   /**
@@ -53,24 +57,24 @@ export class KnownSet<T extends Table, V> {
 
   /** As read, for a change: other writers of the set wait until the transaction ends. Must be its first read. */
   async readToChange(tx: Transaction): Promise<readonly (Member & { readonly value: V })[]> {
-    const [, members] = await Promise.all([this.#head.lock(tx), this.#table.members(tx)])
-    return this.#verify(tx, await this.#head.verify(tx, members))
+    const whole = this.#known.size <= this.#readWhole
+    const [, members, rows] = await Promise.all([
+      this.#head.lock(tx),
+      this.#table.members(tx),
+      whole ? this.#all(tx) : undefined,
+    ])
+    return this.#verify(tx, await this.#head.verify(tx, members), rows)
   }
 
-  async #verify(q: Reader, members: readonly Contents[]): Promise<readonly Known<V>[]> {
+  /** @param read all rows, if they were read with the members */
+  async #verify(q: Reader, members: readonly Contents[], read?: readonly Row<T>[]): Promise<readonly Known<V>[]> {
     const before = this.#known
     const same = (one: Contents) => {
       const known = before.get(one.id)
       return known?.rev === one.rev && known.contents === one.contents ? known : undefined
     }
-    const rows = new Map(
-      (
-        await this.#rows(
-          q,
-          members.filter((one) => !same(one)),
-        )
-      ).map((row) => [row.id, row]),
-    )
+    const news = members.filter((one) => same(one) === undefined)
+    const rows = new Map((read ?? (await this.#rows(q, news))).map((row) => [row.id, row]))
     const set = members.map((member) => {
       const known = same(member)
       if (known) return known
