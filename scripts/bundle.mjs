@@ -30,6 +30,5 @@ await bundle.write({
   ...{ entryFileNames: '[name].mjs', chunkFileNames: 'parts/[name].mjs' },
 })
 await rm(entries, { recursive: true })
-// Whole or absent, whatever ends this process.
-await rm(bundled, { recursive: true, force: true })
-await rename(folder, bundled)
+// Whole or absent, whatever ends this process; another set-up may have been faster.
+await rename(folder, bundled).catch(() => rm(folder, { recursive: true }))
