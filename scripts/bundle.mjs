@@ -1,6 +1,6 @@
 // Set-up runs this under Node 24. It joins each library of hundreds of small files into a few: finding and opening such
-// files was over half of the time of any command. src/supervisor/loading.ts takes the joined form where there is one. It
-// lies in node_modules, so that npm removes it with what it was made of.
+// files was over half of the time of any command. src/supervisor/loading.ts takes the joined form where there is one that is
+// newer than npm's last change of node_modules.
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { rolldown } from 'rolldown'
@@ -31,4 +31,5 @@ await bundle.write({
 })
 await rm(entries, { recursive: true })
 // Whole or absent, whatever ends this process; another set-up may have been faster.
+await rm(bundled, { recursive: true, force: true })
 await rename(folder, bundled).catch(() => rm(folder, { recursive: true }))

@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs'
+import { readdirSync, statSync } from 'node:fs'
 import { registerHooks } from 'node:module'
 
 /** Of imports that name a file whole. */
@@ -6,6 +6,8 @@ const formats: Readonly<Record<string, string>> = { '.ts': 'module-typescript', 
 
 /** Where set-up joins libraries of many small files (scripts/bundle.mjs). */
 const joined = new URL('../../node_modules/.bundled/', import.meta.url)
+/** Written by npm with every change of packages. */
+const record = new URL('../../node_modules/.package-lock.json', import.meta.url)
 const libraries = new Set(listed())
 
 /*
@@ -23,10 +25,10 @@ registerHooks({
   },
 })
 
-/** Nothing where set-up did not run: the packages themselves are read then. */
+/** Nothing where set-up did not run, or not since packages changed: the packages themselves are read then. */
 function listed(): readonly string[] {
   try {
-    return readdirSync(joined)
+    return statSync(joined).mtimeMs > statSync(record).mtimeMs ? readdirSync(joined) : []
   } catch {
     return []
   }
