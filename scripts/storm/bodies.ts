@@ -75,6 +75,10 @@ export const bodies: readonly Attack[] = [
     run: (target) => post(target, 'transit/encrypt/orders', strings(100_000, 'x'), target.rootToken),
   },
   {
+    title: '12 kB of short strings, signed in',
+    run: (target) => post(target, 'transit/encrypt/orders', strings(3000, 'x'), target.rootToken),
+  },
+  {
     title: 'a batch of 200,000 items, signed in',
     run: (target) => post(target, 'transit/encrypt/orders', batch(200_000), target.rootToken),
   },

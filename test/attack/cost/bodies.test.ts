@@ -13,6 +13,7 @@ const answers: Readonly<Record<string, readonly string[]>> = {
   '400 kB of short strings, refused': ['413'],
   '400 kB of short strings, signed in': ['400'],
   '60 kB of short strings, refused': ['403'],
+  '12 kB of short strings, signed in': ['400'],
   'a batch of 200,000 items, signed in': ['400'],
   'a batch of 100,000 items, signed in': ['200'],
   'a backup of a million members, signed in': ['400'],
