@@ -173,17 +173,25 @@ test.each([
   expect(found[0]).toContain(what)
 })
 
-test.each(['.toLowerCase()', '.toLocaleUpperCase()', ".localeCompare('a', 'en')"])(
-  'a name is folded by %s behind the pipeline only where a value is meant',
-  (fold) => {
-    const code = `const a = (name: string) => name${fold}\n`
-    const late = expect.stringContaining('changes the case of a text')
-    for (const path of ['src/system/routes/a.ts', 'src/engines/pki/a.ts', 'src/auth/a.ts', 'src/keys/managed/a.ts']) {
-      expect(breaches({ [path]: code })).toEqual([late])
-    }
-    expect(breaches({ 'src/x509/a.ts': code, 'src/request/headers.ts': code })).toEqual([])
-  },
-)
+test.each([
+  'name.toLowerCase()',
+  'name.toLocaleUpperCase()',
+  "name.localeCompare('a', 'en')",
+  'foldName(name)',
+  'name.trim()',
+  'name.trimEnd()',
+  "name.replace(/[/]A\\/$/gi, '')",
+  '/^a$/i.test(name)',
+])('a name is folded by %s behind the pipeline only where a value is meant', (fold) => {
+  const code = `const a = (name: string) => ${fold.startsWith('/') ? `!${fold}` : fold}\n`
+  const late = expect.stringContaining('changes the case or blanks of a text 1 times, not 0')
+  for (const path of ['src/system/routes/a.ts', 'src/engines/pki/a.ts', 'src/auth/a.ts', 'src/keys/managed/a.ts']) {
+    expect(breaches({ [path]: code })).toEqual([late])
+  }
+  expect(breaches({ 'src/x509/a.ts': code, 'src/request/path.ts': code })).toEqual([])
+  const more = expect.stringContaining('2 times, not 1 (the scheme of a request line)')
+  expect(breaches({ 'src/request/path.ts': code + code.replace(' a ', ' b ') })).toEqual([more])
+})
 
 test('an index file is refused, except the route tables of an engine and of sys/', () => {
   expect(breaches({ 'src/keys/index.ts': '' })).toEqual(['src/keys/index.ts: an index file (no barrels)'])

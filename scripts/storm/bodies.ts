@@ -10,7 +10,10 @@ const members = (count: number): string => {
 const surrogate = (): string => `{${members(990_000)},"x":"\\ud800"}`
 /** 22.8 MB: a million strings of 20 characters. */
 const strings = (count: number, text: string): string => `{"a":[${Array(count).fill(`"${text}"`).join()}]}`
-const batch = (items: number): string => `{"batch_input":[${Array(items).fill('{"plaintext":"aGVsbG8="}').join()}]}`
+const batch = (items: number, reference = '"a"'): string =>
+  `{"batch_input":[${Array(items).fill(`{"plaintext":"aGVsbG8=","reference":${reference}}`).join()}]}`
+/** Of digits, which are base64 too. */
+const plaintext = (length: number): string => '9'.repeat(length)
 /** 18 MB: a backup, from which a key would be restored. */
 const backup = (json: string): string => JSON.stringify({ backup: Buffer.from(json).toString('base64') })
 
@@ -75,12 +78,33 @@ export const bodies: readonly Attack[] = [
     run: (target) => post(target, 'transit/encrypt/orders', strings(100_000, 'x'), target.rootToken),
   },
   {
+    title: '12 kB of short strings, signed in',
+    run: (target) => post(target, 'transit/encrypt/orders', strings(3000, 'x'), target.rootToken),
+  },
+  {
     title: 'a batch of 200,000 items, signed in',
     run: (target) => post(target, 'transit/encrypt/orders', batch(200_000), target.rootToken),
   },
   {
     title: 'a batch of 100,000 items, signed in',
     run: (target) => post(target, 'transit/encrypt/orders', batch(100_000), target.rootToken),
+  },
+  {
+    title: 'a batch of 20,000 lone surrogates, signed in',
+    run: (target) => post(target, 'transit/encrypt/orders', batch(20_000, '"\\ud800"'), target.rootToken),
+  },
+  {
+    title: 'a batch of 20,000 numbers of 1,000 digits, signed in',
+    run: (target) => post(target, 'transit/encrypt/orders', batch(20_000, '9'.repeat(1000)), target.rootToken),
+  },
+  {
+    title: 'a plaintext of 30 MB, signed in',
+    run: (target) =>
+      post(target, 'transit/encrypt/orders', `{"plaintext":"${plaintext(30_000_000)}"}`, target.rootToken),
+  },
+  {
+    title: 'a number of 10 million digits, signed in',
+    run: (target) => post(target, 'transit/encrypt/orders', `{"plaintext":${plaintext(10_000_000)}}`, target.rootToken),
   },
   {
     title: 'a backup of a million members, signed in',

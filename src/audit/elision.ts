@@ -9,8 +9,12 @@ import type { RequestEntry, ResponseEntry } from './entry.ts'
 
 /** Characters that data may take in a line. */
 const mostText = 256 * 1024
-/** The same where the caller is unknown. */
+/** The same where the caller is unknown. Anybody's data may take so much, however short it is. */
 const mostStrangersText = 4096
+/** Characters that each byte of a caller's body may take in a line: it leaves batches of short plaintexts whole. */
+const mostTextOfSentByte = 4
+/** The same of an answer: it leaves lists of names of seven letters whole. */
+const mostTextOfAnsweredByte = 8
 /** A longer body is not repeated for a request that is refused before its line is written. */
 const mostRefusedBytes = 16 * 1024
 /** Of a string's HMAC and its surroundings. */
@@ -27,16 +31,19 @@ export const contentMembers = ({ sha256, length }: Content): Data => ({
 /** The parameters of a request as its lines show them. */
 export function shownInput({ request, caller, isRefused }: RequestEntry): Data {
   const { input, sent } = request
-  const most = caller === undefined ? mostStrangersText : mostText
+  const most = caller === undefined ? mostStrangersText : mostOf(sent.length, mostTextOfSentByte)
   const isLong = (isRefused && sent.length > mostRefusedBytes) || exceeds(input, most, sent.length)
   return isLong ? contentMembers(contentOf(Buffer.from(sent))) : input
 }
 
 /** `data` of an answer as its line shows it. */
 export function shownData(data: Data, { reply: { body } }: ResponseEntry): Data {
-  if (body instanceof Stream || !exceeds(data, mostText, body.length)) return data
+  if (body instanceof Stream || !exceeds(data, mostOf(body.length, mostTextOfAnsweredByte), body.length)) return data
   return contentMembers(contentOf(Buffer.from(body)))
 }
+
+const mostOf = (bytes: number, mostTextOfByte: number): number =>
+  Math.min(mostText, mostStrangersText + bytes * mostTextOfByte)
 
 /** Whether a value's text in a line is longer than `most`. @param sentLength of its JSON */
 function exceeds(value: unknown, most: number, sentLength: number): boolean {

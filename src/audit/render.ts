@@ -40,13 +40,19 @@ export class Hasher {
 
   hash(text: string | Uint8Array): string {
     const most = typeof text === 'string' ? mostBytes * text.length : text.length
-    const room =
-      most <= usualBytes ? this.#inner : Buffer.concat([this.#inner.subarray(0, blockBytes)], blockBytes + most)
+    const room = most <= usualBytes ? this.#inner : this.#roomFor(Buffer.byteLength(text))
     const end = blockBytes + put(room, text, blockBytes)
     this.#outer.write(hash('sha256', room.subarray(0, end), 'binary'), blockBytes, 'latin1')
     // The text may be a secret.
     wipe.call(room, 0, blockBytes, end)
     return `hmac-sha256:${hash('sha256', this.#outer, 'hex')}`
+  }
+
+  /** For a longer text. */
+  #roomFor(bytes: number): Buffer {
+    const room = Buffer.allocUnsafeSlow(blockBytes + bytes)
+    this.#inner.copy(room, 0, 0, blockBytes)
+    return room
   }
 }
 

@@ -16,7 +16,7 @@ export interface TestNode {
 }
 
 /** Starts a node before the tests of a file and ends it after them. */
-export function useNode(options: Pick<ServerOptions, 'workers' | 'environment'> = {}): TestNode {
+export function useNode(options: Pick<ServerOptions, 'workers' | 'environment' | 'config'> = {}): TestNode {
   let server: TestServer | undefined
   const started = (): TestServer => {
     if (server === undefined) throw new Error('the node starts before the first test, not while tests are collected')

@@ -52,6 +52,21 @@ test.each([1, 2, 17, 49, 50])(
   },
 )
 
+test('a body above 64 KiB, for which the token is looked at before, takes one use and is answered', async () => {
+  const root = server.client()
+  expectServed(await root.post('transit/keys/long'))
+  for (const uses of [1, 2]) {
+    const made = await root.post('auth/token/create', { policies: ['root'], num_uses: uses })
+    const client = server.client(expectServed(made).string('auth.client_token'))
+    const statuses = []
+    for (let count = 0; count <= uses; count++) {
+      statuses.push((await client.post('transit/encrypt/long', { plaintext: 'A'.repeat(100_000) })).status)
+    }
+    // Of a token without uses a long body is not even read.
+    expect(statuses).toEqual([...Array(uses).fill(200), 413])
+  }
+})
+
 test('a request that the policies refuse takes a use too, and none is given back', async () => {
   const made = await server.client().post('auth/token/create', { policies: ['default'], num_uses: 20 })
   const token = expectServed(made).string('auth.client_token')

@@ -44,6 +44,35 @@ test('a query is no way round', async () => {
   await device.disable()
 })
 
+test('a caller’s fields, whatever strings they are, take eight bytes of a file for each that was sent, and 12 KiB', async () => {
+  const device = await enable(node.root)
+  const key = await node.key()
+  for (const [length, count] of [
+    [1, 50],
+    [1, 700],
+    [1, 3000],
+    [8, 3000],
+    [16, 3000],
+    [30, 2000],
+    [80, 800],
+  ] as const) {
+    const body = JSON.stringify({ unknown: Array(count).fill('x'.repeat(length)) })
+    const ask = () => node.root.post(`transit/decrypt/${key}`, body)
+    const { reply, bytes } = await growth(device, ask)
+    expect(reply.status).toBe(400)
+    expect(bytes, `${count} strings of ${length}`).toBeLessThan(8 * body.length + 3 * 4096)
+    const [line] = device.of(`transit/decrypt/${key}`).slice(-1)
+    const isWhole = 80 * count < 4096 + 4 * body.length && 80 * count < 256 * 1024
+    expect(line?.request.data, `${count} strings of ${length}`).toEqual(
+      isWhole ? { unknown: Array(count).fill(hashed) } : await content(device, body),
+    )
+  }
+  const numbers = JSON.stringify({ unknown: Array(3000).fill(1) })
+  const { bytes } = await growth(device, () => node.root.post(`transit/decrypt/${key}`, numbers))
+  expect(bytes).toBeLessThan(8 * numbers.length + 3 * 4096)
+  await device.disable()
+})
+
 test('a caller’s fields are on record one by one up to 256 KiB of a line; of a refused request up to 16 KiB of its body', async () => {
   const device = await enable(node.root)
   const [key, other] = [await node.key(), await node.key()]
@@ -62,6 +91,21 @@ test('a caller’s fields are on record one by one up to 256 KiB of a line; of a
   const few = { batch_input: Array(100).fill({ plaintext: await device.hash(hello) }) }
   const many = await content(device, items(1000))
   expect(refused).toEqual([few, few, many, many])
+  await device.disable()
+})
+
+test('a list of many names is on record name by name, one of many shorter than seven letters by its digest', async () => {
+  const device = await enable(node.root)
+  const look = async (names: readonly string[]) => {
+    const made = await done(node.root.post('auth/token/create', { policies: names, no_default_policy: true }))
+    const reply = await done(node.root.post('auth/token/lookup', { token: made.string('auth.client_token') }))
+    const [line] = device.of('auth/token/lookup').slice(-1)
+    return [line?.response?.data, reply.text] as const
+  }
+  const [whole] = await look(Array.from({ length: 300 }, (_, index) => `name${100 + index}`))
+  expect(whole).toMatchObject({ policies: Array(300).fill(hashed) })
+  const [digest, text] = await look(Array.from({ length: 300 }, (_, index) => `${100 + index}`))
+  expect(digest).toEqual(await content(device, text))
   await device.disable()
 })
 

@@ -65,14 +65,30 @@ describe('a stranger’s line repeats', () => {
   })
 })
 
-/** Fills 256 KiB of a line, but for less than `{}` would take. */
-const full = 256 * 1024 - 4096 + room
-const items = [...Array(Math.floor(full / 80)).fill('x'), ...Array(Math.floor((full % 80) / 2)).fill({})]
+/** The list that fills so many characters, but for less than `{}` would take. */
+const filling = (most: number): readonly unknown[] => [
+  ...Array(Math.floor(most / 80)).fill('x'),
+  ...Array(Math.floor((most % 80) / 2)).fill({}),
+]
+const items = filling(256 * 1024 - 4096 + room)
+
+/** Of a body that could fill any line. */
+const sent = ' '.repeat(256 * 1024)
 
 test('a known caller’s line repeats 256 KiB', () => {
-  expect(isWhole({ n: items }, { caller })).toBe(true)
-  expect(isWhole({ n: [...items, {}] }, { caller })).toBe(false)
+  expect(isWhole({ n: items }, { caller, sent })).toBe(true)
+  expect(isWhole({ n: [...items, {}] }, { caller, sent })).toBe(false)
 })
+
+test.each([200, 1000, 10_000])(
+  'a known caller’s line repeats 4 KiB and four characters for each of %i bytes',
+  (bytes) => {
+    const fits = filling(room + 4 * bytes)
+    const known = { caller, sent: ' '.repeat(bytes) }
+    expect(isWhole({ n: fits }, known)).toBe(true)
+    expect(isWhole({ n: [...fits, {}] }, known)).toBe(false)
+  },
+)
 
 test('the line of a request that was refused before repeats a body of 16 KiB, and none that is longer', () => {
   const [fits, beyond] = [' '.repeat(16 * 1024), ' '.repeat(16 * 1024 + 1)]
@@ -82,13 +98,22 @@ test('the line of a request that was refused before repeats a body of 16 KiB, an
   expect(isWhole(input, { caller, isRefused: false, sent: beyond })).toBe(true)
 })
 
+const shown = (what: Data, body: string | Stream) =>
+  shownData(what, { warnings: [], error: '', results: false, reply: { status: 200, headers: [], body } })
+
 test('an answer’s line repeats 256 KiB of its data, however long a body that is streamed', () => {
   const data = { n: items }
   const longer = { n: [...items, {}] }
-  const shown = (what: Data, body: string | Stream = JSON.stringify(what)) =>
-    shownData(what, { warnings: [], error: '', results: false, reply: { status: 200, headers: [], body } })
-  expect(shown(data)).toBe(data)
-  expect(shown(longer)).toEqual(content(JSON.stringify(longer)))
+  expect(shown(data, sent)).toBe(data)
+  expect(shown(longer, sent)).toEqual(content(sent))
   const stream = new Stream({ length: 1 << 20, sha256: '', open: async function* () {} })
   expect(shown(longer, stream)).toBe(longer)
+})
+
+test('an answer’s line repeats 4 KiB of its data and eight characters for each byte of the body', () => {
+  const fits = filling(room + 8 * 1000)
+  const [data, longer] = [{ n: fits }, { n: [...fits, {}] }]
+  const body = ' '.repeat(1000)
+  expect(shown(data, body)).toBe(data)
+  expect(shown(longer, body)).toEqual(content(body))
 })

@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { decide } from '../../src/auth/acl/decide.ts'
+import { defaultPolicyText } from '../../src/auth/acl/default.ts'
+import { table as tokenTable } from '../../src/auth/methods/token.ts'
 import { policyTable } from '../../src/auth/policies.ts'
 import { DamagedRow } from '../../src/store/faults.ts'
+import { table as systemTable } from '../../src/system/index.ts'
 import { createWorld, type World } from './world.ts'
 
 const grants = (...words: string[]) => `path "p/*" { capabilities = ${JSON.stringify(words)} }`
@@ -28,6 +31,22 @@ describe('policies', () => {
     await policies.write('default', grants('read'))
     expect(decide(await policies.acl(['default']), 'read', 'auth/token/lookup-self').allowed).toBe(false)
     await policies.write('default', before?.text)
+  })
+
+  test('the default policy grants only what a route takes, by the name of the right that its method needs', () => {
+    const rights: Readonly<Record<string, string>> = { GET: 'read', POST: 'update', LIST: 'list', DELETE: 'delete' }
+    const routes = Object.entries({ sys: systemTable, 'auth/token': tokenTable }).flatMap(([mount, table]) =>
+      Object.values(table).map(({ method, path }) => ({ right: rights[method], path: `${mount}/${path}` })),
+    )
+    const rules = [...defaultPolicyText.matchAll(/path "([^"]+)" \{\s*capabilities = \["(\w+)"\]\s*\}/g)]
+    expect(rules).toHaveLength(defaultPolicyText.split('path "').length - 1)
+    for (const [, path = '', right = ''] of rules) {
+      const pattern = new RegExp(`^${path.replace('*', ':.+')}$`)
+      expect(
+        routes.filter((route) => route.right === right && pattern.test(route.path)),
+        path,
+      ).not.toEqual([])
+    }
   })
 
   test('root cannot be written or removed, and reads as empty', async () => {

@@ -61,6 +61,22 @@ test('half a surrogate pair becomes U+FFFD in each group', async () => {
   expect(await parse(`{"a":[${strings.join()}]}`)).toEqual({ a: strings.map(() => [`${'y'.repeat(990)}\ufffd`]) })
 })
 
+test.each([
+  ['texts', `"${'x'.repeat(90)}"`],
+  ['lone surrogates', `"${'\\ud800'.repeat(15)}"`],
+  ['numbers that a double rounds', '9'.repeat(92)],
+])('others have a turn for every 64 KiB of a long list of %s', async (_title, text) => {
+  const body = `{"a":[${Array(50_000).fill(text).join()}]}`
+  let turns = 0
+  let timer = setImmediate(function count() {
+    turns++
+    timer = setImmediate(count)
+  })
+  await parse(body)
+  clearImmediate(timer)
+  expect(turns).toBeGreaterThan(body.length / 2 ** 16 - 2)
+})
+
 test('a list may have as many elements as its route allows, each of them small, but no list inside one may', async () => {
   const zeros = (count: number): string => `[${Array(count).fill('0').join()}]`
   expect(await failure(`{"a":${zeros(longest)}}`)).toBe('undefined')

@@ -117,7 +117,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
 }
 
 /** The fields of a configuration that mean nothing to `strongroom init`. */
-const serving = ['audit', 'drain', 'limits', 'pkcs11Libraries', 'site']
+const serving = ['audit', 'drain', 'limits', 'listeners', 'pkcs11Libraries', 'site']
 
 /** A cluster as `init` leaves it, with this node's state directory. */
 async function createCluster(directory: string, options: ServerOptions): Promise<Cluster> {

@@ -34,7 +34,8 @@ export function quoteRoundedNumbers(body: Buffer): string {
     if (body[at] === quote) at = endOfString(body, at + 1) + 1
     else if (body[at] === minus || isDigit(body[at])) {
       const end = endOfNumber(body, at)
-      if (end !== undefined && rounds(body.toString('latin1', at, end)) && !isKey(body, end)) {
+      const isRounded = end !== undefined && (end - at > longestDouble || rounds(body.toString('latin1', at, end)))
+      if (isRounded && !isKey(body, end)) {
         copyTo(at)
         quoted[length++] = quote
         copyTo(end)
@@ -46,6 +47,9 @@ export function quoteRoundedNumbers(body: Buffer): string {
   copyTo(body.length)
   return quoted.toString('utf8', 0, length)
 }
+
+/** Longer than any text that JavaScript writes for a double: 17 digits, a sign, and zeros or an exponent. */
+const longestDouble = 32
 
 const rounds = (number: string): boolean => String(Number(number)) !== number
 

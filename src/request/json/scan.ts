@@ -9,9 +9,11 @@ export const isDigit = (byte: number | undefined): boolean => byte !== undefined
 
 /** Where a run of digits ends. */
 export function endOfDigits(body: Uint8Array, from: number): number {
-  let at = from
-  while (isDigit(body[at])) at++
-  return at
+  for (let at = from; at < body.length; at++) {
+    const byte = body[at] ?? 0
+    if (byte < zero || byte > nine) return at
+  }
+  return body.length
 }
 
 /** The position of the quote that ends a string, or the end of the body. */

@@ -29,6 +29,23 @@ describe('a deny on a policy or managed key', () => {
     expect((await client.get(`${base}${spell(`other${name}`)}`)).status).toBe(404)
   })
 
+  test('on an audited header holds for every spelling of the name', async () => {
+    const name = fresh('x-')
+    const base = 'sys/config/auditing/request-headers/'
+    const client = await node.limited(grant(`${base}*`, 'sudo', ...any) + grant(`${base}${name}`, 'deny'))
+    for (const spelled of [name, name.toUpperCase(), `%20${name}%20`]) {
+      for (const reply of [
+        await client.get(base + spelled),
+        await client.post(base + spelled, { hmac: true }),
+        await client.delete(base + spelled),
+      ])
+        expect(reply.status, `${spelled}: ${reply.text}`).toBe(403)
+    }
+    expect((await client.post(`${base}X-Other-${name}`, { hmac: true })).status).toBe(204)
+    expect((await client.get(`${base}x-other-${name}`)).status).toBe(200)
+    expect((await client.delete(`${base}x-OTHER-${name}`)).status).toBe(204)
+  })
+
   test('holds for every spelling of a name with slashes', async () => {
     const name = fresh('p')
     const base = 'sys/policies/acl/'

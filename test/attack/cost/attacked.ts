@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect } from 'vitest'
 import { besiege, type Outcome } from '../../../scripts/storm/siege.ts'
 import { type Attack, prepareTarget, type Target } from '../../../scripts/storm/target.ts'
+import { readMetric } from '../../support/metric.ts'
 import { startServer, type TestServer } from '../../support/server.ts'
 
 /** Generous: a machine that is busy answers late, a worker that is held up does not answer at all. */
@@ -12,7 +13,11 @@ const mostResidentBytes = 1024 * 2 ** 20
 const linesBytes = 4096
 
 /** A node of one worker for the attacks of one file. */
-export function useTarget(): { withstand(attack: Attack): Promise<Outcome> } {
+export function useTarget(): {
+  withstand(attack: Attack): Promise<Outcome>
+  /** The requests that the node has served so far. */
+  served(): Promise<number>
+} {
   let server: TestServer | undefined
   let target: Target | undefined
   beforeAll(async () => {
@@ -45,6 +50,10 @@ export function useTarget(): { withstand(attack: Attack): Promise<Outcome> } {
       expect(auditBytes).toBeLessThanOrEqual(sent.bytes + sent.requests * linesBytes)
       expect(peakBytes).toBeLessThan(mostResidentBytes)
       return outcome
+    },
+    async served() {
+      if (server === undefined) throw new Error('the node starts before the first test')
+      return readMetric(server.client(), 'vault_core_handle_request_count')
     },
   }
 }

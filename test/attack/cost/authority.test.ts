@@ -4,7 +4,7 @@ import { useTarget } from './attacked.ts'
 
 const target = useTarget()
 
-/** `npm run storm` asks a million. */
+/** `npm run storm` asks 20,000, and a million with `-- --questions 1000000`. */
 const questions = 3000
 const attacks = authority(questions)
 const [asking, ...crafted] = attacks.toReversed()

@@ -13,8 +13,13 @@ const answers: Readonly<Record<string, readonly string[]>> = {
   '400 kB of short strings, refused': ['413'],
   '400 kB of short strings, signed in': ['400'],
   '60 kB of short strings, refused': ['403'],
+  '12 kB of short strings, signed in': ['400'],
   'a batch of 200,000 items, signed in': ['400'],
   'a batch of 100,000 items, signed in': ['200'],
+  'a batch of 20,000 lone surrogates, signed in': ['200'],
+  'a batch of 20,000 numbers of 1,000 digits, signed in': ['200'],
+  'a plaintext of 30 MB, signed in': ['200'],
+  'a number of 10 million digits, signed in': ['200'],
   'a backup of a million members, signed in': ['400'],
   '45 unfinished bodies of 31 MB': ['413'],
 }

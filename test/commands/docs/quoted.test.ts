@@ -1,7 +1,7 @@
-import { globSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { blocksOf, quotedIn, tableOf } from './document.ts'
+import { blocksOf, quotedIn, tableOf, textOf } from './document.ts'
 
 const root = join(import.meta.dirname, '../../..')
 /** All of src/ as one text. */
@@ -58,3 +58,15 @@ test.each(['install.md', 'ceremony.md', 'operations.md', 'bad-day.md', 'upgrade.
     expect(silent.map(({ line }) => `${name}:${line}`)).toEqual([])
   },
 )
+
+test('every test file and folder that docs/threat-model.md names exists', () => {
+  const rows = tableOf('threat-model.md', 'Promises and the tests that attack them')
+  const named = quotedIn(textOf('threat-model.md')).filter((name) => name.startsWith('test/'))
+  const short = rows.flatMap(([, tests = '']) => quotedIn(tests)).filter((name) => /^[a-z]+$/.test(name))
+  expect(named.length).toBeGreaterThan(80)
+  expect(short.length).toBeGreaterThan(40)
+  const attacks = globSync('test/attack/**', { cwd: root }).map((path) => basename(path, '.test.ts'))
+  const exists = (name: string) => [`${name}.test.ts`, name].some((path) => existsSync(join(root, path)))
+  expect(named.filter((name) => !exists(name.replace(/\.test\.ts$/, '')))).toEqual([])
+  expect(short.filter((name) => !attacks.includes(name))).toEqual([])
+})
