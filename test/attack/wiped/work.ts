@@ -1,6 +1,6 @@
-import { compileRoutes, type Dispatch } from '../../../src/request/dispatch.ts'
 import type { Method, Routes } from '../../../src/route.ts'
 import type { Client, Reply } from '../../support/client.ts'
+import { Walked } from '../../support/walked.ts'
 
 /** Bytes that must not stay in memory, by a name for each. */
 export type Secrets = Readonly<Record<string, Uint8Array>>
@@ -30,14 +30,17 @@ export const at = (mount: string, ...routes: readonly string[]): readonly string
 
 /** Calls a server, and notes which routes have answered with success. */
 export class Calls {
-  readonly answered = new Set<string>()
   readonly #client: Client
-  readonly #mounts: readonly (readonly [string, Dispatch])[]
+  readonly #walked: Walked
 
   /** @param tables routes by the path of their mount */
   constructor(client: Client, tables: Readonly<Record<string, Routes<unknown>>>) {
     this.#client = client
-    this.#mounts = Object.entries(tables).map(([mount, routes]) => [mount, compileRoutes(routes)])
+    this.#walked = new Walked(tables)
+  }
+
+  get answered(): ReadonlySet<string> {
+    return this.#walked.routes
   }
 
   get(path: string): Promise<Reply> {
@@ -57,11 +60,7 @@ export class Calls {
   async call(method: Method, path: string, body?: unknown): Promise<Reply> {
     const reply = await this.#client.call(method, path, body)
     if (reply.status >= 300) throw new Error(`${method} ${path}: ${reply.status} ${reply.text}`)
-    for (const [mount, dispatch] of this.#mounts) {
-      if (!path.startsWith(`${mount}/`)) continue
-      const { route } = dispatch(method, path.slice(mount.length + 1).replace(/\?.*/, '')).endpoint
-      this.answered.add(`${mount}: ${route.method} ${route.path}`)
-    }
+    this.#walked.note(method, path)
     return reply
   }
 }
