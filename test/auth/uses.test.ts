@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { nextTurn } from '../../src/after.ts'
 import { Policies } from '../../src/auth/policies.ts'
 import { spentUses, type TokenRow } from '../../src/auth/token.ts'
@@ -6,7 +6,7 @@ import { DamagedRow, UnknownOutcome } from '../../src/store/faults.ts'
 import { Line } from '../store/line.ts'
 import { createWorld, runJob, service, type World } from './world.ts'
 
-/** Tokens that are good for a number of requests. */
+/** Tokens that are good for a number of requests, and the first request of any token. */
 
 let world: World
 let root: TokenRow
@@ -175,4 +175,93 @@ test('open: an older row put back whole gives its uses back, until the token end
     row.id,
   ])
   expect(await world.node.tokens.use(credential)).toMatchObject({ numUses: 1 })
+})
+
+describe('the first use after the creation, on the worker that made the token,', () => {
+  const [maker, other] = [() => world.node.tokens, () => world.nodes[1]?.tokens]
+  const free = (more = {}) => maker().create(service(null, more))
+
+  test('is one statement, and no call of the HSM', async () => {
+    await using line = await Line.open(world.url)
+    const { tokens } = await world.join(line.url)
+    const make = () => tokens.create(service(null))
+    // The statement is prepared once for each connection.
+    const made = [await make(), await make(), await make()]
+    await tokens.use(made[0]?.credential ?? '')
+    await tokens.use(made[1]?.credential ?? '')
+    const [commands, calls] = [line.commands, world.keys.calls]
+    expect(await tokens.use(made[2]?.credential ?? '')).toMatchObject({ id: made[2]?.row.id })
+    expect([line.commands - commands, world.keys.calls - calls]).toEqual([1, 0])
+  })
+
+  test('is refused if another worker has revoked the token or its parent meanwhile', async () => {
+    const [one, parent] = [await free(), await free()]
+    const child = await maker().create(service(parent.row))
+    const orphan = await free()
+    for (const { row } of [one, parent]) await other()?.revoke(row.id)
+    for (const { credential } of [one, parent, child]) expect(await maker().use(credential)).toBeUndefined()
+    expect(await maker().use(orphan.credential)).toMatchObject({ id: orphan.row.id })
+  })
+
+  test('is refused for a row that has ended, is gone, or was edited', async () => {
+    const [ended, gone, edited] = [await free({ ttlSeconds: 60 }), await free(), await free()]
+    world.clock.ahead += 61_000
+    try {
+      expect(await maker().use(ended.credential)).toBeUndefined()
+    } finally {
+      world.clock.ahead -= 61_000
+    }
+    await world.sql('DELETE FROM tokens WHERE id = ?', [gone.row.id])
+    expect(await maker().use(gone.credential)).toBeUndefined()
+    await world.sql(`UPDATE tokens SET policies = '["root"]' WHERE id = ?`, [edited.row.id])
+    await expect(async () => maker().use(edited.credential)).rejects.toThrow(DamagedRow)
+    await world.sql('DELETE FROM tokens WHERE id = ?', [edited.row.id])
+  })
+
+  test('does not let a row stand for the credential of another', async () => {
+    const [one, two] = [await free({ policies: ['one'] }), await free({ policies: ['two'] })]
+    await world.sql('DELETE FROM tokens WHERE id = ?', [one.row.id])
+    await world.sql('UPDATE tokens SET id = ? WHERE id = ?', [one.row.id, two.row.id])
+    for (const { credential } of [one, two]) {
+      await expect(async () => maker().use(credential)).rejects.toThrow(DamagedRow)
+    }
+    await world.sql('DELETE FROM tokens WHERE id = ?', [one.row.id])
+  })
+
+  test('is that of the new token if a chosen text was revoked and given away again', async () => {
+    const [custom, elsewhere] = ['s.first-use-of-a-chosen-text', other()]
+    const first = await free({ custom, policies: ['first'] })
+    await elsewhere?.revoke(first.row.id)
+    const second = await elsewhere?.create(service(null, { custom, policies: ['second'], numUses: 2 }))
+    expect(await maker().use(custom)).toMatchObject({ id: second?.row.id, policies: ['second'], numUses: 1 })
+    await elsewhere?.revoke(second?.row.id ?? '')
+    expect(await maker().use(custom)).toBeUndefined()
+  })
+
+  test('counts as one of the uses of a limited token', async () => {
+    const { credential } = await free({ numUses: 3 })
+    const taken = await Promise.all(Array.from({ length: 10 }, () => maker().use(credential)))
+    expect(taken.filter((row) => row !== undefined)).toHaveLength(3)
+  })
+
+  test('of many tokens at once answers each for itself, and for none that is revoked', async () => {
+    const made = await Promise.all(Array.from({ length: 60 }, (_, n) => free({ policies: [`p${n}`] })))
+    const revoked = made.filter((_, n) => n % 4 === 1)
+    await Promise.all(revoked.map(({ row }) => other()?.revoke(row.id)))
+    for (const tokens of [maker(), world.nodes[2]?.tokens]) {
+      const rows = await Promise.all(made.map(async ({ credential }) => tokens?.use(credential)))
+      expect(rows.map((row) => row?.policies)).toEqual(made.map((_, n) => (n % 4 === 1 ? undefined : [`p${n}`])))
+    }
+  })
+
+  test('is accepted by none that began after a revocation was answered', async () => {
+    for (let round = 0; round < 10; round++) {
+      const { credential, row } = await free()
+      const during = Promise.all(Array.from({ length: 8 }, async () => maker().use(credential)))
+      await other()?.revoke(row.id)
+      const afterwards = await Promise.all(Array.from({ length: 8 }, async () => maker().use(credential)))
+      expect(afterwards).toEqual(Array.from({ length: 8 }, () => undefined))
+      await during
+    }
+  })
 })

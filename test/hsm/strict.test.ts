@@ -88,7 +88,7 @@ test('the token itself lets nothing out again that it unwraps under a strict KEK
   await expect((async () => hsm.wrap(kek, kwp, copy))()).rejects.toBeInstanceOf(HsmRefusal)
 })
 
-test('a private key that a strict KEK unwraps signs, and neither derives nor unwraps', async () => {
+test('a private key that a strict KEK unwraps signs, neither derives nor unwraps, and is not changed or shown', async () => {
   const kek = await make()
   if (kek === undefined) return
   const { kwp } = hsm.capabilities
@@ -99,12 +99,15 @@ test('a private key that a strict KEK unwraps signs, and neither derives nor unw
     { class: 'private', keyType: CKK.EC, usages: ['sign'], extractable: true },
   )
   const blob = await hsm.wrap(kek, kwp, pair.privateKey)
-  const unwrap = async (usages: readonly Usage[]) =>
-    hsm.unwrap(kek, kwp, blob, { class: 'private', keyType: CKK.EC, usages })
+  const unwrap = async (usages: readonly Usage[], more: Partial<KeyTemplate> = {}) =>
+    hsm.unwrap(kek, kwp, blob, { class: 'private', keyType: CKK.EC, usages, ...more })
   expect(await hsm.sign(await unwrap(['sign']), { type: CKM.ECDSA }, randomBytes(32), 64)).toHaveLength(64)
   for (const usage of ['derive', 'unwrap'] as const) {
     await expect(unwrap(['sign', usage]), usage).rejects.toBeInstanceOf(HsmRefusal)
   }
+  const leaks: readonly Partial<KeyTemplate>[] = [{ modifiable: true }, { extractable: true }, { sensitive: false }]
+  for (const leak of leaks)
+    await expect(unwrap(['sign'], leak), JSON.stringify(leak)).rejects.toBeInstanceOf(HsmRefusal)
 })
 
 test('what the server unwraps wraps nothing, which no template can forbid to private keys', async () => {

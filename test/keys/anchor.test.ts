@@ -22,35 +22,42 @@ afterAll(() => hsm?.[Symbol.asyncDispose]())
 const processes = [1, 2, 3, 4]
 const times = 8
 
-/** @returns its standard error, unless it ended well */
-async function write(directory: string, set: string): Promise<string> {
+/** Starts a process that is ready to write. @returns lets it write, and gives its standard error unless it ends well */
+async function prepare(directory: string, set: string): Promise<() => Promise<string>> {
   const fixture = join(import.meta.dirname, 'fixtures/anchors.ts')
-  const child = spawn(process.execPath, [fixture, JSON.stringify(token), directory, set, String(times)], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
-  const [said, [status]] = await Promise.all([text(child.stderr), once(child, 'close')])
-  return status === 0 ? '' : said
+  const child = spawn(process.execPath, [fixture, JSON.stringify(token), directory, set, String(times)])
+  const ended = Promise.all([text(child.stderr), once(child, 'close')])
+  await Promise.race([once(child.stdout, 'data'), ended])
+  return async () => {
+    child.stdin.end()
+    const [said, [status]] = await ended
+    return status === 0 ? '' : said
+  }
 }
 
 test.each([
-  ['of one node', (_: number) => ''],
-  ['of several nodes', (index: number) => `node-${index}`],
+  ['of one node', 'and take turns', (_: number) => ''],
+  ['of several nodes', '', (index: number) => `node-${index}`],
 ])(
-  'processes %s that write anchors of one token at once lose none',
-  async (which, directoryOf) => {
-    const faults = await Promise.all(
+  'processes %s that write anchors of one token at once lose none %s',
+  async (which, turns, directoryOf) => {
+    const before = (await readAnchor(hsm, 'c'))?.serial ?? 0
+    const ready = await Promise.all(
       processes.map((index) => {
         const directory = join(token.directory, directoryOf(index))
         mkdirSync(directory, { recursive: true })
-        return write(directory, `${which} ${index}`)
+        return prepare(directory, `${which} ${index}`)
       }),
     )
+    const faults = await Promise.all(ready.map((write) => write()))
     expect(faults).toEqual(processes.map(() => ''))
     const anchor = await readAnchor(hsm, 'c')
     const changes = Array.from({ length: times }, (_, index) => index + 1)
     const tombstones = processes.flatMap((index) => changes.map((change) => `${which} ${index} ${change}`))
     expect(anchor?.tombstones).toEqual(expect.arrayContaining(tombstones))
     expect(anchor?.heads).toMatchObject(Object.fromEntries(processes.map((index) => [`${which} ${index}`, times])))
+    // Two that read before either writes give the same serial.
+    if (turns !== '') expect(anchor?.serial).toBe(before + processes.length * times)
   },
   120_000,
 )
@@ -116,7 +123,7 @@ test.skipIf(process.env.STRONGROOM_TEST_HSM !== undefined)(
     const [file = ''] = objectFiles().filter((name) => !before.includes(name))
     addUnreadable(file)
     // The token looks for new files when another process has written one.
-    expect(await write(token.directory, 'other')).toBe('')
+    expect(await (await prepare(token.directory, 'other'))()).toBe('')
     const objects = () => hsm.find({ class: 'data', label: 'refused', token: true })
     expect(await objects()).toHaveLength(2)
     expect((await readAnchor(hsm, 'refused'))?.heads).toEqual({ keks: 1 })

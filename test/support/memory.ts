@@ -2,7 +2,10 @@ import { closeSync, openSync, readFileSync, readSync } from 'node:fs'
 
 const pieceBytes = 16
 const chunkBytes = 1 << 18
+const pageBytes = 4096
 const untouched = Buffer.alloc(chunkBytes)
+/** The complement of a page of zeros. */
+const zeros = Buffer.alloc(pageBytes, 0xff)
 
 interface Piece {
   readonly name: string
@@ -43,15 +46,25 @@ export class Remembered {
   found(pid: number | 'self' = 'self'): string[] {
     const hits = new Set<string>()
     for (const chunk of memory(pid)) {
-      for (let at = 0; at + pieceBytes <= chunk.length; at++) {
-        const head = headOf(chunk, at)
-        if (this.#heads[head] !== 1) continue
-        for (const { name, inverse } of this.#pieces.get(head) ?? []) {
-          if (chunk.compare(inverse, 0, pieceBytes, at, at + pieceBytes) === 0) hits.add(name)
-        }
+      for (let from = 0; from < chunk.length; from += pageBytes) {
+        const to = Math.min(from + pageBytes, chunk.length - pieceBytes + 1)
+        // No secret begins with a page of zeros, of which much mapped memory consists.
+        if (chunk.compare(zeros, 0, Math.max(0, to - from), from, to) !== 0) this.#search(chunk, from, to, hits)
       }
     }
     return [...hits]
+  }
+
+  /** Adds the names of pieces that begin at an index between `from` and `to`. */
+  #search(chunk: Buffer, from: number, to: number, hits: Set<string>): void {
+    let head = headOf(chunk, from - 1)
+    for (let at = from; at < to; at++) {
+      head = ((head << 8) | (chunk[at + 2] ?? 0)) & 0xffffff
+      if (this.#heads[head] !== 1) continue
+      for (const { name, inverse } of this.#pieces.get(head) ?? []) {
+        if (chunk.compare(inverse, 0, pieceBytes, at, at + pieceBytes) === 0) hits.add(name)
+      }
+    }
   }
 
   #remember(piece: Piece): void {

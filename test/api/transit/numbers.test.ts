@@ -25,6 +25,21 @@ describe('a number beyond 2^53, or with a fraction or an exponent', () => {
     ]) {
       expect((await results(`${path}/${key}`, json)).map(({ reference }) => reference)).toEqual(beyond)
     }
+    const [{ ciphertext } = {}, { hmac } = {}, { signature } = {}] = await Promise.all([
+      results(`encrypt/${name}`, json).then(([first]) => first),
+      results(`hmac/${name}`, json).then(([first]) => first),
+      results(`sign/${signer}`, json).then(([first]) => first),
+    ])
+    for (const [path, fields] of [
+      [`decrypt/${name}`, { ciphertext }],
+      [`rewrap/${name}`, { ciphertext }],
+      [`verify/${name}`, { input: 'aGVsbG8=', hmac }],
+      [`verify/${signer}`, { input: 'aGVsbG8=', signature }],
+    ] as const) {
+      const items = beyond.map((reference) => JSON.stringify(fields).replace('}', `,"reference":${reference}}`))
+      const answers = await results(path, `{"batch_input":[${items.join()}]}`)
+      expect([path, ...answers.map(({ reference }) => reference)]).toEqual([path, ...beyond])
+    }
     const plain = await results(`encrypt/${name}`, `{"batch_input":[${item('12')},${item('1.5')},${item('"x"')}]}`)
     expect(plain.map(({ reference }) => reference)).toEqual(['12', '1.5', 'x'])
   })
@@ -40,6 +55,30 @@ describe('a number beyond 2^53, or with a fraction or an exponent', () => {
     const hash = await done(post('hash', '{"input":9007199254740993}'))
     expect((await done(post('hash', '{"input":"9007199254740993"}'))).string('data.sum')).toBe(hash.string('data.sum'))
     expect((await signed('1000.0')).status).toBe(400)
+  })
+
+  test.each([
+    ['signature', 'sign'],
+    ['hmac', 'hmac'],
+  ])('as input of verify by %s is the base64 text of its digits too', async (field, path) => {
+    const name = await node.key({ type: 'ed25519' })
+    const [exact, rounded] = ['9007199254740993', '9007199254740992']
+    const made = (await done(post(`${path}/${name}`, `{"input":${exact}}`))).string(`data.${field}`)
+    const ofText = (await done(post(`${path}/${name}`, `{"input":"${exact}"}`))).string(`data.${field}`)
+    expect(ofText).toBe(made)
+    const item = (input: string) => `{"input":${input},"${field}":"${made}"}`
+    for (const [input, valid] of [
+      [exact, true],
+      [`"${exact}"`, true],
+      [rounded, false],
+    ] as const) {
+      expectData(await post(`verify/${name}`, item(input)), { valid })
+      // A batch says nothing of an HMAC that does not match.
+      const [checked] = await results(`verify/${name}`, `{"batch_input":[${item(input)}]}`)
+      expect(checked?.valid ?? false).toBe(valid)
+    }
+    const [batch] = await results(`${path}/${name}`, `{"batch_input":[{"input":${exact}}]}`)
+    expect(batch?.[field]).toBe(made)
   })
 
   test('is not an integer, and the refusal gives the reason', async () => {

@@ -5,10 +5,11 @@ import type { Hsm } from '../../../src/hsm/hsm.ts'
 import { pairAlgorithm } from '../../../src/keys/algorithms.ts'
 import type { Custody } from '../../../src/keys/custody.ts'
 import { objectId } from '../../../src/keys/kek/identity.ts'
+import { provePrivate } from '../../../src/keys/live/proof.ts'
 import { makeResident } from '../../../src/keys/making/making.ts'
 import { Material } from '../../../src/keys/material.ts'
 import type { Draft } from '../../../src/keys/materials/draft.ts'
-import type { MaterialRow } from '../../../src/keys/tables.ts'
+import { intentsTable, type MaterialRow } from '../../../src/keys/tables.ts'
 import { clock, Place, reopen, useCluster } from '../../keys/support.ts'
 import { openSql, type Row, type Sql } from '../sql.ts'
 
@@ -143,4 +144,50 @@ test('another key that was put in the place of one in the token signs nothing', 
   if (algorithm === undefined) throw new Error('no ed25519')
   await makeResident(hsm, algorithm, material.ckaId, 'key')
   await expect(sign(material)).rejects.toThrow('it was replaced')
+})
+
+test('open: a deletion that the database made fail is completed later from the row of its transaction', async () => {
+  const { material } = await makeStored()
+  await sql.rows('SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED')
+  let seen: Row | undefined
+  const failed = place.database.transaction(async (tx) => {
+    await custody.materials.removeOwned(tx, { key: material.owner })
+    // Writes are sent with the next read.
+    await place.database.table(intentsTable).list(tx, { material: material.id }, { by: 'id', limit: 1 })
+    seen = await sql.row("SELECT * FROM intents WHERE state = 'removed' AND material = ?", [material.id])
+    throw new Error('the database says no')
+  })
+  await expect(failed).rejects.toThrow('the database says no')
+  expect((await sign(material)).length).toBe(64)
+  if (seen === undefined) throw new Error('no row was written')
+  await sql.put('intents', seen)
+  // With the key's own row there the other one is not believed.
+  await sweep()
+  expect(await objectsOf(material)).toBe(1)
+  await sql.put('intents', seen)
+  await sql.rows('DELETE FROM materials WHERE id = ?', [material.id])
+  await sweep()
+  expect(await objectsOf(material)).toBe(0)
+})
+
+test('a key that only decrypts is known by its modulus, and another in its place is refused', async () => {
+  const algorithm = pairAlgorithm('rsa-2048')
+  if (algorithm === undefined) throw new Error('no rsa-2048')
+  const fields = await Promise.all(
+    ['one', 'two'].map(async (id) => {
+      const { publicKey } = await makeResident(hsm, algorithm, Buffer.from(id), 'wrapping')
+      const spki = publicKey?.export({ format: 'der', type: 'spki' }) ?? null
+      const [object] = await hsm.find({ class: 'private', id: Buffer.from(id), token: true })
+      if (object === undefined) throw new Error('no object')
+      return { object, spki }
+    }),
+  )
+  const { material } = await makeStored()
+  const of = (publicKey: Buffer | null | undefined) =>
+    new Material({ ...material, algorithm: 'rsa-2048', part: 'wrapping', publicKey: publicKey ?? null })
+  const [one, two] = fields
+  if (one === undefined || two === undefined) throw new Error('no pairs')
+  await provePrivate(hsm, one.object, of(one.spki))
+  await expect(provePrivate(hsm, one.object, of(two.spki))).rejects.toThrow('it was replaced')
+  for (const { object } of fields) await hsm.destroy(object)
 })

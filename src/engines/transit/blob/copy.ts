@@ -105,7 +105,9 @@ const inside = (number: number, low: number, high: number): boolean =>
   Number.isSafeInteger(number) && number >= low && number <= high
 
 /** Wipes every key of a copy. */
-export function wipeCopy({ versions }: Copy): void {
+export const wipeCopy = ({ versions }: Copy): void => wipeVersions(versions)
+
+export function wipeVersions(versions: readonly CopiedVersion[]): void {
   for (const { key, hmac } of versions) {
     key.bytes.fill(0)
     hmac?.fill(0)

@@ -7,7 +7,7 @@ import { algorithmOf } from '../../../keys/algorithms.ts'
 import type { KeyBytes } from '../../../keys/transfer/keyimport.ts'
 import { ecKey, ed25519Key, rsaKey } from '../../../keys/transfer/numbers.ts'
 import type { Kdf } from '../../../keys/use/derivation.ts'
-import { type CopiedVersion, type Copy, checkCount, invalid, unreadable } from './copy.ts'
+import { type CopiedVersion, type Copy, checkCount, invalid, unreadable, wipeVersions } from './copy.ts'
 
 /**
  * Backups of Vault and OpenBao: the JSON of their Go structs. Big numbers of keys are JSON integers, periods are
@@ -132,11 +132,15 @@ export async function readVaultBlob(parsed: object): Promise<Copy> {
   const type = typeOf(policy.integer('type'), policy, entryOf(latestVersion))
   const [derived, convergent] = [policy.flag('derived'), policy.flag('convergent_encryption')]
   const versions: CopiedVersion[] = []
-  for (let version = lowest; version <= latestVersion; version++) {
-    await nextTurn()
-    versions.push(
-      versionOf(type, version, entryOf(version), convergent ? policy.integer('convergent_version') : undefined),
-    )
+  const convergence = convergent ? policy.integer('convergent_version') : undefined
+  try {
+    for (let version = lowest; version <= latestVersion; version++) {
+      await nextTurn()
+      versions.push(versionOf(type, version, entryOf(version), convergence))
+    }
+  } catch (error) {
+    wipeVersions(versions)
+    throw error
   }
   const kdf: Kdf = policy.integer('kdf') === 1 ? 'hkdf_sha256' : 'hmac-sha256-counter'
   const key = {
@@ -166,15 +170,23 @@ export async function readVaultBlob(parsed: object): Promise<Copy> {
 
 /** @param convergence the policy's, which each version may override; 0 dates from before convergence had versions */
 function versionOf(type: string, version: number, entry: Fields, convergence: number | undefined): CopiedVersion {
-  const hmac = entry.bytes('hmac_key')
-  const { mac } = algorithmOf(type)
-  return {
-    version,
-    createdAt: entry.has('time') ? timeOf(entry.text('time')) : entry.integer('creation_time') * 1000,
-    convergentVersion: convergence === undefined ? 0 : entry.integer('convergent_version') || convergence || 1,
-    certificateChain: chainOf(entry),
-    key: keyOf(type, entry),
-    hmac: mac || hmac.length === 0 ? undefined : hmac,
+  const key = keyOf(type, entry)
+  let hmac: Buffer | undefined
+  try {
+    // Of a type hmac it is the key itself once more.
+    hmac = algorithmOf(type).mac ? undefined : entry.bytes('hmac_key')
+    return {
+      version,
+      createdAt: entry.has('time') ? timeOf(entry.text('time')) : entry.integer('creation_time') * 1000,
+      convergentVersion: convergence === undefined ? 0 : entry.integer('convergent_version') || convergence || 1,
+      certificateChain: chainOf(entry),
+      key,
+      hmac: hmac?.length ? hmac : undefined,
+    }
+  } catch (error) {
+    key.bytes.fill(0)
+    hmac?.fill(0)
+    throw error
   }
 }
 

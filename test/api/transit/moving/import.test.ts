@@ -197,3 +197,17 @@ test.each([
   expect(reply.status).toBe(400)
   expect(reply.text).toMatch(new RegExp(`invalid key size( ${bytes} bytes)? for key type ${type}`))
 })
+
+test('open: a captured ciphertext is imported again, under another name and as exportable', async () => {
+  const [first, again, key] = [fresh('i'), fresh('i'), randomBytes(32)]
+  const ciphertext = envelopeOf(await wrappingKeyOf(node.root), key)
+  await done(node.root.post(`transit/keys/${first}/import`, { ciphertext, type: 'aes256-gcm96' }))
+  await done(node.root.post(`transit/keys/${again}/import`, { ciphertext, type: 'aes256-gcm96', exportable: true }))
+  expect((await node.root.get(`transit/export/encryption-key/${first}`)).status).toBe(400)
+  const exported = await done(node.root.get(`transit/export/encryption-key/${again}`))
+  expect(exported.string('data.keys.1')).toBe(base64(key))
+  // Another mount has another wrapping key.
+  const mount = await node.mount()
+  const elsewhere = { ciphertext, type: 'aes256-gcm96', exportable: true }
+  expect((await node.root.post(`${mount}/keys/${again}/import`, elsewhere)).status).toBe(400)
+})
