@@ -81,7 +81,7 @@ async function run({ file, force, predecessor, handover }: Start): Promise<void>
   for (const warning of first.warnings) log.warn(warning)
   makeStateDirectory(config.stateDirectory)
   if (config.audit.directory === undefined) makeStateDirectory(auditDirectory(config))
-  const sealState = openSealState(config.stateDirectory)
+  const sealState = openSealState(config.stateDirectory, predecessor)
   if (config.strict) strictHelper()
   if (!sealState.sealed) await tryPin({ ...first, force })
   const ports = new Ports(handover?.ports)
@@ -112,7 +112,7 @@ async function run({ file, force, predecessor, handover }: Start): Promise<void>
   }
   const upgrade = new Upgrade({
     ...{ supervisor, predecessor, log, deadlineMilliseconds: upgradeMilliseconds, command },
-    handover: () => ({ ports: ports.chosen, environment, pin }),
+    handover: () => ({ ports: ports.chosen, environment, pin, sealed: sealState.sealed }),
     onProgress: () => recordStep(config.stateDirectory, log),
     onOutcome: (failure) => recordUpgrade(config.stateDirectory, failure, log),
   })

@@ -13,15 +13,19 @@ export interface SealState {
 
 /**
  * Opens the seal state in the node's state directory, which is made if need be.
+ * @param before this node's state until it is set here; after an upgrade the one that its disk may not have taken
  * @throws Error when the directory cannot be made or read
  */
-export function openSealState(stateDirectory: string): SealState {
+export function openSealState(
+  stateDirectory: string,
+  before: Pick<SealState, 'sealed'> = { sealed: false },
+): SealState {
   mkdirSync(stateDirectory, { recursive: true, mode: 0o700 })
   const marker = join(stateDirectory, 'sealed')
-  let held = false
+  let held: boolean | undefined
   return {
     get sealed() {
-      return held || existsSync(marker)
+      return (held ?? before.sealed) || existsSync(marker)
     },
     set(sealed) {
       if (sealed) {

@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Client } from '../support/client.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
-import { runDirectory } from '../support/directory.ts'
 import { startServer, type TestServer } from '../support/server.ts'
 import { base64, clientWith, decrypt, encrypt, expectRefused, expectServed } from './nodes.ts'
 import { openSql, type Sql } from './sql.ts'
@@ -168,7 +167,8 @@ describe('secrets', { shuffle: false }, () => {
     async () => {
       await sql.rows(`FLUSH TABLES ${(await sql.tables()).map((table) => `\`${table}\``).join(', ')} FOR EXPORT`)
       await sql.rows('UNLOCK TABLES')
-      const data = join(runDirectory(), 'db', 'data')
+      // Not in the run's own directory under `npm run mutants`, where runs share one database.
+      const data = String((await sql.row('SELECT @@datadir AS place')).place)
       const schema = new URL(database.url).pathname.slice(1)
       const [what, controls] = [[marker, ...given].flatMap(forms), forms(control)]
       let hits = 0

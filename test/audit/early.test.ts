@@ -1,6 +1,7 @@
 import { request } from 'node:http'
 import { expect, test } from 'vitest'
 import { done, expectRefused, useNode } from '../api/node.ts'
+import { openSql } from '../attack/sql.ts'
 import { enable, hidden, type Line } from './device.ts'
 
 /** Requests that fail before anything is known of them but their line and headers. */
@@ -43,6 +44,37 @@ test('a path without canonical form, an unsupported header and an unknown method
   expectLines(device.of('transit/keys/a'), { remote_address: '127.0.0.1' }, 'namespace not found')
   expect(await send('/v1/transit/keys/b', {}, 'TRACE')).toBe(405)
   expect(device.of('transit/keys/b')).toHaveLength(2)
+  await device.disable()
+})
+
+test('a path under no mount has its lines, which name the caller where it has one', async () => {
+  const device = await enable(node.root)
+  const text = 'no handler for route "nothing/here". route entry not found.'
+  expect((await node.root.get('nothing/here')).status).toBe(404)
+  const lines = device.of('nothing/here')
+  expect(lines.map(({ type }) => type)).toEqual(['request', 'response'])
+  expect(lines[1]).toMatchObject({ error: text, auth: { display_name: 'root' } })
+  expect(lines[1]?.request).not.toHaveProperty('mount_point')
+  expect(await send('/v1/nothing/there')).toBe(403)
+  expect(device.of('nothing/there').map(({ type }) => type)).toEqual(['request', 'response'])
+  await device.disable()
+})
+
+test('a request whose mount cannot be looked up has its lines', async () => {
+  const device = await enable(node.root)
+  await using sql = await openSql(node.server.database.url)
+  await sql.rows('RENAME TABLE mounts TO mounts_elsewhere')
+  try {
+    await sql.invalidate()
+    expect(await send('/v1/transit/keys/a', { 'x-vault-token': node.server.rootToken })).toBe(500)
+  } finally {
+    await sql.rows('RENAME TABLE mounts_elsewhere TO mounts')
+  }
+  const shown = { operation: 'read', client_token: expect.stringMatching(hidden), remote_address: '127.0.0.1' }
+  const lines = device.of('transit/keys/a')
+  expectLines(lines, shown, '1 error occurred:\n\t* internal error\n\n')
+  for (const { request: of } of lines) expect(of).not.toHaveProperty('mount_point')
+  await done(node.root.get('sys/mounts'))
   await device.disable()
 })
 

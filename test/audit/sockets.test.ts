@@ -1,3 +1,4 @@
+import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
@@ -17,8 +18,8 @@ beforeAll(async () => {
 }, 120_000)
 afterAll(() => server[Symbol.asyncDispose]())
 
-/** A collector on the loopback; its input is kept by connection, so that lines of two workers stay apart. */
-async function collect({ reads = true, port = 0 } = {}) {
+/** A collector; its input is kept by connection, so that lines of two workers stay apart. @param path of a unix socket */
+async function collect({ reads = true, port = 0, path = '' } = {}) {
   const texts: string[] = []
   const sockets: Socket[] = []
   const listener: Server = createServer((socket) => {
@@ -31,15 +32,30 @@ async function collect({ reads = true, port = 0 } = {}) {
     if (reads) socket.on('data', keep)
     else socket.pause()
   })
-  listener.listen(port, '127.0.0.1')
+  if (path === '') listener.listen(port, '127.0.0.1')
+  else listener.listen(path)
   await once(listener, 'listening')
   return {
-    address: `127.0.0.1:${(listener.address() as AddressInfo).port}`,
+    address: path || `127.0.0.1:${(listener.address() as AddressInfo).port}`,
     text: () => texts.join(''),
     sockets,
     async [Symbol.asyncDispose]() {
       for (const socket of sockets) socket.destroy()
       await new Promise((resolve) => listener.close(resolve))
+    },
+  }
+}
+
+/** A collector of datagrams on the loopback. */
+async function collectDatagrams() {
+  const texts: string[] = []
+  const socket = createSocket('udp4', (message) => void texts.push(message.toString()))
+  await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve))
+  return {
+    address: `127.0.0.1:${socket.address().port}`,
+    text: () => texts.join(''),
+    async [Symbol.asyncDispose]() {
+      socket.close()
     },
   }
 }
@@ -77,6 +93,36 @@ test('every line of every worker arrives, with nothing in clear, and verify acce
     .toEqual([0, true])
   writeFileSync(file, collector.text().split('\n').toSpliced(4, 1).join('\n'))
   expect((await verify()).code).toBe(1)
+}, 120_000)
+
+test('every line of every worker arrives over UDP and over a unix socket too, in unbroken chains', async () => {
+  const directory = mkdtempSync(join(runDirectory(), 'unix-'))
+  await using stream = await collect({ path: join(directory, 's') })
+  await using datagrams = await collectDatagrams()
+  for (const [type, { address }] of [
+    ['unix', stream],
+    ['udp', datagrams],
+  ] as const) {
+    const made = await open(type, { socket_type: type, address })
+    expect(made.status, made.text).toBe(204)
+  }
+  const ids: unknown[] = []
+  for (let call = 0; call < 10; call++) ids.push((await done(encrypt())).string('request_id'))
+  for (const type of ['unix', 'udp']) await done(server.client().delete(`sys/audit/${type}`))
+  for (const [type, { text }] of [
+    ['unix', stream],
+    ['udp', datagrams],
+  ] as const) {
+    const lines = () => linesOf(text())
+    await expect.poll(() => lines().filter(({ request }) => ids.includes(request.id))).toHaveLength(20)
+    expect(new Set(lines().map(({ chain }) => chain.incarnation)).size, type).toBe(3)
+    const file = join(directory, type)
+    const verified = async () => {
+      writeFileSync(file, text())
+      return (await strongroom(['audit', 'verify', '--config', server.configFile, file])).stdout
+    }
+    await expect.poll(verified, { timeout: 60_000 }).toContain('\nunbroken\n')
+  }
 }, 120_000)
 
 test('a collector that reads nothing holds up nobody while a file is written', async () => {

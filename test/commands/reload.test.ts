@@ -1,24 +1,28 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { Agent } from 'node:http'
 import { type AddressInfo, createServer } from 'node:net'
 import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { decrypt, encrypt } from '../attack/nodes.ts'
 import { alive, fetchAlone, until } from '../supervisor/node.ts'
+import { createClient } from '../support/client.ts'
+import { initCluster, type Shown } from '../support/init.ts'
 import { type Running, start, strongroom } from './cli.ts'
+import { type Deed, startLoad, transitWork } from './load.ts'
 import { createSite, type Site } from './site.ts'
 
 let site: Site
+let shown: Shown
 let server: Running
 let address: string
+const root = () => createClient(() => address, shown.rootToken)
 const reload = (...more: string[]) => strongroom(['reload', '--config', site.file, ...more])
 
 beforeAll(async () => {
   site = await createSite({ workers: 2, drain: { keepAliveSeconds: 5 } })
-  const { code, stderr } = await strongroom(['init', '--config', site.file])
-  expect(code, stderr).toBe(0)
+  shown = await initCluster(site.file)
   server = start(['server', '--config', site.file], {
     STRONGROOM_PKCS11_PIN: '{ environment: STRONGROOM_PIN }',
     STRONGROOM_PIN: site.token.pin,
@@ -33,38 +37,29 @@ afterAll(async () => {
 const childrenOf = (pid: number): number[] =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number)
 
-/** Clients that each keep a connection and ask as fast as they are answered, until they are stopped. */
-function clients(count: number) {
-  const answers = new Map<number | string, number>()
-  let asking = true
-  const running = Array.from({ length: count }, async () => {
-    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-    while (asking) {
-      const outcome = await fetchAlone(`${address}/v1/sys/health`, agent).then(
-        ({ status }) => status,
-        (error) => String(error.code ?? error.message),
-      )
-      answers.set(outcome, (answers.get(outcome) ?? 0) + 1)
-    }
-    agent.destroy()
-  })
-  const end = async () => {
-    asking = false
-    await Promise.all(running)
-    return answers
-  }
-  return { answers, end }
+const drained = () => server.stderr().split('"msg":"the program before this one is drained"').length - 1
+/** Starts the new program and waits until it may be followed by another. */
+async function upgrade(): Promise<void> {
+  const before = drained()
+  expect(await reload('--exec')).toEqual({ code: 0, stdout: 'the new program serves\n', stderr: '' })
+  await until('the old one is drained', () => drained() > before, 60_000)
 }
 
 describe('strongroom reload', { shuffle: false }, () => {
-  test('--exec starts the new program while 16 clients ask, none of which sees a failure', async () => {
+  test('--exec starts the new program while 16 clients ask, encrypt, sign and rotate: none fails, nothing is lost', async () => {
     const pid = server.process.pid ?? 0
     const old = childrenOf(pid)
-    const asking = clients(16)
-    await until('all are answered', () => (asking.answers.get(200) ?? 0) > 100, 60_000)
-    expect(await reload('--exec')).toEqual({ code: 0, stdout: 'the new program serves\n', stderr: '' })
+    const { deeds, verify } = await transitWork(root(), 2)
+    const health: Deed = (send) => send('GET', 'sys/health')
+    const load = startLoad(address, shown.rootToken, [...deeds, ...Array(10).fill(health)])
+    await until('all are answered', () => (load.outcomes.get(200) ?? 0) > 200, 60_000)
+    await upgrade()
     await until('the old workers are gone', () => !old.some(alive) && childrenOf(pid).length === 1, 60_000)
-    expect([...(await asking.end()).keys()]).toEqual([200])
+    const before = load.outcomes.get(200) ?? 0
+    await until('the new ones answer', () => (load.outcomes.get(200) ?? 0) > before + 200, 60_000)
+    await load.end()
+    expect([...load.outcomes.keys()]).toEqual([200])
+    await verify()
     const [successor = 0] = childrenOf(pid)
     for (const one of [successor, ...childrenOf(successor)]) {
       for (const file of ['environ', 'cmdline']) {
@@ -72,6 +67,16 @@ describe('strongroom reload', { shuffle: false }, () => {
       }
     }
     expect(childrenOf(successor)).toHaveLength(2)
+  }, 240_000)
+
+  test('--exec of a sealed node leaves it sealed, and the new program is unsealed by the secret', async () => {
+    const kept = await encrypt(root(), 'used')
+    expect((await root().call('PUT', 'sys/seal')).status).toBe(204)
+    await upgrade()
+    expect((await root().get('sys/seal-status')).body).toMatchObject({ sealed: true })
+    expect((await decrypt(root(), 'used', kept)).status).toBe(503)
+    expect((await root().post('sys/unseal', { key: shown.unsealSecret })).body).toMatchObject({ sealed: false })
+    expect((await decrypt(root(), 'used', kept)).status).toBe(200)
   }, 240_000)
 
   test('--exec of a program that cannot serve says why, and the old one goes on', async () => {
@@ -82,7 +87,9 @@ describe('strongroom reload', { shuffle: false }, () => {
     site.configure({ audit: { directory: '/proc/nowhere' }, listeners: [{ address: '192.0.2.1:8200' }] })
     const refused = await reload('--exec')
     expect(refused).toMatchObject({ code: 1, stdout: '' })
-    expect(refused.stderr).toMatch(/^strongroom: the old program goes on, because the new one does not serve: \S/)
+    expect(refused.stderr).toMatch(
+      /^strongroom: the old program goes on, because the new one does not serve: listen EADDR/,
+    )
     expect((await fetchAlone(`${address}/v1/sys/health`)).status).toBe(200)
     site.configure({ workers: 2 })
   }, 240_000)

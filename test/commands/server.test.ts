@@ -144,14 +144,20 @@ describe('a server', () => {
     expect(stderr).toContain('run strongroom init')
   })
 
-  test.each(['server', 'init', 'kek status'])('%s ends where its state directory cannot be made', async (verb) => {
-    // Node's own mkdir would try for ever there.
-    site.configure({ stateDirectory: '/proc/strongroom/state' })
-    const { code, stdout, stderr } = await strongroom([...verb.split(' '), '--config', site.file])
-    site.configure({})
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    expect(stderr).toContain("  stateDirectory: ENOENT: no such file or directory, mkdir '/proc/strongroom'")
-  })
+  test.each(['server', 'init', 'kek status'])(
+    '%s warns of a database beyond this host without TLS, and ends where its state directory cannot be made',
+    async (verb) => {
+      // Node's own mkdir would try for ever there.
+      const stateDirectory = '/proc/strongroom/state'
+      site.configure({ stateDirectory, database: { url: 'mysql://s@db.example.org/s' } })
+      const { code, stdout, stderr } = await strongroom([...verb.split(' '), '--config', site.file])
+      site.configure({})
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+      expect(stderr).toContain("  stateDirectory: ENOENT: no such file or directory, mkdir '/proc/strongroom'")
+      const warnings = stderr.split('\n').filter((line) => line.startsWith('{"level":40'))
+      expect(warnings).toEqual([expect.stringContaining('the connection to db.example.org has no TLS')])
+    },
+  )
 
   test('with a wrong configuration names every field and exits with 2', async () => {
     site.configure({ workers: 'many', listen: 1 })

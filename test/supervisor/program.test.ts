@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { chownSync, mkdirSync, mkdtempSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -29,6 +30,20 @@ test('an upgrade starts nothing but the program of an installation, of root or t
   if (process.getuid?.() !== 0) return
   chownSync(foreign, 4711, 4711)
   expect(() => installedProgram(foreign)).toThrow('belongs to user 4711')
+})
+
+test('of the names by which npm start may have been called, one that leads to another installation does not count', () => {
+  const directory = mkdtempSync(join(runDirectory(), 'installed-'))
+  installation(directory, '1')
+  const project = join(import.meta.dirname, '../..')
+  const [other = '', none = '', here = ''] = ['1', 'none', 'here'].map((name) => join(directory, name))
+  symlinkSync(project, here)
+  // As scripts/start.mjs does; a module of plain JavaScript has no types.
+  const program = `import { asNamed } from '${project}/scripts/launch.mjs'; console.log(asNamed(process.argv.slice(1)))`
+  const named = (...names: string[]) =>
+    execFileSync(process.execPath, ['--input-type=module', '-e', program, ...names], { encoding: 'utf8' }).trim()
+  expect(named(other, none)).toBe(project)
+  expect(named(other, here)).toBe(here)
 })
 
 test('an upgrade runs the Node of the new installation, where the old one ran its own', () => {

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, symlinkSync } from 'node:fs'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -230,4 +230,21 @@ test('sealing reaches the workers of both programs, whichever is asked', async (
   await until('the old worker is sealed', () => readFileSync(`${node.control}.sealed`, 'utf8').includes(`${old}`))
   expect(address).toBe(await node.ready)
   expect((await node.ask('/seal?to=false')).answer).toBe(false)
+})
+
+test('a node that is sealed against its disk is sealed after an upgrade too, until it is unsealed', async () => {
+  await using node = new TestNode()
+  await node.ready
+  // Neither can be written through it, nor does it exist.
+  symlinkSync('/proc/nowhere', join(node.directory, 'sealed'))
+  expect((await node.ask('/seal?to=true')).answer).toContain('its state directory cannot be written')
+  node.process.kill('SIGUSR2')
+  expect(await outcome(node)).toBeUndefined()
+  await until('the old worker is gone', () => !alive(node.starts[0] ?? 0))
+  expect((await node.ask('/sealed')).answer).toBe(true)
+  expect((await node.ask('/seal?to=false')).answer).toBe(false)
+  expect((await node.ask('/sealed')).answer).toBe(false)
+  process.kill(node.starts[1] ?? 0, 'SIGKILL')
+  await until('its replacement answers', async () => (await node.askAll('/', 1)).has(node.starts[2] ?? 0))
+  expect((await node.ask('/sealed')).answer).toBe(false)
 })

@@ -1,7 +1,9 @@
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { describe, expect, test } from 'vitest'
 import { done, expectRefused, fresh, useNode } from '../api/node.ts'
+import { readContract } from '../support/answers.ts'
 import type { Reply } from '../support/client.ts'
+import { type ApiDocument, declaredAnswers, documentedAnswers } from '../support/openapi.ts'
 
 const node = useNode()
 interface Operation {
@@ -10,7 +12,10 @@ interface Operation {
   readonly security?: readonly unknown[]
   readonly requestBody?: { readonly content: Record<string, { schema: { properties: Record<string, object> } }> }
 }
-type Document = { readonly openapi: string; readonly paths: Record<string, Record<string, Operation>> }
+type Document = Omit<ApiDocument, 'paths'> & {
+  readonly openapi: string
+  readonly paths: Record<string, Record<string, Operation>>
+}
 
 describe('sys/internal/specs/openapi', () => {
   const fetched = async () => (await done(node.server.client('').get('sys/internal/specs/openapi'))).body as Document
@@ -21,10 +26,20 @@ describe('sys/internal/specs/openapi', () => {
 
   test('is a valid OpenAPI 3.0 document, for whoever asks', async () => {
     const document = await fetched()
-    const result = await new Validator().validate(structuredClone(document))
+    const result = await new Validator().validate({ ...structuredClone(document) })
     expect(result.errors ?? []).toEqual([])
     expect(result.valid).toBe(true)
     expect(document.openapi).toBe('3.0.3')
+  })
+
+  test('has for each route the answers that the client of the tests checks every answer against, and no others', async () => {
+    const declared = declaredAnswers(readContract())
+    expect(Object.keys(declared).length).toBeGreaterThan(200)
+    const documented = documentedAnswers(await fetched())
+    const heads = Object.keys(documented).filter((operation) => operation.startsWith('head '))
+    // HEAD without a declaration of its own is answered as GET is.
+    const asGet = heads.map((operation) => [operation, declared[operation.replace('head', 'get')]] as const)
+    expect(documented).toEqual({ ...Object.fromEntries(asGet), ...declared })
   })
 
   test('names no operation twice and no two templates that are the same path', async () => {

@@ -14,6 +14,8 @@ export interface Handover {
   readonly environment: Readonly<Record<string, string>>
   /** As an operator typed it; null where the configuration names its source. */
   readonly pin: string | null
+  /** Set where the node is sealed: its state directory may not have taken that. */
+  readonly sealed?: boolean
 }
 
 /** Between both: the node is sealed or unsealed, and the other's workers have followed. */

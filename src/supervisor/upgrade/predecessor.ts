@@ -11,6 +11,8 @@ export class Predecessor {
   readonly line = new FarLine()
   /** Whether its last worker has ended. */
   drained = false
+  /** Whether the node is sealed, until this program carries that to its own workers. */
+  sealed = false
   /** Takes every message after the handover. */
   onMessage: (message: Exclude<ToSuccessor, { type: 'handover' }>) => void
 
@@ -20,16 +22,20 @@ export class Predecessor {
     const handover = Promise.withResolvers<Handover>()
     this.handover = handover.promise
     this.peer = new Peer((message) => this.post(message))
-    // Until the supervisor is made there is nothing to seal, and it will read the state then.
+    // Until the supervisor is made there is no worker to seal, and its first one begins in this state.
     this.onMessage = (message) => {
       if (message.type === 'kill' || message.type === 'stop') process.exit(1)
-      if (message.type === 'seal') this.post({ type: 'sealed', sequence: message.sequence })
+      if (message.type !== 'seal') return
+      this.sealed = message.sealed
+      this.post({ type: 'sealed', sequence: message.sequence })
     }
     process.on('message', (envelope: Envelope<ToSuccessor>) => {
       try {
         const message = unwrapMessage(envelope, handoverVersion)
-        if (message.type === 'handover') handover.resolve(message.handover)
-        else this.onMessage(message)
+        if (message.type === 'handover') {
+          this.sealed = message.handover.sealed ?? false
+          handover.resolve(message.handover)
+        } else this.onMessage(message)
       } catch (error) {
         handover.reject(error)
       }

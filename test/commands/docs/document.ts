@@ -16,11 +16,14 @@ export interface Block {
 
 export const textOf = (name: string): string => readFileSync(join(folder, name), 'utf8')
 
-/** The blocks of commands of a document in docs/: fences of `bash`, and of `bash run` for those that a test runs. */
+/**
+ * The blocks of commands of a document in docs/: fences of `bash`, of `bash run` for those that a test runs, and of
+ * `logrotate`, which runs commands too.
+ */
 export function blocksOf(name: string): readonly Block[] {
   const lines = textOf(name).split('\n')
   return lines.flatMap((fence, at) => {
-    if (!/^```bash\b/.test(fence)) return []
+    if (!/^```(bash|logrotate)\b/.test(fence)) return []
     const end = lines.indexOf('```', at)
     const [introduction = ''] = lines.slice(0, at).join('\n').trimEnd().split('\n\n').slice(-1)
     return [{ line: at + 2, text: lines.slice(at + 1, end).join('\n'), runs: fence === '```bash run', introduction }]
