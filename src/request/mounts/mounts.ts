@@ -45,7 +45,7 @@ export class Mounts {
   readonly #cache: MountCache
   readonly #loose: LooseMounts
   /** New mounts that come while others are committed share the next transaction: each one verifies the whole set. */
-  readonly #additions = new Batch<Addition, undefined>((additions) => this.#add(additions))
+  readonly #additions = new Batch<Addition, Standing | undefined>((additions) => this.#add(additions))
 
   constructor(options: MountsOptions) {
     const { database, engines, builtin } = options
@@ -90,8 +90,10 @@ export class Mounts {
     const path = mountPath(request.path)
     const engine = this.#engineOf(request.type)
     const settings = settingsOf(request)
-    const standing = overlapping(await this.list(), path)
-    if (standing === undefined) return this.#create(request, path, settings, engine)
+    const builtin = overlapping(this.#builtin, path)
+    if (builtin) throw inUse(builtin.path)
+    const standing = await this.#additions.add(this.#addition(request, path, settings, engine))
+    if (standing === undefined) return
     if (standing.path !== path || standing.type !== request.type || standing.touched) throw inUse(standing.path)
     await this.#adopt(standing, settings, engine)
   }
@@ -166,38 +168,37 @@ export class Mounts {
     }
   }
 
-  async #create(request: MountRequest, path: string, settings: MountSettings, engine: Engine): Promise<void> {
+  #addition(request: MountRequest, path: string, settings: MountSettings, engine: Engine): Addition {
     const { type, touched = true } = request
     const accessor = `${type}_${randomBytes(4).toString('hex')}`
     const createdAt = this.#options.clock.wall()
     const mount = { uuid: randomUUIDv7(), path, type, config: settings.config }
-    const row = { ...settings, id: mount.uuid, path, type, touched, accessor, createdAt }
-    await this.#additions.add({ mount, row, engine })
+    return { mount, engine, row: { ...settings, id: mount.uuid, path, type, touched, accessor, createdAt } }
   }
 
-  async #add(additions: readonly Addition[]): Promise<undefined[]> {
-    await this.#options.database.transaction(async (tx) => {
+  /** @returns for each the mount that is in its way; the others are made */
+  async #add(additions: readonly Addition[]): Promise<(Standing | undefined)[]> {
+    return this.#options.database.transaction(async (tx) => {
       const rows = await this.#rows.listToChange(tx)
-      const paths: { path: string }[] = [...rows]
-      for (const { mount } of additions) {
-        const taken = overlapping(paths, mount.path)
-        if (taken) throw inUse(taken.path)
-        paths.push(mount)
-      }
+      const standing: Standing[] = rows.map(recordOf)
+      const inTheWay = additions.map(({ mount, row }) => {
+        const taken = overlapping(standing, mount.path)
+        if (taken === undefined) standing.push({ ...mount, touched: row.touched })
+        return taken
+      })
+      const free = additions.filter((_, index) => inTheWay[index] === undefined)
+      if (free.length === 0) return inTheWay
+      const news = free.map(({ row }) => row)
       await Promise.all([
-        ...additions.map(({ mount, engine }) => engine.onMount?.(mount, tx)),
-        this.#rows.insert(
-          tx,
-          rows,
-          additions.map(({ row }) => row),
-        ),
+        ...free.map(({ mount, engine }) => engine.onMount?.(mount, tx)),
+        this.#rows.insert(tx, rows, news),
       ])
+      return inTheWay
     })
-    return additions.map(() => undefined)
   }
 
   /** Enables an unused mount of the first initialisation again, with the caller's settings. */
-  async #adopt(standing: MountRecord, settings: MountSettings, engine: Engine): Promise<void> {
+  async #adopt(standing: Mount, settings: MountSettings, engine: Engine): Promise<void> {
     const pristine = (await engine.pristine?.(standing)) ?? true
     if (!pristine) throw inUse(standing.path)
     await this.#rows.change({ id: standing.uuid }, (rows) => {
@@ -225,6 +226,9 @@ interface Addition {
   readonly row: New<typeof mountsTable>
   readonly engine: Engine
 }
+
+/** A mount that exists where another one is to be made. */
+type Standing = Mount & { readonly touched: boolean }
 
 const withSlash = (path: string) => (path.endsWith('/') ? path : `${path}/`)
 const inUse = (path: string) => badRequest(`path is already in use at ${path}`)

@@ -40,10 +40,10 @@ export class MountRows {
     })
   }
 
-  /** All rows by path, verified against the head: a mount that was deleted from the database is noticed. */
+  /** All rows, verified against the head: a mount that was deleted from the database is noticed. */
   async list(q: Reader): Promise<readonly MountRow[]> {
     const known = await this.#known.read(q)
-    return known.map(({ value }) => value).sort((a, b) => (a.path < b.path ? -1 : 1))
+    return known.map(({ value }) => value)
   }
 
   /**
