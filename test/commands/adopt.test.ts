@@ -188,7 +188,11 @@ describe('a cluster whose token dies', { shuffle: false }, () => {
     expect(stdout).toMatch(/^lost with its token: pki\/ key alone \(ecdsa-p256\)$/m)
     expect(stdout).toMatch(/^epoch 2: this token holds cluster /m)
     expect(await objectsIn(token)).toHaveLength(6)
-    await serving(/^root_token: +(\S+)$/m.exec(stdout)?.[1] ?? '', afterwards)
+    await serving(/^root_token: +(\S+)$/m.exec(stdout)?.[1] ?? '', async (client) => {
+      const look = await client.get('auth/token/lookup-self')
+      expect(look.body).toMatchObject({ data: { creation_ttl: 3600, policies: ['root'] } })
+      await afterwards(client)
+    })
     await serving(before.root ?? '', async (client) => {
       expect((await client.get('transit/keys/wrapped')).status).toBe(403)
     })

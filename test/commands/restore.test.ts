@@ -46,6 +46,8 @@ describe('an operator', { shuffle: false }, () => {
     await server.start()
     expect(await works(server.rootToken)).toBe(403)
     expect(await works(rootIn(stdout))).toBe(200)
+    const look = await server.client(rootIn(stdout)).get('auth/token/lookup-self')
+    expect(look.body).toMatchObject({ data: { creation_ttl: 3600, policies: ['root'] } })
     expect((await server.client(rootIn(stdout)).get('transit/keys/kept')).status).toBe(200)
   }, 120_000)
 

@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createConnection } from 'mysql2/promise'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createShim, group } from '../hsm/support/fault.ts'
 import { fetchAlone, until } from '../supervisor/node.ts'
 import { start, strongroom } from './cli.ts'
 import { createSite, type Site } from './site.ts'
@@ -65,9 +66,17 @@ describe('init', () => {
   test("makes the KEKs from custodians' files, and refuses too few or equal ones before anything is made", async () => {
     await using other = await createSite()
     const files = ['a', 'b'].map((name) => join(other.directory, name))
-    for (const file of files) {
+    using shim = await createShim(other.token.library)
+    other.configure({
+      pkcs11: { library: shim.library, token: { label: other.token.label }, pin: { file: other.pinFile } },
+    })
+    shim.set({ groups: group.random, times: 0 })
+    for (const [index, file] of files.entries()) {
       writeFileSync(file, (await strongroom(['kek', 'component', '--config', other.file])).stdout)
+      // One call of C_GenerateRandom for the component of each KEK.
+      expect(shim.read().counted).toBe(4 * (index + 1))
     }
+    other.configure({})
     const [a = '', b = ''] = files
     const init = (...given: string[]) =>
       strongroom(['init', '--config', other.file, '--kek', 'components', '--component-file', ...given])
@@ -142,6 +151,10 @@ describe('a server', () => {
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toContain('the server cannot start')
     expect(stderr).toContain('run strongroom init')
+    expect((await strongroom(['migrate', '--config', empty.file])).code).toBe(0)
+    const migrated = await strongroom(['server', '--config', empty.file])
+    expect(migrated).toMatchObject({ code: 1, stdout: '' })
+    expect(migrated.stderr).toContain('run strongroom init')
   })
 
   test.each(['server', 'init', 'kek status'])(
