@@ -111,7 +111,7 @@ export class Audit implements Destination, AsyncDisposable {
 
   /**
    * Writes a line, in clear, about an event that no request caused. If no device takes it, only the log has it.
-   * @param path what it is about
+   * @param path its subject
    */
   async alarm(path: string, text: string): Promise<void> {
     const alarm = { id: randomUUID(), path, text }

@@ -34,7 +34,7 @@ export class DatagramChannel implements Channel {
       this.#backoff.failed(error)
       throw error
     }
-    // Nobody listens there; the next send reports it.
+    // The collector is away; the next send reports it.
     socket.on('error', () => undefined)
     this.#socket = socket
   }

@@ -96,7 +96,7 @@ export class Formatter {
     ]
   }
 
-  /** The record of an event that no request caused. @param path what it is about */
+  /** The record of an event that no request caused. @param path its subject */
   alarm(
     time: string,
     { id, path, text }: { readonly id: string; readonly path: string; readonly text: string },

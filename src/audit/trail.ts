@@ -97,7 +97,7 @@ export class Trail {
         if (written) return reply
         this.#destination.missed('response')
         const done = this.#requestLine === 'written'
-        throw unwritten(done ? 'the answer is withheld: what was asked may have been done' : 'nothing was done')
+        throw unwritten(done ? 'the answer is withheld: the request may have been carried out' : 'nothing was done')
       },
     )
   }

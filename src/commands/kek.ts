@@ -116,5 +116,7 @@ function line({ id, purpose, state, origin, checkValue, here, keys, unproven, la
   )
   if (state === 'pending') console.log(`        waits for: ${unproven.join(', ') || 'no worker'}`)
   if (lacking.length > 0)
-    console.log(`        its token does not enforce ${lacking.join(', ')} on what it unwraps: kek rotate replaces it`)
+    console.log(
+      `        its token does not enforce ${lacking.join(', ')} on the keys that it unwraps: kek rotate replaces it`,
+    )
 }

@@ -30,7 +30,7 @@ export interface BodyLimits {
 /** Why a body is not read to its end. */
 export type BodyRefusal = 'tooLong' | 'tooLongUnsigned' | 'tooSlow' | 'noRoom'
 
-/** @param claim what a body holds that came in several pieces, until it is answered */
+/** @param claim the bytes of a body that came in several pieces, until it is answered */
 export type BodyDone = (body: Buffer | BodyRefusal, claim?: Claim) => void
 
 /** RFC 9112 section 6.3. */

@@ -1,6 +1,6 @@
 import { networkOf } from '../network.ts'
 
-/** What one address may hold of a budget, of IPv6 one /64. */
+/** The share of a budget that one address may hold, of IPv6 one /64. */
 const addressShare = 1 / 2
 
 /** Bytes that a worker holds for its clients, for one purpose. */
@@ -35,7 +35,7 @@ export class ByteBudget {
   }
 }
 
-/** What one body, or one answer, holds of a budget. */
+/** The part of a budget that one body, or one answer, holds. */
 export class Claim {
   readonly #budget: ByteBudget
   readonly #address: string

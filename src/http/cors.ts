@@ -7,7 +7,7 @@ import type { Settings } from '../settings/settings.ts'
 
 const methods = 'DELETE, GET, OPTIONS, POST, PUT, LIST, PATCH'
 const allowedMethods: ReadonlySet<string> = new Set(methods.split(', '))
-/** How long a browser remembers what it was told. */
+/** How long a browser remembers the answer to its question. */
 const maxAgeSeconds = '300'
 
 /**

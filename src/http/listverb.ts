@@ -11,7 +11,7 @@ import { receive } from './turnshare.ts'
  * the parser itself has then said where its message ends. Everything else goes through as it came.
  */
 
-/** What this file takes from inside Node; listproof.ts shows at start that it is still so. */
+/** The parts of Node's inside that this file uses; listproof.ts shows at start that it is still so. */
 interface Parser {
   onIncoming: (request: IncomingMessage, keepAlive: boolean) => unknown
   readonly constructor: { readonly kOnMessageBegin: number }
@@ -40,7 +40,7 @@ function takeOver(socket: Socket & { readonly parser?: Parser | null }): void {
   receive(socket, (chunk) => feeder.receive(chunk))
 }
 
-/** Feeds what a connection receives to its parser, in the pieces that the rewriting needs. */
+/** Feeds the bytes of a connection to its parser, in the pieces that the rewriting needs. */
 class Feeder {
   readonly #socket: Socket & { readonly parser?: Parser | null }
   readonly #parser: Parser

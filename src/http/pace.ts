@@ -13,7 +13,7 @@ const spanMilliseconds = 10_000
 export const timeFor = (pace: Pace, bytes: number): number =>
   Math.max(spanOf(pace), (bytes / pace.leastBytesPerSecond) * 1000)
 
-/** Adds up what a client takes and how long that is waited for. */
+/** Adds up the bytes that a client takes and the time spent waiting for it. */
 export class TakenPace {
   readonly #pace: Pace
   #bytes = 0
@@ -56,7 +56,7 @@ export function watchPace(pace: Pace, received: () => number | undefined, tooSlo
     end()
     tooSlow()
   }
-  // After what waits at the socket was read: this thread itself may have been busy.
+  // After the bytes that wait at the socket were read: this thread itself may have been busy.
   const timer = setInterval(() => setImmediate(check), span)
   const end = (): void => {
     ended = true

@@ -12,7 +12,7 @@ export class Pieces {
   #all: Buffer[] | undefined
   /** Small pieces, one behind the other. */
   #page = noPage
-  /** What of the page is not among the pieces yet. */
+  /** The part of the page that is not among the pieces yet. */
   #from = 0
   #to = 0
 

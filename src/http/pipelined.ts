@@ -11,7 +11,7 @@ const waiting = new WeakMap<Socket, number>()
 
 /**
  * Whether a request is served that may have come before the one in front of it was answered (RFC 9112 section 9.3.2): of too many on one
- * connection the first is refused, and what follows is neither served nor parsed.
+ * connection the first is refused, and those after it are neither served nor parsed.
  * @param idleMilliseconds after which the connection of a client that takes no answers is cut off
  */
 export function admit(

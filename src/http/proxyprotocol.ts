@@ -6,7 +6,7 @@ import type { ReadRemote, Remote } from './forwarded.ts'
 /** PROXY protocol, version 2 (haproxy.org, proxy-protocol.txt, section 2.2). */
 const signature = Buffer.from('0d0a0d0a000d0a515549540a', 'hex')
 const headerBytes = 16
-/** Addresses and what proxies add to them, mostly names and checksums. */
+/** Addresses and the additions of proxies, mostly names and checksums. */
 const longestRest = 4096
 const version2 = 2
 const commands = { local: 0, proxy: 1 } as const
@@ -88,7 +88,7 @@ function readHeader(socket: Socket, seconds: number, done: (client: Remote | und
   socket.on('data', take).on('error', fail).on('close', finish)
 }
 
-/** How long the header is; undefined while that is not known, 0 for what is none. */
+/** The length of the header; undefined while it is not known, 0 where there is no header. */
 function headerLength(bytes: Buffer): number | undefined {
   const shared = Math.min(bytes.length, signature.length)
   if (bytes.compare(signature, 0, shared, 0, shared) !== 0) return 0

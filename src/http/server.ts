@@ -34,7 +34,7 @@ export interface EdgeOptions {
   readonly closing: () => boolean
   /** Reads the client of a request that a proxy has sent; absent where the peer is the client. */
   readonly remote?: ReadRemote | undefined
-  /** DER of what the client of a connection presented. */
+  /** The certificate that the client of a connection presented, in DER. */
   readonly clientCertificate: (request: IncomingMessage) => Uint8Array | undefined
 }
 
@@ -57,7 +57,7 @@ const refusals: Readonly<Record<BodyRefusal, RawReply>> = {
     413,
     `http: request body too large: more than ${strangerBodyBytes} bytes are taken with a valid token only`,
   ),
-  tooSlow: refusal(408, 'the body comes too slowly: limits.leastBytesPerSecond says what is waited for'),
+  tooSlow: refusal(408, 'the body comes too slowly: limits.leastBytesPerSecond is the least rate'),
   noRoom: refusal(503, 'the body cannot be taken now: too much of other bodies is under way'),
 }
 
@@ -150,7 +150,7 @@ function serve(options: EdgeOptions, request: IncomingMessage, response: ServerR
 
 interface Answer {
   readonly reply: RawReply
-  /** What the body has held until now. */
+  /** The part of a budget that the body has held until now. */
   readonly claim: Claim | undefined
   /** The client's. */
   readonly address: string
@@ -288,7 +288,7 @@ const lengthOf = (body: RawReply['body']): number => (body instanceof Stream ? b
 /** A client that is refused is cut off once it has sent nothing for a second, and after ten in any case. */
 const [lingerMilliseconds, mostLingers] = [1000, 10]
 
-/** What a request still sends is not parsed: of a body in small chunks, each would be a buffer of its own. */
+/** The rest of a request is not parsed: of a body in small chunks, each would be a buffer of its own. */
 function takeNoMore(request: IncomingMessage, { idleMilliseconds }: Pace): void {
   if (request.complete) return
   discard(request.socket, idleMilliseconds)
@@ -320,7 +320,7 @@ function refuse(
     clearInterval(timer)
     response.end()
   }
-  // After what waits at the socket was read: this thread itself may have been busy.
+  // After the bytes that wait at the socket were read: this thread itself may have been busy.
   const timer = setInterval(() => setImmediate(check), lingerMilliseconds)
   response.once('close', () => clearInterval(timer))
 }

@@ -37,7 +37,7 @@ export async function sendPieces(
   return true
 }
 
-/** Whether the client has taken a piece, but for what its socket buffers. */
+/** Whether the client has taken a piece, apart from the bytes that its socket buffers. */
 async function sendPiece(
   response: ServerResponse,
   piece: Uint8Array,
@@ -45,7 +45,7 @@ async function sendPiece(
 ): Promise<boolean> {
   if (response.destroyed) return false
   response.write(piece)
-  // The system takes what it has room for at the end of this turn.
+  // The system takes as much as it has room for at the end of this turn.
   await nextTurn()
   if (response.destroyed) return false
   if (!response.writableNeedDrain) return taken.add(piece.length, 0)
@@ -67,7 +67,7 @@ export function cutIdle(response: ServerResponse, { idleMilliseconds }: Pace): v
   response.setTimeout(idleMilliseconds)
 }
 
-/** Resolves when there is room again, with false when there will be none. */
+/** Resolves with true when there is room again, with false when the connection has ended. */
 async function drained(response: ServerResponse, milliseconds: number): Promise<boolean> {
   for (;;) {
     if (await settled(response, milliseconds)) return !response.destroyed

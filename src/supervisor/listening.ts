@@ -66,7 +66,7 @@ export class ListeningSocket {
     return this.#path === undefined ? `${secure ? 'https' : 'http'}://${this.bound}` : this.bound
   }
 
-  /** For a process that inherits it. @throws Error if Node has none */
+  /** For a process that inherits it. @throws Error if Node has no descriptor for it */
   get descriptor(): number {
     // The documented ways to pass a server on all make the receiver accept at once.
     const { _handle: handle } = this.#server as Server & { _handle?: { readonly fd?: number } | null }

@@ -65,7 +65,7 @@ export type FromWorker =
   | { readonly type: 'sealed'; readonly sequence: number }
   /** For standard output: whole lines. */
   | { readonly type: 'print'; readonly sequence: number; readonly lines: string }
-  /** `question`: its number among those of this worker, which the answer repeats; earlier programs gave none. */
+  /** `question`: its number among those of this worker, which the answer repeats; earlier programs gave no number. */
   | { readonly type: 'gather'; readonly question?: number }
   | { readonly type: 'measured'; readonly sequence: number; readonly snapshot: Snapshot }
   | { readonly type: 'askRequests'; readonly question?: number }

@@ -17,7 +17,7 @@ export class Rounds<P, T> {
   /**
    * Asks every worker once.
    * @param put sends the question, whose answer repeats the sequence number
-   * @param end receives the answers of the workers that are still there, and the workers that gave none in time
+   * @param end receives the answers of the workers that are still there, and those workers that did not answer
    */
   ask(workers: readonly P[], put: (worker: P, sequence: number) => void, end: Round<P, T>['end']): void {
     const sequence = ++this.#sequence

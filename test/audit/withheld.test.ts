@@ -27,7 +27,7 @@ test('with a device that fails between the deed and the answer, the answer is wi
     status: 500,
     body: {
       errors: [
-        '1 error occurred:\n\t* no audit device could be written, so the answer is withheld: what was asked may have been done\n\n',
+        '1 error occurred:\n\t* no audit device could be written, so the answer is withheld: the request may have been carried out\n\n',
       ],
     },
   })

@@ -14,7 +14,7 @@ export type Word = (typeof words)[number]
  * program that serves, and waits for the last one. No program between the two has to stay.
  */
 export class NearLine {
-  /** Exit code of the last program, once no program holds the line any more; 1 if it reported none. */
+  /** Exit code of the last program, once no program holds the line any more; 1 if it reported no code. */
   readonly ended: Promise<number>
   readonly #socket: Socket
 

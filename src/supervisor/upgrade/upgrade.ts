@@ -6,7 +6,7 @@ import type { Predecessor } from './predecessor.ts'
 import { Successor } from './successor.ts'
 
 export interface UpgradeOptions {
-  /** Node and the program of this installation, with its arguments. @throws Error if there is none to start */
+  /** Node and the program of this installation, with its arguments. @throws Error if there is no program to start */
   command(): readonly string[]
   readonly supervisor: Supervisor
   /** The program from which this one took over. */
