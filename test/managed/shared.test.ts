@@ -25,4 +25,19 @@ describe('one managed key', () => {
       }
     }
   })
+
+  test('rotates a key that took the name of one of another type, though the worker remembers that one', async () => {
+    const name = await world.managed(world.settingsOf())
+    const path = `transit/keys/${fresh('k')}`
+    await done(world.root.post(path))
+    await done(world.root.post(`${path}/rotate`))
+    await done(world.root.post(`${path}/config`, { deletion_allowed: true }))
+    await done(world.root.delete(path))
+    await done(make(path, name))
+    const silent = await world.root.post(`${path}/rotate`)
+    expect([silent.status, silent.text]).toEqual([400, expect.stringContaining('one of managed_key_name and')])
+    await done(world.root.post(`${path}/rotate`, { managed_key_name: name }))
+    const key = await done(world.root.get(path))
+    expect(dataOf(key)).toMatchObject({ type: 'managed_key', latest_version: 2 })
+  })
 })

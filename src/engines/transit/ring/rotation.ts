@@ -12,12 +12,10 @@ import { type ManagedDraft, managedFields } from './versiondraft.ts'
 import type { VersionStore } from './versionstore.ts'
 
 interface RotationOptions {
-  /** The key, if it was already read. */
-  readonly before?: KeyRow
   /** Called with the current key inside the transaction; false leaves the key unchanged. */
   readonly isDue?: (tx: Transaction, key: KeyRow) => MaybePromise<boolean>
-  /** The new version; only for keys of type managed_key, and required for them. */
-  readonly managed?: ManagedDraft | undefined
+  /** Makes the new version of a key of type managed_key. @throws ApiError 400 when the request names no such version */
+  readonly managedFor?: (key: KeyRow) => Promise<ManagedDraft | undefined>
 }
 
 /** Whether the settings that affect a new version are the same. */
@@ -45,27 +43,25 @@ export class KeyRotation {
     mount: Pick<Mount, 'uuid'>,
     name: string,
     createdBy: string,
-    { before: known, isDue = () => true, managed }: RotationOptions = {},
+    { isDue = () => true, managedFor = async () => undefined }: RotationOptions = {},
   ): Promise<Inventory> {
     const read = () => this.#rings.readKey(mount, name)
     const recalled = this.#rings.recall(mount, name)
     const guess = recalled?.type === managedType ? undefined : recalled
-    let mayBeOld = known === undefined && guess !== undefined
-    for (let before = known ?? guess ?? (await read()); ; before = await read(), mayBeOld = false) {
+    let mayBeOld = guess !== undefined
+    for (let before = guess ?? (await read()); ; before = await read(), mayBeOld = false) {
       if (before === undefined) throw badRequest('key not found')
       // Refused before the token does useless work, unless the row may be old.
       if (!mayBeOld) rotated(name, before)
-      if ((before.type === managedType) !== (managed !== undefined)) {
-        throw badRequest('the key was replaced by a key of another type')
-      }
-      const preparing = this.#versions.prepare(before, createdBy, managed && { key: async () => managed.draft })
-      const draft = await preparing.catch((error: unknown) => {
+      const drafting = this.#draft(before, createdBy, managedFor)
+      const drafted = await drafting.catch((error: unknown) => {
         // The old row may forbid a rotation that the current row allows. A failure of the token is no reason to ask it
         // again.
         if (mayBeOld && error instanceof ApiError && error.status === 400) return undefined
         throw error
       })
-      if (draft === undefined) continue
+      if (drafted === undefined) continue
+      const { draft, managed } = drafted
       const rotatedKey = await this.#versions.commit([draft], async (tx) => {
         const found = await this.#rings.lockInventory(tx, mount, name)
         if (found === undefined) throw badRequest('key not found')
@@ -79,5 +75,14 @@ export class KeyRotation {
       })
       if (rotatedKey) return rotatedKey
     }
+  }
+
+  async #draft(key: KeyRow, createdBy: string, managedFor: (key: KeyRow) => Promise<ManagedDraft | undefined>) {
+    const managed = await managedFor(key)
+    if ((key.type === managedType) !== (managed !== undefined)) {
+      throw badRequest('each rotation of a key of type managed_key must name a managed key')
+    }
+    const draft = await this.#versions.prepare(key, createdBy, managed && { key: async () => managed.draft })
+    return { draft, managed }
   }
 }

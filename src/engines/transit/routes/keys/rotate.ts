@@ -1,11 +1,11 @@
 import { Type } from 'typebox'
-import { badRequest } from '../../../../errors.ts'
 import { text } from '../../../../field.ts'
 import { type Call, type Data, route } from '../../../../route.ts'
 import { makerOf, type TransitContext } from '../../context.ts'
 import { readReference } from '../../input/managedkey.ts'
 import { describeInventory, keyAnswer } from '../../ring/describe.ts'
 import { managedType } from '../../ring/managedtype.ts'
+import type { KeyRow } from '../../ring/tables.ts'
 
 const body = Type.Object({
   managed_key_name: text({ about: 'Name of the new managed key, for keys of type managed_key.' }),
@@ -15,14 +15,13 @@ const body = Type.Object({
 type RotateCall = Call<TransitContext, typeof body>
 
 async function rotate({ context, mount, params, body, caller }: RotateCall): Promise<Data> {
-  const { rings, rotation, managed } = context
-  const { name = '' } = params
+  const { rotation, managed } = context
   const createdBy = makerOf(caller)
-  const before = await rings.readKey(mount, name)
-  if (before === undefined) throw badRequest('key not found')
-  const reference = readReference(body, before.type === managedType)
-  const draft = reference && (await managed.prepare(mount.uuid, reference, createdBy))
-  return describeInventory(context, await rotation.rotate(mount, name, createdBy, { before, managed: draft }))
+  const managedFor = async (key: KeyRow) => {
+    const reference = readReference(body, key.type === managedType)
+    return reference && managed.prepare(mount.uuid, reference, createdBy)
+  }
+  return describeInventory(context, await rotation.rotate(mount, params.name ?? '', createdBy, { managedFor }))
 }
 
 export const rotateKey = route<TransitContext, typeof body>({
