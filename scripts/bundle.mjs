@@ -1,8 +1,8 @@
 // Set-up runs this under Node 24. It joins each library of hundreds of small files into a few: finding and opening such
-// files was over half of the time of any command. src/supervisor/loading.ts takes the joined form where there is one that is
-// newer than npm's last change of node_modules.
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+// files was over half of the time of any command. src/supervisor/loading.ts takes the joined form where there is one of
+// the present packages.
+import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { rolldown } from 'rolldown'
 import { bundled } from './launch.mjs'
 
@@ -12,7 +12,8 @@ const names = [
   ...['typebox', 'typebox/schema', 'typebox/system', 'typebox/value'],
 ]
 
-const folder = `${bundled}.${process.pid}`
+const target = bundled()
+const folder = `${target}.${process.pid}`
 const entries = join(folder, 'entries')
 await mkdir(entries, { recursive: true })
 const input = {}
@@ -30,6 +31,17 @@ await bundle.write({
   ...{ entryFileNames: '[name].mjs', chunkFileNames: 'parts/[name].mjs' },
 })
 await rm(entries, { recursive: true })
-// Whole or absent, whatever ends this process; another set-up may have been faster.
-await rm(bundled, { recursive: true, force: true })
-await rename(folder, bundled).catch(() => rm(folder, { recursive: true }))
+// Whole or absent, whatever ends this process. Another set-up may have been faster: processes may read its files, which
+// therefore stay.
+await rename(folder, target).catch(async (error) => {
+  await rm(folder, { recursive: true })
+  if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error
+})
+
+// Those of earlier packages, and what killed set-ups left; young ones may be of a set-up that still works.
+const young = Date.now() - 3_600_000
+for (const name of await readdir(dirname(target))) {
+  const other = join(dirname(target), name)
+  const changed = await stat(other).catch(() => undefined)
+  if (other !== target && changed && changed.mtimeMs < young) await rm(other, { recursive: true, force: true })
+}

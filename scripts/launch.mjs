@@ -1,6 +1,7 @@
 // Plain JavaScript: the system's Node 18 runs this. It starts the Node 24 that package-lock.json pins.
 import { spawn } from 'node:child_process'
-import { existsSync, realpathSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { constants } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -31,8 +32,17 @@ export const pinnedNode = join(project, 'node_modules', `node-linux-${process.ar
  */
 export const compiled = { NODE_COMPILE_CACHE: join(project, '.build', 'compiled') }
 
-/** Where set-up joins libraries of many files. */
-export const bundled = join(project, 'node_modules', '.bundled')
+/**
+ * Where set-up joins libraries of many files, for the packages of this moment and the present way to join them: it is
+ * there whole, or not at all. src/supervisor/loading.ts gives it the same name.
+ */
+export function bundled() {
+  const name = createHash('sha256')
+  for (const file of ['node_modules/.package-lock.json', 'scripts/bundle.mjs']) {
+    name.update(readFileSync(join(project, file)))
+  }
+  return join(project, 'node_modules', '.bundled', name.digest('hex'))
+}
 
 const setpriv = '/usr/bin/setpriv'
 const signals = ['SIGTERM', 'SIGHUP', 'SIGINT', 'SIGUSR2']

@@ -1,5 +1,5 @@
 // Plain JavaScript: on a clean clone there is only the system's Node 18. Installs what is missing and nothing else.
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, readFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -36,7 +36,7 @@ async function install(extent) {
     await step('native PKCS#11 module', () => npm(['rebuild', 'pkcs11js', '--ignore-scripts=false']))
     if (!(await loads())) throw new Error('pkcs11js was built but does not load')
   }
-  if (!joined()) await step('libraries joined', () => run(pinnedNode, [join(project, 'scripts', 'bundle.mjs')]))
+  await joinLibraries()
   // Strict mode's helper: the server itself never runs a compiler.
   await run(pinnedNode, [join(project, 'src', 'hsm', 'strict', 'compile.ts')], { cwd: project })
 }
@@ -53,10 +53,18 @@ function installed() {
 
 const same = (want, have) => have !== undefined && want.version === have.version && want.integrity === have.integrity
 
-/** Whether libraries were joined since packages changed; src/supervisor/loading.ts asks the same. */
-function joined() {
-  const record = join(project, 'node_modules', '.package-lock.json')
-  return existsSync(bundled) && statSync(bundled).mtimeMs > statSync(record).mtimeMs
+/** Whoever may only read the installation starts all the same: the packages themselves are read then. */
+async function joinLibraries() {
+  if (existsSync(bundled())) return
+  const folder = dirname(bundled())
+  const written = existsSync(folder) ? folder : dirname(folder)
+  try {
+    accessSync(written, constants.W_OK)
+  } catch {
+    console.error(`Commands start slower than they could: libraries are not joined, and ${written} is not writable.`)
+    return
+  }
+  await step('libraries joined', () => run(pinnedNode, [join(project, 'scripts', 'bundle.mjs')]))
 }
 
 /** Whether Node 24 can load the native module. */

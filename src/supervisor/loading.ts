@@ -1,14 +1,12 @@
-import { readdirSync, statSync } from 'node:fs'
+import { hash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
 import { registerHooks } from 'node:module'
 
 /** Of imports that name a file whole. */
 const formats: Readonly<Record<string, string>> = { '.ts': 'module-typescript', '.mjs': 'module' }
 
-/** Where set-up joins libraries of many small files (scripts/bundle.mjs). */
-const joined = new URL('../../node_modules/.bundled/', import.meta.url)
-/** Written by npm with every change of packages. */
-const record = new URL('../../node_modules/.package-lock.json', import.meta.url)
-const libraries = new Set(listed())
+const root = new URL('../../', import.meta.url)
+const { joined, libraries } = found()
 
 /*
  * Imports of this process after this one take a third of their time: Node would look up on disk for each import of each
@@ -25,11 +23,18 @@ registerHooks({
   },
 })
 
-/** Nothing where set-up did not run, or not since packages changed: the packages themselves are read then. */
-function listed(): readonly string[] {
+/**
+ * The libraries of many small files that set-up joined (scripts/bundle.mjs). Their folder has the name of npm's record
+ * of the packages and of the way to join them: times of modification would not survive a copy of the installation.
+ * Where set-up did not run, or not since either changed, there is none, and the packages themselves are read.
+ */
+function found(): { readonly joined: URL; readonly libraries: ReadonlySet<string> } {
+  const named = ['node_modules/.package-lock.json', 'scripts/bundle.mjs']
   try {
-    return statSync(joined).mtimeMs > statSync(record).mtimeMs ? readdirSync(joined) : []
+    const name = hash('sha256', Buffer.concat(named.map((file) => readFileSync(new URL(file, root)))))
+    const joined = new URL(`node_modules/.bundled/${name}/`, root)
+    return { joined, libraries: new Set(readdirSync(joined)) }
   } catch {
-    return []
+    return { joined: root, libraries: new Set() }
   }
 }

@@ -1,9 +1,12 @@
 import { execFileSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { basename } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { expect, test } from 'vitest'
 
-const folder = new URL('../../node_modules/.bundled/', import.meta.url)
+// As scripts/setup.mjs asks; a module of plain JavaScript has no types.
+const asked = `import { bundled } from './scripts/launch.mjs'; console.log(JSON.stringify(bundled()))`
+const folder = pathToFileURL(`${printed(asked)}/`)
 const files = readdirSync(folder).filter((file) => file.endsWith('.mjs'))
 const named = (file: string) => basename(file, '.mjs').replace('+', '/')
 
