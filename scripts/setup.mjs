@@ -53,7 +53,7 @@ function installed() {
 
 const same = (want, have) => have !== undefined && want.version === have.version && want.integrity === have.integrity
 
-/** Whoever may only read the installation starts all the same: the packages themselves are read then. */
+/** A user who may only read the installation starts all the same: the packages themselves are read then. */
 async function joinLibraries() {
   if (existsSync(bundled())) return
   const folder = dirname(bundled())
