@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sealedSets } from '../../src/ceremony/sealedtables.ts'
 import { type Client, createClient } from '../support/client.ts'
 import { createToken, type TestToken } from '../support/token.ts'
-import { start, strongroom } from './cli.ts'
+import { onTerminal, start, strongroom } from './cli.ts'
 import { createSite, type Site } from './site.ts'
 
 const run = promisify(execFile)
@@ -32,7 +32,9 @@ const command = (...words: string[]) => strongroom([...words, '--config', site.f
 
 async function sheet(name: string): Promise<string> {
   const file = join(site.directory, name)
-  writeFileSync(file, (await command('kek', 'component')).stdout, { mode: 0o600 })
+  const { code, stdout, stderr } = await command('kek', 'component')
+  expect(code, stderr).toBe(0)
+  writeFileSync(file, stdout, { mode: 0o600 })
   return file
 }
 
@@ -106,6 +108,12 @@ async function rotateUse(client: Client): Promise<void> {
 const adopt = (token: string, files = sheets, ...more: string[]) =>
   command('kek', 'adopt', '--row-key', token, '--component-file', ...files, ...more)
 
+/** The same with a check value that is typed at the question, as an operator reads it from paper. */
+const adoptTyping = (typed: string, ...more: string[]) => {
+  const words = ['kek', 'adopt', '--config', site.file, '--component-file', ...sheets, ...more]
+  return onTerminal(words, 'check value of the row key: ', `${typed}\r`)
+}
+
 describe('a cluster whose token dies', { shuffle: false }, () => {
   test('says in good days what will be needed, and what would be lost', async () => {
     await serving(before.root ?? '', async (client) => {
@@ -132,10 +140,13 @@ describe('a cluster whose token dies', { shuffle: false }, () => {
     const token = await createToken('third')
     useToken(token)
     const digit = rowKey.startsWith('0') ? '1' : '0'
-    const wrong = await adopt(digit + rowKey.slice(1))
-    expect(wrong).toMatchObject({ code: 1, stdout: '' })
-    expect(wrong.stderr).toContain('the row key of this database has another check value')
-    expect(wrong.stderr).not.toContain(rowKey.slice(1))
+    const wrong = await adoptTyping(digit + rowKey.slice(1))
+    expect(wrong.code).toBe(1)
+    expect(wrong.shown).toContain('the row key of this database has another check value')
+    expect(wrong.shown).not.toContain(rowKey.slice(1))
+    const empty = await adoptTyping('')
+    expect(empty.code).toBe(1)
+    expect(empty.shown).toContain('32 hexadecimal digits')
     expect((await adopt('1234')).stderr).toContain('32 hexadecimal digits')
     const old = await adopt(rowKey, sheets.slice(0, 2))
     expect(old.stderr).toMatch(/do not make the active use KEK \S+, whose check value is [0-9a-f]{16}\n/)
@@ -180,8 +191,10 @@ describe('a cluster whose token dies', { shuffle: false }, () => {
   test('comes back in an empty token: it serves, decrypts, issues and signs lists, and names what is lost', async () => {
     const token = await createToken('fourth')
     useToken(token)
-    const { code, stdout, stderr } = await adopt(rowKey, sheets, '--damaged')
-    expect(code, stderr).toBe(0)
+    const { code, shown } = await adoptTyping(rowKey, '--damaged')
+    expect(code, shown).toBe(0)
+    expect(shown).not.toContain(rowKey)
+    const stdout = shown.replaceAll('\r', '')
     expect(stdout.match(/^made: .*$/gm)).toHaveLength(5)
     expect(stdout).toMatch(/^verified: \d{2,} rows$/m)
     expect(stdout).toMatch(/^damaged: policies \S+: the seal is broken$/m)

@@ -67,3 +67,23 @@ export function start(
     },
   }
 }
+
+/** Runs `strongroom …` on a terminal of its own and types a line at the question; everything the terminal showed. */
+export function onTerminal(
+  args: readonly string[],
+  question: string,
+  line: string,
+): Promise<{ readonly code: number | null; readonly shown: string }> {
+  const command = [process.execPath, main, ...args].join(' ')
+  const child = spawn('script', ['-qec', command, '/dev/null'], { env: clean(), stdio: ['pipe', 'pipe', 'pipe'] })
+  let shown = ''
+  let typed = false
+  child.stdout.setEncoding('utf8').on('data', (text) => {
+    shown += text
+    if (!typed && shown.includes(question)) {
+      typed = true
+      child.stdin.write(line)
+    }
+  })
+  return new Promise((resolve) => child.once('close', (code) => resolve({ code, shown })))
+}

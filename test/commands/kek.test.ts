@@ -54,6 +54,20 @@ describe('a cluster, then restored', { shuffle: false }, () => {
     expect(await opens()).toBe(plaintext)
   }, 120_000)
 
+  test('the KEKs that no components bring back are named, with what to do; those of custodians are told apart', async () => {
+    const announced = await strongroom('kek', 'rotate', '--purpose', 'export', '--components')
+    const id = /announced: export KEK (\S+)/.exec(announced)?.[1]
+    const said = await strongroom('kek', 'status')
+    expect(said.match(/ generated in a token, in this token, /g)).toHaveLength(5)
+    expect(said.match(/ from components, .*$/gm)).toEqual([' from components, not in this token, 0 keys'])
+    expect(said).toMatch(new RegExp(`^export  pending   ${id}  check value none yet, from components, `, 'm'))
+    // The retired use KEK has no key left to lose, and the announced one has custodians.
+    const [, names = ''] =
+      /^These KEKs have no components: (.*)\. The keys under them are lost with the token\.$/m.exec(said) ?? ['']
+    expect(names.split(', ').toSorted()).toEqual(['active export', 'active open', 'active system', 'active use'])
+    expect(said).toContain('strongroom kek rotate --components')
+  }, 120_000)
+
   test('a database older than the token remembers is refused, until an operator accepts it; then old tokens are void', async () => {
     const root = server.client()
     const connection = await createConnection(server.database.url)

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { strongroom } from './cli.ts'
+import { onTerminal, strongroom } from './cli.ts'
 import { createSite, type Site } from './site.ts'
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
@@ -64,32 +64,12 @@ describe('a wrong PIN', () => {
 })
 
 describe('a PIN that is asked for', () => {
-  /** Runs a command on a terminal of its own and types a line at the question; everything the terminal showed. */
-  function onTerminal(
-    command: string,
-    question: string,
-    line: string,
-  ): Promise<{ code: number | null; shown: string }> {
-    const child = spawn('script', ['-qec', command, '/dev/null'], { stdio: ['pipe', 'pipe', 'pipe'] })
-    let shown = ''
-    let typed = false
-    child.stdout.setEncoding('utf8').on('data', (text) => {
-      shown += text
-      if (!typed && shown.includes(question)) {
-        typed = true
-        child.stdin.write(line)
-      }
-    })
-    return new Promise((resolve) => child.once('close', (code) => resolve({ code, shown })))
-  }
-
   test('is read from the terminal without echo, with corrections, and reaches the token', async () => {
     await using site = await createSite()
     const { library, label, pin } = site.token
     const environment = { SOFTHSM2_CONF: process.env.SOFTHSM2_CONF }
     site.configure({ pkcs11: { library, token: { label }, environment, pin: { prompt: true } } })
-    const command = `${process.execPath} ${main} init --config ${site.file}`
-    const { code, shown } = await onTerminal(command, 'PIN of the token: ', `${pin}x\u007f\r`)
+    const { code, shown } = await onTerminal(['init', '--config', site.file], 'PIN of the token: ', `${pin}x\u007f\r`)
     expect(code, shown).toBe(0)
     expect(shown).toContain('root_token:')
     expect(shown).not.toContain(pin)

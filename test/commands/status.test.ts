@@ -1,7 +1,10 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { createShim, group } from '../hsm/support/fault.ts'
+import { Line } from '../store/line.ts'
+import { createDatabase } from '../support/database.ts'
 import { startServer } from '../support/server.ts'
 import { createToken } from '../support/token.ts'
 import { strongroom } from './cli.ts'
@@ -71,11 +74,25 @@ describe('status', () => {
     expect(stderr).toContain('ECONNREFUSED')
   })
 
-  test('of a node that nobody asks anything notices that its token is gone', async () => {
+  test('of a node that nobody asks anything notices that its database is away, and back, and its token gone', async () => {
     using shim = await createShim((await createToken('status')).library)
-    await using server = await startServer({ library: shim.library })
+    await using database = await createDatabase()
+    await using line = await Line.open(database.url)
+    await using server = await startServer({ library: shim.library, database, config: { database: { url: line.url } } })
     const status = () => strongroom(['status', '--address', server.url])
+    const until = async (wanted: number) => {
+      const health = async () => (await fetch(`${server.url}/v1/sys/health`)).status
+      while ((await health()) !== wanted) await delay(200)
+    }
     expect((await status()).code).toBe(0)
+    line.silent = true
+    await until(503)
+    const away = await status()
+    expect(away.code).toBe(1)
+    expect(away.stderr).toMatch(/its token is ready, its database (lost|late)/)
+    line.silent = false
+    await until(200)
+    expect(await status()).toMatchObject({ code: 0, stderr: '' })
     shim.set({ groups: group.all & ~group.init, rv: deviceRemoved })
     for (let ran = await status(); ; ran = await status()) {
       if (ran.code === 0) continue

@@ -34,11 +34,11 @@ export class Teller {
     this.told.add(route)
     const [method = '', path = ''] = route.split(' ')
     const filled = path.replace(/:(\w+)\*{0,2}/g, (_, name: string) => String(values[name]))
-    const query = new URLSearchParams(method === 'POST' ? {} : (body as Record<string, string>))
-    const reply =
-      method === 'POST'
-        ? await this.#client.call(method, filled, body ?? {})
-        : await this.#client.call(method, query.size > 0 ? `${filled}?${query}` : filled)
+    const takesBody = method === 'POST' || method === 'PATCH'
+    const query = new URLSearchParams(takesBody ? {} : (body as Record<string, string>))
+    const reply = takesBody
+      ? await this.#client.call(method, filled, body ?? {})
+      : await this.#client.call(method, query.size > 0 ? `${filled}?${query}` : filled)
     if (reply.status >= 300 && !alwaysRefused.includes(route))
       this.refusals.push(`${method} ${filled}: ${reply.status} ${reply.text}`)
     return reply

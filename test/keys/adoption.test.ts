@@ -99,13 +99,24 @@ describe('a token that is new to a cluster', () => {
     custody.close()
   }, 60_000)
 
-  it('in strict mode makes a use KEK out of which nothing leaves', async () => {
+  it('in strict mode opens what the dead token wrapped, and makes a use KEK out of which nothing leaves', async () => {
     await using place = await Place.fresh()
-    const rowKey = await living(place, true, async (custody) => custody.cluster.rowKey)
+    const { rowKey, sealed, ids, mac } = await living(place, true, async (custody) => {
+      const cipher = await makeKey(custody, place.database, 'aes256-gcm96')
+      const secret = await makeKey(custody, place.database, 'hmac')
+      const sealed = await custody.operations.cipher.encrypt(cipher, { plaintext: Buffer.from('kept') })
+      const { rowKey } = custody.cluster
+      return { rowKey, sealed, ids: [cipher.id, secret.id], mac: await macOf(custody, secret.id) }
+    })
     await using hsm = await openHsm(second)
     await using elsewhere = await Place.at(place.url)
     // Opening proves it: proveStrict tries to unwrap a key that may leave.
     const custody = await adopted(hsm, elsewhere, rowKey, true)
+    const [cipher = '', secret = ''] = ids
+    const old = await custody.materials.fetch(cipher)
+    expect(old.row.residence).toBe('wrapped')
+    expect((await custody.operations.cipher.decrypt(old, sealed)).toString()).toBe('kept')
+    expect(await macOf(custody, secret)).toEqual(mac)
     expect((await makeKey(custody, elsewhere.database, 'aes256-gcm96')).row.residence).toBe('wrapped')
     custody.close()
   }, 60_000)
