@@ -27,7 +27,8 @@ export async function tryPin({ config, secrets, force, ...options }: TrialOption
   const { library, libraryParameters, token, environment } = config.pkcs11
   const script = options.script ?? new URL('../hsm/trial/trial.ts', import.meta.url)
   const deadlineMilliseconds = options.deadlineMilliseconds ?? 10_000
-  const child = spawn(process.execPath, [fileURLToPath(script)], {
+  const loading = new URL('./loading.ts', import.meta.url)
+  const child = spawn(process.execPath, ['--import', loading.href, fileURLToPath(script)], {
     env: { ...process.env, ...environment },
     stdio: ['pipe', process.stderr, process.stderr],
     timeout: deadlineMilliseconds,
