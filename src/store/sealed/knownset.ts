@@ -22,7 +22,7 @@ interface KnownSetOptions<T extends Table, V> {
   readonly readWhole?: number
 }
 
-/** More rows than this are read page by page. */
+/** Of more rows that are not known than this, the whole set is read, in pages. */
 const fewRows = 20
 const pageSize = 500
 
