@@ -79,7 +79,7 @@ export class KeyRotation {
 
   async #draft(key: KeyRow, createdBy: string, managedFor: (key: KeyRow) => Promise<ManagedDraft | undefined>) {
     const managed = await managedFor(key)
-    if ((key.type === managedType) !== (managed !== undefined)) {
+    if (key.type === managedType && managed === undefined) {
       throw badRequest('each rotation of a key of type managed_key must name a managed key')
     }
     const draft = await this.#versions.prepare(key, createdBy, managed && { key: async () => managed.draft })
