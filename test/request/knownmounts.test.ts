@@ -3,9 +3,11 @@ import { expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import type { Engine } from '../../src/engine.ts'
 import { ApiError, badRequest } from '../../src/errors.ts'
+import { mountsTable } from '../../src/request/mounts/mount.ts'
 import { Mounts } from '../../src/request/mounts/mounts.ts'
 import { createMountSet, MountRows } from '../../src/request/mounts/rows.ts'
 import type { Database } from '../../src/store/database.ts'
+import { KnownSet } from '../../src/store/sealed/knownset.ts'
 import { open } from '../store/support.ts'
 import { createMigrated } from '../support/template/migrated.ts'
 
@@ -57,9 +59,12 @@ test('of sixty mounts at once by two workers each free path is made once; the ot
   const nested = await enable(numbers.map((n) => ['nest', 'nest/a', 'nest/a/b'][n % 3] ?? ''))
   expect(nested.done).toBe(1)
   expect(Object.keys(nested)).toHaveLength(2)
+  // No path twice, so that no index refuses any of them.
+  const group = ['deep', 'deep/a', 'deep/a/b'].map((path) => workers[0]?.enable({ path, type: 'transit' }))
+  expect(await outcomes(group as Promise<void>[])).toEqual({ done: 1, [taken('deep')]: 2 })
   const listed = await Promise.all(workers.map((worker) => worker.list()))
   expect(listed[0]).toEqual(listed[1])
-  expect(listed[0]).toHaveLength(30 + 1 + 2 + 1)
+  expect(listed[0]).toHaveLength(30 + 1 + 2 + 1 + 1)
 })
 
 const damages: Readonly<Record<string, string>> = {
@@ -73,6 +78,21 @@ const damages: Readonly<Record<string, string>> = {
   'another revision': "UPDATE mounts SET rev = rev + 1 WHERE path = 'm2/'",
   'a missing head': "DELETE FROM heads WHERE `set` = 'mounts'",
 }
+
+test('a row that is not of the revision that its set lists is refused, though it is sealed', async () => {
+  await using schema = await createMigrated()
+  await using database = await open(schema.url)
+  await database.transaction((tx) => createMountSet(database, tx))
+  const mounts = make(database)
+  await mounts.enable({ path: 'm', type: 'transit' })
+  const table = database.table(mountsTable)
+  const [older] = await database.snapshot((q) => table.list(q, {}, { by: 'path', limit: 1 }))
+  await mounts.tune('m', { config: {} })
+  // A database that answers the second question with the row of yesterday.
+  const lying = { ...table, get: async () => older }
+  const known = new KnownSet({ name: 'mounts', table: lying, head: database.head('mounts'), keep: (row) => row })
+  await expect(database.snapshot((q) => known.read(q))).rejects.toThrow('the row is not the one that its set lists')
+})
 
 // Of few mounts a change reads all; of many, those that it does not know.
 test.each([3, 60])(
