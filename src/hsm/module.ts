@@ -65,6 +65,11 @@ export class Module {
     this.#finalise()
   }
 
+  /** Whether no other user would lose its sessions by a `renew`. */
+  isAlone(user: ModuleUser): boolean {
+    return this.#users.size === 1 && this.#users.has(user)
+  }
+
   /**
    * C_Finalize and C_Initialize, the only way back to some tokens that were away. Ends the sessions of every user.
    * @returns false, and does nothing, while any of them has calls under way

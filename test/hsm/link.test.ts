@@ -1,9 +1,12 @@
-import { symlinkSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { globSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { Module } from '../../src/hsm/module.ts'
 import { TokenMissing } from '../../src/hsm/session/link.ts'
+import { onSoftHsm } from '../support/token.ts'
 import { group } from './support/fault.ts'
 import { openFaulty, theShim } from './support/faulty.ts'
 import { newDirectory, openHsm, theToken } from './support/open.ts'
@@ -67,6 +70,37 @@ test('a token is found by label, serial or slot, and by all that are given toget
   for (const token of [{ label: 'other' }, { label, serial: 'x' }, { label, slot: number + 1 }]) {
     await expect(openHsm({ token })).rejects.toBeInstanceOf(TokenMissing)
   }
+})
+
+/** A process that has emptied the file of a token, as SoftHSM does at a login, and writes it again. */
+const rewriting = `
+const { copyFileSync, rmSync, truncateSync, writeFileSync } = require('node:fs')
+const [file, turn, milliseconds] = process.argv.slice(1)
+copyFileSync(file, file + '.kept')
+if (turn) writeFileSync(turn, String(process.pid))
+truncateSync(file)
+console.log('emptied')
+setTimeout(() => {
+  copyFileSync(file + '.kept', file)
+  rmSync(file + '.kept')
+  if (turn) rmSync(turn)
+}, Number(milliseconds))
+`
+
+test.runIf(onSoftHsm).each([
+  ['this node', 'login', 400],
+  ['another node', '', 100],
+])('a token whose file a process of %s rewrites at its login is there', async (_, turn, milliseconds) => {
+  const { directory, label } = await theToken()
+  const [file = ''] = globSync(join(directory, '**/token.object'))
+  const own = newDirectory()
+  const args = [file, turn && join(own, turn), String(milliseconds)]
+  const other = spawn(process.execPath, ['-e', rewriting, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const ended = once(other, 'close')
+  await once(other.stdout, 'data')
+  await using open = await openHsm({ stateDirectory: own })
+  expect(open.hsm.token.label).toBe(label)
+  await ended
 })
 
 test('a failed start leaves the module as it was, and the next one succeeds', async () => {

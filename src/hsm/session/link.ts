@@ -4,7 +4,7 @@ import { nextEpoch } from '../handle.ts'
 import { type Environment, Module, type ModuleUser } from '../module.ts'
 import { describe, findToken, type TokenInfo, type TokenSelector } from '../slots.ts'
 import { Connection } from './connection.ts'
-import { type LoginOptions, login } from './login.ts'
+import { inTurn, type LoginOptions, login } from './login.ts'
 
 export interface LinkOptions extends LoginOptions {
   readonly library: string
@@ -24,6 +24,10 @@ export interface TokenIdentity {
   readonly serial: string
   readonly label: string
 }
+
+/** How often a token that is not seen is looked for again when a process opens it. */
+const moreLooks = 3
+const pauseMilliseconds = 50
 
 /** A module, the token in it, and this process's login there, all to be made again after the token was away. */
 export class Link {
@@ -45,7 +49,7 @@ export class Link {
     this.#user = user
     this.module = Module.acquire(options.library, options.libraryParameters, user, options.environment)
     try {
-      ;({ token: this.token, connection: this.connection } = this.#connect(options.token))
+      ;({ token: this.token, connection: this.connection } = this.#connect(options.token, moreLooks))
     } catch (error) {
       this.module.release(user)
       throw error
@@ -69,10 +73,10 @@ export class Link {
     this.module.release(this.#user)
   }
 
-  #connect(selector: TokenSelector): { token: TokenInfo; connection: Connection } {
+  #connect(selector: TokenSelector, moreLooks = 0): { token: TokenInfo; connection: Connection } {
     const { lib } = this.module
+    const token = findToken(lib, selector) ?? this.#lookAgain(selector, moreLooks)
     this.generation = this.module.generation
-    const token = findToken(lib, selector)
     if (token === undefined) throw new TokenMissing(`${describe(selector)} is not there`)
     const { forbidden } = this.#options
     if (forbidden?.serial === token.serial && forbidden.label === token.label) {
@@ -88,6 +92,21 @@ export class Link {
     }
     this.epoch = nextEpoch()
     return { token, connection }
+  }
+
+  /**
+   * SoftHSM rewrites the file of a token at every login, and a process that initialises the module meanwhile does not
+   * see the token. In its turn to log in no other process of this node does; those of another node are soon done.
+   */
+  #lookAgain(selector: TokenSelector, looks: number): TokenInfo | undefined {
+    for (let look = 0; look < looks && this.module.isAlone(this.#user); look++) {
+      if (look > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pauseMilliseconds)
+      const token = inTurn(this.#options.stateDirectory, () => {
+        return this.module.renew(this.#user) ? findToken(this.module.lib, selector) : undefined
+      })
+      if (token) return token
+    }
+    return undefined
   }
 }
 
