@@ -240,10 +240,9 @@ function buildServices(
   { database, custody, managedHsms, settings, audit, runner }: Foundation,
 ) {
   const policies = new Policies({ database, clock })
-  const onRevoke = (ids: readonly string[]) => leases.revokeByToken(ids)
   const { cluster, macs, operations, materials, transfer } = custody
   const { pins, blobs } = custody.managed
-  const tokens = new Tokens({ database, clock, keys: macs, epoch: cluster.epoch, onRevoke })
+  const tokens = new Tokens({ database, clock, keys: macs, epoch: cluster.epoch, leases: () => leases })
   const engines = new Map<string, Engine>()
   const revokeInEngine = engineRevoker(() => mounts.list(), engines)
   const removed = (uuid: string) => mounts.removed(uuid)

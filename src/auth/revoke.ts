@@ -1,52 +1,34 @@
 import type { Clock } from '../clock.ts'
 import type { Database } from '../store/database.ts'
 import { pages } from '../store/pages.ts'
-import type { Transaction } from '../store/reader.ts'
+import type { Reader, Transaction } from '../store/reader.ts'
 import { sound } from '../store/sealed/sound.ts'
 import { tokenTally } from './count.ts'
 import { type TokenRow, tokenTable, tokenTraces } from './token.ts'
 
-/**
- * Revokes the leases of tokens, before the tokens' rows are removed. Must be idempotent: it is repeated after a crash.
- * Returns the number of leases that could not be revoked at once; they no longer need the tokens and are tried again.
- */
-export type OnRevoke = (tokenIds: readonly string[]) => Promise<number>
+/** The leases of tokens. */
+export interface TokenLeases {
+  /** Those of these tokens that have any. */
+  holders(q: Reader, tokenIds: readonly string[]): Promise<ReadonlySet<string>>
+  /**
+   * Revokes them, before the tokens' rows are removed. Must be idempotent: it is repeated after a crash.
+   * @returns the number that could not be revoked at once; they no longer need the tokens and are tried again
+   */
+  revokeByToken(tokenIds: readonly string[]): Promise<number>
+}
 
 /** Dependencies of the functions below. */
 export interface RevokeDeps {
   readonly database: Database
   readonly clock: Clock
-  readonly onRevoke: OnRevoke
+  /** A function, since leases need tokens in turn. */
+  leases(): TokenLeases
 }
 
 /** A job's first statement in each of its transactions. */
 export type Guard = (tx: Transaction) => Promise<void>
 
 const pageSize = 100
-
-/**
- * Revokes a token and its descendants; an absent one is not an error.
- *
- * The first transaction alone invalidates the whole tree, on every worker before it resolves: a look-up walks up to the
- * root of the tree, so a descendant is refused as soon as an ancestor is, even one that is being created at this
- * moment. The rest is removal.
- * @returns the number of the tree's leases still to be revoked
- */
-export async function revokeTree(deps: RevokeDeps, id: string): Promise<number> {
-  return (await revokeOne(deps, id)) ? removeTrees(deps, [id]) : 0
-}
-
-/**
- * Revokes a token alone: its children become orphans first, so that they never stop working.
- * @returns the number of its leases still to be revoked
- */
-export async function revokeOrphan(deps: RevokeDeps, id: string): Promise<number> {
-  await orphanChildren(deps, id)
-  if (!(await revokeOne(deps, id))) return 0
-  // Children created between that listing and the revocation.
-  await orphanChildren(deps, id)
-  return removeTrees(deps, [id])
-}
 
 /**
  * Marks the eligible tokens among these as revoked. No worker accepts them any more, so caches are not invalidated.
@@ -77,7 +59,7 @@ export async function markRevoked(
  * Removes trees whose roots are revoked, leaves first, so that the remains after a crash can still be found from the
  * top. It needs no `touch`: no cached descendant can be used any more.
  */
-export async function removeTrees({ database, onRevoke }: RevokeDeps, roots: readonly string[]): Promise<number> {
+export async function removeTrees({ database, leases }: RevokeDeps, roots: readonly string[]): Promise<number> {
   const table = database.table(tokenTable)
   const tree = new Set(roots)
   // The set grows while it is walked: breadth first, parents before children. A set ends even when edited rows form a
@@ -87,26 +69,14 @@ export async function removeTrees({ database, onRevoke }: RevokeDeps, roots: rea
   let left = 0
   while (ids.length > 0) {
     const leaves = ids.splice(-pageSize).reverse()
-    left += await onRevoke(leaves)
+    left += await leases().revokeByToken(leaves)
     await database.transaction(async (tx) => tx.tally(tokenTally, -(await table.removeAll(tx, leaves))))
   }
   return left
 }
 
-/** Revokes one token on every worker. @returns whether it existed */
-function revokeOne({ database, clock }: RevokeDeps, id: string): Promise<boolean> {
-  const table = database.table(tokenTable)
-  return database.transaction(async (tx) => {
-    const row = await table.lock(tx, { id })
-    if (row === undefined) return false
-    // An expiry in the past lets the expiry job find a tree that a crash left half removed.
-    if (row.state === 'active') await table.update(tx, row, { state: 'revoked', expiresAt: clock.wall() })
-    tx.touch(tokenTable.name, id)
-    return true
-  })
-}
-
-async function orphanChildren({ database }: RevokeDeps, parent: string): Promise<void> {
+/** Makes orphans of a token's children, so that they outlive it. */
+export async function orphanChildren({ database }: RevokeDeps, parent: string): Promise<void> {
   const table = database.table(tokenTable)
   for await (const child of childrenOf(database, parent)) {
     await database.transaction(async (tx) => {

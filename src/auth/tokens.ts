@@ -15,7 +15,8 @@ import { fingerprint, type GuessFilter, guessFilter, isAccessor } from './creden
 import { expiryJob, tidyJob } from './expire.ts'
 import { renewedUntil } from './lifetime.ts'
 import { memo } from './memo.ts'
-import { type OnRevoke, revokeOrphan, revokeTree } from './revoke.ts'
+import { Revocations } from './revocations.ts'
+import type { TokenLeases } from './revoke.ts'
 import {
   accessorTraces,
   type CredentialKeys,
@@ -34,7 +35,7 @@ export interface TokensOptions {
   readonly clock: Clock
   /** The database's current epoch: tokens of an earlier one are void. */
   readonly epoch: number
-  readonly onRevoke: OnRevoke
+  leases(): TokenLeases
 }
 
 const cacheSize = 10_000
@@ -59,6 +60,7 @@ export class Tokens {
   readonly #inserts: GroupInsert<typeof tokenTable>
   readonly #rows: CoherentCache<TokenRow>
   readonly #uses: Uses
+  readonly #revocations: Revocations
   readonly #customs: CoherentCache<{ readonly exist: boolean }>
   /**
    * Row ids of tokens with unlimited uses, by fingerprint of the credential. The id never changes while the row exists,
@@ -88,6 +90,7 @@ export class Tokens {
       },
     })
     this.#uses = new Uses(options)
+    this.#revocations = new Revocations(options)
     this.expiry = expiryJob(options, options.epoch)
     this.tidying = tidyJob(options, options.epoch)
     this.#customs = database.cache({
@@ -222,12 +225,12 @@ export class Tokens {
    * @throws ApiError 503 when the tokens are revoked but some leases could not be revoked yet
    */
   async revoke(id: string): Promise<void> {
-    requireComplete(await revokeTree(this.#options, id))
+    requireComplete(await this.#revocations.ofTree(id))
   }
 
   /** Revokes one token; its children become orphans. */
   async revokeOrphan(id: string): Promise<void> {
-    requireComplete(await revokeOrphan(this.#options, id))
+    requireComplete(await this.#revocations.ofOrphan(id))
   }
 
   async #find(credential: string, print: string, custom: boolean): Promise<TokenRow | undefined> {

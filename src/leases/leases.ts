@@ -246,6 +246,11 @@ export class Leases {
     }
   }
 
+  /** Those of these tokens that have leases. */
+  holders(q: Reader, tokenIds: readonly string[]): Promise<Set<string>> {
+    return this.#options.database.unverified(leaseTraces).among(q, 'token', tokenIds)
+  }
+
   /**
    * Revokes the leases of tokens that no worker accepts any more.
    * @returns the number that could not be revoked at once; they have expired, and the expiry job tries again

@@ -2,6 +2,7 @@ import { createConnection } from 'mysql2/promise'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { tokenTable } from '../../src/auth/token.ts'
 import { Tokens } from '../../src/auth/tokens.ts'
+import { noLeases } from '../support/noleases.ts'
 import { createWorld, runJob, service, type World, whileJobWaits } from './world.ts'
 
 /** Tokens are removed from the table, and children outlive their parents. */
@@ -96,8 +97,8 @@ test('a locked token holds up no other', async () => {
 
 test('the job finishes a revocation that a crash cut short', async () => {
   const { database } = world.node
-  const crash = async () => Promise.reject(new Error('crash'))
-  const dying = new Tokens({ database, keys: world.keys, clock: world.clock, epoch: 1, onRevoke: crash })
+  const crash = { ...noLeases, revokeByToken: async () => Promise.reject(new Error('crash')) }
+  const dying = new Tokens({ database, keys: world.keys, clock: world.clock, epoch: 1, leases: () => crash })
   const parent = await create(null)
   const child = await create(parent.row)
   await expect(dying.revoke(parent.row.id)).rejects.toThrow('crash')
@@ -213,7 +214,7 @@ test('tidy removes tokens without their parent and those of an earlier epoch, an
   expect(await works(world.rootToken)).toBe(true)
 
   const { database } = world.node
-  const later = new Tokens({ database, keys: world.keys, clock: world.clock, epoch: 2, onRevoke: async () => 0 })
+  const later = new Tokens({ database, keys: world.keys, clock: world.clock, epoch: 2, leases: () => noLeases })
   await runJob(database, later.tidying)
   expect(await there(kept.row.id, keptChild.row.id)).toBe(0)
 })

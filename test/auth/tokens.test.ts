@@ -5,6 +5,7 @@ import type { TokenRow } from '../../src/auth/token.ts'
 import { Tokens } from '../../src/auth/tokens.ts'
 import { DamagedRow } from '../../src/store/faults.ts'
 import { Line } from '../store/line.ts'
+import { noLeases } from '../support/noleases.ts'
 import { createWorld, service, type World } from './world.ts'
 
 describe('tokens', () => {
@@ -35,6 +36,20 @@ describe('tokens', () => {
     expect(line.cut).toBe('none')
     expect(await world.node.tokens.lookup(credential)).toMatchObject({ id: row.id })
   }, 60_000)
+
+  test('many revocations at once, some of one token, each end theirs', async () => {
+    const { tokens } = world.node
+    const made = await Promise.all(Array.from({ length: 100 }, () => tokens.create(service(root))))
+    const parents = made.slice(0, 10)
+    const children = await Promise.all(parents.map(({ row }) => tokens.create(service(row))))
+    const before = await tokens.count()
+    const ids = [...made, ...parents].map(({ row }) => row.id)
+    await Promise.all([...ids, 'absent'].map((id, index) => world.nodes[index % 2]?.tokens.revoke(id)))
+    expect(await tokens.count()).toBe(before - made.length - children.length)
+    for (const node of world.nodes)
+      for (const { credential } of [...made, ...children]) expect(await node.tokens.lookup(credential)).toBeUndefined()
+    expect(await world.sql('SELECT id FROM tokens WHERE id IN (?)', [ids])).toEqual([])
+  })
 
   test('a known token is answered without a promise, a forged one without database or HSM', async () => {
     const { tokens, authenticator } = world.node
@@ -164,8 +179,8 @@ describe('tokens', () => {
 
   test('a revocation that a crash cut short has worked, and is finished by repeating it', async () => {
     const { database, tokens } = world.node
-    const crash = async () => Promise.reject(new Error('crash'))
-    const dying = new Tokens({ database, keys: world.keys, clock: world.clock, epoch: 1, onRevoke: crash })
+    const crash = { ...noLeases, revokeByToken: async () => Promise.reject(new Error('crash')) }
+    const dying = new Tokens({ database, keys: world.keys, clock: world.clock, epoch: 1, leases: () => crash })
     const parent = await tokens.create(service(root))
     const child = await tokens.create(service(parent.row))
     for (const node of world.nodes) expect(await node.tokens.lookup(child.credential)).toBeDefined()
@@ -315,7 +330,7 @@ test('a custom root token is there from the first start, and tokens of an earlie
     keys: world.keys,
     clock: world.clock,
     epoch: 2,
-    onRevoke: async () => 0,
+    leases: () => noLeases,
   })
   expect(await later.lookup(credential)).toBeUndefined()
   expect(await later.get(row.id)).toBeUndefined()

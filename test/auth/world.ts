@@ -13,6 +13,7 @@ import { initialise } from '../../src/keys/initialise.ts'
 import { createLog } from '../../src/log.ts'
 import { Database } from '../../src/store/database.ts'
 import type { VersionMessage } from '../../src/workload.ts'
+import { noLeases } from '../support/noleases.ts'
 import { createTestedToken } from '../support/template/keys.ts'
 import { createMigrated } from '../support/template/migrated.ts'
 
@@ -106,11 +107,14 @@ function counted(keys: CredentialKeys): CredentialKeys & { calls: number } {
 
 function createNode(database: Database, keys: CredentialKeys, clock: Clock, epoch: number) {
   const revoked: string[] = []
-  const onRevoke = async (ids: readonly string[]) => {
-    revoked.push(...ids)
-    return 0
+  const leases = {
+    ...noLeases,
+    revokeByToken: async (ids: readonly string[]) => {
+      revoked.push(...ids)
+      return 0
+    },
   }
-  const tokens = new Tokens({ database, keys, clock, epoch, onRevoke })
+  const tokens = new Tokens({ database, keys, clock, epoch, leases: () => leases })
   const policies = new Policies({ database, clock })
   const authenticator = createAuthenticator({ tokens, policies, hashAccessor: String })
   const start = async (job: Job) => {

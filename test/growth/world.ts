@@ -17,6 +17,7 @@ import { between } from '../../src/store/table.ts'
 import type { Workload } from '../../src/workload.ts'
 import { service } from '../auth/world.ts'
 import { log, openHsm, Place, reopen } from '../keys/support.ts'
+import { noLeases } from '../support/noleases.ts'
 import type { TestServer } from '../support/server.ts'
 
 const hour = 3_600_000
@@ -44,8 +45,7 @@ export async function prepare(server: TestServer): Promise<Prepared> {
   using custody = await reopen(hsm, place)
   const { database } = place
   const deps = { database, clock: systemClock, log, revokeInEngine: async () => undefined, removed: () => false }
-  const onRevoke = async () => 0
-  const tokens = new Tokens({ ...deps, keys: custody.macs, epoch: custody.cluster.epoch, onRevoke })
+  const tokens = new Tokens({ ...deps, keys: custody.macs, epoch: custody.cluster.epoch, leases: () => noLeases })
   const leases = new Leases({ ...deps, tokens })
   const { row } = await tokens.create(service(null, { ttlSeconds: 100_000 }))
   const parent = await tokens.create(service(null, { ttlSeconds: 60 }))

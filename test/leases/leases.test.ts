@@ -4,6 +4,7 @@ import { TokenCaller } from '../../src/auth/caller.ts'
 import type { TokenRow } from '../../src/auth/token.ts'
 import { withLeases } from '../../src/leases/engines.ts'
 import { DamagedRow } from '../../src/store/faults.ts'
+import { openHold } from '../attack/hold.ts'
 import { runJob, whileJobWaits } from '../auth/world.ts'
 import { createLeaseWorld, type LeaseWorld } from './world.ts'
 
@@ -168,6 +169,46 @@ test('a lease issued while its token is revoked is refused or revoked: none is l
     await Promise.all(given)
     expect(await world.sql('SELECT id FROM leases WHERE token = ?', [row.id])).toEqual([])
   }
+})
+
+test('what is stored while the row of its token is being removed goes with it: leases, children and theirs', async () => {
+  await using hold = await openHold(world.url)
+  const revoking = await world.join(hold.url)
+  const { row } = await world.node.token()
+  const { row: other } = await world.node.token()
+  const listed = hold.hold('FROM `leases` WHERE `token`')
+  // The first of a group has nothing of the kind.
+  const revoked = Promise.all([other, row].map(({ id }) => revoking.tokens.revoke(id)))
+  await listed
+  const child = await world.node.token(row)
+  await world.node.issue(child.row, 'of the child')
+  await world.node.issue(row, 'its own')
+  hold.release()
+  await revoked
+  expect(new Set(world.ledger.taken)).toEqual(new Set(['of the child', 'its own']))
+  expect(await world.sql('SELECT id FROM tokens WHERE id IN (?)', [[row.id, child.row.id]])).toEqual([])
+  for (const { tokens } of world.nodes) expect(await tokens.lookup(child.credential)).toBeUndefined()
+})
+
+test('a row whose children or leases are still to be removed is kept until then', async () => {
+  await using hold = await openHold(world.url)
+  const revoking = await world.join(hold.url)
+  const [parent, holder, neither] = await Promise.all([world.node.token(), world.node.token(), world.node.token()])
+  await world.node.token(parent.row)
+  await world.node.issue(holder.row, 'held')
+  // The end of each transaction: of those that remove leases and descendants, too.
+  const ended = hold.hold('COMMIT')
+  const revoked = [parent, holder, neither].map(({ row }) => revoking.tokens.revoke(row.id))
+  await ended
+  const states = await world.sql('SELECT id, state FROM tokens WHERE id IN (?) ORDER BY id', [
+    [parent, holder, neither].map(({ row }) => row.id),
+  ])
+  expect(states.map(({ id, state }) => [id, state])).toEqual(
+    [parent, holder].map(({ row }) => [row.id, 'revoked']).sort(),
+  )
+  hold.release()
+  await Promise.all(revoked)
+  expect(world.ledger.taken).toEqual(['held'])
 })
 
 test('a revocation that fails in the engine is reported, has expired the lease, and is tried again later', async () => {

@@ -45,6 +45,8 @@ export async function createLeaseWorld(nodes = 2) {
     removed,
     nodes: made,
     node,
+    /** Another worker, perhaps with another URL of the database. */
+    join: async (url?: string) => leaseNode(await world.join(url), world, ledger, { mounts, removed }),
     [Symbol.asyncDispose]: world[Symbol.asyncDispose],
   }
 }
@@ -55,8 +57,7 @@ function leaseNode(
   ledger: Ledger,
   { mounts, removed }: { mounts: readonly Mount[]; removed: ReadonlySet<string> },
 ) {
-  const onRevoke = (ids: readonly string[]) => leases.revokeByToken(ids)
-  const tokens = new Tokens({ database, keys, clock, epoch: 1, onRevoke })
+  const tokens = new Tokens({ database, keys, clock, epoch: 1, leases: () => leases })
   const revokeInEngine = engineRevoker(async () => mounts, new Map([[ledger.type, ledger]]))
   const leases = new Leases({
     database,

@@ -1,13 +1,17 @@
+import { createHash, randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createPolicies, Policies } from '../../src/auth/policies.ts'
+import { Tokens } from '../../src/auth/tokens.ts'
 import { systemClock } from '../../src/clock.ts'
 import type { Engine } from '../../src/engine.ts'
 import { Mounts } from '../../src/request/mounts/mounts.ts'
 import { createMountSet } from '../../src/request/mounts/rows.ts'
 import type { Database } from '../../src/store/database.ts'
+import { service } from '../auth/world.ts'
 import { Line } from '../store/line.ts'
 import { open } from '../store/support.ts'
 import type { TestDatabase } from '../support/database.ts'
+import { noLeases } from '../support/noleases.ts'
 import { createMigrated } from '../support/template/migrated.ts'
 
 /**
@@ -20,6 +24,8 @@ let line: Line
 let database: Database
 let mounts: Mounts
 let policies: Policies
+let tokens: Tokens
+const revocable: string[] = []
 const engine: Engine = { type: 'transit', context: undefined, routes: [] }
 
 beforeAll(async () => {
@@ -32,6 +38,10 @@ beforeAll(async () => {
   })
   mounts = new Mounts({ database, engines: new Map([['transit', engine]]), builtin: [], clock: systemClock })
   policies = new Policies({ database, clock: systemClock })
+  const tokenMac = (credential: Uint8Array) => createHash('sha256').update(credential).digest()
+  const audit = { guess: randomBytes(32), device: () => randomBytes(32), hashAccessor: String }
+  const keys = { tokenMac, audit }
+  tokens = new Tokens({ database, keys, clock: systemClock, epoch: 1, leases: () => noLeases })
   // Statements are prepared, and rows verified, once.
   for (const name of ['before', 'later']) {
     await mounts.enable({ path: name, type: 'transit' })
@@ -40,6 +50,8 @@ beforeAll(async () => {
     await mounts.disable(`${name}-moved`)
     for (const text of ['path "a" {}', 'path "b" {}']) await policies.write(name, text)
     await policies.write('kept', 'path "c" {}')
+    revocable.push((await tokens.create(service(null))).row.id, (await tokens.create(service(null))).row.id)
+    await tokens.revoke(revocable.pop() ?? '')
   }
 })
 afterAll(async () => {
@@ -60,6 +72,8 @@ describe('round trips', { shuffle: false }, () => {
     // One more verifies the rows of the change before.
     ['a policy is made', () => policies.write('new', 'path "d" {}'), 3],
     ['a policy is replaced', () => policies.write('kept', 'path "e" {}'), 3],
+    // One more looks whether children or leases were stored meanwhile.
+    ['a token is revoked', () => tokens.revoke(revocable.pop() ?? ''), 3],
     ['a mount is made', () => mounts.enable({ path: 'made', type: 'transit' }), 2],
     ['a mount is tuned', () => mounts.tune('made', { config: {} }), 2],
     ['a mount is moved', () => mounts.move('made', 'moved'), 2],

@@ -68,6 +68,17 @@ describe('a listing', () => {
       few,
     ))
 
+  test('tells which of many values are there, whatever the collation takes as equal', async () => {
+    const { database } = bench
+    const rows = await store(Array.from({ length: 150 }, () => 1))
+    const there = rows.map(({ id }) => id).filter((_, n) => n % 3 === 0)
+    const asked = [...rows.map(({ id }) => `${id} `), 'absent', ...there]
+    const found = await database.read((q) => database.table(items).among(q, 'id', asked))
+    expect(found).toEqual(new Set(there))
+    expect(await database.read((q) => database.table(items).among(q, 'id', []))).toEqual(new Set())
+    expect(await database.read((q) => database.table(items).among(q, 'at', [1, 7]))).toEqual(new Set([1]))
+  })
+
   test('finds, counts and removes by a range', async () => {
     const { database } = bench
     const table = database.table(items)

@@ -34,6 +34,8 @@ export interface Reading<T extends Table> {
   list(q: Reader, where: Where<T>, page: Page<T>): Promise<Row<T>[]>
   /** Whether any row matches; nothing is verified. */
   exists(q: Reader, where: Where<T>): Promise<boolean>
+  /** Which of these values any row has in the column; reads one row for each. Nothing is verified. */
+  among<K extends Name<T>>(q: Reader, column: K, values: readonly Row<T>[K][]): Promise<Set<Row<T>[K]>>
   /** The number of rows, counted by reading them all: for small tables. Nothing is verified. */
   count(q: Reader, where: Where<T>): Promise<number>
 }
@@ -69,6 +71,8 @@ export interface SealedAccess<T extends Table> extends Inserting<T>, LockingRead
   get(q: Reader, id: string): Promise<Row<T> | undefined>
   /** The existing rows among these ids, without damaged ones, which are logged. */
   sound(q: Reader, ids: readonly string[]): Promise<Row<T>[]>
+  /** As `sound`, and locks the rows, as `lock` does. */
+  lockSound(tx: Transaction, ids: readonly string[]): Promise<Row<T>[]>
   /**
    * Every row of the set without its contents, unverified: id and rev are for the head, which tells whether they are
    * right. `contents` is the database's own digest of the other columns: a reader that holds verified rows reads again

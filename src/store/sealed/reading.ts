@@ -6,7 +6,7 @@ import type { Reader } from '../reader.ts'
 import { Range, type Row, type Stored, type Table } from '../table.ts'
 import type { LockingReading, Page } from './access.ts'
 import { quoted, type Shape } from './shape.ts'
-import { limitClause, pageClause, selectFrom, whereClause } from './statements.ts'
+import { limitClause, padded, pageClause, selectFrom, whereClause } from './statements.ts'
 
 type Values = Readonly<Record<string, unknown>>
 
@@ -73,6 +73,18 @@ export function reading<T extends Table>(
       const clause = whereClause(shape, where)
       const rows = await Session.of(q).rows(`SELECT 1 FROM ${quoted(shape.table)}${clause.sql} LIMIT 1`, clause.values)
       return rows.length > 0
+    },
+
+    async among(q, property, wanted) {
+      const { name, column } = shape.field(property)
+      const one = `(SELECT ${quoted(name)} FROM ${quoted(shape.table)} WHERE ${quoted(name)} = ? LIMIT 1)`
+      const found = new Set<Row<T>[typeof property]>()
+      for (const some of padded(wanted)) {
+        const sql = some.map(() => one).join(' UNION ALL ')
+        const rows = await Session.of(q).rows(sql, some.map(column.encode))
+        for (const [value = null] of rows) found.add(column.decode(value) as Row<T>[typeof property])
+      }
+      return new Set(wanted.filter((value) => found.has(value)))
     },
 
     async count(q, where) {

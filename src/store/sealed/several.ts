@@ -1,5 +1,5 @@
 import { Session, WriteSession } from '../pool/session.ts'
-import type { Transaction } from '../reader.ts'
+import type { Reader, Transaction } from '../reader.ts'
 import type { Row, Table } from '../table.ts'
 import type { SealedAccess } from './access.ts'
 import { type Seal, sealNames } from './seal.ts'
@@ -8,23 +8,29 @@ import { unlessDamaged } from './sound.ts'
 import { idClauses, selectFrom } from './statements.ts'
 
 /** Rows of a sealed table by their ids, 64 per statement: for jobs that work through many. */
-export function several<T extends Table>(shape: Shape, seal: Seal): Pick<SealedAccess<T>, 'sound' | 'removeAll'> {
+export function several<T extends Table>(
+  shape: Shape,
+  seal: Seal,
+): Pick<SealedAccess<T>, 'sound' | 'lockSound' | 'removeAll'> {
   const select = selectFrom(shape.table, [...shape.fields.map(({ name }) => name), ...sealNames])
-  return {
-    async sound(q, ids) {
-      const session = Session.of(q)
-      const found: Row<T>[] = []
-      for (const { sql, values } of idClauses(ids)) {
-        for (const stored of await session.rows(select + sql, values)) {
-          const row = await unlessDamaged(async () => seal.open(shape, stored))
-          // Binary collations still take 'a' and 'a ' as equal.
-          if (row === undefined || !ids.includes(String(row.id))) continue
-          found.push((session instanceof WriteSession ? session.adopt(row) : row) as Row<T>)
-        }
-      }
-      return found
-    },
 
+  async function sound(q: Reader, ids: readonly string[], held: boolean): Promise<Row<T>[]> {
+    const session = Session.of(q)
+    const found: Row<T>[] = []
+    for (const { sql, values } of idClauses(ids)) {
+      for (const stored of await session.rows(select + sql + (held ? ' FOR UPDATE' : ''), values)) {
+        const row = await unlessDamaged(async () => seal.open(shape, stored))
+        // Binary collations still take 'a' and 'a ' as equal.
+        if (row === undefined || !ids.includes(String(row.id))) continue
+        found.push((session instanceof WriteSession ? session.adopt(row, held) : row) as Row<T>)
+      }
+    }
+    return found
+  }
+
+  return {
+    sound: (q, ids) => sound(q, ids, false),
+    lockSound: (tx, ids) => sound(WriteSession.of(tx), ids, true),
     removeAll: (tx, ids) => removeAll(shape, tx, ids),
   }
 }

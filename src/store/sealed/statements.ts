@@ -102,11 +102,21 @@ const bytesOf = (rows: readonly (readonly Stored[])[]): number =>
       0,
     )
 
-/** ` WHERE id IN (…)` for 64 ids at a time, the last id repeated to fill the places: one statement to prepare. */
+/**
+ * Values in portions of a power of two, at most 64, the last one repeated to fill the places: few different statements
+ * to prepare.
+ */
+export function* padded<V>(values: readonly V[]): Generator<V[]> {
+  for (let start = 0; start < values.length; start += largestInsert) {
+    const some = values.slice(start, start + largestInsert)
+    const size = 2 ** Math.ceil(Math.log2(some.length))
+    yield Array.from({ length: size }, (_, index) => some[Math.min(index, some.length - 1)] as V)
+  }
+}
+
+/** ` WHERE id IN (…)` for portions of ids. */
 export function* idClauses(ids: readonly string[]): Generator<Statement> {
-  const sql = ` WHERE ${quoted('id')} IN (${Array.from({ length: largestInsert }, () => '?').join(', ')})`
-  for (let start = 0; start < ids.length; start += largestInsert) {
-    const some = ids.slice(start, start + largestInsert)
-    yield { sql, values: Array.from({ length: largestInsert }, (_, index) => some[index] ?? some.at(-1) ?? '') }
+  for (const values of padded(ids)) {
+    yield { sql: ` WHERE ${quoted('id')} IN (${values.map(() => '?').join(', ')})`, values }
   }
 }

@@ -52,8 +52,7 @@ export async function createCertificateWorld(nodes = 1) {
 }
 
 function nodeAt({ database }: Node, { keys, clock }: World, mount: Mount, site = 'default') {
-  const onRevoke = (ids: readonly string[]) => leases.revokeByToken(ids)
-  const tokens = new Tokens({ database, keys, clock, epoch: 1, onRevoke })
+  const tokens = new Tokens({ database, keys, clock, epoch: 1, leases: () => leases })
   const engines = new Map<string, Engine>()
   const revokeInEngine = engineRevoker(async () => [mount], engines)
   const log = createLog('silent')

@@ -34,6 +34,7 @@ import { readCrl } from '../../../src/x509/crlreader.ts'
 import { MovableClock, service } from '../../auth/world.ts'
 import { createShim, type Shim } from '../../hsm/support/fault.ts'
 import { type Cluster, log, manage, openCluster, openHsm, options, Place } from '../../keys/support.ts'
+import { noLeases } from '../../support/noleases.ts'
 import { createTestedToken } from '../../support/template/keys.ts'
 import { type Asking, writeOcspRequest } from '../../x509/ocspasking.ts'
 import { type ReadAnswer, readAnswer } from './answer.ts'
@@ -62,7 +63,7 @@ function workerOf(
 ): Worker {
   const { managed } = manage(custody, database, hsm)
   const { operations, materials, transients, authorityKeys, macs, cluster } = custody
-  const tokens = new Tokens({ database, keys: macs, clock, epoch: cluster.epoch, onRevoke: async () => 0 })
+  const tokens = new Tokens({ database, keys: macs, clock, epoch: cluster.epoch, leases: () => noLeases })
   const revokeInEngine = async () => undefined
   const leases = new Leases({ database, clock, log, tokens, removed: () => false, revokeInEngine })
   const ground = { database, clock, leases, operations, materials, managed, transients, authorityKeys, log, site }

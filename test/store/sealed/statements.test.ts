@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { Shape } from '../../../src/store/sealed/shape.ts'
-import { portions, whereClause } from '../../../src/store/sealed/statements.ts'
+import { padded, portions, whereClause } from '../../../src/store/sealed/statements.ts'
 import { atLeast, between } from '../../../src/store/table.ts'
 import { mounts } from '../support.ts'
 
@@ -23,6 +23,15 @@ test('a portion has at most one MiB of text, except a single row', () => {
   expect(sizesOf(rowsOf(8, 'x'.repeat(quarter + 1)))).toEqual([2, 2, 2, 2])
   expect(sizesOf(rowsOf(8, 'ä'.repeat(quarter / 2)))).toEqual([4, 4])
   expect(sizesOf(rowsOf(3, 'x'.repeat(8 * quarter)))).toEqual([1, 1, 1])
+})
+
+test('values fill portions of a power of two, at most 64, the last one repeated', () => {
+  expect([...padded([])]).toEqual([])
+  expect([...padded(['a'])]).toEqual([['a']])
+  expect([...padded([1, 2, 3, 4, 5])]).toEqual([[1, 2, 3, 4, 5, 5, 5, 5]])
+  const many = Array.from({ length: 130 }, (_, n) => n)
+  expect([...padded(many)].map(({ length }) => length)).toEqual([64, 64, 2])
+  expect([...padded(many)].flat()).toEqual(many)
 })
 
 test('rows are asked for by equality, by NULL or by a range, and never by a column of JSON', () => {
