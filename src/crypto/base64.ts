@@ -10,10 +10,10 @@ type Refusal = (fault: string) => string
  * @throws ApiError 400 with the refusal's text
  */
 export function decodeBase64(text: string, refusal: Refusal = (fault) => fault): Buffer {
-  if (!outside.test(text)) {
+  if (isAscii(text) && !text.includes('-') && !text.includes('_')) {
     const bytes = Buffer.from(text, 'base64')
     const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0
-    // Node skips invalid characters; the length proves that none was skipped.
+    // Of ASCII Node takes the two characters of base64url too, and skips others; the length proves that none was skipped.
     if (text.length % 4 === 0 && bytes.length === (text.length / 4) * 3 - padding) return bytes
     // What is refused may be a secret all the same.
     bytes.fill(0)
@@ -34,6 +34,9 @@ export const decodeField = (name: string, text: string): Buffer =>
 /** Decodes an optional field; empty is absent. @throws ApiError 400 naming it */
 export const decodeOptional = (name: string, text: string | undefined): Buffer | undefined =>
   text ? decodeField(name, text) : undefined
+
+/** Only ASCII takes as many bytes in UTF-8 as in UTF-16 it takes units. A regular expression takes eight times as long. */
+const isAscii = (text: string): boolean => Buffer.byteLength(text) === text.length
 
 /** The offset at which Go's encoding/base64 stops, shown in the refusal; undefined when it accepts the text. */
 function firstFault(source: Buffer): number | undefined {

@@ -1,4 +1,4 @@
-import { after } from '../after.ts'
+import { after, nextTurn } from '../after.ts'
 import type { Caller, Capability, MaybePromise, Outcome } from '../route.ts'
 import { Stream } from '../stream.ts'
 import type { CanonicalRequest } from './canonicalise.ts'
@@ -11,6 +11,10 @@ import { revalidate } from './revalidate.ts'
 import type { Target } from './routetable.ts'
 
 const noBytes = Buffer.alloc(0)
+const longBody = 1 << 20
+
+/** Whether each step over the body takes milliseconds, so that others have their turn between two steps. */
+const isLong = ({ body }: { readonly body: { readonly length: number } }): boolean => body.length > longBody
 
 /** The rights of a request, and its caller. */
 export interface Grant {
@@ -53,7 +57,8 @@ export function run(
       if (!warnings.route.includes(text)) warnings.route.push(text)
     },
   })
-  return after(outcome, (result) => respond(request, target, result, warnings, recorder))
+  const answer = (result: Outcome) => respond(request, target, result, warnings, recorder)
+  return after(outcome, (result) => (isLong(request.raw) ? nextTurn().then(() => answer(result)) : answer(result)))
 }
 
 /** The answer is recorded before it is sent. @throws ApiError 503 for a long body that cannot be sent now */
@@ -67,5 +72,6 @@ function respond(
   const outcome = revalidate(restrictResponseHeaders(target.mount, result), request, target)
   const reply = envelope(request.raw.id, outcome, warnings, target.match.endpoint.route.inject === true)
   if (reply.body instanceof Stream && request.method !== 'HEAD') reply.body.reserve()
-  return recorder.recordResponse(outcome, warnings, reply)
+  const record = () => recorder.recordResponse(outcome, warnings, reply)
+  return isLong(reply) ? nextTurn().then(record) : record()
 }

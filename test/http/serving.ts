@@ -11,6 +11,7 @@ import { absent, badRequest } from '../../src/errors.ts'
 import { boolean, integer, map, raw, text, wholeBody } from '../../src/field.ts'
 import { type Budgets, shareMemory } from '../../src/http/budget.ts'
 import type { ListenerLimits, ListenerOptions } from '../../src/http/listeners.ts'
+import type { Pipeline } from '../../src/request/exchange.ts'
 import { builtinRecord, compileSet, lookUp } from '../../src/request/mounts/mount.ts'
 import { createPipeline } from '../../src/request/pipeline.ts'
 import { Answer, route } from '../../src/route.ts'
@@ -184,6 +185,7 @@ const authenticator: Authenticator = {
 
 export interface Serving {
   readonly listener: Listener
+  readonly pipeline: Pipeline
   readonly shelf: Shelf
   /** Every line that was logged. */
   readonly logged: string[]
@@ -231,6 +233,7 @@ export async function serve(
   const port = Number(listener.address.split(':').at(-1))
   return {
     listener,
+    pipeline,
     shelf,
     logged,
     ask: (method, path, question) => ask(port, method, path, question),

@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { ApiError, absent } from '../../src/errors.ts'
 import { envelope, errorReply, noWarnings } from '../../src/request/envelope.ts'
@@ -23,6 +24,25 @@ test('a warning of the route itself makes a body', () => {
   const reply = envelope('id', undefined, { parameters: ['ignored'], route: ['forced to 1'] }, false)
   expect(reply.status).toBe(200)
   expect(JSON.parse(String(reply.body))).toMatchObject({ data: null, warnings: ['forced to 1', 'ignored'] })
+})
+
+test('data with a text of megabytes reads as JSON.stringify writes it', () => {
+  const long = 'x'.repeat(2 ** 16 + 1)
+  const members = fc.dictionary(
+    fc.string(),
+    fc.oneof(
+      fc.jsonValue(),
+      fc.string().map((text) => long + text),
+    ),
+  )
+  fc.assert(
+    fc.property(members, fc.string({ unit: 'binary' }), (some, end) => {
+      const data = { ...some, long: long + end, none: undefined }
+      const { body } = envelope('id', data, noWarnings, false)
+      const sorted = Object.fromEntries(Object.entries(data).sort(([a], [b]) => (a < b ? -1 : 1)))
+      expect(String(body)).toContain(`"data":${JSON.stringify(sorted)},"wrap_info"`)
+    }),
+  )
 })
 
 test('injected routes repeat data at the top, and never over the envelope’s own keys', () => {

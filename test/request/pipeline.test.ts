@@ -34,6 +34,26 @@ test('a written key is read and listed, under /v1/ and bare, by LIST and by ?lis
   }
 })
 
+test.each([
+  ['a short text none', 1000, 0],
+  // Before and after it is parsed, and before the answer is built and recorded.
+  ['a text of megabytes four times', 2 ** 21, 4],
+])('others have their turn between the steps of a request: beside %s', async (_title, length, most) => {
+  const body = Buffer.from(JSON.stringify({ items: 'x'.repeat(length) }))
+  const headers = { 'x-vault-token': 'root' }
+  const from = { remoteAddress: '127.0.0.1', remotePort: 1, clientCertificate: undefined }
+  let turns = 0
+  let timer = setImmediate(function count() {
+    turns++
+    timer = setImmediate(count)
+  })
+  const request = { id: 'i', method: 'PATCH', rawPath: '/v1/shelf/keys/a', query: '', headers, body, ...from }
+  const reply = await serving.pipeline.handle(request)
+  clearImmediate(timer)
+  expect(turns).toBe(most)
+  expect(JSON.parse(String(reply.body)).data).toEqual({ items: 'x'.repeat(length) })
+})
+
 test('every answer has no-store, its type and its length; the envelope ends in a newline', async () => {
   const { headers, text } = await ask('POST', '/v1/shelf/keys/a', { body: '{}' })
   expect(headers).toMatchObject({

@@ -29,6 +29,21 @@ describe('strict base64', () => {
     )
   })
 
+  test('what is decoded at once is what the alphabet and its padding allow, however long it is', () => {
+    const alphabet = fc.constantFrom(...'AZaz09+/', '=', '==', '-', '_', ' ', '\n', 'é', '\u0141', '\ud800', '=AAA')
+    const parts = fc.oneof({ weight: 9, arbitrary: fc.constant('QUJD') }, { weight: 1, arbitrary: alphabet })
+    fc.assert(
+      fc.property(fc.array(parts, { maxLength: 60 }), (some) => {
+        const text = some.join('')
+        const digits = text.replaceAll(/[\r\n]/g, '')
+        const isWhole = /^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(digits)
+        expect(fault(text) === undefined).toBe(isWhole)
+        if (isWhole) expect(decodeBase64(text)).toEqual(Buffer.from(digits, 'base64'))
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
   test.each([
     ['!!!!', 0],
     ['YWJj-', 4],

@@ -5,6 +5,9 @@ import type { MaybePromise } from '../../route.ts'
 import { type LongList, measureJson } from './measure.ts'
 import { quoteRoundedNumbers } from './numbers.ts'
 
+/** A step over a text that is longer, such as its HMAC for the audit, takes milliseconds. */
+const longBytes = 1 << 20
+
 type JsonObject = Readonly<Record<string, unknown>>
 
 /**
@@ -14,7 +17,8 @@ type JsonObject = Readonly<Record<string, unknown>>
  *
  * Long bodies are not parsed in a thread: their values would be copied here again, in one go, which takes as long as
  * parsing them (as structured clones) or the same (as text). Instead values outside long lists are few (measure.ts), so
- * that one go is short, and lists are parsed in groups. A single long text costs each step a pass over its bytes.
+ * that one go is short, and lists are parsed in groups. A single long text costs each step a pass over its bytes, and
+ * others have their turn between two steps.
  * @param longestList the most elements of a list that is a member of the object; one longer than 64 KiB is parsed in
  *   groups, with turns for other requests in between
  * @throws {ApiError} 400 in the reference's words
@@ -22,6 +26,17 @@ type JsonObject = Readonly<Record<string, unknown>>
 export function parseJsonObject(body: Buffer, longestList = 0): MaybePromise<JsonObject> {
   const { lists, rounds } = measureJson(body, longestList)
   if (lists.length > 0) return parseInGroups(body, lists, rounds ? quoteRoundedNumbers : plainText)
+  return body.length > longBytes ? parseBetweenTurns(body, rounds) : parseInOneGo(body, rounds)
+}
+
+async function parseBetweenTurns(body: Buffer, rounds: boolean): Promise<JsonObject> {
+  await nextTurn()
+  const object = parseInOneGo(body, rounds)
+  await nextTurn()
+  return object
+}
+
+function parseInOneGo(body: Buffer, rounds: boolean): JsonObject {
   const text = body.toString('utf8')
   if (text.trim() === '') return {}
   return asObject(rounds ? parseRounded(body, text) : parse(text))
