@@ -14,7 +14,7 @@ export function decodeBase64(text: string, refusal: Refusal = (fault) => fault):
     const bytes = Buffer.from(text, 'base64')
     const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0
     // Of ASCII Node takes the two characters of base64url too, and skips others; the length proves that none was skipped.
-    if (text.length % 4 === 0 && bytes.length === (text.length / 4) * 3 - padding) return bytes
+    if (bytes.length === (text.length / 4) * 3 - padding) return bytes
     // What is refused may be a secret all the same.
     bytes.fill(0)
   }

@@ -55,6 +55,7 @@ describe('strict base64', () => {
     ['=', 0],
     ['\u0141\u0141\u0141\u0141', 0],
     ['YWJ_', 3],
+    ['YWJ-', 3],
   ])('%j is refused at byte %i, where the reference refuses it', (text, at) => {
     expect(fault(text)).toBe(`illegal base64 data at input byte ${at}`)
   })
