@@ -63,7 +63,7 @@ export class Revocations {
  */
 async function end(deps: RevokeDeps, tx: Transaction, ids: readonly string[]): Promise<Ended[]> {
   const table = deps.database.table(tokenTable)
-  const [rows, kept] = await Promise.all([table.lockSound(tx, ids), holders(deps, tx, ids)])
+  const [rows, kept] = await Promise.all([table.lockAll(tx, ids), holders(deps, tx, ids)])
   const ended = new Map<string, Ended>()
   for (const row of rows) {
     tx.touch(tokenTable.name, row.id)

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
+import { quoted } from '../audit/render.ts'
 import { type ApiError, errorLines } from '../errors.ts'
-import { quoted } from '../quoted.ts'
 import { Answer, type Data, type Lease, type Outcome } from '../route.ts'
 import { enclosed, type Stream } from '../stream.ts'
 import type { RawReply } from './exchange.ts'

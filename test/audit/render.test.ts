@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { joined, member, objectText, quoteRaw } from '../../src/audit/render.ts'
-import { quoted } from '../../src/quoted.ts'
+import { joined, member, objectText, quoted, quoteRaw } from '../../src/audit/render.ts'
 
 test('a record leaves out members without a value, and no others', () => {
   const empty = [undefined, null, '', 0, false, [], {}]

@@ -51,6 +51,17 @@ describe('tokens', () => {
     expect(await world.sql('SELECT id FROM tokens WHERE id IN (?)', [ids])).toEqual([])
   })
 
+  test('the revocation of a token whose row was edited fails, and harms none of the same moment', async () => {
+    const { tokens } = world.node
+    const made = await Promise.all([1, 2, 3].map(() => tokens.create(service(root))))
+    const [edited] = made
+    await world.sql("UPDATE tokens SET display_name = 'x' WHERE id = ?", [edited?.row.id])
+    const revoked = await Promise.allSettled(made.map(({ row }) => tokens.revoke(row.id)))
+    expect(revoked.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled'])
+    expect(revoked[0]).toMatchObject({ reason: expect.any(DamagedRow) })
+    expect(await world.sql('SELECT id FROM tokens WHERE id IN (?)', [made.map(({ row }) => row.id)])).toHaveLength(1)
+  })
+
   test('a known token is answered without a promise, a forged one without database or HSM', async () => {
     const { tokens, authenticator } = world.node
     const { credential } = await tokens.create(service(root))

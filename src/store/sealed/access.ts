@@ -71,8 +71,8 @@ export interface SealedAccess<T extends Table> extends Inserting<T>, LockingRead
   get(q: Reader, id: string): Promise<Row<T> | undefined>
   /** The existing rows among these ids, without damaged ones, which are logged. */
   sound(q: Reader, ids: readonly string[]): Promise<Row<T>[]>
-  /** As `sound`, and locks the rows, as `lock` does. */
-  lockSound(tx: Transaction, ids: readonly string[]): Promise<Row<T>[]>
+  /** The existing rows among these ids, locked as by `lock`; a damaged one throws DamagedRow. */
+  lockAll(tx: Transaction, ids: readonly string[]): Promise<Row<T>[]>
   /**
    * Every row of the set without its contents, unverified: id and rev are for the head, which tells whether they are
    * right. `contents` is the database's own digest of the other columns: a reader that holds verified rows reads again

@@ -75,17 +75,7 @@ export function reading<T extends Table>(
       return rows.length > 0
     },
 
-    async among(q, property, wanted) {
-      const { name, column } = shape.field(property)
-      const one = `(SELECT ${quoted(name)} FROM ${quoted(shape.table)} WHERE ${quoted(name)} = ? LIMIT 1)`
-      const found = new Set<Row<T>[typeof property]>()
-      for (const some of padded(wanted)) {
-        const sql = some.map(() => one).join(' UNION ALL ')
-        const rows = await Session.of(q).rows(sql, some.map(column.encode))
-        for (const [value = null] of rows) found.add(column.decode(value) as Row<T>[typeof property])
-      }
-      return new Set(wanted.filter((value) => found.has(value)))
-    },
+    among: (q, property, values) => among(shape, Session.of(q), property, values),
 
     async count(q, where) {
       const clause = whereClause(shape, where)
@@ -94,6 +84,19 @@ export function reading<T extends Table>(
       return Number(row?.[0])
     },
   }
+}
+
+/** The values among these that some row has in a column. */
+async function among<V>(shape: Shape, session: Session, property: string, wanted: readonly V[]): Promise<Set<V>> {
+  const { name, column } = shape.field(property)
+  const one = `(SELECT ${quoted(name)} FROM ${quoted(shape.table)} WHERE ${quoted(name)} = ? LIMIT 1)`
+  const found = new Set<unknown>()
+  for (const values of padded(wanted)) {
+    const sql = values.map(() => one).join(' UNION ALL ')
+    for (const [value = null] of await session.rows(sql, values.map(column.encode))) found.add(column.decode(value))
+  }
+  // Binary collations still take 'a' and 'a ' as equal.
+  return new Set(wanted.filter((value) => found.has(value)))
 }
 
 function pageStatement<T extends Table>(shape: Shape, select: string, where: Values, page: Page<T>): Statement {

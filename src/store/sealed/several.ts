@@ -1,6 +1,6 @@
 import { Session, WriteSession } from '../pool/session.ts'
-import type { Reader, Transaction } from '../reader.ts'
-import type { Row, Table } from '../table.ts'
+import type { Transaction } from '../reader.ts'
+import type { Row, Stored, Table } from '../table.ts'
 import type { SealedAccess } from './access.ts'
 import { type Seal, sealNames } from './seal.ts'
 import { quoted, type Shape } from './shape.ts'
@@ -11,26 +11,42 @@ import { idClauses, selectFrom } from './statements.ts'
 export function several<T extends Table>(
   shape: Shape,
   seal: Seal,
-): Pick<SealedAccess<T>, 'sound' | 'lockSound' | 'removeAll'> {
+): Pick<SealedAccess<T>, 'sound' | 'lockAll' | 'removeAll'> {
   const select = selectFrom(shape.table, [...shape.fields.map(({ name }) => name), ...sealNames])
 
-  async function sound(q: Reader, ids: readonly string[], held: boolean): Promise<Row<T>[]> {
-    const session = Session.of(q)
+  async function read(
+    session: Session,
+    ids: readonly string[],
+    suffix: string,
+    take: (stored: readonly Stored[]) => Promise<Row<T> | undefined>,
+  ): Promise<Row<T>[]> {
     const found: Row<T>[] = []
     for (const { sql, values } of idClauses(ids)) {
-      for (const stored of await session.rows(select + sql + (held ? ' FOR UPDATE' : ''), values)) {
-        const row = await unlessDamaged(async () => seal.open(shape, stored))
+      for (const stored of await session.rows(select + sql + suffix, values)) {
+        const row = await take(stored)
         // Binary collations still take 'a' and 'a ' as equal.
-        if (row === undefined || !ids.includes(String(row.id))) continue
-        found.push((session instanceof WriteSession ? session.adopt(row, held) : row) as Row<T>)
+        if (row !== undefined && ids.includes(String(row.id))) found.push(row)
       }
     }
     return found
   }
+  const open = async (stored: readonly Stored[]) => (await seal.open(shape, stored)) as Row<T>
 
   return {
-    sound: (q, ids) => sound(q, ids, false),
-    lockSound: (tx, ids) => sound(WriteSession.of(tx), ids, true),
+    async sound(q, ids) {
+      const session = Session.of(q)
+      const rows = await read(session, ids, '', (stored) => unlessDamaged(() => open(stored)))
+      if (session instanceof WriteSession) for (const row of rows) session.adopt(row)
+      return rows
+    },
+
+    async lockAll(tx, ids) {
+      const session = WriteSession.of(tx)
+      const rows = await read(session, ids, ' FOR UPDATE', open)
+      for (const row of rows) session.adopt(row, true)
+      return rows
+    },
+
     removeAll: (tx, ids) => removeAll(shape, tx, ids),
   }
 }
