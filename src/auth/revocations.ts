@@ -4,23 +4,22 @@ import { tokenTally } from './count.ts'
 import { orphanChildren, type RevokeDeps, removeTrees } from './revoke.ts'
 import { tokenTable, tokenTraces } from './token.ts'
 
-/** What became of the row of a token: only one with neither children nor leases is removed at once. */
-type Ended = 'absent' | 'marked' | 'removed'
-
 /**
- * Revocations on request. Simultaneous ones share a transaction, which alone invalidates whole trees, on every worker
- * before it resolves: a look-up walks up to the root of the tree, so a descendant is refused as soon as an ancestor is,
- * even one that is being created at this moment. The rest is removal.
+ * Revocations on request. Simultaneous ones share their transactions. The first one alone invalidates whole trees, on
+ * every worker before it resolves: a look-up walks up to the root of the tree, so a descendant is refused as soon as an
+ * ancestor is, even one that is being created at this moment. The rest is removal; until then the marked row tells
+ * others who revoke it that they must wait too, and the expiry job what a crash left.
  */
 export class Revocations {
   readonly #deps: RevokeDeps
-  readonly #ends: Batch<string, Ended>
+  readonly #marks: Batch<string, boolean>
   readonly #looks: Batch<string, boolean>
+  readonly #removals: Batch<string, undefined>
 
   constructor(deps: RevokeDeps) {
     const { database } = deps
     this.#deps = deps
-    this.#ends = new Batch((ids) => database.transaction((tx) => end(deps, tx, ids)))
+    this.#marks = new Batch((ids) => database.transaction((tx) => mark(deps, tx, ids)))
     this.#looks = new Batch(
       async (ids) => {
         const found = await database.read((q) => holders(deps, q, ids))
@@ -28,6 +27,7 @@ export class Revocations {
       },
       { sharesFate: true },
     )
+    this.#removals = new Batch((ids) => database.transaction((tx) => remove(deps, tx, ids)))
   }
 
   /**
@@ -35,7 +35,7 @@ export class Revocations {
    * @returns the number of the tree's leases still to be revoked
    */
   async ofTree(id: string): Promise<number> {
-    return this.#clear(id, await this.#ends.add(id))
+    return (await this.#marks.add(id)) ? this.#clear(id) : 0
   }
 
   /**
@@ -44,36 +44,37 @@ export class Revocations {
    */
   async ofOrphan(id: string): Promise<number> {
     await orphanChildren(this.#deps, id)
-    const ended = await this.#ends.add(id)
+    if (!(await this.#marks.add(id))) return 0
     // Children created between that listing and the revocation.
-    if (ended !== 'absent') await orphanChildren(this.#deps, id)
-    return this.#clear(id, ended)
+    await orphanChildren(this.#deps, id)
+    return this.#clear(id)
   }
 
-  /** Children and leases that were stored while the row was being removed are found now: no later ones are kept. */
-  async #clear(id: string, ended: Ended): Promise<number> {
-    const left = ended === 'marked' || (ended === 'removed' && (await this.#looks.add(id)))
-    return left ? removeTrees(this.#deps, [id]) : 0
+  /** Most tokens have neither children nor leases, and no worker accepts new ones. */
+  async #clear(id: string): Promise<number> {
+    if (await this.#looks.add(id)) return removeTrees(this.#deps, [id])
+    await this.#removals.add(id)
+    return 0
   }
 }
 
-/**
- * Ends tokens in one transaction. A row with children or leases is kept until these are gone: after a crash they can
- * still be found from it.
- */
-async function end(deps: RevokeDeps, tx: Transaction, ids: readonly string[]): Promise<Ended[]> {
-  const table = deps.database.table(tokenTable)
-  const [rows, kept] = await Promise.all([table.lockAll(tx, ids), holders(deps, tx, ids)])
-  const ended = new Map<string, Ended>()
+/** Revokes tokens on every worker. @returns whether each existed */
+async function mark({ database, clock }: RevokeDeps, tx: Transaction, ids: readonly string[]): Promise<boolean[]> {
+  const table = database.table(tokenTable)
+  const rows = await table.lockAll(tx, ids)
   for (const row of rows) {
-    tx.touch(tokenTable.name, row.id)
-    ended.set(row.id, kept.has(row.id) ? 'marked' : 'removed')
-    if (!kept.has(row.id)) await table.remove(tx, row)
     // An expiry in the past lets the expiry job find a tree that a crash left half removed.
-    else if (row.state === 'active') await table.update(tx, row, { state: 'revoked', expiresAt: deps.clock.wall() })
+    if (row.state === 'active') await table.update(tx, row, { state: 'revoked', expiresAt: clock.wall() })
+    tx.touch(tokenTable.name, row.id)
   }
-  tx.tally(tokenTally, -[...ended.values()].filter((end) => end === 'removed').length)
-  return ids.map((id) => ended.get(id) ?? 'absent')
+  const there = new Set(rows.map(({ id }) => id))
+  return ids.map((id) => there.has(id))
+}
+
+/** Needs no `touch`: no worker accepts these tokens. */
+async function remove({ database }: RevokeDeps, tx: Transaction, ids: readonly string[]): Promise<undefined[]> {
+  tx.tally(tokenTally, -(await database.table(tokenTable).removeAll(tx, ids)))
+  return ids.map(() => undefined)
 }
 
 /** Those of these tokens that have children or leases. */

@@ -171,44 +171,40 @@ test('a lease issued while its token is revoked is refused or revoked: none is l
   }
 })
 
-test('what is stored while the row of its token is being removed goes with it: leases, children and theirs', async () => {
+test('what is stored while its token is being revoked goes with it: leases, children and theirs', async () => {
   await using hold = await openHold(world.url)
   const revoking = await world.join(hold.url)
   const { row } = await world.node.token()
   const { row: other } = await world.node.token()
-  const listed = hold.hold('FROM `leases` WHERE `token`')
+  const locked = hold.hold('FOR UPDATE')
   // The first of a group has nothing of the kind.
   const revoked = Promise.all([other, row].map(({ id }) => revoking.tokens.revoke(id)))
-  await listed
+  await locked
   const child = await world.node.token(row)
   await world.node.issue(child.row, 'of the child')
   await world.node.issue(row, 'its own')
   hold.release()
   await revoked
   expect(new Set(world.ledger.taken)).toEqual(new Set(['of the child', 'its own']))
-  expect(await world.sql('SELECT id FROM tokens WHERE id IN (?)', [[row.id, child.row.id]])).toEqual([])
+  expect(await world.sql('SELECT id FROM tokens WHERE id IN (?)', [[row.id, other.id, child.row.id]])).toEqual([])
   for (const { tokens } of world.nodes) expect(await tokens.lookup(child.credential)).toBeUndefined()
 })
 
-test('a row whose children or leases are still to be removed is kept until then', async () => {
+test('while a revocation is under way a second one is true when it is answered, and the text is not free', async () => {
   await using hold = await openHold(world.url)
   const revoking = await world.join(hold.url)
-  const [parent, holder, neither] = await Promise.all([world.node.token(), world.node.token(), world.node.token()])
-  await world.node.token(parent.row)
-  await world.node.issue(holder.row, 'held')
-  // The end of each transaction: of those that remove leases and descendants, too.
-  const ended = hold.hold('COMMIT')
-  const revoked = [parent, holder, neither].map(({ row }) => revoking.tokens.revoke(row.id))
-  await ended
-  const states = await world.sql('SELECT id, state FROM tokens WHERE id IN (?) ORDER BY id', [
-    [parent, holder, neither].map(({ row }) => row.id),
-  ])
-  expect(states.map(({ id, state }) => [id, state])).toEqual(
-    [parent, holder].map(({ row }) => [row.id, 'revoked']).sort(),
-  )
+  const custom = 'chosen-by-hand'
+  const { row, credential } = await world.node.token(null, { custom })
+  for (const { tokens } of world.nodes) expect(await tokens.lookup(credential)).toBeDefined()
+  const committed = hold.hold('COMMIT')
+  const first = revoking.tokens.revoke(row.id)
+  await committed
+  await expect(world.node.token(null, { custom })).rejects.toThrow('duplicate ID')
+  await world.nodes[1]?.tokens.revoke(row.id)
+  for (const { tokens } of world.nodes) expect(await tokens.lookup(credential)).toBeUndefined()
   hold.release()
-  await Promise.all(revoked)
-  expect(world.ledger.taken).toEqual(['held'])
+  await first
+  expect(await world.sql('SELECT id FROM tokens WHERE id = ?', [row.id])).toEqual([])
 })
 
 test('a revocation that fails in the engine is reported, has expired the lease, and is tried again later', async () => {

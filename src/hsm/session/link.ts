@@ -4,7 +4,7 @@ import { nextEpoch } from '../handle.ts'
 import { type Environment, Module, type ModuleUser } from '../module.ts'
 import { describe, findToken, type TokenInfo, type TokenSelector } from '../slots.ts'
 import { Connection } from './connection.ts'
-import { inTurn, type LoginOptions, login } from './login.ts'
+import { type LoginOptions, login } from './login.ts'
 
 export interface LinkOptions extends LoginOptions {
   readonly library: string
@@ -25,9 +25,8 @@ export interface TokenIdentity {
   readonly label: string
 }
 
-/** How often a token that is not seen is looked for again when a process opens it. */
-const moreLooks = 3
-const pauseMilliseconds = 50
+/** After each of these a token that is not seen is looked for again when a process opens it. */
+const pausesMilliseconds = [20, 50, 100, 200, 400]
 
 /** A module, the token in it, and this process's login there, all to be made again after the token was away. */
 export class Link {
@@ -49,7 +48,7 @@ export class Link {
     this.#user = user
     this.module = Module.acquire(options.library, options.libraryParameters, user, options.environment)
     try {
-      ;({ token: this.token, connection: this.connection } = this.#connect(options.token, moreLooks))
+      ;({ token: this.token, connection: this.connection } = this.#connect(options.token, pausesMilliseconds))
     } catch (error) {
       this.module.release(user)
       throw error
@@ -73,10 +72,10 @@ export class Link {
     this.module.release(this.#user)
   }
 
-  #connect(selector: TokenSelector, moreLooks = 0): { token: TokenInfo; connection: Connection } {
+  #connect(selector: TokenSelector, pauses: readonly number[] = []): { token: TokenInfo; connection: Connection } {
     const { lib } = this.module
-    const token = findToken(lib, selector) ?? this.#lookAgain(selector, moreLooks)
     this.generation = this.module.generation
+    const token = findToken(lib, selector) ?? this.#lookAgain(selector, pauses)
     if (token === undefined) throw new TokenMissing(`${describe(selector)} is not there`)
     const { forbidden } = this.#options
     if (forbidden?.serial === token.serial && forbidden.label === token.label) {
@@ -96,14 +95,15 @@ export class Link {
 
   /**
    * SoftHSM rewrites the file of a token at every login, and a process that initialises the module meanwhile does not
-   * see the token. In its turn to log in no other process of this node does; those of another node are soon done.
+   * see the token.
    */
-  #lookAgain(selector: TokenSelector, looks: number): TokenInfo | undefined {
-    for (let look = 0; look < looks && this.module.isAlone(this.#user); look++) {
-      if (look > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pauseMilliseconds)
-      const token = inTurn(this.#options.stateDirectory, () => {
-        return this.module.renew(this.#user) ? findToken(this.module.lib, selector) : undefined
-      })
+  #lookAgain(selector: TokenSelector, pauses: readonly number[]): TokenInfo | undefined {
+    for (const pause of pauses) {
+      if (!this.module.isAlone(this.#user)) return undefined
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pause)
+      if (!this.module.renew(this.#user)) return undefined
+      this.generation = this.module.generation
+      const token = findToken(this.module.lib, selector)
       if (token) return token
     }
     return undefined

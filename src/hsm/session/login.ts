@@ -31,12 +31,10 @@ const pinErrors = new Set<number>([
  * @throws PinRefused, or what pkcs11js throws
  */
 export function login(lib: Cryptoki, session: Buffer, token: TokenInfo, pin: string, options: LoginOptions): void {
-  inTurn(options.stateDirectory, () => tryOnce(lib, session, token, pin, options))
-}
-
-/** Runs `work` while no other process of this node logs in to a token. @throws Error when its turn does not come */
-export function inTurn<T>(stateDirectory: string | undefined, work: () => T): T {
-  return stateDirectory === undefined ? work() : alone(stateDirectory, 'login', work)
+  const { stateDirectory } = options
+  const attempt = () => tryOnce(lib, session, token, pin, options)
+  if (stateDirectory === undefined) attempt()
+  else alone(stateDirectory, 'login', attempt)
 }
 
 function tryOnce(lib: Cryptoki, session: Buffer, token: TokenInfo, pin: string, options: LoginOptions): void {
