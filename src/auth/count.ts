@@ -11,3 +11,8 @@ export function insertToken(database: Database, tx: Transaction, row: New<typeof
   tx.tally(tokenTally, 1)
   return database.table(tokenTable).insert(tx, row)
 }
+
+/** Removes tokens unread, and counts them. */
+export async function removeTokens(database: Database, tx: Transaction, ids: readonly string[]): Promise<void> {
+  tx.tally(tokenTally, -(await database.table(tokenTable).removeAll(tx, ids)))
+}

@@ -1,6 +1,6 @@
 import { Batch } from '../store/group.ts'
 import type { Reader, Transaction } from '../store/reader.ts'
-import { tokenTally } from './count.ts'
+import { removeTokens } from './count.ts'
 import { orphanChildren, type RevokeDeps, removeTrees } from './revoke.ts'
 import { tokenTable, tokenTraces } from './token.ts'
 
@@ -27,7 +27,11 @@ export class Revocations {
       },
       { sharesFate: true },
     )
-    this.#removals = new Batch((ids) => database.transaction((tx) => remove(deps, tx, ids)))
+    // Needs no `touch`: no worker accepts these tokens.
+    this.#removals = new Batch(async (ids) => {
+      await database.transaction((tx) => removeTokens(database, tx, ids))
+      return ids.map(() => undefined)
+    })
   }
 
   /**
@@ -69,12 +73,6 @@ async function mark({ database, clock }: RevokeDeps, tx: Transaction, ids: reado
   }
   const there = new Set(rows.map(({ id }) => id))
   return ids.map((id) => there.has(id))
-}
-
-/** Needs no `touch`: no worker accepts these tokens. */
-async function remove({ database }: RevokeDeps, tx: Transaction, ids: readonly string[]): Promise<undefined[]> {
-  tx.tally(tokenTally, -(await database.table(tokenTable).removeAll(tx, ids)))
-  return ids.map(() => undefined)
 }
 
 /** Those of these tokens that have children or leases. */

@@ -3,7 +3,7 @@ import type { Database } from '../store/database.ts'
 import { pages } from '../store/pages.ts'
 import type { Reader, Transaction } from '../store/reader.ts'
 import { sound } from '../store/sealed/sound.ts'
-import { tokenTally } from './count.ts'
+import { removeTokens } from './count.ts'
 import { type TokenRow, tokenTable, tokenTraces } from './token.ts'
 
 /** The leases of tokens. */
@@ -60,7 +60,6 @@ export async function markRevoked(
  * top. It needs no `touch`: no cached descendant can be used any more.
  */
 export async function removeTrees({ database, leases }: RevokeDeps, roots: readonly string[]): Promise<number> {
-  const table = database.table(tokenTable)
   const tree = new Set(roots)
   // The set grows while it is walked: breadth first, parents before children. A set ends even when edited rows form a
   // cycle.
@@ -70,7 +69,7 @@ export async function removeTrees({ database, leases }: RevokeDeps, roots: reado
   while (ids.length > 0) {
     const leaves = ids.splice(-pageSize).reverse()
     left += await leases().revokeByToken(leaves)
-    await database.transaction(async (tx) => tx.tally(tokenTally, -(await table.removeAll(tx, leaves))))
+    await database.transaction((tx) => removeTokens(database, tx, leaves))
   }
   return left
 }

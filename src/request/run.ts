@@ -3,7 +3,7 @@ import type { Caller, Capability, MaybePromise, Outcome } from '../route.ts'
 import { Stream } from '../stream.ts'
 import type { CanonicalRequest } from './canonicalise.ts'
 import { envelope, type Warnings } from './envelope.ts'
-import type { RawReply } from './exchange.ts'
+import { isLong, type RawReply } from './exchange.ts'
 import { passRequestHeaders, restrictResponseHeaders } from './headers.ts'
 import { convertFields, normaliseNames } from './parse.ts'
 import type { Recorder } from './recorder.ts'
@@ -11,10 +11,6 @@ import { revalidate } from './revalidate.ts'
 import type { Target } from './routetable.ts'
 
 const noBytes = Buffer.alloc(0)
-const longBody = 1 << 20
-
-/** Whether each step over the body takes milliseconds, so that others have their turn between two steps. */
-const isLong = ({ body }: { readonly body: { readonly length: number } }): boolean => body.length > longBody
 
 /** The rights of a request, and its caller. */
 export interface Grant {
@@ -58,7 +54,7 @@ export function run(
     },
   })
   const answer = (result: Outcome) => respond(request, target, result, warnings, recorder)
-  return after(outcome, (result) => (isLong(request.raw) ? nextTurn().then(() => answer(result)) : answer(result)))
+  return after(outcome, (result) => (isLong(request.raw.body) ? nextTurn().then(() => answer(result)) : answer(result)))
 }
 
 /** The answer is recorded before it is sent. @throws ApiError 503 for a long body that cannot be sent now */
@@ -73,5 +69,5 @@ function respond(
   const reply = envelope(request.raw.id, outcome, warnings, target.match.endpoint.route.inject === true)
   if (reply.body instanceof Stream && request.method !== 'HEAD') reply.body.reserve()
   const record = () => recorder.recordResponse(outcome, warnings, reply)
-  return isLong(reply) ? nextTurn().then(record) : record()
+  return isLong(reply.body) ? nextTurn().then(record) : record()
 }

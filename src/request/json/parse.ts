@@ -2,11 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { nextTurn } from '../../after.ts'
 import { badRequest } from '../../errors.ts'
 import type { MaybePromise } from '../../route.ts'
+import { isLong } from '../exchange.ts'
 import { type LongList, measureJson } from './measure.ts'
 import { quoteRoundedNumbers } from './numbers.ts'
-
-/** A step over a text that is longer, such as its HMAC for the audit, takes milliseconds. */
-const longBytes = 1 << 20
 
 type JsonObject = Readonly<Record<string, unknown>>
 
@@ -26,7 +24,7 @@ type JsonObject = Readonly<Record<string, unknown>>
 export function parseJsonObject(body: Buffer, longestList = 0): MaybePromise<JsonObject> {
   const { lists, rounds } = measureJson(body, longestList)
   if (lists.length > 0) return parseInGroups(body, lists, rounds ? quoteRoundedNumbers : plainText)
-  return body.length > longBytes ? parseBetweenTurns(body, rounds) : parseInOneGo(body, rounds)
+  return isLong(body) ? parseBetweenTurns(body, rounds) : parseInOneGo(body, rounds)
 }
 
 async function parseBetweenTurns(body: Buffer, rounds: boolean): Promise<JsonObject> {
