@@ -222,8 +222,9 @@ function keyOf(type: string, entry: Fields): KeyBytes {
     case 'rsa': {
       const [key, publicKey] = [entry.fields('rsa_key'), entry.fields('rsa_public_key')]
       const half = entry.has('rsa_key') ? key : publicKey
-      const [n, e, d] = [half.number('N'), half.number('E'), key.number('D')]
-      return rsaKey(algorithm, { n, e, d, primes: key.list('Primes').map(numberOf) })
+      // What may be refused is read before the secret numbers, which rsaKey wipes.
+      const [n, e, listed] = [half.number('N'), half.number('E'), key.list('Primes')]
+      return rsaKey(algorithm, { n, e, d: key.number('D'), primes: listed.map(numberOf) })
     }
   }
 }
