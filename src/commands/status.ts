@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
-import { request as plainRequest } from 'node:http'
 import { request as tlsRequest } from 'node:https'
 import { Command, Option } from 'commander'
+import { request as plainRequest } from '../http/nodehttp.ts'
 
 interface Options {
   readonly address: string

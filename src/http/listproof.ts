@@ -1,6 +1,6 @@
-import { createServer } from 'node:http'
 import { connect } from 'node:net'
 import { acceptListVerb } from './listverb.ts'
+import { createServer } from './nodehttp.ts'
 
 /** One packet and then the second, cut inside a verb: LIST among others, and the words of it inside a body. */
 const sent = [

@@ -41,3 +41,13 @@ test('each joined form exports the names that its library exports', () => {
     expect(joined.sort()).toEqual(library.filter((name) => /^\w+$/.test(name)).sort())
   }
 })
+
+test('neither a worker nor a supervisor loads the parts of Node that it does not use', () => {
+  const parts = printed(`
+    await import('./src/supervisor/loading.ts')
+    for (const name of ['app.ts', 'commands/program.ts', 'commands/server.ts']) await import('./src/' + name)
+    console.log(JSON.stringify(process.moduleLoadList.map((part) => part.slice(part.indexOf(' ') + 1))))
+    process.exit(0)`)
+  expect(parts).toContain('http')
+  expect(parts).not.toContain('internal/deps/undici/undici')
+})
