@@ -17,10 +17,13 @@ const maxNanoseconds = 2n ** 63n - 1n
 /**
  * Reads a duration as the reference does: seconds, a Go duration (time.ParseDuration), or whole days (`7d`).
  * @param refuse receives the reason
- * @returns whole seconds, rounded down
+ * @returns whole seconds, rounded down; 1 for less than a second, since 0 means the default, or no limit
  */
-export const readSeconds = (value: number | string, refuse: (reason: string) => never): number =>
-  Number(readNanoseconds(value, refuse) / 1_000_000_000n)
+export function readSeconds(value: number | string, refuse: (reason: string) => never): number {
+  const nanoseconds = readNanoseconds(value, refuse)
+  const seconds = Number(nanoseconds / 1_000_000_000n)
+  return nanoseconds > 0n ? Math.max(1, seconds) : 0
+}
 
 /** As readSeconds. @returns whole milliseconds, rounded down */
 export const readMilliseconds = (value: number | string, refuse: (reason: string) => never): number =>

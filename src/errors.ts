@@ -52,7 +52,12 @@ export const unavailable = (text: string, options?: ApiErrorOptions): ApiError =
   new ApiError(503, text, { retryAfterSeconds: 1, ...options })
 
 /** Whether token or database could not serve, so that nothing was learnt. */
-export const isUnavailable = (error: unknown): boolean => error instanceof ApiError && error.status === 503
+export const isUnavailable = (error: unknown): error is ApiError => error instanceof ApiError && error.status === 503
+
+/** For `catch`, where what could not be done now is done later. @throws every other error */
+export function unlessUnavailable(error: unknown): undefined {
+  if (!isUnavailable(error)) throw error
+}
 
 /** The lines in `errors`, in the error's style. */
 export function errorLines(error: ApiError): string[] {

@@ -45,6 +45,11 @@ export class Metrics {
     return made(this.#timings, { name, help, labels, source: new Timing() })
   }
 
+  /** A timing that nothing observes any more is shown no longer. */
+  forgetTiming(name: string, labels: Labels = {}): void {
+    this.#timings.delete(keyOf(name, labels))
+  }
+
   /** A number that is read on demand, summed over the workers of a node. A second declaration replaces the first. */
   gauge(name: string, help: string, read: () => number, labels: Labels = {}): void {
     this.#gauges.set(keyOf(name, labels), { name, help, labels, source: read })

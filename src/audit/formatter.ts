@@ -197,7 +197,11 @@ const serials = new WeakMap<Uint8Array, string>()
 
 /** Decimal, as Vault prints it. */
 function serialOf(der: Uint8Array): string {
-  const serial = serials.get(der) ?? BigInt(`0x${new X509Certificate(der).serialNumber}`).toString()
+  const known = serials.get(der)
+  if (known !== undefined) return known
+  // A client may present a certificate of its own making, with a negative number, which Node writes as `-01`.
+  const [, sign = '', digits = ''] = /^(-?)(.*)$/.exec(new X509Certificate(der).serialNumber) ?? []
+  const serial = sign + BigInt(`0x${digits}`)
   serials.set(der, serial)
   return serial
 }

@@ -1,5 +1,6 @@
 import { paced } from '../after.ts'
 import type { Job } from '../job.ts'
+import { clockLimitMilliseconds } from '../store/database.ts'
 import { pages, walk } from '../store/pages.ts'
 import { between } from '../store/table.ts'
 import { together } from '../store/together.ts'
@@ -10,11 +11,18 @@ const pageSize = 64
 /** No token of ours expires earlier: a row with an edited time is found when it is looked up. */
 const beginning = 1
 
-/** A test of one row, without its ancestors. */
-const usableIn =
-  ({ clock }: RevokeDeps, epoch: number) =>
-  (row: TokenRow): boolean =>
-    usable(row, clock.wall(), epoch)
+/**
+ * Whether a row's token cannot be used, without a look at its ancestors. The row of one that was just revoked stays,
+ * since another worker may still accept it: the row makes others who revoke it wait too, and holds a text that was
+ * chosen for it.
+ */
+const goneIn =
+  ({ clock, database }: RevokeDeps, epoch: number) =>
+  (row: TokenRow): boolean => {
+    const now = clock.wall()
+    const settled = now - database.settlingMilliseconds - clockLimitMilliseconds
+    return !usable(row, now, epoch) && (row.state !== 'revoked' || (row.expiresAt ?? 0) < settled)
+  }
 
 /**
  * The job that removes expired tokens with their descendants and leases, and revoked ones that a crash left behind. By
@@ -23,9 +31,8 @@ const usableIn =
 export function expiryJob(deps: RevokeDeps, epoch: number): Job {
   const { database, clock } = deps
   const name = 'expire tokens'
-  const isUsable = usableIn(deps, epoch)
+  const isGone = goneIn(deps, epoch)
   const order = { by: ['expiresAt', 'id'], limit: pageSize } as const
-  const eligible = (row: TokenRow): boolean => !isUsable(row)
   return {
     name,
     everySeconds: 5,
@@ -33,7 +40,7 @@ export function expiryJob(deps: RevokeDeps, epoch: number): Job {
       const faults: unknown[] = []
       const failed = (_: string, error: unknown) => void faults.push(error)
       const end = async (ids: readonly string[]): Promise<readonly never[]> => {
-        await removeTrees(deps, await markRevoked(deps, ids, eligible, (tx) => tx.fence(name, fence)))
+        await removeTrees(deps, await markRevoked(deps, ids, isGone, (tx) => tx.fence(name, fence)))
         return []
       }
       const due = { expiresAt: between(beginning, clock.wall()) }
@@ -54,7 +61,7 @@ export function expiryJob(deps: RevokeDeps, epoch: number): Job {
 export function tidyJob(deps: RevokeDeps, epoch: number): Job {
   const { database, clock } = deps
   const name = 'tidy tokens'
-  const isUsable = usableIn(deps, epoch)
+  const isGone = goneIn(deps, epoch)
   const table = database.table(tokenTable)
   return {
     name,
@@ -66,7 +73,7 @@ export function tidyJob(deps: RevokeDeps, epoch: number): Job {
         const gone = await markRevoked(
           deps,
           ids,
-          async (row, tx) => !isUsable(row) || (row.parent !== null && !(await table.exists(tx, { id: row.parent }))),
+          async (row, tx) => isGone(row) || (row.parent !== null && !(await table.exists(tx, { id: row.parent }))),
           (tx) => tx.fence(name, fence),
         )
         await removeTrees(deps, gone)

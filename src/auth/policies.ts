@@ -131,7 +131,7 @@ export class Policies {
     const lower = policyName(name)
     if (lower === 'root') throw badRequest('cannot delete "root" policy')
     if (lower === 'default') throw badRequest('cannot delete default policy')
-    if (!(await this.#set()).byName.has(lower)) return
+    // One that this worker does not know, too: its removal may not be known to every worker yet.
     await this.#changes.add({ name: lower, text: undefined })
   }
 

@@ -1,3 +1,4 @@
+import { isUnavailable, unavailable, unlessUnavailable } from '../errors.ts'
 import { Batch } from '../store/group.ts'
 import type { Reader, Transaction } from '../store/reader.ts'
 import { removeTokens } from './count.ts'
@@ -20,13 +21,10 @@ export class Revocations {
     const { database } = deps
     this.#deps = deps
     this.#marks = new Batch((ids) => database.transaction((tx) => mark(deps, tx, ids)))
-    this.#looks = new Batch(
-      async (ids) => {
-        const found = await database.read((q) => holders(deps, q, ids))
-        return ids.map((id) => found.has(id))
-      },
-      { sharesFate: true },
-    )
+    this.#looks = new Batch(async (ids) => {
+      const found = await database.read((q) => holders(deps, q, ids))
+      return ids.map((id) => found.has(id))
+    })
     // Needs no `touch`: no worker accepts these tokens.
     this.#removals = new Batch(async (ids) => {
       await database.transaction((tx) => removeTokens(database, tx, ids))
@@ -54,10 +52,20 @@ export class Revocations {
     return this.#clear(id)
   }
 
-  /** Most tokens have neither children nor leases, and no worker accepts new ones. */
+  /**
+   * Most tokens have neither children nor leases, and no worker accepts new ones. What fails here is left to the expiry
+   * job.
+   * @throws ApiError 503 when children or leases may be left
+   */
   async #clear(id: string): Promise<number> {
-    if (await this.#looks.add(id)) return removeTrees(this.#deps, [id])
-    await this.#removals.add(id)
+    try {
+      if (await this.#looks.add(id)) return await removeTrees(this.#deps, [id])
+    } catch (cause) {
+      if (!isUnavailable(cause)) throw cause
+      const text = 'the token is revoked; what belongs to it could not all be removed yet, which is tried again'
+      throw unavailable(text, { cause })
+    }
+    await this.#removals.add(id).catch(unlessUnavailable)
     return 0
   }
 }
@@ -69,8 +77,9 @@ async function mark({ database, clock }: RevokeDeps, tx: Transaction, ids: reado
   for (const row of rows) {
     // An expiry in the past lets the expiry job find a tree that a crash left half removed.
     if (row.state === 'active') await table.update(tx, row, { state: 'revoked', expiresAt: clock.wall() })
-    tx.touch(tokenTable.name, row.id)
   }
+  // Those marked already, too: their first revocation may still be waiting for workers that accept them.
+  for (const id of ids) tx.touch(tokenTable.name, id)
   const there = new Set(rows.map(({ id }) => id))
   return ids.map((id) => there.has(id))
 }

@@ -1,6 +1,6 @@
 import { after } from '../after.ts'
 import type { Clock } from '../clock.ts'
-import { ApiError, badRequest, isUnavailable, unavailable } from '../errors.ts'
+import { ApiError, badRequest, unavailable, unlessUnavailable } from '../errors.ts'
 import type { Job } from '../job.ts'
 import type { MaybePromise } from '../route.ts'
 import type { CoherentCache } from '../store/coherence/cache.ts'
@@ -11,7 +11,7 @@ import { pages } from '../store/pages.ts'
 import type { SealedAccess } from '../store/sealed/access.ts'
 import type { New } from '../store/table.ts'
 import { insertToken, tokenTally } from './count.ts'
-import { fingerprint, type GuessFilter, guessFilter, isAccessor } from './credential.ts'
+import { type CredentialKind, fingerprint, type GuessFilter, guessFilter, isAccessor } from './credential.ts'
 import { expiryJob, tidyJob } from './expire.ts'
 import { renewedUntil } from './lifetime.ts'
 import { memo } from './memo.ts'
@@ -149,24 +149,46 @@ export class Tokens {
     const id = this.#ids.get(print)
     const row = id === undefined ? undefined : this.#rows.peek(id)
     if (row !== undefined) return this.#living(row)
-    // Guesses cost neither database nor token.
-    const kind = this.#filter.screen(credential)
-    if (kind === 'forged' || this.#clockIsBefore(this.#dead.get(print))) return undefined
-    const find = () => this.#find(credential, print, kind === 'custom')
+    const kind = this.#kindOf(credential, print)
+    if (kind === 'forged') return undefined
+    const find = () => this.#find(credential, print, kind)
     return id === undefined ? find() : this.get(id).then((found) => found ?? find())
   }
 
   /** A living token by its id. */
   async get(id: string): Promise<TokenRow | undefined> {
-    const row = (await this.#rows.get(id)) ?? (await this.#options.database.read((q) => this.#table.get(q, id)))
+    const row = (await this.#rows.get(id)) ?? (await this.#stored(id))
     return row && this.#living(row)
   }
 
   /** A living token by its accessor. */
   async withAccessor(accessor: string): Promise<TokenRow | undefined> {
+    const id = await this.idOfAccessor(accessor)
+    return id === undefined ? undefined : this.get(id)
+  }
+
+  /**
+   * The id of a stored token, for its revocation: one that no longer works may still be accepted by another worker, if
+   * its revocation is under way.
+   */
+  async idOf(credential: string): Promise<string | undefined> {
+    const print = fingerprint(credential)
+    const id = this.#ids.get(print)
+    if (id !== undefined && ((await this.#rows.get(id)) ?? (await this.#stored(id))) !== undefined) return id
+    const kind = this.#kindOf(credential, print)
+    return kind === 'forged' ? undefined : (await this.#row(credential, print, kind))?.id
+  }
+
+  /** As idOf, by an accessor. */
+  async idOfAccessor(accessor: string): Promise<string | undefined> {
     if (!isAccessor(accessor)) return undefined
-    const row = await this.#options.database.read((q) => this.#table.find(q, { accessor }))
-    return row && this.get(row.id)
+    return (await this.#options.database.read((q) => this.#table.find(q, { accessor })))?.id
+  }
+
+  /** As idOf, by the path that made the token and a row id; undefined for a token that does not expire. */
+  async idAt(path: string, id: string): Promise<string | undefined> {
+    const row = await this.#stored(id)
+    return row?.path === path && row.expiresAt !== null ? id : undefined
   }
 
   /**
@@ -233,16 +255,28 @@ export class Tokens {
     requireComplete(await this.#revocations.ofOrphan(id))
   }
 
-  async #find(credential: string, print: string, custom: boolean): Promise<TokenRow | undefined> {
-    if (custom && !(await this.#customs.get(customEntry))?.exist) return undefined
+  /** Guesses cost neither database nor token. */
+  #kindOf(credential: string, print: string): CredentialKind {
+    return this.#clockIsBefore(this.#dead.get(print)) ? 'forged' : this.#filter.screen(credential)
+  }
+
+  async #find(credential: string, print: string, kind: CredentialKind): Promise<TokenRow | undefined> {
+    const row = await this.#row(credential, print, kind)
+    return row?.numUses === 0 ? this.get(row.id) : row && this.#living(row)
+  }
+
+  /** The row of a credential, whether it works or not. */
+  async #row(credential: string, print: string, kind: CredentialKind): Promise<TokenRow | undefined> {
+    if (kind === 'custom' && !(await this.#customs.get(customEntry))?.exist) return undefined
     const hash = await this.#options.keys.tokenMac(Buffer.from(credential))
-    const found = await this.#options.database.read((q) => this.#table.find(q, { hash }))
-    if (found === undefined) {
-      if (!custom) this.#dead.set(print, this.#options.clock.monotonic() + deadMilliseconds)
-      return undefined
-    }
-    this.#remember(print, found)
-    return found.numUses === 0 ? this.get(found.id) : this.#living(found)
+    const row = await this.#options.database.read((q) => this.#table.find(q, { hash }))
+    if (row !== undefined) this.#remember(print, row)
+    else if (kind !== 'custom') this.#dead.set(print, this.#options.clock.monotonic() + deadMilliseconds)
+    return row
+  }
+
+  #stored(id: string): Promise<TokenRow | undefined> {
+    return this.#options.database.read((q) => this.#table.get(q, id))
   }
 
   #remember(print: string, { id, numUses }: TokenRow): void {
@@ -293,10 +327,6 @@ export class Tokens {
       throw error
     }
   }
-}
-
-function unlessUnavailable(error: unknown): void {
-  if (!isUnavailable(error)) throw error
 }
 
 function requireComplete(left: number): void {

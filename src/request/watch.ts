@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import type { Operation } from '../audit/entry.ts'
 import type { Clock } from '../clock.ts'
 import type { Logger } from '../log.ts'
@@ -15,6 +16,12 @@ export interface WatchOptions {
   readonly log: Logger
 }
 
+/** Each operation of one takes 2 kB. */
+const mostMounts = 1000
+
+const timingName = (mount: string, operation: Operation): string =>
+  `vault.route.${operation}.${mount.replaceAll('/', '-')}`
+
 /**
  * Measures requests under the reference's names, as a whole and by mount and operation, and logs each at level debug.
  * Costs a request two looks at the clock, a few additions, and a place among those in flight.
@@ -25,7 +32,13 @@ export class Watch {
   readonly #log: Logger
   readonly #verbose: boolean
   readonly #all: Timing
-  readonly #routes = new Map<string, Map<Operation, Timing>>()
+  /** By mount; those of mounts that come and go are forgotten. */
+  readonly #routes = new LRUCache<string, Map<Operation, Timing>>({
+    max: mostMounts,
+    dispose: (timings, mount) => {
+      for (const operation of timings.keys()) this.#metrics.forgetTiming(timingName(mount, operation))
+    },
+  })
   readonly #inFlight: InFlight
 
   constructor({ metrics, inFlight, clock, log }: WatchOptions) {
@@ -67,9 +80,10 @@ export class Watch {
   #route(mount: string, operation: Operation): Timing {
     const known = this.#routes.get(mount)?.get(operation)
     if (known !== undefined) return known
-    const name = `vault.route.${operation}.${mount.replaceAll('/', '-')}`
-    const timing = this.#metrics.timing(name, `Requests of one kind to ${mount}.`)
-    this.#routes.set(mount, (this.#routes.get(mount) ?? new Map()).set(operation, timing))
+    const timing = this.#metrics.timing(timingName(mount, operation), `Requests of one kind to ${mount}.`)
+    const others = this.#routes.get(mount)
+    if (others === undefined) this.#routes.set(mount, new Map([[operation, timing]]))
+    else others.set(operation, timing)
     return timing
   }
 }

@@ -105,13 +105,14 @@ export class Settings {
       const [, rows] = await Promise.all([this.#head.lock(tx), this.#list(tx)])
       await this.#head.verify(tx, rows)
       const value = decide(compile(rows))
+      // Also where nothing is left to do: an earlier change may not be known to every worker yet.
+      tx.touch(settingsTable.name, cacheEntry)
       const old = rows.find((row) => row.kind === kind && row.name === name)
       const others = rows.filter((row) => row !== old)
       if (value === undefined && old === undefined) return
       if (old !== undefined) await this.#table.remove(tx, old)
       const added = value === undefined ? [] : [await this.#table.insert(tx, { kind, name, value })]
       await this.#head.advance(tx, [...others, ...added])
-      tx.touch(settingsTable.name, cacheEntry)
     })
     await this.#readAnew()
   }

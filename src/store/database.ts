@@ -61,7 +61,7 @@ export interface TransactionOptions {
 
 const openMilliseconds = 10_000
 const tidyEverySeconds = 60
-const clockLimitMilliseconds = 30_000
+export const clockLimitMilliseconds = 30_000
 const defaultTimes: LeaseTimes = { leaseMilliseconds: 1000, marginMilliseconds: 250, pollMilliseconds: 100 }
 
 /**
@@ -258,6 +258,11 @@ export class Database {
     const { marginMilliseconds } = this.#times
     this.#reaper = new Reaper({ registry: this.#registry, clock, log, marginMilliseconds })
     await this.#coherence.start()
+  }
+
+  /** How long a transaction waits at most between its COMMIT and its return, where all workers have the same lease. */
+  get settlingMilliseconds(): number {
+    return this.#times.leaseMilliseconds + this.#times.marginMilliseconds
   }
 
   /** Polls at once: another node may have committed. */

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 import type { AuditedRequest, RequestEntry } from '../../src/audit/entry.ts'
 import { Formatter } from '../../src/audit/formatter.ts'
@@ -42,6 +43,15 @@ test('the serial number of a client certificate is on record in decimal, at any 
     })
   }
   expect(membersOf({}, {}, formatter).request).toEqual(bare)
+})
+
+test('a negative serial number, which a client may choose, is on record with its sign', () => {
+  const made = ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-subj', '/CN=c']
+  for (const serial of ['-1', '-128', '-9223372036854775808', '0']) {
+    const more = ['-keyout', '/dev/null', '-outform', 'DER', '-set_serial', serial]
+    const clientCertificate = execFileSync('openssl', [...made, ...more], { stdio: ['ignore', 'pipe', 'ignore'] })
+    expect(membersOf({ clientCertificate }).request.client_certificate_serial_number).toBe(serial)
+  }
 })
 
 test('the certificate of a connection is parsed for its first request only', () => {

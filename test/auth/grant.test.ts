@@ -47,7 +47,13 @@ describe('a child token', () => {
     )
     expect(() => policies({ policies: ['root'] }, parent({}))).toThrow('child policies must be subset of parent')
     expect(policies({ policies: ['other'] }, parent({}), true)).toEqual(['default', 'other'])
-    expect(policies({ policies: [''] }, parent({}), true)).toEqual(['app', 'default'])
+  })
+
+  test('has no policy of its parent’s when it asks for nameless ones', () => {
+    expect(policies({ policies: [''] }, root, true)).toEqual(['default'])
+    expect(policies({ policies: [' ', ''] }, parent({}))).toEqual(['default'])
+    expect(policies({ policies: [''] }, parent({ policies: ['app'] }))).toEqual([])
+    expect(policies({ policies: [''], no_default_policy: true }, root, true)).toEqual([])
   })
 
   test('is root only under root, and then nothing else', () => {

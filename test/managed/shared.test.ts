@@ -1,6 +1,7 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { done, fresh, hello } from '../api/node.ts'
-import { dataOf, useWorld } from './world.ts'
+import { at, dataOf, useWorld } from './world.ts'
 
 const world = useWorld()
 const make = (path: string, name: string) => world.root.post(path, { type: 'managed_key', managed_key_name: name })
@@ -13,17 +14,35 @@ describe('one managed key', () => {
     const paths = [`transit/keys/${fresh('k')}`, `transit/keys/${fresh('k')}`, `${mount}/keys/${fresh('k')}`]
     for (const path of paths) await done(make(path, name))
     for (const path of paths) await done(world.root.post(`${path}/rotate`, { managed_key_name: name }))
-    const at = (path: string, verb: string) => path.replace('/keys/', `/${verb}/`)
+    const below = (path: string, verb: string) => path.replace('/keys/', `/${verb}/`)
     for (const path of paths) {
       for (const key_version of [1, 2]) {
-        const signed = await done(world.root.post(at(path, 'sign'), { input: hello, key_version }))
+        const signed = await done(world.root.post(below(path, 'sign'), { input: hello, key_version }))
         const signature = signed.string('data.signature')
         for (const other of paths) {
-          const verified = await done(world.root.post(at(other, 'verify'), { input: hello, signature }))
+          const verified = await done(world.root.post(below(other, 'verify'), { input: hello, signature }))
           expect(dataOf(verified)).toEqual({ valid: true })
         }
       }
     }
+  })
+
+  test.each(['transit', 'pki'])('is deleted or used, never both, when both are asked for at once in %s', async (engine) => {
+    const mount = fresh('m')
+    await done(world.root.post(`sys/mounts/${mount}`, { type: engine }))
+    const outcomes = new Set<string>()
+    for (let round = 0; round < 12; round++) {
+      const name = await world.managed(world.settingsOf())
+      const using =
+        engine === 'transit'
+          ? make(`${mount}/keys/${fresh('k')}`, name)
+          : world.root.post(`${mount}/keys/generate/kms`, { managed_key_name: name })
+      // The key is used some ten milliseconds before that is stored.
+      await delay(2 * round)
+      const [used, deleted] = await Promise.all([using, world.root.delete(at(name))])
+      outcomes.add(`${used.status} ${deleted.status}`)
+    }
+    for (const outcome of outcomes) expect(['200 400', '400 204']).toContain(outcome)
   })
 
   test('rotates a key that took the name of one of another type, though the worker remembers that one', async () => {

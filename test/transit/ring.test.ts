@@ -130,6 +130,15 @@ describe('configuration', () => {
     )
   })
 
+  test('a period is worth a warning for an imported key that may not rotate', () => {
+    const warned = (key: Parameters<typeof attributes>[0], period: number) =>
+      configure(attributes(key), { auto_rotate_period: period }).warnings.length > 0
+    expect(warned({ imported: true, allowRotation: false }, 7200)).toBe(true)
+    expect(warned({ imported: true, allowRotation: false }, 0)).toBe(false)
+    expect(warned({ imported: true, allowRotation: true }, 7200)).toBe(false)
+    expect(warned({}, 7200)).toBe(false)
+  })
+
   test('an imported key rotates only when it was allowed to', () => {
     expect(() => rotated('k', attributes({ imported: true }))).toThrow('imported key k does not allow rotation')
     expect(rotated('k', attributes({ imported: true, allowRotation: true, latestVersion: 4 }))).toEqual({

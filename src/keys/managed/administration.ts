@@ -51,8 +51,8 @@ export class ManagedAdministration {
     return this.#registry.names()
   }
 
-  remove(name: string): Promise<void> {
-    return this.#registry.remove(name)
+  remove(name: string, check: (id: string) => Promise<void>): Promise<void> {
+    return this.#registry.remove(name, check)
   }
 
   /** @throws ApiError 400 when the key does not sign as it should */

@@ -103,11 +103,17 @@ export class Registry {
     })
   }
 
-  /** A missing one counts as removed. The key stays in its token. */
-  async remove(name: string): Promise<void> {
+  /**
+   * A missing one counts as removed. The key stays in its token.
+   * @param check refuses by throwing; until it resolves nothing that uses the key can be stored
+   */
+  async remove(name: string, check: (id: string) => Promise<void>): Promise<void> {
     await this.#database.transaction(async (tx) => {
-      const row = await this.#table.find(tx, { name })
+      // Under a name of its own: a second removal does not know the id of the row, and must wait as the first does.
+      tx.touch(managedKeysTable.name, `removed ${name}`)
+      const row = await this.#table.lock(tx, { name })
       if (row === undefined) return
+      await check(row.id)
       await this.#materials.removeOwned(tx, { key: row.id })
       await this.#table.remove(tx, row)
       tx.touch(managedKeysTable.name, row.id)

@@ -108,7 +108,7 @@ export class Mounts {
     await this.#options.database.transaction(async (tx) => {
       const rows = await this.#rows.listToChange(tx, { path })
       const row = rows.find((one) => one.path === path)
-      if (row === undefined) return
+      if (row === undefined) return this.#rows.outlive(tx)
       await this.#loose.loosen(tx, recordOf(row))
       await this.#rows.remove(tx, rows, row)
     })

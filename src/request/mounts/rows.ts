@@ -73,6 +73,11 @@ export class MountRows {
     )
   }
 
+  /** For a change that finds nothing to do: an earlier one may not be known to every worker yet. */
+  outlive(tx: Transaction): void {
+    tx.touch('mounts', wholeSet)
+  }
+
   /**
    * Changes one row in a transaction of its own.
    * @param where finds the row

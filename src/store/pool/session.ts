@@ -194,7 +194,9 @@ export class WriteSession extends Session implements Transaction {
     if (text.length > this.connection.packetBytes - otherBytes) throw tooLarge()
     this.#pending.push({ table, sql: text, compared })
     this.#pendingLength += text.length
-    if (this.#pendingLength > largestPending) await this.inTurn(() => this.send([]))
+    // Of two writes that wait for their turn the first sends both; an empty text is no statement.
+    if (this.#pendingLength > largestPending)
+      await this.inTurn(async () => void (this.#pending.length > 0 && (await this.send([]))))
   }
 
   /**

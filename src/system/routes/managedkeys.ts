@@ -100,13 +100,11 @@ const describe = ({ row }: Entry): Data => ({
 const namedUses = 3
 
 /** @throws ApiError 400 while data of an engine uses the key */
-async function refuseUsed({ mounts, engines, managedKeys }: SystemContext, name: string): Promise<void> {
-  const entry = await managedKeys.read(name)
-  if (entry === undefined) return
+async function refuseUsed({ mounts, engines }: SystemContext, name: string, id: string): Promise<void> {
   const all = await mounts.list()
   for (const engine of engines.values()) {
     const own = all.filter(({ type }) => type === engine.type)
-    const uses = (await engine.managedKeyUses?.(entry.row.id, own, namedUses + 1)) ?? []
+    const uses = (await engine.managedKeyUses?.(id, own, namedUses + 1)) ?? []
     if (uses.length === 0) continue
     const more = uses.length > namedUses ? ' and others' : ''
     const named = uses.slice(0, namedUses).join(', ')
@@ -124,8 +122,7 @@ async function remove({ context, params }: Call<SystemContext, typeof noFields>)
       `managed key "${name}" is listed in allowed_managed_keys of the mount ${path}: take it out there first`,
     )
   }
-  await refuseUsed(context, name)
-  await context.managedKeys.remove(name)
+  await context.managedKeys.remove(name, (id) => refuseUsed(context, name, id))
   return undefined
 }
 

@@ -61,9 +61,10 @@ const write = (base: Base) =>
     body: policyFields,
     answers: done,
     async run({ context, params, body, folded, warn }) {
+      // Before the change: nothing may fail after its COMMIT.
+      const mounts = await context.mounts.list()
       const { name, paths } = await context.policies.write(params.name ?? '', body.policy)
       if (folded) warn(`policy name was converted to ${name}`)
-      const mounts = await context.mounts.list()
       for (const { path } of paths) {
         const compared = context.foldings().rule(path, mounts)
         if (compared !== path) warn(spelledOtherwise(path, compared))

@@ -92,16 +92,17 @@ function checkPrivileges({ id, no_parent, period }: TokenRequest): void {
   if (privilege !== undefined) throw badRequest(`root or sudo privileges required to ${privilege}`)
 }
 
-/** Sorted and without repetition; `root` stands alone; an empty request means the parent's. */
+/** Sorted and without repetition; `root` stands alone. An empty list means the parent's, one of empty names none. */
 function grantedPolicies(request: TokenRequest, parent: TokenRow, privileged: boolean): string[] {
-  const named = (request.policies ?? []).filter((name) => name.trim() !== '').map(policyName)
-  const wanted = named.length > 0 ? named : parent.policies
+  const { policies: asked = [] } = request
+  const inherits = asked.length === 0
+  const wanted = inherits ? parent.policies : asked.filter((name) => name.trim() !== '').map(policyName)
   if (!privileged && !wanted.every((name) => parent.policies.includes(name)))
     throw badRequest('child policies must be subset of parent')
   if (wanted.includes('root')) return ['root']
   // no_default_policy removes "default" even if requested by name or inherited.
   if (request.no_default_policy) return [...new Set(wanted)].filter((name) => name !== 'default').sort()
-  const addDefault = named.length > 0 && (privileged || parent.policies.includes('default'))
+  const addDefault = !inherits && (privileged || parent.policies.includes('default'))
   return [...new Set([...wanted, ...(addDefault ? ['default'] : [])])].sort()
 }
 

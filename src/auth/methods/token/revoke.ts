@@ -29,8 +29,8 @@ export const revokeToken = endpoint({
   body: oneToken,
   answers: done,
   async run({ context, body }) {
-    const row = await context.tokens.lookup(required(body.token, 'token ID'))
-    if (row !== undefined) await context.tokens.revoke(row.id)
+    const id = await context.tokens.idOf(required(body.token, 'token ID'))
+    if (id !== undefined) await context.tokens.revoke(id)
     return undefined
   },
 })
@@ -58,12 +58,12 @@ export const revokeAccessor = endpoint({
   body: Type.Object({ accessor: text({ about: 'Accessor of the token.' }) }),
   answers: done,
   async run({ context, body, warn }) {
-    const row = await context.tokens.withAccessor(required(body.accessor, 'accessor'))
-    if (row === undefined) {
+    const id = await context.tokens.idOfAccessor(required(body.accessor, 'accessor'))
+    if (id === undefined) {
       warn('No token found with this accessor')
       return new Answer({})
     }
-    await context.tokens.revoke(row.id)
+    await context.tokens.revoke(id)
     return undefined
   },
 })

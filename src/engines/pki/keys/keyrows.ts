@@ -1,5 +1,6 @@
 import type { Clock } from '../../../clock.ts'
 import { badRequest } from '../../../errors.ts'
+import { holdManagedKey } from '../../../keys/managed/hold.ts'
 import { nameUses } from '../../../keys/managed/uses.ts'
 import type { Draft } from '../../../keys/materials/draft.ts'
 import type { Materials } from '../../../keys/materials/materials.ts'
@@ -49,6 +50,7 @@ export class KeyRows {
     if (name !== '') checkName('key', name, before.keyNamed(name) !== undefined)
     const { database, materials, clock } = this.#options
     const { mount } = before.settings
+    if (key.managedKey !== null) await holdManagedKey(database, tx, key.managedKey)
     const row = await database.table(keysTable).insert(tx, {
       mount,
       name: name === '' ? null : name,

@@ -1,6 +1,6 @@
 import { after, nextTurn } from '../../../after.ts'
 import type { Clock } from '../../../clock.ts'
-import { ApiError, unavailable } from '../../../errors.ts'
+import { ApiError, isUnavailable, unavailable } from '../../../errors.ts'
 import type { Logger } from '../../../log.ts'
 import type { MaybePromise, Mount } from '../../../route.ts'
 import type { Database } from '../../../store/database.ts'
@@ -111,19 +111,20 @@ export class Crls {
     mount: MountId,
     { crlIssuer, site, seq }: Pick<RevocationRow, 'crlIssuer' | 'site' | 'seq'>,
   ): Promise<string | undefined> {
-    const authority = await this.#options.authorities.of(mount)
-    const { autoRebuild, disable } = crlSettingsOf(authority)
-    const group = groupsOf(authority).get(crlIssuer ?? '')
-    if (group?.signer === undefined) return whyUnsigned(authority, group)
-    // Another site's list is built there, by a job that runs every minute.
-    if (autoRebuild || disable || site !== this.#options.site) return undefined
-    const covering = seq === null ? undefined : { site, seq }
     try {
+      const authority = await this.#options.authorities.of(mount)
+      const { autoRebuild, disable } = crlSettingsOf(authority)
+      const group = groupsOf(authority).get(crlIssuer ?? '')
+      if (group?.signer === undefined) return whyUnsigned(authority, group)
+      // Another site's list is built there, by a job that runs every minute.
+      if (autoRebuild || disable || site !== this.#options.site) return undefined
+      const covering = seq === null ? undefined : { site, seq }
       return await this.build(authority, group, { kinds: 'complete', scope: 'local', covering, lacking: true })
-    } catch (error) {
-      if (error instanceof ApiError && error.status >= 500) throw error
-      this.#logged(error, { mount: mount.uuid, crlIssuer: group.crlIssuer })
-      throw unavailable('the revocation is recorded, and its list could not be built now', { cause: error })
+    } catch (cause) {
+      const text = 'the revocation is recorded, and its list could not be built now'
+      if (isUnavailable(cause)) throw unavailable(`${text}: ${cause.message}`, { cause })
+      this.#logged(cause, { mount: mount.uuid, crlIssuer: crlIssuer ?? '' })
+      throw unavailable(text, { cause })
     }
   }
 

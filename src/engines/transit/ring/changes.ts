@@ -61,10 +61,13 @@ export class KeyChanges {
     })
   }
 
-  /** Writes changed attributes and the resulting time of the next automatic rotation; the versions stay. */
+  /**
+   * Writes changed attributes and the resulting time of the next automatic rotation; the versions stay. Without changes
+   * it only makes the transaction wait: an earlier one of the same may not be known to every worker yet.
+   */
   async update(tx: Transaction, ring: Ring, changes: Partial<KeyRow>): Promise<Ring> {
-    if (Object.keys(changes).length === 0) return ring
     touchRing(tx, ring.key)
+    if (Object.keys(changes).length === 0) return ring
     const key = { ...ring.key, ...changes }
     const latestAt = ring.versions.get(key.latestVersion)?.createdAt ?? this.#clock.wall()
     const rotateAt = rotationDue(key, latestAt)
@@ -114,7 +117,7 @@ export class KeyChanges {
     const missing = `no existing key named ${name} could be found`
     return this.#changeInventory(mount, name, missing, async (tx, { ring, parts }) => {
       const changed = ring.key.softDeleted !== softDeleted
-      const current = changed ? await this.update(tx, ring, { softDeleted }) : ring
+      const current = await this.update(tx, ring, changed ? { softDeleted } : {})
       return { changed, key: this.#rings.keep(tx, { ring: current, parts }) }
     })
   }

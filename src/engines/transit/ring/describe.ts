@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { after } from '../../../after.ts'
 import { data, mapOf, timestamp, titled } from '../../../answers.ts'
 import { pointOf } from '../../../crypto/edwards.ts'
-import { absent } from '../../../errors.ts'
+import { absent, unlessUnavailable } from '../../../errors.ts'
 import type { Abilities, Algorithm } from '../../../keys/algorithms/algorithm.ts'
 import { algorithmOf } from '../../../keys/algorithms.ts'
 import type { ManagedKeys } from '../../../keys/managed/managedkeys.ts'
@@ -90,19 +90,38 @@ export function describeKey(
 ): MaybePromise<Data> {
   return after(context.rings.inventory(mount, name), (found) => {
     if (found === undefined) throw absent()
-    return describeInventory(context, found)
+    return describeWhole(context, found)
   })
 }
 
-/** The key object of an inventory that a change returned. */
+/**
+ * The key object of an inventory that a change returned. Nothing fails after the COMMIT: the name and the abilities of a
+ * managed key are left out where they cannot be read now.
+ */
 export function describeInventory(
-  { managed }: { readonly managed: ManagedKeys },
+  context: { readonly managed: ManagedKeys },
   inventory: Inventory,
 ): MaybePromise<Data> {
+  const whole = describeWhole(context, inventory)
+  if (!(whole instanceof Promise)) return whole
+  return whole.catch((error: unknown) => {
+    unlessUnavailable(error)
+    return { ...describeOwn(inventory), managed_key_id: managedIdOf(inventory) ?? '' }
+  })
+}
+
+const managedIdOf = ({ ring: { key, versions } }: Inventory): string | null | undefined =>
+  versions.get(key.latestVersion)?.managedKey
+
+function describeOwn(inventory: Inventory): Data {
   const known = descriptions.get(inventory) ?? describe(inventory)
   descriptions.set(inventory, known)
-  const { key, versions } = inventory.ring
-  const id = versions.get(key.latestVersion)?.managedKey
+  return known
+}
+
+function describeWhole({ managed }: { readonly managed: ManagedKeys }, inventory: Inventory): MaybePromise<Data> {
+  const known = describeOwn(inventory)
+  const id = managedIdOf(inventory)
   if (!id) return known
   return after(managed.nameOf(id), (managed_key_name = '') =>
     after(managed.abilitiesOf(id), (abilities) => ({

@@ -43,6 +43,9 @@ export function configure(
   }
   const autoRotateSeconds = wanted.auto_rotate_period ?? key.autoRotateSeconds
   checkAutoRotate(autoRotateSeconds)
+  if (wanted.auto_rotate_period && key.imported && !key.allowRotation) {
+    warnings.push('auto_rotate_period has no effect: the key was imported without allow_rotation')
+  }
   const changes = changed(key, {
     minDecryptionVersion: decryption,
     minEncryptionVersion: encryption,

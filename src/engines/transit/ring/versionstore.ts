@@ -1,4 +1,5 @@
 import type { Clock } from '../../../clock.ts'
+import { holdManagedKey } from '../../../keys/managed/hold.ts'
 import { nameUses } from '../../../keys/managed/uses.ts'
 import type { Draft } from '../../../keys/materials/draft.ts'
 import type { Materials } from '../../../keys/materials/materials.ts'
@@ -85,6 +86,7 @@ export class VersionStore {
     fields: VersionFields = {},
   ): Promise<StoredVersion> {
     const owner = { mount: key.mount, key: key.id, version }
+    if (fields.managedKey) await holdManagedKey(this.#database, tx, fields.managedKey)
     const material = await this.#materials.insert(tx, draft.key, owner)
     const hmac = draft.hmac ? await this.#materials.insert(tx, draft.hmac, owner) : null
     const prk = draft.prk ? await this.#materials.insert(tx, draft.prk, owner) : null

@@ -3,7 +3,7 @@ import { done } from '../../../answers.ts'
 import { boolean } from '../../../field.ts'
 import { endpoint } from '../../context.ts'
 import { leaseId, leaseIdOf } from './fields.ts'
-import { isTokenLease, tokenOfLease } from './tokens.ts'
+import { isTokenLease, partsOf } from './tokens.ts'
 
 const sync = boolean({ about: 'Has no effect: one lease is revoked before the answer.' })
 
@@ -21,9 +21,9 @@ const revokeAt = (path: string) =>
       const { leases, tokens } = call.context
       if (!isTokenLease(id)) await leases.revoke(id)
       else {
-        const token = await tokenOfLease(tokens, id)
+        const stored = await tokens.idAt(...partsOf(id))
         // An unknown one has ended already, as far as the caller can tell: repeating a revocation must not fail.
-        if (token !== undefined) await tokens.revoke(token.id)
+        if (stored !== undefined) await tokens.revoke(stored)
       }
       return undefined
     },

@@ -11,9 +11,15 @@ export const isTokenLease = (leaseId: string): boolean => leaseId.startsWith(fol
 
 /** The living token of a lease id. */
 export async function tokenOfLease(tokens: Tokens, leaseId: string): Promise<TokenRow | undefined> {
+  const [path, id] = partsOf(leaseId)
+  const row = await tokens.get(id)
+  return row?.path === path && row.expiresAt !== null ? row : undefined
+}
+
+/** The path and the row id in a lease id. */
+export function partsOf(leaseId: string): readonly [string, string] {
   const slash = leaseId.lastIndexOf('/')
-  const row = await tokens.get(leaseId.slice(slash + 1))
-  return row?.path === leaseId.slice(0, slash) && row.expiresAt !== null ? row : undefined
+  return [leaseId.slice(0, slash), leaseId.slice(slash + 1)]
 }
 
 /**

@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { noData } from '../../../../answers.ts'
+import { unlessUnavailable } from '../../../../errors.ts'
 import { boolean, commaList, ownList, text } from '../../../../field.ts'
 import { Answer, type Call, type Data, type Outcome, route } from '../../../../route.ts'
 import { crlIssuerOf } from '../../authority/crlissuer.ts'
@@ -109,7 +110,7 @@ async function remove({ context, mount, params, warn }: IssuerCall): Promise<Out
   const names = [issuer.row.id, ...(issuer.row.name ? [issuer.row.name] : []), ...(wasDefault ? ['default'] : [])]
   const gone = new Set([crlIssuerOf(issuer.certificate)])
   for (const warning of await context.crls.afterDeletion(mount, gone)) warn(warning)
-  const using = await rolesReferringTo(context.database, mount, names)
+  const using = (await rolesReferringTo(context.database, mount, names).catch(unlessUnavailable)) ?? 0
   if (using > 0) warn(`${using} roles reference ${reference}`)
   if (wasDefault) {
     warn(
