@@ -13,10 +13,14 @@ const onMysql = (kind) => ({
   environment: { STRONGROOM_TEST_MYSQL: kind },
   words: ['test/store', 'test/engines', '--no-file-parallelism'],
 })
+const onGalera = { STRONGROOM_TEST_GALERA: '1' }
+/** Kills nodes, and so runs alone on its cluster. */
+const killing = 'test/store/galera.test.ts'
 const sets = {
   '--wide': [
     { name: 'nss', environment: { STRONGROOM_TEST_HSM: 'nss' }, words: ['test/hsm', 'test/keys/components.test.ts'] },
-    { name: 'galera', environment: { STRONGROOM_TEST_GALERA: '1' }, words: ['test/store', '--no-file-parallelism'] },
+    { name: 'galera', environment: onGalera, words: ['test/store', '--exclude', killing] },
+    { name: 'galera-dying', environment: onGalera, words: [killing] },
   ],
   '--mysql': [onMysql('alone'), onMysql('multi'), onMysql('single')],
 }
