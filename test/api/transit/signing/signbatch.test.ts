@@ -98,6 +98,14 @@ describe('a batch of signatures', () => {
   })
 })
 
+test.each(['sign', 'hmac'])('no field is taken for unknown, by its older name neither: %s', async (verb) => {
+  const item = { input: hello, algorithm: 'sha2-512', hash_algorithm: null, key_version: 1, reference: '' }
+  const warnings = ['Endpoint ignored these unrecognized parameters of batch_input: [algo]']
+  const both = { ...item, hash_algorithm: 'sha2-256' }
+  expect((await post(verb, ec, { batch_input: [item, both] })).body).toMatchObject({ warnings: null })
+  expect((await post(verb, ec, { batch_input: [item, { ...item, algo: 'x' }] })).body).toMatchObject({ warnings })
+})
+
 describe('a batch to verify', () => {
   test('shows valid for every signature, and for an HMAC only where it fits', async () => {
     const signature = (await post('sign', ec, { input: hello })).string('data.signature')
