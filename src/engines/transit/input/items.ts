@@ -1,5 +1,6 @@
 import { badRequest } from '../../../errors.ts'
-import { goFalse, goTrue, type Input, isObject } from '../../../request/input.ts'
+import { readBoolean } from '../../../request/convert.ts'
+import { type Input, isObject } from '../../../request/input.ts'
 import { ignoredWarning, mostShownNames, shownName } from '../../../request/names/ignored.ts'
 
 /** The JSON types of an item's fields; `text` also accepts a number, and `integerText` a number in a string. */
@@ -155,10 +156,7 @@ function convert(kind: keyof Kinds, value: unknown): unknown {
     case 'integerText':
       return convert('integer', typeof value === 'string' && decimal.test(value) ? Number(value) : value)
     case 'boolean':
-      if (typeof value === 'boolean') return value
-      if (typeof value !== 'string') return undefined
-      if (value === '' || goFalse.has(value)) return false
-      return goTrue.has(value) || undefined
+      return readBoolean(value)
   }
 }
 
