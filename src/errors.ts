@@ -8,8 +8,7 @@ export class ApiError extends Error {
   /** `list` is the reference's second style: `1 error occurred:\n\t* text\n\n` in one string. Clients match on both. */
   readonly style: 'plain' | 'list'
   readonly retryAfterSeconds: number | undefined
-  readonly warnings: readonly string[]
-  /** Sent beside `errors`, for example the results of a batch in which every item failed. */
+  /** Sent beside `errors` with the warnings of the request: the results of a batch in which items failed. */
   readonly data: Readonly<Record<string, unknown>> | undefined
 
   constructor(status: number, messages: string | readonly string[], options: ApiErrorOptions = {}) {
@@ -20,7 +19,6 @@ export class ApiError extends Error {
     this.messages = list
     this.style = options.style ?? 'plain'
     this.retryAfterSeconds = options.retryAfterSeconds
-    this.warnings = options.warnings ?? []
     this.data = options.data
   }
 }
@@ -34,7 +32,6 @@ export interface ApiErrorOptions {
   readonly style?: 'plain' | 'list'
   readonly cause?: unknown
   readonly retryAfterSeconds?: number
-  readonly warnings?: readonly string[]
   readonly data?: Readonly<Record<string, unknown>>
 }
 

@@ -79,7 +79,7 @@ export class Trail {
    * Writes the line, or both lines, of a refused request.
    * @throws ApiError 500 when no device takes them
    */
-  async recordRefusal(error: ApiError, text: string, reply: Reply): Promise<void> {
+  async recordRefusal(error: ApiError, text: string, warnings: readonly string[], reply: Reply): Promise<void> {
     if (this.#requestLine === 'none') this.#entry = { ...this.#entry, isRefused: true }
     const { verdict } = this.#entry
     // A request that was refused before its line was written gets both at once. The first gives the reason only where
@@ -87,7 +87,7 @@ export class Trail {
     const request =
       this.#requestLine === 'none' ? this.recordRequest(() => undefined, verdict?.allowed ? '' : text) : undefined
     const results = error.data !== undefined
-    await Promise.all([request, this.#respond({ warnings: error.warnings, error: text, results, reply }, reply)])
+    await Promise.all([request, this.#respond({ warnings, error: text, results, reply }, reply)])
   }
 
   #respond<R>(response: ResponseEntry, reply: R): Promise<R> {

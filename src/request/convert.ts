@@ -80,13 +80,22 @@ function goInteger(text: string): number {
   return negative ? -Number(magnitude) : Number(magnitude)
 }
 
-function toBoolean(value: unknown, refuse: Refuse): boolean {
+/** The boolean for which a value of JSON stands; undefined for a value that stands for none. */
+export function readBoolean(value: unknown): boolean | undefined {
   if (typeof value === 'boolean') return value
   if (typeof value === 'number') return value !== 0
-  if (typeof value !== 'string') return refuse(`expected a boolean, got ${kindOf(value)}`)
+  if (typeof value !== 'string') return undefined
   if (value === '' || goFalse.has(value)) return false
-  return goTrue.has(value) || refuse('expected a boolean (true or false), got other text')
+  return goTrue.has(value) || undefined
 }
+
+const toBoolean = (value: unknown, refuse: Refuse): boolean =>
+  readBoolean(value) ??
+  refuse(
+    typeof value === 'string'
+      ? 'expected a boolean (true or false), got other text'
+      : `expected a boolean, got ${kindOf(value)}`,
+  )
 
 function toSeconds(value: unknown, refuse: Refuse): number {
   if (typeof value === 'number' || typeof value === 'string') return readSeconds(value, refuse)

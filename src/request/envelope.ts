@@ -19,6 +19,10 @@ export interface Warnings {
 
 export const noWarnings: Warnings = { parameters: [], route: [] }
 
+/** All of them in the order in which they are sent. */
+export const allWarnings = ({ parameters, route }: Warnings): readonly string[] =>
+  route.length === 0 ? parameters : [...route, ...parameters]
+
 /**
  * Turns the result of `run` into the answer: 204, the reference's envelope (keys in its order, `data` sorted, one
  * newline at the end), a bare object, or bytes as they are.
@@ -26,7 +30,7 @@ export const noWarnings: Warnings = { parameters: [], route: [] }
  */
 export function envelope(requestId: string, outcome: Outcome, warnings: Warnings, inject: boolean): RawReply {
   if (outcome === undefined && warnings.route.length === 0) return empty
-  const all = warnings.route.length === 0 ? warnings.parameters : [...warnings.route, ...warnings.parameters]
+  const all = allWarnings(warnings)
   if (outcome === undefined) {
     return { status: 200, headers: json, body: wrapped(requestId, dataOnly(null), all, false) }
   }
@@ -125,12 +129,12 @@ function extended(headers: readonly string[], more: Readonly<Record<string, stri
   return extra.length === 0 ? headers : [...headers, ...extra.flat()]
 }
 
-/** `{"errors":[…]}`, with `data` beside it if the error carries results (a batch), and warnings if it has any. */
-export function errorReply(error: ApiError): RawReply {
+/** `{"errors":[…]}`, with `data` beside it if the error carries results (a batch), and warnings if there are any. */
+export function errorReply(error: ApiError, warnings: readonly string[] = []): RawReply {
   const body = {
     errors: errorLines(error),
     ...(error.data === undefined ? {} : { data: sorted(error.data) }),
-    ...(error.warnings.length === 0 ? {} : { warnings: error.warnings }),
+    ...(warnings.length === 0 ? {} : { warnings }),
   }
   const retry = error.retryAfterSeconds === undefined ? {} : { 'Retry-After': String(error.retryAfterSeconds) }
   return { status: error.status, headers: extended(json, retry), body: `${JSON.stringify(body)}\n` }

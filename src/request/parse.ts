@@ -2,6 +2,7 @@ import { type ApiError, badRequest } from '../errors.ts'
 import { type Lenient, wholeBody } from '../field.ts'
 import { convert, type Refuse } from './convert.ts'
 import type { Input } from './input.ts'
+import { ignoredWarning, shownNames } from './names/ignored.ts'
 
 /** One declared field, ready to convert and check. */
 export interface Field {
@@ -126,19 +127,13 @@ const none: readonly string[] = []
 function warningsFor(ignored: string[], replaced: string[]): readonly string[] {
   if (ignored.length === 0 && replaced.length === 0) return none
   const warnings = []
-  if (ignored.length > 0) warnings.push(`Endpoint ignored these unrecognized parameters: [${shown(ignored)}]`)
+  if (ignored.length > 0) warnings.push(ignoredWarning(ignored))
   if (replaced.length > 0) {
     warnings.push(
-      `Endpoint replaced the value of these parameters with the values captured from the endpoint's path: [${shown(replaced)}]`,
+      `Endpoint replaced the value of these parameters with the values captured from the endpoint's path: [${shownNames(replaced)}]`,
     )
   }
   return warnings
-}
-
-/** Names come from the caller: a misplaced secret or a megabyte of names is not sent back whole. */
-function shown(names: string[]): string {
-  const short = names.sort().slice(0, 100)
-  return short.map((name) => (name.length > 100 ? `${name.slice(0, 100)}…` : name)).join(' ')
 }
 
 /**

@@ -12,7 +12,7 @@ import type { AuditedHeader } from '../settings/auditedheaders.ts'
 import { contentOf } from '../stream.ts'
 import { auditedInput } from './auditedinput.ts'
 import { type CanonicalRequest, credentialOf, type RequestHead } from './canonicalise.ts'
-import { errorReply, type Warnings } from './envelope.ts'
+import { allWarnings, errorReply, noWarnings, type Warnings } from './envelope.ts'
 import { longestShortBody, type RawReply, type RawRequest } from './exchange.ts'
 import type { UnderWay } from './inflight.ts'
 import { canonicalPath } from './path.ts'
@@ -32,6 +32,8 @@ const operations: Readonly<Record<Method, Operation>> = {
 export class Recorder {
   readonly #request: UnderWay
   readonly #log: Logger
+  /** Those of the route that runs; a refusal with results is sent with them. */
+  warnings: Warnings = noWarnings
   #trail: Trail | undefined
   #mount: Mount | undefined
   /** Whether the request has begun its trail or needs none. */
@@ -113,9 +115,7 @@ export class Recorder {
   /** Writes the line of the answer, which may then be sent. */
   recordResponse(outcome: Outcome, warnings: Warnings, reply: RawReply): MaybePromise<RawReply> {
     const told = this.#told(reply)
-    return this.#trail === undefined
-      ? told
-      : this.#trail.recordResponse(outcome, [...warnings.route, ...warnings.parameters], told)
+    return this.#trail === undefined ? told : this.#trail.recordResponse(outcome, allWarnings(warnings), told)
   }
 
   /** As recordRefusal; a request that failed before its trail began is recorded with the known parts of it. */
@@ -139,8 +139,9 @@ export class Recorder {
   /** The reply to a failed request, recorded before it is sent. Never throws or rejects. */
   recordRefusal(error: unknown): MaybePromise<RawReply> {
     const refusal = this.#loggedError(error)
-    const reply = this.#told(errorReply(refusal))
-    return this.#trail === undefined ? reply : this.#writeRefusal(this.#trail, refusal, reply)
+    const warnings = refusal.data === undefined ? [] : allWarnings(this.warnings)
+    const reply = this.#told(errorReply(refusal, warnings))
+    return this.#trail === undefined ? reply : this.#writeRefusal(this.#trail, refusal, warnings, reply)
   }
 
   /** The reply with the quota headers that sys/quotas/config asks for; a long one is marked if it is for a caller. */
@@ -151,9 +152,14 @@ export class Recorder {
     return { ...owned, headers: [...reply.headers, ...this.#meter.headers] }
   }
 
-  async #writeRefusal(trail: Trail, refusal: ApiError, reply: RawReply): Promise<RawReply> {
+  async #writeRefusal(
+    trail: Trail,
+    refusal: ApiError,
+    warnings: readonly string[],
+    reply: RawReply,
+  ): Promise<RawReply> {
     try {
-      await trail.recordRefusal(refusal, errorLines(refusal).join('; '), reply)
+      await trail.recordRefusal(refusal, errorLines(refusal).join('; '), warnings, reply)
       return reply
     } catch (unwritten) {
       return errorReply(this.#loggedError(unwritten))

@@ -35,6 +35,7 @@ export function run(
   const { headers } = request.raw
   const named = normaliseNames(fields, request.input)
   const warnings = { parameters: named.warnings, route: [] as string[] }
+  recorder.warnings = warnings
   const outcome = route.run({
     context,
     mount,

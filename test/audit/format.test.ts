@@ -95,7 +95,7 @@ test('a batch with failed items is on record as its whole body', async () => {
   const device = await enable(node.root)
   const key = await node.key()
   const items = [{ plaintext: hello }, { plaintext: '%' }]
-  const reply = await node.root.post(`transit/encrypt/${key}`, { batch_input: items })
+  const reply = await node.root.post(`transit/encrypt/${key}`, { batch_input: items, flag: true })
   const partial = await node.root.post(`transit/encrypt/${key}`, {
     batch_input: items,
     partial_failure_response_code: 207,
@@ -108,6 +108,7 @@ test('a batch with failed items is on record as its whole body', async () => {
     http_status_code: status,
   })
   expect(response?.response?.data).toEqual(await body(reply.text, 400))
+  expect(response?.response?.warnings).toEqual(['Endpoint ignored these unrecognized parameters: [flag]'])
   expect(second?.response?.data).toEqual(await body(partial.text, 207))
   await device.disable()
 })

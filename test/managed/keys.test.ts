@@ -76,6 +76,15 @@ describe('a transit key of type managed_key', () => {
     )
   })
 
+  test('has the size of its managed key: a key_size is refused, and 0, which Terraform sends, is none', async () => {
+    const made = { type: 'managed_key', managed_key_name: await world.managed(world.settingsOf()) }
+    const create = (key_size: number) => world.root.post(`transit/keys/${fresh('k')}`, { ...made, key_size })
+    for (const size of [1, 32, -1]) {
+      expectRefused(await create(size), 400, 'key_size is not valid for algorithm managed_key')
+    }
+    expect(dataOf(await done(create(0)))).toMatchObject({ type: 'managed_key', latest_version: 1 })
+  })
+
   test('needs a managed key that exists; other types take none', async () => {
     const type = 'managed_key'
     expectRefused(

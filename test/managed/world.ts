@@ -14,6 +14,7 @@ type Settings = Readonly<Record<string, unknown>>
 export interface World {
   readonly root: Client
   readonly url: string
+  readonly server: TestServer
   readonly database: TestDatabase
   /** The one beside the server's own. */
   readonly sibling: TestToken
@@ -57,6 +58,9 @@ export function useWorld(): World {
     },
     get url() {
       return server.url
+    },
+    get server() {
+      return server
     },
     get database() {
       return server.database

@@ -96,4 +96,6 @@ test('errors go out in both styles, and a failed batch with its data', () => {
   )
   expect(batch.body).toBe('{"errors":["all failed"],"data":{"batch_results":[{"error":"x"}]}}\n')
   expect(batch.headers.slice(-2)).toEqual(['Retry-After', '1'])
+  const warned = errorReply(new ApiError(400, 'no', { data: { a: 1 } }), ['ignored'])
+  expect(warned.body).toBe('{"errors":["no"],"data":{"a":1},"warnings":["ignored"]}\n')
 })

@@ -96,6 +96,7 @@ describe('a denied value', () => {
     for (const value of [true, 'true', 'T', '1', 1, 7, 'TRUE']) {
       expect(refusal(denied('derived', 'true'), 'sign/k', { derived: value }), String(value)).toBeDefined()
       expect(refusal(denied('derived', '"true"'), 'sign/k', { derived: value }), String(value)).toBeDefined()
+      expect(refusal(denied('derived', 'true'), 'sign/k', item({ derived: value })), String(value)).toBeDefined()
     }
     for (const value of ['1h', 3600, '3600s', '60m', '3600'])
       expect(refusal(denied('ttl', '"1h"'), 'sign/k', { ttl: value }), String(value)).toBeDefined()

@@ -150,6 +150,14 @@ describe('FIPS mode', () => {
     expect(warnings(await done(post('hmac', 'ed25519', { input: hello })))).toBeNull()
   })
 
+  test('certifies an ed25519 key that is there, and warns; others without a warning', async () => {
+    for (const [type, expected] of [['ed25519', warning('ed25519')] as const, ['ecdsa-p256', null] as const]) {
+      const requested = await done(node.root.post(`transit/keys/${names[type]}/csr`))
+      expect(requested.string('data.csr')).toMatch(/^-----BEGIN CERTIFICATE REQUEST-----/)
+      expect(warnings(requested)).toEqual(expected)
+    }
+  })
+
   test.each(['ecdsa-p256', 'rsa-2048'])('signs no SHA-1 with %s, and verifies one with a warning', async (type) => {
     const sha1 = { input: hello, hash_algorithm: 'sha1' }
     const text = 'FIPS mode: sha1 signatures are not approved'

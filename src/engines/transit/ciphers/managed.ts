@@ -3,6 +3,7 @@ import type { Scheme } from '../../../keys/algorithms/signature.ts'
 import type { Use } from '../../../keys/managed/managedkeys.ts'
 import type { MaybePromise } from '../../../route.ts'
 import { ignoreNonce } from '../input/nonce.ts'
+import { warnOfScheme } from '../input/scheme.ts'
 import type { VersionOperation } from './operation.ts'
 
 type Message = { readonly bytes: Buffer; readonly aad: Buffer | undefined; readonly nonce: Buffer | undefined }
@@ -29,7 +30,10 @@ export const signManaged = (
   scheme: Scheme,
   chosen: boolean,
 ): MaybePromise<Buffer> =>
-  withManagedKey(operation, (use) => operation.context.managed.sign(use, input, scheme, chosen))
+  withManagedKey(operation, (use) => {
+    warnOfScheme(operation.context, use.pinned, scheme, operation.warn)
+    return operation.context.managed.sign(use, input, scheme, chosen)
+  })
 
 export const verifyManaged = (
   operation: VersionOperation,
@@ -38,7 +42,10 @@ export const verifyManaged = (
   scheme: Scheme,
   chosen: boolean,
 ): MaybePromise<boolean> =>
-  withManagedKey(operation, (use) => operation.context.managed.verify(use, input, signature, scheme, chosen))
+  withManagedKey(operation, (use) => {
+    warnOfScheme(operation.context, use.pinned, scheme, operation.warn)
+    return operation.context.managed.verify(use, input, signature, scheme, chosen)
+  })
 
 function withManagedKey<T>(
   { context, ring, version }: VersionOperation,

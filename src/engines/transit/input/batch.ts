@@ -58,8 +58,8 @@ export function runInputs<I extends { readonly reference?: string | undefined }>
       const batchResults = results.map((result, index) => shownResult(result, items[index]?.reference ?? '', rules))
       const status = statusOf(results, rules.partialStatus, override, (text) => warnings.add(text))
       const data = { batch_results: batchResults }
-      if (status >= 400) throw new ApiError(status, summary(results), { data, warnings: [...warnings] })
       for (const text of warnings) warn(text)
+      if (status >= 400) throw new ApiError(status, summary(results), { data })
       return status === 200 ? data : new Answer({ status, data })
     },
   )

@@ -1,5 +1,7 @@
 import { badRequest } from '../../../errors.ts'
-import { goFalse, goTrue, isObject } from '../../../request/input.ts'
+import { readBoolean } from '../../../request/convert.ts'
+import { type Input, isObject } from '../../../request/input.ts'
+import { ignoredWarning, mostShownNames, shownName } from '../../../request/names/ignored.ts'
 
 /** The JSON types of an item's fields; `text` also accepts a number, and `integerText` a number in a string. */
 interface Kinds {
@@ -34,21 +36,28 @@ export interface Inputs<I> {
   readonly items: readonly I[]
 }
 
+/** A call with an input of its own or a batch. */
+interface InputCall<S extends Shape> {
+  readonly body: Item<S> & { readonly batch_input?: unknown }
+  warn(text: string): void
+}
+
 /**
- * Reads batch_input if present (the request's own input is then ignored), else the request itself.
+ * Reads batch_input if present (the request's own input is then ignored), else the request itself. One warning names
+ * the members that items have and no field reads.
  * @throws ApiError 400 for malformed input; a wrong value fails only its item, later
  */
-export function readInputs<S extends Shape>(
-  body: Item<S> & { readonly batch_input?: unknown },
-  reading: Reading<S>,
-): Inputs<Item<S>> {
+export function readInputs<S extends Shape>(call: InputCall<S>, reading: Reading<S>): Inputs<Item<S>> {
+  const { body } = call
   const { shared, required, together } = reading
   if (body.batch_input === undefined) {
     if (required && body[required.field] === undefined) throw badRequest(required.missing)
     return { batch: false, items: [body] }
   }
   const defaults = Object.fromEntries(shared.map((name) => [name, body[name]]))
-  const items = parseItems(body.batch_input, reading, defaults)
+  const ignored = new Set<string>()
+  const items = parseItems(body.batch_input, reading, defaults, ignored)
+  if (ignored.size > 0) call.warn(ignoredWarning([...ignored], ' of batch_input'))
   if (together !== undefined) checkTogether(items, together)
   return { batch: true, items }
 }
@@ -63,11 +72,15 @@ function checkTogether<S extends Shape>(items: readonly Item<S>[], field: keyof 
 
 const faultsShown = 20
 
-/** @throws ApiError 400 with the reference's text for each fault, one per line */
+/**
+ * @param ignored filled with names that no field has
+ * @throws ApiError 400 with the reference's text for each fault, one per line
+ */
 function parseItems<S extends Shape>(
   raw: unknown,
   { shape, aliases = {}, required }: Reading<S>,
   defaults: Readonly<Record<string, unknown>>,
+  ignored: Set<string>,
 ): Item<S>[] {
   if (!Array.isArray(raw)) {
     throw badRequest(`failed to parse batch input: source data must be an array or slice, got ${kindOf(raw)}`)
@@ -81,9 +94,14 @@ function parseItems<S extends Shape>(
       return {}
     }
     const item: Record<string, unknown> = { ...defaults }
+    let known = 0
     for (const [name, kind] of fields) {
       const alias: string | undefined = aliases[name]
-      const value = source[name] ?? (alias === undefined ? undefined : source[alias])
+      const sent = source[name]
+      const older = alias === undefined ? undefined : source[alias]
+      if (sent !== undefined) known++
+      if (older !== undefined) known++
+      const value = sent ?? older
       if (value === undefined || value === null) {
         if (name === required?.field) faults.push(`'[${index}].${name}' ${required.missing}`)
         continue
@@ -93,10 +111,32 @@ function parseItems<S extends Shape>(
         faults.push(`'[${index}].${name}' expected type '${goName[kind]}', got unconvertible type '${kindOf(value)}'`)
       }
     }
+    // Counted first: hardly any item has another member.
+    if (ignored.size < mostShownNames && known < membersOf(source)) noteIgnored(ignored, source, shape, aliases)
     return item
   })
   if (faults.length > 0) throw badRequest(`failed to parse batch input: ${shown(faults)}`)
   return items as Item<S>[]
+}
+
+function membersOf(source: Input): number {
+  let count = 0
+  for (const _name in source) count++
+  return count
+}
+
+/** Adds the names that no field has, as they are shown, and no more of them. */
+function noteIgnored(
+  ignored: Set<string>,
+  source: Input,
+  shape: Shape,
+  aliases: Readonly<Record<string, unknown>>,
+): void {
+  const older = Object.values(aliases)
+  for (const name in source) {
+    if (ignored.size === mostShownNames) return
+    if (!Object.hasOwn(shape, name) && !older.includes(name)) ignored.add(shownName(name))
+  }
 }
 
 const goName = { string: 'string', text: 'string', integer: 'int', integerText: 'int', boolean: 'bool' }
@@ -116,10 +156,7 @@ function convert(kind: keyof Kinds, value: unknown): unknown {
     case 'integerText':
       return convert('integer', typeof value === 'string' && decimal.test(value) ? Number(value) : value)
     case 'boolean':
-      if (typeof value === 'boolean') return value
-      if (typeof value !== 'string') return undefined
-      if (value === '' || goFalse.has(value)) return false
-      return goTrue.has(value) || undefined
+      return readBoolean(value)
   }
 }
 

@@ -31,6 +31,7 @@ export function checkManaged(wanted: {
   readonly exportable?: boolean | undefined
   readonly allow_plaintext_backup?: boolean | undefined
   readonly auto_rotate_period?: number | undefined
+  readonly key_size?: number | undefined
 }): void {
   if (wanted.derived || wanted.convergent_encryption) {
     throw badRequest('key derivation and convergent encryption not supported for keys of type managed_key')
@@ -41,4 +42,5 @@ export function checkManaged(wanted: {
   if (wanted.auto_rotate_period) {
     throw badRequest('keys of type managed_key do not rotate automatically: each rotation must name a managed key')
   }
+  if (wanted.key_size) throw badRequest('key_size is not valid for algorithm managed_key')
 }

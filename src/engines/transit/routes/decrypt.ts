@@ -38,7 +38,7 @@ export const decryptData = route<TransitContext, typeof body>({
   longestList: mostBatchItems,
   answers: resultOrBatch({ plaintext: Type.String() }),
   run: (call) =>
-    runOperation(call, readInputs(call.body, reading), rules, (operation, input) =>
+    runOperation(call, readInputs(call, reading), rules, (operation, input) =>
       after(decrypt(operation, input), inBase64),
     ),
 })

@@ -49,7 +49,7 @@ type EncryptCall = Call<TransitContext, typeof body>
 function encryptInputs(call: EncryptCall): MaybePromise<Outcome> {
   const { context, mount, params, capability, caller } = call
   const { name = '' } = params
-  const inputs = readInputs(call.body, reading)
+  const inputs = readInputs(call, reading)
   const { items } = inputs
   const rules = { partialStatus: 400 } as const
   const encryptWith = (ring: Ring) =>

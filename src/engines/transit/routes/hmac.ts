@@ -57,7 +57,7 @@ const hmacRoute = (path: string) =>
     longestList: mostBatchItems,
     answers: resultOrBatch({ hmac: Type.String() }),
     run: (call) =>
-      runOperation(call, readInputs(call.body, reading), rules, (operation, input) =>
+      runOperation(call, readInputs(call, reading), rules, (operation, input) =>
         generate(operation, input, call.params.algorithm),
       ),
   })

@@ -61,5 +61,5 @@ export const rewrapData = route<TransitContext, typeof body>({
   items: 'batch_input',
   longestList: mostBatchItems,
   answers: resultOrBatch(ciphertextAnswer),
-  run: (call) => runOperation(call, readInputs(call.body, reading), rules, rewrap),
+  run: (call) => runOperation(call, readInputs(call, reading), rules, rewrap),
 })

@@ -75,7 +75,7 @@ const signRoute = (path: string) =>
     longestList: mostBatchItems,
     answers: resultOrBatch(signature),
     run: (call) =>
-      runOperation(call, readInputs(call.body, reading), rules, (operation, input) =>
+      runOperation(call, readInputs(call, reading), rules, (operation, input) =>
         sign(operation, input, call.params.hash_algorithm),
       ),
   })

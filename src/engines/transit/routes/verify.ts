@@ -109,7 +109,7 @@ const kinds = {
 
 function verifyInputs(call: Call<TransitContext, typeof body>): MaybePromise<Outcome> {
   const urlHash = call.params.hash_algorithm
-  const inputs = readInputs(call.body, reading)
+  const inputs = readInputs(call, reading)
   const kind = kindOf(inputs)
   const { missing, failedItem, verify: verifyInput } = kinds[kind]
   // As in the reference, an item whose HMAC does not match has no `valid`.

@@ -47,7 +47,10 @@ describe('a batch', () => {
     const texts = Array.from({ length: 3000 }, (_, index) => base64(`${index}`))
     const { body } = await encrypt({ batch_input: texts.map((plaintext) => ({ plaintext })) })
     const opened = await decrypt({ batch_input: (body as { data: { batch_results: unknown[] } }).data.batch_results })
-    expectData(opened, { batch_results: texts.map((plaintext) => ({ plaintext, reference: '' })) })
+    // A ciphertext names its version.
+    expectData(opened, { batch_results: texts.map((plaintext) => ({ plaintext, reference: '' })) }, [
+      'Endpoint ignored these unrecognized parameters of batch_input: [key_version]',
+    ])
   })
 
   test('ignores the input of the request itself, and falls back to its other fields', async () => {
@@ -78,6 +81,32 @@ describe('a batch', () => {
     const reply = await encrypt({ batch_input: Array(50).fill({ plaintext: hello, nonce }) })
     expect(reply.body).toMatchObject({ warnings: ['the nonce was not used: this key makes its own'] })
   })
+
+  test('warns once of members that no field reads, by their names', async () => {
+    const items: Record<string, unknown>[] = [{ key_versoin: 2, reference: 'r' }, {}]
+    items.push({ Context: null, key_versoin: 1 }, { toString: 1 })
+    const reply = await encrypt({ batch_input: items.map((item) => ({ plaintext: hello, ...item })) })
+    const result = { ciphertext: tagged, key_version: 1 }
+    expectData(reply, { batch_results: ['r', '', '', ''].map((reference) => ({ ...result, reference })) }, [
+      'Endpoint ignored these unrecognized parameters of batch_input: [Context key_versoin toString]',
+    ])
+  })
+
+  test('does not send a flood of names back whole', async () => {
+    const names = Array.from({ length: 500 }, (_, index) => `${1000 + index}${'x'.repeat(index < 3 ? 5000 : 0)}`)
+    const item = (some: readonly string[]) =>
+      Object.fromEntries([['plaintext', hello], ...some.map((name) => [name, 1])])
+    const few = await encrypt({ batch_input: names.slice(0, 3).map((name) => item([name])) })
+    const shown = names.slice(0, 3).map((name) => `${name.slice(0, 100)}…`)
+    expect(few.body).toMatchObject({
+      warnings: [`Endpoint ignored these unrecognized parameters of batch_input: [${shown.join(' ')}]`],
+    })
+    for (const batch_input of [names.map((name) => item([name])), [item(names)]]) {
+      const { warnings } = (await encrypt({ batch_input })).body as { warnings: string[] }
+      const [, repeated = ''] = /^Endpoint .* of batch_input: \[(.*)\]$/.exec(warnings.join('\n')) ?? []
+      expect(repeated.split(' ')).toHaveLength(100)
+    }
+  })
 })
 
 describe('a batch in which items fail', () => {
@@ -90,6 +119,27 @@ describe('a batch in which items fail', () => {
 
   test('is 400 with the results of the others', async () => {
     expectFailed(await encrypt(mixed), 400, results, text)
+  })
+
+  test('has the warnings of the request, whatever its status', async () => {
+    const ignored = {
+      batch_input: [
+        { plaintext: '!', reference: 'bad' },
+        { plaintext: hello, key_versoin: 1 },
+      ],
+      key_versoin: 1,
+    }
+    const warnings = [
+      'Endpoint ignored these unrecognized parameters of batch_input: [key_versoin]',
+      'Endpoint ignored these unrecognized parameters: [key_versoin]',
+    ]
+    expectFailed(await encrypt(ignored), 400, results, text, ...warnings)
+    expectFailed(await encrypt({ ...ignored, partial_failure_response_code: 404 }), 404, results, text, ...warnings)
+    const accepted = await encrypt({ ...ignored, partial_failure_response_code: 207 })
+    expect(accepted.body).toEqual(enveloped({ batch_results: results }, warnings))
+    // Without results there is nothing that they would be about.
+    const refused = await encrypt({ ...ignored, batch_input: [{ plaintext: hello, key_version: 'x' }] })
+    expect(Object.keys(refused.body as object)).toEqual(['errors'])
   })
 
   test.each([200, 202, 207, 299])('is %i where the request says so, without errors', async (code) => {

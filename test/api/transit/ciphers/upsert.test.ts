@@ -124,7 +124,8 @@ describe('encrypting with a context and a key that does not exist', () => {
   test('takes convergence from the items of a batch, which all have a context', async () => {
     const name = fresh('k')
     const item = { plaintext: hello, context, convergent_encryption: 'true', type: 'aes128-gcm96' }
-    const reply = await encrypt(name, { batch_input: [item, item, { ...item, context: base64('d') }] })
+    const number = { ...item, convergent_encryption: 7 }
+    const reply = await encrypt(name, { batch_input: [item, number, { ...item, context: base64('d') }] })
     const results = (reply.body as { data: { batch_results: { ciphertext: string }[] } }).data.batch_results
     expect(new Set(results.map(({ ciphertext }) => ciphertext)).size).toBe(2)
     expect(await read(name)).toMatchObject({ data: { type: 'aes128-gcm96', convergent_encryption: true } })
@@ -148,7 +149,7 @@ describe('encrypting with a context and a key that does not exist', () => {
 
   test.each([
     ['convergent_encryption', 'perhaps', /convergent_encryption/],
-    ['convergent_encryption', 7, /convergent_encryption/],
+    ['convergent_encryption', [7], /convergent_encryption/],
     ['type', {}, /type/],
   ])('makes none when %s is %j', async (field, value, text) => {
     const name = fresh('k')

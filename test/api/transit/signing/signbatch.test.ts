@@ -1,4 +1,4 @@
-import { verify } from 'node:crypto'
+import { createHash, verify } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { base64, enveloped, expectData, expectRefused, hello, useNode } from '../../node.ts'
 import { bytesOf, publicKeyOf } from '../../signing.ts'
@@ -96,6 +96,34 @@ describe('a batch of signatures', () => {
       "failed to parse batch input: '[0].input' expected type 'string', got unconvertible type '[]interface {}'"
     expectRefused(await post('sign', ec, { batch_input: [{ input: [hello] }] }), 400, list)
   })
+
+  test('takes a number for a boolean as the request does: 0 is false, any other true', async () => {
+    const input = base64(createHash('sha256').update('hello').digest())
+    const key = await publicKeyOf(node.root, ec)
+    const prehashed = ([result]: Record<string, string>[]) =>
+      verify('sha256', Buffer.from('hello'), key, bytesOf(result?.signature ?? ''))
+    const spellings = [
+      ...[1, 7, -1, 0.5, true, '1'].map((sent) => [sent, true] as const),
+      ...[0, -0, false, '0', ''].map((sent) => [sent, false] as const),
+    ]
+    for (const [sent, expected] of spellings) {
+      const ofItem = await post('sign', ec, { batch_input: [{ input, prehashed: sent }] })
+      const ofRequest = await post('sign', ec, { batch_input: [{ input }], prehashed: sent })
+      expect([ofItem.status, prehashed(results(ofItem.body))], JSON.stringify(sent)).toEqual([200, expected])
+      expect([ofRequest.status, prehashed(results(ofRequest.body))], JSON.stringify(sent)).toEqual([200, expected])
+    }
+    for (const wrong of [[1], {}]) {
+      expect((await post('sign', ec, { batch_input: [{ input, prehashed: wrong }] })).status).toBe(400)
+    }
+  })
+})
+
+test.each(['sign', 'hmac'])('no field is taken for unknown, by its older name neither: %s', async (verb) => {
+  const item = { input: hello, algorithm: 'sha2-512', hash_algorithm: null, key_version: 1, reference: '' }
+  const warnings = ['Endpoint ignored these unrecognized parameters of batch_input: [algo]']
+  const both = { ...item, hash_algorithm: 'sha2-256' }
+  expect((await post(verb, ec, { batch_input: [item, both] })).body).toMatchObject({ warnings: null })
+  expect((await post(verb, ec, { batch_input: [item, { ...item, algo: 'x' }] })).body).toMatchObject({ warnings })
 })
 
 describe('a batch to verify', () => {

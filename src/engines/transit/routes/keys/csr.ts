@@ -9,6 +9,7 @@ import { type Call, type Data, route } from '../../../../route.ts'
 import { emptyTemplate, makeRequest, readTemplate, type Template } from '../../../../x509/request.ts'
 import type { TransitContext } from '../../context.ts'
 import { certifiedVersionField } from '../../input/fields.ts'
+import { warnOfScheme } from '../../input/scheme.ts'
 import { certifiableRing } from '../../ring/certifiable.ts'
 import { versionToCertify } from '../../ring/versions.ts'
 
@@ -32,12 +33,13 @@ function templateOf(pem: string | undefined): Template {
 const failed = 'could not create the csr'
 
 async function certificationRequest(call: Call<TransitContext, typeof body>): Promise<Data> {
-  const { context, body } = call
+  const { context, body, warn } = call
   const ring = await certifiableRing(call)
   const template = templateOf(body.csr)
   const key = await context.material(versionToCertify(ring, body.version ?? 0, failed).material)
   if (!key.complete) throw badRequest(`${failed}: private key not imported for key version selected`)
   const { algorithm, scheme } = signatureOf(key, 'signing').certification
+  warnOfScheme(context, key, scheme, warn)
   const spki = key.publicKey.export({ format: 'der', type: 'spki' })
   const der = await makeRequest({ spki, algorithm }, template, (info) => context.signer.sign(key, info, scheme))
   return { name: ring.key.name, type: ring.key.type, csr: `${writePem('CERTIFICATE REQUEST', der)}\n` }
