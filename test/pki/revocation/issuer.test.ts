@@ -137,6 +137,24 @@ describe('revoking an issuer', () => {
     expect(await recorded(pki)).toEqual([])
   })
 
+  test('whose parent is here without its key warns of it, and is revoked where the key is', async () => {
+    const [above, pki] = [await createAuthority(node), await createAuthority(node)]
+    const { certificate: root } = await above.root()
+    const { csr } = dataOf(await done(pki.post('intermediate/generate/internal', { common_name: 'S', key_type: 'ec' })))
+    const { certificate } = dataOf(await done(above.post('root/sign-intermediate', { csr, ttl: '8760h' })))
+    const chain = { certificate: `${certificate}\n${root}` }
+    const { mapping } = dataOf(await done(pki.post('intermediate/set-signed', chain))) as { mapping: Answer }
+    const [id = ''] = Object.keys(mapping).filter((one) => mapping[one] !== '')
+    const parent = Object.keys(mapping).find((one) => mapping[one] === '')
+    for (let n = 0; n < 2; n++) {
+      expect(warningsOf(await done(pki.post(`issuer/${id}/revoke`)))).toEqual([
+        `The key of issuer ${parent}, which has signed issuer ${id}, is not in this mount: no list here names issuer ${id}; revoke it where that key is, too.`,
+        expect.stringContaining('is the default issuer'),
+      ])
+    }
+    expect(warningsOf(await done(above.post('revoke', { certificate })))).toEqual([])
+  })
+
   test('beside a revoked one with the same serial and another parent is refused, and stays as it is', async () => {
     const { pki, old, crossed } = await crossCertified(['N1', 'N2'])
     const [x1 = '', x2 = ''] = crossed.map(({ id }) => id)

@@ -24,8 +24,8 @@ interface IssuerRevocation {
 }
 
 /**
- * Revokes an issuer permanently: it issues no more, and if its parent is an issuer of the mount, the parent's list
- * names it. Its own list never does. Repeating it repairs an interrupted revocation.
+ * Revokes an issuer permanently: it issues no more, and if its parent is an issuer with a key in the mount, the parent's
+ * list names it. Its own list never does. Repeating it repairs an interrupted revocation.
  * @returns the authority and the issuer afterwards
  * @throws ApiError 400 for an unknown issuer, or when another certificate of its serial number is on a list
  */
@@ -101,6 +101,10 @@ function warnOf(
   } else if (parent === undefined) {
     warn(
       `No issuer of this mount has signed issuer ${id}: no list of this mount shows its revocation; revoke it at the CA that signed it too.`,
+    )
+  } else if (!hasKey(authority, parent)) {
+    warn(
+      `The key of issuer ${parent.row.id}, which has signed issuer ${id}, is not in this mount: no list here names issuer ${id}; revoke it where that key is, too.`,
     )
   }
   if (authority.settings.defaultIssuer === id) {
