@@ -1,13 +1,13 @@
 import { type Static, Type } from 'typebox'
 import { badRequest } from '../../../errors.ts'
 import { boolean, commaList, duration, integer, text } from '../../../field.ts'
-import { parseRange } from '../../../x509/extensions/address.ts'
 import type { GeneralName } from '../../../x509/extensions/generalname.ts'
 import type { NameConstraints } from '../../../x509/extensions/nameconstraints.ts'
 import { decide } from '../roles/decide.ts'
 import type { Circumstances, Decision } from '../roles/decision.ts'
 import { type CsrContents, nameFields, readNameRequest } from '../roles/request.ts'
 import { anyName, createRole, type Role } from '../roles/role.ts'
+import { domainBase, networkBase } from './constraintbase.ts'
 
 /** Parts of a subject; for a leaf they come from its role. */
 export const subjectFields = {
@@ -78,36 +78,24 @@ export function decideAuthority(body: CaBody, circumstances: Circumstances, csr?
 
 type ConstraintFields = { readonly [K in keyof typeof constraintFields]?: readonly string[] | undefined }
 
-/**
- * The name constraints of a request; undefined if it has no constraints. @throws ApiError 400 for an invalid network
- */
+/** The name constraints of a request; undefined if it has no constraints. @throws ApiError 400 for an invalid one */
 export function constraintsOf(body: ConstraintFields): NameConstraints | undefined {
-  const bases = (way: 'permitted' | 'excluded'): GeneralName[] => [
-    ...named('dns', body[`${way}_dns_domains`]),
-    ...filled(body[`${way}_ip_ranges`]).map((range) => network(`${way}_ip_ranges`, range)),
-    ...named('email', body[`${way}_email_addresses`]),
-    ...named('uri', body[`${way}_uri_domains`]),
-  ]
+  const bases = (way: 'permitted' | 'excluded'): GeneralName[] => {
+    const domains = (kind: 'dns' | 'email' | 'uri', field: keyof ConstraintFields): GeneralName[] =>
+      filled(body[field]).map((value) => domainBase(field, kind, value))
+    return [
+      ...domains('dns', `${way}_dns_domains`),
+      ...filled(body[`${way}_ip_ranges`]).map((range) => networkBase(`${way}_ip_ranges`, range)),
+      ...domains('email', `${way}_email_addresses`),
+      ...domains('uri', `${way}_uri_domains`),
+    ]
+  }
   const [permitted, excluded] = [bases('permitted'), bases('excluded')]
   return permitted.length + excluded.length === 0 ? undefined : { permitted, excluded }
 }
 
 const filled = (list: readonly string[] = []): string[] =>
   list.map((entry) => entry.trim()).filter((entry) => entry !== '')
-
-const ascii = /^[\x21-\x7e]+$/
-
-const named = (kind: 'dns' | 'email' | 'uri', list: readonly string[] | undefined): GeneralName[] =>
-  filled(list).map((value) => {
-    if (!ascii.test(value)) throw badRequest(`name constraint ${JSON.stringify(value)} must be ASCII (an IDN as xn--…)`)
-    return { kind, value }
-  })
-
-function network(field: string, text: string): GeneralName {
-  const value = parseRange(text)
-  if (value === undefined) throw badRequest(`${field}: ${JSON.stringify(text)} is not a network in CIDR notation`)
-  return { kind: 'ip', value }
-}
 
 /**
  * The path length of a CA certificate as requested; if that is -1 or absent, one less than the signer's.
