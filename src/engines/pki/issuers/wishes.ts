@@ -5,6 +5,7 @@ import type { GeneralName } from '../../../x509/extensions/generalname.ts'
 import type { NameConstraints } from '../../../x509/extensions/nameconstraints.ts'
 import { decide } from '../roles/decide.ts'
 import type { Circumstances, Decision } from '../roles/decision.ts'
+import { isPlainText } from '../roles/names/text.ts'
 import { type CsrContents, nameFields, readNameRequest } from '../roles/request.ts'
 import { anyName, createRole, type Role } from '../roles/role.ts'
 import { domainBase, networkBase } from './constraintbase.ts'
@@ -51,7 +52,26 @@ export const caFields = {
 const caBody = Type.Object(caFields)
 export type CaBody = Static<typeof caBody>
 
-/** The role of a request for a CA: no rule restricts its names, the request itself decides its contents. */
+type SubjectField = keyof typeof subjectFields
+const subjectNames = Object.keys(subjectFields) as readonly SubjectField[]
+
+/**
+ * The parts of the subject, without empty entries, which come from superfluous commas; a role drops them, too.
+ * @throws ApiError 400 for a text that no attribute of a name can be
+ */
+function subjectPartsOf(body: Partial<CaBody>): Partial<Record<SubjectField, readonly string[]>> {
+  const parts = subjectNames.map((field) => {
+    const entries = (body[field] ?? []).filter((entry) => entry !== '')
+    if (entries.every(isPlainText)) return [field, entries] as const
+    throw badRequest(`${field} contains a control character`)
+  })
+  return Object.fromEntries(parts)
+}
+
+/**
+ * The role of a request for a CA: no rule restricts its names, the request itself decides its contents.
+ * @throws ApiError 400
+ */
 export function authorityRole(body: Partial<CaBody>, keyType: 'rsa' | 'any'): Role {
   return createRole('', {
     ...anyName,
@@ -60,13 +80,7 @@ export function authorityRole(body: Partial<CaBody>, keyType: 'rsa' | 'any'): Ro
     ...{ key_type: keyType, server_flag: false, client_flag: false, key_usage: ['CertSign', 'CRLSign'] },
     ...{ signature_bits: body.signature_bits ?? 0, use_pss: body.use_pss ?? false },
     not_before_duration: body.not_before_duration ?? 30,
-    ou: body.ou ?? [],
-    organization: body.organization ?? [],
-    country: body.country ?? [],
-    locality: body.locality ?? [],
-    province: body.province ?? [],
-    street_address: body.street_address ?? [],
-    postal_code: body.postal_code ?? [],
+    ...subjectPartsOf(body),
   })
 }
 
