@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { done, useNode } from '../../api/node.ts'
+import { done, expectRefused, useNode } from '../../api/node.ts'
 import { certificateOf, createAuthority, dataOf, errorsOf, warningsOf } from './authority.ts'
 import { openssl } from './csr.ts'
 
@@ -169,6 +169,18 @@ describe('issuers/import/bundle', () => {
     const { csr } = dataOf(await done(pki.post('intermediate/cross-sign', { common_name: 'X' })))
     const said = await openssl(['req', '-in', 'csr', '-verify', '-noout', '-pubkey'], { csr: String(csr) })
     expect(said.trim()).toBe(pair.publicKey.export({ format: 'pem', type: 'spki' }).toString().trim())
+  })
+
+  test('keys/import refuses a key with a certificate, several keys and no key', async () => {
+    const pki = await createAuthority(node)
+    const [ca, other] = [await foreignCa('Foreign'), await foreignCa('Other')]
+    for (const pem of [`${ca.key}\n${ca.pem}`, `${ca.pem}\n${ca.key}`, `${ca.key}\n${other.key}`, ca.pem]) {
+      const text = 'only a single key can be present within the pem_bundle for importing'
+      expectRefused(await pki.post('keys/import', { pem_bundle: pem }), 400, text)
+    }
+    expect((await pki.list('keys')).status).toBe(404)
+    const parameters = '-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----'
+    await done(pki.post('keys/import', { pem_bundle: `${parameters}\n${ca.key}` }))
   })
 
   test.each(['secp256k1', 'brainpoolP256r1'])('keys/import refuses %s', async (namedCurve) => {

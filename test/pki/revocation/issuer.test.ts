@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { done, expectData, useNode } from '../../api/node.ts'
+import { done, expectData, expectRefused, useNode } from '../../api/node.ts'
 import { openSql } from '../../attack/sql.ts'
 import { type Answer, createAuthority, dataOf, errorsOf, type TestAuthority, warningsOf } from '../api/authority.ts'
 import { intermediate } from '../proof/chain.ts'
@@ -13,6 +13,31 @@ async function hierarchy() {
   const sub = await intermediate(pki, 'root', { common_name: 'Sub', key_type: 'ec' })
   await pki.role('r', { issuer_ref: sub.id })
   return { pki, root, sub }
+}
+
+/**
+ * An old root, and new ones with keys that have certified it by sign-self-issued: those certificates have its serial
+ * number, and are issuers of the mount of the new roots.
+ * @param withRoot whether the old root is an issuer there too
+ */
+async function crossCertified(parents: readonly string[], withRoot = false) {
+  const [above, pki] = [await createAuthority(node), await createAuthority(node)]
+  const old = await above.root({ common_name: 'Old' })
+  const certificates: string[] = []
+  const crossed: { readonly id: string; readonly parent: unknown }[] = []
+  const add = async (certificate: unknown): Promise<string> => {
+    const set = dataOf(await done(pki.post('issuers/import/cert', { pem_bundle: certificate })))
+    return (set.imported_issuers as string[])[0] ?? ''
+  }
+  for (const name of parents) {
+    const { issuer_id: parent } = await pki.root({ common_name: name })
+    const { certificate } = dataOf(
+      await done(pki.post(`issuer/${parent}/sign-self-issued`, { certificate: old.certificate })),
+    )
+    certificates.push(String(certificate))
+    crossed.push({ id: await add(certificate), parent })
+  }
+  return { pki, old, certificates, crossed, rootId: withRoot ? await add(old.certificate) : '' }
 }
 
 /** The revocations recorded for a mount: serial number, uuid of the issuer, and whether a list is to name it. */
@@ -110,6 +135,74 @@ describe('revoking an issuer', () => {
       expect.stringContaining('No issuer of this mount has signed issuer'),
     )
     expect(await recorded(pki)).toEqual([])
+  })
+
+  test('whose parent is here without its key warns of it, and is revoked where the key is', async () => {
+    const [above, pki] = [await createAuthority(node), await createAuthority(node)]
+    const { certificate: root } = await above.root()
+    const { csr } = dataOf(await done(pki.post('intermediate/generate/internal', { common_name: 'S', key_type: 'ec' })))
+    const { certificate } = dataOf(await done(above.post('root/sign-intermediate', { csr, ttl: '8760h' })))
+    const chain = { certificate: `${certificate}\n${root}` }
+    const { mapping } = dataOf(await done(pki.post('intermediate/set-signed', chain))) as { mapping: Answer }
+    const [id = ''] = Object.keys(mapping).filter((one) => mapping[one] !== '')
+    const parent = Object.keys(mapping).find((one) => mapping[one] === '')
+    for (let n = 0; n < 2; n++) {
+      expect(warningsOf(await done(pki.post(`issuer/${id}/revoke`)))).toEqual([
+        `The key of issuer ${parent}, which has signed issuer ${id}, is not in this mount: no list here names issuer ${id}; revoke it where that key is, too.`,
+        expect.stringContaining('is the default issuer'),
+      ])
+    }
+    expect(warningsOf(await done(above.post('revoke', { certificate })))).toEqual([])
+  })
+
+  test('beside a revoked one with the same serial and another parent is refused, and stays as it is', async () => {
+    const { pki, old, crossed } = await crossCertified(['N1', 'N2'])
+    const [x1 = '', x2 = ''] = crossed.map(({ id }) => id)
+    await done(pki.post(`issuer/${x1}/revoke`))
+    for (let n = 0; n < 2; n++) {
+      expectRefused(
+        await pki.post(`issuer/${x2}/revoke`),
+        400,
+        expect.stringMatching(`another certificate with serial ${old.serial_number} was revoked .* has another issuer`),
+      )
+    }
+    expect(dataOf(await pki.get(`issuer/${x2}`))).toMatchObject({ revoked: false })
+    expect(dataOf(await pki.get(`issuer/${x1}`))).toMatchObject({ revoked: true })
+    expect(await recorded(pki)).toEqual([[hex(old.serial_number), crossed[0]?.parent, 1]])
+    await done(pki.post(`issuer/${x1}/revoke`))
+  })
+
+  test('and its twin under another parent at the same time: the list of each that shows as revoked names it', async () => {
+    const { pki, old, crossed } = await crossCertified(['N1', 'N2'])
+    const statuses = await Promise.all(crossed.map(async ({ id }) => (await pki.post(`issuer/${id}/revoke`)).status))
+    expect(statuses.toSorted()).toEqual([200, 400])
+    const revoked = crossed.filter((_, n) => statuses[n] === 200)
+    expect(await recorded(pki)).toEqual([[hex(old.serial_number), revoked[0]?.parent, 1]])
+    for (const [n, { id }] of crossed.entries()) {
+      expect(dataOf(await pki.get(`issuer/${id}`)).revoked).toBe(statuses[n] === 200)
+    }
+  })
+
+  test('that signed itself is possible after its cross-certificate was revoked', async () => {
+    const { pki, rootId, crossed } = await crossCertified(['N1'], true)
+    await done(pki.post(`issuer/${crossed[0]?.id}/revoke`))
+    expect(dataOf(await done(pki.post(`issuer/${rootId}/revoke`))).revoked).toBe(true)
+  })
+
+  test('is advised only for the certificate of an issuer, not for another one with its serial', async () => {
+    const { pki, old, certificates, crossed } = await crossCertified(['N1', 'N2'], true)
+    const [x1, x2] = crossed.map(({ id }) => id)
+    const refusal = async (body: object) => errorsOf(await pki.post('revoke', body))[0]
+    expect(await refusal({ certificate: certificates[1] })).toBe(
+      `adding issuer (id: ${x2}) to its own CRL is not allowed; revoke the issuer by issuer/${x2}/revoke`,
+    )
+    await done(pki.delete(`issuer/${x2}`))
+    const other = await refusal({ certificate: certificates[1] })
+    expect(other).toMatch(/^adding issuer \(id: .*\) to its own CRL is not allowed; the given certificate is another/)
+    expect(other).toMatch(/: import it as an issuer, and revoke that one$/)
+    const bySerial = await refusal({ serial_number: old.serial_number })
+    expect(bySerial).toContain(`issuer/${x1}/revoke`)
+    expect(bySerial).toContain(' or issuer/')
   })
 
   test('that is unknown is refused', async () => {

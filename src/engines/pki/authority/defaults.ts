@@ -10,7 +10,7 @@ export interface Added {
 
 /**
  * The defaults after issuers and keys were added: the first key and the first issuer with a key become the defaults,
- * and where the default follows the latest, so does a single new issuer with a key.
+ * and where the default follows the latest, so does a single new issuer with a key. Revoked issuers do not count.
  * @param warn is told when the default does not follow
  */
 export function defaultsAfter(
@@ -19,7 +19,7 @@ export function defaultsAfter(
   warn: (text: string) => void,
 ): Changes<typeof authoritiesTable> {
   const [firstKey] = keys
-  const able = issuers.filter(({ keyId }) => keyId !== '')
+  const able = issuers.filter(({ keyId, revokedAt }) => keyId !== '' && revokedAt === null)
   const [first, ...more] = able
   const ambiguous = more.length > 0
   if (settings.defaultFollowsLatest && ambiguous && defaultIssuer !== undefined) {

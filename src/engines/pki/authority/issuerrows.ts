@@ -17,6 +17,8 @@ export interface NewIssuer {
   /** '' for one without a name. */
   readonly name: string
   readonly revocationSignatureAlgorithm: string
+  /** When its certificate was revoked; absent if it was not. */
+  readonly revokedAt?: number | undefined
 }
 
 const sha256 = (bytes: Uint8Array): Buffer => createHash('sha256').update(bytes).digest()
@@ -46,7 +48,7 @@ export class IssuerRows {
     issuer: NewIssuer,
     keyWith: (fingerprint: Buffer) => KeyRow | undefined,
   ): Promise<IssuerRow> {
-    const { certificate, name, revocationSignatureAlgorithm } = issuer
+    const { certificate, name, revocationSignatureAlgorithm, revokedAt = null } = issuer
     if (name !== '') checkName('issuer', name, before.issuerNamed(name) !== undefined)
     if (before.issuers.size >= mostIssuers) throw badRequest(`a mount has at most ${mostIssuers} issuers`)
     const now = this.#clock.wall()
@@ -58,7 +60,8 @@ export class IssuerRows {
       fingerprint: sha256(certificate.der),
       leafNotAfterBehavior: 'err',
       revocationSignatureAlgorithm,
-      usages: usagesOfNew(certificate),
+      usages: usagesOfNew(certificate, revokedAt),
+      revokedAt,
       changedAt: now,
       createdAt: now,
     })
@@ -83,6 +86,9 @@ export class IssuerRows {
 /** A certificate without key usages may be used for anything (RFC 5280 section 4.2.1.3). */
 export const signsLists = ({ keyUsage }: Certificate): boolean => keyUsage === undefined || keyUsage.includes('CRLSign')
 
-/** Every use that its certificate allows. */
-export const usagesOfNew = (certificate: Certificate): readonly IssuerUsage[] =>
-  issuerUsages.filter((usage) => usage !== 'crl-signing' || signsLists(certificate))
+/** Every use that its certificate allows, and after its revocation no issuing. */
+export const usagesOfNew = (certificate: Certificate, revokedAt: number | null): readonly IssuerUsage[] =>
+  issuerUsages.filter(
+    (usage) =>
+      (usage !== 'crl-signing' || signsLists(certificate)) && (usage !== 'issuing-certificates' || revokedAt === null),
+  )

@@ -14,6 +14,7 @@ import { pemOf } from '../authority/pem.ts'
 import type { IssuerRow, KeyRow } from '../authority/tables.ts'
 import { makerOf, type PkiContext } from '../context.ts'
 import { fingerprintOf, type NewKey } from '../keys/keyrows.ts'
+import { revokedBefore } from './revokedbefore.ts'
 
 type ImportCall = Pick<Call<PkiContext>, 'context' | 'mount' | 'caller' | 'warn'>
 
@@ -87,6 +88,7 @@ export async function importBundle(call: ImportCall, bundle: Bundle): Promise<{ 
       const added = { issuers: done.newIssuers, keys: done.newKeys }
       return { settings: defaultsAfter(before, added, warn), result: done }
     })
+    for (const { id, revokedAt } of result.newIssuers) if (revokedAt !== null) warn(staysRevoked(id, revokedAt))
     return { authority, done: result }
   } finally {
     for (const key of keys) await context.newKeys.discard(key)
@@ -128,7 +130,12 @@ async function store(
     const there = context.issuerRows.find(before, certificate)
     if (there !== undefined) knownIssuers.push(there.row)
     else {
-      const issuer = { certificate, name: '', revocationSignatureAlgorithm: '' }
+      const revokedAt = await revokedBefore(
+        tx,
+        { database: context.database, before, imported: certificates },
+        certificate,
+      )
+      const issuer = { certificate, name: '', revocationSignatureAlgorithm: '', revokedAt }
       newIssuers.push(await context.issuerRows.insert(tx, before, issuer, keyWith))
     }
   }
@@ -151,6 +158,9 @@ function warnOfName({ subject, serial }: Certificate, warn: (text: string) => vo
     warn(`certificate ${serial.toString('hex')}: ${text} (${rule})`)
   }
 }
+
+const staysRevoked = (id: string, revokedAt: number): string =>
+  `Issuer ${id} was revoked in this mount at ${new Date(revokedAt).toISOString()}, and stays revoked: it issues no certificates.`
 
 /** The members of describeImport. */
 export const importAnswer = data(

@@ -76,14 +76,10 @@ function behaviorOf(behavior: string): LeafBehavior {
   )
 }
 
-/** The uses that an issuer has by default: all that its certificate allows, and after its revocation no issuing. */
-const usualUsages = ({ row, certificate }: Issuer): readonly IssuerUsage[] =>
-  usagesOfNew(certificate).filter((usage) => usage !== 'issuing-certificates' || row.revokedAt === null)
-
 /** Reading is always among them. */
 function usagesOf(issuer: Issuer, names: readonly string[] | null): readonly IssuerUsage[] {
-  if (names === null) return usualUsages(issuer)
   const { row, certificate } = issuer
+  if (names === null) return usagesOfNew(certificate, row.revokedAt)
   const wanted = new Set(names.map((name) => name.trim()).filter((name) => name !== ''))
   const unknown = [...wanted].filter((name) => !issuerUsages.some((usage) => usage === name))
   if (unknown.length > 0) {

@@ -1,13 +1,14 @@
 import { type Static, Type } from 'typebox'
 import { badRequest } from '../../../errors.ts'
 import { boolean, commaList, duration, integer, text } from '../../../field.ts'
-import { parseRange } from '../../../x509/extensions/address.ts'
 import type { GeneralName } from '../../../x509/extensions/generalname.ts'
 import type { NameConstraints } from '../../../x509/extensions/nameconstraints.ts'
 import { decide } from '../roles/decide.ts'
 import type { Circumstances, Decision } from '../roles/decision.ts'
+import { isPlainText } from '../roles/names/text.ts'
 import { type CsrContents, nameFields, readNameRequest } from '../roles/request.ts'
 import { anyName, createRole, type Role } from '../roles/role.ts'
+import { domainBase, networkBase } from './constraintbase.ts'
 
 /** Parts of a subject; for a leaf they come from its role. */
 export const subjectFields = {
@@ -51,7 +52,26 @@ export const caFields = {
 const caBody = Type.Object(caFields)
 export type CaBody = Static<typeof caBody>
 
-/** The role of a request for a CA: no rule restricts its names, the request itself decides its contents. */
+type SubjectField = keyof typeof subjectFields
+const subjectNames = Object.keys(subjectFields) as readonly SubjectField[]
+
+/**
+ * The parts of the subject, without empty entries, which come from superfluous commas; a role drops them, too.
+ * @throws ApiError 400 for a text that no attribute of a name can be
+ */
+function subjectPartsOf(body: Partial<CaBody>): Partial<Record<SubjectField, readonly string[]>> {
+  const parts = subjectNames.map((field) => {
+    const entries = (body[field] ?? []).filter((entry) => entry !== '')
+    if (entries.every(isPlainText)) return [field, entries] as const
+    throw badRequest(`${field} contains a control character`)
+  })
+  return Object.fromEntries(parts)
+}
+
+/**
+ * The role of a request for a CA: no rule restricts its names, the request itself decides its contents.
+ * @throws ApiError 400
+ */
 export function authorityRole(body: Partial<CaBody>, keyType: 'rsa' | 'any'): Role {
   return createRole('', {
     ...anyName,
@@ -60,13 +80,7 @@ export function authorityRole(body: Partial<CaBody>, keyType: 'rsa' | 'any'): Ro
     ...{ key_type: keyType, server_flag: false, client_flag: false, key_usage: ['CertSign', 'CRLSign'] },
     ...{ signature_bits: body.signature_bits ?? 0, use_pss: body.use_pss ?? false },
     not_before_duration: body.not_before_duration ?? 30,
-    ou: body.ou ?? [],
-    organization: body.organization ?? [],
-    country: body.country ?? [],
-    locality: body.locality ?? [],
-    province: body.province ?? [],
-    street_address: body.street_address ?? [],
-    postal_code: body.postal_code ?? [],
+    ...subjectPartsOf(body),
   })
 }
 
@@ -78,36 +92,24 @@ export function decideAuthority(body: CaBody, circumstances: Circumstances, csr?
 
 type ConstraintFields = { readonly [K in keyof typeof constraintFields]?: readonly string[] | undefined }
 
-/**
- * The name constraints of a request; undefined if it has no constraints. @throws ApiError 400 for an invalid network
- */
+/** The name constraints of a request; undefined if it has no constraints. @throws ApiError 400 for an invalid one */
 export function constraintsOf(body: ConstraintFields): NameConstraints | undefined {
-  const bases = (way: 'permitted' | 'excluded'): GeneralName[] => [
-    ...named('dns', body[`${way}_dns_domains`]),
-    ...filled(body[`${way}_ip_ranges`]).map((range) => network(`${way}_ip_ranges`, range)),
-    ...named('email', body[`${way}_email_addresses`]),
-    ...named('uri', body[`${way}_uri_domains`]),
-  ]
+  const bases = (way: 'permitted' | 'excluded'): GeneralName[] => {
+    const domains = (kind: 'dns' | 'email' | 'uri', field: keyof ConstraintFields): GeneralName[] =>
+      filled(body[field]).map((value) => domainBase(field, kind, value))
+    return [
+      ...domains('dns', `${way}_dns_domains`),
+      ...filled(body[`${way}_ip_ranges`]).map((range) => networkBase(`${way}_ip_ranges`, range)),
+      ...domains('email', `${way}_email_addresses`),
+      ...domains('uri', `${way}_uri_domains`),
+    ]
+  }
   const [permitted, excluded] = [bases('permitted'), bases('excluded')]
   return permitted.length + excluded.length === 0 ? undefined : { permitted, excluded }
 }
 
 const filled = (list: readonly string[] = []): string[] =>
   list.map((entry) => entry.trim()).filter((entry) => entry !== '')
-
-const ascii = /^[\x21-\x7e]+$/
-
-const named = (kind: 'dns' | 'email' | 'uri', list: readonly string[] | undefined): GeneralName[] =>
-  filled(list).map((value) => {
-    if (!ascii.test(value)) throw badRequest(`name constraint ${JSON.stringify(value)} must be ASCII (an IDN as xn--…)`)
-    return { kind, value }
-  })
-
-function network(field: string, text: string): GeneralName {
-  const value = parseRange(text)
-  if (value === undefined) throw badRequest(`${field}: ${JSON.stringify(text)} is not a network in CIDR notation`)
-  return { kind: 'ip', value }
-}
 
 /**
  * The path length of a CA certificate as requested; if that is -1 or absent, one less than the signer's.

@@ -7,8 +7,9 @@ import type { Authority, Issuer } from '../authority/authority.ts'
 import { crlIssuerOf } from '../authority/crlissuer.ts'
 import type { IssuerRows } from '../authority/issuerrows.ts'
 import { issuerOf } from '../authority/references.ts'
-import { certificateTable } from '../certificates/tables.ts'
+import { certificateTable, type RevocationRow, revocationTable } from '../certificates/tables.ts'
 import { hasKey } from '../publication/groups.ts'
+import { refuseAnother } from './another.ts'
 import type { Publication } from './publication.ts'
 import type { Revocations } from './revocations.ts'
 import { issuerThatSigned } from './signedby.ts'
@@ -23,10 +24,10 @@ interface IssuerRevocation {
 }
 
 /**
- * Revokes an issuer permanently: it issues no more, and if its parent is an issuer of the mount, the parent's list
- * names it. Its own list never does. Repeating it repairs an interrupted revocation.
+ * Revokes an issuer permanently: it issues no more, and if its parent is an issuer with a key in the mount, the parent's
+ * list names it. Its own list never does. Repeating it repairs an interrupted revocation.
  * @returns the authority and the issuer afterwards
- * @throws ApiError 400 for an unknown issuer
+ * @throws ApiError 400 for an unknown issuer, or when another certificate of its serial number is on a list
  */
 export async function revokeIssuer(
   options: IssuerRevocation,
@@ -56,6 +57,7 @@ export async function revokeIssuer(
 /**
  * @returns the time of the revocation, or undefined if there is nothing to record: neither a parent nor a stored
  *   certificate
+ * @throws ApiError 400 when the mount has recorded the revocation of another certificate with its serial number
  */
 async function record(
   { database, authorities, revocations }: IssuerRevocation,
@@ -64,18 +66,28 @@ async function record(
   parent: Issuer | undefined,
 ): Promise<number | undefined> {
   const name = { mount: authority.settings.mount, serial: certificate.serial.toString('hex') }
-  const stored = await database.read((q) => database.table(certificateTable).find(q, name))
+  const [stored, before] = await database.read((q) =>
+    Promise.all([database.table(certificateTable).find(q, name), database.table(revocationTable).find(q, name)]),
+  )
   if (parent === undefined && !stored?.der.equals(certificate.der)) return undefined
-  const { revokedAt } = await revocations.record({
+  // A parent whose key is elsewhere publishes through another mount.
+  const crlIssuer = parent !== undefined && hasKey(authority, parent) ? crlIssuerOf(parent.certificate) : null
+  // A self-signed certificate is on no list: the revocation of a cross-certificate of it takes nothing from it.
+  const refuse = (row: RevocationRow | undefined) => {
+    if (parent !== undefined) refuseAnother({ certificate, crlIssuer }, row)
+  }
+  refuse(before)
+  const recorded = await revocations.record({
     ...name,
     site: authorities.site,
     issuer: parent?.row.id ?? '',
-    // A parent whose key is elsewhere publishes through another mount.
-    crlIssuer: parent !== undefined && hasKey(authority, parent) ? crlIssuerOf(parent.certificate) : null,
+    crlIssuer,
     notAfter: certificate.notAfter,
     reason: null,
   })
-  return revokedAt
+  // Another request may have recorded another certificate meanwhile.
+  refuse(recorded)
+  return recorded.revokedAt
 }
 
 function warnOf(
@@ -89,6 +101,10 @@ function warnOf(
   } else if (parent === undefined) {
     warn(
       `No issuer of this mount has signed issuer ${id}: no list of this mount shows its revocation; revoke it at the CA that signed it too.`,
+    )
+  } else if (!hasKey(authority, parent)) {
+    warn(
+      `The key of issuer ${parent.row.id}, which has signed issuer ${id}, is not in this mount: no list here names issuer ${id}; revoke it where that key is, too.`,
     )
   }
   if (authority.settings.defaultIssuer === id) {

@@ -13,6 +13,7 @@ import type { Certificates } from '../certificates/certificates.ts'
 import { leasedCertificate } from '../certificates/lease.ts'
 import { type CertificateRow, certificateTable, type RevocationRow, revocationTable } from '../certificates/tables.ts'
 import { crlSettingsOf } from '../publication/settings.ts'
+import { refuseAnother } from './another.ts'
 import { provePossession } from './possession.ts'
 import type { Publication } from './publication.ts'
 import type { RevocationRequests } from './requests.ts'
@@ -99,7 +100,7 @@ export class Revoker {
    */
   async byCertificate(mount: MountId, certificate: Certificate, wish: Wish): Promise<Outcome> {
     const authority = await this.#options.authorities.of(mount)
-    refuseIssuer(authority, certificate.serial)
+    refuseIssuer(authority, certificate.serial, certificate)
     const revocable = await verifyPresented(authority, certificate)
     if (wish.privateKey !== undefined) await provePossession(certificate, wish.privateKey)
     try {
@@ -207,27 +208,23 @@ export class Revoker {
 }
 
 /**
- * A mount records one revocation of a serial number. It is on the list of one issuer, and forgotten when its
- * certificate has ended: a certificate that ends later, or of another issuer, would count as revoked and be on no list.
+ * No certificate, of any CA, may share the serial number of an issuer of the mount.
+ * @param given the certificate of the request, if it brought one
  * @throws ApiError 400
  */
-function refuseAnother({ certificate, crlIssuer }: Revocable, revocation: RevocationRow | undefined): void {
-  if (revocation === undefined) return
-  const isLater = certificate.notAfter > revocation.notAfter
-  const isOfAnother = crlIssuer !== null && revocation.crlIssuer !== null && crlIssuer !== revocation.crlIssuer
-  if (!isLater && !isOfAnother) return
-  const difference = isLater ? 'ends later' : 'has another issuer'
-  throw badRequest(
-    `another certificate with serial ${withColons(certificate.serial)} was revoked in this mount; this one ${difference}, and can be revoked after tidy with tidy_revoked_certs has removed that revocation`,
-  )
-}
-
-/** No certificate, of any CA, may share the serial number of an issuer of the mount. @throws ApiError 400 */
-function refuseIssuer(authority: Authority, serial: Buffer): void {
-  for (const { row, certificate } of authority.issuers.values()) {
-    if (!certificate.serial.equals(serial)) continue
+function refuseIssuer({ issuers }: Authority, serial: Buffer, given?: Certificate): void {
+  const twins = [...issuers.values()].filter(({ certificate }) => certificate.serial.equals(serial))
+  const meant = given === undefined ? twins : twins.filter(({ certificate }) => certificate.der.equals(given.der))
+  const [first] = meant.length > 0 ? meant : twins
+  if (first === undefined) return
+  const refusal = `adding issuer (id: ${first.row.id}) to its own CRL is not allowed`
+  if (meant.length > 0) {
     throw badRequest(
-      `adding issuer (id: ${row.id}) to its own CRL is not allowed; revoke the issuer by issuer/${row.id}/revoke`,
+      `${refusal}; revoke the issuer by ${meant.map(({ row }) => `issuer/${row.id}/revoke`).join(' or ')}`,
     )
   }
+  const advice = given?.isCa
+    ? 'import it as an issuer, and revoke that one'
+    : 'it can be revoked when that issuer was deleted'
+  throw badRequest(`${refusal}; the given certificate is another one with serial ${withColons(serial)}: ${advice}`)
 }

@@ -7,6 +7,7 @@ import { boolean, integer, text } from '../../../../field.ts'
 import { type Call, type Data, type Route, route } from '../../../../route.ts'
 import { writeBasicConstraints } from '../../../../x509/extensions/basicconstraints.ts'
 import { writeSubjectAltName } from '../../../../x509/extensions/subjectaltname.ts'
+import { lintName } from '../../../../x509/lint/names.ts'
 import { emptyName } from '../../../../x509/name.ts'
 import { makeRequest, makeTemplate } from '../../../../x509/request.ts'
 import type { Authority } from '../../authority/authority.ts'
@@ -43,6 +44,8 @@ async function requestFor(call: IntermediateCall, sourced: SourcedKey): Promise<
   for (const warning of decision.warnings) warn(warning)
   const { subject, names } = contentsOf(decision)
   if (subject.equals(emptyName)) throw badRequest('a CA certificate needs a subject: give a common_name')
+  // Only advice: the CA that signs the request decides about the subject.
+  for (const { text, rule } of lintName(subject, 'subject')) warn(`${text} (${rule})`)
   const signer = sourced.made ? sourced.made.signer : await context.signers.of(sourced.existing)
   const name = signatureFor(signer, { signatureBits: body.signature_bits ?? 0, usePss: false })
   const extensions = [

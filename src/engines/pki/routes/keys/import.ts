@@ -27,7 +27,8 @@ async function run({ context, mount, body, caller, warn }: ImportCall): Promise<
   const bundle = await readPemBundle(pem)
   try {
     const [only, ...more] = bundle.keys
-    if (only === undefined || more.length > 0) {
+    // A certificate beside the key would be left out: issuers/import/bundle takes both.
+    if (only === undefined || more.length + bundle.certificates.length > 0) {
       throw badRequest('only a single key can be present within the pem_bundle for importing')
     }
     const made = await context.newKeys.imported(only.pkcs8, makerOf(caller))
