@@ -124,6 +124,8 @@ describe('RFC 5280 makes it invalid', () => {
     ['angle brackets in a mailbox', altNames({ kind: 'email', value: 'a<b>@example.com' }), 'san_email'],
     ['empty label in the host of a mailbox', altNames({ kind: 'email', value: 'a@b..c' }), 'san_email'],
     ['relative URI', altNames({ kind: 'uri', value: '/a' }), 'san_uri'],
+    ['URI without a host', altNames({ kind: 'uri', value: 'http:///a' }), 'san_uri'],
+    ['half a bracket in a URI', altNames({ kind: 'uri', value: 'http://[::1' }), 'san_uri'],
     [
       'notice of 201 characters',
       having(leaf, writeCertificatePolicies([{ oid: '1.2.3', notice: 'a'.repeat(201) }])),

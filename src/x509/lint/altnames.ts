@@ -1,12 +1,12 @@
 import type { GeneralName } from '../extensions/generalname.ts'
 import { hasPlainHost, isMailbox } from '../mailbox.ts'
+import { isUri } from '../uri.ts'
 import { error, type Finding, warning } from './finding.ts'
 
 /** Alternative names (RFC 5280 section 4.2.1.6). Deviations that roles may allow on purpose are warnings. */
 
 const label = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?'
 const preferred = new RegExp(`^(?:\\*\\.)?${label}(?:\\.${label})*$`)
-const absolute = /^[A-Za-z][A-Za-z0-9+.-]*:./
 const longestHostName = 253
 
 export function lintAltNames(names: readonly GeneralName[]): readonly Finding[] {
@@ -25,7 +25,7 @@ function lintAltName(name: GeneralName): readonly Finding[] {
     case 'email':
       return lintMailbox(name.value)
     case 'uri':
-      return absolute.test(name.value) ? [] : [error('san_uri', 'subjectAltName: a URI is not absolute')]
+      return lintUri(name.value)
     default:
       return []
   }
@@ -37,6 +37,11 @@ function lintMailbox(address: string): readonly Finding[] {
   return [
     warning('san_email_host', `subjectAltName: the host of ${JSON.stringify(address.slice(0, 80))} is not a host name`),
   ]
+}
+
+function lintUri(text: string): readonly Finding[] {
+  if (isUri(text)) return []
+  return [error('san_uri', `subjectAltName: ${JSON.stringify(text.slice(0, 80))} is not a valid URI`)]
 }
 
 function lintHost(host: string): readonly Finding[] {
