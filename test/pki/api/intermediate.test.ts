@@ -226,6 +226,22 @@ describe('sign-verbatim', () => {
     expect(long.status).toBe(400)
   })
 
+  test('an empty subject makes the alternative names critical, and user_ids are a subject', async () => {
+    const pki = await createAuthority(node)
+    await pki.root()
+    const csr = await csrOf('/', ['subjectAltName=DNS:a.example'])
+    const reply = await done(pki.post('sign-verbatim', { csr, ttl: '1h' }))
+    expect(await text(dataOf(reply).certificate)).toMatch(/Subject Alternative Name: critical\s+DNS:a\.example\n/)
+    const made = 'the subjectAltName of the CSR was made critical, because the subject is empty'
+    expect(warningsOf(reply)).toContain(made)
+    const critical = await csrOf('/', ['subjectAltName=critical,DNS:a.example'])
+    expect(warningsOf(await done(pki.post('sign-verbatim', { csr: critical, ttl: '1h' })))).not.toContain(made)
+    const named = dataOf(await done(pki.post('sign-verbatim', { csr, ttl: '1h', user_ids: 'u' })))
+    expect(await text(named.certificate)).toMatch(/Subject Alternative Name: *\s+DNS:a\.example\n/)
+    const nameless = await pki.post('sign-verbatim', { csr: await csrOf('/') })
+    expect(errorsOf(nameless)[0]).toContain('an empty subject needs a critical subjectAltName')
+  })
+
   test.each([['basicConstraints=critical,CA:TRUE'], ['keyUsage=keyCertSign']])(
     'never makes a CA: %s',
     async (extension) => {

@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { badRequest } from '../../../../errors.ts'
 import { boolean, commaList, integer, text } from '../../../../field.ts'
 import { type Call, type Outcome, type Route, route } from '../../../../route.ts'
-import { extensionOids } from '../../../../x509/extension.ts'
+import { type Extension, extensionOids } from '../../../../x509/extension.ts'
 import { readBasicConstraints } from '../../../../x509/extensions/basicconstraints.ts'
 import { readKeyUsage } from '../../../../x509/extensions/keyusage.ts'
 import { Malformed } from '../../../../x509/malformed.ts'
@@ -68,16 +68,31 @@ function refuseAuthority({ extensions }: CertificationRequest): void {
 const usualKeyUsage = ['DigitalSignature', 'KeyAgreement', 'KeyEncipherment']
 
 /** Subject, names and extensions of the request, unchanged; `user_ids` follow the attributes of the subject. */
-const verbatim = (request: CertificationRequest, role: Role, body: VerbatimCall['body']): Contents => ({
-  subject: joinNames(request.subject, userIdsIn(body)),
-  names: alternativeNames(request),
-  keyUsages: keyUsagesOf(body.key_usage ?? usualKeyUsage),
-  extendedKeyUsages: extendedKeyUsagesOf(body.ext_key_usage ?? [], body.ext_key_usage_oids ?? []),
-  basicConstraints: role.basicConstraintsValidForNonCa ? { ca: false } : undefined,
-  policies: [],
-  neverRevoked: false,
-  brought: request.extensions.filter(({ oid }) => !neverBrought.has(oid)),
-})
+function verbatim(request: CertificationRequest, role: Role, { body, warn }: VerbatimCall): Contents {
+  const subject = joinNames(request.subject, userIdsIn(body))
+  const taken = request.extensions.filter(({ oid }) => !neverBrought.has(oid))
+  return {
+    subject,
+    names: alternativeNames(request),
+    keyUsages: keyUsagesOf(body.key_usage ?? usualKeyUsage),
+    extendedKeyUsages: extendedKeyUsagesOf(body.ext_key_usage ?? [], body.ext_key_usage_oids ?? []),
+    basicConstraints: role.basicConstraintsValidForNonCa ? { ca: false } : undefined,
+    policies: [],
+    neverRevoked: false,
+    brought: subject.equals(emptyName) ? withCriticalNames(taken, warn) : taken,
+  }
+}
+
+/**
+ * Without a subject the alternative names are critical. That is the issuer's duty (RFC 5280 section 4.2.1.6), and many
+ * tools leave it to the issuer.
+ */
+const withCriticalNames = (extensions: readonly Extension[], warn: (text: string) => void): readonly Extension[] =>
+  extensions.map((extension) => {
+    if (extension.oid !== extensionOids.subjectAltName || extension.critical) return extension
+    warn('the subjectAltName of the CSR was made critical, because the subject is empty')
+    return { ...extension, critical: true }
+  })
 
 function userIdsIn({ user_ids: given = [] }: VerbatimCall['body']): Buffer {
   const values = given.filter((value) => value !== '').map((value) => ({ type: attributeTypes.userId, value }))
@@ -107,7 +122,7 @@ async function sign(call: VerbatimCall): Promise<Outcome> {
   checkPurposes(body.ext_key_usage_oids ?? [])
   const request = readCsr(body.csr)
   refuseAuthority(request)
-  const contents = () => verbatim(request, role, body)
+  const contents = () => verbatim(request, role, call)
   return certify(call, { role, request, format, body: withoutNames(call), contents })
 }
 
