@@ -32,11 +32,14 @@ const body = Type.Object({
 })
 type VerbatimCall = Call<PkiContext, typeof body>
 
-/** Every name is allowed; a named role gives only times, storage, issuer and basic constraints. */
+/**
+ * Every name is allowed; a named role gives only times, storage, issuer and basic constraints. The alternative names
+ * are copied as they are, so that no rule reads them: lint judges them in the certificate.
+ */
 function verbatimRole(named: Role | undefined, body: VerbatimCall['body']): Role {
   return createRole(named?.name ?? '', {
     ...anyName,
-    ...{ key_type: 'any', use_csr_common_name: true, use_csr_sans: true },
+    ...{ key_type: 'any', use_csr_common_name: true, use_csr_sans: false },
     ...{ signature_bits: body.signature_bits ?? 0, use_pss: body.use_pss ?? false },
     basic_constraints_valid_for_non_ca:
       body.basic_constraints_valid_for_non_ca ?? named?.basicConstraintsValidForNonCa ?? false,
