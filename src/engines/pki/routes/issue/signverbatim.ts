@@ -15,7 +15,7 @@ import { type Contents, neverBrought } from '../../issuing/extensions.ts'
 import { requireRole } from '../../issuing/role.ts'
 import { anyName, createRole, type Role } from '../../roles/role.ts'
 import { checkPurposes } from '../../roles/rules.ts'
-import { extendedKeyUsagesOf, keyUsagesOf } from '../../roles/usages.ts'
+import { extendedKeyUsagesOf, keyUsagesOf, warningsOfUsages } from '../../roles/usages.ts'
 import { certify } from './certify.ts'
 import { leafFields } from './fields.ts'
 
@@ -126,7 +126,10 @@ async function sign(call: VerbatimCall): Promise<Outcome> {
   const request = readCsr(body.csr)
   refuseAuthority(request)
   const contents = () => verbatim(request, role, call)
-  return certify(call, { role, request, format, body: withoutNames(call), contents })
+  return certify(call, {
+    ...{ role, request, format, body: withoutNames(call), contents },
+    warnings: warningsOfUsages(body),
+  })
 }
 
 const verbatimRoute = (path: string): Route<PkiContext, typeof body> =>
