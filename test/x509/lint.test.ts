@@ -118,12 +118,15 @@ describe('RFC 5280 makes it invalid', () => {
       'subject_empty',
     ],
     ['empty DNS name', altNames({ kind: 'dns', value: ' ' }), 'san_dns_empty'],
+    ['line break in a DNS name', altNames({ kind: 'dns', value: 'a.example\nb.example' }), 'san_dns_control'],
     ['mailbox without a host', altNames({ kind: 'email', value: 'a' }), 'san_email'],
     ['two dots in a mailbox', altNames({ kind: 'email', value: 'a..b@example.com' }), 'san_email'],
     ['dot that begins a mailbox', altNames({ kind: 'email', value: '.a@example.com' }), 'san_email'],
     ['angle brackets in a mailbox', altNames({ kind: 'email', value: 'a<b>@example.com' }), 'san_email'],
     ['empty label in the host of a mailbox', altNames({ kind: 'email', value: 'a@b..c' }), 'san_email'],
     ['relative URI', altNames({ kind: 'uri', value: '/a' }), 'san_uri'],
+    ['URI without a host', altNames({ kind: 'uri', value: 'http:///a' }), 'san_uri'],
+    ['half a bracket in a URI', altNames({ kind: 'uri', value: 'http://[::1' }), 'san_uri'],
     [
       'notice of 201 characters',
       having(leaf, writeCertificatePolicies([{ oid: '1.2.3', notice: 'a'.repeat(201) }])),
@@ -260,6 +263,7 @@ describe('only a warning', () => {
       'name_encoding',
     ],
     ['underscore in a host', altNames({ kind: 'dns', value: 'a_b.example.com' }), 'san_dns_syntax'],
+    ['blank in a host', altNames({ kind: 'dns', value: 'my host' }), 'san_dns_syntax'],
     ['host of 254 characters', altNames({ kind: 'dns', value: `${'a.'.repeat(125)}abcd` }), 'san_dns_syntax'],
     [
       'host that comes twice',

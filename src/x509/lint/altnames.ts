@@ -1,13 +1,16 @@
 import type { GeneralName } from '../extensions/generalname.ts'
 import { hasPlainHost, isMailbox } from '../mailbox.ts'
+import { isUri } from '../uri.ts'
 import { error, type Finding, warning } from './finding.ts'
 
 /** Alternative names (RFC 5280 section 4.2.1.6). Deviations that roles may allow on purpose are warnings. */
 
 const label = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?'
 const preferred = new RegExp(`^(?:\\*\\.)?${label}(?:\\.${label})*$`)
-const absolute = /^[A-Za-z][A-Za-z0-9+.-]*:./
 const longestHostName = 253
+const control = /\p{Cc}/u
+
+const shown = (name: string): string => JSON.stringify(name.slice(0, 80))
 
 export function lintAltNames(names: readonly GeneralName[]): readonly Finding[] {
   const findings = names.flatMap(lintAltName)
@@ -25,7 +28,7 @@ function lintAltName(name: GeneralName): readonly Finding[] {
     case 'email':
       return lintMailbox(name.value)
     case 'uri':
-      return absolute.test(name.value) ? [] : [error('san_uri', 'subjectAltName: a URI is not absolute')]
+      return lintUri(name.value)
     default:
       return []
   }
@@ -34,15 +37,17 @@ function lintAltName(name: GeneralName): readonly Finding[] {
 function lintMailbox(address: string): readonly Finding[] {
   if (!isMailbox(address)) return [error('san_email', 'subjectAltName: an rfc822Name is not a mailbox')]
   if (hasPlainHost(address)) return []
-  return [
-    warning('san_email_host', `subjectAltName: the host of ${JSON.stringify(address.slice(0, 80))} is not a host name`),
-  ]
+  return [warning('san_email_host', `subjectAltName: the host of ${shown(address)} is not a host name`)]
+}
+
+function lintUri(text: string): readonly Finding[] {
+  if (isUri(text)) return []
+  return [error('san_uri', `subjectAltName: ${shown(text)} is not a valid URI`)]
 }
 
 function lintHost(host: string): readonly Finding[] {
   if (host.trim() === '') return [error('san_dns_empty', 'subjectAltName: a dNSName is empty')]
+  if (control.test(host)) return [error('san_dns_control', `subjectAltName: ${shown(host)} has a control character`)]
   if (preferred.test(host) && host.length <= longestHostName) return []
-  return [
-    warning('san_dns_syntax', `subjectAltName: ${JSON.stringify(host.slice(0, 80))} is not in preferred name syntax`),
-  ]
+  return [warning('san_dns_syntax', `subjectAltName: ${shown(host)} is not in preferred name syntax`)]
 }

@@ -114,6 +114,19 @@ describe('sign-intermediate', () => {
     expect(said).toContain('CA:TRUE')
   })
 
+  test('names the key usages that have no effect', async () => {
+    const pki = await createAuthority(node)
+    await pki.root()
+    const csr = await csrOf('/CN=Sub')
+    const sign = (key_usage: string) => done(pki.post('root/sign-intermediate', { csr, ttl: '1h', key_usage }))
+    const reply = await sign('DigitalSignatur,keyencipherment,CRLSign,DataEncipherment')
+    expect(warningsOf(reply)).toEqual([
+      'key_usage: no usage has the name DigitalSignatur; ignored',
+      'key_usage: a CA certificate may have only DigitalSignature besides its own usages, not KeyEncipherment, DataEncipherment; ignored',
+    ])
+    expect(warningsOf(await sign('digitalsignature,CertSign,'))).toEqual([])
+  })
+
   test('accepts only a hexadecimal key identifier', async () => {
     const pki = await createAuthority(node)
     await pki.root()
@@ -224,6 +237,45 @@ describe('sign-verbatim', () => {
     expect(await text(data.certificate)).toContain('Subject: O = Any, CN = a, UID = theirs, UID = u1 + UID = u2')
     const long = await pki.post('sign-verbatim', { csr, ttl: '1h', user_ids: 'u'.repeat(5000) })
     expect(long.status).toBe(400)
+  })
+
+  test('names the usages that do not exist', async () => {
+    const pki = await createAuthority(node)
+    await pki.root()
+    const csr = await csrOf('/CN=a.example')
+    const reply = await done(
+      pki.post('sign-verbatim', {
+        csr,
+        ttl: '1h',
+        key_usage: 'DigitalSignatur',
+        ext_key_usage: 'ServerAuth,WebServer',
+      }),
+    )
+    expect(warningsOf(reply)).toEqual([
+      'key_usage: no usage has the name DigitalSignatur; ignored',
+      'ext_key_usage: no usage has the name WebServer; ignored',
+    ])
+    const said = await text(dataOf(reply).certificate)
+    expect(said).not.toContain('X509v3 Key Usage')
+    expect(said).toMatch(/Extended Key Usage:\s+TLS Web Server Authentication\n/)
+    const known = { key_usage: 'digitalsignature', ext_key_usage: 'serverauth' }
+    expect(warningsOf(await done(pki.post('sign-verbatim', { csr, ttl: '1h', ...known })))).toEqual([])
+  })
+
+  test('an empty subject makes the alternative names critical, and user_ids are a subject', async () => {
+    const pki = await createAuthority(node)
+    await pki.root()
+    const csr = await csrOf('/', ['subjectAltName=DNS:a.example'])
+    const reply = await done(pki.post('sign-verbatim', { csr, ttl: '1h' }))
+    expect(await text(dataOf(reply).certificate)).toMatch(/Subject Alternative Name: critical\s+DNS:a\.example\n/)
+    const made = 'the subjectAltName of the CSR was made critical, because the subject is empty'
+    expect(warningsOf(reply)).toContain(made)
+    const critical = await csrOf('/', ['subjectAltName=critical,DNS:a.example'])
+    expect(warningsOf(await done(pki.post('sign-verbatim', { csr: critical, ttl: '1h' })))).not.toContain(made)
+    const named = dataOf(await done(pki.post('sign-verbatim', { csr, ttl: '1h', user_ids: 'u' })))
+    expect(await text(named.certificate)).toMatch(/Subject Alternative Name: *\s+DNS:a\.example\n/)
+    const nameless = await pki.post('sign-verbatim', { csr: await csrOf('/') })
+    expect(errorsOf(nameless)[0]).toContain('an empty subject needs a critical subjectAltName')
   })
 
   test.each([['basicConstraints=critical,CA:TRUE'], ['keyUsage=keyCertSign']])(

@@ -104,6 +104,21 @@ describe('issue', () => {
     expect(dataOf(await pki.list('certs')).keys).toEqual([root.serial_number])
   })
 
+  test('a URI must be one under RFC 3986, with a host after //; others have none', async () => {
+    const pki = await createAuthority(node)
+    const root = await pki.root()
+    await pki.role('r', { allowed_uri_sans: '*', require_cn: false })
+    const issue = (uri_sans: string) => pki.post('issue/r', { uri_sans, ttl: '1h' })
+    for (const uri of ['http://[::1', 'http://', 'http:///x', 'http://a:b/']) {
+      const refused = await issue(uri)
+      expect(errorsOf(refused)[0]).toBe(`the provided URI Subject Alternative Name "${uri}" is not a valid URI`)
+    }
+    expect(dataOf(await pki.list('certs')).keys).toEqual([root.serial_number])
+    const good = ['spiffe://trust.example/ns/a', 'urn:a:b', 'mailto:u@example.com', 'http://[::1]:80/']
+    const leaf = certificateOf(dataOf(await done(issue(good.join(',')))))
+    expect(leaf.subjectAltName).toBe(good.map((uri) => `URI:${uri}`).join(', '))
+  })
+
   test('by an issuer that may not issue, or of another name, is refused', async () => {
     const pki = await createAuthority(node)
     await pki.root({ issuer_name: 'one' })

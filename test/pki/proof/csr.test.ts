@@ -1,5 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { asn1, write } from '../../../src/crypto/der.ts'
+import { writeOid } from '../../../src/crypto/oid.ts'
 import { useNode } from '../../api/node.ts'
 import type { Reply } from '../../support/client.ts'
 import { certificateOf, createAuthority, dataOf, errorsOf, type TestAuthority, warningsOf } from '../api/authority.ts'
@@ -121,6 +123,30 @@ describe('sign-verbatim', () => {
       else expect(errorsOf(reply)).toEqual([expect.stringContaining('could not be parsed as a valid oid')])
     },
   )
+
+  test('copies other names of any type and texts that are no host names, and says so', async () => {
+    const pki = await furnished()
+    const realm = write(asn1.sequence, write(0xa0, text('EXAMPLE', 0x1b)))
+    const kerberos = write(0xa0, writeOid('1.3.6.1.5.2.2'), write(0xa0, realm))
+    const guid = write(0xa0, writeOid('1.3.6.1.4.1.311.25.1'), write(0xa0, text(Buffer.alloc(16, 7), asn1.octetString)))
+    const names = altNames(kerberos, guid, dnsName('my host'), dnsName('a.example'))
+    const reply = await pki.post('sign-verbatim', { csr: forge({ extensions: [names] }) })
+    expect([reply.status, reply.text]).toEqual([200, expect.any(String)])
+    expect(certificateOf(dataOf(reply)).raw.includes(names)).toBe(true)
+    expect(warningsOf(reply)).toContain('subjectAltName: "my host" is not in preferred name syntax (san_dns_syntax)')
+    expect(warningsOf(reply)).not.toContainEqual(expect.stringContaining('left out'))
+  })
+
+  test.each([
+    ['a DNS name with a line break', dnsName('a.example\nevil.test'), 'has a control character (san_dns_control)'],
+    ['a text that is no mailbox', write(0x81, Buffer.from('a')), 'an rfc822Name is not a mailbox (san_email)'],
+    ['a URI without a host', write(0x86, Buffer.from('http://')), '"http://" is not a valid URI (san_uri)'],
+    ['a name of 4,097 characters', dnsName('a'.repeat(4097)), 'csr: a name may have at most 4096 characters'],
+  ])('refuses %s', async (_, name, reason) => {
+    const pki = await furnished()
+    const refused = await pki.post('sign-verbatim', { csr: forge({ extensions: [altNames(name)] }) })
+    expect([refused.status, errorsOf(refused)[0]]).toEqual([400, expect.stringContaining(reason)])
+  })
 
   test('makes no authority of a request that its caller asks keyCertSign for', async () => {
     const pki = await furnished()

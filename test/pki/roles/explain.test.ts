@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { done, expectData, expectRefused, fresh, useNode } from '../../api/node.ts'
+import { createAuthority, warningsOf } from '../api/authority.ts'
 import { csrOf } from '../api/csr.ts'
+import { altNames, dnsName, forge, forgeDer, pemOf } from '../proof/forge.ts'
 
 const node = useNode()
 const write = (name: string, body: Record<string, unknown>) => node.root.post(`pki/roles/${name}`, body)
@@ -98,5 +100,42 @@ describe('explaining a role', () => {
     const refused = (data.checks as { value: string; allowed: boolean }[]).filter(({ allowed }) => !allowed)
     expect(refused.map(({ value }) => value)).toEqual(['example.org'])
     expectRefused(await explain({ csr: 'x' }), 400, 'csr contains no data')
+  })
+
+  test('refuses what signing refuses in the certificate, and gives the warnings of sign', async () => {
+    const pki = await createAuthority(node)
+    await pki.root()
+    await pki.role('r', { cn_validations: 'disabled', require_cn: false })
+    const both = async (body: Record<string, unknown>) => {
+      const [said, signed] = [await done(pki.post('roles/r/explain', body)), await pki.post('sign/r', body)]
+      return { said: dataOf(said), signed }
+    }
+    const nameless = await both({ csr: await csrOf('/') })
+    expect(nameless.said.allowed).toBe(false)
+    const { text, subject } = (nameless.said.checks as { text: string; subject: string }[]).at(-1) ?? {}
+    expect([subject, text]).toEqual(['certificate', expect.stringContaining('(subject_empty)')])
+    expectRefused(nameless.signed, 400, String(text))
+    // The last is a registered ID, which no role can allow.
+    const names = altNames(dnsName('a.example'), Buffer.from('88032a0304', 'hex'))
+    const good = await both({ csr: forge({ extensions: [names] }), ttl: '1h' })
+    expect([good.said.allowed, good.said.warnings]).toEqual([true, warningsOf(good.signed)])
+    expect(warningsOf(good.signed)).toEqual([
+      expect.stringContaining('1 alternative names of the CSR were left out'),
+      expect.stringContaining('(key_usage_key)'),
+    ])
+    const long = { common_name: 'a'.repeat(65), exclude_cn_from_sans: true }
+    const issued = dataOf(await done(pki.post('roles/r/explain', long)))
+    expect(issued.checks).toContainEqual(expect.objectContaining({ subject: 'certificate', allowed: false }))
+    expectRefused(await pki.post('issue/r', long), 400, expect.stringContaining('(name_length)'))
+  })
+
+  test('refuses a CSR that its own key has not signed, as sign does', async () => {
+    const pki = await createAuthority(node)
+    await pki.root()
+    await pki.role('r')
+    const csr = pemOf(Buffer.concat([forgeDer().subarray(0, -4), Buffer.alloc(4, 1)]))
+    for (const path of ['roles/r/explain', 'sign/r']) {
+      expectRefused(await pki.post(path, { csr }), 400, 'request signature invalid')
+    }
   })
 })

@@ -95,10 +95,38 @@ describe('URIs', () => {
     'http://bücher.de/',
     'http://a/\u0000',
     '1:a',
+    'http://',
+    'http:///x',
+    'file:///x',
+    'http://?x',
+    'http://#x',
+    'http://u@',
+    'http://:80/',
+    'http://a:b/',
+    'http://a:1:2/',
+    'http://a@b@c/',
+    'http://[::1',
+    'http://::1/',
+    'http://[]/',
+    'http://[1.2.3.4]/',
+    'http://[::1]x/',
+    'http://[:::]/',
+    'http://a/[x]',
+    'urn:a[b]',
+    'http://a/#b#c',
+    'urn:#a',
   ])('must not be a text like %j', (uri) => {
     expect(refusal({ ...role, allowed_uri_sans: ['*'] }, { uriSans: [uri] })[0]).toBe(
       `the provided URI Subject Alternative Name ${JSON.stringify(uri)} is not a valid URI`,
     )
+  })
+
+  test.each([
+    ...['spiffe://trust_domain/ns/a', 'urn:a:b', 'mailto:u@example.com', 'tel:+1-201-555-0123', 'tag:a,2001:b?c#d'],
+    ...['http://u:p@example.com:80/a/b?c=d/e?#f', 'https://example.com', 'https://example.com?a', 'ldap://[::1]:389/'],
+    ...['http://[2001:db8::1.2.3.4]/', 'http://127.0.0.1:/', 'file:/x', 'a:b//c', 'http://a%20b/%7e', 'spiffe://a#b'],
+  ])('may be a text like %s', (uri) => {
+    expect(ask({ ...role, allowed_uri_sans: ['*'] }, { uriSans: [uri] }).names.uri).toEqual([uri])
   })
 
   test('are refused if the role allows none', () => {

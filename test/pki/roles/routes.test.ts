@@ -251,10 +251,34 @@ describe('writing a role', () => {
       { allowed_domains_template: true },
       'templates take their values from the token; the creator of a token chooses its metadata',
     ],
+    [
+      { policy_identifiers: '1.2.3,1.2.3' },
+      'nothing can be issued under this role: the certificate would be invalid: certificatePolicies: a policy comes twice (malformed)',
+    ],
+    [
+      { policy_identifiers: [{ oid: '1.2.3', notice: 'n'.repeat(201) }] },
+      'nothing can be issued under this role: the certificate would be invalid: certificatePolicies: a notice is longer than 200 characters (policy_notice)',
+    ],
+    [
+      { country: 'USA', ou: 'o'.repeat(65) },
+      'nothing can be issued under this role: the certificate would be invalid: subject: countryName is longer than 2 characters (name_length); subject: organizationalUnitName is longer than 64 characters (name_length)',
+    ],
+    [
+      { key_usage: 'CertSign' },
+      'nothing can be issued under this role: the certificate would be invalid: keyUsage: CertSign is for CA certificates only (key_usage_ca)',
+    ],
     [{ not_before_bound: 'forbid' }, 'Endpoint ignored these unrecognized parameters: [not_before_bound]'],
   ])('with %j warns: %s', async (body, text) => {
     expect((await done(write(fresh('r'), body))).body).toMatchObject({ warnings: expect.arrayContaining([text]) })
   })
+})
+
+test('a role that can issue does not warn, whatever may be asked for under it', async () => {
+  const able = {
+    ...{ country: 'DE', ou: 'o'.repeat(64), policy_identifiers: [{ oid: '1.2.3', notice: 'n'.repeat(200) }, '1.2.4'] },
+    ...{ key_usage: '', no_rev_avail: true, key_type: 'any', require_cn: false, not_after: '2020-01-01T00:00:00Z' },
+  }
+  expect((await done(write(fresh('r'), able))).body).toMatchObject({ warnings: [noIssuer] })
 })
 
 describe('patching a role', () => {

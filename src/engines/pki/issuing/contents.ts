@@ -15,7 +15,7 @@ export const generalNames = ({ other, dns, email, ip, uri }: AlternativeNames): 
 const leaf = { ca: false } as const
 
 /** The contents of a leaf, as its role decided them. */
-export const contentsOf = (decision: Decision): Contents => ({
+export const contentsOf = (decision: Omit<Decision, 'validity' | 'warnings'>): Contents => ({
   subject: writeName(decision.subject),
   names: generalNames(decision.names),
   keyUsages: decision.keyUsages,

@@ -5,12 +5,12 @@ import type { Database } from '../../../store/database.ts'
 import type { Certificate } from '../../../x509/certificate.ts'
 import { keyIdentifierOf } from '../../../x509/certificate.ts'
 import { type Constrained, refusalOf } from '../../../x509/constraints.ts'
-import { lint } from '../../../x509/lint.ts'
 import { newSerial } from '../../../x509/serial.ts'
 import { type Tbs, writeCertificate, writeTbs } from '../../../x509/tbs.ts'
 import { type AuthorityUrls, urlsOfSerial } from '../authority/urls.ts'
 import type { SignedCertificate } from './answer.ts'
 import { type Contents, extensionsOf } from './extensions.ts'
+import { judge } from './judgement.ts'
 import type { Validity } from './lifetime.ts'
 import { type SignatureWish, signatureFor, warnOfWeakKey } from './signature.ts'
 
@@ -32,9 +32,6 @@ export interface Order {
   readonly validity: Validity
   warn(text: string): void
 }
-
-/** Bytes without the signature: with it they fit into the database's 65,535 and the limits of TLS implementations. */
-const mostBytes = 64_000
 
 /**
  * Makes certificates in two steps: the bytes to sign are built and checked whole, then exactly those bytes are signed
@@ -71,11 +68,6 @@ export class Issuance {
       extensions: extensionsOf(contents, { subjectKey, authorityKey: order.authorityKey, urls }),
     }
     const written = writeTbs(tbs)
-    if (written.length > mostBytes) {
-      throw badRequest(
-        `the certificate would have ${written.length} bytes without its signature, more than ${mostBytes}`,
-      )
-    }
     check(written, warn)
     const refusal = refusalOf(constrained(contents), chain)
     if (refusal !== undefined) throw badRequest(refusal)
@@ -87,15 +79,9 @@ export class Issuance {
 
 /** @throws ApiError 400 with every error under RFC 5280 */
 function check(tbs: Buffer, warn: (text: string) => void): void {
-  const findings = lint(tbs)
-  if (findings.length === 0) return
-  const errors = findings.filter(({ severity }) => severity === 'error')
-  if (errors.length > 0) {
-    throw badRequest(
-      `the certificate would be invalid: ${errors.map(({ rule, text }) => `${text} (${rule})`).join('; ')}`,
-    )
-  }
-  for (const { rule, text } of findings) warn(`${text} (${rule})`)
+  const { refusal, warnings } = judge(tbs)
+  if (refusal !== undefined) throw badRequest(refusal)
+  for (const warning of warnings) warn(warning)
 }
 
 /** The parts that constraints of the chain apply to. */

@@ -36,19 +36,19 @@ export function decide(role: Role, request: NameRequest, circumstances: Circumst
       uri: uris,
     },
     validity,
-    ...fixedOf(role),
+    ...sharedBy(role),
     extensions: request.csr?.extensions.filter(({ oid }) => role.allowedExtensions.includes(oid)) ?? [],
     warnings: warningsOf(role, asked, circumstances),
   }
 }
 
-type Fixed = Pick<Decision, 'keyUsages' | 'extendedKeyUsages' | 'policies' | 'basicConstraints' | 'noRevAvail'>
+type Shared = Pick<Decision, 'keyUsages' | 'extendedKeyUsages' | 'policies' | 'basicConstraints' | 'noRevAvail'>
 
-const fixed = new WeakMap<Role, Fixed>()
+const shared = new WeakMap<Role, Shared>()
 
 /** The contents that all certificates of a role share, computed once. */
-function fixedOf(role: Role): Fixed {
-  const known = fixed.get(role)
+export function sharedBy(role: Role): Shared {
+  const known = shared.get(role)
   if (known) return known
   const made = {
     keyUsages: keyUsagesOf(role.keyUsage),
@@ -57,7 +57,7 @@ function fixedOf(role: Role): Fixed {
     basicConstraints: role.basicConstraintsValidForNonCa,
     noRevAvail: role.noRevAvail,
   }
-  fixed.set(role, made)
+  shared.set(role, made)
   return made
 }
 

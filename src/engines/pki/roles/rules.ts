@@ -4,7 +4,7 @@ import { mostRoleCharacters, type RoleSettings } from './fields.ts'
 import { readNetwork } from './names/address.ts'
 import { readOtherName } from './names/othername.ts'
 import { isPlainText } from './names/text.ts'
-import { unknownExtendedKeyUsages, unknownKeyUsages } from './usages.ts'
+import { warningsOfUsages } from './usages.ts'
 import { readMoment } from './validity.ts'
 
 const maxEntries = 10_000
@@ -142,13 +142,7 @@ function warningsOf(settings: RoleSettings): readonly string[] {
     )
   }
   if (settings.not_after !== '' && settings.ttl > 0) warnings.push('not_after takes priority over ttl')
-  const unknown = {
-    key_usage: unknownKeyUsages(settings.key_usage),
-    ext_key_usage: unknownExtendedKeyUsages(settings.ext_key_usage),
-  }
-  for (const [name, usages] of Object.entries(unknown)) {
-    if (usages.length > 0) warnings.push(`${name}: no usage has the name ${usages.slice(0, 10).join(', ')}; ignored`)
-  }
+  warnings.push(...warningsOfUsages(settings))
   if (settings.allowed_domains_template || settings.allowed_uri_sans_template) {
     warnings.push('templates take their values from the token; the creator of a token chooses its metadata')
   }

@@ -1,5 +1,6 @@
 import { extendedKeyUsages } from '../../../x509/extensions/extendedkeyusage.ts'
 import { type KeyUsage, keyUsages } from '../../../x509/extensions/keyusage.ts'
+import { shorten } from './names/text.ts'
 import type { Role } from './role.ts'
 
 const fold = (name: string): string => name.trim().toLowerCase()
@@ -11,16 +12,39 @@ const namedIn = (names: readonly string[]): ((name: string) => boolean) => {
 /** The key usages with these names, in any case; unknown names are ignored. */
 export const keyUsagesOf = (names: readonly string[]): readonly KeyUsage[] => keyUsages.filter(namedIn(names))
 
-/** The names among these that are not key usages. */
-export const unknownKeyUsages = (names: readonly string[]): readonly string[] => strangers(names, keyUsages)
+interface NamedUsages {
+  readonly key_usage?: readonly string[] | undefined
+  readonly ext_key_usage?: readonly string[] | undefined
+}
 
-/** The names among these that are not extended key usages. */
-export const unknownExtendedKeyUsages = (names: readonly string[]): readonly string[] =>
-  strangers(names, Object.keys(extendedKeyUsages))
+/** A warning for each of these fields in which a name is no usage: such names are ignored. */
+export function warningsOfUsages({ key_usage = [], ext_key_usage = [] }: NamedUsages): readonly string[] {
+  const unknown = {
+    key_usage: strangers(key_usage, keyUsages),
+    ext_key_usage: strangers(ext_key_usage, Object.keys(extendedKeyUsages)),
+  }
+  return Object.entries(unknown).flatMap(([field, names]) =>
+    names.length === 0 ? [] : [`${field}: no usage has the name ${listed(names)}; ignored`],
+  )
+}
+
+/**
+ * A warning about key usages that a CA certificate does not get: DigitalSignature is the only one besides its own.
+ */
+export function warningOfCaUsages(names: readonly string[]): string | undefined {
+  const without = keyUsagesOf(names).filter((usage) => !usagesOfCa.has(usage))
+  return without.length === 0
+    ? undefined
+    : `key_usage: a CA certificate may have only DigitalSignature besides its own usages, not ${listed(without)}; ignored`
+}
+
+const usagesOfCa: ReadonlySet<KeyUsage> = new Set<KeyUsage>(['DigitalSignature', 'CertSign', 'CRLSign'])
+
+const listed = (names: readonly string[]): string => names.slice(0, 10).map(shorten).join(', ')
 
 function strangers(names: readonly string[], known: readonly string[]): readonly string[] {
   const isKnown = namedIn(known)
-  return names.filter((name) => !isKnown(name))
+  return names.filter((name) => name !== '' && !isKnown(name))
 }
 
 /** OIDs of extended key usages by name, then further ones, each once. */

@@ -26,7 +26,7 @@ import { type AbleIssuer, ableIssuer } from '../../issuing/issuer.ts'
 import { authorityKeyOf, storeCertificate } from '../../issuing/leaf.ts'
 import { rfc3339 } from '../../issuing/lifetime.ts'
 import type { CsrContents } from '../../roles/request.ts'
-import { keyUsagesOf } from '../../roles/usages.ts'
+import { keyUsagesOf, warningOfCaUsages, warningsOfUsages } from '../../roles/usages.ts'
 
 const body = Type.Object({
   csr: text({ about: 'The certification request, PEM.' }),
@@ -51,6 +51,14 @@ const namesOfBody = [
   ...(['common_name', 'serial_number', 'alt_names', 'ip_sans', 'uri_sans', 'other_sans'] as const),
   ...(Object.keys(subjectFields) as (keyof typeof subjectFields)[]),
 ]
+
+/** Tells which of the key usages that were sent have no effect. */
+function warnOfUsages({ body, warn }: IntermediateCall): void {
+  const { key_usage = [] } = body
+  const useless = warningOfCaUsages(key_usage)
+  for (const warning of warningsOfUsages({ key_usage })) warn(warning)
+  if (useless !== undefined) warn(useless)
+}
 
 /** @throws ApiError 400 */
 function contentsFor(
@@ -117,6 +125,7 @@ async function sign(call: IntermediateCall): Promise<Outcome> {
   const decision = decideAuthority(wantedBody(body, brought), circumstancesOf(call), onlyCommonName(brought))
   requireSigned(request)
   for (const warning of decision.warnings) warn(warning)
+  warnOfUsages(call)
   const contents = contentsFor(call, request, contentsOf(decision), able)
   if (contents.subject.equals(emptyName)) throw badRequest('a CA certificate needs a subject: give a common_name')
   if (contents.basicConstraints?.pathLength === 0) {

@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { badRequest } from '../../../../errors.ts'
 import { boolean, commaList, integer, text } from '../../../../field.ts'
 import { type Call, type Outcome, type Route, route } from '../../../../route.ts'
-import { extensionOids } from '../../../../x509/extension.ts'
+import { type Extension, extensionOids } from '../../../../x509/extension.ts'
 import { readBasicConstraints } from '../../../../x509/extensions/basicconstraints.ts'
 import { readKeyUsage } from '../../../../x509/extensions/keyusage.ts'
 import { Malformed } from '../../../../x509/malformed.ts'
@@ -15,7 +15,7 @@ import { type Contents, neverBrought } from '../../issuing/extensions.ts'
 import { requireRole } from '../../issuing/role.ts'
 import { anyName, createRole, type Role } from '../../roles/role.ts'
 import { checkPurposes } from '../../roles/rules.ts'
-import { extendedKeyUsagesOf, keyUsagesOf } from '../../roles/usages.ts'
+import { extendedKeyUsagesOf, keyUsagesOf, warningsOfUsages } from '../../roles/usages.ts'
 import { certify } from './certify.ts'
 import { leafFields } from './fields.ts'
 
@@ -32,11 +32,14 @@ const body = Type.Object({
 })
 type VerbatimCall = Call<PkiContext, typeof body>
 
-/** Every name is allowed; a named role gives only times, storage, issuer and basic constraints. */
+/**
+ * Every name is allowed; a named role gives only times, storage, issuer and basic constraints. The alternative names
+ * are copied as they are, so that no rule reads them: lint judges them in the certificate.
+ */
 function verbatimRole(named: Role | undefined, body: VerbatimCall['body']): Role {
   return createRole(named?.name ?? '', {
     ...anyName,
-    ...{ key_type: 'any', use_csr_common_name: true, use_csr_sans: true },
+    ...{ key_type: 'any', use_csr_common_name: true, use_csr_sans: false },
     ...{ signature_bits: body.signature_bits ?? 0, use_pss: body.use_pss ?? false },
     basic_constraints_valid_for_non_ca:
       body.basic_constraints_valid_for_non_ca ?? named?.basicConstraintsValidForNonCa ?? false,
@@ -68,16 +71,31 @@ function refuseAuthority({ extensions }: CertificationRequest): void {
 const usualKeyUsage = ['DigitalSignature', 'KeyAgreement', 'KeyEncipherment']
 
 /** Subject, names and extensions of the request, unchanged; `user_ids` follow the attributes of the subject. */
-const verbatim = (request: CertificationRequest, role: Role, body: VerbatimCall['body']): Contents => ({
-  subject: joinNames(request.subject, userIdsIn(body)),
-  names: alternativeNames(request),
-  keyUsages: keyUsagesOf(body.key_usage ?? usualKeyUsage),
-  extendedKeyUsages: extendedKeyUsagesOf(body.ext_key_usage ?? [], body.ext_key_usage_oids ?? []),
-  basicConstraints: role.basicConstraintsValidForNonCa ? { ca: false } : undefined,
-  policies: [],
-  neverRevoked: false,
-  brought: request.extensions.filter(({ oid }) => !neverBrought.has(oid)),
-})
+function verbatim(request: CertificationRequest, role: Role, { body, warn }: VerbatimCall): Contents {
+  const subject = joinNames(request.subject, userIdsIn(body))
+  const taken = request.extensions.filter(({ oid }) => !neverBrought.has(oid))
+  return {
+    subject,
+    names: alternativeNames(request),
+    keyUsages: keyUsagesOf(body.key_usage ?? usualKeyUsage),
+    extendedKeyUsages: extendedKeyUsagesOf(body.ext_key_usage ?? [], body.ext_key_usage_oids ?? []),
+    basicConstraints: role.basicConstraintsValidForNonCa ? { ca: false } : undefined,
+    policies: [],
+    neverRevoked: false,
+    brought: subject.equals(emptyName) ? withCriticalNames(taken, warn) : taken,
+  }
+}
+
+/**
+ * Without a subject the alternative names are critical. That is the issuer's duty (RFC 5280 section 4.2.1.6), and many
+ * tools leave it to the issuer.
+ */
+const withCriticalNames = (extensions: readonly Extension[], warn: (text: string) => void): readonly Extension[] =>
+  extensions.map((extension) => {
+    if (extension.oid !== extensionOids.subjectAltName || extension.critical) return extension
+    warn('the subjectAltName of the CSR was made critical, because the subject is empty')
+    return { ...extension, critical: true }
+  })
 
 function userIdsIn({ user_ids: given = [] }: VerbatimCall['body']): Buffer {
   const values = given.filter((value) => value !== '').map((value) => ({ type: attributeTypes.userId, value }))
@@ -107,8 +125,11 @@ async function sign(call: VerbatimCall): Promise<Outcome> {
   checkPurposes(body.ext_key_usage_oids ?? [])
   const request = readCsr(body.csr)
   refuseAuthority(request)
-  const contents = () => verbatim(request, role, body)
-  return certify(call, { role, request, format, body: withoutNames(call), contents })
+  const contents = () => verbatim(request, role, call)
+  return certify(call, {
+    ...{ role, request, format, body: withoutNames(call), contents },
+    warnings: warningsOfUsages(body),
+  })
 }
 
 const verbatimRoute = (path: string): Route<PkiContext, typeof body> =>

@@ -4,6 +4,7 @@ import { done } from '../../../../answers.ts'
 import { absent, badRequest } from '../../../../errors.ts'
 import { type Call, type Data, route } from '../../../../route.ts'
 import type { PkiContext } from '../../context.ts'
+import { faultOfRole } from '../../issuing/trial.ts'
 import { initialSettings, type RoleSettings, roleBody, withFields } from '../../roles/fields.ts'
 import { describeRole, roleAnswer } from '../../roles/role.ts'
 import { checkSettings } from '../../roles/rules.ts'
@@ -22,6 +23,8 @@ async function write(
     return wanted
   })
   for (const text of warnings) warn(text)
+  const fault = faultOfRole(role)
+  if (fault !== undefined) warn(`nothing can be issued under this role: ${fault}`)
   const { issuerRef } = role
   const authority = await context.authorities.of(mount)
   if (authority.findIssuer(issuerRef) === undefined) warn(issuerMissing(issuerRef))
