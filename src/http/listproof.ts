@@ -22,9 +22,8 @@ export async function proveListVerb(): Promise<void> {
     response.end()
   })
   acceptListVerb(server)
-  // exclusive: in a cluster worker this port is nobody else's.
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen({ host: '127.0.0.1', port: 0, exclusive: true }, resolve)
+    server.once('error', reject).listen({ host: '127.0.0.1', port: 0 }, resolve)
   })
   try {
     await exchange(server.address() as { port: number })
