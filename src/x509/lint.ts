@@ -179,7 +179,7 @@ function lintIdentifiers({ ca, selfIssued, subjectKeyId, authorityKeyId }: Ident
   return findings
 }
 
-/** The places of revocation information, or their absence (RFC 9608 section 4). */
+/** The places of revocation information, or their absence (RFC 9608 section 3). */
 function lintRevocation(find: (oid: string) => Extension | undefined, ca: boolean): readonly Finding[] {
   const access = find(extensionOids.authorityInformationAccess)
   const ocsp = access === undefined ? [] : readAuthorityInformationAccess(access.value).ocsp
