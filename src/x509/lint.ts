@@ -20,6 +20,7 @@ import { lintUsage } from './lint/usage.ts'
 import { Malformed } from './malformed.ts'
 import { emptyName } from './name.ts'
 import { readSubjectKey } from './publickey.ts'
+import { mostSerialBytes } from './serial.ts'
 import { readTbs, type Tbs } from './tbs.ts'
 import { firstUtcTime, isUtcTime, readTime } from './time.ts'
 
@@ -43,8 +44,8 @@ export function lint(der: Buffer): readonly Finding[] {
 function lintFields({ serial, issuer, subject, notBefore, notAfter }: Tbs): Finding[] {
   const findings = [...(issuer.equals(subject) ? [] : lintIssuer(issuer)), ...lintName(subject, 'subject')]
   if (serial.length === 1 && serial[0] === 0) findings.push(error('serial_positive', 'the serial number is zero'))
-  if (serial.length === 20 && (serial[0] ?? 0) > 0x7f) {
-    findings.push(error('serial_length', 'the serial number takes more than 20 octets'))
+  if (serial.length === mostSerialBytes && (serial[0] ?? 0) > 0x7f) {
+    findings.push(error('serial_length', `the serial number takes more than ${mostSerialBytes} octets`))
   }
   if (issuer.equals(emptyName)) findings.push(error('issuer_empty', 'the issuer is an empty name'))
   if (notAfter < notBefore) findings.push(error('validity_order', 'the validity ends before it begins'))
