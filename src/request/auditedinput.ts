@@ -1,5 +1,6 @@
+import { isObject } from '../field/object.ts'
 import type { Lenient } from '../field.ts'
-import { type Input, isObject } from './input.ts'
+import type { Input } from './input.ts'
 import type { Match } from './match.ts'
 import type { Field } from './parse.ts'
 

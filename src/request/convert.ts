@@ -1,5 +1,6 @@
 import { readMoment } from '../clock/moment.ts'
 import { readSeconds } from '../duration.ts'
+import { isObject } from '../field/object.ts'
 import type { Lenient } from '../field.ts'
 import { goFalse, goTrue } from './input.ts'
 
@@ -120,7 +121,7 @@ function toCommaList(value: unknown, refuse: Refuse): string[] {
 function toMap(value: unknown, refuse: Refuse): Readonly<Record<string, string>> {
   const map: Record<string, string> = Object.create(null)
   if (value === '') return map
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+  if (isObject(value)) {
     for (const [key, item] of Object.entries(value)) map[key.toWellFormed()] = toText(item ?? '', refuse)
     return map
   }
