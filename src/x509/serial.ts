@@ -24,20 +24,18 @@ export function newSerial(): Buffer {
 }
 
 /** `1f:02:…`, the form in answers. @param serial magnitude */
-export const withColons = (serial: Uint8Array): string => joined(serial, ':')
-
-/** `1f-02-…`, the form in paths and lists. @param serial magnitude */
-export const withHyphens = (serial: Uint8Array): string => joined(serial, '-')
-
-const octets = Array.from({ length: 256 }, (_, octet) => octet.toString(16).padStart(2, '0'))
-
-function joined(serial: Uint8Array, separator: string): string {
+export function withColons(serial: Uint8Array): string {
   let text = ''
-  for (const octet of serial) text += text === '' ? octets[octet] : `${separator}${octets[octet]}`
+  for (const octet of serial) text += text === '' ? octets[octet] : `:${octets[octet]}`
   return text
 }
 
-/** Reads either form in either case. Returns the magnitude, without leading zeros; undefined for any other text. */
+const octets = Array.from({ length: 256 }, (_, octet) => octet.toString(16).padStart(2, '0'))
+
+/**
+ * Reads this form, or one with hyphens, in either case. Returns the magnitude, without leading zeros; undefined for any
+ * other text.
+ */
 export function parseSerial(text: string): Buffer | undefined {
   if (text.length > 3 * (mostSerialBytes + 1) || !written.test(text)) return undefined
   const bytes = Buffer.from(text.replace(/[:-]/g, ''), 'hex')

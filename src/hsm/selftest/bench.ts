@@ -54,7 +54,7 @@ export function createBench(run: Run): Bench {
 const guards = ['sensitive', 'extractable'] as const
 
 /** The token does not unwrap keys with the attributes requested: no key in it would be safe. */
-export class CarelessToken extends Error {
+class CarelessToken extends Error {
   constructor() {
     super('the token does not keep a key that it unwraps sensitive and not extractable, as it is told to')
   }

@@ -16,7 +16,6 @@ export const crlReasons = {
   privilegeWithdrawn: 9,
   aACompromise: 10,
 } as const
-export type CrlReasonName = keyof typeof crlReasons
 
 const known: ReadonlySet<number> = new Set(Object.values(crlReasons))
 

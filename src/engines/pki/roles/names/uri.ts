@@ -8,7 +8,7 @@ const uri = /^[A-Za-z][A-Za-z0-9+.-]*:[A-Za-z0-9._~:/?#[\]@!$&'()*+,;=%-]+$/
 const badEscape = /%(?![0-9A-Fa-f]{2})/
 
 /** Whether a text can be a uniformResourceIdentifier (RFC 5280, 4.2.1.6). */
-export const isUri = (text: string): boolean => uri.test(text) && !badEscape.test(text)
+const isUri = (text: string): boolean => uri.test(text) && !badEscape.test(text)
 
 /** @param allowed globs, templates resolved */
 export function refusalOfUri(text: string, allowed: readonly string[], origin: Origin): Refusal | undefined {
