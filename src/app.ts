@@ -310,7 +310,7 @@ function buildPipeline(
     keyStatus: () => cluster.keyStatus(),
     rootGeneration: new RootGeneration({ database, keys: macs, clock, cluster: cluster.id, epoch: cluster.epoch }),
     tries: new Tries({ workers: workersOf(config), clock }, 'tries of its recovery secret'),
-    metrics: () => nodeMetrics(metrics, gather),
+    metrics: () => nodeMetrics(metrics, gather, log),
     inFlight: listInFlight,
   })
   const all = new Map([...engines, ['system', system], ['token', token]])
