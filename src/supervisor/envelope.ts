@@ -10,6 +10,7 @@ export interface Envelope<M> {
 }
 
 export const enclose = <M>(message: M, version = messageVersion): Envelope<M> => ({ version, message })
+/** A message with the version of its sender. */
 
 /**
  * The message in an envelope. Versions differ where files were replaced under a running supervisor: it starts workers

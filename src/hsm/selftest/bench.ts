@@ -19,6 +19,10 @@ export interface Bench {
   clear(): Promise<void>
 }
 
+/**
+ * A workbench without objects. Its dialect is that of a token without peculiarities until a probe finds another. What
+ * it makes fails with Failure where the token refuses; `unwrap` throws CarelessToken.
+ */
 export function createBench(run: Run): Bench {
   const made: Buffer[] = []
   const remember = (object: Buffer): Buffer => {

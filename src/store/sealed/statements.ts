@@ -60,9 +60,14 @@ interface PageOrder {
   readonly descending?: boolean
 }
 
+/** `SELECT … FROM …`, without a condition. @param names of columns */
 export const selectFrom = (table: string, names: readonly string[]): string =>
   `SELECT ${joined(names, ', ')} FROM ${quoted(table)}`
 
+/**
+ * An INSERT of these rows.
+ * @param names of columns @param rows at least one; the values of each row in the order of the names
+ */
 export function insertInto(table: string, names: readonly string[], rows: readonly (readonly Stored[])[]): Statement {
   const row = `(${places(names)})`
   return {

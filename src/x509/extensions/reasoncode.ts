@@ -19,6 +19,7 @@ export const crlReasons = {
 
 const known: ReadonlySet<number> = new Set(Object.values(crlReasons))
 
+/** Whether a number is that of a reason. */
 export const isReason = (number: number | undefined): boolean => number !== undefined && known.has(number)
 
 /** Reason code of an entry. Not critical. @param reason of `crlReasons`; `unspecified` is better left out */

@@ -9,6 +9,7 @@ const preferred = new RegExp(`^(?:\\*\\.)?${label}(?:\\.${label})*$`)
 const absolute = /^[A-Za-z][A-Za-z0-9+.-]*:./
 const longestHostName = 253
 
+/** The faults of alternative names, each name by itself, and names that come twice. */
 export function lintAltNames(names: readonly GeneralName[]): readonly Finding[] {
   const findings = names.flatMap(lintAltName)
   const texts = names.map((name) => (name.kind === 'dns' ? `dns:${name.value.toLowerCase()}` : ''))
