@@ -1,5 +1,6 @@
 /**
- * Of the messages between processes of this program; raised with every change that an earlier program would misread.
+ * Version of the messages between processes of this program; raised with every change that an earlier program would
+ * misread.
  */
 export const messageVersion = 1
 
@@ -9,8 +10,8 @@ export interface Envelope<M> {
   readonly message: M
 }
 
-export const enclose = <M>(message: M, version = messageVersion): Envelope<M> => ({ version, message })
 /** A message with the version of its sender. */
+export const enclose = <M>(message: M, version = messageVersion): Envelope<M> => ({ version, message })
 
 /**
  * The message in an envelope. Versions differ where files were replaced under a running supervisor: it starts workers

@@ -47,7 +47,7 @@ interface Passage {
   readonly from: Kek
   readonly to: Kek
   readonly left: string[]
-  /** Why the first of them did that is not damaged. */
+  /** The token's error for the first row that it refused; undefined if all rows left are damaged. */
   cause: unknown
 }
 
