@@ -329,7 +329,8 @@ function buildPipeline(
 }
 
 /**
- * Wrong PINs of our own token in managed keys: never shown to the token, whose own count then does not end the guessing.
+ * Wrong PINs of our own token in managed keys: never shown to the token, whose own count then does not end the
+ * guessing.
  */
 const pinTries = ({ config, clock }: Options): Tries => {
   const allowed = { tries: 30, in: 'an hour', atOnce: 5 } as const

@@ -10,8 +10,8 @@ const sent = [
 const expected = 'LIST /a, LINK /b, LIST /c, POST /d, LIST /f'
 
 /**
- * Sends LIST through a loopback connection before anything is served: it leans on Node's inside, and after an upgrade of
- * Node the way may have changed.
+ * Sends LIST through a loopback connection before anything is served: it leans on Node's inside, and after an upgrade
+ * of Node the way may have changed.
  * @throws {Error} when the requests that arrive are not those that were sent
  */
 export async function proveListVerb(): Promise<void> {

@@ -53,8 +53,8 @@ function lintFields({ serial, issuer, subject, notBefore, notAfter }: Tbs): Find
 }
 
 /**
- * The issuer is copied from the certificate of the CA (section 4.1.2.4), which exists: nobody who asks for a certificate
- * can mend it.
+ * The issuer is copied from the certificate of the CA (section 4.1.2.4), which exists: nobody who asks for a
+ * certificate can mend it.
  */
 const lintIssuer = (issuer: Buffer): readonly Finding[] =>
   lintName(issuer, 'issuer').map(({ rule, text }) => warning(rule, text))

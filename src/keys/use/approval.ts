@@ -3,9 +3,9 @@ import { badRequest } from '../../errors.ts'
 import type { Algorithm } from '../algorithms/algorithm.ts'
 
 /**
- * FIPS mode: only keys of types on a list of our own are made (`fips` of an Algorithm), and SHA-1 does not sign; anything
- * else that is not listed may still be used, with a warning. The list is the specification's, and narrower than the
- * standards: FIPS 186-5 approves Ed25519 too, and FIPS 202 SHA-3.
+ * FIPS mode: only keys of types on a list of our own are made (`fips` of an Algorithm), and SHA-1 does not sign;
+ * anything else that is not listed may still be used, with a warning. The list is the specification's, and narrower
+ * than the standards: FIPS 186-5 approves Ed25519 too, and FIPS 202 SHA-3.
  */
 export class Approval {
   readonly #fips: boolean
