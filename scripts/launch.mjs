@@ -27,8 +27,8 @@ function leadsHere(path) {
 export const pinnedNode = join(project, 'node_modules', `node-linux-${process.arch}`, 'bin', 'node')
 
 /**
- * Node keeps there what it compiled, types stripped: a server starts in two thirds of the time. As trusted as the source,
- * so it lies beside it, and only here, where the one who runs the program may also write it.
+ * Node keeps there what it compiled, types stripped: a server starts in two thirds of the time. As trusted as the
+ * source, so it lies beside it, and only here, where the one who runs the program may also write it.
  */
 export const compiled = { NODE_COMPILE_CACHE: join(project, '.build', 'compiled') }
 

@@ -1,4 +1,3 @@
-import { availableParallelism } from 'node:os'
 import { Audit } from './audit/audit.ts'
 import { createInitialDevices, deviceSet } from './audit/bootstrap.ts'
 import { createAuthenticator } from './auth/authenticate.ts'
@@ -7,6 +6,7 @@ import { Policies } from './auth/policies.ts'
 import { RootGeneration } from './auth/recovery.ts'
 import { Tokens } from './auth/tokens.ts'
 import { auditDirectory } from './config/places.ts'
+import { workersOf } from './config/workers.ts'
 import type { Config } from './config.ts'
 import { Core, type UnsealedCore } from './core.ts'
 import type { Engine } from './engine.ts'
@@ -139,8 +139,6 @@ export async function createApp(processOptions: WorkloadOptions): Promise<Worklo
     inFlight: () => underWay.list(),
   }
 }
-
-const workersOf = ({ workers }: Config): number => (workers === 'auto' ? availableParallelism() : workers)
 
 /**
  * Builds the part of a worker that needs keys.
@@ -312,7 +310,7 @@ function buildPipeline(
     keyStatus: () => cluster.keyStatus(),
     rootGeneration: new RootGeneration({ database, keys: macs, clock, cluster: cluster.id, epoch: cluster.epoch }),
     tries: new Tries({ workers: workersOf(config), clock }, 'tries of its recovery secret'),
-    metrics: () => nodeMetrics(metrics, gather),
+    metrics: () => nodeMetrics(metrics, gather, log),
     inFlight: listInFlight,
   })
   const all = new Map([...engines, ['system', system], ['token', token]])
@@ -331,7 +329,8 @@ function buildPipeline(
 }
 
 /**
- * Wrong PINs of our own token in managed keys: never shown to the token, whose own count then does not end the guessing.
+ * Wrong PINs of our own token in managed keys: never shown to the token, whose own count then does not end the
+ * guessing.
  */
 const pinTries = ({ config, clock }: Options): Tries => {
   const allowed = { tries: 30, in: 'an hour', atOnce: 5 } as const

@@ -6,12 +6,13 @@ import { Addresses } from './config/addresses.ts'
 import { type Environment, override } from './config/environment.ts'
 import { explain } from './config/explain.ts'
 import { missingFiles } from './config/files.ts'
-import { isTree, type Node } from './config/node.ts'
+import type { Node } from './config/node.ts'
 import { ConfigError } from './config/problems.ts'
 import { parseText, typed } from './config/read.ts'
 import { type Config, schema } from './config/schema.ts'
 import { readSecrets, type SecretSources, type Secrets } from './config/secrets.ts'
 import { hostsOf, isDatabaseUrl, passwordsOf, withPassword } from './config/url.ts'
+import { isObject } from './field/object.ts'
 import { freeze } from './freeze.ts'
 
 export type { Config, Secrets }
@@ -77,7 +78,7 @@ function parseFile(text: string) {
   } catch (error) {
     throw new ConfigError([`the configuration is not YAML: ${(error as Error).message.split('\n')[0]}`])
   }
-  if (!isTree(tree)) throw new ConfigError(['the configuration must be a map of sections'])
+  if (!isObject(tree)) throw new ConfigError(['the configuration must be a map of sections'])
   return tree
 }
 

@@ -84,8 +84,8 @@ export const list = (options: FieldOptions): TOptional<TArray<TString>> =>
 export const commaList = (options: FieldOptions): TOptional<TArray<TString>> =>
   Type.Optional(Type.Array(Type.String(), keywords('commaList', options)))
 /**
- * As commaList, of an initial value that differs between objects: null reaches the route, which knows the object. Policies
- * and OpenAPI see `initial`, the most that it can be.
+ * As commaList, of an initial value that differs between objects: null reaches the route, which knows the object.
+ * Policies and OpenAPI see `initial`, the most that it can be.
  */
 export const ownList = (options: FieldOptions): TOptional<TUnsafe<readonly string[] | null>> =>
   Type.Optional(Type.Unsafe({ ...Type.Array(Type.String(), keywords('commaList', options)), own: true }))

@@ -1,3 +1,4 @@
+import { isUnavailable } from './errors.ts'
 import { residentBytes } from './metrics/resident.ts'
 import type { Labels, Series, Snapshot } from './metrics/snapshot.ts'
 import { Timing } from './metrics/timing.ts'
@@ -69,8 +70,11 @@ export class Metrics {
     ]
   }
 
-  /** The shared numbers; one that cannot be read now is left out. */
-  async sharedSnapshot(): Promise<Snapshot> {
+  /**
+   * The shared numbers; one that cannot be read now is left out.
+   * @param failed is told of each that could not be read, unless token or database are away: others say so
+   */
+  async sharedSnapshot(failed: (name: string, error: unknown) => void): Promise<Snapshot> {
     const read = async ({ name, help, source }: Described<() => MaybePromise<Readings>>): Promise<Series[]> => {
       try {
         const readings = await source()
@@ -81,7 +85,8 @@ export class Metrics {
           kind: 'gauge',
           value,
         }))
-      } catch {
+      } catch (error) {
+        if (!isUnavailable(error)) failed(name, error)
         return []
       }
     }

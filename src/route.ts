@@ -80,6 +80,7 @@ export interface Caching {
   readonly maxAgeSeconds?: number | undefined
 }
 
+/** An answer that is more than data with 200: another status or form, a lease, headers, or rules for caches. */
 export class Answer {
   readonly status: number
   readonly data: Data | null

@@ -1,5 +1,5 @@
-import { availableParallelism } from 'node:os'
 import type { Clock } from './clock.ts'
+import { workersOf } from './config/workers.ts'
 import type { Config, Secrets } from './config.ts'
 import type { Logger } from './log.ts'
 import { type InFlightRequest, longestUnderWay } from './metrics/inflight.ts'
@@ -209,7 +209,7 @@ export class Supervisor {
   }
 
   get #wanted(): number {
-    return this.#config.workers === 'auto' ? availableParallelism() : this.#config.workers
+    return workersOf(this.#config)
   }
 
   #tick(): void {

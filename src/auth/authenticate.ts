@@ -38,6 +38,10 @@ export interface AuthenticatorOptions {
 /** Accessors whose HMACs are remembered. */
 const hashesHeld = 1000
 
+/**
+ * Authentication by the tokens of this cluster. Tokens and policies come from the worker's caches, or else from the
+ * database: while that cannot be asked, the methods fail with ApiError 503.
+ */
 export function createAuthenticator({ tokens, policies, ...options }: AuthenticatorOptions): Authenticator {
   const hashes = memo<string>(hashesHeld)
   const hashAccessor: HashAccessor = (accessor) => {

@@ -2,14 +2,12 @@ import { paced } from '../after.ts'
 import type { Job } from '../job.ts'
 import { clockLimitMilliseconds } from '../store/database.ts'
 import { pages, walk } from '../store/pages.ts'
-import { between } from '../store/table.ts'
+import { dueBy } from '../store/table.ts'
 import { together } from '../store/together.ts'
 import { markRevoked, type RevokeDeps, removeTrees } from './revoke.ts'
 import { type TokenRow, tokenTable, tokenTraces, usable } from './token.ts'
 
 const pageSize = 64
-/** No token of ours expires earlier: a row with an edited time is found when it is looked up. */
-const beginning = 1
 
 /**
  * Whether a row's token cannot be used, without a look at its ancestors. The row of one that was just revoked stays,
@@ -43,7 +41,7 @@ export function expiryJob(deps: RevokeDeps, epoch: number): Job {
         await removeTrees(deps, await markRevoked(deps, ids, isGone, (tx) => tx.fence(name, fence)))
         return []
       }
-      const due = { expiresAt: between(beginning, clock.wall()) }
+      const due = { expiresAt: dueBy(clock.wall()) }
       for await (const page of pages(database, database.unverified(tokenTraces), due, order)) {
         const ids = page.map(({ id }) => id)
         await paced(clock, () => together(ids, end, failed))

@@ -8,8 +8,8 @@ import { tokenTable, tokenTraces } from './token.ts'
 /**
  * Revocations on request. Simultaneous ones share their transactions. The first one alone invalidates whole trees, on
  * every worker before it resolves: a look-up walks up to the root of the tree, so a descendant is refused as soon as an
- * ancestor is, even one that is being created at this moment. The rest is removal; until then the marked row tells
- * others who revoke it that they must wait too, and the expiry job what a crash left.
+ * ancestor is, even one that is being created at this moment. The rest is removal; until then the marked row makes a
+ * second revoker wait too, and leads the expiry job to the remains of a crash.
  */
 export class Revocations {
   readonly #deps: RevokeDeps

@@ -1,8 +1,8 @@
 import { createReadStream } from 'node:fs'
 import { Command, InvalidArgumentError } from 'commander'
 import type { SeenChain, Verification } from '../audit/verify.ts'
+import { readMoment } from '../clock/moment.ts'
 import { systemClock } from '../clock.ts'
-import { readMoment } from '../request/convert.ts'
 import { withCustody } from './custody.ts'
 import { exitFailed } from './failure.ts'
 import { withConfig, withForce } from './settings.ts'
@@ -76,6 +76,6 @@ async function* linesOf(file: string): AsyncGenerator<string> {
 
 function moment(text: string): number {
   const time = readMoment(text)
-  if (Number.isNaN(time)) throw new InvalidArgumentError('It must be a time like 2026-11-21T10:00:00Z.')
+  if (time === undefined) throw new InvalidArgumentError('It must be a time like 2026-11-21T10:00:00Z.')
   return time
 }

@@ -1,4 +1,5 @@
 import { Command, CommanderError } from 'commander'
+import { product } from '../system/version.ts'
 import { acceptRestoreCommand } from './acceptrestore.ts'
 import { auditCommand } from './audit.ts'
 import { configCommand } from './config.ts'
@@ -33,7 +34,7 @@ const shownOnce = ['init', 'root-token', 'recovery-secret', 'component', 'adopt'
 export async function run(): Promise<void> {
   const program = new Command('strongroom')
     .description('Vault-compatible Transit and PKI over keys that live in a PKCS#11 token')
-    .version('0.1.0')
+    .version(product.product_version)
     .showHelpAfterError('(see strongroom help COMMAND)')
     .exitOverride()
   for (const command of commands) program.addCommand(command())

@@ -104,11 +104,11 @@ async function run({ file, force, predecessor, handover }: Start): Promise<void>
     },
   })
   const command = () => {
-    const [started = ''] = process.argv.slice(1)
-    const program = installedProgram(started)
+    const [path = ''] = process.argv.slice(1)
+    const program = installedProgram(path)
     const node = installedNode(program, own)
     log.info({ program, node }, 'the program of the upgrade')
-    return [node, started, 'server', ...(file === undefined ? [] : ['--config', file]), '--successor']
+    return [node, path, 'server', ...(file === undefined ? [] : ['--config', file]), '--successor']
   }
   const upgrade = new Upgrade({
     ...{ supervisor, predecessor, log, deadlineMilliseconds: upgradeMilliseconds, command },

@@ -1,4 +1,5 @@
-import { isTree, type Node, type Tree } from './node.ts'
+import { isObject } from '../field/object.ts'
+import type { Node, Tree } from './node.ts'
 import { parseText } from './read.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -35,7 +36,7 @@ export function override(schema: Node, file: Tree, environment: Environment): { 
     else if (name === 'STRONGROOM_LISTEN') tree = listenAt(tree, text)
     else idle.push(name)
   }
-  const pinVariable = isTree(tree.pkcs11) && isTree(tree.pkcs11.pin) ? tree.pkcs11.pin.environment : undefined
+  const pinVariable = isObject(tree.pkcs11) && isObject(tree.pkcs11.pin) ? tree.pkcs11.pin.environment : undefined
   const warnings = idle
     .filter((name) => name !== pinVariable)
     .map((name) => `environment: ${name} is no known setting and is ignored`)
@@ -54,11 +55,11 @@ function parsed(schema: Node, path: readonly string[], text: string): unknown {
 
 function listenAt(tree: Tree, address: string): Tree {
   const [first, ...others] = Array.isArray(tree.listeners) ? tree.listeners : []
-  return { ...tree, listeners: [{ ...(isTree(first) ? first : {}), address }, ...others] }
+  return { ...tree, listeners: [{ ...(isObject(first) ? first : {}), address }, ...others] }
 }
 
 function set(tree: Tree, [key, ...rest]: readonly string[], value: unknown): Tree {
   if (key === undefined) return tree
   const below = tree[key]
-  return { ...tree, [key]: rest.length === 0 ? value : set(isTree(below) ? below : {}, rest, value) }
+  return { ...tree, [key]: rest.length === 0 ? value : set(isObject(below) ? below : {}, rest, value) }
 }

@@ -19,9 +19,6 @@ export interface Node {
 
 export type Tree = Readonly<Record<string, unknown>>
 
-export const isTree = (value: unknown): value is Tree =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
 /** The schema of one field or list item of `node`, if there is one. */
 export const child = (node: Node | undefined, key: string): Node | undefined =>
   node?.items ?? (node?.properties && Object.hasOwn(node.properties, key) ? node.properties[key] : undefined)

@@ -1,5 +1,6 @@
 import { parse } from 'yaml'
-import { isTree, type Node } from './node.ts'
+import { isObject } from '../field/object.ts'
+import type { Node } from './node.ts'
 
 /**
  * YAML (JSON too) whose scalars all stay text: the schema decides their types. So a serial number keeps its leading
@@ -13,7 +14,7 @@ export function typed(node: Node | undefined, value: unknown): unknown {
   if (node === undefined) return value
   if (node.properties) {
     if (value === '') return {}
-    if (!isTree(value)) return value
+    if (!isObject(value)) return value
     return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, typed(node.properties?.[key], part)]))
   }
   if (node.items) return Array.isArray(value) ? value.map((part) => typed(node.items, part)) : value

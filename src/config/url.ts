@@ -1,16 +1,17 @@
-/** A database URL, or several separated by commas: the nodes of one cluster. */
-const nodes = (url: string): string[] => url.split(/,(?=mysql:\/\/)/)
+/** The database URLs of a text: one, or several separated by commas, the nodes of one cluster. */
+export const nodesOf = (url: string): string[] => url.split(/,(?=mysql:\/\/)/)
 
-export const isDatabaseUrl = (url: string): boolean => nodes(url).every((node) => URL.canParse(node))
+/** Whether a text is one or several URLs. */
+export const isDatabaseUrl = (url: string): boolean => nodesOf(url).every((node) => URL.canParse(node))
 
 /** Its passwords, decoded, each once. */
 export const passwordsOf = (url: string): string[] => [
-  ...new Set(nodes(url).flatMap((node) => decodeURIComponent(new URL(node).password) || [])),
+  ...new Set(nodesOf(url).flatMap((node) => decodeURIComponent(new URL(node).password) || [])),
 ]
 
 /** The same with this password in every node's URL; '' removes them. */
 export const withPassword = (url: string, password: string): string =>
-  nodes(url)
+  nodesOf(url)
     .map((node) => {
       const parsed = new URL(node)
       parsed.password = encodeURIComponent(password)
@@ -21,7 +22,7 @@ export const withPassword = (url: string, password: string): string =>
 /** The hosts that are reached over TCP, each once; an IPv6 address without its brackets. */
 export const hostsOf = (url: string): string[] => [
   ...new Set(
-    nodes(url)
+    nodesOf(url)
       .map((node) => new URL(node))
       .filter(({ searchParams }) => !searchParams.has('socketPath'))
       .map(({ hostname }) => hostname.replace(/^\[|\]$/g, '')),

@@ -13,7 +13,8 @@ export function decodeBase64(text: string, refusal: Refusal = (fault) => fault):
   if (isAscii(text) && !text.includes('-') && !text.includes('_')) {
     const bytes = Buffer.from(text, 'base64')
     const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0
-    // Of ASCII Node takes the two characters of base64url too, and skips others; the length proves that none was skipped.
+    // Of ASCII Node takes the two characters of base64url too, and skips others; the length proves that none was
+    // skipped.
     if (bytes.length === (text.length / 4) * 3 - padding) return bytes
     // What is refused may be a secret all the same.
     bytes.fill(0)
@@ -35,7 +36,9 @@ export const decodeField = (name: string, text: string): Buffer =>
 export const decodeOptional = (name: string, text: string | undefined): Buffer | undefined =>
   text ? decodeField(name, text) : undefined
 
-/** Only ASCII takes as many bytes in UTF-8 as in UTF-16 it takes units. A regular expression takes eight times as long. */
+/**
+ * Only ASCII takes as many bytes in UTF-8 as in UTF-16 it takes units. A regular expression takes eight times as long.
+ */
 const isAscii = (text: string): boolean => Buffer.byteLength(text) === text.length
 
 /** The offset at which Go's encoding/base64 stops, shown in the refusal; undefined when it accepts the text. */

@@ -5,8 +5,8 @@ import { secretBuffer } from './wiping.ts'
 /**
  * EME-OAEP decoding (RFC 8017 section 7.1.2, step 3) with an empty label and MGF1 by the same hash, around a raw RSA
  * operation of a token whose CKM_RSA_PKCS_OAEP lacks the hash. An attacker who can distinguish one kind of wrong block
- * from another decrypts anything with some thousand queries (Manger 2001): so every byte is examined whichever is
- * wrong, nothing branches on one before the end, and the end distinguishes only good and bad.
+ * from another decrypts anything with some thousand queries (Manger 2001): so every byte is examined wherever the fault
+ * lies, nothing branches before the end, and the end distinguishes only good and bad.
  */
 
 /** The message; undefined when anything is wrong. Overwrites the block. @param block as long as the modulus */

@@ -88,7 +88,7 @@ const firstVendorCode = 0x80000000
 /** The class of a CKR code; a vendor's own codes are doubtful, other unknown codes are bugs. */
 export const fateOf = (code: number): Fate => fates.get(code) ?? (code >= firstVendorCode ? 'doubt' : 'bug')
 
-export const ckrName = (code: number): string => names.get(code) ?? `CKR 0x${code.toString(16)}`
+const ckrName = (code: number): string => names.get(code) ?? `CKR 0x${code.toString(16)}`
 
 /**
  * The CKR code of an error thrown by pkcs11js; undefined for any other error. Three of its functions throw the bare

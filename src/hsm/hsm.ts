@@ -33,7 +33,7 @@ export interface HsmOptions {
    * in threads. `threads`: everything in threads. `auto` (default): `inline`, unless the token is measured to be slow.
    */
   readonly executor?: 'auto' | 'inline' | 'threads'
-  /** The most threads, each with sessions; default 2 beside inline, else 8. Half as many more make key pairs. */
+  /** The most threads for calls, with two sessions each; default 4. Half as many more make RSA key pairs. */
   readonly threads?: number
   /** After this a call in a thread counts as hung; default 10 s, twelve times that for key pairs. */
   readonly callDeadlineMilliseconds?: number
@@ -98,7 +98,7 @@ export class Hsm implements AsyncDisposable {
       const found = options.foreign ? assumed : await findings(options, module.lib, token, run)
       const wanted = options.foreign ? 'threads' : (options.executor ?? 'auto')
       const threaded = wanted === 'threads' || (wanted === 'auto' && isSlow(connection, found.dialect, clock))
-      threads.limits.calls = options.threads ?? (threaded ? 8 : 2)
+      threads.limits.calls = options.threads ?? 4
       threads.limits.keyPairs = Math.ceil(threads.limits.calls / 2)
       service = new Service(link, threads, threaded ? 'threads' : 'inline', options)
       return new Hsm(options, service, new Capabilities(found))
@@ -117,7 +117,10 @@ export class Hsm implements AsyncDisposable {
     return this.#service.executor
   }
 
-  /** For a program that logs in by itself (softhsm/strict-kek); it has the PIN, so never log it. */
+  /**
+   * For a program that logs in by itself (softhsm/strict-kek), and to compare the PIN of a managed key in this token
+   * with ours. It has the PIN, so never log it.
+   */
   get credentials(): { library: string; libraryParameters: string | undefined; serial: string; pin: string } {
     const { library, libraryParameters, pin } = this.#options
     return { library, libraryParameters, serial: this.token.serial, pin }

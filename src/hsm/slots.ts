@@ -21,7 +21,7 @@ export interface TokenInfo {
 }
 
 /** All tokens that are present, initialised and can be read. */
-export function listTokens(lib: Cryptoki): TokenInfo[] {
+function listTokens(lib: Cryptoki): TokenInfo[] {
   const slots = new graphene.Module(lib as PKCS11 & Cryptoki).getSlots(true)
   const tokens: TokenInfo[] = []
   for (let index = 0; index < slots.length; index++) {

@@ -22,7 +22,8 @@ export interface BodyLimits {
   /** The client's, whose share of a budget counts. */
   readonly address: string
   /**
-   * Asked once, before more than `strangerBodyBytes` are read, or where strangers' budget is used up. Undefined: nobody is known here.
+   * How much of the body this client may send. Asked once: before more than `strangerBodyBytes` are read, or when the
+   * budget for strangers is used up. Undefined where no caller can be told from a stranger.
    */
   ask(): MaybePromise<BodyLimit | undefined>
 }

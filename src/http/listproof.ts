@@ -10,8 +10,8 @@ const sent = [
 const expected = 'LIST /a, LINK /b, LIST /c, POST /d, LIST /f'
 
 /**
- * Sends LIST through a loopback connection before anything is served: it leans on Node's inside, and after an upgrade of
- * Node the way may have changed.
+ * Sends LIST through a loopback connection before anything is served: it leans on Node's inside, and after an upgrade
+ * of Node the way may have changed.
  * @throws {Error} when the requests that arrive are not those that were sent
  */
 export async function proveListVerb(): Promise<void> {
@@ -22,9 +22,8 @@ export async function proveListVerb(): Promise<void> {
     response.end()
   })
   acceptListVerb(server)
-  // exclusive: in a cluster worker this port is nobody else's.
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen({ host: '127.0.0.1', port: 0, exclusive: true }, resolve)
+    server.once('error', reject).listen({ host: '127.0.0.1', port: 0 }, resolve)
   })
   try {
     await exchange(server.address() as { port: number })

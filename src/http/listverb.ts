@@ -3,12 +3,12 @@ import type { Socket } from 'node:net'
 import { receive } from './turnshare.ts'
 
 /*
- * Node's HTTP parser answers 400 to the method LIST by itself. Here `LIST ` is rewritten to `LINK ` (as long,
- * and known to the parser) in front of it, and that one message is given the method LIST; a real LINK stays one.
+ * Node's HTTP parser answers 400 to the method LIST by itself. Here `LIST ` is rewritten to `LINK ` (as long, and known
+ * to the parser) in front of it, and that one message is given the method LIST; a real LINK stays one.
  *
- * Why nothing can be smuggled: bytes change only where Node's own parser has finished one message and not begun the next,
- * so they belong to no body and no header. A chunk is cut before each `LIST `, and the part before the cut is fed first:
- * the parser itself has then said where its message ends. Everything else goes through as it came.
+ * Why nothing can be smuggled: bytes change only where Node's own parser has finished one message and not begun the
+ * next, so they belong to no body and no header. A chunk is cut before each `LIST `, and the part before the cut is fed
+ * first: the parser itself has then said where its message ends. Everything else goes through as it came.
  */
 
 /** The parts of Node's inside that this file uses; listproof.ts shows at start that it is still so. */

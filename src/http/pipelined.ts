@@ -10,8 +10,8 @@ const refused = Number.POSITIVE_INFINITY
 const waiting = new WeakMap<Socket, number>()
 
 /**
- * Whether a request is served that may have come before the one in front of it was answered (RFC 9112 section 9.3.2): of too many on one
- * connection the first is refused, and those after it are neither served nor parsed.
+ * Decides on a request that may have come before the answer to the one in front of it (pipelining, RFC 9112 section
+ * 9.3.2). So many may wait on a connection; the next one is refused, and what follows is neither served nor parsed.
  * @param idleMilliseconds after which the connection of a client that takes no answers is cut off
  */
 export function admit(
@@ -35,8 +35,8 @@ export function admit(
 }
 
 /**
- * Takes what else comes on a connection for nothing, unparsed: paused, it would be resumed by Node with each answer that
- * is written, and what was parsed meanwhile would fill memory.
+ * Throws away, unparsed, what else comes on a connection. Pausing it would not do: Node resumes it with each answer
+ * that it writes, and what is parsed then would fill memory.
  * @param milliseconds after which the connection is cut off
  */
 export function discard(socket: Socket, milliseconds: number): void {

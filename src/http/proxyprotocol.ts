@@ -21,8 +21,8 @@ export interface ProxyProtocolOptions {
 }
 
 /**
- * Lets a server (plain or TLS, not yet listening) take connections that begin with a PROXY header of version 2, from its
- * proxies alone: from elsewhere such a header is no HTTP.
+ * Lets a server (plain or TLS, not yet listening) take connections that begin with a PROXY header of version 2, from
+ * its proxies alone: from elsewhere such a header is no HTTP.
  * @returns reads the client of a request that came over such a connection
  */
 export function acceptProxyProtocol(server: Server, options: ProxyProtocolOptions): ReadRemote {

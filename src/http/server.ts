@@ -78,8 +78,8 @@ function hasTwoHosts(headers: readonly string[]): boolean {
 
 /**
  * Koa without its own writer: the answer is written below, in one call. With the writer goes the hook on every answer's
- * end that only the writer needs, and a twentieth of a request's cost. The body's limit and the answer are no middlewares
- * of their own either: the promises between them showed in sys/health, pair by pair.
+ * end that only the writer needs, and a twentieth of a request's cost. The body's limit and the answer are no
+ * middlewares of their own either: the promises between them showed in sys/health, pair by pair.
  */
 class Edge extends Koa {
   handleRequest(context: Koa.Context, run: (context: Koa.Context) => Promise<void>): Promise<void> {
@@ -180,8 +180,8 @@ const rawRequest = (
 let waiting: (() => void)[] = []
 
 /**
- * Answers of one turn of the event loop go out together at its end: clients then ask again together, and each turn serves
- * more of them. With 16 busy connections that saves a tenth of a request's cost; one alone waits microseconds.
+ * Answers of one turn of the event loop go out together at its end: clients then ask again together, and each turn
+ * serves more of them. With 16 busy connections that saves a tenth of a request's cost; one alone waits microseconds.
  */
 function writeSoon(answer: () => void): void {
   if (waiting.push(answer) > 1) return
@@ -216,8 +216,8 @@ function write(options: EdgeOptions, response: ServerResponse, reply: RawReply, 
 }
 
 /**
- * Ends the connection of an answer that has ended and is not taken in time, whatever the client sends meanwhile: nothing
- * else would.
+ * Ends the connection of an answer that has ended and is not taken in time, whatever the client sends meanwhile:
+ * nothing else would.
  */
 function cutUnread(response: ServerResponse, pace: Pace): void {
   // Behind another answer this one is not the client's to take yet.
@@ -296,8 +296,8 @@ function takeNoMore(request: IncomingMessage, { idleMilliseconds }: Pace): void 
 }
 
 /**
- * Answers before the body has come, and ends the connection when no more of it comes: one that is closed with bytes of the
- * body still coming is reset, and the client would never read why.
+ * Answers before the body has come, and ends the connection when no more of it comes: one that is closed with bytes of
+ * the body still coming is reset, and the client would never read why.
  */
 function refuse(
   options: EdgeOptions,

@@ -60,8 +60,8 @@ async function sendPiece(
 }
 
 /**
- * Has the connection end when the client neither takes nor sends a byte for so long: Node's timer sees what the system takes of a
- * piece that is under way.
+ * Ends the connection once its client has neither taken nor sent a byte for so long. Node restarts this timer whenever
+ * the system takes a part of a piece, so a slow client is not cut off in the middle of one.
  */
 export function cutIdle(response: ServerResponse, { idleMilliseconds }: Pace): void {
   response.setTimeout(idleMilliseconds)

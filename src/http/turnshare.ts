@@ -22,16 +22,16 @@ export function receive(socket: Socket, take: (chunk: Buffer) => void): void {
 }
 
 /**
- * Goes on reading, unless the connection rests for others, or Node itself has paused it because its client does not read
- * its answers.
+ * Goes on reading, unless the connection rests for others, or Node itself has paused it because its client does not
+ * read its answers.
  */
 export function resume(socket: Socket & { readonly _paused?: boolean }): void {
   if (socket._paused !== true && !resting.has(socket)) socket.resume()
 }
 
 /**
- * Counts what was read of a body in this turn of the event loop, and lets the connection rest when it is too much: libuv
- * would read 2 MiB from each connection before it turned to new connections and short requests.
+ * Counts what was read of a body in this turn of the event loop, and lets the connection rest when it is too much:
+ * libuv would read 2 MiB from each connection before it turned to new connections and short requests.
  * @param goOn called in a later turn, if the connection was paused
  */
 export function shareTurn(socket: Socket, bytes: number, goOn: () => void): void {

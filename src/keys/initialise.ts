@@ -28,7 +28,9 @@ export interface InitialiseOptions
    * crash before the end. `unsealHash` goes into the settings row.
    */
   populate?(custody: Custody): Promise<{ unsealHash?: Buffer } | undefined>
-  /** Called as soon as the cluster is made, before anything else can fail: what `populate` made can be told only now. */
+  /**
+   * Called as soon as the cluster is made, before anything else can fail: what `populate` made can be told only now.
+   */
   ready?(clusterId: string): void
 }
 

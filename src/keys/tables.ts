@@ -14,7 +14,7 @@ export const clusterTable = defineTable(
 )
 export type ClusterRow = Row<typeof clusterTable>
 
-/** What a KEK wraps (design section 4). A blob under one can never be taken for a blob under another. */
+/** What a KEK wraps. A blob under one can never be taken for a blob under another. */
 export type KekPurpose = 'use' | 'export' | 'open' | 'system'
 export const kekPurposes: readonly KekPurpose[] = ['use', 'export', 'open', 'system']
 

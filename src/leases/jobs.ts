@@ -2,12 +2,11 @@ import { paced } from '../after.ts'
 import type { Job } from '../job.ts'
 import { DamagedRow } from '../store/faults.ts'
 import { pages, walk } from '../store/pages.ts'
-import { between } from '../store/table.ts'
+import { dueBy } from '../store/table.ts'
 import { leaseTraces } from './lease.ts'
 import { type Condition, type RevokeDeps, revokeAll } from './revoke.ts'
 
 const pageSize = 64
-const beginning = 1
 
 /** The job that revokes leases when they expire, and retries revocations that failed. */
 export function expiryJob(deps: RevokeDeps): Job {
@@ -19,12 +18,8 @@ export function expiryJob(deps: RevokeDeps): Job {
     everySeconds: 5,
     async run(signal, fence) {
       const now = clock.wall()
-      for await (const page of pages(
-        database,
-        database.unverified(leaseTraces),
-        { dueAt: between(beginning, now) },
-        order,
-      )) {
+      const ended = { dueAt: dueBy(now) }
+      for await (const page of pages(database, database.unverified(leaseTraces), ended, order)) {
         const due = page.map(({ id }) => id)
         const condition: Condition = { eligible: (row) => row.dueAt <= now, guard: (tx) => tx.fence(name, fence) }
         await paced(clock, () => revokeAll(deps, due, condition))

@@ -110,7 +110,8 @@ export class Leases {
   /**
    * Checks that the token outlived the creation of its lease. A revocation lists the token's leases once no worker
    * accepts the token: either that listing finds this lease, or this look-up finds the token gone. A look-up that fails
-   * refuses nothing, since the lease and what was leased are stored: it may then stay until it expires, as after a crash.
+   * refuses nothing, since the lease and what was leased are stored: it may then stay until it expires, as after a
+   * crash.
    * @param row the committed one
    * @returns the lease as the answer shows it
    * @throws ApiError 403 when the token is gone; then the lease is revoked

@@ -11,8 +11,8 @@ export interface Lines {
 
 /**
  * Standard error. A line is written when `write` returns, as long as there is room. A pipe or socket that nobody reads
- * holds up neither the event loop nor the end of the process: its lines wait, and are lost beyond a mebibyte. A line that
- * a full disk or a closed terminal does not take is lost: no failure of the log is one of the process.
+ * holds up neither the event loop nor the end of the process: its lines wait, and are lost beyond a mebibyte. A line
+ * that a full disk or a closed terminal does not take is lost: no failure of the log is one of the process.
  */
 export function standardError(): Lines {
   const stream = PatientStream.open(2)

@@ -90,6 +90,10 @@ export interface Recent {
   readonly deviation: number
 }
 
+/**
+ * The figures of the recent observations. Count and sum are exact; the others are made of the middles of buckets, and 0
+ * without observations.
+ */
 export function recentOf({ recent, recentMilliseconds: sum }: TimingState): Recent {
   const count = recent.reduce((total, [, some]) => total + some, 0)
   if (count === 0) return { count, sum, minimum: 0, maximum: 0, deviation: 0 }

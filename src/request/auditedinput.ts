@@ -1,9 +1,10 @@
+import { isObject } from '../field/object.ts'
 import type { Lenient } from '../field.ts'
-import { type Input, isObject } from './input.ts'
+import type { Input } from './input.ts'
 import type { Match } from './match.ts'
 import type { Field } from './parse.ts'
 
-/** Fields whose numbers stay as they are; what a route reads itself are settings with numbers of their own. */
+/** Fields whose numbers stay numbers. A `raw` field is read by its route, and holds settings that may be numbers. */
 const numeric: ReadonlySet<Lenient | undefined> = new Set(['integer', 'boolean', 'duration', 'time', 'raw'])
 
 type Known = ReadonlyMap<string, Field>

@@ -1,3 +1,4 @@
+import { wholeSeconds } from '../clock/moment.ts'
 import type { Caching } from '../route.ts'
 import { readHttpDate } from './httpdate.ts'
 
@@ -15,7 +16,7 @@ export function isUnchanged({ etag, lastModified }: Caching, { ifNoneMatch, ifMo
   if (ifNoneMatch !== undefined) return names(ifNoneMatch, etag)
   if (ifModifiedSince === undefined || lastModified === undefined) return false
   const since = readHttpDate(ifModifiedSince)
-  return since !== undefined && wholeSeconds(lastModified) <= since
+  return since !== undefined && wholeSeconds(lastModified.getTime()) <= since
 }
 
 /**
@@ -42,8 +43,8 @@ export function cachingHeaders({ etag, lastModified, maxAgeSeconds }: Caching, w
       ? {}
       : { 'Cache-Control': `public, max-age=${Math.max(0, Math.floor(maxAgeSeconds))}` }),
     ...(etag === undefined ? {} : { ETag: weak ? `W/"${etag}"` : `"${etag}"` }),
-    ...(lastModified === undefined ? {} : { 'Last-Modified': new Date(wholeSeconds(lastModified)).toUTCString() }),
+    ...(lastModified === undefined
+      ? {}
+      : { 'Last-Modified': new Date(wholeSeconds(lastModified.getTime())).toUTCString() }),
   }
 }
-
-const wholeSeconds = (date: Date): number => Math.floor(date.getTime() / 1000) * 1000

@@ -1,4 +1,6 @@
+import { readMoment } from '../clock/moment.ts'
 import { readSeconds } from '../duration.ts'
+import { isObject } from '../field/object.ts'
 import type { Lenient } from '../field.ts'
 import { goFalse, goTrue } from './input.ts'
 
@@ -102,25 +104,14 @@ function toSeconds(value: unknown, refuse: Refuse): number {
   return refuse(`expected a duration, got ${kindOf(value)}`)
 }
 
-/** Date.parse takes hour 24, too. */
-const rfc3339 = /^\d{4}-\d\d-\d\d[Tt](?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)$/
-
 function toMilliseconds(value: unknown, refuse: Refuse): number {
   const seconds = typeof value === 'string' && /^[0-9]{1,15}$/.test(value) ? Number(value) : value
   const moment =
-    typeof seconds === 'number' ? seconds * 1000 : typeof seconds === 'string' ? readMoment(seconds) : Number.NaN
-  if (!Number.isSafeInteger(moment)) return refuse('expected a time in RFC 3339 form, or seconds since 1970')
+    typeof seconds === 'number' ? seconds * 1000 : typeof seconds === 'string' ? readMoment(seconds) : undefined
+  if (moment === undefined || !Number.isSafeInteger(moment)) {
+    return refuse('expected a time in RFC 3339 form, or seconds since 1970')
+  }
   return moment
-}
-
-/** Milliseconds since the Unix epoch of a time in RFC 3339; NaN for any other text. */
-export const readMoment = (text: string): number =>
-  rfc3339.test(text) && realDate(text) ? Date.parse(text) : Number.NaN
-
-/** Date.parse turns 30 February into 2 March. */
-const realDate = (text: string): boolean => {
-  const [year = 0, month = 0, day = 0] = text.slice(0, 10).split('-').map(Number)
-  return day >= 1 && day <= new Date(Date.UTC(year, month, 0)).getUTCDate()
 }
 
 /** As many as a list in JSON may have (json/measure.ts). */
@@ -139,7 +130,7 @@ function toCommaList(value: unknown, refuse: Refuse): string[] {
 function toMap(value: unknown, refuse: Refuse): Readonly<Record<string, string>> {
   const map: Record<string, string> = Object.create(null)
   if (value === '') return map
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+  if (isObject(value)) {
     for (const [key, item] of Object.entries(value)) map[key.toWellFormed()] = toText(item ?? '', refuse)
     return map
   }

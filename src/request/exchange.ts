@@ -33,7 +33,9 @@ export interface RawReply {
 /** Characters or bytes that a socket takes even if the client reads nothing; longer bodies could hold it for ever. */
 export const longestShortBody = 16 * 1024
 
-/** Of a longer body each step takes milliseconds, such as its HMAC for the audit: others have their turn between two. */
+/**
+ * Of a longer body each step takes milliseconds, such as its HMAC for the audit: others have their turn between two.
+ */
 const longBody = 1 << 20
 export const isLong = ({ length }: { readonly length: number }): boolean => length > longBody
 

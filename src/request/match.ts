@@ -30,7 +30,7 @@ export interface Match {
 export const unsupportedPath = (): ApiError => new ApiError(404, 'unsupported path', { style: 'list' })
 
 /** 405 for a path that exists under another method. */
-export const unsupportedOperation = (): ApiError => new ApiError(405, 'unsupported operation', { style: 'list' })
+const unsupportedOperation = (): ApiError => new ApiError(405, 'unsupported operation', { style: 'list' })
 
 /** 404 for a path below no mount. @param path as policies see it */
 export const unknownMount = (path: string): ApiError =>

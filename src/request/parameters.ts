@@ -1,6 +1,7 @@
 import type { Parameter, RequestParameters } from '../auth/acl/parameters.ts'
+import { isObject } from '../field/object.ts'
 import { convert, type Refuse } from './convert.ts'
-import { type Input, isObject } from './input.ts'
+import type { Input } from './input.ts'
 import type { Match } from './match.ts'
 import type { Field } from './parse.ts'
 

@@ -3,8 +3,8 @@ import type { Transaction } from '../store/reader.ts'
 import type { Columns, Table } from '../store/table.ts'
 
 /**
- * Notes in the settings of a mount, by a revision without a change, that something was written below it whose rows do not
- * show it any more: only an untouched mount is taken over by the first `enable`.
+ * Notes in the settings of a mount, by a revision without a change, that something was written below it whose rows do
+ * not show it any more: only an untouched mount is taken over by the first `enable`.
  * @param settings the table that has one row for each mount
  * @param mount uuid
  */

@@ -1,4 +1,5 @@
 import { Conflict } from './faults.ts'
+import { places } from './places.ts'
 import { Session, WriteSession } from './pool/session.ts'
 import type { Transactions } from './pool/transactions.ts'
 import { databaseTime } from './time.ts'
@@ -64,10 +65,9 @@ function leaseOf(transactions: Transactions, name: string, ttlSeconds: number, f
 
 /** Gives up the leases of processes that have ended. */
 export async function releaseLeases(transactions: Transactions, holders: readonly string[]): Promise<void> {
-  const places = holders.map(() => '?').join(', ')
   await transactions.write(async (tx) => {
     const session = WriteSession.of(tx)
-    const sql = `SELECT name, fence FROM job_leases WHERE expires_at > 0 AND holder IN (${places})`
+    const sql = `SELECT name, fence FROM job_leases WHERE expires_at > 0 AND holder IN (${places(holders)})`
     for (const [name = null, fence = null] of await session.rows(sql, holders))
       await session.run('UPDATE job_leases SET expires_at = 0 WHERE name = ? AND fence = ?', [name, fence])
   })

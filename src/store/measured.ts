@@ -12,6 +12,7 @@ export interface Measured {
   readonly misses: Counter
 }
 
+/** Declares the metrics of the database. */
 export const measuredIn = (metrics: Metrics): Measured => ({
   get: metrics.timing('vault.barrier.get', 'Reads from the database, each with all its statements.'),
   put: metrics.timing('vault.barrier.put', 'Transactions, repetitions included, to the end of their COMMIT.'),

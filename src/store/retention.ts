@@ -4,7 +4,7 @@ import type { Job } from '../job.ts'
 import type { Database } from './database.ts'
 import { pages } from './pages.ts'
 import type { SealedAccess } from './sealed/access.ts'
-import { between, type Column, column, defineTable, type Row, type Table, type Where } from './table.ts'
+import { type Column, column, defineTable, dueBy, type Row, type Table, type Where } from './table.ts'
 
 interface Retention<T extends Table> {
   readonly name: string
@@ -44,7 +44,7 @@ export function retentionJob<T extends Table>(
     name,
     everySeconds,
     async run(signal, fence) {
-      const old = { [since]: between(1, clock.wall() - keptMilliseconds - 1) } as Where<Traces>
+      const old = { [since]: dueBy(clock.wall() - keptMilliseconds - 1) } as Where<Traces>
       for await (const page of pages(database, traces, old, order)) {
         const ids = page.map(({ id }) => id)
         await paced(clock, () => remove(ids, fence))

@@ -74,7 +74,14 @@ export class Range {
 
 export const atLeast = (bound: number): Range => new Range(['>=', bound])
 export const atMost = (bound: number): Range => new Range(['<=', bound])
+/** Numbers from one to another, both included. */
 export const between = (from: number, to: number): Range => new Range(['>=', from], ['<=', to])
+
+/**
+ * Times that are over by a moment, both in milliseconds since the Unix epoch. None of ours is below 1: a row with such
+ * a time was edited, and every run of a job would read it again. It is found when it is looked up.
+ */
+export const dueBy = (moment: number): Range => between(1, moment)
 
 type Asked<V> = V | (number extends V ? Range : never)
 

@@ -1,5 +1,6 @@
 /**
- * Of the messages between processes of this program; raised with every change that an earlier program would misread.
+ * Version of the messages between processes of this program; raised with every change that an earlier program would
+ * misread.
  */
 export const messageVersion = 1
 
@@ -9,6 +10,7 @@ export interface Envelope<M> {
   readonly message: M
 }
 
+/** A message with the version of its sender. */
 export const enclose = <M>(message: M, version = messageVersion): Envelope<M> => ({ version, message })
 
 /**

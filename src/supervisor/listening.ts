@@ -1,5 +1,6 @@
 import { linkSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
 import { createServer, type ListenOptions, type Server, type Socket } from 'node:net'
+import { hostAndPort } from '../config/hostport.ts'
 import { lineDescriptor } from './upgrade/line.ts'
 
 /** A listening socket that another process has opened. */
@@ -120,11 +121,6 @@ function pathOf(descriptor: number): string | undefined {
   const [inode] = /\d+/.exec(readlinkSync(`/proc/self/fd/${descriptor}`)) ?? []
   const line = new RegExp(`^(?:\\S+ +){6}${inode} (.*)$`, 'm')
   return line.exec(readFileSync('/proc/net/unix', 'utf8'))?.[1]
-}
-
-const hostAndPort = (address: string): { host: string; port: number } => {
-  const colon = address.lastIndexOf(':')
-  return { host: address.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(address.slice(colon + 1)) }
 }
 
 function listen(server: Server, where: ListenOptions & { fd?: number }): Promise<void> {

@@ -25,8 +25,8 @@ export type ToWorker =
   | { readonly type: 'versions'; readonly message: VersionMessage }
   | { readonly type: 'seal'; readonly sealed: boolean; readonly sequence: number }
   /**
-   * Every worker of the node has followed the seal message that the receiver asked for. With a problem: the disk did not
-   * take it, so that a restart would end a seal, and a sealed node stays so.
+   * Every worker of the node has followed the seal message that the receiver asked for. With a problem: the disk did
+   * not take it, so that a restart would end a seal, and a sealed node stays so.
    */
   | { readonly type: 'sealDone'; readonly sealed: boolean; readonly problem?: string | undefined }
   /** Report your metrics. */

@@ -1,4 +1,5 @@
 import { createSocket, type Socket } from 'node:dgram'
+import { hostAndPort } from '../config/hostport.ts'
 import type { Config } from '../config.ts'
 import type { Logger } from '../log.ts'
 
@@ -41,7 +42,7 @@ export class Nudges {
   /** Tries again until the address is free: the supervisor that an upgrade replaces may still have it. */
   #listen(settings: Settings, reported = false): void {
     if (this.#settings !== settings) return
-    const { host, port } = split(settings.address)
+    const { host, port } = hostAndPort(settings.address)
     const socket = createSocket(host.includes(':') ? 'udp6' : 'udp4')
     socket.on('error', (err) => {
       if (!reported) this.#log.error({ err }, 'nudges of other nodes are not heard')
@@ -68,7 +69,7 @@ export class Nudges {
 
   #broadcast(): void {
     for (const peer of this.#settings?.peers ?? []) {
-      const { host, port } = split(peer)
+      const { host, port } = hostAndPort(peer)
       // A peer that is away has no cache to be told about.
       this.#socket?.send(content, port, host, () => undefined)
     }
@@ -95,9 +96,4 @@ class Pause {
       if (this.#again) this.ask()
     }, pauseMilliseconds).unref()
   }
-}
-
-function split(address: string): { host: string; port: number } {
-  const at = address.lastIndexOf(':')
-  return { host: address.slice(0, at).replace(/^\[|\]$/g, ''), port: Number(address.slice(at + 1)) }
 }

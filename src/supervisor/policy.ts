@@ -14,7 +14,7 @@ export interface Timing {
   readonly tickMilliseconds: number
 }
 
-export const defaultTiming = {
+const defaultTiming = {
   silenceMilliseconds: 5000,
   startMilliseconds: 60_000,
   settleMilliseconds: 60_000,

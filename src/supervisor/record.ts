@@ -19,7 +19,7 @@ export interface SupervisorRecord {
 const pathIn = (stateDirectory: string): string => join(stateDirectory, 'supervisor.json')
 
 /** When a process started (proc(5), stat, field 22); undefined when it is not there. */
-export function startTicks(pid: number): string | undefined {
+function startTicks(pid: number): string | undefined {
   try {
     // The name of the program, in parentheses, may hold anything.
     return readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\)/s, '').trim().split(' ')[19]

@@ -189,8 +189,8 @@ class WorkerProcess {
   }
 
   /**
-   * Only tidies up: while the database is away the supervisor keeps the ids and sends them again, several times while one
-   * attempt lasts.
+   * Only tidies up: while the database is away the supervisor keeps the ids and sends them again, several times while
+   * one attempt lasts.
    */
   async #forget(ids: readonly string[]): Promise<void> {
     if (this.#forgetting || this.#workload === undefined) return

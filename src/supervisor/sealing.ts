@@ -24,8 +24,8 @@ const patienceMilliseconds = 5000
  * Carries a seal or unseal to every worker of the node and answers those that asked when all have followed or ended.
  * The state is on disk before the first worker hears of it, so that a replacement starts in it. Sealing goes to all at
  * once; unsealing to one after the other, so that a PIN changed meanwhile is tried once. A newer request takes over
- * from an unfinished one. Where the disk does not take the state, a seal is carried out all the same, and its requesters
- * are told; a node that cannot be unsealed durably stays sealed.
+ * from an unfinished one. Where the disk does not take the state, a seal is carried out all the same, and its
+ * requesters are told; a node that cannot be unsealed durably stays sealed.
  */
 export class Sealing<P extends Follower> {
   readonly #state: SealState

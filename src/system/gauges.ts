@@ -1,4 +1,5 @@
 import type { Leases } from '../leases/leases.ts'
+import type { Logger } from '../log.ts'
 import { merge, type Snapshot, type WorkerSnapshots } from '../metrics/snapshot.ts'
 import type { Metrics } from '../metrics.ts'
 import type { Mounts } from '../request/mounts/mounts.ts'
@@ -30,7 +31,11 @@ export function shareGauges({ metrics, mounts, leases }: Parts): void {
 }
 
 /** The metrics of the whole node, as answered by one worker. */
-export async function nodeMetrics(metrics: Metrics, gather: () => Promise<WorkerSnapshots>): Promise<Snapshot> {
+export async function nodeMetrics(
+  metrics: Metrics,
+  gather: () => Promise<WorkerSnapshots>,
+  log: Logger,
+): Promise<Snapshot> {
   const { snapshots, missing } = await gather()
   const silent = {
     name: 'strongroom.workers.silent',
@@ -39,5 +44,8 @@ export async function nodeMetrics(metrics: Metrics, gather: () => Promise<Worker
     kind: 'gauge',
     value: missing,
   } as const
-  return merge([...snapshots, await metrics.sharedSnapshot(), [silent]])
+  const shared = await metrics.sharedSnapshot((metric, error) =>
+    log.warn({ err: error, metric }, 'a metric cannot be read'),
+  )
+  return merge([...snapshots, shared, [silent]])
 }

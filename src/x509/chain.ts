@@ -46,8 +46,8 @@ type Parents = ReadonlyMap<string, Twins>
 
 /**
  * Finds the parents of every certificate: those of its issuer's name whose key made its signature (RFC 5280 section
- * 6.1.3). Key identifiers are no condition; keys that the child identifies are tried first, and the search ends with the
- * key that signed.
+ * 6.1.3). Key identifiers are no condition; keys that the child identifies are tried first, and the search ends with
+ * the key that signed.
  * @yields after each verification, so that a caller can pause
  */
 export function* searchParents(

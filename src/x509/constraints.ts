@@ -140,9 +140,9 @@ const hostName = /^(?=.*\.)[a-z0-9_*-]+(?:\.[a-z0-9_-]+)*\.?$/i
 const internationalMailbox = '1.3.6.1.5.5.7.8.9'
 
 /**
- * Every name that constraints apply to: the alternative names, of which international mailboxes are e-mail addresses too
- * (RFC 9598 section 6), the subject, its e-mail addresses, and, as in OpenSSL, its common name where that is a host name
- * and there is no DNS alternative name.
+ * Every name that constraints apply to: the alternative names, of which international mailboxes are e-mail addresses
+ * too (RFC 9598 section 6), the subject, its e-mail addresses, and, as in OpenSSL, its common name where that is a host
+ * name and there is no DNS alternative name.
  */
 function namesOf({ subject, subjectAltName }: Constrained): readonly GeneralName[] {
   const email = valuesOf(subject, attributeTypes.emailAddress)

@@ -3,6 +3,7 @@ import { asn1, write, writeNumber } from '../crypto/der.ts'
 import { crlExtensionOids, type Extension, readExtensions, writeExtension } from './extension.ts'
 import { crlReasons, isReason, readReasonCode, reasonCode } from './extensions/reasoncode.ts'
 import { Malformed, reading } from './malformed.ts'
+import { mostSerialBytes } from './serial.ts'
 import { timeAt, writeTime } from './time.ts'
 
 /**
@@ -82,7 +83,6 @@ export class ListedEntry {
 
 /** Tag and length of an element shorter than 128 bytes. */
 const headBytes = 2
-const mostSerialBytes = 20
 
 /**
  * The index at which the magnitude of an INTEGER begins.

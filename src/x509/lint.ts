@@ -20,6 +20,7 @@ import { lintUsage } from './lint/usage.ts'
 import { Malformed } from './malformed.ts'
 import { emptyName } from './name.ts'
 import { readSubjectKey } from './publickey.ts'
+import { mostSerialBytes } from './serial.ts'
 import { readTbs, type Tbs } from './tbs.ts'
 import { firstUtcTime, isUtcTime, readTime } from './time.ts'
 
@@ -43,8 +44,8 @@ export function lint(der: Buffer): readonly Finding[] {
 function lintFields({ serial, issuer, subject, notBefore, notAfter }: Tbs): Finding[] {
   const findings = [...(issuer.equals(subject) ? [] : lintIssuer(issuer)), ...lintName(subject, 'subject')]
   if (serial.length === 1 && serial[0] === 0) findings.push(error('serial_positive', 'the serial number is zero'))
-  if (serial.length === 20 && (serial[0] ?? 0) > 0x7f) {
-    findings.push(error('serial_length', 'the serial number takes more than 20 octets'))
+  if (serial.length === mostSerialBytes && (serial[0] ?? 0) > 0x7f) {
+    findings.push(error('serial_length', `the serial number takes more than ${mostSerialBytes} octets`))
   }
   if (issuer.equals(emptyName)) findings.push(error('issuer_empty', 'the issuer is an empty name'))
   if (notAfter < notBefore) findings.push(error('validity_order', 'the validity ends before it begins'))
@@ -52,8 +53,8 @@ function lintFields({ serial, issuer, subject, notBefore, notAfter }: Tbs): Find
 }
 
 /**
- * The issuer is copied from the certificate of the CA (section 4.1.2.4), which exists: nobody who asks for a certificate
- * can mend it.
+ * The issuer is copied from the certificate of the CA (section 4.1.2.4), which exists: nobody who asks for a
+ * certificate can mend it.
  */
 const lintIssuer = (issuer: Buffer): readonly Finding[] =>
   lintName(issuer, 'issuer').map(({ rule, text }) => warning(rule, text))
@@ -179,7 +180,7 @@ function lintIdentifiers({ ca, selfIssued, subjectKeyId, authorityKeyId }: Ident
   return findings
 }
 
-/** The places of revocation information, or their absence (RFC 9608 section 4). */
+/** The places of revocation information, or their absence (RFC 9608 section 3). */
 function lintRevocation(find: (oid: string) => Extension | undefined, ca: boolean): readonly Finding[] {
   const access = find(extensionOids.authorityInformationAccess)
   const ocsp = access === undefined ? [] : readAuthorityInformationAccess(access.value).ocsp

@@ -2,6 +2,7 @@ import { type Cursor, within } from '../crypto/cursor.ts'
 import { asn1, contextAround, write, writeNumber } from '../crypto/der.ts'
 import { type Extension, readExtensionList, writeExtension } from './extension.ts'
 import { Malformed } from './malformed.ts'
+import { mostSerialBytes } from './serial.ts'
 import { readTime, writeTime } from './time.ts'
 
 /** The bytes that an issuer signs: TBSCertificate (RFC 5280 section 4.1.2). */
@@ -25,7 +26,6 @@ export interface Tbs {
 const versionTag = contextAround(0)
 const extensionsTag = contextAround(3)
 const version3 = write(versionTag, write(asn1.integer, Buffer.from([2])))
-const mostSerialBytes = 20
 
 /** Always X.509 v3. Prepare the extensions that many certificates share (prepareExtension). */
 export const writeTbs = (tbs: Tbs): Buffer =>

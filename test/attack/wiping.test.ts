@@ -22,9 +22,9 @@ import { Calls, mayStay } from './wiped/work.ts'
  * either order, and as hexadecimal digits; the base64 of requests and answers stays as long as V8 leaves it there.
  * Memory that the C heap frees is overwritten here, as docs/threat-model.md advises.
  *
- * Only keys that OpenSSL parses (seeds of Ed25519, and keys that prove possession) may still be there at first: it clears
- * them when their KeyObject is collected. The other garbage is not collected before the first look, so that no missing
- * wipe is hidden.
+ * Only keys that OpenSSL parses (seeds of Ed25519, and keys that prove possession) may still be there at first: it
+ * clears them when their KeyObject is collected. The other garbage is not collected before the first look, so that no
+ * missing wipe is hidden.
  */
 const environment = {
   GLIBC_TUNABLES: 'glibc.malloc.perturb=90:glibc.malloc.tcache_count=0',

@@ -18,7 +18,10 @@ beforeAll(async () => {
 }, 120_000)
 afterAll(() => server[Symbol.asyncDispose]())
 
-/** A collector; its input is kept by connection, so that lines of two workers stay apart. @param path of a unix socket */
+/**
+ * A collector; its input is kept by connection, so that lines of two workers stay apart.
+ * @param path of a unix socket
+ */
 async function collect({ reads = true, port = 0, path = '' } = {}) {
   const texts: string[] = []
   const sockets: Socket[] = []

@@ -3,7 +3,9 @@ import { describe, expect, test } from 'vitest'
 import { Arithmetic } from '../../src/crypto/arithmetic.ts'
 import { toBytes, toNumber } from '../../src/crypto/number.ts'
 
-/** Numbers of any length, and those with long runs of ones or zeros, where a guessed digit of a quotient is often wrong. */
+/**
+ * Numbers of any length, and those with long runs of ones or zeros, where a guessed digit of a quotient is often wrong.
+ */
 const number = fc.oneof(
   fc.bigInt({ min: 0n, max: 2n ** 1100n }),
   fc.bigInt({ min: 0n, max: 2n ** 40n }),

@@ -27,23 +27,26 @@ describe('one managed key', () => {
     }
   })
 
-  test.each(['transit', 'pki'])('is deleted or used, never both, when both are asked for at once in %s', async (engine) => {
-    const mount = fresh('m')
-    await done(world.root.post(`sys/mounts/${mount}`, { type: engine }))
-    const outcomes = new Set<string>()
-    for (let round = 0; round < 12; round++) {
-      const name = await world.managed(world.settingsOf())
-      const using =
-        engine === 'transit'
-          ? make(`${mount}/keys/${fresh('k')}`, name)
-          : world.root.post(`${mount}/keys/generate/kms`, { managed_key_name: name })
-      // The key is used some ten milliseconds before that is stored.
-      await delay(2 * round)
-      const [used, deleted] = await Promise.all([using, world.root.delete(at(name))])
-      outcomes.add(`${used.status} ${deleted.status}`)
-    }
-    for (const outcome of outcomes) expect(['200 400', '400 204']).toContain(outcome)
-  })
+  test.each(['transit', 'pki'])(
+    'is deleted or used, never both, when both are asked for at once in %s',
+    async (engine) => {
+      const mount = fresh('m')
+      await done(world.root.post(`sys/mounts/${mount}`, { type: engine }))
+      const outcomes = new Set<string>()
+      for (let round = 0; round < 12; round++) {
+        const name = await world.managed(world.settingsOf())
+        const using =
+          engine === 'transit'
+            ? make(`${mount}/keys/${fresh('k')}`, name)
+            : world.root.post(`${mount}/keys/generate/kms`, { managed_key_name: name })
+        // The key is used some ten milliseconds before that is stored.
+        await delay(2 * round)
+        const [used, deleted] = await Promise.all([using, world.root.delete(at(name))])
+        outcomes.add(`${used.status} ${deleted.status}`)
+      }
+      for (const outcome of outcomes) expect(['200 400', '400 204']).toContain(outcome)
+    },
+  )
 
   test('rotates a key that took the name of one of another type, though the worker remembers that one', async () => {
     const name = await world.managed(world.settingsOf())

@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
+import { unavailable } from '../../src/errors.ts'
 import { metricsJson } from '../../src/metrics/json.ts'
 import { prometheus } from '../../src/metrics/prometheus.ts'
 import { merge, totals } from '../../src/metrics/snapshot.ts'
@@ -58,13 +59,16 @@ test('asking twice gives the same object: a node that is unsealed continues coun
   expect(found).toMatchObject({ value: 3 })
 })
 
-test('a shared number that cannot be read is left out, and the others stay', async () => {
+test('a shared number that cannot be read is left out and told of, and the others stay', async () => {
   const metrics = new Metrics()
-  metrics.shared('a.b', 'Fails.', () => Promise.reject(new Error('the database is away')))
+  metrics.shared('a.b', 'Fails.', () => Promise.reject(new Error('a fault')))
+  metrics.shared('e.f', 'Fails while the database is away.', () => Promise.reject(unavailable('the database is away')))
   metrics.shared('c.d', 'Answers.', () => [{ labels: { type: 'x' }, value: 1 }])
-  expect(await metrics.sharedSnapshot()).toEqual([
+  const failed = vi.fn()
+  expect(await metrics.sharedSnapshot(failed)).toEqual([
     { name: 'c.d', help: 'Answers.', labels: { type: 'x' }, kind: 'gauge', value: 1 },
   ])
+  expect(failed.mock.calls).toEqual([['a.b', new Error('a fault')]])
 })
 
 test('a label holds any text without breaking its line', async () => {

@@ -136,6 +136,7 @@ test('hours, minutes and seconds add up', () => {
 test('a time is RFC 3339 text or seconds, and a day that no calendar has is refused', () => {
   expect(as('time', '2024-02-29T12:00:00Z')).toBe(Date.UTC(2024, 1, 29, 12))
   expect(as('time', '2024-02-29T12:00:00.123456789+01:00')).toBe(Date.UTC(2024, 1, 29, 11, 0, 0, 123))
+  expect(as('time', '2024-02-29t12:00:00z')).toBe(Date.UTC(2024, 1, 29, 12))
   expect(as('time', 1700000000)).toBe(1700000000000)
   expect(as('time', '1700000000')).toBe(1700000000000)
   for (const value of [

@@ -11,8 +11,8 @@ import type { Kdf } from '../../src/keys/use/derivation.ts'
 import { type Place, useCluster } from '../keys/support.ts'
 
 /**
- * Keys as restored from old servers (decisions, "convergent versions 1 and 2"): no request makes them, so these tests
- * build the ring themselves.
+ * Keys as restored from old servers, of convergent versions 1 and 2: no request makes them, so these tests build the
+ * ring themselves.
  */
 let place: Place
 let custody: Custody

@@ -5,7 +5,7 @@ import { asn1, contextAround, write, writeNumber } from '../../src/crypto/der.ts
 import { finishCrl, writeCrlFrame } from '../../src/x509/crl.ts'
 import { type CrlEntry, entrySerials, writeCrlEntry } from '../../src/x509/crlentry.ts'
 import { readCrl, verifyCrl } from '../../src/x509/crlreader.ts'
-import { crlNumber, deltaCrlIndicator, greatestCrlNumber, readCrlNumber } from '../../src/x509/extensions/crlnumber.ts'
+import { crlNumber, deltaCrlIndicator, greatestCrlNumber } from '../../src/x509/extensions/crlnumber.ts'
 import {
   issuingDistributionPoint,
   readIssuingDistributionPoint,
@@ -14,6 +14,7 @@ import { crlReasons, reasonCode } from '../../src/x509/extensions/reasoncode.ts'
 import { Malformed } from '../../src/x509/malformed.ts'
 import { readTime, writeTime } from '../../src/x509/time.ts'
 import { ecPair, identifierOf, named } from './authority.ts'
+import { readCrlNumber } from './crlnumber.ts'
 import { extensions, name, serial, time } from './generators.ts'
 import { makeCrl } from './lists.ts'
 
@@ -151,7 +152,7 @@ describe('a list', () => {
 })
 
 describe('extensions of a list', () => {
-  test('numbers are read as they were written, up to 20 octets', () => {
+  test('numbers are written as they are, up to 20 octets', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 0n, max: greatestCrlNumber }), (number) => {
         expect(readCrlNumber(crlNumber(number).value)).toBe(number)
@@ -160,8 +161,6 @@ describe('extensions of a list', () => {
     )
     expect(() => crlNumber(greatestCrlNumber + 1n)).toThrow(RangeError)
     expect(() => crlNumber(-1)).toThrow(RangeError)
-    expect(() => readCrlNumber(writeNumber(Buffer.alloc(21, 1)))).toThrow(Malformed)
-    expect(() => readCrlNumber(Buffer.from([2, 1, 0x80]))).toThrow(Malformed)
   })
 
   test('the distribution point is critical and has the URIs', () => {

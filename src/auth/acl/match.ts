@@ -1,3 +1,5 @@
+import { isObject } from '../../field/object.ts'
+
 /** Reads a value like the field that takes it; undefined when the field cannot read it. */
 export type Read = (value: unknown) => unknown
 
@@ -71,6 +73,4 @@ function keyOf(value: unknown): string | undefined {
 }
 
 const inOrder = (_name: string, value: unknown): unknown =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? Object.fromEntries(Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1)))
-    : value
+  isObject(value) ? Object.fromEntries(Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1))) : value

@@ -19,6 +19,10 @@ export interface Bench {
   clear(): Promise<void>
 }
 
+/**
+ * A workbench without objects. Its dialect is that of a token without peculiarities until a probe finds another. What
+ * it makes fails with Failure where the token refuses; `unwrap` throws CarelessToken.
+ */
 export function createBench(run: Run): Bench {
   const made: Buffer[] = []
   const remember = (object: Buffer): Buffer => {
@@ -54,7 +58,7 @@ export function createBench(run: Run): Bench {
 const guards = ['sensitive', 'extractable'] as const
 
 /** The token does not unwrap keys with the attributes requested: no key in it would be safe. */
-export class CarelessToken extends Error {
+class CarelessToken extends Error {
   constructor() {
     super('the token does not keep a key that it unwraps sensitive and not extractable, as it is told to')
   }

@@ -7,6 +7,7 @@ import { type Bench, firstOf } from './bench.ts'
 
 const message = Buffer.from('strongroom self-test')
 
+/** A template of an AES key. @param more attributes, in place of the usual ones */
 export const aes = (usages: readonly Usage[], more: Partial<KeyTemplate> = {}): KeyTemplate => ({
   class: 'secret',
   keyType: CKK.AES,

@@ -77,7 +77,9 @@ function refusedPins(directory: string, token: TokenInfo) {
     has(pin: string): boolean {
       return [unstored.get(path), recall()].some((refused) => refused && hash(pin, refused.salt) === refused.hash)
     },
-    /** @returns what to add to the refusal's text: only an error that is a refusal keeps the PIN from being tried again */
+    /**
+     * @returns what to add to the refusal's text: only an error that is a refusal keeps the PIN from being tried again
+     */
     remember(pin: string): string {
       const salt = randomBytes(16).toString('hex')
       const refused = { salt, hash: hash(pin, salt) }

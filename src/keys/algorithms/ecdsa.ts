@@ -26,6 +26,10 @@ interface Parameters {
   readonly certification: readonly [oid: string, hash: 'sha2-256' | 'sha2-384' | 'sha2-512']
 }
 
+/**
+ * The key type of ECDSA over a curve with a prime field (FIPS 186-5 section 6, SP 800-186 section 3.2.1).
+ * @param bits of the field
+ */
 export function ecdsa(bits: 224 | 256 | 384 | 521, { openssl, oid, prime, order, certification }: Parameters): Ec {
   const curve: Curve = { openssl, coordinateBytes: Math.ceil(bits / 8), prime, order }
   const ecParameters = Buffer.from(oid, 'hex')

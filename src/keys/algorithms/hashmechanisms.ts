@@ -1,7 +1,7 @@
 import { type Hash, hashOf } from '../../crypto/hashes.ts'
 import { CKG, CKM } from '../../hsm/constants.ts'
 
-/** PKCS#11 numbers of a hash (v3.0, sections 2.1.10 and 2.21 to 2.26). */
+/** The PKCS#11 numbers of a hash: of its HMAC (CKM_*_HMAC), and of RSA-PSS with it (CKM_RSA_PKCS_PSS). */
 export interface HashMechanisms {
   /** HMAC with this hash. */
   readonly hmac: { readonly type: number }

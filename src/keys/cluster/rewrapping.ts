@@ -3,6 +3,7 @@ import { CKK } from '../../hsm/constants.ts'
 import type { Hsm } from '../../hsm/hsm.ts'
 import type { KeyTemplate } from '../../hsm/template.ts'
 import type { Database } from '../../store/database.ts'
+import type { Transaction } from '../../store/reader.ts'
 import type { Page, SealedAccess } from '../../store/sealed/access.ts'
 import { column, defineTable, type Row, type Table } from '../../store/table.ts'
 import type { Kek, Keks } from '../kek/keks.ts'
@@ -30,12 +31,23 @@ interface Wrapped {
 
 type Anew = ReadonlyMap<string, { readonly rev: number; readonly changes: Rewrapped }>
 
+interface Versioned {
+  readonly id: string
+  readonly rev: number
+}
+
+/** A table of keys that are wrapped. */
+interface BlobTable<R extends Versioned> {
+  sound(tx: Transaction, ids: readonly string[]): Promise<readonly R[]>
+  update(tx: Transaction, row: R, changes: Rewrapped): Promise<unknown>
+}
+
 /** The two KEKs, and the ids of the rows that stay under the old one. */
 interface Passage {
   readonly from: Kek
   readonly to: Kek
   readonly left: string[]
-  /** Why the first of them did that is not damaged. */
+  /** The token's error for the first row that it refused; undefined if all rows left are damaged. */
   cause: unknown
 }
 
@@ -72,26 +84,17 @@ export class Rewrapping {
   }
 
   async #systemKeys(passage: Passage): Promise<void> {
-    const { database, job, fence } = this.#options
-    const table = database.table(systemKeysTable)
+    const table = this.#options.database.table(systemKeysTable)
     const { ids, rows } = await this.#page(systemKeyBlobs, table, passage.from, { by: 'id', limit: 100 })
     const template = (): KeyTemplate => ({ class: 'secret', keyType: CKK.GENERIC_SECRET, usages: [] })
     const blobs = rows.map(({ id, rev, blob }) => ({ id, rev, blob, template }))
     passage.left.push(...missing(ids, rows))
-    const anew = await this.#rewrap(passage, blobs)
-    if (anew.size === 0) return
-    await database.transaction(async (tx) => {
-      await tx.fence(job, fence)
-      for (const [row, changes] of matching(anew, await table.sound(tx, [...anew.keys()]))) {
-        await table.update(tx, row, changes)
-      }
-    })
+    await this.#store(table, await this.#rewrap(passage, blobs))
   }
 
   /** @returns the last id of the batch; undefined after the last batch */
   async #materials(passage: Passage, after: string): Promise<string | undefined> {
-    const { database, job, fence } = this.#options
-    const table = database.table(materialsTable)
+    const table = this.#options.database.table(materialsTable)
     const { ids, rows } = await this.#page(materialBlobs, table, passage.from, { by: 'id', after, limit: batch })
     if (ids.length === 0) return undefined
     const blobs = rows.flatMap((row) => {
@@ -99,13 +102,7 @@ export class Rewrapping {
       return blob === null ? [] : [{ id, rev, blob, template: () => blobTemplate(new Material(row)) }]
     })
     passage.left.push(...missing(ids, rows))
-    const anew = await this.#rewrap(passage, blobs)
-    await database.transaction(async (tx) => {
-      await tx.fence(job, fence)
-      for (const [row, changes] of matching(anew, await table.sound(tx, [...anew.keys()]))) {
-        await table.update(tx, row, changes)
-      }
-    })
+    await this.#store(table, await this.#rewrap(passage, blobs))
     return ids.at(-1)
   }
 
@@ -137,6 +134,17 @@ export class Rewrapping {
     }
     return anew
   }
+
+  async #store<R extends Versioned>(table: BlobTable<R>, anew: Anew): Promise<void> {
+    const { database, job, fence } = this.#options
+    if (anew.size === 0) return
+    await database.transaction(async (tx) => {
+      await tx.fence(job, fence)
+      for (const [row, changes] of matching(anew, await table.sound(tx, [...anew.keys()]))) {
+        await table.update(tx, row, changes)
+      }
+    })
+  }
 }
 
 /** Ids whose rows are damaged, which was logged. */
@@ -146,10 +154,7 @@ function missing(ids: readonly string[], rows: readonly { readonly id: string }[
 }
 
 /** Rows that are as they were when their blobs were read: a concurrent change or removal wins. */
-const matching = <R extends { readonly id: string; readonly rev: number }>(
-  anew: Anew,
-  rows: readonly R[],
-): [R, Rewrapped][] =>
+const matching = <R extends Versioned>(anew: Anew, rows: readonly R[]): [R, Rewrapped][] =>
   rows.flatMap((row) => {
     const entry = anew.get(row.id)
     return entry?.rev === row.rev ? [[row, entry.changes]] : []

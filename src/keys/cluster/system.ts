@@ -167,6 +167,10 @@ export interface SystemMacs {
   readonly audit: AuditKeys
 }
 
+/**
+ * Derives the keys, each as the MAC of a text of its own (32 bytes), and closes the audit key.
+ * @throws ApiError 503 while the token is lost
+ */
 export async function deriveAuditKeys(audit: SystemMac): Promise<AuditKeys> {
   const devices = await audit.mac(Buffer.from('strongroom/audit-devices/1'))
   const guess = await audit.mac(Buffer.from('strongroom/guess-filter/1'))

@@ -51,6 +51,7 @@ function usagesOf({ usages }: PairAlgorithm, part: string): readonly Usage[] {
   return part === ('authority' satisfies Part) ? ['sign'] : usages
 }
 
+/** The template of the public half of a pair that the token makes. */
 export const publicTemplate = (algorithm: PairAlgorithm): KeyTemplate => ({
   class: 'public',
   keyType: algorithm.keyType,

@@ -16,7 +16,7 @@ export const paddedBytes = 64
  * with. Up to 64 bytes that is the same HMAC key; a longer one silently becomes another key. (The self-test tries it:
  * `wrap-exact-length`.)
  */
-export const needsExactLength = (sizeBytes: number): boolean => sizeBytes > paddedBytes && sizeBytes % 8 !== 0
+const needsExactLength = (sizeBytes: number): boolean => sizeBytes > paddedBytes && sizeBytes % 8 !== 0
 
 /** A token's abilities with HMAC secrets. */
 export type SecretCapabilities = Pick<Capabilities, 'supports' | 'shortestHmacKey'>

@@ -60,6 +60,7 @@ export async function readTokenPair(
   return { inner, spki }
 }
 
+/** Destroys both halves: the public one also when the destruction of the private one throws. */
 export async function destroyPair(hsm: Hsm, { privateKey, publicKey }: TokenPair): Promise<void> {
   try {
     await hsm.destroy(privateKey)

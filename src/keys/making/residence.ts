@@ -5,7 +5,7 @@ import type { KekPurpose, Residence } from '../tables.ts'
 import { refuseStrict } from '../use/derivation.ts'
 import type { Exposure } from './padding.ts'
 
-/** Where a new key will live: design section 4, by the token's proven abilities alone. */
+/** Where a new key will live, by the token's proven abilities alone (docs/threat-model.md, "Where a key is"). */
 export interface Placement {
   readonly residence: Residence
   /** The KEK its blob is wrapped by; undefined for a token object. */

@@ -15,9 +15,9 @@ const readable: KeyTemplate = {
 }
 
 /**
- * Opens a secret for one use and wipes it when the use is over: the transient that section 4 of the design names. Only
- * blobs under the open and export KEKs are ever opened. Zeros may follow the secret (padding.ts): the caller
- * knows its length.
+ * Opens a secret for one use and wipes it when the use is over: while that lasts, the key of an enveloped row is in the
+ * server's memory. Only blobs under the open and export KEKs are ever opened. Zeros may follow the secret (padding.ts):
+ * the caller knows its length.
  */
 export async function withSecret<T>(
   hsm: Hsm,

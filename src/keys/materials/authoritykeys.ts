@@ -13,7 +13,7 @@ import type { Materials } from './materials.ts'
 export interface WantedKey {
   /** A pair's type. */
   readonly algorithm: string
-  /** Where it is to live; by default as in design section 4. */
+  /** Where it is to live; by default as chooseResidence decides. */
   readonly residence?: 'wrapped' | 'token' | undefined
   readonly createdBy: string
 }

@@ -13,9 +13,9 @@ export interface Envelope {
 }
 
 /**
- * Opens what CKM_RSA_AES_KEY_WRAP makes (PKCS#11 v3.1, 6.1.20): RSA-OAEP of an AES-256 key, and the key wrapped by
- * that. The token does the RSA, the host undoes the padding in constant time. Wrong padding is not an error here: it
- * gives a random transport key, so that trying ciphertexts reveals only a failure of the last step (Manger 2001).
+ * Opens what PKCS#11's CKM_RSA_AES_KEY_WRAP makes: RSA-OAEP of an AES-256 key, and the key wrapped by that. The token
+ * does the RSA, the host undoes the padding in constant time. Wrong padding is not an error here: it gives a random
+ * transport key, so that trying ciphertexts reveals only a failure of the last step (Manger 2001).
  * @param wrappingKey an RSA key @param ciphertext longer than its modulus
  * @returns an envelope that the caller wipes
  * @throws ApiError 400 naming the mechanism that the token lacks

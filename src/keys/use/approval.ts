@@ -3,8 +3,9 @@ import { badRequest } from '../../errors.ts'
 import type { Algorithm } from '../algorithms/algorithm.ts'
 
 /**
- * FIPS mode: no key of a type that FIPS 140 does not approve is made, and SHA-1 does not sign; anything else not
- * approved may still be used, with a warning.
+ * FIPS mode: only keys of types on a list of our own are made (`fips` of an Algorithm), and SHA-1 does not sign;
+ * anything else that is not listed may still be used, with a warning. The list is the specification's, and narrower
+ * than the standards: FIPS 186-5 approves Ed25519 too, and FIPS 202 SHA-3.
  */
 export class Approval {
   readonly #fips: boolean

@@ -49,6 +49,7 @@ export interface OperationsOptions {
   readonly log: Logger
 }
 
+/** Puts the operations together; token and database are asked only when one of them is used. */
 export function createOperations(options: OperationsOptions): Operations {
   const { hsm, database, blobs, handles, materials, opening, approval, strict, cacheLimit, overused, log } = options
   const cipher = new Cipher({ hsm, blobs, handles, strict, usage: new Usage(database, cacheLimit), overused })

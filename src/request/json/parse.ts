@@ -105,8 +105,8 @@ const invalidSyntax = (where = '') => badRequest(`failed to decode JSON input: i
 function parse(text: string, isWhole = true): unknown {
   try {
     const value: unknown = JSON.parse(text)
-    // As in Go: text that is not Unicode could not be stored. A false match of the tests costs only time; the first finds
-    // out about megabytes without escapes much sooner.
+    // As in Go: text that is not Unicode could not be stored. A false match of the tests costs only time; the first
+    // finds out about megabytes without escapes much sooner.
     return text.includes('\\u') && /\\u[dD]/.test(text) ? wellFormed(value) : value
   } catch (error) {
     const message = error instanceof Error ? error.message : ''

@@ -22,7 +22,7 @@ export const tuningAnswer = {
 export type Tuning = Readonly<Record<string, unknown>>
 
 /** The longest and the usual duration of a lease unless the mount sets another: 768 hours. */
-export const systemMaxTtlSeconds = 2_764_800
+const systemMaxTtlSeconds = 2_764_800
 
 const ttlWords = 'a duration, "" to leave it unchanged, "system" for the server’s value'
 

@@ -75,6 +75,10 @@ interface CacheDeps {
   closed(): void
 }
 
+/**
+ * The cache of docs/coherence.md: each entry bears the version that its leaf had when it was read. It is used only
+ * while no newer version is known, and while the worker has heard from the database within its lease.
+ */
 export class StampedCache<V> implements CoherentCache<V> {
   readonly #options: CacheOptions<V>
   readonly #deps: CacheDeps

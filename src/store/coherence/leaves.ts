@@ -30,6 +30,7 @@ export function leafOf(table: string, id: string): number {
   return hash.readUInt8(0) * leavesPerGroup + (ownLeaves.get(table) ?? hash.readUInt8(1))
 }
 
+/** The group of a leaf. */
 export const groupOf = (leaf: number): number => Math.floor(leaf / leavesPerGroup)
 
 /** The first leaf of a group. */

@@ -1,3 +1,4 @@
+import { places } from '../places.ts'
 import type { Stored } from '../table.ts'
 
 /** All registrations, condemned ones included, and their acknowledgements in rows: for writers that wait. */
@@ -8,7 +9,6 @@ export interface Look {
   readonly leaseMilliseconds: number
 }
 
-const places = (values: readonly unknown[]): string => values.map(() => '?').join(', ')
 const registered = '`schema` s LEFT JOIN registrations r ON s.id = 1'
 
 /** Select list and FROM clause of the look sent along with a COMMIT: nothing can be acknowledged yet at that moment. */

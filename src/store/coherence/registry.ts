@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../clock.ts'
+import { places } from '../places.ts'
 import type { Connection } from '../pool/connection.ts'
 import type { Pool } from '../pool/pool.ts'
 import { persist } from '../pool/retry.ts'
@@ -14,7 +15,6 @@ export interface Condemned {
 const deadlineMilliseconds = 5000
 /** Registrations whose acknowledgements one statement finds. */
 const sweptAtOnce = 64
-const places = (values: readonly unknown[]): string => values.map(() => '?').join(', ')
 
 /**
  * The tables `registrations` and `acks`. All reads are causal. Every change is one statement, or harmless when it stops

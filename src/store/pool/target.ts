@@ -1,3 +1,5 @@
+import { nodesOf } from '../../config/url.ts'
+
 /** One database node. */
 export interface Target {
   readonly host: string
@@ -17,7 +19,7 @@ const form = 'mysql://user:password@host:port/name (and ?socketPath=/path)'
  * The errors never repeat the input, which holds a password.
  */
 export function parseTargets(url: string): Target[] {
-  const nodes = url.split(/,(?=mysql:\/\/)/)
+  const nodes = nodesOf(url)
   return nodes.map((text) => {
     if (!URL.canParse(text)) throw new Error(`the database URL is not of the form ${form}`)
     const parsed = new URL(text)

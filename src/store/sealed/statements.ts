@@ -1,3 +1,4 @@
+import { places } from '../places.ts'
 import type { Statement } from '../pool/literal.ts'
 import { Range, type Stored } from '../table.ts'
 import { quoted, type Shape } from './shape.ts'
@@ -59,13 +60,18 @@ interface PageOrder {
   readonly descending?: boolean
 }
 
+/** `SELECT … FROM …`, without a condition. @param names of columns */
 export const selectFrom = (table: string, names: readonly string[]): string =>
   `SELECT ${joined(names, ', ')} FROM ${quoted(table)}`
 
+/**
+ * An INSERT of these rows.
+ * @param names of columns @param rows at least one; the values of each row in the order of the names
+ */
 export function insertInto(table: string, names: readonly string[], rows: readonly (readonly Stored[])[]): Statement {
-  const places = `(${names.map(() => '?').join(', ')})`
+  const row = `(${places(names)})`
   return {
-    sql: `INSERT INTO ${quoted(table)} (${joined(names, ', ')}) VALUES ${rows.map(() => places).join(', ')}`,
+    sql: `INSERT INTO ${quoted(table)} (${joined(names, ', ')}) VALUES ${rows.map(() => row).join(', ')}`,
     values: rows.flat(),
   }
 }
@@ -117,6 +123,6 @@ export function* padded<V>(values: readonly V[]): Generator<V[]> {
 /** ` WHERE id IN (…)` for portions of ids. */
 export function* idClauses(ids: readonly string[]): Generator<Statement> {
   for (const values of padded(ids)) {
-    yield { sql: ` WHERE ${quoted('id')} IN (${values.map(() => '?').join(', ')})`, values }
+    yield { sql: ` WHERE ${quoted('id')} IN (${places(values)})`, values }
   }
 }

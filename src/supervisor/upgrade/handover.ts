@@ -1,7 +1,7 @@
 import type { Inherited } from '../listening.ts'
 import type { Word } from './line.ts'
 
-/** Of the messages between the supervisors of an upgrade; changed more rarely than those to workers. */
+/** Version of the messages between the supervisors of an upgrade; changed more rarely than that of other messages. */
 export const handoverVersion = 3
 
 /** Data for the supervisor that takes over, sent over an inherited channel instead of in arguments or variables. */

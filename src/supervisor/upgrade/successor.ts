@@ -21,6 +21,7 @@ export interface SuccessorOptions {
 }
 
 const patienceMilliseconds = 1000
+
 /** The supervisor that takes over from this one, a child of it. */
 export class Successor {
   /** Resolves when it serves. Rejects with the reason why it never will; it is gone then, or about to be. */

@@ -8,27 +8,19 @@ import { readGeneralNames, writeGeneralName } from './generalname.ts'
 export const writeCrlDistributionPoints = (uris: readonly string[]): Extension => ({
   oid: extensionOids.crlDistributionPoints,
   critical: false,
-  value: writePoints(uris),
-})
-
-/** URIs of delta lists (RFC 5280 section 4.2.1.15), in the same form. Not critical. @param uris at least one */
-export const writeFreshestCrl = (uris: readonly string[]): Extension => ({
-  oid: extensionOids.freshestCrl,
-  critical: false,
-  value: writePoints(uris),
-})
-
-const writePoints = (uris: readonly string[]): Buffer =>
-  write(
+  value: write(
     asn1.sequence,
     ...uris.map((value) => {
       const fullName = write(contextAround(0), writeGeneralName({ kind: 'uri', value }))
       return write(asn1.sequence, write(contextAround(0), fullName))
     }),
-  )
+  ),
+})
 
 /**
- * The URIs of every point, whatever its reasons, of either extension. @param value of the extension @throws Malformed
+ * The URIs of every point, whatever its reasons, of this extension or of freshestCRL (RFC 5280 section 4.2.1.15), which
+ * has the same form.
+ * @param value of the extension @throws Malformed
  */
 export const readCrlDistributionPoints = (value: Buffer): readonly string[] =>
   reading('cRLDistributionPoints', () =>

@@ -1,8 +1,6 @@
-import { Cursor } from '../../crypto/cursor.ts'
 import { writeNumber } from '../../crypto/der.ts'
-import { toBytes, toNumber } from '../../crypto/number.ts'
+import { toBytes } from '../../crypto/number.ts'
 import { crlExtensionOids, type Extension } from '../extension.ts'
-import { Malformed, reading } from '../malformed.ts'
 
 /** RFC 5280 section 5.2.3: up to 20 octets, of which the first bit is the sign. */
 export const greatestCrlNumber = 2n ** 159n - 1n
@@ -30,14 +28,3 @@ function writeInteger(number: number | bigint): Buffer {
     throw new RangeError('a CRL number is not negative and has at most 20 octets')
   return writeNumber(toBytes(value))
 }
-
-/** The number in either extension. @param value of the extension @throws Malformed */
-export const readCrlNumber = (value: Buffer): bigint =>
-  reading('cRLNumber', () => {
-    const cursor = new Cursor(value)
-    const integer = cursor.integer()
-    cursor.end()
-    if ((integer[0] ?? 0) > 0x7f) throw new Malformed('the number is negative')
-    if (integer.length > 20) throw new Malformed('the number has more than 20 octets')
-    return toNumber(integer)
-  })

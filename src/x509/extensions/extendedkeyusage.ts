@@ -22,14 +22,6 @@ export const extendedKeyUsages = {
 
 export type ExtendedKeyUsage = keyof typeof extendedKeyUsages
 
-const names = Object.keys(extendedKeyUsages) as ExtendedKeyUsage[]
-
-/** The purpose of this name, in any case and with blanks around it; undefined for any other name. */
-export function extendedKeyUsageNamed(name: string): ExtendedKeyUsage | undefined {
-  const sought = name.trim().toLowerCase()
-  return names.find((purpose) => purpose.toLowerCase() === sought)
-}
-
 /** Extended key usage (RFC 5280 section 4.2.1.12), not critical. @param oids dotted, at least one */
 export const writeExtendedKeyUsage = (oids: readonly string[]): Extension => ({
   oid: extensionOids.extendedKeyUsage,

@@ -27,6 +27,10 @@ const ipTag = context(7)
 const registeredTag = context(8)
 const textTags = { email: context(1), dns: context(2), uri: context(6) } as const
 
+/**
+ * A name's DER, with the tag of its kind. What a kind holds is not checked: text of e-mail, DNS names and URIs must be
+ * ASCII, an address 4 or 16 bytes.
+ */
 export function writeGeneralName(name: GeneralName): Buffer {
   switch (name.kind) {
     case 'other':

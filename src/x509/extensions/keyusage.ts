@@ -18,12 +18,6 @@ export const keyUsages = [
 
 export type KeyUsage = (typeof keyUsages)[number]
 
-/** The usage of this name, in any case and with blanks around it; undefined for any other name. */
-export function keyUsageNamed(name: string): KeyUsage | undefined {
-  const sought = name.trim().toLowerCase()
-  return keyUsages.find((usage) => usage.toLowerCase() === sought)
-}
-
 /** Critical. @param usages at least one, in any order */
 export function writeKeyUsage(usages: readonly KeyUsage[]): Extension {
   let bits = 0

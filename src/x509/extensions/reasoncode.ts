@@ -16,10 +16,10 @@ export const crlReasons = {
   privilegeWithdrawn: 9,
   aACompromise: 10,
 } as const
-export type CrlReasonName = keyof typeof crlReasons
 
 const known: ReadonlySet<number> = new Set(Object.values(crlReasons))
 
+/** Whether a number is that of a reason. */
 export const isReason = (number: number | undefined): boolean => number !== undefined && known.has(number)
 
 /** Reason code of an entry. Not critical. @param reason of `crlReasons`; `unspecified` is better left out */

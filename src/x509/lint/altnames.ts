@@ -12,6 +12,7 @@ const control = /\p{Cc}/u
 
 const shown = (name: string): string => JSON.stringify(name.slice(0, 80))
 
+/** The faults of alternative names, each name by itself, and names that come twice. */
 export function lintAltNames(names: readonly GeneralName[]): readonly Finding[] {
   const findings = names.flatMap(lintAltName)
   const texts = names.map((name) => (name.kind === 'dns' ? `dns:${name.value.toLowerCase()}` : ''))

@@ -35,6 +35,7 @@ const rules: ReadonlyMap<string, Rule> = new Map([
 
 const known: ReadonlySet<string> = new Set(Object.values(extensionOids))
 
+/** Extensions that are critical and should not be, or are not and should; and critical ones that few programs know. */
 export function lintCriticality(extensions: readonly Extension[]): readonly Finding[] {
   const findings: Finding[] = []
   for (const { oid, critical } of extensions) {

@@ -8,5 +8,7 @@ export interface Finding {
   readonly severity: 'error' | 'warning'
 }
 
+/** A fault that makes the certificate invalid under RFC 5280. */
 export const error = (rule: string, text: string): Finding => ({ rule, text, severity: 'error' })
+/** A fault with which the certificate is issued all the same. */
 export const warning = (rule: string, text: string): Finding => ({ rule, text, severity: 'warning' })

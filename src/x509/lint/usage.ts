@@ -15,6 +15,7 @@ export interface Usage {
   readonly key: SubjectKey
 }
 
+/** The faults of basic constraints and key usage, each by itself, together, and beside the type of the key. */
 export function lintUsage({ basicConstraints, basicConstraintsCritical, keyUsage, key }: Usage): readonly Finding[] {
   const findings: Finding[] = []
   const ca = basicConstraints?.ca === true

@@ -3,6 +3,7 @@ import { asn1, write } from '../../crypto/der.ts'
 import { digest, type Hash, hashOf } from '../../crypto/hashes.ts'
 import { Malformed } from '../malformed.ts'
 import { readSubjectKey } from '../publickey.ts'
+import { mostSerialBytes } from '../serial.ts'
 
 /** The certificate that a request asks about (RFC 6960 section 4.1.1). Its buffers are views of the request. */
 export interface CertId {
@@ -25,7 +26,6 @@ export interface CertIdAlgorithm {
 }
 
 const hashNames = ['sha1', 'sha2-256', 'sha2-384', 'sha2-512'] as const
-const mostSerialBytes = 20
 
 const algorithms: ReadonlyMap<string, CertIdAlgorithm> = new Map(
   hashNames.flatMap((name) => {

@@ -16,7 +16,6 @@ import { entrySerials } from '../../../src/x509/crlentry.ts'
 import { readCrl, verifyCrl } from '../../../src/x509/crlreader.ts'
 import { crlExtensionOids } from '../../../src/x509/extension.ts'
 import { writeBasicConstraints } from '../../../src/x509/extensions/basicconstraints.ts'
-import { readCrlNumber } from '../../../src/x509/extensions/crlnumber.ts'
 import { readIssuingDistributionPoint } from '../../../src/x509/extensions/issuingdistributionpoint.ts'
 import { writeSubjectKeyIdentifier } from '../../../src/x509/extensions/keyidentifier.ts'
 import { newSerial } from '../../../src/x509/serial.ts'
@@ -24,6 +23,7 @@ import { writeCertificate, writeTbs } from '../../../src/x509/tbs.ts'
 import { MovableClock } from '../../auth/world.ts'
 import { type Cluster, makeKey } from '../../keys/support.ts'
 import { named } from '../../x509/authority.ts'
+import { readCrlNumber } from '../../x509/crlnumber.ts'
 
 export const hour = 3_600_000
 

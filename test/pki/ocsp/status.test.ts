@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { wholeSeconds } from '../../../src/clock/moment.ts'
 import { crlIssuerOf } from '../../../src/engines/pki/authority/crlissuer.ts'
 import { CrlBuilder } from '../../../src/engines/pki/crl/builder.ts'
 import type { ListedSerials } from '../../../src/engines/pki/ocsp/status.ts'
@@ -12,7 +13,6 @@ import { clock, TestMount, useOcspWorld } from './world.ts'
 
 const world = useOcspWorld()
 const stranger = () => `7f${randomBytes(19).toString('hex')}`
-const wholeSeconds = (milliseconds: number): number => Math.floor(milliseconds / 1000) * 1000
 
 describe('the status of a certificate', () => {
   test.each(ocspHashes)('asked for by %s is good, then revoked with time and reason', async (hash) => {

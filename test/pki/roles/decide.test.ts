@@ -48,6 +48,7 @@ describe('validity', () => {
     })
     expect(ask(anyName, { ...cn, notAfter: '9999-12-31T23:59:59Z' }).validity.notAfter).toBe(253_402_300_799_000)
     expect(ask(anyName, { ...cn, notAfter: '2027-01-02T03:04:05.999+01:00' }).validity.notAfter).toBe(moment - hour)
+    expect(ask(anyName, { ...cn, notAfter: '2027-01-02t03:04:05z' }).validity.notAfter).toBe(moment)
   })
 
   test.each([

@@ -2,11 +2,11 @@ import { isIP } from 'node:net'
 import { domainToASCII } from 'node:url'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { showMoment } from '../../../src/clock/moment.ts'
 import type { RoleSettings } from '../../../src/engines/pki/roles/fields.ts'
 import { matchesGlob } from '../../../src/engines/pki/roles/glob.ts'
 import { contains, readAddress, readNetwork } from '../../../src/engines/pki/roles/names/address.ts'
 import { dnsNameOf } from '../../../src/engines/pki/roles/names/hostname.ts'
-import { showMoment } from '../../../src/engines/pki/roles/validity.ts'
 import { ask, circumstances, refusal } from './asking.ts'
 
 /** Properties of names, and a second implementation of the rules that shares nothing with the first. */

@@ -1,6 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { defaultOrder } from '../../../src/engines/pki/tidy/settings.ts'
+import { Tidying } from '../../../src/engines/pki/tidy/tidying.ts'
+import { createLog } from '../../../src/log.ts'
 import { LeaseLost } from '../../../src/store/faults.ts'
 import { runJob } from '../../auth/world.ts'
 import { addIssuer, createTidyWorld, ended, fresh, hours, type TidyWorld, tidy } from './world.ts'
@@ -93,6 +95,20 @@ describe('a run', () => {
     expect(run).toMatchObject({ state: 'Error', error: expect.stringContaining('pki_authorities') })
     await world.sql('UPDATE pki_authorities SET residence = ? WHERE mount = ?', ['wrapped', mount])
     expect((await tidy(world.node, mount, { certStore: true })).counts.certStoreDeleted).toBe(1)
+  })
+
+  test('that cannot be started now is logged, and begun by the upkeep', async () => {
+    const mount = await authority(1)
+    const log = createLog('silent')
+    const warn = vi.spyOn(log, 'warn')
+    const err = new Error('no job can be started')
+    const tidying = new Tidying({ ...world.node, log, start: () => Promise.reject(err) })
+    expect(await tidying.begin(mount, order)).toMatchObject({ state: 'Running' })
+    await vi.waitFor(() =>
+      expect(warn).toHaveBeenCalledWith({ err, mount }, expect.stringContaining('within a minute')),
+    )
+    await upkeep()
+    expect((await ended(world.node, mount)).counts.certStoreDeleted).toBe(1)
   })
 
   test('does not begin in a mount that was removed', async () => {

@@ -8,7 +8,7 @@ const longestFileLines = 400
 const longestFunctionLines = 60
 const fullestFolderFiles = 25
 
-/** Every breach of the design's section 3 in these files, one line each. Pure. */
+/** Every breach of the rules on levels, imports and shapes in these files, one line each. Pure. */
 export function breaches(files: Files): string[] {
   const imports = Object.entries(files).flatMap(([path, text]) => importsOf(path, text))
   const inSource = imports.filter(({ from }) => from.startsWith('src/'))

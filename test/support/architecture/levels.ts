@@ -1,15 +1,14 @@
 import type { Import } from './imports.ts'
 
 /**
- * Section 3 of the design as a table, the highest level first. A unit is a folder of src/ or a file there (config.ts
- * and config/ are one). A unit imports from lower levels; from its own level only where `mixed` says so, or by
- * `allowed`.
+ * The levels of src/, the highest first. A unit is a folder of src/ or a file there (config.ts and config/ are one). A
+ * unit imports from lower levels; from its own level only where `mixed` says so, or by `allowed`.
  */
 const levels: readonly { readonly units: readonly string[]; readonly mixed?: boolean }[] = [
   { units: ['main', 'commands', 'supervisor', 'unavailable', 'worker'], mixed: true },
   { units: ['app', 'core', 'initialise', 'open', 'ceremony'], mixed: true },
   { units: ['http', 'system', 'engines'] },
-  { units: ['request', 'leases', 'audit', 'jobs', 'quota', 'wrapping', 'tools'] },
+  { units: ['request', 'leases', 'audit', 'jobs', 'quota', 'tools'] },
   { units: ['auth', 'settings'] },
   { units: ['engine'] },
   { units: ['keys', 'x509'] },
@@ -38,10 +37,10 @@ const levels: readonly { readonly units: readonly string[]; readonly mixed?: boo
   },
 ]
 
-/** Same-level imports that the design names. */
-const allowed: Readonly<Record<string, readonly string[]>> = { request: ['audit', 'quota', 'wrapping'] }
+/** Imports of the same level that are meant. */
+const allowed: Readonly<Record<string, readonly string[]>> = { request: ['audit', 'quota'] }
 
-/** Downward imports that the design forbids all the same. */
+/** Downward imports that are forbidden all the same. */
 const forbidden: Readonly<Record<string, readonly string[]>> = {
   engines: ['hsm'],
   unavailable: ['hsm', 'store'],
@@ -65,12 +64,12 @@ const packages: readonly { readonly name: RegExp; readonly units: readonly strin
 export function misdirected({ from, to }: Import): string | undefined {
   const unit = unitOf(from)
   const level = levelOf(unit)
-  if (level < 0) return `${from}: src/${unit} has no level in the design`
+  if (level < 0) return `${from}: src/${unit} has no level`
   if (!to.includes('/') || !isProjectFile(to)) return restricted(from, unit, to)
   if (!to.startsWith('src/')) return `${from} → ${to}: src/ imports nothing from outside`
   const other = unitOf(to)
   const below = levelOf(other)
-  if (below < 0) return `${from} → ${to}: src/${other} has no level in the design`
+  if (below < 0) return `${from} → ${to}: src/${other} has no level`
   if (unit !== other && closed[unit]?.includes(other) === false)
     return `${from} → ${to}: ${unit} must not import ${other}`
   if (forbidden[unit]?.includes(other)) return `${from} → ${to}: ${unit} must not import ${other}`

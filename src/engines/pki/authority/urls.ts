@@ -40,6 +40,7 @@ export const urlsAnswer = {
   ocsp_servers: strings,
 }
 
+/** URLs as answers show them. */
 export const describeUrls = (urls: Urls) => ({
   issuing_certificates: urls.issuingCertificates,
   crl_distribution_points: urls.crlDistributionPoints,

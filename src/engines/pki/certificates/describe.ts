@@ -30,9 +30,12 @@ export const revocationTimes = (at: number): Data => ({
   revocation_time_rfc3339: new Date(at).toISOString().replace(/\.?0+Z$/, 'Z'),
 })
 
+/** The same members of what is not revoked. */
+export const notRevoked = { revocation_time: 0, revocation_time_rfc3339: '' }
+
 /** The revocation of a certificate, or its absence, as a read shows it. */
 export function describeRevocation({ revocation }: StoredCertificate): Data {
-  if (revocation === undefined) return { revocation_time: 0, revocation_time_rfc3339: '' }
+  if (revocation === undefined) return notRevoked
   const { revokedAt, issuer } = revocation
   return { ...revocationTimes(revokedAt), ...(issuer === '' ? {} : { issuer_id: issuer }) }
 }

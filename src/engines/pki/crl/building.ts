@@ -1,3 +1,4 @@
+import { wholeSeconds } from '../../../clock/moment.ts'
 import type { Clock } from '../../../clock.ts'
 import type { Claim } from '../../../job.ts'
 import type { Database } from '../../../store/database.ts'
@@ -106,7 +107,7 @@ export class Building {
     { manifest, base, standing, number }: Basis & { readonly number: number },
   ): Promise<Out> {
     const { clock, segments, shards } = this.#options
-    const common = { number, thisUpdate: Math.floor(clock.wall() / 1000) * 1000 }
+    const common = { number, thisUpdate: wholeSeconds(clock.wall()) }
     if (target.kinds === 'delta' && base !== undefined) {
       const content = target.disabled ? nothing : deltaOf(manifest, sites, base.covered)
       const delta = await writeList(segments, target, { ...common, base: base.number, content })

@@ -50,7 +50,7 @@ export class Lists {
 }
 
 /** The columns that name a list. */
-export const whereOf = ({ mount, site, crlIssuer, scope, kind, portion }: ListName) => ({
+const whereOf = ({ mount, site, crlIssuer, scope, kind, portion }: ListName) => ({
   ...{ mount, site, crlIssuer, scope, kind, shards: portion?.of ?? 0, shard: portion?.number ?? 0 },
 })
 

@@ -24,8 +24,10 @@ export function writeMarks(marks: readonly Mark[]): Buffer {
   return bytes
 }
 
+/** How many marks there are. */
 export const countMarks = (bytes: Buffer): number => bytes.length / markBytes
 
+/** One mark. @param index from 0 @throws RangeError behind the last one */
 export function markAt(bytes: Buffer, index: number): Mark {
   const at = index * markBytes
   return { number: bytes.readUIntBE(at, numberBytes), notAfter: bytes.readUIntBE(at + numberBytes, timeBytes) }

@@ -80,7 +80,7 @@ function extentOf({ entries, marks }: Content): Omit<SegmentName, 'id'> {
 }
 
 /** The entries from this revocation number on, except some. */
-export function entriesFrom({ entries, marks }: Content, from: number, without: Ranges = []): Buffer {
+function entriesFrom({ entries, marks }: Content, from: number, without: Ranges = []): Buffer {
   const skipped = firstFrom(marks, from)
   if (skipped === 0 && without.length === 0) return entries
   const list = new Cursor(entries)

@@ -21,7 +21,7 @@ export const subjectFields = {
   postal_code: commaList({ about: 'Postal code of the subject.' }),
 }
 
-export const constraintFields = {
+const constraintFields = {
   permitted_dns_domains: commaList({ about: 'Domains that DNS names below this CA must belong to.' }),
   excluded_dns_domains: commaList({ about: 'Domains that DNS names below this CA must not belong to.' }),
   permitted_ip_ranges: commaList({ about: 'Networks that IP addresses below this CA must belong to.' }),
@@ -72,7 +72,7 @@ function subjectPartsOf(body: Partial<CaBody>): Partial<Record<SubjectField, rea
  * The role of a request for a CA: no rule restricts its names, the request itself decides its contents.
  * @throws ApiError 400
  */
-export function authorityRole(body: Partial<CaBody>, keyType: 'rsa' | 'any'): Role {
+function authorityRole(body: Partial<CaBody>, keyType: 'rsa' | 'any'): Role {
   return createRole('', {
     ...anyName,
     // A CSR gives the key, and the parts that the route itself takes from it.

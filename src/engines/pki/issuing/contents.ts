@@ -4,7 +4,7 @@ import type { AlternativeNames, Decision } from '../roles/decision.ts'
 import type { Contents } from './extensions.ts'
 
 /** Alternative names in the order in which certificates list them. */
-export const generalNames = ({ other, dns, email, ip, uri }: AlternativeNames): readonly GeneralName[] => [
+const generalNames = ({ other, dns, email, ip, uri }: AlternativeNames): readonly GeneralName[] => [
   ...other.map(({ oid, value }) => ({ kind: 'other', oid, value }) as const),
   ...dns.map((value) => ({ kind: 'dns', value }) as const),
   ...email.map((value) => ({ kind: 'email', value }) as const),

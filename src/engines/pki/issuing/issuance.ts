@@ -1,3 +1,4 @@
+import { wholeSeconds } from '../../../clock/moment.ts'
 import { signatureAlgorithmOf } from '../../../crypto/signaturealgorithm.ts'
 import { badRequest } from '../../../errors.ts'
 import type { CertificationSigner } from '../../../keys/use/certification.ts'
@@ -90,5 +91,3 @@ const constrained = ({ subject, names, basicConstraints }: Contents): Constraine
   subjectAltName: names,
   isCa: basicConstraints?.ca === true,
 })
-
-const wholeSeconds = (milliseconds: number): number => Math.floor(milliseconds / 1000) * 1000

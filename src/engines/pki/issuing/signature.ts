@@ -21,7 +21,7 @@ export function warnOfWeakKey({ publicKey }: Pick<Able, 'publicKey'>, warn: (tex
 const hashBits = [0, 256, 384, 512]
 
 /** @throws ApiError 400 */
-export function checkSignatureBits(bits: number): void {
+function checkSignatureBits(bits: number): void {
   if (!hashBits.includes(bits)) throw badRequest(`unsupported hash signature algorithm: ${bits}`)
 }
 

@@ -71,6 +71,7 @@ const unreadable = (reason: string): never => {
 
 const known = new WeakMap<Authority, AskedAuthority>()
 
+/** The mount as OCSP sees it; the same object for the same state of its authority. */
 export function askedAuthority(authority: Authority): AskedAuthority {
   const made = known.get(authority) ?? new AskedAuthority(authority)
   known.set(authority, made)

@@ -1,3 +1,4 @@
+import { showMoment } from '../../../clock/moment.ts'
 import { formatAddress } from '../../../x509/extensions/address.ts'
 import type { Circumstances } from './decision.ts'
 import { refusalOfKey, refusalToMakeKey } from './keys.ts'
@@ -13,7 +14,7 @@ import type { Check, Refusal } from './refusal.ts'
 import type { NameRequest } from './request.ts'
 import type { Role } from './role.ts'
 import { type Identity, resolve } from './template.ts'
-import { showMoment, type Validity, validityOf } from './validity.ts'
+import { type Validity, validityOf } from './validity.ts'
 
 /** All requested contents of a certificate, read but not yet allowed. */
 export interface Asked {

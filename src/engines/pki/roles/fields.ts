@@ -55,7 +55,7 @@ const orInitial = (field: RoleField<readonly string[]>): RoleField<readonly stri
 })
 
 /** Every field of a role, once: the bodies, defaults, answers and type of a role come from here. */
-export const roleFields = {
+const roleFields = {
   issuer_ref: word('default', 'Issuer by name, id or "default"; stored as given.'),
   ttl: seconds(0, 'Validity of certificates; 0 is the mount’s default.'),
   max_ttl: seconds(0, 'Longest validity of certificates; 0 is the mount’s maximum.'),

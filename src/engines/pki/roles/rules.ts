@@ -1,3 +1,4 @@
+import { readMoment } from '../../../clock/moment.ts'
 import { isOid } from '../../../crypto/oid.ts'
 import { badRequest } from '../../../errors.ts'
 import { mostRoleCharacters, type RoleSettings } from './fields.ts'
@@ -5,7 +6,6 @@ import { readNetwork } from './names/address.ts'
 import { readOtherName } from './names/othername.ts'
 import { isPlainText } from './names/text.ts'
 import { warningsOfUsages } from './usages.ts'
-import { readMoment } from './validity.ts'
 
 const maxEntries = 10_000
 const maxEntryCharacters = 4096

@@ -1,3 +1,4 @@
+import { readMoment, showMoment, wholeSeconds } from '../../../clock/moment.ts'
 import { showSeconds } from '../../../duration.ts'
 import { firstUtcTime } from '../../../x509/time.ts'
 import type { Refusal } from './refusal.ts'
@@ -38,13 +39,14 @@ export function validityOf(role: Limits, wish: Wish, limits: TimeLimits): Validi
   const moment = role.notAfter || wish.notAfter
   if (moment === '') return { notBefore, notAfter: wholeSeconds(limits.now) + ttlOf(role, wish, limits).seconds * 1000 }
   if (wish.ttlSeconds > 0) return both
-  const notAfter = readMoment(moment)
-  if (notAfter === undefined) {
+  const read = readMoment(moment)
+  if (read === undefined) {
     return {
       text: `not_after ${JSON.stringify(moment)} is not a time`,
       rule: 'not_after must have the form YYYY-MM-DDTHH:MM:SSZ',
     }
   }
+  const notAfter = wholeSeconds(read)
   const bound = role.notAfter === '' && role.maxTtl > 0 ? wholeSeconds(limits.now) + role.maxTtl * 1000 : latest
   if (notAfter > bound) return beyond(notAfter, bound, role)
   return notAfter <= limits.now ? past(notBefore, notAfter) : { notBefore, notAfter }
@@ -62,24 +64,6 @@ export function ttlOf(
   const [ttl, max] = [showSeconds(wanted), showSeconds(limit)]
   return { seconds: limit, warning: `TTL "${ttl}" is longer than permitted maxTTL "${max}", so maxTTL is being used` }
 }
-
-/** Date.parse takes hour 24, too. */
-const moment = /^\d{4}-(\d\d)-(\d\d)T(?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/
-
-/** Milliseconds since the Unix epoch of an RFC 3339 text, in whole seconds; undefined when it is invalid. */
-export function readMoment(text: string): number | undefined {
-  const [, month, day] = moment.exec(text) ?? []
-  const time = Date.parse(text)
-  if (day === undefined || Number.isNaN(time)) return undefined
-  // Date.parse turns 30 February into 2 March.
-  const lastDay = new Date(Date.UTC(Number(text.slice(0, 4)), Number(month), 0)).getUTCDate()
-  return Number(day) > lastDay ? undefined : wholeSeconds(time)
-}
-
-const wholeSeconds = (milliseconds: number): number => Math.floor(milliseconds / 1000) * 1000
-
-/** A time in RFC 3339, to the second. */
-export const showMoment = (milliseconds: number): string => new Date(milliseconds).toISOString().replace('.000Z', 'Z')
 
 const both: Refusal = {
   text: 'Either ttl or not_after should be provided. Both should not be provided in the same request.',

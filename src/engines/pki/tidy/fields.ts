@@ -13,7 +13,7 @@ import {
 } from './settings.ts'
 
 /** The fields that select what is tidied, for a single run and for automatic ones. */
-export const orderFields = {
+const orderFields = {
   tidy_cert_store: boolean({ about: 'Whether expired certificates are removed.', initial: false }),
   tidy_revoked_certs: boolean({
     about: 'Whether revocations of expired certificates are removed, also from the lists.',

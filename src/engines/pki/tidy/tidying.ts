@@ -46,11 +46,15 @@ export class Tidying {
    */
   async begin(mount: string, order: TidyOrder): Promise<TidyRun | undefined> {
     const run = await this.runs.begin(mount, order, false)
-    // If the lease is taken, the upkeep finds the run.
-    if (run !== undefined) void this.#launch(mount).catch(() => undefined)
+    if (run !== undefined) {
+      void this.#launch(mount).catch((error: unknown) => {
+        this.#deps.log.warn({ err: error, mount }, 'a tidy run could not be started now; it begins within a minute')
+      })
+    }
     return run
   }
 
+  /** Starts the job of a run. If its lease stays taken, or this fails, the upkeep finds the run. */
   async #launch(mount: string): Promise<void> {
     for (let attempt = 1; attempt <= attempts; attempt++) {
       if (await this.#deps.start(this.#jobOf(mount))) return

@@ -107,6 +107,7 @@ const inside = (number: number, low: number, high: number): boolean =>
 /** Wipes every key of a copy. */
 export const wipeCopy = ({ versions }: Copy): void => wipeVersions(versions)
 
+/** Wipes the keys and the HMAC secrets of versions. */
 export function wipeVersions(versions: readonly CopiedVersion[]): void {
   for (const { key, hmac } of versions) {
     key.bytes.fill(0)

@@ -14,6 +14,7 @@ export const encryptManaged = (operation: VersionOperation, { bytes, aad, nonce 
     operation.context.managed.encrypt(use, { bytes, aad, iv: ivOf(operation, use, nonce) }, operation.warn),
   )
 
+/** @param message the payload of the ciphertext, after its IV unless the caller gave one @returns the plaintext */
 export const decryptManaged = (operation: VersionOperation, { bytes, aad, nonce }: Message): MaybePromise<Buffer> =>
   withManagedKey(operation, (use) =>
     operation.context.managed.decrypt(

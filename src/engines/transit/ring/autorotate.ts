@@ -4,13 +4,12 @@ import type { Database } from '../../../store/database.ts'
 import { LeaseLost } from '../../../store/faults.ts'
 import { pages } from '../../../store/pages.ts'
 import type { Transaction } from '../../../store/reader.ts'
-import { between } from '../../../store/table.ts'
+import { dueBy } from '../../../store/table.ts'
 import type { KeyRotation } from './rotation.ts'
 import { dueKeys, type KeyRow } from './tables.ts'
 
 const everySeconds = 60
 const keysAtOnce = 100
-const beginning = 1
 /** The maker in the history of such a version. */
 const createdBy = 'auto-rotation'
 
@@ -41,7 +40,7 @@ export function autoRotation({ database, rotation, clock }: AutoRotationDeps): J
     everySeconds,
     async run(signal, fence) {
       const faults: unknown[] = []
-      const due = { rotateAt: between(beginning, clock.wall()) }
+      const due = { rotateAt: dueBy(clock.wall()) }
       for await (const page of pages(database, database.unverified(dueKeys), due, order)) {
         for (const { mount, name } of page) {
           if (signal.aborted) break

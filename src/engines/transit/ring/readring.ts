@@ -90,7 +90,7 @@ export const inventoryOf = (ring: Ring, parts: readonly MaterialRow[]): Inventor
 const pageRows = 1000
 
 /** Every row of a listing by version, page by page. */
-export async function allPages<R extends { readonly version: number }>(
+async function allPages<R extends { readonly version: number }>(
   list: (after: number, limit: number) => Promise<R[]>,
 ): Promise<R[]> {
   const rows: R[] = []

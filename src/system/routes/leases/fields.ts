@@ -14,7 +14,7 @@ export function leaseIdOf({ params, body }: { readonly params: Params; readonly 
 }
 
 /** The operator must not believe that tokens were revoked. */
-export const noTokenRevoked = (): ApiError =>
+const noTokenRevoked = (): ApiError =>
   badRequest('no token was revoked: use auth/token/revoke, auth/token/revoke-accessor or auth/token/accessors')
 
 /** The prefix in the path, as a folder. */

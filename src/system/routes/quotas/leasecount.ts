@@ -1,10 +1,11 @@
 import { Type } from 'typebox'
-import { data, done, keyList } from '../../../answers.ts'
-import { absent, badRequest } from '../../../errors.ts'
+import { data, done } from '../../../answers.ts'
+import { badRequest } from '../../../errors.ts'
 import { boolean, integer, text } from '../../../field.ts'
 import { leaseCounts, readLeaseCount } from '../../../quota/leasecount.ts'
 import { endpoint, noFields, type SystemContext } from '../../context.ts'
 import { named, quotaPath, requireKind, requireOwnPath } from './fields.ts'
+import { listQuotas, quotaNamed, removeQuota } from './named.ts'
 
 const leaseCountQuota = Type.Object({
   counter: Type.Integer(),
@@ -30,19 +31,7 @@ async function mountPath(context: SystemContext, given: string): Promise<string>
   return path
 }
 
-export const listLeaseCounts = endpoint({
-  ...named,
-  method: 'LIST',
-  path: 'quotas/lease-count',
-  about: 'The names of all lease-count quotas.',
-  body: noFields,
-  answers: keyList,
-  async run({ context }) {
-    const keys = (await list(context)).map(({ name }) => name).sort()
-    if (keys.length === 0) throw absent()
-    return { keys }
-  },
-})
+export const listLeaseCounts = listQuotas(kind, list)
 
 export const readLeaseCountQuota = endpoint({
   ...named,
@@ -52,8 +41,7 @@ export const readLeaseCountQuota = endpoint({
   body: noFields,
   answers: data(leaseCountQuota),
   async run({ context, params }) {
-    const found = (await list(context)).find(({ name }) => name === params.name)
-    if (found === undefined) throw absent()
+    const found = quotaNamed(await list(context), params.name)
     const { name, path, maxLeases } = found
     const counter = await context.leaseQuotas.count(found)
     return { counter, inheritable: path === '', max_leases: maxLeases, name, path, role: '', type: kind }
@@ -88,15 +76,4 @@ export const writeLeaseCountQuota = endpoint({
   },
 })
 
-export const removeLeaseCountQuota = endpoint({
-  ...named,
-  method: 'DELETE',
-  path: 'quotas/lease-count/:name',
-  about: 'Removes a lease-count quota.',
-  body: noFields,
-  answers: done,
-  async run({ context, params }) {
-    await context.settings.set(kind, params.name ?? '', undefined)
-    return undefined
-  },
-})
+export const removeLeaseCountQuota = removeQuota(kind)

@@ -1,11 +1,11 @@
 import { Type } from 'typebox'
-import { data, done, keyList } from '../../../answers.ts'
-import { absent } from '../../../errors.ts'
+import { data, done } from '../../../answers.ts'
 import { duration, raw, text } from '../../../field.ts'
 import { type RateLimit, rateLimits, readRateLimit } from '../../../quota/ratelimit.ts'
 import type { Data } from '../../../route.ts'
 import { endpoint, noFields, type SystemContext } from '../../context.ts'
 import { named, quotaPath, requireKind, requireOwnPath } from './fields.ts'
+import { listQuotas, quotaNamed, removeQuota } from './named.ts'
 
 const rateLimitQuota = Type.Object({
   block_interval: Type.Integer(),
@@ -44,19 +44,7 @@ const describe = ({ name, path, rate, intervalSeconds, blockSeconds, groupBy }: 
   type: kind,
 })
 
-export const listRateLimits = endpoint({
-  ...named,
-  method: 'LIST',
-  path: 'quotas/rate-limit',
-  about: 'The names of all rate-limit quotas.',
-  body: noFields,
-  answers: keyList,
-  async run({ context }) {
-    const keys = (await list(context)).map(({ name }) => name).sort()
-    if (keys.length === 0) throw absent()
-    return { keys }
-  },
-})
+export const listRateLimits = listQuotas(kind, list)
 
 export const readRateLimitQuota = endpoint({
   ...named,
@@ -66,9 +54,7 @@ export const readRateLimitQuota = endpoint({
   body: noFields,
   answers: data(rateLimitQuota),
   async run({ context, params }) {
-    const found = (await list(context)).find(({ name }) => name === params.name)
-    if (found === undefined) throw absent()
-    return describe(found)
+    return describe(quotaNamed(await list(context), params.name))
   },
 })
 
@@ -100,15 +86,4 @@ export const writeRateLimitQuota = endpoint({
   },
 })
 
-export const removeRateLimitQuota = endpoint({
-  ...named,
-  method: 'DELETE',
-  path: 'quotas/rate-limit/:name',
-  about: 'Removes a rate-limit quota.',
-  body: noFields,
-  answers: done,
-  async run({ context, params }) {
-    await context.settings.set(kind, params.name ?? '', undefined)
-    return undefined
-  },
-})
+export const removeRateLimitQuota = removeQuota(kind)

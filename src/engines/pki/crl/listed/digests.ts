@@ -6,7 +6,7 @@ const fewest = 64
  * Digests of six bytes: with a million entries, one in 280 million other serial numbers matches one and has it read.
  */
 const placeBits = 16
-export const mostPlaces = 2 ** placeBits - 1
+const mostPlaces = 2 ** placeBits - 1
 
 /**
  * Digests of serial numbers and where each is listed, in eleven bytes of memory per entry: an open-addressing hash

@@ -35,6 +35,7 @@ export function gapsOf(from: number, to: number, had: readonly number[]): Ranges
   return united([gaps])
 }
 
+/** Whether a number is among these; by halving. @param ranges ascending, as united and gapsOf make them */
 export function includes(ranges: Ranges, number: number): boolean {
   let [low, high] = [0, ranges.length]
   while (low < high) {

@@ -11,7 +11,7 @@ import { Malformed } from '../../../../x509/malformed.ts'
 import { withColons } from '../../../../x509/serial.ts'
 import { signatureAlgorithmOf } from '../../../../x509/signature.ts'
 
-export const mostLists = 1000
+const mostLists = 1000
 /** Each names a serial number. */
 const mostWarnings = 100
 /** Entries per turn of the event loop. */

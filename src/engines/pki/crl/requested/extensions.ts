@@ -1,4 +1,5 @@
 import { isOid, writeOid } from '../../../../crypto/oid.ts'
+import { isObject } from '../../../../field/object.ts'
 import { convert, type Refuse } from '../../../../request/convert.ts'
 import { crlExtensionOids, type Extension, extensionOids } from '../../../../x509/extension.ts'
 
@@ -36,7 +37,7 @@ export function readGivenExtensions(given: unknown, refuse: Refuse, reserved = n
 }
 
 function readGivenExtension(entry: unknown, refuse: Refuse): Extension {
-  if (!isMap(entry)) return refuse('expected a map')
+  if (!isObject(entry)) return refuse('expected a map')
   const { id, critical = false, value } = entry
   if (isAbsent(id)) return refuse('missing id field')
   if (typeof id !== 'string' || !isOid(id) || writeOid(id).length > mostOidBytes) {
@@ -52,6 +53,3 @@ function readGivenExtension(entry: unknown, refuse: Refuse): Extension {
 
 /** Whether a member of a map is missing or empty. */
 export const isAbsent = (value: unknown): boolean => value === undefined || value === null || value === ''
-
-export const isMap = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,11 +1,12 @@
 import { nextTurn } from '../../../../after.ts'
 import { badRequest } from '../../../../errors.ts'
+import { isObject } from '../../../../field/object.ts'
 import { convert, type Refuse } from '../../../../request/convert.ts'
 import { type CrlEntry, writeCrlEntry } from '../../../../x509/crlentry.ts'
-import { isAbsent, isMap, readGivenExtensions } from './extensions.ts'
+import { mostSerialBytes } from '../../../../x509/serial.ts'
+import { isAbsent, readGivenExtensions } from './extensions.ts'
 
 export const mostRevokedCerts = 250_000
-const mostSerialBytes = 20
 const endOfTime = Date.UTC(10_000, 0)
 /** Entries per turn of the event loop. */
 const entriesInTurn = 2000
@@ -41,7 +42,7 @@ function readEntry(given: unknown, index: number): CrlEntry {
     (reason) => {
       throw badRequest(`failed parsing ${field} from entry ${index}: ${reason}`)
     }
-  if (!isMap(given)) return refusing('revoked_certs')('expected a map')
+  if (!isObject(given)) return refusing('revoked_certs')('expected a map')
   const { serial_number: serial, revocation_time: time, extensions } = given
   return {
     serial: readSerialNumber(serial, refusing('serial_number')),

@@ -30,6 +30,7 @@ export function readNetwork(text: string): Network | undefined {
   return prefix < 0 || prefix > address.length * 8 ? undefined : { address, prefix }
 }
 
+/** Whether an address lies in the network. @param other 4 or 16 bytes; of the other family it never does */
 export function contains({ address, prefix }: Network, other: Buffer): boolean {
   if (address.length !== other.length) return false
   const whole = prefix >> 3

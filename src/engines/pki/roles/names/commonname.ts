@@ -49,6 +49,7 @@ export const refusalOfMalformed = (name: string): Refusal => ({
   rule: 'it is too long, cannot be converted by IDNA, or has a label that is empty or too long',
 })
 
+/** The refusal of an e-mail name; undefined if the role allows it. @param address as requested, its host in ASCII */
 export function refusalOfEmail(address: string, role: Role, domains: Domains): Refusal | undefined {
   const objection = isMailbox(address) ? objectionUnlessOpen(address, role, domains) : notMailbox(address)
   return objection && { text: `email address ${shorten(address)} not allowed by this role`, ...objection }

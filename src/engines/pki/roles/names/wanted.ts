@@ -106,8 +106,8 @@ function sorted(names: readonly string[], warnings: string[]): Asked {
 }
 
 /**
- * The names that a certificate can have, of a role that refuses none: the others are left out with a warning. Only names
- * with control characters remain, to be refused.
+ * The names that a certificate can have, of a role that refuses none: the others are left out with a warning. Only
+ * names with control characters remain, to be refused.
  */
 function possible({ dns, email, malformed }: Asked, ofCsr: boolean, warnings: string[]): Asked {
   const isLeft = (name: string, fits: (name: string) => boolean) => isPlainText(name) && !fits(name)

@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { data } from '../../../../answers.ts'
+import { showMoment } from '../../../../clock/moment.ts'
 import { badRequest } from '../../../../errors.ts'
 import { boolean, commaList, text } from '../../../../field.ts'
 import { type Call, type Outcome, type Route, route } from '../../../../route.ts'
@@ -24,7 +25,6 @@ import { alternativeNames, csrContents, readCsr, requireSigned } from '../../iss
 import { type Contents, neverBrought } from '../../issuing/extensions.ts'
 import { type AbleIssuer, ableIssuer } from '../../issuing/issuer.ts'
 import { authorityKeyOf, storeCertificate } from '../../issuing/leaf.ts'
-import { rfc3339 } from '../../issuing/lifetime.ts'
 import type { CsrContents } from '../../roles/request.ts'
 import { keyUsagesOf, warningOfCaUsages, warningsOfUsages } from '../../roles/usages.ts'
 
@@ -136,7 +136,7 @@ async function sign(call: IntermediateCall): Promise<Outcome> {
   const end = issuer.certificate.notAfter
   if (decision.validity.notAfter > end) {
     warn(
-      `The expiration of the issued certificate (${rfc3339(decision.validity.notAfter)}) is after the CA certificate's (${rfc3339(end)}); chains may fail to validate after that.`,
+      `The expiration of the issued certificate (${showMoment(decision.validity.notAfter)}) is after the CA certificate's (${showMoment(end)}); chains may fail to validate after that.`,
     )
   }
   const chain = authority.chainOf(issuer).map(({ certificate }) => certificate)

@@ -13,7 +13,7 @@ import {
 } from '../../../../route.ts'
 import type { Authority, Issuer } from '../../authority/authority.ts'
 import { issuerOf } from '../../authority/references.ts'
-import { revocationTimesAnswer } from '../../certificates/describe.ts'
+import { notRevoked, revocationTimesAnswer } from '../../certificates/describe.ts'
 import type { PkiContext } from '../../context.ts'
 import { parseShard, type Shard } from '../../crl/shards/shard.ts'
 import type { Kind, Scope } from '../../crl/tables.ts'
@@ -77,13 +77,11 @@ function showList(
       const bytes = form === 'der' ? list.der() : list.pem(newlineAtEnd)
       return after(bytes, (body) => new Answer({ raw: { type: types[form], body }, caching }))
     }
-    const data = form.field === 'crl' ? {} : neverRevoked
+    // The reference adds these members to a list, as to a certificate.
+    const data = form.field === 'crl' ? {} : notRevoked
     return after(list.pemInJson(newlineAtEnd), (text) => new Answer({ data, pem: { name: form.field, text }, caching }))
   })
 }
-
-/** Members that the reference adds to a list, as to a certificate. */
-const neverRevoked = { revocation_time: 0, revocation_time_rfc3339: '' }
 
 function nothing(form: View['form']): Answer {
   if (typeof form !== 'string') throw absent()

@@ -6,7 +6,7 @@ import { Answer, type Caching, type Call, type Outcome, type Route, route } from
 import type { Authority, Issuer } from '../../authority/authority.ts'
 import { pemLine, pemOf } from '../../authority/pem.ts'
 import { issuerOf } from '../../authority/references.ts'
-import { revocationTimesAnswer } from '../../certificates/describe.ts'
+import { notRevoked, revocationTimesAnswer } from '../../certificates/describe.ts'
 import type { PkiContext } from '../../context.ts'
 import { noFields } from '../../input/page.ts'
 
@@ -107,7 +107,6 @@ export const readCaChain = publicRead('ca_chain', 'The chain of the default issu
 )
 
 const certificateAnswer = { certificate: Type.String(), ...revocationTimesAnswer }
-const neverRevoked = { revocation_time: 0, revocation_time_rfc3339: '' }
 
 async function defaultAsData(
   { context, mount }: ReadCall,
@@ -116,7 +115,7 @@ async function defaultAsData(
   const authority = await context.authorities.of(mount)
   const issuer = authority.defaultIssuer
   if (issuer === undefined) throw badRequest('no default issuer currently configured')
-  const data = { ...write(issuer, authority), ...neverRevoked }
+  const data = { ...write(issuer, authority), ...notRevoked }
   return new Answer({ data, caching: cachingOf(authority, issuer) })
 }
 

@@ -1,0 +1,3 @@
+/** Whether a value of JSON or YAML has members. */
+export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
