@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { done, expectData, expectRefused, hello } from '../api/node.ts'
 import type { Reply } from '../support/client.ts'
-import { importEd25519 } from './tool.ts'
+import { makeEc } from './tool.ts'
 import { useWorld } from './world.ts'
 
 /** Managed keys that were there before an operator turned FIPS mode on. */
@@ -12,7 +12,7 @@ let ed25519: string
 let sha1Signature: string
 
 beforeAll(async () => {
-  await importEd25519(world.foreign, 'ed', '0c')
+  await makeEc(world.foreign, 'ed', '0c', 'edwards25519')
   ec = await world.keyOf(world.settingsOf())
   ed25519 = await world.keyOf(world.elsewhere({ key_label: 'ed', mechanism: '0x1057' }))
   const signed = await done(world.root.post(`transit/sign/${ec}`, { input: hello, hash_algorithm: 'sha1' }))

@@ -1,5 +1,4 @@
 import { execFile } from 'node:child_process'
-import { generateKeyPairSync } from 'node:crypto'
 import { copyFileSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -63,14 +62,6 @@ export async function createForeign(label = 'foreign'): Promise<Foreign> {
   const { stdout } = await run('softhsm2-util', ['--show-slots'], { env })
   const serial = /Serial number:\s*(\S+)/.exec(stdout)?.[1] ?? ''
   return { library, environment, label, serial, pin, directory }
-}
-
-/** An Ed25519 pair, imported: pkcs11-tool makes pairs that name their curve by a text, which are not served. */
-export async function importEd25519({ directory, label, pin, environment }: Foreign, name: string, id: string) {
-  const file = join(directory, `${name}.pem`)
-  writeFileSync(file, generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }))
-  const words = ['--import', file, '--token', label, '--pin', pin, '--label', name, '--id', id]
-  await run('softhsm2-util', words, { env: { ...process.env, ...environment } })
 }
 
 /** The fault shim in front of a foreign token's module, and the environment in which that module meets the token. */

@@ -9,6 +9,8 @@ import { malformed } from './malformed.ts'
 import { certificationScheme, type Signature } from './signature.ts'
 
 const oid = Buffer.from('06032b6570', 'hex')
+/** The other form of CKA_EC_PARAMS, curveName, a PrintableString (PKCS#11, EC parameters): pkcs11-tool makes such keys. */
+const curveName = Buffer.concat([Buffer.of(0x13, 12), Buffer.from('edwards25519')])
 const jwk = 'Ed25519'
 const seedBytes = 32
 const signatureBytes = 64
@@ -96,5 +98,5 @@ export const ed25519: Ed25519 = {
   publicKey,
   privateKey,
   signature,
-  matches: ({ ecParameters }) => ecParameters?.equals(oid) === true,
+  matches: ({ ecParameters }) => [oid, curveName].some((form) => ecParameters?.equals(form)),
 }

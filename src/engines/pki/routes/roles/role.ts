@@ -16,6 +16,8 @@ async function write(
   { context, mount, params, body, warn }: Call<PkiContext, TObject>,
   settings: (body: Data, before: RoleSettings | undefined) => RoleSettings,
 ): Promise<Data> {
+  // Before the change: nothing may fail after its COMMIT.
+  const authority = await context.authorities.of(mount)
   let warnings: readonly string[] = []
   const role = await context.roles.write(mount, params.name ?? '', (before) => {
     const wanted = settings(body, before)
@@ -26,7 +28,6 @@ async function write(
   const fault = faultOfRole(role)
   if (fault !== undefined) warn(`nothing can be issued under this role: ${fault}`)
   const { issuerRef } = role
-  const authority = await context.authorities.of(mount)
   if (authority.findIssuer(issuerRef) === undefined) warn(issuerMissing(issuerRef))
   return describeRole(role)
 }
