@@ -59,7 +59,9 @@ export function unlessUnavailable(error: unknown): undefined {
 /** The lines in `errors`, in the error's style. */
 export function errorLines(error: ApiError): string[] {
   if (error.style === 'plain' || error.messages.length === 0) return [...error.messages]
-  const count = error.messages.length
-  const head = count === 1 ? '1 error occurred:' : `${count} errors occurred:`
-  return [`${head}\n${error.messages.map((text) => `\t* ${text}\n`).join('')}\n`]
+  return [errorList(error.messages)]
 }
+
+/** The reference's text for a list of errors, some of which stand inside another text. */
+export const errorList = (texts: readonly string[]): string =>
+  `${texts.length === 1 ? '1 error' : `${texts.length} errors`} occurred:\n${texts.map((text) => `\t* ${text}\n`).join('')}\n`

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import Koa from 'koa'
 import { after } from '../after.ts'
-import { type ApiError, badRequest } from '../errors.ts'
+import { type ApiError, badRequest, errorList } from '../errors.ts'
 import type { Logger } from '../log.ts'
 import { errorReply } from '../request/envelope.ts'
 import {
@@ -45,7 +45,7 @@ const refusal = (status: number, text: string): RawReply => ({
   headers: status === 503 ? [...headers, 'Retry-After', '1'] : headers,
   body: `${JSON.stringify({ errors: [text] })}\n`,
 })
-const broken = refusal(500, '1 error occurred:\n\t* internal error\n\n')
+const broken = refusal(500, errorList(['internal error']))
 const tooMany = refusal(503, 'too many requests wait on this connection for the answers in front of them')
 const noRoomToAnswer = refusal(
   503,

@@ -1,7 +1,7 @@
 import { after } from '../after.ts'
 import type { Acl } from '../auth/acl/compile.ts'
 import { decide, denial, explain, restrict, type Verdict } from '../auth/acl/decide.ts'
-import { ApiError } from '../errors.ts'
+import { ApiError, errorList } from '../errors.ts'
 import type { Capability, MaybePromise, Method } from '../route.ts'
 import type { CanonicalRequest } from './canonicalise.ts'
 import { parametersOf, shorterPaths } from './parameters.ts'
@@ -46,4 +46,4 @@ export function verdictOn(request: CanonicalRequest, { match }: Target, acl: Acl
 
 /** 403 by the policies: first the reference's exact text, then the rule that refused. */
 export const notAuthorised = (verdict: Verdict, path: string): ApiError =>
-  new ApiError(403, ['1 error occurred:\n\t* permission denied\n\n', explain(verdict, path)])
+  new ApiError(403, [errorList(['permission denied']), explain(verdict, path)])

@@ -1,6 +1,7 @@
+import { errorList } from '../../errors.ts'
 import type { Capability } from '../../route.ts'
 import { type Capabilities, capabilitySet, isCapability } from './capability.ts'
-import { errorList, fail, quoted } from './faults.ts'
+import { fail, quoted } from './faults.ts'
 import { type Block, type Entry, isBlock, readHcl, type Value } from './hcl.ts'
 import type { Limits } from './limits.ts'
 import { limitKeys, readLimits } from './readlimits.ts'
