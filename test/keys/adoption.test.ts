@@ -234,7 +234,7 @@ describe('a token that is new to a cluster', () => {
       await forget(hsm, id)
     }
     expect(done).toBe(true)
-  }, 180_000)
+  }, 300_000)
 })
 
 /** One round of the rotation's job. @returns the pending KEK afterwards */

@@ -128,7 +128,7 @@ describe('initialise', () => {
       custody.close()
     }
     expect(done).toBe(true)
-  }, 120_000)
+  }, 300_000)
 
   /** @returns whether it finished before the fatal call */
   async function runAndDie(url: string, call: number): Promise<boolean> {

@@ -228,7 +228,7 @@ describe('JSON that no server writes', () => {
       expect(await expectNothing(blobOf(forged))).toMatchObject(complex)
     }
     expect(serving(node.server)).toEqual(workers)
-  }, 120_000)
+  }, 300_000)
 
   test('members of a prototype do not count as members of the blob', async () => {
     const key = keyOf(blobs.aes ?? '')
