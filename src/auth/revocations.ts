@@ -62,8 +62,9 @@ export class Revocations {
       if (await this.#looks.add(id)) return await removeTrees(this.#deps, [id])
     } catch (cause) {
       if (!isUnavailable(cause)) throw cause
-      const text = 'the token is revoked; what belongs to it could not all be removed yet, which is tried again'
-      throw unavailable(text, { cause })
+      throw unavailable('the token is revoked; what belongs to it could not all be removed, which is tried again', {
+        cause,
+      })
     }
     await this.#removals.add(id).catch(unlessUnavailable)
     return 0

@@ -121,10 +121,9 @@ export class Crls {
       const covering = seq === null ? undefined : { site, seq }
       return await this.build(authority, group, { kinds: 'complete', scope: 'local', covering, lacking: true })
     } catch (cause) {
-      const text = 'the revocation is recorded, and its list could not be built now'
-      if (isUnavailable(cause)) throw unavailable(`${text}: ${cause.message}`, { cause })
-      this.#logged(cause, { mount: mount.uuid, crlIssuer: crlIssuer ?? '' })
-      throw unavailable(text, { cause })
+      const reason = isUnavailable(cause) ? `: ${cause.message}` : ''
+      if (reason === '') this.#logged(cause, { mount: mount.uuid, crlIssuer: crlIssuer ?? '' })
+      throw unavailable(`the revocation is recorded, and its list could not be built now${reason}`, { cause })
     }
   }
 
