@@ -5,10 +5,6 @@ import { parseJsonObject } from './json/parse.ts'
 /** Parameters by name, as the caller spelled them. */
 export type Input = Readonly<Record<string, unknown>>
 
-/** Whether a value of JSON has members. */
-export const isObject = (value: unknown): value is Input =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
 /**
  * The operation of a request, from its method and query. PUT is POST and `GET ?list=true` is LIST.
  * @throws {ApiError} 405 for an unknown method, 400 for OPTIONS and for a `list` that is not a Go bool

@@ -29,10 +29,11 @@ function install(path: string): void {
 const childrenOf = (pid: number): number[] =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number)
 
-/** The command lines of a process and all below it; without processes that have ended meanwhile. */
+/** The command lines of a process and all below it; without processes that have ended, whose lines are empty. */
 function commands(pid: number): string[] {
   try {
-    return [readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' '), ...childrenOf(pid).flatMap(commands)]
+    const line = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
+    return [...(line === '' ? [] : [line]), ...childrenOf(pid).flatMap(commands)]
   } catch {
     return []
   }

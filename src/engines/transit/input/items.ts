@@ -1,6 +1,7 @@
 import { badRequest } from '../../../errors.ts'
+import { isObject } from '../../../field/object.ts'
 import { readBoolean } from '../../../request/convert.ts'
-import { type Input, isObject } from '../../../request/input.ts'
+import type { Input } from '../../../request/input.ts'
 import { ignoredWarning, mostShownNames, shownName } from '../../../request/names/ignored.ts'
 
 /** The JSON types of an item's fields; `text` also accepts a number, and `integerText` a number in a string. */
