@@ -1,6 +1,6 @@
 import type { Claim, Job } from './job.ts'
 import type { Data, MaybePromise, Mount, Routes } from './route.ts'
-import type { Transaction } from './store/reader.ts'
+import type { Reader, Transaction } from './store/reader.ts'
 
 /** Brings a name in a path into the form in which it is stored and compared. */
 export type Fold = (name: string) => string
@@ -35,10 +35,11 @@ export interface Engine<Context = unknown> {
   revokeLease?(mount: Mount, payload: Readonly<Record<string, unknown>>): Promise<void>
   /**
    * The uses of a managed key; a used key is not deleted.
-   * @param managedKey uuid @param mounts of this engine @param most the most uses to return
+   * @param q the transaction that would delete it @param managedKey uuid @param mounts of this engine @param most the
+   *   most uses to return
    * @returns paths, with a version if there are several
    */
-  managedKeyUses?(managedKey: string, mounts: readonly Mount[], most: number): Promise<readonly string[]>
+  managedKeyUses?(q: Reader, managedKey: string, mounts: readonly Mount[], most: number): Promise<readonly string[]>
   /** Numbers that warn an operator of trouble ahead; sys/health shows them to anybody who asks for details. */
   health?(): Promise<Data>
   /** Does what sys/plugins/reload/backend asks for. */

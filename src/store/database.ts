@@ -61,6 +61,7 @@ export interface TransactionOptions {
 
 const openMilliseconds = 10_000
 const tidyEverySeconds = 60
+/** The most by which the clocks of two hosts may differ. */
 export const clockLimitMilliseconds = 30_000
 const defaultTimes: LeaseTimes = { leaseMilliseconds: 1000, marginMilliseconds: 250, pollMilliseconds: 100 }
 

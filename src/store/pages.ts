@@ -2,17 +2,24 @@ import { rest } from '../after.ts'
 import type { Clock } from '../clock.ts'
 import type { Claim } from '../job.ts'
 import type { Database } from './database.ts'
+import type { Reader } from './reader.ts'
 import type { Page, Reading } from './sealed/access.ts'
 import type { Row, Table, Where } from './table.ts'
 
 type Cursor<T extends Table> = NonNullable<Page<T>['after']>
 
+/** Where pages are read: each by a read of its own, or all `within` a transaction. */
+type Reads = Pick<Database, 'read'>
+
+/** Reads in a transaction that holds locks: another connection might have to wait for those that wait for it. */
+export const within = (q: Reader): Reads => ({ read: (work) => work(q) })
+
 /**
- * All rows that match, in pages of `limit` ordered by `by`, each page a read of its own: rows may come and go
- * meanwhile. It ends at an empty page: rows may have come since a short one was read.
+ * All rows that match, in pages of `limit` ordered by `by`: between reads of their own rows may come and go. It ends at
+ * an empty page: rows may have come since a short one was read.
  */
 export async function* pages<T extends Table>(
-  database: Database,
+  database: Reads,
   rows: Reading<T>,
   where: Where<T>,
   { after, ...page }: Page<T>,

@@ -48,6 +48,13 @@ describe('one managed key', () => {
     },
   )
 
+  test('is deleted beside many others, more than there are connections to the database', async () => {
+    const names = []
+    for (let made = 0; made < 64; made++) names.push(await world.managed(world.settingsOf()))
+    const replies = await Promise.all(names.map((name) => world.root.delete(at(name))))
+    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([204]))
+  })
+
   test('rotates a key that took the name of one of another type, though the worker remembers that one', async () => {
     const name = await world.managed(world.settingsOf())
     const path = `transit/keys/${fresh('k')}`

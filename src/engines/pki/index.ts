@@ -175,6 +175,6 @@ export function createPki(options: PkiOptions): Engine<PkiContext> {
     onMount: (mount, tx) => createAuthority({ database, clock }, tx, mount.uuid),
     removeSome: (mount, claim) => removal.removeSome(mount, claim),
     revokeLease: (mount, payload) => revoker.byLease(mount, payload),
-    managedKeyUses: (managedKey, mounts, most) => keysOfManaged(database, managedKey, mounts, most),
+    managedKeyUses: (q, managedKey, mounts, most) => keysOfManaged(database, q, { managedKey, mounts, most }),
   }
 }

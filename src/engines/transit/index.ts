@@ -120,7 +120,7 @@ export function createTransit(options: TransitOptions): Engine<TransitContext> {
     onMount: (mount, tx) => createSettings(database, tx, mount.uuid),
     removeSome: (mount, claim) => removal.removeSome(mount, claim),
     retain: (uuids) => rings.retain(uuids),
-    managedKeyUses: (managedKey, mounts, most) => versionsOfManaged(database, managedKey, mounts, most),
+    managedKeyUses: (q, managedKey, mounts, most) => versionsOfManaged(database, q, { managedKey, mounts, most }),
   }
 }
 

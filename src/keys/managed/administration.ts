@@ -1,4 +1,5 @@
 import { badRequest } from '../../errors.ts'
+import type { Transaction } from '../../store/reader.ts'
 import type { ManagedHsms } from './hsms.ts'
 import type { ManagedKeys } from './managedkeys.ts'
 import type { Pins } from './pins.ts'
@@ -51,7 +52,7 @@ export class ManagedAdministration {
     return this.#registry.names()
   }
 
-  remove(name: string, check: (id: string) => Promise<void>): Promise<void> {
+  remove(name: string, check: (tx: Transaction, id: string) => Promise<void>): Promise<void> {
     return this.#registry.remove(name, check)
   }
 

@@ -5,6 +5,7 @@ import type { CoherentCache } from '../../store/coherence/cache.ts'
 import type { Database } from '../../store/database.ts'
 import { DamagedRow } from '../../store/faults.ts'
 import { pages } from '../../store/pages.ts'
+import type { Transaction } from '../../store/reader.ts'
 import type { SealedAccess } from '../../store/sealed/access.ts'
 import type { Material } from '../material.ts'
 import type { Draft } from '../materials/draft.ts'
@@ -105,15 +106,15 @@ export class Registry {
 
   /**
    * A missing one counts as removed. The key stays in its token.
-   * @param check refuses by throwing; until it resolves nothing that uses the key can be stored
+   * @param check refuses by throwing; while it reads nothing that uses the key can be stored
    */
-  async remove(name: string, check: (id: string) => Promise<void>): Promise<void> {
+  async remove(name: string, check: (tx: Transaction, id: string) => Promise<void>): Promise<void> {
     await this.#database.transaction(async (tx) => {
       // Under a name of its own: a second removal does not know the id of the row, and must wait as the first does.
       tx.touch(managedKeysTable.name, `removed ${name}`)
       const row = await this.#table.lock(tx, { name })
       if (row === undefined) return
-      await check(row.id)
+      await check(tx, row.id)
       await this.#materials.removeOwned(tx, { key: row.id })
       await this.#table.remove(tx, row)
       tx.touch(managedKeysTable.name, row.id)

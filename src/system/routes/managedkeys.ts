@@ -6,7 +6,8 @@ import { boolean, commaList, integer, text } from '../../field.ts'
 import { redacted } from '../../keys/managed/administration.ts'
 import { mechanismOf } from '../../keys/managed/mechanism.ts'
 import type { Entry } from '../../keys/managed/registry.ts'
-import type { Call, Data } from '../../route.ts'
+import type { Call, Data, Mount } from '../../route.ts'
+import type { Transaction } from '../../store/reader.ts'
 import { endpoint, noFields, type SystemContext } from '../context.ts'
 
 const managedKey = titled('ManagedKey', {
@@ -99,12 +100,17 @@ const describe = ({ row }: Entry): Data => ({
 /** How many uses of a managed key a refusal names. */
 const namedUses = 3
 
+interface Removal extends Pick<SystemContext, 'engines'> {
+  readonly id: string
+  readonly name: string
+  readonly all: readonly Mount[]
+}
+
 /** @throws ApiError 400 while data of an engine uses the key */
-async function refuseUsed({ mounts, engines }: SystemContext, name: string, id: string): Promise<void> {
-  const all = await mounts.list()
+async function refuseUsed(tx: Transaction, { id, name, all, engines }: Removal): Promise<void> {
   for (const engine of engines.values()) {
     const own = all.filter(({ type }) => type === engine.type)
-    const uses = (await engine.managedKeyUses?.(id, own, namedUses + 1)) ?? []
+    const uses = (await engine.managedKeyUses?.(tx, id, own, namedUses + 1)) ?? []
     if (uses.length === 0) continue
     const more = uses.length > namedUses ? ' and others' : ''
     const named = uses.slice(0, namedUses).join(', ')
@@ -115,14 +121,16 @@ async function refuseUsed({ mounts, engines }: SystemContext, name: string, id: 
 /** @throws ApiError 400 while a mount lists the key, or something uses it */
 async function remove({ context, params }: Call<SystemContext, typeof noFields>): Promise<undefined> {
   const name = nameOf(params)
-  for (const { path, config } of await context.mounts.list()) {
+  const all = await context.mounts.list()
+  for (const { path, config } of all) {
     const listed = config.allowed_managed_keys
     if (!Array.isArray(listed) || !listed.some((one) => String(one).toLowerCase() === name)) continue
     throw badRequest(
       `managed key "${name}" is listed in allowed_managed_keys of the mount ${path}: take it out there first`,
     )
   }
-  await context.managedKeys.remove(name, (id) => refuseUsed(context, name, id))
+  const { engines } = context
+  await context.managedKeys.remove(name, (tx, id) => refuseUsed(tx, { id, name, all, engines }))
   return undefined
 }
 

@@ -1,13 +1,12 @@
 import type { Clock } from '../../../clock.ts'
 import { badRequest } from '../../../errors.ts'
 import { holdManagedKey } from '../../../keys/managed/hold.ts'
-import { nameUses } from '../../../keys/managed/uses.ts'
+import { nameUses, type WantedUses } from '../../../keys/managed/uses.ts'
 import type { Draft } from '../../../keys/materials/draft.ts'
 import type { Materials } from '../../../keys/materials/materials.ts'
-import type { Mount } from '../../../route.ts'
 import type { Database } from '../../../store/database.ts'
-import { pages } from '../../../store/pages.ts'
-import type { Transaction } from '../../../store/reader.ts'
+import { pages, within } from '../../../store/pages.ts'
+import type { Reader, Transaction } from '../../../store/reader.ts'
 import type { Authority } from '../authority/authority.ts'
 import { checkName } from '../authority/names.ts'
 import { type KeyRow, type KeyType, keysTable } from '../authority/tables.ts'
@@ -75,16 +74,10 @@ export class KeyRows {
 
 /**
  * The keys of these mounts that use a managed key.
- * @param managedKey uuid
- * @param most paths to return
  * @returns paths, such as `pki/key/ca`
  */
-export function keysOfManaged(
-  database: Database,
-  managedKey: string,
-  mounts: readonly Mount[],
-  most: number,
-): Promise<string[]> {
-  const rows = pages(database, database.table(keysTable), { managedKey }, { by: 'id', limit: pageRows })
-  return nameUses(rows, mounts, most, ({ id, name }) => `key/${name ?? id}`)
+export function keysOfManaged(database: Database, q: Reader, wanted: WantedUses): Promise<string[]> {
+  const where = { managedKey: wanted.managedKey }
+  const rows = pages(within(q), database.table(keysTable), where, { by: 'id', limit: pageRows })
+  return nameUses(rows, wanted, ({ id, name }) => `key/${name ?? id}`)
 }

@@ -1,13 +1,12 @@
 import type { Clock } from '../../../clock.ts'
 import { holdManagedKey } from '../../../keys/managed/hold.ts'
-import { nameUses } from '../../../keys/managed/uses.ts'
+import { nameUses, type WantedUses } from '../../../keys/managed/uses.ts'
 import type { Draft } from '../../../keys/materials/draft.ts'
 import type { Materials } from '../../../keys/materials/materials.ts'
 import type { Kdf } from '../../../keys/use/derivation.ts'
-import type { Mount } from '../../../route.ts'
 import type { Database } from '../../../store/database.ts'
-import { pages } from '../../../store/pages.ts'
-import type { Transaction } from '../../../store/reader.ts'
+import { pages, within } from '../../../store/pages.ts'
+import type { Reader, Transaction } from '../../../store/reader.ts'
 import { convergenceOfNew, hmacSecretBytes, mayLeave } from './newkey.ts'
 import type { Ring, StoredVersion } from './readring.ts'
 import { touchRing } from './ringcaches.ts'
@@ -126,20 +125,13 @@ type VersionChanges = Partial<Pick<VersionRow, 'material' | 'certificateChain'>>
 
 /**
  * The versions of keys in these mounts that use a managed key.
- * @param managedKey uuid
- * @param most names to return
  * @returns names such as `transit/keys/payments version 3`
  */
-export function versionsOfManaged(
-  database: Database,
-  managedKey: string,
-  mounts: readonly Mount[],
-  most: number,
-): Promise<string[]> {
-  const by = ['keyId', 'version'] as const
-  const rows = pages(database, database.table(versionsTable), { managedKey }, { by, limit: pageRows })
-  return nameUses(rows, mounts, most, async ({ keyId, version }) => {
-    const key = await database.read((q) => database.table(keysTable).get(q, keyId))
+export function versionsOfManaged(database: Database, q: Reader, wanted: WantedUses): Promise<string[]> {
+  const [where, by] = [{ managedKey: wanted.managedKey }, ['keyId', 'version'] as const]
+  const rows = pages(within(q), database.table(versionsTable), where, { by, limit: pageRows })
+  return nameUses(rows, wanted, async ({ keyId, version }) => {
+    const key = await database.table(keysTable).get(q, keyId)
     return key && `keys/${key.name} version ${version}`
   })
 }
