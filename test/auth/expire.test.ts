@@ -2,6 +2,7 @@ import { createConnection } from 'mysql2/promise'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { tokenTable } from '../../src/auth/token.ts'
 import { Tokens } from '../../src/auth/tokens.ts'
+import { unavailable } from '../../src/errors.ts'
 import { noLeases } from '../support/noleases.ts'
 import { createWorld, runJob, service, type World, whileJobWaits } from './world.ts'
 
@@ -109,6 +110,21 @@ test('the job finishes a revocation that a crash cut short', async () => {
   world.clock.ahead += 32_000
   await expire()
   expect(await there(parent.row.id, child.row.id)).toBe(0)
+})
+
+test('a revocation whose look for children fails says that the token is revoked, and the job ends the rest', async () => {
+  const { database } = world.node
+  const blind = { ...noLeases, holders: async () => Promise.reject(unavailable('no connection')) }
+  const failing = new Tokens({ database, keys: world.keys, clock: world.clock, epoch: 1, leases: () => blind })
+  const { row, credential } = await create(null)
+  const said = expect.stringMatching(/^the token is revoked; /)
+  await expect(failing.revoke(row.id)).rejects.toMatchObject({ status: 503, message: said })
+  expect((await Promise.all(world.nodes.map(({ tokens }) => tokens.lookup(credential)))).every((one) => !one)).toBe(
+    true,
+  )
+  world.clock.ahead += 32_000
+  await expire()
+  expect(await there(row.id)).toBe(0)
 })
 
 test('a job whose lease went to another changes nothing', async () => {
