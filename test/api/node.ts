@@ -1,12 +1,17 @@
 import { randomBytes } from 'node:crypto'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect } from 'vitest'
-import type { Client, Reply } from '../support/client.ts'
+import { type Client, createClient, type Reply } from '../support/client.ts'
 import { type ServerOptions, startServer, type TestServer } from '../support/server.ts'
+import { type SharedNode, sharedNodeSocket } from '../support/template/sharednode.ts'
 
-/** The node that the tests of one file share. Each test takes names of its own, so that nothing is cleaned up. */
+/** A node for the tests of a file. Each test takes names of its own, so that nothing is cleaned up. */
 export interface TestNode {
-  readonly server: TestServer
+  readonly url: string
   readonly root: Client
+  /** A client with this token. */
+  client(token: string): Client
   /** Makes a key of a fresh name in transit/ and answers the name. */
   key(settings?: Readonly<Record<string, unknown>>): Promise<string>
   /** Enables transit on a fresh path and answers the path, without slash. */
@@ -15,40 +20,76 @@ export interface TestNode {
   limited(policy: string): Promise<Client>
 }
 
+/** A node of the file's own. */
+interface OwnNode extends TestNode {
+  readonly server: TestServer
+}
+
 /** Starts a node before the tests of a file and ends it after them. */
-export function useNode(options: Pick<ServerOptions, 'workers' | 'environment' | 'config'> = {}): TestNode {
+export function useNode(options: Pick<ServerOptions, 'workers' | 'environment' | 'config'> = {}): OwnNode {
   let server: TestServer | undefined
   const started = (): TestServer => {
-    if (server === undefined) throw new Error('the node starts before the first test, not while tests are collected')
+    if (server === undefined) throw new Error(tooEarly)
     return server
   }
   beforeAll(async () => {
     server = await startServer(options)
   }, 120_000)
   afterAll(() => server?.[Symbol.asyncDispose]())
+  return Object.defineProperty(nodeOf(started), 'server', { get: started }) as OwnNode
+}
+
+/**
+ * The node that files of a run share, with two workers and everything as it is by default. For tests that neither change
+ * nor count anything that belongs to the node as a whole: beside its own mounts, keys, policies and tokens a test finds
+ * those of others.
+ */
+export function useSharedNode(): TestNode {
+  let shared: SharedNode | undefined
+  beforeAll(async () => {
+    shared = await askForNode()
+  }, 120_000)
+  return nodeOf(() => {
+    if (shared === undefined) throw new Error(tooEarly)
+    return shared
+  })
+}
+
+const tooEarly = 'the node starts before the first test, not while tests are collected'
+
+/** @throws Error when it could not be started */
+async function askForNode(): Promise<SharedNode> {
+  const answer = JSON.parse(await text(connect(sharedNodeSocket())))
+  if (answer.failed !== undefined) throw new Error(answer.failed)
+  return answer
+}
+
+function nodeOf(started: () => SharedNode): TestNode {
+  const client = (token: string): Client => createClient(() => started().url, token)
+  const root = (): Client => client(started().rootToken)
   return {
-    get server() {
-      return started()
+    get url() {
+      return started().url
     },
     get root() {
-      return started().client()
+      return root()
     },
+    client,
     async key(settings = {}) {
       const name = fresh('k')
-      await done(started().client().post(`transit/keys/${name}`, settings))
+      await done(root().post(`transit/keys/${name}`, settings))
       return name
     },
     async mount() {
       const path = fresh('m')
-      await done(started().client().post(`sys/mounts/${path}`, { type: 'transit' }))
+      await done(root().post(`sys/mounts/${path}`, { type: 'transit' }))
       return path
     },
     async limited(policy) {
-      const root = started().client()
       const name = fresh('p')
-      await done(root.post(`sys/policies/acl/${name}`, { policy }))
-      const reply = await done(root.post('auth/token/create', { policies: [name], no_default_policy: true }))
-      return started().client(reply.string('auth.client_token'))
+      await done(root().post(`sys/policies/acl/${name}`, { policy }))
+      const reply = await done(root().post('auth/token/create', { policies: [name], no_default_policy: true }))
+      return client(reply.string('auth.client_token'))
     },
   }
 }

@@ -1,12 +1,12 @@
 import { X509Certificate } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { done, useNode } from '../api/node.ts'
+import { done, useSharedNode } from '../api/node.ts'
 import { type Answer, certificateOf, createAuthority, dataOf } from '../pki/api/authority.ts'
 import { csrOf } from '../pki/api/csr.ts'
 
 /** Requests word for word as clients of PKI send them that cannot be installed here. */
 
-const node = useNode()
+const node = useSharedNode()
 
 describe('cert-manager', () => {
   test('sends every value as a string, and builds a chain from the answer', async () => {

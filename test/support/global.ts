@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { startMariaDb } from '../../scripts/embedded/mariadb.ts'
 import { compile } from '../../src/hsm/strict/compile.ts'
 import { engine } from './engine.ts'
+import { offerSharedNode } from './template/sharednode.ts'
 
 /** Prints the declarations that test/support/answers.ts checks answers against. */
 const contractProgram = join(import.meta.dirname, 'contract.ts')
@@ -23,7 +24,9 @@ export async function setup(): Promise<() => Promise<void>> {
   const clean = (): void => rmSync(directory, { recursive: true, force: true })
   try {
     const stop = engine === 'mariadb' ? await startPrivate(join(directory, 'db')) : startNodes()
+    const endShared = await offerSharedNode()
     return async () => {
+      await endShared()
       await stop()
       clean()
     }

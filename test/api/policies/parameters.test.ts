@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Client, Reply } from '../../support/client.ts'
-import { base64, done, expectRefused, hello, useNode } from '../node.ts'
+import { base64, done, expectRefused, hello, useSharedNode } from '../node.ts'
 
-const node = useNode()
+const node = useSharedNode()
 const rule = (path: string, limits: string, ...capabilities: string[]) =>
   `path "${path}" { capabilities = ${JSON.stringify(capabilities.length > 0 ? capabilities : ['update'])}\n ${limits} }\n`
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { Reply } from '../../support/client.ts'
-import { done, fresh, hello, useNode } from '../node.ts'
+import { done, fresh, hello, useSharedNode } from '../node.ts'
 
-const node = useNode()
+const node = useSharedNode()
 const statuses = (replies: readonly Reply[]): readonly number[] =>
   [...new Set(replies.map(({ status }) => status))].sort()
 const dataOf = (reply: Reply) =>

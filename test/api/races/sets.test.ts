@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { Reply } from '../../support/client.ts'
-import { done, fresh, useNode } from '../node.ts'
+import { done, fresh, useSharedNode } from '../node.ts'
 
-const node = useNode()
+const node = useSharedNode()
 const faults = (replies: readonly Reply[]) => replies.filter(({ status }) => status >= 500).map(({ text }) => text)
 const policy = (n: number) => `path "transit/encrypt/k${n}" { capabilities = ["update"] }`
 

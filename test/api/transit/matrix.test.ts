@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { algorithms } from '../../../src/keys/algorithms.ts'
 import type { Reply } from '../../support/client.ts'
-import { done, hello, useNode } from '../node.ts'
+import { done, hello, useSharedNode } from '../node.ts'
 
-const node = useNode()
+const node = useSharedNode()
 const names = new Map<string, string>()
 const rows = [...algorithms.values()]
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { base64, done, expectData, expectRefused, useNode } from '../node.ts'
+import { base64, done, expectData, expectRefused, useSharedNode } from '../node.ts'
 
 /** Numbers where the API takes text, and where it takes integers, as JSON writes them. */
 
-const node = useNode()
+const node = useSharedNode()
 const post = (path: string, json: string) => node.root.post(`transit/${path}`, json)
 const results = async (path: string, json: string): Promise<Record<string, unknown>[]> => {
   const { body } = await done(post(path, json))

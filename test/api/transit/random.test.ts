@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { Reply } from '../../support/client.ts'
-import { expectData, expectRefused, useNode } from '../node.ts'
+import { expectData, expectRefused, useSharedNode } from '../node.ts'
 
-const node = useNode()
+const node = useSharedNode()
 const random = (path: string, body: Record<string, unknown> = {}) => node.root.post(`transit/random${path}`, body)
 const bytesOf = (reply: Reply, encoding: 'base64' | 'hex' = 'base64') =>
   Buffer.from(reply.string('data.random_bytes'), encoding)

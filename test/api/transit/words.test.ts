@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { done, hello, useNode } from '../node.ts'
+import { done, hello, useSharedNode } from '../node.ts'
 
 /** The reference's error texts, which clients match on. Each row is one request. */
 
-const node = useNode()
+const node = useSharedNode()
 const keys: Readonly<Record<string, object>> = {
   aes: { exportable: true },
   closed: {},

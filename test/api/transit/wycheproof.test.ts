@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { base64, done, expectData, expectRefused, fresh, useNode } from '../node.ts'
+import { base64, done, expectData, expectRefused, fresh, useSharedNode } from '../node.ts'
 import { openedWarnings } from '../signing.ts'
 import { envelopeOf, wrappingKeyOf } from './envelope.ts'
 
 /** Wycheproof's vectors through the API, with their keys imported (vectors/README.md). */
-const node = useNode()
+const node = useSharedNode()
 
 interface Vector {
   readonly tcId: number

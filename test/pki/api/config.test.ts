@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { expectRefused, useNode } from '../../api/node.ts'
+import { expectRefused, useSharedNode } from '../../api/node.ts'
 import { createAuthority, dataOf, warningsOf } from './authority.ts'
 
-const node = useNode()
+const node = useSharedNode()
 
 describe('config/urls', () => {
   test('is absent until set; a write keeps absent fields and removes blank ones', async () => {

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { done, expectRefused, useNode } from '../../api/node.ts'
+import { done, expectRefused, useSharedNode } from '../../api/node.ts'
 import { createAuthority, dataOf } from './authority.ts'
 import { csrOf, openssl } from './csr.ts'
 
 /** Name constraints of requests for CAs (RFC 5280 section 4.2.1.10). */
 
-const node = useNode()
+const node = useSharedNode()
 
 const domain = 'is not a host name, or a domain as .example.com'
 const address = 'is an IP address: constraints on URIs are host names, or domains as .example.com'

@@ -2,13 +2,13 @@ import { expect, test } from 'vitest'
 import { readBlocks } from '../../../src/crypto/pem.ts'
 import { entrySerials } from '../../../src/x509/crlentry.ts'
 import { readCrl } from '../../../src/x509/crlreader.ts'
-import { done, expectRefused, useNode } from '../../api/node.ts'
+import { done, expectRefused, useSharedNode } from '../../api/node.ts'
 import { createAuthority, dataOf, errorsOf, type TestAuthority, warningsOf } from './authority.ts'
 import { csrOf } from './csr.ts'
 
 /** Fields that are refused, or ignored with a warning. */
 
-const node = useNode()
+const node = useSharedNode()
 
 test.each(['intermediate/generate/internal', 'issuers/generate/intermediate/internal', 'intermediate/cross-sign'])(
   '%s refuses a request without a subject',
@@ -72,7 +72,7 @@ test('a PEM block that is no key is not said to be an encrypted one', async () =
 
 test('a path below a public one that is none is 404 to everybody, and other paths say nothing to strangers', async () => {
   const pki = await createAuthority(node)
-  const stranger = node.server.client('')
+  const stranger = node.client('')
   for (const path of ['cert/zz', 'cert/crl/raw', 'cert/not-a-serial/raw/pem']) {
     for (const client of [stranger, node.root]) {
       const reply = await client.get(`${pki.path}/${path}`)

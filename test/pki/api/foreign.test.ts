@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { attributeTypes, writeName } from '../../../src/x509/name.ts'
-import { done, useNode } from '../../api/node.ts'
+import { done, useSharedNode } from '../../api/node.ts'
 import { caExtensions, certify, ecPair, pemOf } from '../../x509/authority.ts'
 import { bundleOf } from '../proof/outside.ts'
 import { certificateOf, createAuthority, dataOf, type TestAuthority, warningsOf } from './authority.ts'
@@ -9,7 +9,7 @@ import { csrOf, openssl } from './csr.ts'
 
 /** CAs that others made, in ways that this project never would. */
 
-const node = useNode()
+const node = useSharedNode()
 const { country, organization, serialNumber } = attributeTypes
 
 /** Imports certificates and keys. @returns the id of the first issuer, and the warnings */
@@ -97,7 +97,7 @@ describe('an issuer whose key is of type id-RSASSA-PSS', () => {
     const { certificate } = dataOf(await done(pki.post('issue/r', { common_name: 'a.example', ttl: '1h' })))
     const leaf = { ca: ca.certificate, leaf: String(certificate) }
     const query = ['ocsp', '-issuer', 'ca', '-cert', 'leaf', '-CAfile', 'ca', '-no_nonce']
-    const url = `${node.server.url}/v1/${pki.path}/ocsp`
+    const url = `${node.url}/v1/${pki.path}/ocsp`
     expect(await openssl([...query, '-url', url], leaf)).toContain('leaf: good')
   })
 

@@ -1,10 +1,10 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { done, expectRefused, useNode } from '../../api/node.ts'
+import { done, expectRefused, useSharedNode } from '../../api/node.ts'
 import { certificateOf, createAuthority, dataOf, errorsOf, warningsOf } from './authority.ts'
 import { openssl } from './csr.ts'
 
-const node = useNode()
+const node = useSharedNode()
 
 /** A self-signed CA made by openssl: certificate and key, PEM. */
 async function foreignCa(name: string, options: readonly string[] = []): Promise<{ pem: string; key: string }> {

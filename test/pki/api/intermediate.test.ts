@@ -1,10 +1,10 @@
 import { createPrivateKey } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { done, useNode } from '../../api/node.ts'
+import { done, useSharedNode } from '../../api/node.ts'
 import { certificateOf, createAuthority, dataOf, errorsOf, warningsOf } from './authority.ts'
 import { csrOf, openssl } from './csr.ts'
 
-const node = useNode()
+const node = useSharedNode()
 
 const text = async (certificate: unknown) =>
   openssl(['x509', '-in', 'c', '-noout', '-text'], { c: String(certificate) })

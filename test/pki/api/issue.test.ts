@@ -1,10 +1,10 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { done, useNode } from '../../api/node.ts'
+import { done, useSharedNode } from '../../api/node.ts'
 import { type Answer, certificateOf, createAuthority, dataOf, errorsOf, warningsOf } from './authority.ts'
 import { csrOf, openssl } from './csr.ts'
 
-const node = useNode()
+const node = useSharedNode()
 const begins = { rsa: 'RSA PRIVATE KEY', ec: 'EC PRIVATE KEY', ed25519: 'PRIVATE KEY' } as const
 
 /** Whether the private key of an answer is that of its certificate. */

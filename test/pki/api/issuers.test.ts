@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { done, expectRefused, useNode } from '../../api/node.ts'
+import { done, expectRefused, useSharedNode } from '../../api/node.ts'
 import { certificateOf, createAuthority, dataOf, errorsOf, warningsOf } from './authority.ts'
 
-const node = useNode()
+const node = useSharedNode()
 
 describe('an issuer', () => {
   test('is read with its settings', async () => {
@@ -85,7 +85,7 @@ describe('an issuer', () => {
   test('is listed by anybody, with its name, key and serial', async () => {
     const pki = await createAuthority(node)
     const made = await pki.root({ issuer_name: 'one' })
-    const reply = await node.server.client('').list(`${pki.path}/issuers`)
+    const reply = await node.client('').list(`${pki.path}/issuers`)
     expect(dataOf(reply)).toEqual({
       keys: [made.issuer_id],
       key_info: {
@@ -94,7 +94,7 @@ describe('an issuer', () => {
         },
       },
     })
-    expect((await node.server.client('').get(`${pki.path}/issuers`)).status).toBe(405)
+    expect((await node.client('').get(`${pki.path}/issuers`)).status).toBe(405)
   })
 
   test('is deleted with a word on the roles that name it; its key stays', async () => {
@@ -115,7 +115,7 @@ describe('public reads', () => {
   test('have the certificate of an issuer in every form, with the headers that caches need', async () => {
     const pki = await createAuthority(node)
     const made = await pki.root({ issuer_name: 'one' })
-    const stranger = node.server.client('')
+    const stranger = node.client('')
     const pem = String(made.certificate)
     const texts: [string, string, string][] = [
       ['ca/pem', pem, 'application/pem-certificate-chain'],
@@ -143,7 +143,7 @@ describe('public reads', () => {
   })
 
   test('is answered 304 to who has it already, on mounts tuned for that', async () => {
-    const stranger = node.server.client('')
+    const stranger = node.client('')
     const pki = await createAuthority(node)
     await done(
       node.root.post(`sys/mounts/${pki.path}/tune`, {
@@ -169,7 +169,7 @@ describe('public reads', () => {
 
   test('is another answer when its chain grows or shrinks', async () => {
     const pki = await createAuthority(node)
-    const stranger = node.server.client('')
+    const stranger = node.client('')
     const root = await pki.root({ issuer_name: 'root' })
     const { csr } = dataOf(await pki.post('intermediate/generate/internal', { common_name: 'Sub', key_type: 'ec' }))
     const { certificate } = dataOf(await done(pki.post('root/sign-intermediate', { csr, ttl: '1000h' })))
@@ -191,7 +191,7 @@ describe('public reads', () => {
   test('answers HEAD as it answers GET', async () => {
     const pki = await createAuthority(node)
     await pki.root()
-    const stranger = node.server.client('')
+    const stranger = node.client('')
     const [head, get] = [await stranger.call('HEAD', `${pki.path}/ca`), await stranger.get(`${pki.path}/ca`)]
     expect(head.text).toBe('')
     expect(head.headers['content-length']).toBe(get.headers['content-length'])

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { expectRefused, useNode } from '../../api/node.ts'
+import { expectRefused, useSharedNode } from '../../api/node.ts'
 import { certificateOf, createAuthority, dataOf, errorsOf, warningsOf } from './authority.ts'
 
-const node = useNode()
+const node = useSharedNode()
 
 describe('keys/generate', () => {
   test.each([

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { useNode } from '../../api/node.ts'
+import { useSharedNode } from '../../api/node.ts'
 import { createAuthority, dataOf } from './authority.ts'
 
-const node = useNode()
+const node = useSharedNode()
 const many = 100
 const all = <T>(work: (index: number) => Promise<T>): Promise<T[]> =>
   Promise.all(Array.from({ length: many }, (_, index) => work(index)))

@@ -9,12 +9,12 @@ import { issuingDistributionPoint } from '../../../src/x509/extensions/issuingdi
 import { writeAuthorityKeyIdentifier } from '../../../src/x509/extensions/keyidentifier.ts'
 import { crlReasons } from '../../../src/x509/extensions/reasoncode.ts'
 import { withColons } from '../../../src/x509/serial.ts'
-import { done, useNode } from '../../api/node.ts'
+import { done, useSharedNode } from '../../api/node.ts'
 import { ecPair, named, type Pair } from '../../x509/authority.ts'
 import { makeCrl, type WantedCrl } from '../../x509/lists.ts'
 import { certificateOf, createAuthority, dataOf, errorsOf, type TestAuthority, warningsOf } from './authority.ts'
 
-const node = useNode()
+const node = useSharedNode()
 const path = 'issuer/default/resign-crls'
 const pemOf = (der: Buffer): string => writePem('X509 CRL', der)
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { done, expectRefused, useNode } from '../../api/node.ts'
+import { done, expectRefused, useSharedNode } from '../../api/node.ts'
 import { certificateOf, createAuthority, dataOf, warningsOf } from './authority.ts'
 
-const node = useNode()
+const node = useSharedNode()
 
 describe('root/generate', () => {
   test.each([

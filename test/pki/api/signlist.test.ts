@@ -7,7 +7,7 @@ import { writeAuthorityKeyIdentifier } from '../../../src/x509/extensions/keyide
 import { reasonCode } from '../../../src/x509/extensions/reasoncode.ts'
 import { withColons } from '../../../src/x509/serial.ts'
 import { signatureAlgorithmOf } from '../../../src/x509/signature.ts'
-import { base64, done, useNode } from '../../api/node.ts'
+import { base64, done, useSharedNode } from '../../api/node.ts'
 import {
   type Answer,
   certificateOf,
@@ -19,7 +19,7 @@ import {
 } from './authority.ts'
 import { openssl } from './csr.ts'
 
-const node = useNode()
+const node = useSharedNode()
 const path = 'issuer/default/sign-revocation-list'
 
 const listOf = ({ crl }: Answer): Crl =>

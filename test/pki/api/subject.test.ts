@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { done, expectRefused, useNode } from '../../api/node.ts'
+import { done, expectRefused, useSharedNode } from '../../api/node.ts'
 import { certificateOf, createAuthority, dataOf, warningsOf } from './authority.ts'
 import { csrOf, openssl } from './csr.ts'
 
 /** The parts of a subject in requests for CAs. */
 
-const node = useNode()
+const node = useSharedNode()
 
 const fields = ['ou', 'organization', 'country', 'locality', 'province', 'street_address', 'postal_code']
 const bad = ['A\nB', 'A\u0000B', '\u007f', 'A\u0085B']

@@ -17,7 +17,7 @@ export function fetchRaw(
   method = 'GET',
 ): Promise<Raw> {
   return new Promise((resolve, reject) => {
-    const sent = request(`${node.server.url}/v1/${path}`, { method, headers, agent: false }, (response) => {
+    const sent = request(`${node.url}/v1/${path}`, { method, headers, agent: false }, (response) => {
       const parts: Buffer[] = []
       response.on('data', (part: Buffer) => parts.push(part))
       response.on('error', reject)

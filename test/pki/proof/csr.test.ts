@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { asn1, write } from '../../../src/crypto/der.ts'
 import { writeOid } from '../../../src/crypto/oid.ts'
-import { useNode } from '../../api/node.ts'
+import { useSharedNode } from '../../api/node.ts'
 import type { Reply } from '../../support/client.ts'
 import { certificateOf, createAuthority, dataOf, errorsOf, type TestAuthority, warningsOf } from '../api/authority.ts'
 import { openssl } from '../api/csr.ts'
@@ -13,7 +13,7 @@ import { keyAttacks } from './attacks/keys.ts'
 import { nameAttacks } from './attacks/names.ts'
 import { altNames, commonName, dnsName, extension, forge, nameOf, rdn, text } from './forge.ts'
 
-const node = useNode()
+const node = useSharedNode()
 const open = {
   ...{ key_type: 'any', enforce_hostnames: false, require_cn: false, no_store: true },
   ...{ allowed_other_sans: '*', allowed_uri_sans: '*', allowed_serial_numbers: '*', allowed_user_ids: '*' },

@@ -2,7 +2,7 @@ import { createPrivateKey, randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { asn1, expect as element, readAll, readNumber, readOne } from '../../../src/crypto/der.ts'
 import { traditionalForm } from '../../../src/crypto/privatekey.ts'
-import { done, type TestNode, useNode } from '../../api/node.ts'
+import { done, useNode } from '../../api/node.ts'
 import { serving } from '../../attack/nodes.ts'
 import { Remembered } from '../../support/memory.ts'
 import { type Answer, createAuthority, dataOf } from '../api/authority.ts'
@@ -13,7 +13,7 @@ import { type Answer, createAuthority, dataOf } from '../api/authority.ts'
  */
 
 const node = useNode()
-const workerOf = ({ server }: TestNode): number => serving(server)[0] ?? 0
+const worker = (): number => serving(node.server)[0] ?? 0
 
 /** The secret numbers of a private key of an answer. */
 function secretsOf(pem: unknown): readonly Buffer[] {
@@ -39,7 +39,7 @@ test('the search finds bytes that a worker holds', async () => {
   await pki.role('r', { ou: text })
   await pki.get('roles/r')
   remembered.add('text', Buffer.from(text))
-  expect(remembered.found(workerOf(node))).toEqual(['text'])
+  expect(remembered.found(worker())).toEqual(['text'])
 })
 
 test.each(['ec', 'ed25519'])(
@@ -54,7 +54,7 @@ test.each(['ec', 'ed25519'])(
         dataOf(await done(pki.post('issue/r', { common_name: 'a.example', format: round % 2 ? 'pem_bundle' : 'pem' }))),
       )
     }
-    expect(remember(answers).found(workerOf(node))).toEqual([])
+    expect(remember(answers).found(worker())).toEqual([])
   },
   60_000,
 )

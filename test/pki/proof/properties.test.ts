@@ -3,13 +3,13 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { readCertificate } from '../../../src/x509/certificate.ts'
 import { readTbs, writeCertificate, writeTbs } from '../../../src/x509/tbs.ts'
-import { useNode } from '../../api/node.ts'
+import { useSharedNode } from '../../api/node.ts'
 import { certificateOf, createAuthority, dataOf } from '../api/authority.ts'
 import { openssl } from '../api/csr.ts'
 
 /** Certificates checked against their roles by readers that are not ours: node:crypto and openssl. */
 
-const node = useNode()
+const node = useSharedNode()
 
 const usages = {
   DigitalSignature: 'Digital Signature',

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { done, useNode } from '../../api/node.ts'
+import { done, useSharedNode } from '../../api/node.ts'
 import { type Answer, createAuthority, dataOf, type TestAuthority } from '../api/authority.ts'
 import { intermediate, objections } from './chain.ts'
 
 /** The verdicts of relying parties: OpenSSL in its strict mode, and GnuTLS. */
 
-const node = useNode()
+const node = useSharedNode()
 const none = { openssl: '', gnutls: '' }
 
 const issue = async (pki: TestAuthority, issuer: string, wanted: Answer = {}): Promise<string> =>

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { table } from '../../../src/engines/pki/index.ts'
 import { listRoutes } from '../../../src/engines/pki/routes/lists/table.ts'
-import { done, useNode } from '../../api/node.ts'
+import { done, useSharedNode } from '../../api/node.ts'
 import { certificateOf, createAuthority, dataOf, type TestAuthority } from '../api/authority.ts'
 import { csrOf } from '../api/csr.ts'
 
-const node = useNode()
+const node = useSharedNode()
 
 /** The routes that the specification lets everybody read. */
 const open = [
@@ -49,7 +49,7 @@ describe('who may do nothing', () => {
     const everybodys = routes.flatMap(([name, { access }]) => (access === 'public' ? [name] : []))
     expect(everybodys.toSorted()).toEqual([...open, ...responders].toSorted())
     const pki = await furnished()
-    const nobody = node.server.client('')
+    const nobody = node.client('')
     for (const name of open) {
       const [verb = '', path = ''] = name.split(' ')
       const reply = await nobody.call(verb, `${pki.path}/${filled(path, 'there')}`)
@@ -73,7 +73,7 @@ describe('who may do nothing', () => {
     const pki = await furnished()
     const before = [await pki.list('issuers'), await pki.list('keys'), await pki.list('roles'), await pki.list('certs')]
     const elsewhere = await node.limited('path "elsewhere/*" { capabilities = ["read", "update", "sudo"] }')
-    const nobody = node.server.client('')
+    const nobody = node.client('')
     for (const [name, { method, path }] of guarded) {
       for (const reference of ['there', 'nobody']) {
         for (const body of method === 'POST' || method === 'PATCH'

@@ -7,13 +7,13 @@ import type { Extension } from '../../../src/x509/extension.ts'
 import { writeBasicConstraints } from '../../../src/x509/extensions/basicconstraints.ts'
 import { writeKeyUsage } from '../../../src/x509/extensions/keyusage.ts'
 import { writeCertificate, writeTbs } from '../../../src/x509/tbs.ts'
-import { useNode } from '../../api/node.ts'
+import { useSharedNode } from '../../api/node.ts'
 import { certificateOf, createAuthority, dataOf, errorsOf, type TestAuthority, warningsOf } from '../api/authority.ts'
 import { commonName, ecPair, nameOf } from './forge.ts'
 
 /** CA certificates from outside that are not what they seem: imported, and signed again. */
 
-const node = useNode()
+const node = useSharedNode()
 const ecdsa = write(asn1.sequence, writeOid('1.2.840.10045.4.3.2'))
 const ca = writeBasicConstraints({ ca: true })
 const usual = [ca, writeKeyUsage(['CertSign', 'CRLSign'])]

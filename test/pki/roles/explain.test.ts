@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { done, expectData, expectRefused, fresh, useNode } from '../../api/node.ts'
+import { done, expectData, expectRefused, fresh, useSharedNode } from '../../api/node.ts'
 import { createAuthority, warningsOf } from '../api/authority.ts'
 import { csrOf } from '../api/csr.ts'
 import { altNames, dnsName, forge, forgeDer, pemOf } from '../proof/forge.ts'
 
-const node = useNode()
+const node = useSharedNode()
 const write = (name: string, body: Record<string, unknown>) => node.root.post(`pki/roles/${name}`, body)
 const dataOf = (reply: { body: unknown }) => (reply.body as { data: Record<string, unknown> }).data
 
@@ -55,7 +55,7 @@ describe('explaining a role', () => {
     const role = { allowed_domains: '{{identity.entity.metadata.team}}.com', allowed_domains_template: true }
     await done(node.root.post(`${mount}/roles/${name}`, { ...role, allow_bare_domains: true }))
     const token = await done(node.root.post('auth/token/create', { policies: ['root'], meta: { team: 'blue' } }))
-    const client = node.server.client(token.string('auth.client_token'))
+    const client = node.client(token.string('auth.client_token'))
     const explain = (common_name: string) => client.post(`${mount}/roles/${name}/explain`, { common_name, ttl: '2h' })
     expect((await done(explain('blue.com'))).body).toMatchObject({
       data: {

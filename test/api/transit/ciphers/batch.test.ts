@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Reply } from '../../../support/client.ts'
-import { base64, done, enveloped, expectData, expectRefused, hello, useNode } from '../../node.ts'
+import { base64, done, enveloped, expectData, expectRefused, hello, useSharedNode } from '../../node.ts'
 
-const node = useNode()
+const node = useSharedNode()
 let key: string
 let good: string
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { base64, done, expectData, expectRefused, fresh, hello, useNode } from '../../node.ts'
+import { base64, done, expectData, expectRefused, fresh, hello, useSharedNode } from '../../node.ts'
 
-const node = useNode()
+const node = useSharedNode()
 const context = base64('c')
 const encrypt = (name: string, body: Record<string, unknown>) => node.root.post(`transit/encrypt/${name}`, body)
 const sealed = async (name: string, body: Record<string, unknown>) =>

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { base64, done, expectData, expectRefused, fresh, useNode } from '../../node.ts'
+import { base64, done, expectData, expectRefused, fresh, useSharedNode } from '../../node.ts'
 
-const node = useNode()
+const node = useSharedNode()
 const datakey = (type: string, name: string, body: Record<string, unknown> = {}) =>
   node.root.post(`transit/datakey/${type}/${name}`, body)
 const decrypt = (name: string, body: Record<string, unknown>) => node.root.post(`transit/decrypt/${name}`, body)

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { base64, done, enveloped, expectData, expectRefused, fresh, hello, useNode } from '../../node.ts'
+import { base64, done, enveloped, expectData, expectRefused, fresh, hello, useSharedNode } from '../../node.ts'
 
-const node = useNode()
+const node = useSharedNode()
 const post = (verb: string, name: string, body: Record<string, unknown>) =>
   node.root.post(`transit/${verb}/${name}`, body)
 const encrypt = (name: string, body: Record<string, unknown>) => post('encrypt', name, body)

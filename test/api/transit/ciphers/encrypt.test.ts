@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { base64, expectData, expectRefused, fresh, hello, useNode } from '../../node.ts'
+import { base64, expectData, expectRefused, fresh, hello, useSharedNode } from '../../node.ts'
 
-const node = useNode()
+const node = useSharedNode()
 const encrypt = (name: string, body: Record<string, unknown>) => node.root.post(`transit/encrypt/${name}`, body)
 const decrypt = (name: string, body: Record<string, unknown>) => node.root.post(`transit/decrypt/${name}`, body)
 const sealedBytes = (ciphertext: string) => Buffer.from(ciphertext.split(':')[2] ?? '', 'base64')

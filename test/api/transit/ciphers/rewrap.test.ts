@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { base64, done, enveloped, expectData, expectRefused, hello, useNode } from '../../node.ts'
+import { base64, done, enveloped, expectData, expectRefused, hello, useSharedNode } from '../../node.ts'
 
-const node = useNode()
+const node = useSharedNode()
 let key: string
 let old: string
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { Client } from '../../../support/client.ts'
-import { base64, done, expectRefused, fresh, hello, useNode } from '../../node.ts'
+import { base64, done, expectRefused, fresh, hello, useSharedNode } from '../../node.ts'
 
-const node = useNode()
+const node = useSharedNode()
 const encrypt = (name: string, body: Record<string, unknown>, client: Client = node.root) =>
   client.post(`transit/encrypt/${name}`, body)
 const exists = async (name: string) => (await node.root.get(`transit/keys/${name}`)).status === 200

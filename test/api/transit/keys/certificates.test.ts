@@ -4,11 +4,11 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { base64, done, expectData, expectRefused, fresh, useNode } from '../../node.ts'
+import { base64, done, expectData, expectRefused, fresh, useSharedNode } from '../../node.ts'
 import { publicKeyOf } from '../../signing.ts'
 import { importKey } from '../envelope.ts'
 
-const node = useNode()
+const node = useSharedNode()
 let directory = ''
 beforeAll(() => {
   directory = mkdtempSync(join(tmpdir(), 'sr-csr-'))

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { done, expectRefused, fresh, hello, useNode } from '../../node.ts'
+import { done, expectRefused, fresh, hello, useSharedNode } from '../../node.ts'
 
-const node = useNode()
+const node = useSharedNode()
 const config = (name: string, body: Record<string, unknown>) => node.root.post(`transit/keys/${name}/config`, body)
 
 /** A key with versions 1 to `versions`. */

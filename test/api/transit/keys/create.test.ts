@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { enveloped, expectRefused, fresh, useNode } from '../../node.ts'
+import { enveloped, expectRefused, fresh, useSharedNode } from '../../node.ts'
 
-const node = useNode()
+const node = useSharedNode()
 const create = (name: string, body: Record<string, unknown> = {}) => node.root.post(`transit/keys/${name}`, body)
 
 /** History of a key that was born in the token and never left it. */

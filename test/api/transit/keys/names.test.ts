@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { done, expectRefused, fresh, hello, useNode } from '../../node.ts'
+import { done, expectRefused, fresh, hello, useSharedNode } from '../../node.ts'
 
-const node = useNode()
+const node = useSharedNode()
 const path = (name: string) => `transit/keys/${encodeURIComponent(name)}`
 const unsupported = '1 error occurred:\n\t* unsupported path\n\n'
 

@@ -1,8 +1,8 @@
 import { createPublicKey } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { expectRefused, fresh, useNode } from '../../node.ts'
+import { expectRefused, fresh, useSharedNode } from '../../node.ts'
 
-const node = useNode()
+const node = useSharedNode()
 const read = (name: string) => node.root.get(`transit/keys/${name}`)
 
 /** `data` of the key object, which these tests look into. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { done, expectRefused, hello, useNode } from '../../node.ts'
+import { done, expectRefused, hello, useSharedNode } from '../../node.ts'
 
-const node = useNode()
+const node = useSharedNode()
 const rotate = (name: string, body = {}) => node.root.post(`transit/keys/${name}/rotate`, body)
 
 describe('rotating', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { done, expectRefused, fresh, hello, useNode } from '../../node.ts'
+import { done, expectRefused, fresh, hello, useSharedNode } from '../../node.ts'
 
-const node = useNode()
+const node = useSharedNode()
 const put = (name: string) => node.root.delete(`transit/keys/${name}/soft-delete`)
 const restore = (name: string) => node.root.post(`transit/keys/${name}/soft-delete-restore`)
 const refusal = 'refusing to use soft-deleted key'

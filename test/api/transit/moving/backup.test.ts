@@ -1,9 +1,9 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import type { Reply } from '../../../support/client.ts'
-import { base64, done, expectRefused, fresh, hello, useNode } from '../../node.ts'
+import { base64, done, expectRefused, fresh, hello, useSharedNode } from '../../node.ts'
 
-const node = useNode()
+const node = useSharedNode()
 const restore = (body: Record<string, unknown>, name?: string): Promise<Reply> =>
   node.root.post(`transit/restore${name === undefined ? '' : `/${name}`}`, body)
 const backup = async (name: string): Promise<string> =>

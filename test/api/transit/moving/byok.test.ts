@@ -7,11 +7,11 @@ import {
   privateDecrypt,
 } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { done, expectRefused, fresh, hello, useNode } from '../../node.ts'
+import { done, expectRefused, fresh, hello, useSharedNode } from '../../node.ts'
 import { publicKeyOf } from '../../signing.ts'
 import { hashFunctions, wrappingKeyOf } from '../envelope.ts'
 
-const node = useNode()
+const node = useSharedNode()
 const path = (dst: string, src: string, rest = '') => `transit/byok-export/${dst}/${src}${rest}`
 const keysOf = async (url: string): Promise<Record<string, string>> =>
   ((await done(node.root.get(url))).body as { data: { keys: Record<string, string> } }).data.keys

@@ -1,11 +1,11 @@
 import { createPublicKey, generateKeyPairSync, randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { beforeAll, expect, test } from 'vitest'
-import { base64, expectRefused, fresh, useNode } from '../../node.ts'
+import { base64, expectRefused, fresh, useSharedNode } from '../../node.ts'
 import { envelopeOf, wrappingKeyOf } from '../envelope.ts'
 
 /** Imports of bytes that are not a key: each is refused, whatever the bytes, and leaves nothing. */
-const node = useNode()
+const node = useSharedNode()
 let pem = ''
 beforeAll(async () => {
   pem = await wrappingKeyOf(node.root)

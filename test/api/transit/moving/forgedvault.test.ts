@@ -1,10 +1,10 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { base64, fresh, useNode } from '../../node.ts'
+import { base64, fresh, useSharedNode } from '../../node.ts'
 import blobs from '../fixtures/vaultblobs.json' with { type: 'json' }
 
 /** Backups in the reference's format that it did not write: each is refused with an explanation, and leaves nothing. */
-const node = useNode()
+const node = useSharedNode()
 type Name = keyof typeof blobs
 
 async function expectNothing(backup: string, text: RegExp): Promise<void> {

@@ -8,11 +8,11 @@ import {
   verify,
 } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { base64, done, expectData, expectRefused, fresh, hello, useNode } from '../../node.ts'
+import { base64, done, expectData, expectRefused, fresh, hello, useSharedNode } from '../../node.ts'
 import { bytesOf } from '../../signing.ts'
 import { envelopeOf, hashFunctions, importKey, keyWrap, oaep, wrappingKeyOf } from '../envelope.ts'
 
-const node = useNode()
+const node = useSharedNode()
 const pkcs8 = (key: KeyObject): Buffer => key.export({ format: 'der', type: 'pkcs8' })
 const post = (path: string, body: Record<string, unknown>) => node.root.post(`transit/keys/${path}`, body)
 

@@ -1,9 +1,9 @@
 import { generateKeyPairSync, hkdfSync, randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { base64, done, expectRefused, fresh, hello, useNode } from '../../node.ts'
+import { base64, done, expectRefused, fresh, hello, useSharedNode } from '../../node.ts'
 import { envelopeOf, importKey, wrappingKeyOf } from '../envelope.ts'
 
-const node = useNode()
+const node = useSharedNode()
 const post = (path: string, body: Record<string, unknown>) => node.root.post(`transit/keys/${path}`, body)
 const ciphertextOf = async () => envelopeOf(await wrappingKeyOf(node.root), randomBytes(32))
 const context = base64('one user')

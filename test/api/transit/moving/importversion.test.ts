@@ -1,9 +1,9 @@
 import { createCipheriv, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { base64, done, expectRefused, fresh, hello, useNode } from '../../node.ts'
+import { base64, done, expectRefused, fresh, hello, useSharedNode } from '../../node.ts'
 import { envelopeOf, importKey, wrappingKeyOf } from '../envelope.ts'
 
-const node = useNode()
+const node = useSharedNode()
 const pkcs8 = (key: KeyObject): Buffer => key.export({ format: 'der', type: 'pkcs8' })
 const pem = (key: KeyObject): string => key.export({ format: 'pem', type: 'spki' }).toString()
 const ec = () => generateKeyPairSync('ec', { namedCurve: 'P-256' })

@@ -2,12 +2,12 @@ import { createECDH, randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import type { Reply } from '../../../support/client.ts'
-import { base64, done, expectRefused, fresh, hello, useNode } from '../../node.ts'
+import { base64, done, expectRefused, fresh, hello, useSharedNode } from '../../node.ts'
 import { wrappingKeyOf } from '../envelope.ts'
 import { backup, blobOf, keyOf } from '../strongroomblob.ts'
 
 /** Keys of a thousand versions, which only years of rotation give, or a backup. */
-const node = useNode()
+const node = useSharedNode()
 const thousand = 1000
 
 /** PKCS#8 of a fresh P-256 key, without the public half. */

@@ -10,7 +10,7 @@ import {
   verify,
 } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { base64, done, expectRefused, fresh, hello, useNode } from '../../node.ts'
+import { base64, done, expectRefused, fresh, hello, useSharedNode } from '../../node.ts'
 import { bytesOf, publicKeyOf } from '../../signing.ts'
 import blobs from '../fixtures/vaultblobs.json' with { type: 'json' }
 
@@ -19,7 +19,7 @@ import blobs from '../fixtures/vaultblobs.json' with { type: 'json' }
  * throw-away keys made by Go's crypto packages.
  */
 type Name = keyof typeof blobs
-const node = useNode()
+const node = useSharedNode()
 const message = Buffer.from('hello')
 const context = base64('one user')
 

@@ -1,9 +1,9 @@
 import { createPublicKey, verify } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { base64, done, expectData, expectRefused, hello, useNode } from '../../node.ts'
+import { base64, done, expectData, expectRefused, hello, useSharedNode } from '../../node.ts'
 import { bytesOf } from '../../signing.ts'
 
-const node = useNode()
+const node = useSharedNode()
 let name: string
 const context = base64('signer 1')
 const other = base64('signer 2')

@@ -1,9 +1,9 @@
 import { createPrivateKey, createPublicKey, hkdfSync } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { base64, expectData, expectRefused, fresh, hello, useNode } from '../../node.ts'
+import { base64, expectData, expectRefused, fresh, hello, useSharedNode } from '../../node.ts'
 import { importKey } from '../envelope.ts'
 
-const node = useNode()
+const node = useSharedNode()
 const sequence = Buffer.from(Array.from({ length: 32 }, (_, index) => index))
 const context = base64('ctx')
 /** "hello" under keys 00 01 02 …, by the reference (wire document B10): its nonce is convergent, its key HKDF's. */

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { base64, done, expectData, expectRefused, fresh, hello, useNode } from '../../node.ts'
+import { base64, done, expectData, expectRefused, fresh, hello, useSharedNode } from '../../node.ts'
 import { bytesOf, hashNames, openedWarnings } from '../../signing.ts'
 
-const node = useNode()
+const node = useSharedNode()
 let key: string
 beforeAll(async () => {
   key = await node.key()

@@ -1,9 +1,9 @@
 import { constants, createHash, publicDecrypt, verify } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { base64, done, expectRefused, hello, useNode } from '../../node.ts'
+import { base64, done, expectRefused, hello, useSharedNode } from '../../node.ts'
 import { bytesOf, hashNames, opensslVerifies, publicKeyOf } from '../../signing.ts'
 
-const node = useNode()
+const node = useSharedNode()
 const message = Buffer.from('hello')
 let name: string
 beforeAll(async () => {

@@ -1,9 +1,9 @@
 import { createHash, verify } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { base64, done, expectData, expectRefused, hello, useNode } from '../../node.ts'
+import { base64, done, expectData, expectRefused, hello, useSharedNode } from '../../node.ts'
 import { bytesOf, hashNames, opensslVerifies, publicKeyOf } from '../../signing.ts'
 
-const node = useNode()
+const node = useSharedNode()
 const message = Buffer.from('hello')
 const names: Record<string, string> = {}
 const sign = (type: string, body: Record<string, unknown> = {}, hash = '') =>

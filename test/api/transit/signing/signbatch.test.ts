@@ -1,9 +1,9 @@
 import { createHash, verify } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { base64, enveloped, expectData, expectRefused, hello, useNode } from '../../node.ts'
+import { base64, enveloped, expectData, expectRefused, hello, useSharedNode } from '../../node.ts'
 import { bytesOf, publicKeyOf } from '../../signing.ts'
 
-const node = useNode()
+const node = useSharedNode()
 let ec: string
 let rsa: string
 beforeAll(async () => {

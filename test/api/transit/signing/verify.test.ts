@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { base64, done, expectData, expectRefused, hello, useNode } from '../../node.ts'
+import { base64, done, expectData, expectRefused, hello, useSharedNode } from '../../node.ts'
 import { bytesOf } from '../../signing.ts'
 
-const node = useNode()
+const node = useSharedNode()
 let key: string
 let signature: string
 let hmac: string
