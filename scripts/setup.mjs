@@ -3,6 +3,7 @@ import { accessSync, constants, existsSync, readFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { alone } from './alone.mjs'
 import { bundled, pinnedNode, project } from './launch.mjs'
 import { installCommand, installPackages, missingPackages } from './packages.mjs'
 import { run, step } from './step.mjs'
@@ -15,7 +16,8 @@ import { run, step } from './step.mjs'
  */
 export async function setup({ tests = false, wide = false, mysql = false, bench = false } = {}) {
   try {
-    await install({ tests, wide, mysql, bench })
+    // Of two at once, such as a server's and that of tests, one waits for the other.
+    await alone(join(project, 'package-lock.json'), () => install({ tests, wide, mysql, bench }))
   } catch (error) {
     console.error(`Set-up failed. ${error.message}`)
     process.exit(1)

@@ -16,10 +16,17 @@ const onMysql = (kind) => ({
 const onGalera = { STRONGROOM_TEST_GALERA: '1' }
 /** Kills nodes, and so runs alone on its cluster. */
 const killing = 'test/store/galera.test.ts'
+/** Of test/store, what uses no database, or a MariaDB of its own: the same there as anywhere. */
+const apart = ['canonical', 'model', 'pool/clusters', 'pool/defaults', 'pool/engine', 'pool/retry', 'pool/tls']
+const elsewhere = [killing, ...apart.map((name) => `test/store/${name}.test.ts`)]
 const sets = {
   '--wide': [
     { name: 'nss', environment: { STRONGROOM_TEST_HSM: 'nss' }, words: ['test/hsm', 'test/keys/components.test.ts'] },
-    { name: 'galera', environment: onGalera, words: ['test/store', '--exclude', killing] },
+    {
+      name: 'galera',
+      environment: onGalera,
+      words: ['test/store', ...elsewhere.flatMap((file) => ['--exclude', file])],
+    },
     { name: 'galera-dying', environment: onGalera, words: [killing] },
   ],
   '--mysql': [onMysql('alone'), onMysql('multi'), onMysql('single')],
