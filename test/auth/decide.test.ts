@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { compile, rootAcl } from '../../src/auth/acl/compile.ts'
@@ -164,4 +166,27 @@ describe('decide', () => {
     expect(decide(compiled, 'read', 'hot/no').allowed).toBe(false)
     expect(decide(compiled, 'list', 'hot/a').allowed).toBe(false)
   })
+
+  test('of the long texts that callers ask about, and of those that short paths are pieces of, nothing is kept', () => {
+    const compiled = acl(allow('a/*', 'read'))
+    const asked = 200
+    const [characters, collect] = [500_000, collector()]
+    const ask = (text: string) => {
+      for (const path of text.split(',')) expect(capabilities(compiled, path)).toEqual(['read'])
+    }
+    collect()
+    const before = process.memoryUsage().heapUsed
+    for (let n = 0; n < asked; n++) {
+      ask(`a/${n}/${'x'.repeat(characters)}`)
+      ask(`a/a path of usual length ${n},a/${'x'.repeat(characters)}`)
+    }
+    collect()
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan((asked * characters) / 10)
+  })
 })
+
+/** Collects garbage, whether or not Node was started with --expose-gc. */
+function collector(): () => void {
+  setFlagsFromString('--expose-gc')
+  return runInNewContext('gc')
+}

@@ -41,6 +41,8 @@ type RuleMemo = ReturnType<typeof memo<Rule | null>>
 
 /** Paths remembered per policy set and kind; a key name is in the path, so this bounds hot keys, not policies. */
 const rememberedPaths = 512
+/** Callers may ask about any text (sys/capabilities-self): a thousand long ones would fill the memory of a worker. */
+const longestRemembered = 200
 
 const empty = () => ({ plain: memo<Rule | null>(rememberedPaths), list: memo<Rule | null>(rememberedPaths) })
 
@@ -125,8 +127,11 @@ export function ruleFor(acl: Acl, path: string, capability: Capability): Rule | 
     firstMatch(acl, path) ??
     (bare === undefined ? undefined : firstMatch(acl, bare)) ??
     null
-  remembered.set(path, rule)
+  if (path.length <= longestRemembered) remembered.set(copyOf(path), rule)
   return rule
 }
+
+/** As V8 keeps it, a piece of a long text keeps all of that text alive. */
+const copyOf = (path: string): string => Buffer.from(path, 'utf16le').toString('utf16le')
 
 const firstMatch = (acl: Acl, path: string): Rule | undefined => acl.patterns.find(({ matches }) => matches(path))?.rule
