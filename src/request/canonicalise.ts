@@ -3,7 +3,7 @@ import type { BytesBody, MaybePromise, Method } from '../route.ts'
 import type { RawRequest } from './exchange.ts'
 import { asksForHelp } from './help.ts'
 import { bodyInput, type Input, methodOf, queryInput } from './input.ts'
-import { canonicalPath, cleanHead } from './path.ts'
+import { canonicalPath, cleanHead, withMount } from './path.ts'
 
 /** The contents of the request line and headers: enough to find the route, which decides how the body is read. */
 export interface RequestHead {
@@ -89,14 +89,10 @@ const policyPathOf = (method: Method, path: string): string => (method === 'LIST
 const noInput: Input = {}
 const writes = (method: Method): boolean => method === 'POST' || method === 'PATCH'
 
-/** Lists that the specification writes without their mount: the default mount of its type. */
-const mountless = 'certs/'
-const defaultMount = 'pki/'
-
 function pathOf(rawPath: string): { path: string; trailingSlash: boolean; fault?: ApiError } {
   try {
     const clean = canonicalPath(rawPath)
-    return clean.path.startsWith(mountless) ? { ...clean, path: `${defaultMount}${clean.path}` } : clean
+    return { ...clean, path: withMount(clean.path) }
   } catch (fault) {
     const path = cleanHead(rawPath)
     if (path === '' || !(fault instanceof ApiError)) throw fault

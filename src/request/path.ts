@@ -40,6 +40,13 @@ export function canonicalPath(rawPath: string): CanonicalPath {
   return { path: decoded.startsWith('v1/') ? decoded.slice(3) : decoded, trailingSlash }
 }
 
+/** Lists that the specification writes without their mount: the default mount of its type. */
+const mountless = 'certs/'
+const defaultMount = 'pki/'
+
+/** The path as routes and policies see it, for one of these lists with its mount. @param path canonical */
+export const withMount = (path: string): string => (path.startsWith(mountless) ? `${defaultMount}${path}` : path)
+
 /** Of a refused path, the segments before the first one at fault, decoded and without `v1/`. */
 export function cleanHead(rawPath: string): string {
   if (!rawPath.startsWith('/') || !printableAscii.test(rawPath)) return ''

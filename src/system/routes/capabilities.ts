@@ -5,6 +5,7 @@ import { TokenCaller } from '../../auth/caller.ts'
 import { tokenOfAccessor } from '../../auth/methods/token/context.ts'
 import { badRequest } from '../../errors.ts'
 import { commaList, text } from '../../field.ts'
+import { withMount } from '../../request/path.ts'
 import type { Data } from '../../route.ts'
 import { endpoint, type SystemContext } from '../context.ts'
 
@@ -33,7 +34,7 @@ async function describe(context: SystemContext, policies: readonly string[], fie
   const foldings = context.foldings()
   const found: [string, readonly string[]][] = []
   for (const path of wanted) {
-    const sent = path.replace(/^\/+/, '')
+    const sent = withMount(path.replace(/^\/+/, ''))
     const mount = await context.mounts.find(sent)
     found.push([path, capabilities(acl, foldings.path(sent, mount), sent)])
   }

@@ -59,6 +59,21 @@ describe('sys/capabilities-self, -accessor and sys/capabilities', () => {
     })
   })
 
+  test('a list that is asked for without its mount is answered as a request for it is decided', async () => {
+    const paths = ['certs/revoked', 'certs/unified-revoked']
+    for (const [rule, words] of [
+      ['pki/certs/*', ['list']],
+      ['certs/*', ['deny']],
+    ] as const) {
+      const own = await node.limited(
+        `path "${rule}" { capabilities = ["list"] } path "sys/capabilities-self" { capabilities = ["update"] }`,
+      )
+      const { body } = await own.post('sys/capabilities-self', { paths })
+      expect(body).toMatchObject({ data: Object.fromEntries(paths.map((path) => [path, words])) })
+      for (const path of paths) expect((await own.list(path)).status === 403, path).toBe(words[0] === 'deny')
+    }
+  })
+
   test.each(asking)('sys/capabilities%s wants paths', async (end, by, who) => {
     const ask = (body: object) => by().post(`sys/capabilities${end}`, { ...who(), ...body })
     for (const body of [{}, { paths: [] }, { path: '' }, { paths: null }])
