@@ -1,3 +1,4 @@
+import type { Hsm } from '../hsm/hsm.ts'
 import { type AdoptionPlan, adoptCluster, planAdoption } from '../keys/cluster/adoption.ts'
 import { verifyRows } from '../keys/cluster/verification.ts'
 import type { Custody } from '../keys/custody.ts'
@@ -7,6 +8,7 @@ import type { KekRow } from '../keys/tables.ts'
 import { custodyOptions, openDatabase, openHsm } from '../open.ts'
 import type { Database } from '../store/database.ts'
 import type { ProcessContext } from '../workload.ts'
+import { adoptingAlone } from './alone.ts'
 import { keysUnder, loneKeys } from './lonekeys.ts'
 import { sealedSets, sealedTables } from './sealedtables.ts'
 
@@ -57,6 +59,20 @@ export async function adopt(
   const plan = await planAdoption({ hsm, database }, request)
   const components = new Map<string, readonly Component[]>()
   for (const kek of plan.missing) components.set(kek.id, await request.components(kek))
+  await adoptingAlone({ clock: context.clock, database, hsm }, async () => {
+    // Custodians take their time: meanwhile another run may have made the KEKs.
+    const current = await planAdoption({ hsm, database }, request)
+    await carryOut({ ...context, database, hsm }, { ...request, plan: current, given: components }, work)
+  })
+}
+
+async function carryOut(
+  context: ProcessContext & { readonly database: Database; readonly hsm: Hsm },
+  request: AdoptRequest & { readonly plan: AdoptionPlan; readonly given: ReadonlyMap<string, readonly Component[]> },
+  work: (adopted: Adopted) => Promise<void>,
+): Promise<void> {
+  const { database, hsm } = context
+  const { plan, given } = request
   let found = { rows: 0, damaged: [] as readonly string[] }
   const verify = async () => {
     found = await verifyRows(database, sealedTables, sealedSets)
@@ -64,7 +80,7 @@ export async function adopt(
   }
   const { rowKey, join } = request
   const options = { ...custodyOptions(context, database, hsm), adoption: { rowKey, join, verify } }
-  using custody = await adoptCluster(options, plan, components)
+  using custody = await adoptCluster(options, plan, given)
   const lone = (await loneKeys(database, hsm)).filter(({ here }) => !here).map(({ name }) => name)
   const lost = [...lone, ...(await wrappedByLost(database, plan))]
   await work({ database, custody, made: plan.missing, verifiedRows: found.rows, damaged: found.damaged, lost })

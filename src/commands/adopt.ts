@@ -40,10 +40,14 @@ export const adoptCommand = (): Command =>
     )
 
 async function adoptOne(id: string, options: Options): Promise<void> {
-  await withCustody(options, async ({ rotation }) => {
+  const brought = broughtBy(options)
+  // Imported here, so that the supervisor, which shares this entry, does not load it.
+  const { adoptingAlone } = await import('../ceremony/alone.ts')
+  await withCustody(options, async ({ rotation }, database, { clock }, hsm) => {
     const kek = (await rotation.status()).find((one) => one.id === id)
     if (kek === undefined) throw new Error(`there is no KEK ${id}`)
-    await rotation.adopt(id, await broughtBy(options)(kek))
+    const components = await brought(kek)
+    await adoptingAlone({ clock, database, hsm }, () => rotation.adopt(id, components))
     console.log(`this token holds the ${kek.purpose} KEK ${id}`)
   })
 }

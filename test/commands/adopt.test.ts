@@ -212,6 +212,22 @@ describe('a cluster whose token dies', { shuffle: false }, () => {
     const again = await adopt(rowKey)
     expect(again.stderr).toContain('remembers this cluster already')
   }, 180_000)
+
+  test('is brought into a token by one of two who do it at once; the other changes nothing there', async () => {
+    const token = await createToken('fifth')
+    useToken(token)
+    const both = await Promise.all([adopt(rowKey, sheets, '--damaged'), adopt(rowKey, sheets, '--damaged')])
+    const [one, other] = both.toSorted((a, b) => (a.code ?? 0) - (b.code ?? 0))
+    expect(one?.code, one?.stderr).toBe(0)
+    expect(other).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringContaining('remembers this cluster already'),
+    })
+    expect(await objectsIn(token)).toHaveLength(6)
+    const { stdout } = await command('kek', 'status')
+    expect(stdout.match(/from components, in this token, /g)).toHaveLength(5)
+  }, 120_000)
 })
 
 /** The verdict of openssl on a leaf, with its issuer's list. */
