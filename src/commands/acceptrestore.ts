@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { withCustody } from './custody.ts'
-import { printRootToken } from './roottoken.ts'
+import { printOnlyRootToken } from './roottoken.ts'
 import { withConfig, withForce } from './settings.ts'
 
 interface Options {
@@ -27,7 +27,7 @@ async function acceptRestore({ newEpoch: beginEpoch = false, ...options }: Optio
     const { epoch, begun } = custody.cluster
     if (!begun) {
       console.log(
-        `epoch ${epoch} continues: the database is not behind the token (--new-epoch begins a new one nevertheless)`,
+        `epoch ${epoch} continues: the database is not behind the token (--new-epoch begins a new one nevertheless, strongroom root-token makes a root token)`,
       )
       return
     }
@@ -35,6 +35,6 @@ async function acceptRestore({ newEpoch: beginEpoch = false, ...options }: Optio
     const workers = (await database.incarnations()).length
     if (workers > 0)
       console.error(`workers registered: ${workers}. Restart every running node: until then it accepts the old tokens`)
-    await printRootToken(settings, { database, custody })
+    await printOnlyRootToken(settings, { database, custody })
   })
 }

@@ -6,7 +6,7 @@ import { componentsFromPrompt, sheetsFromFiles } from './components.ts'
 import { withCustody } from './custody.ts'
 import { wholeNumber } from './number.ts'
 import { askSecret } from './prompt.ts'
-import { printRootToken } from './roottoken.ts'
+import { printOnlyRootToken } from './roottoken.ts'
 import { type OpenedSettings, openSettings, withConfig, withForce } from './settings.ts'
 
 interface Options {
@@ -69,7 +69,7 @@ async function report(settings: OpenedSettings, adopted: Adopted, join: boolean)
   for (const row of damaged) console.log(`damaged: ${row}`)
   for (const name of lost) console.log(`lost with its token: ${name}`)
   console.log(`epoch ${custody.cluster.epoch}: this token holds cluster ${custody.cluster.id}`)
-  if (!join) await printRootToken(settings, adopted)
+  if (!join) await printOnlyRootToken(settings, adopted)
 }
 
 /**

@@ -40,6 +40,18 @@ export async function printRootToken(
   else for (const [name, value] of Object.entries(answer)) console.log(`${`${name}:`.padEnd(12)} ${value}`)
 }
 
+/**
+ * As printRootToken, at the end of a command that has voided every other token.
+ * @throws Error with what is left to do
+ */
+export async function printOnlyRootToken(...given: Parameters<typeof printRootToken>): Promise<void> {
+  try {
+    await printRootToken(...given)
+  } catch (cause) {
+    throw new Error('all is done but the root token: run strongroom root-token when the reason is gone', { cause })
+  }
+}
+
 function lifetime(text: string): number {
   const seconds = readSeconds(text, (reason) => {
     throw new InvalidArgumentError(`${reason}.`)

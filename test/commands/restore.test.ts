@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { runDirectory } from '../support/directory.ts'
@@ -79,4 +79,23 @@ describe('an operator', { shuffle: false }, () => {
     expect(code).toBe(0)
     expect(stderr).toContain('workers registered: 1. Restart every running node')
   })
+
+  test('who gets no root token, because no audit device can be written, is told which command makes it then', async () => {
+    const directory = mkdtempSync(join(runDirectory(), 'audit-'))
+    const options = { file_path: join(directory, 'audit.log') }
+    await server.stop()
+    await server.start()
+    const root = server.client(rootIn((await run('root-token')).stdout))
+    expect((await root.post('sys/audit/file', { type: 'file', options })).status).toBe(204)
+    await server.stop()
+    rmSync(directory, { recursive: true })
+    const { code, stdout, stderr } = await run('accept-restore', '--new-epoch')
+    expect({ code, root: rootIn(stdout) }).toEqual({ code: 1, root: '' })
+    expect(stderr).toMatch(/: run strongroom root-token when the reason is gone\n +because: no audit device/)
+    expect((await run('accept-restore')).stdout).toContain('strongroom root-token makes a root token')
+    mkdirSync(directory)
+    const { stdout: made } = await run('root-token')
+    await server.start()
+    expect(await works(rootIn(made))).toBe(200)
+  }, 120_000)
 })
