@@ -1,7 +1,9 @@
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { Custody } from '../../../src/keys/custody.ts'
 import { openHsm, options, Place } from '../../keys/support.ts'
-import type { Client } from '../../support/client.ts'
+import type { Client, Reply } from '../../support/client.ts'
 import type { TestServer } from '../../support/server.ts'
 import { clientWith, decrypt, encrypt, expectRefused, expectServed, until } from '../nodes.ts'
 import { useOwned } from '../owned.ts'
@@ -73,6 +75,20 @@ describe('policies, as a set', () => {
   })
 })
 
+test('open: audit devices, brought back whole with their head, are those of then: a newer one gets no line', async () => {
+  const file = join(server.stateDirectory, 'newer.log')
+  const restore = await copyOf('audit_devices', 'heads')
+  expectServed(await root.post('sys/audit/newer', { type: 'file', options: { file_path: file } }))
+  const linesOf = async () => {
+    const before = statSync(file).size
+    expectServed(await root.get('sys/mounts'))
+    return statSync(file).size - before
+  }
+  expect(await linesOf()).toBeGreaterThan(0)
+  await restore()
+  expect(await linesOf()).toBe(0)
+})
+
 describe('rows of no set', () => {
   const rowsOf = async (table: string, column: string, value: Value): Promise<Row[]> =>
     sql.rows(`SELECT * FROM ${table} WHERE ${column} = ?`, [value])
@@ -111,6 +127,40 @@ describe('rows of no set', () => {
     await sql.invalidate()
     // A credential that had no row is refused for some seconds without a look.
     await until(async () => (await client.get('auth/token/lookup-self')).status < 300)
+  })
+
+  test('open: an older row of an issuer is taken, from before it was revoked', async () => {
+    const key = { key_type: 'ec', ttl: '100h' }
+    expectServed(await root.post('pki/root/generate/internal', { common_name: 'Root', issuer_name: 'root', ...key }))
+    const asked = await root.post('pki/intermediate/generate/internal', { common_name: 'Issuer', ...key })
+    const csr = expectServed(asked).string('data.csr')
+    const signed = await root.post('pki/issuer/root/sign-intermediate', { csr, common_name: 'Issuer', ttl: '50h' })
+    const certificate = expectServed(signed).string('data.certificate')
+    const made = await root.post('pki/intermediate/set-signed', { certificate })
+    const id = expectServed(made).string('data.imported_issuers.0')
+    expectServed(await root.post('pki/roles/any', { allow_any_name: true, key_type: 'ec', ttl: '1h' }))
+    const issue = () => root.post(`pki/issuer/${id}/issue/any`, { common_name: 'a.example' })
+    const [before = {}] = await rowsOf('pki_issuers', 'id', id)
+    expectServed(await root.post(`pki/issuer/${id}/revoke`))
+    expectRefused(await issue())
+    await sql.put('pki_issuers', before)
+    await sql.invalidate()
+    expectServed(await issue())
+  })
+
+  test('open: a lease that is deleted leaves its certificate valid when its token is revoked', async () => {
+    expectServed(await root.post('pki/root/generate/internal', { common_name: 'Leasing', key_type: 'ec' }))
+    expectServed(await root.post('pki/roles/leased', { allow_any_name: true, key_type: 'ec', generate_lease: true }))
+    expectServed(await root.post('sys/policies/acl/leased', { policy: policyText('pki/issue/leased') }))
+    const client = await clientWith(server, ['default', 'leased'])
+    const issue = async () =>
+      expectServed(await client.post('pki/issue/leased', { common_name: 'a.example', ttl: '1h' }))
+    const [kept, lost] = [await issue(), await issue()]
+    await sql.rows('DELETE FROM leases WHERE lease_id = ?', [lost.string('lease_id')])
+    expectServed(await client.post('auth/token/revoke-self'))
+    const revokedAt = async ({ string }: Reply) => (await root.get(`pki/cert/${string('data.serial_number')}`)).body
+    expect(await revokedAt(kept)).toMatchObject({ data: { revocation_time: expect.not.toBeOneOf([0]) } })
+    expect(await revokedAt(lost)).toMatchObject({ data: { revocation_time: 0 } })
   })
 
   test('open: a deleted key that is put back with all its rows opens what it once sealed', async () => {
