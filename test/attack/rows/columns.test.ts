@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { quotedIn, tableOf } from '../../commands/docs/document.ts'
 import type { Client, Reply } from '../../support/client.ts'
 import type { TestServer } from '../../support/server.ts'
 import { clientWith, decrypt, encrypt, expectRefused, expectServed, until } from '../nodes.ts'
@@ -250,7 +251,6 @@ test('a sealed table that is not attacked, here, in forge.test.ts or in test/pki
   const others = sealed.filter((table) => !attacked.includes(table))
   expect(sealed).toEqual(expect.arrayContaining(attacked))
   for (const table of others) expect(await sql.rows(`SELECT * FROM ${table}`), table).toEqual([])
-  // docs/threat-model.md tells the effect of editing each of these.
   const open = [
     'acks',
     'job_leases',
@@ -266,4 +266,10 @@ test('a sealed table that is not attacked, here, in forge.test.ts or in test/pki
     'versions',
   ]
   expect((await sql.tables()).filter((table) => !sealed.includes(table))).toEqual(open)
+})
+
+test('docs/threat-model.md tells of every open table what an edit of it does', async () => {
+  const sealed = await sealedTables(sql)
+  const told = tableOf('threat-model.md', 'Open tables').flatMap(([tables = '']) => quotedIn(tables))
+  expect((await sql.tables()).filter((table) => !sealed.includes(table))).toEqual(told.toSorted())
 })
