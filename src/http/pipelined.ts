@@ -4,6 +4,8 @@ import { receive, shareTurn } from './turnshare.ts'
 
 /** Requests that may wait behind the one that is being answered on their connection. */
 const mostWaiting = 64
+/** Of Node and of the answer under way, at an event of a connection. */
+const usualListeners = 10
 const refused = Number.POSITIVE_INFINITY
 
 /** Of connections with requests that wait, or waited. */
@@ -28,7 +30,11 @@ export function admit(
     discard(socket, idleMilliseconds)
     return 'refuse'
   }
-  if (count === 0) socket.setTimeout(idleMilliseconds)
+  if (count === 0) {
+    socket.setTimeout(idleMilliseconds)
+    // Each answer that waits listens for the end of the connection; Node warns of more listeners than ten.
+    socket.setMaxListeners(mostWaiting + usualListeners)
+  }
   waiting.set(socket, count + 1)
   response.once('close', () => waiting.set(socket, (waiting.get(socket) ?? 1) - 1))
   return 'serve'
