@@ -1,6 +1,7 @@
 import type { Data } from '../route.ts'
 import { type Content, contentOf, Stream } from '../stream.ts'
 import type { RequestEntry, ResponseEntry } from './entry.ts'
+import { nameText, type Quote } from './render.ts'
 
 /*
  * Two characters in a request become an HMAC of eighty in both of its lines. So that a body cannot fill the disk, data
@@ -19,6 +20,8 @@ const mostTextOfAnsweredByte = 8
 const mostRefusedBytes = 16 * 1024
 /** Of a string's HMAC and its surroundings. */
 const hashedText = 80
+/** As long as an HMAC. */
+const someHash: Quote = () => `"${'-'.repeat(hashedText - 4)}"`
 /** A value takes at least two bytes of JSON, which bounds the line that a text of some length can make. */
 const shortestValueBytes = 2
 
@@ -64,7 +67,7 @@ function remaining(value: unknown, room: number): number {
     return left
   }
   for (const [name, member] of Object.entries(value)) {
-    left = remaining(member, left - name.length - 4)
+    left = remaining(member, left - nameText(name, someHash).length - 2)
     if (left < 0) return left
   }
   return left

@@ -54,7 +54,7 @@ export class Formatter {
     const token = caller ? caller.token : credential && `"client_token":${this.#quote(credential)}`
     const mount = this.#mountText(request.mount)
     const data = objectText(shownInput(entry), this.#quote, mount.clearRequest)
-    const auth = joined([before, policyResults(entry), after])
+    const auth = joined([before, this.#hidden(policyResults(entry)), after])
     const members = joined([
       `"id":"${request.id}"`,
       `"operation":"${entry.operation}"`,
@@ -87,7 +87,8 @@ export class Formatter {
     const { members, clearResponse } = this.#mountText(entry.request.mount)
     const elide = this.#options.elideListResponses && entry.operation === 'list'
     const { hmacAccessor } = this.#options
-    const own = responseMembers(response, { quote: this.#quote, clear: clearResponse, elide, hmacAccessor })
+    const hide = (shown: string) => this.#hidden(shown)
+    const own = responseMembers(response, { quote: this.#quote, hide, clear: clearResponse, elide, hmacAccessor })
     const text = joined([own.auth, members, ...own.rest])
     return [
       `{"time":"${time}","type":"response",`,
@@ -115,7 +116,7 @@ export class Formatter {
     return [`{"time":"${time}","type":"rotation","rotation":{${members}}`]
   }
 
-  /** A path, or the text of a refusal, which may repeat one: credentials in it are HMACs like any other. */
+  /** A text that is in clear, such as a path or a warning: credentials in it are HMACs like any other. */
   #hidden(text: string): string {
     return this.#options.logRaw ? text : withCredentialsShown(text, this.#hash)
   }
@@ -130,7 +131,7 @@ export class Formatter {
     if (known) return known
     const token = `"client_token":${this.#quote(credential)}`
     const accessor = this.#options.hmacAccessor ? this.#hash(caller.accessor) : caller.accessor
-    const text = {
+    const clear = {
       before: joined([
         token,
         member('accessor', accessor),
@@ -147,6 +148,7 @@ export class Formatter {
       ]),
       token: joined([token, member('client_token_accessor', accessor)]),
     }
+    const text = { ...clear, before: this.#hidden(clear.before), after: this.#hidden(clear.after) }
     this.#callers.set(row ?? caller, text)
     return text
   }

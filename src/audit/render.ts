@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { withCredentialsShown } from '../log/scrub.ts'
 
 /** JSON text of a string; most need no escaping, and a regular expression finds that out faster than JSON.stringify. */
 export const quoted = (text: string): string => (/^[ !#-[\]-~]*$/.test(text) ? `"${text}"` : JSON.stringify(text))
@@ -63,9 +64,16 @@ function put(room: Buffer, text: string | Uint8Array, at: number): number {
   return text.length
 }
 
+/** Shorter names hold no credential. */
+const shortestCredential = 12
+
+/** Names come from callers too: a credential among them is shown like any other string. */
+export const nameText = (name: string, quote: Quote): string =>
+  quoted(name.length < shortestCredential ? name : withCredentialsShown(name, (found) => quote(found).slice(1, -1)))
+
 /**
- * JSON text of a value in which every string, at any depth, went through `quote`; names, numbers, booleans and null
- * stay. Built in one pass: nothing is copied first.
+ * JSON text of a value in which every string, at any depth, went through `quote`; names without credentials, numbers,
+ * booleans and null stay. Built in one pass: nothing is copied first.
  */
 function valueText(value: unknown, quote: Quote): string {
   if (typeof value === 'string') return quote(value)
@@ -86,7 +94,7 @@ export function objectText(value: object, quote: Quote, clear?: ReadonlySet<stri
   for (const [name, member] of Object.entries(value)) {
     if (member === undefined) continue
     const text = clear?.has(name) ? clearText(member, quote) : valueText(member, quote)
-    members += `${members === '' ? '' : ','}${quoted(name)}:${text}`
+    members += `${members === '' ? '' : ','}${nameText(name, quote)}:${text}`
   }
   return `{${members}}`
 }

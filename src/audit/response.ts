@@ -7,6 +7,8 @@ import { joined, member, objectText, type Quote } from './render.ts'
 /** How a device shows a response. */
 export interface ResponseFormat {
   readonly quote: Quote
+  /** Shows the credentials in a text that is in clear. */
+  readonly hide: (text: string) => string
   /** Names in `data` that stay in clear. */
   readonly clear: ReadonlySet<string>
   /** Whether lists are replaced by their length. */
@@ -18,7 +20,7 @@ export interface ResponseFormat {
 export function responseMembers(response: ResponseEntry, format: ResponseFormat): { auth: string; rest: string[] } {
   const { outcome } = response
   const data = dataText(response, format)
-  const warnings = member('warnings', response.warnings)
+  const warnings = format.hide(member('warnings', response.warnings))
   if (!(outcome instanceof Answer)) return { auth: '', rest: [data, warnings] }
   const auth = outcome.auth ? authText({ ...outcome.auth, ...outcome.audited }, format) : ''
   const secret = outcome.lease ? member('secret', { lease_id: outcome.lease.id }) : ''
@@ -61,7 +63,7 @@ function elided(data: Data): Data {
   }
 }
 
-function authText(auth: Data, { quote, hmacAccessor }: ResponseFormat): string {
+function authText(auth: Data, { quote, hide, hmacAccessor }: ResponseFormat): string {
   const accessor = typeof auth.accessor === 'string' ? auth.accessor : ''
   const members = joined([
     typeof auth.client_token === 'string' ? `"client_token":${quote(auth.client_token)}` : '',
@@ -76,7 +78,7 @@ function authText(auth: Data, { quote, hmacAccessor }: ResponseFormat): string {
     member('token_ttl', auth.lease_duration),
     member('token_issue_time', auth.token_issue_time),
   ])
-  return `"auth":{${members}}`
+  return `"auth":{${hide(members)}}`
 }
 
 function headerLists(headers: Readonly<Record<string, string>>): Record<string, string[]> {

@@ -30,6 +30,24 @@ test.each([
   await device.disable()
 })
 
+test('so is one among the names of parameters, in metadata, names of policies and warnings', async () => {
+  const device = await enable(node.root)
+  const live = await token()
+  const key = await node.key()
+  const hash = await device.hash(live)
+  await done(node.root.post(`transit/encrypt/${key}`, { plaintext: hello, [live]: { [`in ${live}`]: hello } }))
+  expect(last(device, 1)[0]).toMatchObject({
+    request: { data: { [hash]: { [`in ${hash}`]: hashed } } },
+    response: { warnings: [expect.stringContaining(`[${hash}]`)] },
+  })
+  const made = await done(node.root.post('auth/token/create', { meta: { seen: live, [live]: '' }, policies: [live] }))
+  expect(last(device, 1)[0]).toMatchObject({ response: { auth: { metadata: { seen: hash, [hash]: '' } } } })
+  await done(node.server.client(made.string('auth.client_token')).get('auth/token/lookup-self'))
+  expect(device.text()).not.toContain(live.slice('hvs.'.length))
+  expect(device.text()).not.toContain(live.slice('hvs.'.length).toLowerCase())
+  await device.disable()
+})
+
 test('a device that logs raw shows such a path as it is', async () => {
   const device = await enable(node.root, { log_raw: 'true' })
   const live = await token()
