@@ -24,6 +24,9 @@ interface MountText {
   readonly clearResponse: ReadonlySet<string>
 }
 
+/** Of the credentials in a text so many are HMACs, six times as long as the shortest: others would fill the disk. */
+const mostHashed = 16
+
 const noCaller: CallerText = { before: '', after: '"token_type":"default"', token: '' }
 const noMount: MountText = { members: '', clearRequest: new Set(), clearResponse: new Set() }
 
@@ -118,7 +121,9 @@ export class Formatter {
 
   /** A text that is in clear, such as a path or a warning: credentials in it are HMACs like any other. */
   #hidden(text: string): string {
-    return this.#options.logRaw ? text : withCredentialsShown(text, this.#hash)
+    if (this.#options.logRaw) return text
+    let count = 0
+    return withCredentialsShown(text, (found) => (++count > mostHashed ? '[redacted]' : this.#hash(found)))
   }
 
   #errorMember(error: string): string {

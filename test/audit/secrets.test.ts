@@ -48,6 +48,18 @@ test('so is one among the names of parameters, in metadata, names of policies an
   await device.disable()
 })
 
+test('of many credentials in a path the first sixteen are HMACs, the others leave its lines no longer than it is', async () => {
+  const device = await enable(node.root)
+  const path = `nowhere/${Array(1000).fill('hvs.aaaaaaaa').join('/')}`
+  expect((await node.server.client('guess').get(path)).status).toBe(403)
+  const lines = device.lines().filter(({ request }) => request.path.startsWith('nowhere/'))
+  const hash = await device.hash('hvs.aaaaaaaa')
+  const shown = `nowhere/${[...Array(16).fill(hash), ...Array(984).fill('[redacted]')].join('/')}`
+  expect(lines.map(({ request }) => request.path)).toEqual([shown, shown])
+  expect(shown.length).toBeLessThan(path.length)
+  await device.disable()
+})
+
 test('a device that logs raw shows such a path as it is', async () => {
   const device = await enable(node.root, { log_raw: 'true' })
   const live = await token()
