@@ -70,12 +70,13 @@ describe('under overload', () => {
   test('public reads have a lane of their own: beyond it they are refused, and requests continue', async () => {
     const database = await bench.another({ poolSize: 4 })
     const table = database.table(policies)
-    const gate = Promise.withResolvers<void>()
+    const [first, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     let begun = 0
     const load = async (q: Reader, id: string) => {
       // A node that takes no writes refuses here, and another is asked.
       await table.count(q, {})
       begun++
+      first.resolve()
       await gate.promise
       return id
     }
@@ -96,6 +97,7 @@ describe('under overload', () => {
     const names = Array.from({ length: 20 }, () => randomName())
     const made = await Promise.all(names.map((name) => database.transaction((tx) => table.insert(tx, policy(name)))))
     expect(await database.read((q) => table.count(q, {}))).toBe(made.length)
+    await first.promise
     expect(begun).toBe(1)
     gate.resolve()
     expect(await Promise.all(strangers.slice(0, 257))).toEqual(Array.from({ length: 257 }, (_, n) => `stranger ${n}`))
