@@ -10,6 +10,9 @@ import type { IncomingKey } from './incomingkey.ts'
 import { type Made, makeResident, residentTemplate } from './making.ts'
 import { ResidentSweep, type ResidentsOptions } from './sweep.ts'
 
+/** The count that is held while a new key is counted; nothing is ever added to it. */
+const making = 'residents'
+
 /**
  * Keys that stay in the token as persistent objects. An intent is committed and a birth marked in the token before the
  * object is made; the mark is removed when the key is stored. A row of state `removed` outlives the key's own. The
@@ -63,6 +66,8 @@ export class Residents {
     const { hsm, database, cluster, limit } = this.#options
     const ckaId = objectId(cluster, material)
     const intent = await database.transaction(async (tx) => {
+      // Two that count at once, on one node or two, would both find the last place free.
+      await tx.holdTally(making)
       if ((await this.#held(tx)) >= limit) {
         throw badRequest(`the HSM already holds ${limit} keys that live there alone, the most that are allowed`)
       }
