@@ -7,6 +7,7 @@ import type { Job } from '../../job.ts'
 import type { MaybePromise, Mount } from '../../route.ts'
 import type { Database } from '../../store/database.ts'
 import { Batch } from '../../store/group.ts'
+import type { Reader } from '../../store/reader.ts'
 import type { New } from '../../store/table.ts'
 import { MountCache } from './cache.ts'
 import { LooseMounts } from './loose.ts'
@@ -83,6 +84,11 @@ export class Mounts {
   /** All, built-in ones included, by path. */
   async list(): Promise<readonly MountRecord[]> {
     return [...(await this.#cache.current).byPath.values()]
+  }
+
+  /** All but the built-in ones, as a transaction sees them. */
+  async stored(q: Reader): Promise<readonly MountRecord[]> {
+    return (await this.#rows.list(q)).map(recordOf)
   }
 
   /** @throws {ApiError} 400 for a bad or taken path, an unknown type or a bad config */

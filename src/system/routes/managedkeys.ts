@@ -121,16 +121,18 @@ async function refuseUsed(tx: Transaction, { id, name, all, engines }: Removal):
 /** @throws ApiError 400 while a mount lists the key, or something uses it */
 async function remove({ context, params }: Call<SystemContext, typeof noFields>): Promise<undefined> {
   const name = nameOf(params)
-  const all = await context.mounts.list()
-  for (const { path, config } of all) {
+  for (const { path, config } of await context.mounts.list()) {
     const listed = config.allowed_managed_keys
     if (!Array.isArray(listed) || !listed.some((one) => String(one).toLowerCase() === name)) continue
     throw badRequest(
       `managed key "${name}" is listed in allowed_managed_keys of the mount ${path}: take it out there first`,
     )
   }
-  const { engines } = context
-  await context.managedKeys.remove(name, (tx, id) => refuseUsed(tx, { id, name, all, engines }))
+  const { engines, mounts } = context
+  await context.managedKeys.remove(name, async (tx, id) => {
+    // A mount made since the list above may use the key already: what the transaction sees decides.
+    await refuseUsed(tx, { id, name, all: await mounts.stored(tx), engines })
+  })
   return undefined
 }
 
