@@ -93,8 +93,9 @@ export class KeyChanges {
         const changes = decide(ring.key)
         if (startsToLeave(changes)) {
           const { id, latestVersion } = ring.key
-          // Either not rewrapped yet, or replaced or rotated meanwhile: then the new version was not rewrapped.
+          // Either not rewrapped yet, or replaced, rotated or completed meanwhile: then a new part was not rewrapped.
           if (leaving?.ring.key.id !== id || leaving.ring.key.latestVersion !== latestVersion) return undefined
+          if ([...parts.keys()].some((part) => !leaving.parts.has(part))) return undefined
           await this.#makeExportable.apply(tx, rewrapped)
         }
         const changed = await this.update(tx, ring, changes)
