@@ -68,8 +68,8 @@ export class Roles {
     const rows = this.#database.table(rolesTable)
     await this.#database.transaction(async (tx) => {
       tx.touch(rolesTable.name, cacheId(mount, name))
-      if (await rows.exists(tx, { mount, name })) await markWritten(this.#database, tx, authoritiesTable, mount)
-      await rows.discard(tx, { mount, name })
+      const removed = await rows.removeWhere(tx, { mount, name })
+      if (removed > 0) await markWritten(this.#database, tx, authoritiesTable, mount)
     })
   }
 
