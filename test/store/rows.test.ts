@@ -162,7 +162,7 @@ describe('rows', () => {
     const { database } = bench
     const leaked = await database.transaction(async (tx) => tx)
     expect(() => leaked.touch('policies', 'x')).toThrow('not awaited')
-    await expect(database.table(policies).count(leaked, {})).rejects.toThrow('not awaited')
+    await expect(database.table(policies).count(leaked, { name: 'x' })).rejects.toThrow('not awaited')
   })
 
   test('a plain table is changed and counted up in place', async () => {

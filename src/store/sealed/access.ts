@@ -36,7 +36,11 @@ export interface Reading<T extends Table> {
   exists(q: Reader, where: Where<T>): Promise<boolean>
   /** Which of these values any row has in the column; reads one row for each. Nothing is verified. */
   among<K extends Name<T>>(q: Reader, column: K, values: readonly Row<T>[K][]): Promise<Set<Row<T>[K]>>
-  /** The number of rows, counted by reading them all: for small tables. Nothing is verified. */
+  /**
+   * The number of rows, counted by reading them all: for small tables. Nothing is verified. In a transaction `where` is
+   * not empty: members of Group Replication answer a count of all rows even when they have ended the transaction for
+   * another's commit, and never say so (docs/databases.md).
+   */
   count(q: Reader, where: Where<T>): Promise<number>
 }
 

@@ -77,13 +77,16 @@ export function reading<T extends Table>(
 
     among: (q, property, values) => among(shape, Session.of(q), property, values),
 
-    async count(q, where) {
-      const clause = whereClause(shape, where)
-      const sql = `SELECT COUNT(*) FROM ${quoted(shape.table)}${clause.sql}`
-      const [row] = await Session.of(q).rows(sql, clause.values)
-      return Number(row?.[0])
-    },
+    count: (q, where) => count(shape, Session.of(q), where),
   }
+}
+
+async function count(shape: Shape, session: Session, where: Values): Promise<number> {
+  const { sql, values } = whereClause(shape, where)
+  if (sql === '' && session instanceof WriteSession)
+    throw new TypeError(`${shape.table}: a transaction counts rows by a condition alone`)
+  const [row] = await session.rows(`SELECT COUNT(*) FROM ${quoted(shape.table)}${sql}`, values)
+  return Number(row?.[0])
 }
 
 /** The values among these that some row has in a column. */
