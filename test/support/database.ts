@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import { createConnection } from 'mysql2/promise'
-import { causal, clustered } from './engine.ts'
+import { causal, clustered, inGroup } from './engine.ts'
 
 export interface TestDatabase extends AsyncDisposable {
   readonly url: string
@@ -22,8 +23,30 @@ export async function createDatabase(filling: (name: string) => readonly string[
   await run(server, [`CREATE DATABASE ${name} CHARACTER SET utf8mb4`, ...filling(name)].join(';'))
   // The other nodes of a cluster have it once they have caught up. Group Replication waits before a COMMIT too.
   for (const other of nodes.slice(1)) await run(other, `${causal}; SHOW DATABASES; COMMIT`)
-  const drop = async () => void (await run((await servers())[0] ?? server, `DROP DATABASE ${name}`))
+  const drop = async () => {
+    const [first = server, ...others] = await servers()
+    if (inGroup) await unused(name, [first, ...others])
+    await run(first, `${causal}; DROP DATABASE ${name}`)
+  }
   return { url, urls, [Symbol.asyncDispose]: drop }
+}
+
+/** Longer than `wait_timeout` of the sessions under test. */
+const leavingMilliseconds = 12_000
+
+/**
+ * Waits until no session of these nodes is in the schema: a last statement of one whose client is gone may still commit,
+ * and a member of a group that has dropped the schema before can no longer apply it, and leaves.
+ */
+async function unused(name: string, nodes: readonly string[]): Promise<void> {
+  const sessions = `SELECT 1 FROM information_schema.PROCESSLIST WHERE DB = '${name}'`
+  const end = Date.now() + leavingMilliseconds
+  for (const node of nodes) {
+    for (let left = true; left && Date.now() < end; await delay(10)) {
+      const rows = await run(node, sessions)
+      left = Array.isArray(rows) && rows.length > 0
+    }
+  }
 }
 
 async function run(uri: string, statements: string): Promise<unknown> {
