@@ -35,7 +35,9 @@ test('the last place in a token goes to one key, through several connections, on
   for (let round = 0; round < 10; round++) {
     const serial = randomName()
     const ends = await Promise.all(databases.map((database) => make(database, serial, 1)))
+    // On a cluster a loser may be told that the database is busy, which says nothing of the token.
+    const expected = expect.stringMatching(/^(counted in|the HSM already holds 1 keys|the database is busy)/)
+    expect(ends).toEqual(ends.map(() => expected))
     expect(ends.filter((end) => end === 'counted in')).toHaveLength(1)
-    expect(ends.filter((end) => /^the HSM already holds 1 keys/.test(end))).toHaveLength(2)
   }
 })
