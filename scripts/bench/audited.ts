@@ -7,7 +7,7 @@ import { spread } from './statistics.ts'
 
 /** The CPU that a file audit device adds to one request: pairs without and with it. */
 export async function audited(node: StrongroomNode, server: Server, options: Measuring): Promise<string> {
-  const device = { type: 'file', options: { file_path: join(options.directory, 'audit.log') } }
+  const device = { type: 'file', options: { file_path: join(node.auditDirectory, 'bench.log') } }
   const ratios: number[] = []
   for (let pair = 1; pair <= options.pairs; pair++) {
     options.progress(`audit: pair ${pair} of ${options.pairs}`)

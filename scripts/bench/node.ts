@@ -1,7 +1,7 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { ended, ending, stop } from '../embedded/child.ts'
@@ -38,6 +38,8 @@ export class StrongroomNode implements AsyncDisposable {
   readonly rootToken: string
   /** Path of its configuration, for commands beside it. */
   readonly configuration: string
+  /** Where its audit files may lie. */
+  readonly auditDirectory: string
   readonly #joined: boolean
   readonly #agent = new Agent({ keepAlive: true })
   readonly #serve: () => ChildProcess
@@ -52,6 +54,7 @@ export class StrongroomNode implements AsyncDisposable {
     configuration: string
   }) {
     this.configuration = parts.configuration
+    this.auditDirectory = join(dirname(parts.configuration), 'state', 'audit')
     this.token = parts.token
     this.#joined = parts.joined
     this.#serve = parts.serve
