@@ -42,7 +42,11 @@ test('so is one among the names of parameters, in metadata, names of policies an
   })
   const made = await done(node.root.post('auth/token/create', { meta: { seen: live, [live]: '' }, policies: [live] }))
   expect(last(device, 1)[0]).toMatchObject({ response: { auth: { metadata: { seen: hash, [hash]: '' } } } })
-  await done(node.server.client(made.string('auth.client_token')).get('auth/token/lookup-self'))
+  const policy = 'path "sys/mounts" { capabilities = ["read"] }'
+  await done(node.root.post(`sys/policies/acl/${live}`, { policy }))
+  const named = await device.hash(live.toLowerCase())
+  await done(node.server.client(made.string('auth.client_token')).get('sys/mounts'))
+  expect(last(device, 1)[0]).toMatchObject({ auth: { policy_results: { granting_policies: [{ name: named }] } } })
   expect(device.text()).not.toContain(live.slice('hvs.'.length))
   expect(device.text()).not.toContain(live.slice('hvs.'.length).toLowerCase())
   await device.disable()

@@ -1,9 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { done, fresh, hello } from '../api/node.ts'
+import { openSql, type Sql } from '../attack/sql.ts'
 import { at, dataOf, useWorld } from './world.ts'
 
 const world = useWorld()
+/** How many transactions wait for a lock of another; asked within a tenth of a second it answers as before. */
+const waiting = async (sql: Sql) =>
+  Number((await sql.row('SELECT COUNT(*) AS n FROM information_schema.INNODB_LOCK_WAITS')).n)
 const make = (path: string, name: string) => world.root.post(path, { type: 'managed_key', managed_key_name: name })
 
 describe('one managed key', () => {
@@ -48,6 +52,23 @@ describe('one managed key', () => {
       for (const outcome of outcomes) expect(['200 400', '400 204']).toContain(outcome)
     },
   )
+
+  test('is not deleted while a mount uses it that was made after the deletion had begun', async () => {
+    const name = await world.managed(world.settingsOf())
+    await using sql = await openSql(world.database.url)
+    // Holds up the deletion alone: it finds the row by its name, and uses find it by its id.
+    await sql.rows('START TRANSACTION')
+    await sql.rows('SELECT name FROM managed_keys WHERE name = ? LOCK IN SHARE MODE', [name])
+    const deleting = world.root.delete(at(name))
+    while ((await waiting(sql)) === 0) await delay(150)
+    const mount = fresh('m')
+    await done(world.root.post(`sys/mounts/${mount}`, { type: 'transit' }))
+    await done(make(`${mount}/keys/k`, name))
+    await sql.rows('COMMIT')
+    const { status, text } = await deleting
+    expect([status, text]).toEqual([400, expect.stringContaining(`${mount}/keys/k`)])
+    await done(world.root.post(`${mount}/sign/k`, { input: hello }))
+  })
 
   test('is deleted beside many others, more than there are connections to the database', async () => {
     const names = []
