@@ -1,8 +1,10 @@
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { createConnection } from 'mysql2/promise'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Database } from '../../src/store/database.ts'
+import { createDatabase } from '../support/database.ts'
 import { engine } from '../support/engine.ts'
 import { type Bench, counters, createBench, policies, policy, randomName } from './support.ts'
 
@@ -35,6 +37,16 @@ describe.runIf(engine === 'galera')('on three Galera nodes', () => {
       const rows = await Promise.all([read(node(n + 1)), read(node(n + 2))])
       expect(rows.map((row) => row?.text)).toEqual([String(n), String(n)])
     }
+  })
+
+  test('a test gets its schema when the slowest node has it', async () => {
+    await using slow = await createConnection(bench.nodeUrl(1))
+    await slow.query('FLUSH TABLES WITH READ LOCK')
+    const unlocked = delay(500).then(() => slow.query('UNLOCK TABLES'))
+    await using held = await createDatabase()
+    await using session = await createConnection(held.urls[1] ?? '')
+    await session.query('SELECT 1')
+    await unlocked
   })
 
   test('increments of one row through all nodes are all made, each once', async () => {

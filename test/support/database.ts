@@ -21,8 +21,9 @@ export async function createDatabase(filling: (name: string) => readonly string[
   const [server] = nodes
   if (url === undefined || server === undefined) throw new Error('not under vitest: test/support/global.ts has not run')
   await run(server, [`CREATE DATABASE ${name} CHARACTER SET utf8mb4`, ...filling(name)].join(';'))
-  // The other nodes of a cluster have it once they have caught up. Group Replication waits before a COMMIT too.
-  for (const other of nodes.slice(1)) await run(other, `${causal}; SHOW DATABASES; COMMIT`)
+  // The other nodes of a cluster have it once they have caught up: Galera waits before a SELECT (before SHOW it does not,
+  // by this setting), Group Replication before a COMMIT.
+  for (const other of nodes.slice(1)) await run(other, `${causal}; SELECT 1; COMMIT`)
   const drop = async () => {
     const [first = server, ...others] = await servers()
     if (inGroup) await unused(name, [first, ...others])
