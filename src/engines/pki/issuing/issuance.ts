@@ -5,7 +5,7 @@ import type { CertificationSigner } from '../../../keys/use/certification.ts'
 import type { Database } from '../../../store/database.ts'
 import type { Certificate } from '../../../x509/certificate.ts'
 import { keyIdentifierOf } from '../../../x509/certificate.ts'
-import { type Constrained, refusalOf } from '../../../x509/constraints.ts'
+import { refusalOf } from '../../../x509/constraints.ts'
 import { newSerial } from '../../../x509/serial.ts'
 import { type Tbs, writeCertificate, writeTbs } from '../../../x509/tbs.ts'
 import { type AuthorityUrls, urlsOfSerial } from '../authority/urls.ts'
@@ -70,7 +70,7 @@ export class Issuance {
     }
     const written = writeTbs(tbs)
     check(written, warn)
-    const refusal = refusalOf(constrained(contents), chain)
+    const refusal = refusalOfChain(contents, chain)
     if (refusal !== undefined) throw badRequest(refusal)
     const { signature } = await signer.sign(name, written)
     const { notBefore, notAfter } = tbs
@@ -85,9 +85,8 @@ function check(tbs: Buffer, warn: (text: string) => void): void {
   for (const warning of warnings) warn(warning)
 }
 
-/** The parts that constraints of the chain apply to. */
-const constrained = ({ subject, names, basicConstraints }: Contents): Constrained => ({
-  subject,
-  subjectAltName: names,
-  isCa: basicConstraints?.ca === true,
-})
+/** The reason why constraints of the chain forbid a certificate. @param chain as `Order` has it */
+export const refusalOfChain = (
+  { subject, names, basicConstraints }: Contents,
+  chain: readonly Certificate[],
+): string | undefined => refusalOf({ subject, subjectAltName: names, isCa: basicConstraints?.ca === true }, chain)

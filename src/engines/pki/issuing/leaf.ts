@@ -55,13 +55,13 @@ export async function issueLeaf(call: IssuingCall, leaf: Leaf): Promise<Outcome>
 }
 
 /** The parts that an issuer gives to each of its certificates. */
-type IssuerPart = Pick<Order, 'chain' | 'authorityKey' | 'urls'>
+export type IssuerPart = Pick<Order, 'chain' | 'authorityKey' | 'urls'>
 
 /** Computed once for each state of an authority. */
 const issuerParts = new WeakMap<Authority, Map<Issuer, IssuerPart>>()
 
 /** @throws ApiError 400 as urlsOf */
-function issuerPartOf(authority: Authority, able: AbleIssuer): IssuerPart {
+export function issuerPartOf(authority: Authority, able: AbleIssuer): IssuerPart {
   const { issuer } = able
   const parts = issuerParts.get(authority) ?? new Map<Issuer, IssuerPart>()
   issuerParts.set(authority, parts)

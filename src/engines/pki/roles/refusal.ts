@@ -13,8 +13,8 @@ export interface Refusal {
 /** The result of one rule for one value. */
 export interface Check {
   /**
-   * The kind of the value: key, common_name, serial_number, dns_san, email_san, ip_san, uri_san, other_san, user_id,
-   * validity, or certificate for what signing refuses as a whole.
+   * The kind of the value: issuer, key, common_name, serial_number, dns_san, email_san, ip_san, uri_san, other_san,
+   * user_id, validity, or certificate for the refusal of a certificate as a whole.
    */
   readonly subject: string
   readonly value: string
