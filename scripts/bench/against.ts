@@ -24,31 +24,27 @@ interface Pair {
 const warmSeconds = 2
 
 /**
- * The same rows of two checkouts of the project, each served from a database and a token of its own, in pairs that
- * alternate which comes first. @returns Markdown: medians, and quartiles of the ratio pair by pair
+ * The same rows of two checkouts of the project, each served from a database and a token of its own. For every pair both
+ * start anew, in turns first: one process of a program may take a sixth more than another, for as long as it lives.
+ * @returns Markdown: medians, and quartiles of the ratio pair by pair
  */
 export async function against(options: AgainstOptions): Promise<string> {
   const { checkout, directory, node, titles } = options
   await using other = await StrongroomNode.start({ directory: join(directory, 'other'), profiles: undefined, checkout })
+  const nodes = { own: node, other }
   const [ownRow, otherRow] = [await prepareRows(node), await prepareRows(other)]
   const rows: string[][] = []
   for (const title of titles) {
-    const sides = {
-      own: node.under((await ownRow(title)).request),
-      other: other.under((await otherRow(title)).request),
-    }
-    for (const side of [sides.other, sides.own]) await load(side, warmSeconds, directory)
+    const requests = { own: (await ownRow(title)).request, other: (await otherRow(title)).request }
+    const measure = (side: keyof Pair, seconds: number) => load(nodes[side].under(requests[side]), seconds, directory)
     const pairs: Pair[] = []
     for (let pair = 1; pair <= options.pairs; pair++) {
       options.progress(`${title}: pair ${pair} of ${options.pairs}`)
-      const measure = (side: keyof typeof sides) => load(sides[side], options.seconds, directory)
-      if (pair % 2 === 0) {
-        const own = await measure('own')
-        pairs.push({ own, other: await measure('other') })
-      } else {
-        const before = await measure('other')
-        pairs.push({ other: before, own: await measure('own') })
-      }
+      const order = pair % 2 === 0 ? (['own', 'other'] as const) : (['other', 'own'] as const)
+      for (const side of order) await nodes[side].restart()
+      for (const side of order) await measure(side, warmSeconds)
+      const loads = [await measure(order[0], options.seconds), await measure(order[1], options.seconds)] as const
+      pairs.push(order[0] === 'own' ? { own: loads[0], other: loads[1] } : { other: loads[0], own: loads[1] })
     }
     rows.push(cells(title, pairs))
   }
