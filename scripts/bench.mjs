@@ -2,7 +2,13 @@
 // then run scripts/bench.ts under Node 24. `npm run bench -- --help` lists the options.
 import { join } from 'node:path'
 import { launch, project } from './launch.mjs'
+import { bao, fetchOpenBao } from './openbao/fetch.mjs'
 import { setup } from './setup.mjs'
 
-await setup({ bench: true })
-process.exitCode = await launch([join(project, 'scripts', 'bench.ts'), ...process.argv.slice(2)])
+const words = process.argv.slice(2)
+const openbao = words.includes('--openbao')
+
+await setup({ bench: true, openbao })
+if (openbao) await fetchOpenBao()
+const environment = { ...process.env, ...(openbao ? { STRONGROOM_BAO: bao } : {}) }
+process.exitCode = await launch([join(project, 'scripts', 'bench.ts'), ...words], environment)

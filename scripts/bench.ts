@@ -17,6 +17,8 @@ import { layer } from './bench/layer.ts'
 import { load } from './bench/load.ts'
 import { measure, type Pair } from './bench/measure.ts'
 import { ownCheckout, StrongroomNode } from './bench/node.ts'
+import { compare } from './bench/openbao/compare.ts'
+import { OpenBao } from './bench/openbao/server.ts'
 import { operations } from './bench/operations.ts'
 import { pressures } from './bench/pressure/list.ts'
 import { prepareRows, type Row } from './bench/rows.ts'
@@ -32,6 +34,7 @@ const usage = `npm run bench -- [options]
   --nodes N       with --changes: another node shares database and token, and both have two workers and nudge each other (1)
   --pressure      measures what work of one kind costs work of another, a line each
   --against DIR   compares with another checkout of the project, set up, instead of with minimal servers
+  --openbao       compares with OpenBao on raft with keys in its memory, the same requests and changes; two workers here
   --million       afterwards a million encrypts, with the worker's memory on the way
   --profile DIR   V8 CPU profiles of supervisor and worker are written there at the end`
 
@@ -46,6 +49,7 @@ const { values: options } = parseArgs({
     pressure: { type: 'boolean', default: false },
     against: { type: 'string' },
     million: { type: 'boolean', default: false },
+    openbao: { type: 'boolean', default: false },
     profile: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
@@ -81,7 +85,7 @@ async function startNodes(directory: string, profiles: string | undefined) {
   await using stack = new AsyncDisposableStack()
   const several = options.nodes === '2'
   const [first, second] = ['127.0.0.1:7801', '127.0.0.1:7802']
-  const workers = several ? 2 : 1
+  const workers = several || options.openbao ? 2 : 1
   const nudge = several ? { nudge: { address: first, peers: [second] } } : {}
   const common = { profiles, checkout: ownCheckout, workers }
   const node = stack.use(await StrongroomNode.start({ ...common, directory: join(directory, 'node'), ...nudge }))
@@ -104,6 +108,12 @@ async function bench(): Promise<void> {
     if (options.changes) {
       const some = Object.keys(changes).filter((title) => options.only?.some((words) => title.includes(words)) ?? true)
       console.log(await measureChanges({ node, titles: some, pairs, seconds, directory, progress }))
+      return
+    }
+    if (options.openbao) {
+      await using openBao = await OpenBao.start(join(directory, 'openbao'))
+      const asked = (title: string) => options.only?.some((words) => title.includes(words)) ?? true
+      console.log(await compare({ strongroom: node, openBao, wanted: asked, pairs, seconds, directory, progress }))
       return
     }
     if (options.against !== undefined) {

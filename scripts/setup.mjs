@@ -10,14 +10,14 @@ import { run, step } from './step.mjs'
 
 /**
  * Debian packages, npm packages, the native PKCS#11 module and the helper of strict mode; quick when all is there.
- * @param {{ tests?: boolean, wide?: boolean, mysql?: boolean, bench?: boolean }} [options] adds the needs of tests, of
- *   their second environments, of those on MySQL, or of the benchmark
+ * @param {{ tests?: boolean, wide?: boolean, mysql?: boolean, bench?: boolean, openbao?: boolean }} [options] adds the
+ *   needs of tests, of their second environments, of those on MySQL, of the benchmark, or of OpenBao beside it
  * @returns {Promise<void>} when that is impossible, says what to do and ends the process with 1
  */
-export async function setup({ tests = false, wide = false, mysql = false, bench = false } = {}) {
+export async function setup({ tests = false, wide = false, mysql = false, bench = false, openbao = wide } = {}) {
   try {
     // Of two at once, such as a server's and that of tests, one waits for the other.
-    await alone(join(project, 'package-lock.json'), () => install({ tests, wide, mysql, bench }))
+    await alone(join(project, 'package-lock.json'), () => install({ tests, wide, mysql, bench, openbao }))
   } catch (error) {
     console.error(`Set-up failed. ${error.message}`)
     process.exit(1)

@@ -1,12 +1,12 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { Agent, request } from 'node:http'
 import { dirname, join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { ended, ending, stop } from '../embedded/child.ts'
 import { type MariaDb, startMariaDb } from '../embedded/mariadb.ts'
 import { embeddedToken } from '../embedded/token.ts'
+import { type Api, ApiClient } from './api.ts'
 import { childrenOf, cpuMicroseconds, residentBytes } from './cpu.ts'
 import type { LoadRequest, Server } from './server.ts'
 
@@ -31,7 +31,7 @@ export interface NodeOptions {
 type EmbeddedToken = ReturnType<typeof embeddedToken>
 
 /** Strongroom as it is served: supervisor, one worker, a durable MariaDB, a SoftHSM token. */
-export class StrongroomNode implements AsyncDisposable {
+export class StrongroomNode implements Api, AsyncDisposable {
   url = ''
   readonly database: MariaDb
   readonly token: EmbeddedToken
@@ -41,9 +41,9 @@ export class StrongroomNode implements AsyncDisposable {
   /** Where its audit files may lie. */
   readonly auditDirectory: string
   readonly #joined: boolean
-  readonly #agent = new Agent({ keepAlive: true })
   readonly #serve: () => ChildProcess
   #supervisor: ChildProcess | undefined
+  #client: ApiClient | undefined
 
   private constructor(parts: {
     rootToken: string
@@ -101,36 +101,19 @@ export class StrongroomNode implements AsyncDisposable {
   async #start(): Promise<void> {
     this.#supervisor = this.#serve()
     this.url = await ready(this.#supervisor)
+    this.#client = new ApiClient(this.url, this.rootToken)
   }
 
   async #stop(): Promise<void> {
-    this.#agent.destroy()
+    this.#client?.[Symbol.dispose]()
+    this.#client = undefined
     if (this.#supervisor) await stop(this.#supervisor, 60)
   }
 
-  /** Calls the API as root, over connections that are kept. @throws Error unless the answer is a success */
-  async call(method: string, path: string, body?: object): Promise<Record<string, unknown>> {
-    const { status, text } = await this.#send(method, path, body === undefined ? '' : JSON.stringify(body))
-    if (status >= 300) throw new Error(`${method} ${path}: ${status} ${text}`)
-    return text === '' ? {} : (JSON.parse(text) as Record<string, unknown>)
-  }
-
-  /** By node:http: fetch would cost more than the operation that is measured. */
-  #send(method: string, path: string, body: string): Promise<{ status: number; text: string }> {
-    const headers = { 'X-Vault-Token': this.rootToken, 'Content-Length': Buffer.byteLength(body) }
-    const { promise, resolve, reject } = Promise.withResolvers<{ status: number; text: string }>()
-    const sent = request(`${this.url}/v1/${path}`, { method, headers, agent: this.#agent }, (response) => {
-      let text = ''
-      response.setEncoding('utf8')
-      response.on('data', (piece: string) => {
-        text += piece
-      })
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, text }))
-      response.on('error', reject)
-    })
-    sent.on('error', reject)
-    sent.end(body)
-    return promise
+  /** Calls the API as root. @throws Error unless the answer is a success */
+  call(method: string, path: string, body?: object): Promise<Record<string, unknown>> {
+    if (this.#client === undefined) throw new Error('the node is stopped')
+    return this.#client.call(method, path, body)
   }
 
   /** This node under one request. Its cost is that of supervisor, worker and database together. */

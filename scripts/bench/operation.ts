@@ -1,5 +1,5 @@
+import type { Api } from './api.ts'
 import type { MinimalStore } from './authority/store.ts'
-import type { StrongroomNode } from './node.ts'
 import type { LoadRequest } from './server.ts'
 import type { RawToken } from './token.ts'
 
@@ -30,8 +30,8 @@ export interface Operation {
   readonly path?: string
   /** Of the requests to the minimal server, as LoadRequest has it. */
   readonly variants?: number
-  /** Prepares Strongroom. @returns the request to measure */
-  ask(node: StrongroomNode): Promise<Question>
+  /** Prepares a server, Strongroom alone if it needs more than the API. @returns the request to measure */
+  ask(node: Api): Promise<Question>
 }
 
 /** A request of the benchmark's caller, unless it has headers of its own. */
@@ -56,7 +56,7 @@ export const post = (path: string, body: Body): Question => ({
 })
 
 /** `data` of the API's answer to a body. */
-export async function answer(node: StrongroomNode, path: string, body: Body): Promise<Body> {
+export async function answer(node: Api, path: string, body: Body): Promise<Body> {
   const { data } = await node.call('POST', path, body)
   return data as Body
 }

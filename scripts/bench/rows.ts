@@ -1,4 +1,4 @@
-import type { StrongroomNode } from './node.ts'
+import type { Api } from './api.ts'
 import { operationOf } from './operations.ts'
 import type { LoadRequest } from './server.ts'
 
@@ -31,7 +31,7 @@ path "pki/sign/+" { capabilities = ["update"] }
 `
 
 /** Makes the application's token. @returns a function that prepares a row, as that application, by its title */
-export async function prepareRows(node: StrongroomNode): Promise<(title: string) => Promise<Row>> {
+export async function prepareRows(node: Api): Promise<(title: string) => Promise<Row>> {
   await node.call('POST', 'sys/policies/acl/bench', { policy })
   const { auth } = await node.call('POST', 'auth/token/create', { policies: ['bench'], ttl: '24h' })
   const headers = { 'X-Vault-Token': (auth as { client_token: string }).client_token }

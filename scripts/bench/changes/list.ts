@@ -1,5 +1,5 @@
 import { constants, createCipheriv, publicEncrypt, randomBytes } from 'node:crypto'
-import type { StrongroomNode } from '../node.ts'
+import type { Api } from '../api.ts'
 import type { Changes, Step } from './change.ts'
 import type { Objects } from './objects.ts'
 
@@ -14,7 +14,7 @@ let runs = 0
 const prefix = (): string => `r${++runs}`
 
 /** A key for each client. */
-async function keyOfEach(node: StrongroomNode, clients: number): Promise<(client: number) => string> {
+async function keyOfEach(node: Api, clients: number): Promise<(client: number) => string> {
   const name = prefix()
   for (let client = 0; client < clients; client++) await node.call('POST', `transit/keys/${name}-${client}`, {})
   return (client) => `transit/keys/${name}-${client}`
@@ -22,7 +22,7 @@ async function keyOfEach(node: StrongroomNode, clients: number): Promise<(client
 
 const create =
   (type: string) =>
-  async (node: StrongroomNode): Promise<Step> => {
+  async (node: Api): Promise<Step> => {
     const name = prefix()
     return async (client, n) => void (await node.call('POST', `transit/keys/${name}-${client}-${n}`, { type }))
   }
@@ -107,7 +107,7 @@ export const changes: Changes = {
  * An AES key as the import API takes it: an ephemeral key under RSA-OAEP-SHA-256, then the key under AES-KWP (RFC
  * 5649).
  */
-async function sealedForImport(node: StrongroomNode): Promise<string> {
+async function sealedForImport(node: Api): Promise<string> {
   const { data } = await node.call('GET', 'transit/wrapping_key')
   const ephemeral = randomBytes(32)
   const { public_key: key } = data as { public_key: string }

@@ -1,5 +1,6 @@
 import { generateKeyPairSync, sign } from 'node:crypto'
 import { asn1, contextAround, write } from '../../../src/crypto/der.ts'
+import type { Api } from '../api.ts'
 import { keyOfRequest, type MinimalAuthority, openAuthority, pem, urls } from '../authority/authority.ts'
 import type { LeafPairType } from '../authority/leafpair.ts'
 import { multiplyCertificates } from '../multiply.ts'
@@ -16,16 +17,16 @@ const prefix = '11'.repeat(16)
 const serialPath = `${'11-'.repeat(16)}00-00-00-00`
 
 const authority: (token: RawToken) => MinimalAuthority = once(openAuthority)
-const ready = new WeakMap<StrongroomNode, Promise<unknown>>()
+const ready = new WeakMap<Api, Promise<unknown>>()
 
 /** An authority whose P-256 key is wrapped by the token, with a role for each row; made once. */
-export function prepared(node: StrongroomNode): Promise<unknown> {
+export function prepared(node: Api): Promise<unknown> {
   const known = ready.get(node) ?? prepare(node)
   ready.set(node, known)
   return known
 }
 
-async function prepare(node: StrongroomNode): Promise<void> {
+async function prepare(node: Api): Promise<void> {
   await node.call('POST', 'sys/mounts/pki', { type: 'pki', config: { max_lease_ttl: '87600h' } })
   await node.call('POST', 'pki/config/urls', urls)
   await node.call('POST', 'pki/root/generate/internal', {
@@ -116,7 +117,7 @@ const past: Operation = {
     readable(await store.find(Buffer.from(String(path).slice(1).replaceAll('-', ''), 'hex'))),
   path: `/${serialPath}`,
   variants: uncached,
-  async ask(node) {
+  async ask(node: StrongroomNode) {
     await prepared(node)
     const { data } = await node.call('POST', 'pki/issue/stored', { common_name: host })
     const serial = String((data as Body).serial_number).replaceAll(':', '')

@@ -1,5 +1,5 @@
 import { constants, createPublicKey, publicEncrypt } from 'node:crypto'
-import type { StrongroomNode } from '../node.ts'
+import type { Api } from '../api.ts'
 import { answer, base64, bytes, message, type Operations, once, plaintext, post } from '../operation.ts'
 import type { RawToken } from '../token.ts'
 
@@ -15,8 +15,8 @@ const oaep = once((token) => ({
 const oaepEncrypted = once((token) => publicEncrypt(oaep(token), message))
 const block = (token: RawToken, ciphertext: Buffer): Buffer => token.pair('rsa-2048').decrypt(ciphertext)
 
-const key = (node: StrongroomNode, name: string, settings = {}) => answer(node, `transit/keys/${name}`, settings)
-async function ciphertextOf(node: StrongroomNode, name: string, settings = {}): Promise<unknown> {
+const key = (node: Api, name: string, settings = {}) => answer(node, `transit/keys/${name}`, settings)
+async function ciphertextOf(node: Api, name: string, settings = {}): Promise<unknown> {
   await key(node, name, settings)
   return (await answer(node, `transit/encrypt/${name}`, { plaintext })).ciphertext
 }

@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto'
+import type { Api } from '../api.ts'
 import { multiplyKeys } from '../multiply.ts'
 import type { StrongroomNode } from '../node.ts'
 import { answer, type Body, base64, get, type Operation, type Operations, once } from '../operation.ts'
@@ -35,7 +36,7 @@ function keyObject(versions: number): Body {
   }
 }
 
-function read(name: string, length: number, make: (node: StrongroomNode) => Promise<unknown>): Operation {
+function read(name: string, length: number, make: (node: Api) => Promise<unknown>): Operation {
   const object = once(() => keyObject(length))
   return {
     serve: (token) => object(token),
@@ -64,7 +65,7 @@ export const reads: Operations = {
   ),
   [`list ${count(names)} of ${count(keys)} keys`]: {
     serve: (token) => page(token),
-    async ask(node) {
+    async ask(node: StrongroomNode) {
       await node.call('POST', 'sys/mounts/crowd', { type: 'transit' })
       await node.call('POST', 'crowd/keys/first', {})
       await multiplyKeys(node.database, 'first', keys)

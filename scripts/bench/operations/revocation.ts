@@ -37,7 +37,7 @@ const answer = once((token) => signGood(authority(token), Buffer.alloc(75)))
 const signedBefore: Operation = {
   serve: answer,
   bodies: (token) => [ocspRequest(authority(token), Buffer.alloc(20, 0x41))],
-  ask: (node) => askOf(node, 1),
+  ask: (node: StrongroomNode) => askOf(node, 1),
 }
 
 const signedNow: Operation = {
@@ -46,7 +46,7 @@ const signedNow: Operation = {
   prepare: (token, store) => Promise.all(certified(token).map((one) => store.insert(one))),
   serve: (token, { bytes }, store) => answerOcsp(authority(token), bytes as Buffer, store),
   bodies: (token) => certified(token).map(({ serial }) => ocspRequest(authority(token), serial)),
-  ask: (node) => askOf(node, stored),
+  ask: (node: StrongroomNode) => askOf(node, stored),
 }
 
 const entry = writeCrlEntry({ serial: Buffer.alloc(20, 0x41), revokedAt: 0 })
@@ -54,7 +54,7 @@ const list = Buffer.alloc(listed * entry.length + frameBytes)
 
 const listRead: Operation = {
   serve: () => list,
-  async ask(node) {
+  async ask(node: StrongroomNode) {
     await prepared(node)
     await fillRevocations(node, listed)
     return { ...get('pki/crl'), headers: {} }

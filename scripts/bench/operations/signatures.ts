@@ -1,4 +1,4 @@
-import type { StrongroomNode } from '../node.ts'
+import type { Api } from '../api.ts'
 import {
   answer,
   base64,
@@ -12,7 +12,7 @@ import {
 } from '../operation.ts'
 import { type PairType, pairTypes } from '../pair.ts'
 
-const key = (node: StrongroomNode, type: PairType) => answer(node, `transit/keys/${type}`, { type })
+const key = (node: Api, type: PairType) => answer(node, `transit/keys/${type}`, { type })
 
 const sign = (type: PairType): Operation => ({
   raw: (token) => token.pair(type).sign(message),

@@ -2,9 +2,10 @@ import { load } from '../load.ts'
 import { prepareRows } from '../rows.ts'
 import { type PressureBench, startNode } from './start.ts'
 
-const warm = 10_000
+/** Until the heap has found its size. */
+const warm = 120_000
 const counted = 30_000
-/** A heap that has found its size stops growing, a leak does not. */
+/** A leak grows in each. */
 const portions = 3
 
 /**
