@@ -1,10 +1,12 @@
 // Plain JavaScript: on a clean clone there is only the system's Node 18. `npm test [-- vitest arguments]`, `--wide`:
 // the second environments: hsm/ and custodians' KEKs on NSS instead of SoftHSM, store/ on a Galera cluster instead of
-// one MariaDB. `--mysql`: store/ and two nodes on MySQL, alone and in Group Replication. Under CI, and wherever
-// STRONGROOM_TEST_SEED gives a number, files and the tests within each run in random order.
+// one MariaDB; and OpenBao's command line as a client. `--mysql`: store/ and two nodes on MySQL, alone and in Group
+// Replication. Under CI, and wherever STRONGROOM_TEST_SEED gives a number, files and the tests within each run in
+// random order.
 import { join } from 'node:path'
 import { compiled, launch, project } from './launch.mjs'
 import { fetchMySql } from './mysql/fetch.mjs'
+import { bao, fetchOpenBao } from './openbao/fetch.mjs'
 import { setup } from './setup.mjs'
 
 // One file at a time: tests kill nodes, and two at once would cost the cluster its quorum.
@@ -28,6 +30,7 @@ const sets = {
       words: ['test/store', ...elsewhere.flatMap((file) => ['--exclude', file])],
     },
     { name: 'galera-dying', environment: onGalera, words: [killing] },
+    { name: 'openbao', environment: { STRONGROOM_TEST_BAO: bao }, words: ['test/clients/bao.test.ts'] },
   ],
   '--mysql': [onMysql('alone'), onMysql('multi'), onMysql('single')],
 }
@@ -41,6 +44,7 @@ const order = ['--sequence.shuffle.files', '--sequence.shuffle.tests', `--sequen
 
 await setup({ tests: true, wide: set === '--wide', mysql: set === '--mysql' })
 if (set === '--mysql') await fetchMySql()
+if (set === '--wide') await fetchOpenBao()
 if (seed !== undefined) console.log(`Tests run in the order of STRONGROOM_TEST_SEED=${seed}, which repeats it`)
 for (const { name, environment, words } of runs) {
   if (set !== undefined) console.log(`\n${words[0]} on ${name}`)
