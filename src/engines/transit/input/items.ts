@@ -23,7 +23,12 @@ export interface Reading<S extends Shape> {
   /** Fields of the request that are defaults for its items. */
   readonly shared: readonly (keyof S & string)[]
   /** The field that every input must have, and the refusal when it is missing. */
-  readonly required?: { readonly field: keyof S & string; readonly missing: string }
+  readonly required?: {
+    readonly field: keyof S & string
+    readonly missing: string
+    /** Whether a batch is read although an item lacks it; the operation then refuses that item. */
+    readonly failsItem?: true
+  }
   /** A field that all items of a batch must have if one has it. */
   readonly together?: keyof S & string
 }
@@ -104,7 +109,7 @@ function parseItems<S extends Shape>(
       if (older !== undefined) known++
       const value = sent ?? older
       if (value === undefined || value === null) {
-        if (name === required?.field) faults.push(`'[${index}].${name}' ${required.missing}`)
+        if (name === required?.field && !required.failsItem) faults.push(`'[${index}].${name}' ${required.missing}`)
         continue
       }
       item[name] = convert(kind, value)

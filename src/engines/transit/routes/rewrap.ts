@@ -36,7 +36,8 @@ const reading = {
     encrypt_padding_scheme: 'string',
   },
   shared: ['key_version', 'associated_data', 'decrypt_padding_scheme', 'encrypt_padding_scheme'],
-  required: ciphertextRequired,
+  // As in the reference, where encrypt and decrypt refuse such a batch as a whole.
+  required: { ...ciphertextRequired, failsItem: true },
   together: 'context',
 } as const
 

@@ -67,6 +67,9 @@ describe('rewrapping', () => {
     const reply = await rewrap({ batch_input: [{ ciphertext: 'x' }] })
     expect(reply.status).toBe(400)
     expect(reply.body).toMatchObject({ data: { batch_results: [{ error: 'invalid ciphertext: no prefix' }] } })
+    const empty = await rewrap({ batch_input: [{}] })
+    expect(empty.status).toBe(400)
+    expect(empty.body).toMatchObject({ data: { batch_results: [{ error: 'missing ciphertext to decrypt' }] } })
   })
 
   test('takes versions per item', async () => {
@@ -77,11 +80,26 @@ describe('rewrapping', () => {
     })
   })
 
+  test('of a batch with an item without ciphertext rewraps the others', async () => {
+    const batch_input = [{ ciphertext: old }, { reference: 'b' }, { ciphertext: null }]
+    const error = 'missing ciphertext to decrypt'
+    expectData(await rewrap({ batch_input }), {
+      batch_results: [
+        { ciphertext: tagged(2), key_version: 2, reference: '' },
+        { error, reference: 'b' },
+        { error, reference: '' },
+      ],
+    })
+  })
+
   test.each([
     [{}, 'missing ciphertext to decrypt'],
     [{ ciphertext: 'vault:v1:AAAA' }, 'invalid ciphertext length'],
     [{ batch_input: [] }, 'missing batch input to process'],
-    [{ batch_input: [{}] }, "failed to parse batch input: '[0].ciphertext' missing ciphertext to decrypt"],
+    [
+      { batch_input: [{ ciphertext: 5 }] },
+      "failed to parse batch input: '[0].ciphertext' expected type 'string', got unconvertible type 'json.Number'",
+    ],
   ])('%j is refused: %s', async (body, text) => {
     expectRefused(await rewrap(body), 400, text)
   })
