@@ -3,8 +3,10 @@ import type { SaltLength } from '../../../crypto/pss.ts'
 import { badRequest } from '../../../errors.ts'
 import { boolean, integer, raw, text, wholeBody } from '../../../field.ts'
 import type { Scheme } from '../../../keys/algorithms/signature.ts'
+import { algorithmOf } from '../../../keys/algorithms.ts'
 import type { Material } from '../../../keys/material.ts'
 import type { Approval } from '../../../keys/use/approval.ts'
+import { managedType } from '../ring/managedtype.ts'
 import type { Item } from './items.ts'
 
 /** The fields that sign and verify share. */
@@ -41,21 +43,26 @@ export const schemeReading = {
 /**
  * The scheme of a signature; each key type uses only the parts that concern it.
  * @param urlHash the hash of the URL, which takes precedence over the body
+ * @param type of the key
  * @throws ApiError 400 that names the wrong field
  */
-export function readScheme(input: Item<typeof schemeShape>, urlHash: string | undefined): Scheme {
+export function readScheme(input: Item<typeof schemeShape>, urlHash: string | undefined, type: string): Scheme {
   const name = hashNameOf(input, urlHash)
   const hash = hashes.get(name)
   if (hash === undefined && name !== 'none') throw badRequest(`invalid hash algorithm "${name}"`)
   const prehashed = input.prehashed ?? false
   const padding = input.signature_algorithm || 'pss'
-  if (hash === undefined && !(prehashed && padding === 'pkcs1v15')) {
+  if (hash === undefined && !(prehashed && padding === 'pkcs1v15') && !signsWholeInputs(type)) {
     throw badRequest('hash_algorithm=none requires both prehashed=true and signature_algorithm=pkcs1v15')
   }
   const marshaling = input.marshaling_algorithm || 'asn1'
   if (marshaling !== 'asn1' && marshaling !== 'jws') throw badRequest(`invalid marshaling type "${marshaling}"`)
   return { hash, prehashed, padding, marshaling, saltLength: readSaltLength(input.salt_length || 'auto') }
 }
+
+/** Whether keys of the type hash the input themselves, so that no hash of the request concerns them. */
+const signsWholeInputs = (type: string): boolean =>
+  type !== managedType && algorithmOf(type).signature?.hashes === false
 
 /** The hash of the URL, else of the body, else sha2-256. */
 export const hashNameOf = (input: { readonly hash_algorithm?: string | undefined }, urlHash?: string): string =>

@@ -37,7 +37,7 @@ type Input = Item<typeof reading.shape>
 function sign(operation: Operation, input: Input, urlHash: string | undefined): MaybePromise<Data> {
   const { context, ring, warn } = operation
   if (input.input === undefined) throw badRequest('missing input')
-  const scheme = readScheme(input, urlHash)
+  const scheme = readScheme(input, urlHash, ring.key.type)
   const message = decodeInput(input.input)
   const version = versionToMake(ring, input.key_version ?? 0, 'signing')
   const derivation = decodeOptional('context', input.context)

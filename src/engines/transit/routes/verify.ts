@@ -69,7 +69,7 @@ interface Claim {
 
 function verifySignature(operation: Operation, { message, input, urlHash }: Claim): MaybePromise<boolean> {
   const { context, ring, warn } = operation
-  const scheme = readScheme(input, urlHash)
+  const scheme = readScheme(input, urlHash, ring.key.type)
   const tagged = untag(input.signature ?? '', 'signature')
   const version = versionToUse(ring, tagged.version, 'signature')
   const signature = decodeSignature(tagged.payload, scheme.marshaling)

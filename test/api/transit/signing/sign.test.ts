@@ -120,6 +120,17 @@ describe('signing', () => {
     expect(verify(null, message, key, bytesOf(reply.string('data.signature')))).toBe(true)
   })
 
+  test.each([{ hash_algorithm: 'none' }, { hash_algorithm: 'none', prehashed: true }])(
+    'with Ed25519 and %j signs the input, for which it needs no hash',
+    async (how) => {
+      const made = await signature('ed25519', how)
+      expect(made).toBe(await signature('ed25519'))
+      const signed = { input: hello, signature: made }
+      expectData(await node.root.post(`transit/verify/${names.ed25519}`, { ...signed, ...how }), { valid: true })
+      expectData(await node.root.post(`transit/verify/${names.ed25519}/none`, signed), { valid: true })
+    },
+  )
+
   test('is confirmed by openssl', async () => {
     const verb = (...digest: string[]) => ['pkeyutl', '-verify', '-rawin', ...digest, '-pubin', '-inkey']
     const ec = bytesOf(await signature('ecdsa-p384', { hash_algorithm: 'sha2-384' }))
