@@ -158,11 +158,18 @@ function matchEnd(ends: Map<Method, Endpoint>, captured: string[], search: Searc
     return
   }
   for (const other of ends.values()) {
+    if (search.method === 'LIST' && !listReaches(other.route)) continue
     if (paramsOf(other, captured) === undefined) continue
     search.otherMethod = true
     search.publicMethod ||= other.access === 'public'
   }
 }
+
+/**
+ * Whether LIST of the route's path is a wrong method and not a wrong path. As in the reference the path of a list ends in
+ * a slash (`keys/a/`), which below a mount only a rest captures: clients take the 404 for an empty directory.
+ */
+const listReaches = ({ access, path }: Route<unknown>): boolean => access === 'public' || path.endsWith('*')
 
 /** Undefined when a captured segment does not match its capture's form. */
 function paramsOf(endpoint: Endpoint, captured: string[]): Record<string, string> | undefined {

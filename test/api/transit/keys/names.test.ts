@@ -66,7 +66,7 @@ describe('a key that does not exist', () => {
   const missing = fresh('none')
   test.each([
     ['GET', `keys/${missing}`, 404, undefined],
-    ['LIST', `keys/${missing}`, 405, '1 error occurred:\n\t* unsupported operation\n\n'],
+    ['LIST', `keys/${missing}`, 404, unsupported],
     ['DELETE', `keys/${missing}`, 400, `error deleting policy ${missing}: could not delete key; not found`],
     ['DELETE', `keys/${missing}/soft-delete`, 400, `no existing key named ${missing} could be found`],
     ['POST', `keys/${missing}/soft-delete-restore`, 400, `no existing key named ${missing} could be found`],
