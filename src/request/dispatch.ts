@@ -161,7 +161,8 @@ function matchEnd(ends: Map<Method, Endpoint>, captured: string[], search: Searc
     if (search.method === 'LIST' && !listReaches(other.route)) continue
     if (paramsOf(other, captured) === undefined) continue
     search.otherMethod = true
-    search.publicMethod ||= other.access === 'public'
+    // A public list is a path of its own in the reference, with a slash at its end: it says nothing about this one.
+    search.publicMethod ||= other.access === 'public' && other.route.method !== 'LIST'
   }
 }
 

@@ -59,8 +59,11 @@ function missingForAll(refuse: () => ApiError): Match {
 
 export const missingPath: Match = missing(unsupportedPath)
 export const missingMethod: Match = missing(unsupportedOperation)
-/** Below a public pattern whose captures do not fit: readers of its paths may learn that this is not one. */
-export const missingPublicPath: Match = missingForAll(unsupportedPath)
+/**
+ * Below a public pattern whose captures do not fit: readers of its paths may learn that this is not one. On public paths
+ * the reference has these texts as they are, not as a list of errors.
+ */
+export const missingPublicPath: Match = missingForAll(() => new ApiError(404, 'unsupported path'))
 /** The methods of a public path are not secret, so every caller is told. */
-export const missingPublicMethod: Match = missingForAll(unsupportedOperation)
+export const missingPublicMethod: Match = missingForAll(() => new ApiError(405, 'unsupported operation'))
 export const missingMount = (path: string): Match => missing(() => unknownMount(path))

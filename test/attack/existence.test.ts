@@ -91,10 +91,7 @@ test('whoever may ask a path by one method without a token hears that it has no 
   ] as const) {
     for (const client of [stranger, nobody, guesser, node.root]) {
       const { status, text } = await client.call(verb, path, verb === 'POST' ? {} : undefined)
-      expect([status, text], `${verb} ${path}`).toEqual([
-        405,
-        '{"errors":["1 error occurred:\\n\\t* unsupported operation\\n\\n"]}\n',
-      ])
+      expect([status, text], `${verb} ${path}`).toEqual([405, '{"errors":["unsupported operation"]}\n'])
     }
   }
 })

@@ -30,7 +30,7 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
     ['POST', 'transit/keys/k', [], 400, 'json: cannot unmarshal array into Go value of type map[string]interface {}'],
     ['POST', 'transit/keys/k', { derived: 'yes' }, 400, 'error converting input for field "derived"'],
     ['POST', 'transit/keys/k', { auto_rotate_period: -5 }, 400, "cannot provide negative value '-5'"],
-    ['POST', 'sys/health', {}, 405, unsupported],
+    ['POST', 'sys/health', {}, 405, 'unsupported operation'],
     ['GET', 'sys/health?activecode=abc', undefined, 400, none],
     ['POST', 'sys/init', { secret_shares: 1, secret_threshold: 1 }, 400, 'Vault is already initialized'],
     ['POST', 'sys/unseal', {}, 400, "'key' must be specified in request body as JSON, or 'reset' set to true"],

@@ -76,12 +76,14 @@ test('a path below a public one that is none is 404 to everybody, and other path
   for (const path of ['cert/zz', 'cert/crl/raw', 'cert/not-a-serial/raw/pem']) {
     for (const client of [stranger, node.root]) {
       const reply = await client.get(`${pki.path}/${path}`)
-      expect([path, reply.status, reply.body]).toEqual([
-        ...[path, 404],
-        { errors: ['1 error occurred:\n\t* unsupported path\n\n'] },
-      ])
+      expect([path, reply.status, reply.body]).toEqual([...[path, 404], { errors: ['unsupported path'] }])
+      expect(errorsOf(await client.call('PUT', `${pki.path}/ca/pem`, {}))).toEqual(['unsupported operation'])
     }
   }
+  expect((await stranger.list(`${pki.path}/issuers`)).status).toBe(404)
+  const listOnly = await stranger.get(`${pki.path}/issuers`)
+  expect([listOnly.status, errorsOf(listOnly)]).toEqual([403, ['permission denied']])
+  expect((await node.root.get(`${pki.path}/issuers`)).status).toBe(405)
   expect((await stranger.get(`${pki.path}/nowhere`)).status).toBe(403)
 })
 

@@ -94,7 +94,7 @@ describe('an issuer', () => {
         },
       },
     })
-    expect((await node.client('').get(`${pki.path}/issuers`)).status).toBe(405)
+    expect((await node.client('').get(`${pki.path}/issuers`)).status).toBe(403)
   })
 
   test('is deleted with a word on the roles that name it; its key stays', async () => {
