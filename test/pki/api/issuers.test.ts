@@ -60,6 +60,13 @@ describe('an issuer', () => {
     expect(reset).not.toHaveProperty('enable_aia_url_templating')
   })
 
+  test('takes a signature algorithm in any case, and shows its name', async () => {
+    const pki = await createAuthority(node)
+    await pki.root({ issuer_name: 'one' })
+    const written = await pki.patch('issuer/one', { revocation_signature_algorithm: 'ecdsawithsha384' })
+    expect(dataOf(written).revocation_signature_algorithm).toBe('ECDSAWithSHA384')
+  })
+
   test.each([
     [{ usage: 'junk' }, 'Unable to parse specified usages: [junk] - valid values are'],
     [{ leaf_not_after_behavior: 'junk' }, 'Unknown value for field `leaf_not_after_behavior`: junk'],

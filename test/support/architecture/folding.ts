@@ -22,7 +22,7 @@ const values: Readonly<Record<string, readonly [count: number, kind: string]>> =
   'src/engines/pki/authority/authority.ts': [2, 'the word default: the fold itself, and in bodies'],
   'src/engines/pki/authority/urls.ts': [2, 'URLs'],
   'src/engines/pki/crl/requested/order.ts': [2, 'durations'],
-  'src/engines/pki/issuers/settings.ts': [3, 'names of algorithms, lists in bodies'],
+  'src/engines/pki/issuers/settings.ts': [5, 'names of algorithms, lists in bodies'],
   'src/engines/pki/issuers/wishes.ts': [1, 'lists in bodies'],
   'src/engines/pki/publication/settings.ts': [2, 'durations'],
   'src/engines/pki/revocation/reason.ts': [3, 'reasons of revocation'],

@@ -110,14 +110,18 @@ function manualChainOf(authority: Authority, issuer: Issuer, references: readonl
   return chain.map(({ row }) => row.id)
 }
 
+/** The names of signature algorithms by their lower-case spelling: clients may write them in any case. */
+const spellings = new Map([...signatureAlgorithms.keys()].map((name) => [name.toLowerCase(), name]))
+
 const families = { rsa: 'RSA', 'rsa-pss': 'RSA', ec: 'ECDSA', ed25519: 'Ed25519' } as const
 
-function algorithmOf({ certificate }: Issuer, name: string): string {
-  if (name === '') return ''
+function algorithmOf({ certificate }: Issuer, wanted: string): string {
+  if (wanted === '') return ''
+  const name = spellings.get(wanted.toLowerCase()) ?? ''
   const known = signatureAlgorithms.get(name)
   if (known === undefined) {
     throw badRequest(
-      `Unknown signature algorithm value: ${name} - valid values are ${[...signatureAlgorithms.keys()].join(', ')}`,
+      `Unknown signature algorithm value: ${wanted} - valid values are ${[...signatureAlgorithms.keys()].join(', ')}`,
     )
   }
   const type = certificate.publicKey().asymmetricKeyType as keyof typeof families
