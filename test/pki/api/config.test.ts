@@ -65,7 +65,7 @@ describe('config/cluster', () => {
   test('refuses a value that is not a URL', async () => {
     const pki = await createAuthority(node)
     expectRefused(await pki.post('config/cluster', { path: 'x' }), 400, 'invalid, non-URL path given to cluster: x')
-    const text = 'invalid, non-URL aia_path path given to cluster: x'
+    const text = 'invalid, non-URL aia_path given to cluster: x'
     expectRefused(await pki.post('config/cluster', { aia_path: 'x' }), 400, text)
   })
 })

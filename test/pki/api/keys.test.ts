@@ -4,6 +4,8 @@ import { certificateOf, createAuthority, dataOf, errorsOf, warningsOf } from './
 
 const node = useSharedNode()
 
+const invalid = 'Validation for key_type, key_bits failed: '
+
 describe('keys/generate', () => {
   test.each([
     ['rsa', 2048],
@@ -29,10 +31,10 @@ describe('keys/generate', () => {
   })
 
   test.each([
-    [{ key_type: 'zz' }, 'unknown key type zz'],
-    [{ key_type: 'rsa', key_bits: 1024 }, 'RSA keys < 2048 bits are unsafe and not supported: got 1024'],
-    [{ key_type: 'rsa', key_bits: 2049 }, 'unsupported bit length for RSA key: 2049'],
-    [{ key_type: 'ec', key_bits: 1024 }, 'unsupported bit length for EC key: 1024'],
+    [{ key_type: 'zz' }, `${invalid}unknown key type zz`],
+    [{ key_type: 'rsa', key_bits: 1024 }, `${invalid}RSA keys < 2048 bits are unsafe and not supported: got 1024`],
+    [{ key_type: 'rsa', key_bits: 2049 }, `${invalid}unsupported bit length for RSA key: 2049`],
+    [{ key_type: 'ec', key_bits: 1024 }, `${invalid}unsupported bit length for EC key: 1024`],
     [{ key_name: 'default' }, "reserved keyword 'default' can not be used as key name"],
     [{ key_name: 'a/b' }, 'key name contained invalid characters'],
     [{ managed_key_name: 'm' }, 'managed_key_name and managed_key_id are for keys of type kms'],

@@ -50,8 +50,7 @@ async function write({ context, mount, body, warn }: ClusterCall): Promise<Data>
 /** @throws ApiError 400 */
 function checkUrl(field: string, value: string | undefined): void {
   if (value && !isUrl(value)) {
-    const name = field === 'path' ? 'path' : `${field} path`
-    throw badRequest(`invalid, non-URL ${name} given to cluster: ${value}`)
+    throw badRequest(`invalid, non-URL ${field} given to cluster: ${value}`)
   }
 }
 

@@ -1,11 +1,13 @@
 import { Type } from 'typebox'
 import { data } from '../../../../answers.ts'
+import { badRequest } from '../../../../errors.ts'
 import { text } from '../../../../field.ts'
 import { type Call, type Data, route } from '../../../../route.ts'
 import { defaultsAfter } from '../../authority/defaults.ts'
 import type { PkiContext } from '../../context.ts'
 import { describeKey, keyAnswer } from '../../keys/describe.ts'
-import { keyFields, readSource, sourceKey } from '../../keys/keysource.ts'
+import { type KeySource, keyFields, readSource, sourceKey } from '../../keys/keysource.ts'
+import { keyKind } from '../../keys/keytype.ts'
 import { privateKeyOf } from '../../keys/privatekey.ts'
 
 const body = Type.Object({ key_name: text({ about: 'Name of the key.' }), ...keyFields })
@@ -14,6 +16,7 @@ type GenerateCall = Call<PkiContext, typeof body>
 async function generate(call: GenerateCall): Promise<Data> {
   const { context, mount, params, body, warn } = call
   const source = readSource(params.type ?? '', ['internal', 'exported', 'kms'])
+  checkKind(source, body)
   const authority = await context.authorities.of(mount)
   const { made } = await sourceKey(call, authority, source, body)
   if (made === undefined) throw new Error('a generated key was not made')
@@ -29,6 +32,16 @@ async function generate(call: GenerateCall): Promise<Data> {
   } finally {
     made.pkcs8?.fill(0)
     await context.newKeys.discard(made)
+  }
+}
+
+/** Here, and nowhere else, the reference names the fields in front of the fault. @throws ApiError 400 */
+function checkKind(source: KeySource, { key_type: type, key_bits: bits }: GenerateCall['body']): void {
+  if (source === 'kms') return
+  try {
+    keyKind(type || undefined, bits)
+  } catch (error) {
+    throw badRequest(`Validation for key_type, key_bits failed: ${(error as Error).message}`)
   }
 }
 
