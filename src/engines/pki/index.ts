@@ -4,6 +4,7 @@ import { createAuthority } from './authority/authorities.ts'
 import { foldDefault } from './authority/authority.ts'
 import type { PkiContext } from './context.ts'
 import { keysOfManaged } from './keys/keyrows.ts'
+import { readAcme } from './routes/config/acme.ts'
 import { readCluster, writeCluster } from './routes/config/cluster.ts'
 import { readCrlConfig, writeCrlConfig } from './routes/config/crl.ts'
 import { readIssuersConfig, replaceRoot, writeIssuersConfig } from './routes/config/issuers.ts'
@@ -127,6 +128,7 @@ export const table = {
   'POST config/keys': writeKeysConfig,
   'GET config/cluster': readCluster,
   'POST config/cluster': writeCluster,
+  'GET config/acme': readAcme,
 
   'POST issuer/:issuer_ref/resign-crls': resignCrls,
   'POST issuer/:issuer_ref/sign-revocation-list': signRevocationList,
