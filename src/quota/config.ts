@@ -24,6 +24,8 @@ const initial: QuotaConfig = {
     'sys/generate-recovery-token/update',
     'sys/generate-root/attempt',
     'sys/generate-root/update',
+    'sys/generate-root-token/attempt',
+    'sys/generate-root-token/update',
     'sys/health',
     'sys/seal-status',
     'sys/unseal',

@@ -15,9 +15,13 @@ import {
 } from './routes/config/requestheaders.ts'
 import {
   beginRootGeneration,
+  beginRootTokenGeneration,
   cancelRootGeneration,
+  cancelRootTokenGeneration,
   readRootGeneration,
+  readRootTokenGeneration,
   updateRootGeneration,
+  updateRootTokenGeneration,
 } from './routes/generateroot.ts'
 import { readHaStatus } from './routes/hastatus.ts'
 import { probeHealth, readHealth } from './routes/health.ts'
@@ -104,6 +108,10 @@ export const table = {
   'POST generate-root/attempt': beginRootGeneration,
   'DELETE generate-root/attempt': cancelRootGeneration,
   'POST generate-root/update': updateRootGeneration,
+  'GET generate-root-token/attempt': readRootTokenGeneration,
+  'POST generate-root-token/attempt': beginRootTokenGeneration,
+  'DELETE generate-root-token/attempt': cancelRootTokenGeneration,
+  'POST generate-root-token/update': updateRootTokenGeneration,
 
   'GET mounts': listMounts,
   'GET mounts/:path*': readMount,

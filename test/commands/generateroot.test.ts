@@ -93,6 +93,20 @@ describe('sys/generate-root', { shuffle: false }, () => {
     expect((await update({ key: secret, nonce })).text).toContain('no root generation in progress')
   })
 
+  test('stands at the path of newer command lines too, which read its answers in the envelope', async () => {
+    const secret = await makeSecret()
+    const path = 'sys/generate-root-token/attempt'
+    const begun = await unlimited(() => nobody.call('PUT', path, {}))
+    const [nonce, otp] = [begun.string('data.nonce'), begun.string('data.otp')]
+    expect((await nobody.get(path)).body).toMatchObject({ data: { started: true, nonce, otp_length: otpLength } })
+    expect((await nobody.get('sys/generate-root/attempt')).body).toMatchObject({ started: true, nonce })
+    const done = await unlimited(() => nobody.call('PUT', 'sys/generate-root-token/update', { key: secret, nonce }))
+    expect(done.body).toMatchObject({ data: { complete: true, progress: 1, nonce } })
+    const root = server.client(decoded(done.string('data.encoded_token'), otp))
+    expect((await root.get('sys/mounts')).status).toBe(200)
+    expect((await nobody.delete(path)).status).toBe(204)
+  })
+
   test('takes the OTP that the client brings, of the right length, and the life that it asks for', async () => {
     const secret = await makeSecret()
     expect((await begin({ otp: 'short' })).text).toContain('OTP string is wrong length')

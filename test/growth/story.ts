@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { createPublicKey, X509Certificate } from 'node:crypto'
 import { mkdtempSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { listRoutes } from '../../src/engines/pki/routes/lists/table.ts'
 import { readCertificate } from '../../src/x509/certificate.ts'
 import { base64 } from '../api/node.ts'
@@ -347,6 +348,12 @@ async function tellRootGeneration(at: At, key: string): Promise<void> {
   await at('DELETE generate-root/attempt')
   const nonce = (await at('POST generate-root/attempt')).string('nonce')
   await at('POST generate-root/update', {}, { key, nonce })
+  await delay(1500) // the node takes a few tries in a second
+  await at('GET generate-root-token/attempt')
+  await at('POST generate-root-token/attempt')
+  await at('DELETE generate-root-token/attempt')
+  const another = (await at('POST generate-root-token/attempt')).string('data.nonce')
+  await at('POST generate-root-token/update', {}, { key, nonce: another })
 }
 
 async function tellLeases(at: At, [first, ...more]: readonly string[]): Promise<void> {

@@ -13,7 +13,9 @@ const initial = {
   enable_rate_limit_response_headers: false,
   rate_limit_exempt_paths: [
     ...['sys/internal/ui/mounts', 'sys/generate-recovery-token/attempt', 'sys/generate-recovery-token/update'],
-    ...['sys/generate-root/attempt', 'sys/generate-root/update', 'sys/health', 'sys/seal-status', 'sys/unseal'],
+    ...['sys/generate-root/attempt', 'sys/generate-root/update'],
+    ...['sys/generate-root-token/attempt', 'sys/generate-root-token/update'],
+    ...['sys/health', 'sys/seal-status', 'sys/unseal'],
   ],
 }
 afterEach(() => done(node.root.post(path, initial)))
