@@ -176,6 +176,6 @@ function checkBounds(field: Field, value: unknown): void {
     throw invalid(`field "${field.name}" must be at most ${field.maximum}`)
   }
   if (field.values !== undefined && !field.values.includes(value)) {
-    throw invalid(`field "${field.name}" must be one of ${field.values.join(', ')}`)
+    throw invalid(`field "${field.name}" must be one of ${field.values.map((one) => one || '""').join(', ')}`)
   }
 }

@@ -152,7 +152,7 @@ test('types and settings are checked, and refusals name the fault', async () => 
     'max_lease_ttl, which is 3600 s',
   )
   expect(await enable('transit', { default_lease_ttl: 'soon' })).toContain('field "default_lease_ttl"')
-  expect(await enable('transit', { listing_visibility: 'all' })).toContain('must be one of , hidden, unauth')
+  expect(await enable('transit', { listing_visibility: 'all' })).toContain('must be one of "", hidden, unauth')
   expect(await pathOf('x/a')).toBe(undefined)
 })
 

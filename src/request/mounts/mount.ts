@@ -130,7 +130,8 @@ export function lookUp({ byPath, depth }: MountSet, path: string): Mount | undef
 export const mountAnswer = {
   accessor: Type.String(),
   config: Type.Object(tuningAnswer),
-  deprecation_status: Type.String(),
+  /** Engines alone: what is always mounted is no plugin. */
+  deprecation_status: Type.Optional(Type.String()),
   description: Type.String(),
   external_entropy_access: Type.Boolean(),
   local: Type.Boolean(),
@@ -147,7 +148,7 @@ export const mountAnswer = {
 export const describeMount = (mount: MountRecord): Readonly<Record<string, unknown>> => ({
   accessor: mount.accessor,
   config: mount.config,
-  deprecation_status: 'supported',
+  ...(mount.uuid === '' ? {} : { deprecation_status: 'supported' }),
   description: mount.description,
   external_entropy_access: false,
   local: mount.local,

@@ -43,6 +43,7 @@ const fields = compileFields(
     ...tunable,
     force_no_cache: boolean({ about: 'Accepted without effect: caches here are never stale.' }),
     options: raw({ about: 'Older clients send it here as well as beside config.' }),
+    plugin_version: text({ about: 'The command line sends it here. Not available; empty is accepted.' }),
   },
   [],
 )
@@ -57,7 +58,9 @@ export function readTuning(input: unknown): Tuning {
   if (input !== undefined && input !== null && (typeof input !== 'object' || Array.isArray(input))) {
     throw badRequest('config must be an object')
   }
-  const { options: _, ...settings } = convertFields(fields, normaliseNames(fields, { ...input }).values)
+  const read = convertFields(fields, normaliseNames(fields, { ...input }).values)
+  const { options: _, plugin_version: version, ...settings } = read
+  if (version) throw badRequest('plugin_version is not available: engines are built in')
   return retune(untuned, settings)
 }
 

@@ -68,7 +68,7 @@ export const enableMount = endpoint({
     if (body.plugin_version) throw badRequest('plugin_version is not available: engines are built in')
     await context.mounts.enable({
       path: params.path ?? '',
-      type: body.type || body.plugin_name || '',
+      type: (body.type === 'plugin' ? '' : body.type) || body.plugin_name || '',
       description: body.description,
       config: body.config,
       options: body.options,

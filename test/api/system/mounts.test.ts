@@ -43,7 +43,7 @@ describe('the mounts of a new installation', () => {
     const pki = described('pki')
     const mounts = {
       'pki/': { ...pki, config: { ...pki.config, ...passed } },
-      'sys/': described('system', { description: 'system endpoints', uuid: '' }),
+      'sys/': described('system', { description: 'system endpoints', uuid: '', deprecation_status: undefined }),
       'transit/': described('transit'),
     }
     expect(atFirst.body).toEqual({ ...(enveloped(mounts) as object), ...mounts })
@@ -69,6 +69,13 @@ describe('enabling', () => {
     expect((await read(path)).body).toMatchObject({ ...described('transit'), data: described('transit') })
     await done(node.root.post(`${path}/keys/a`))
     expect((await node.root.post(`${path}/encrypt/a`, { plaintext: hello })).status).toBe(200)
+  })
+
+  test('takes the engine as plugin_name, too, with the type that older clients send beside it', async () => {
+    const path = fresh('m')
+    await done(enable(path, { type: 'plugin', plugin_name: 'transit' }))
+    expect((await read(path)).body).toMatchObject({ data: { type: 'transit' } })
+    expectRefused(await enable(fresh('m'), { type: 'plugin' }), 400, 'backend type must be specified as a string')
   })
 
   test('takes paths of many parts, and a slash at the end of a path', async () => {
@@ -100,6 +107,7 @@ describe('enabling', () => {
     [{ type: 'transit', config: 7 }, 'config must be an object'],
     [{ type: 'transit', external_entropy_access: true }, 'external_entropy_access is not available'],
     [{ type: 'transit', plugin_version: 'v1' }, 'plugin_version is not available: engines are built in'],
+    [{ type: 'transit', config: { plugin_version: 'v1' } }, 'plugin_version is not available: engines are built in'],
   ])('with %j is refused: %s', async (body, text) => {
     const path = fresh('m')
     expectRefused(await enable(path, body), 400, text)
