@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { data, mapOf } from '../../answers.ts'
 import type { Acl } from '../../auth/acl/compile.ts'
 import { reaches } from '../../auth/acl/reach.ts'
-import { denied } from '../../errors.ts'
+import { ApiError } from '../../errors.ts'
 import { describeMount, type MountRecord, mountAnswer } from '../../request/mounts/mount.ts'
 import type { Caller, Data } from '../../route.ts'
 import { endpoint, noFields, type SystemContext } from '../context.ts'
@@ -55,9 +55,8 @@ export const readUiMount = endpoint({
     const mount = await context.mounts.find(path)
     const record = mount && (await context.mounts.list()).find((one) => one.path === mount.path)
     if (acl === undefined || record === undefined || !reaches(acl, record.path)) {
-      throw denied(
-        `preflight capability check returned 403, please ensure client's policies grant access to path "${path}/"`,
-      )
+      const reason = 'preflight capability check returned 403'
+      throw new ApiError(403, `${reason}, please ensure client's policies grant access to path "${path}/"`)
     }
     return { ...describeMount(record), path: record.path }
   },

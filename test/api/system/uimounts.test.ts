@@ -8,7 +8,7 @@ const listed = async (client = node.root) => {
   return { secret: Object.keys(secret), auth: Object.keys(auth) }
 }
 const refusal = (path: string) =>
-  `1 error occurred:\n\t* preflight capability check returned 403, please ensure client's policies grant access to path "${path}/"\n\n`
+  `preflight capability check returned 403, please ensure client's policies grant access to path "${path}/"`
 
 describe('sys/internal/ui/mounts', () => {
   test('shows the root token everything', async () => {
