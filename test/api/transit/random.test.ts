@@ -53,8 +53,12 @@ describe('random bytes', () => {
     expectRefused(await random(path, body), 400, text)
   })
 
-  test.each([['GET'], ['LIST'], ['DELETE']])('are not had by %s', async (verb) => {
+  test.each([
+    ['GET', 405, 'operation'],
+    ['LIST', 404, 'path'],
+    ['DELETE', 405, 'operation'],
+  ])('are not had by %s: %i, unsupported %s', async (verb, status, what) => {
     const reply = await node.root.call(verb, 'transit/random/16')
-    expectRefused(reply, 405, '1 error occurred:\n\t* unsupported operation\n\n')
+    expectRefused(reply, status, `1 error occurred:\n\t* unsupported ${what}\n\n`)
   })
 })
