@@ -217,6 +217,7 @@ async function tellAuthority(at: At, pem: string): Promise<void> {
   await at('PATCH issuer/:issuer_ref', other, { leaf_not_after_behavior: 'permit' })
   await at('POST config/urls', {}, { ocsp_servers: 'http://ocsp.example' })
   await at('POST config/cluster', {}, { path: 'http://pki.example' })
+  await at('GET config/acme')
   await at('POST config/issuers', {}, { default: 'other' })
   await at('POST root/replace')
   await at('POST config/keys', {}, { default: 'k' })

@@ -123,7 +123,7 @@ test.each(['before', 'after'] as const)(
   240_000,
 )
 
-const leaseOfManaged = Buffer.from('managed key ').toString('hex')
+const leaseOfManaged = "'managed key "
 /** Whether a transaction is a managed key's: leases of jobs are not. */
 const isOfManaged = (transaction: string): boolean =>
   !transaction.includes('job_leases') || transaction.includes(leaseOfManaged)

@@ -34,7 +34,7 @@ export interface Doomed {
 }
 
 /** Leases that requests take. In statements they are hexadecimal. */
-const leasesOfRequests = ['crl ', 'managed key '].map((name) => Buffer.from(name).toString('hex'))
+const leasesOfRequests = ["'crl ", "'managed key "]
 
 /** Whether a transaction is neither under the lease of a job, nor the proof that a node has a KEK. */
 const isOfRequest = (transaction: string): boolean =>
