@@ -39,8 +39,8 @@ export interface Call<Context, Body extends TObject = TObject> {
   readonly bytes: Buffer
   /** Canonical path below the mount. */
   readonly path: string
-  /** Whether a name in the path was sent in another spelling. */
-  readonly folded: boolean
+  /** The whole path as sent, if a name in it had another spelling. */
+  readonly sentPath: string | undefined
   readonly requestId: string
   /** Absent on public routes called without a token. */
   readonly caller: Caller | undefined

@@ -43,7 +43,7 @@ export function run(
     body: convertFields(fields, named.values),
     bytes: request.bytes ?? noBytes,
     path: request.path.slice(mount.path.length),
-    folded: request.sentPolicyPath !== undefined,
+    sentPath: request.sentPolicyPath,
     requestId: request.raw.id,
     caller: grant.caller,
     accept: String(headers.accept ?? ''),

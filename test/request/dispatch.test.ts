@@ -45,7 +45,7 @@ const caller = {
   bytes: Buffer.alloc(0),
   caller: undefined,
   accept: '',
-  folded: false,
+  sentPath: undefined,
   headers: {},
   capability: 'read',
   privileged: () => false,

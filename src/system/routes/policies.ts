@@ -60,11 +60,11 @@ const write = (base: Base) =>
     about: 'Creates or replaces a policy; effective everywhere before the answer.',
     body: policyFields,
     answers: done,
-    async run({ context, params, body, folded, warn }) {
+    async run({ context, params, body, sentPath, warn }) {
       // Before the change: nothing may fail after its COMMIT.
       const mounts = await context.mounts.list()
       const { name, paths } = await context.policies.write(params.name ?? '', body.policy)
-      if (folded) warn(`policy name was converted to ${name}`)
+      if (sentPath !== undefined) warn(`policy name was converted to ${name}`)
       for (const { path } of paths) {
         const compared = context.foldings().rule(path, mounts)
         if (compared !== path) warn(spelledOtherwise(path, compared))

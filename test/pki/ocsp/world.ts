@@ -187,7 +187,7 @@ export class TestMount {
     const { context } = this.#worker
     const call: Call<PkiContext> = {
       ...{ context, mount: this.mount, params, body, bytes: Buffer.alloc(0), path: '', requestId: randomUUID() },
-      ...{ caller: await this.#worker.caller(), accept: '', headers: {}, capability: 'update', folded: false },
+      ...{ caller: await this.#worker.caller(), accept: '', headers: {}, capability: 'update', sentPath: undefined },
       privileged: () => true,
       warn: () => undefined,
     }

@@ -32,14 +32,15 @@ export const readAuditedHeader = endpoint({
   ...common,
   method: 'GET',
   path: 'config/auditing/request-headers/:header',
-  about: 'Whether audit lines show a header, and how.',
+  about: 'Whether audit lines show a header, and how; under the name as it was sent.',
   body: noFields,
   inject: true,
   answers: data(mapOf(audited)),
-  async run({ context, params }) {
+  async run({ context, params, sentPath }) {
     const found = (await list(context)).find(({ name }) => name === params.header)
     if (found === undefined) throw badRequest('Could not find header in config')
-    return { [found.name]: { hmac: found.hmac } }
+    // Terraform looks for the name as its user wrote it, and ends with a panic where it is not there.
+    return { [sentPath?.split('/').at(-1) ?? found.name]: { hmac: found.hmac } }
   },
 })
 
