@@ -59,7 +59,7 @@ describe('issuers/import/bundle', () => {
     expect(dataOf(await pki.get('config/issuers')).default).toBe((dataOf(one).imported_issuers as string[])[0])
   })
 
-  test('an imported key that is weak signs with a warning', async () => {
+  test('an imported key that is weak signs, and is explained, with a warning', async () => {
     const pki = await createAuthority(node)
     const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 1024 })
     const pem = privateKey.export({ format: 'pem', type: 'pkcs8' }).toString()
@@ -68,7 +68,9 @@ describe('issuers/import/bundle', () => {
     const root = await done(pki.post('root/generate/existing', { common_name: 'Weak', ttl: '100h' }))
     expect(warningsOf(root)).toContain(weak)
     await pki.role('r')
-    expect(warningsOf(await done(pki.post('issue/r', { common_name: 'a.example', ttl: '1h' })))).toContain(weak)
+    const asked = { common_name: 'a.example', ttl: '1h' }
+    expect(warningsOf(await done(pki.post('issue/r', asked)))).toContain(weak)
+    expect(dataOf(await done(pki.post('roles/r/explain', asked))).warnings).toEqual([weak])
     const { certificate } = dataOf(root)
     expect(warningsOf(await done(pki.post('root/sign-self-issued', { certificate })))).toEqual([weak])
   })
