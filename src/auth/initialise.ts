@@ -2,7 +2,8 @@ import type { Clock } from '../clock.ts'
 import type { Database } from '../store/database.ts'
 import type { Transaction } from '../store/reader.ts'
 import { insertToken, tokenTally } from './count.ts'
-import { createPolicies, policyTable } from './policies.ts'
+import { createPolicies } from './policies.ts'
+import { policyTable } from './policytable.ts'
 import { type CredentialKeys, prepareToken, rootToken, tokenTable } from './token.ts'
 
 /**

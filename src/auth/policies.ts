@@ -1,31 +1,24 @@
+import { randomUUIDv7 } from 'node:crypto'
 import { after } from '../after.ts'
 import type { Clock } from '../clock.ts'
 import { badRequest } from '../errors.ts'
 import type { MaybePromise } from '../route.ts'
 import type { CoherentCache } from '../store/coherence/cache.ts'
 import type { Database } from '../store/database.ts'
+import { Outdated } from '../store/faults.ts'
 import { Batch } from '../store/group.ts'
 import { pages } from '../store/pages.ts'
 import type { Reader, Transaction } from '../store/reader.ts'
 import type { Member, Reading, SealedAccess } from '../store/sealed/access.ts'
 import type { Head } from '../store/sealed/heads.ts'
-import { KnownSet } from '../store/sealed/knownset.ts'
-import { column, defineTable, type Row } from '../store/table.ts'
+import { KnownSet, type SetState } from '../store/sealed/knownset.ts'
 import { type Acl, rootAcl } from './acl/compile.ts'
 import { defaultPolicyText } from './acl/default.ts'
 import { type Policy, parsePolicy } from './acl/parse.ts'
 import { foldName } from './fold.ts'
 import { memo } from './memo.ts'
 import { type PolicySet, policySet, StoredPolicy } from './policyset.ts'
-
-export const policyTable = defineTable(
-  'policies',
-  { name: column.text(), text: column.text(), createdAt: column.integer(), updatedAt: column.integer() },
-  { sealed: true },
-)
-
-/** Names for listings: unverified, from an index alone. A policy is verified when it is read or used. */
-const policyNames = defineTable('policies', { namespace: column.text(), name: column.text() }, { sealed: false })
+import { type PolicyRow, policyNames, policyTable } from './policytable.ts'
 
 /** The cache holds one entry: all policies. They are one set with one head, since losing one can widen rights. */
 const cacheEntry = 'set'
@@ -52,7 +45,7 @@ export class Policies {
   readonly #table: SealedAccess<typeof policyTable>
   readonly #names: Reading<typeof policyNames>
   readonly #head: Head
-  readonly #cache: CoherentCache<PolicySet>
+  readonly #cache: CoherentCache<KnownPolicies>
   /** Writers that arrive while others commit share the next transaction: each transaction verifies the whole set. */
   readonly #changes = new Batch<PolicyChange, undefined>((changes) => this.#commit(changes))
   readonly #known: KnownSet<typeof policyTable, StoredPolicy>
@@ -68,7 +61,7 @@ export class Policies {
       name: policyTable.name,
       table: this.#table,
       head: this.#head,
-      keep: (row, contents) => new StoredPolicy(row, contents),
+      keep: (row) => new StoredPolicy(row),
     })
     this.#cache = database.cache({
       table: policyTable.name,
@@ -135,46 +128,75 @@ export class Policies {
     await this.#changes.add({ name: lower, text: undefined })
   }
 
-  async #load(q: Reader): Promise<PolicySet> {
-    const known = await this.#known.read(q)
-    return policySet(
-      known.map(({ value }) => value),
-      this.#compiled,
-    )
+  async #load(q: Reader): Promise<KnownPolicies> {
+    return this.#compile(await this.#known.read(q))
   }
 
-  /** Makes changes in their order and advances the head with them; meanwhile other writers of the set wait. */
+  #compile(state: SetState<StoredPolicy>): KnownPolicies {
+    const policies = state.members.map(({ value }) => value)
+    return { state, set: policySet(policies, this.#compiled) }
+  }
+
+  /** Makes changes in their order, of each policy the last one, and advances the head with them. */
   async #commit(changes: readonly PolicyChange[]): Promise<undefined[]> {
-    const names = [...new Set(changes.map(({ name }) => name))]
-    await this.#database.transaction(async (tx) => {
-      const [listed, ...found] = await Promise.all([
-        this.#known.readToChange(tx),
-        ...names.map((name) => this.#table.lock(tx, { namespace: '', name })),
-      ])
-      const rows = new Map(found.flatMap((row) => (row ? [[row.name, row] as const] : [])))
-      const members = new Map<string, Member>(listed.map((member) => [member.id, member]))
-      for (const change of changes) {
-        const old = rows.get(change.name)
-        const row = await this.#replace(tx, old, change)
-        if (old) members.delete(old.id)
-        rows.delete(change.name)
-        if (row) {
-          members.set(row.id, row)
-          rows.set(row.name, row)
-        }
-      }
-      await this.#head.advance(tx, [...members.values()])
-      tx.touch(policyTable.name, cacheEntry)
+    const texts = new Map(changes.map(({ name, text }) => [name, text]))
+    await this.#database.assuming({
+      name: policyTable.name,
+      blind: this.#cache.peek(cacheEntry) && (async (tx) => this.#change(tx, this.#assume(tx, texts), texts)),
+      reading: async (tx) => this.#change(tx, await this.#lock(tx, texts), texts),
     })
     return changes.map(() => undefined)
   }
 
+  /** What the cache has. */
+  #assume(tx: Transaction, texts: PolicyTexts): Found {
+    const known = this.#cache.assume(tx, cacheEntry)
+    if (known === undefined) throw new Outdated()
+    const { state, set } = known
+    this.#known.assume(tx, state)
+    const rows = [...texts.keys()].flatMap((name) => set.byName.get(name)?.row ?? [])
+    for (const row of rows) this.#table.assume(tx, row)
+    return { state, rows }
+  }
+
+  /** What there is now; meanwhile other writers of the set wait. */
+  async #lock(tx: Transaction, texts: PolicyTexts): Promise<Found> {
+    const [state, ...rows] = await Promise.all([
+      this.#known.readToChange(tx),
+      ...[...texts.keys()].map((name) => this.#table.lock(tx, { namespace: '', name })),
+    ])
+    return { state, rows: rows.filter((row) => row !== undefined) }
+  }
+
+  async #change(tx: Transaction, { state, rows }: Found, texts: PolicyTexts): Promise<void> {
+    const old = new Map(rows.map((row) => [row.name, row]))
+    const kept = [...texts].filter(([, text]) => text !== undefined)
+    const ids = new Map(kept.map(([name]) => [name, old.get(name)?.id ?? randomUUIDv7()]))
+    const news = kept.map(([name]): Member => ({ id: ids.get(name) ?? '', rev: (old.get(name)?.rev ?? 0) + 1 }))
+    const gone = new Set(rows.map(({ id }) => id))
+    const write = async (): Promise<PolicyRow[]> => {
+      const written: PolicyRow[] = []
+      for (const [name, text] of texts) {
+        const row = await this.#replace(tx, old.get(name), { name, text, id: ids.get(name) })
+        if (row) written.push(row)
+      }
+      return written
+    }
+    tx.touch(policyTable.name, cacheEntry)
+    const left = await this.#known.advance(tx, state, { gone, news, write })
+    this.#cache.put(tx, cacheEntry, this.#compile(left))
+  }
+
   /** @returns the new row, or undefined when the policy was removed */
-  async #replace(tx: Transaction, old: PolicyRow | undefined, change: PolicyChange): Promise<PolicyRow | undefined> {
-    const { name, text } = change
+  async #replace(
+    tx: Transaction,
+    old: PolicyRow | undefined,
+    { name, text, id }: PolicyChange & { readonly id: string | undefined },
+  ): Promise<PolicyRow | undefined> {
     const now = this.#clock.wall()
     if (text !== undefined && old) return this.#table.update(tx, old, { text, updatedAt: now })
-    if (text !== undefined) return this.#table.insert(tx, { name, text, createdAt: now, updatedAt: now })
+    if (text !== undefined)
+      return this.#table.insert(tx, { ...(id ? { id } : {}), name, text, createdAt: now, updatedAt: now })
     if (old) await this.#table.remove(tx, old)
     return undefined
   }
@@ -184,7 +206,20 @@ export class Policies {
   }
 }
 
-type PolicyRow = Row<typeof policyTable>
+/** The policies, and the verified set that they are. */
+interface KnownPolicies {
+  readonly set: PolicySet
+  readonly state: SetState<StoredPolicy>
+}
+
+/** The set, and the rows of the policies that are to be changed. */
+interface Found {
+  readonly state: SetState<StoredPolicy>
+  readonly rows: readonly PolicyRow[]
+}
+
+/** The new texts by name; undefined removes a policy. */
+type PolicyTexts = ReadonlyMap<string, string | undefined>
 
 interface PolicyChange {
   readonly name: string
@@ -192,9 +227,9 @@ interface PolicyChange {
   readonly text: string | undefined
 }
 
-function required(set: PolicySet | undefined): PolicySet {
-  if (set === undefined) throw new Error('the set of policies always exists')
-  return set
+function required(known: KnownPolicies | undefined): PolicySet {
+  if (known === undefined) throw new Error('the set of policies always exists')
+  return known.set
 }
 
 /**

@@ -1,21 +1,29 @@
+import { hash } from 'node:crypto'
 import { type Acl, compile, rootAcl } from './acl/compile.ts'
 import { type Policy, parsePolicy } from './acl/parse.ts'
 import type { memo } from './memo.ts'
+import type { PolicyRow } from './policytable.ts'
 
 /** A policy as stored, parsed at its first use. */
 export class StoredPolicy {
-  readonly name: string
-  /** Accepted by `parsePolicy` when it was written. */
-  readonly text: string
+  readonly row: PolicyRow
   /** Unique to this policy and this text of it. */
   readonly revision: string
   #parsed: Policy | undefined
 
-  /** @param contents digest of the row: after a restore another text may have the same id and rev */
-  constructor({ id, rev, name, text }: { id: string; rev: number; name: string; text: string }, contents: string) {
-    this.name = name
-    this.text = text
-    this.revision = `${id} ${rev} ${contents}`
+  constructor(row: PolicyRow) {
+    this.row = row
+    // After a restore another text may have the same id and rev.
+    this.revision = `${row.id} ${row.rev} ${hash('sha256', row.text, 'base64')}`
+  }
+
+  get name(): string {
+    return this.row.name
+  }
+
+  /** Accepted by `parsePolicy` when it was written. */
+  get text(): string {
+    return this.row.text
   }
 
   /** A stored text that no longer parses is a server fault: a 500, and grants nothing. */

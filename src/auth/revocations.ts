@@ -1,9 +1,11 @@
 import { isUnavailable, unavailable, unlessUnavailable } from '../errors.ts'
+import type { CoherentCache } from '../store/coherence/cache.ts'
+import { Outdated } from '../store/faults.ts'
 import { Batch } from '../store/group.ts'
 import type { Reader, Transaction } from '../store/reader.ts'
-import { removeTokens } from './count.ts'
+import { removeMarked, removeTokens } from './count.ts'
 import { orphanChildren, type RevokeDeps, removeTrees } from './revoke.ts'
-import { tokenTable, tokenTraces } from './token.ts'
+import { type TokenRow, tokenTable, tokenTraces } from './token.ts'
 
 /**
  * Revocations on request. Simultaneous ones share their transactions. The first one alone invalidates whole trees, on
@@ -13,23 +15,22 @@ import { tokenTable, tokenTraces } from './token.ts'
  */
 export class Revocations {
   readonly #deps: RevokeDeps
-  readonly #marks: Batch<string, boolean>
+  readonly #rows: CoherentCache<TokenRow>
+  readonly #marks: Batch<string, Marked>
   readonly #looks: Batch<string, boolean>
-  readonly #removals: Batch<string, undefined>
+  readonly #removals: Batch<TokenRow, undefined>
 
-  constructor(deps: RevokeDeps) {
+  /** @param rows tokens by id */
+  constructor(deps: RevokeDeps, rows: CoherentCache<TokenRow>) {
     const { database } = deps
     this.#deps = deps
-    this.#marks = new Batch((ids) => database.transaction((tx) => mark(deps, tx, ids)))
+    this.#rows = rows
+    this.#marks = new Batch((ids) => this.#mark(ids))
     this.#looks = new Batch(async (ids) => {
       const found = await database.read((q) => holders(deps, q, ids))
       return ids.map((id) => found.has(id))
     })
-    // Needs no `touch`: no worker accepts these tokens.
-    this.#removals = new Batch(async (ids) => {
-      await database.transaction((tx) => removeTokens(database, tx, ids))
-      return ids.map(() => undefined)
-    })
+    this.#removals = new Batch((marked) => this.#remove(marked))
   }
 
   /**
@@ -37,7 +38,8 @@ export class Revocations {
    * @returns the number of the tree's leases still to be revoked
    */
   async ofTree(id: string): Promise<number> {
-    return (await this.#marks.add(id)) ? this.#clear(id) : 0
+    const marked = await this.#marks.add(id)
+    return marked ? this.#clear(marked) : 0
   }
 
   /**
@@ -46,10 +48,11 @@ export class Revocations {
    */
   async ofOrphan(id: string): Promise<number> {
     await orphanChildren(this.#deps, id)
-    if (!(await this.#marks.add(id))) return 0
+    const marked = await this.#marks.add(id)
+    if (marked === undefined) return 0
     // Children created between that listing and the revocation.
     await orphanChildren(this.#deps, id)
-    return this.#clear(id)
+    return this.#clear(marked)
   }
 
   /**
@@ -57,7 +60,8 @@ export class Revocations {
    * job.
    * @throws ApiError 503 when children or leases may be left
    */
-  async #clear(id: string): Promise<number> {
+  async #clear(marked: TokenRow): Promise<number> {
+    const { id } = marked
     try {
       if (await this.#looks.add(id)) return await removeTrees(this.#deps, [id])
     } catch (cause) {
@@ -66,24 +70,59 @@ export class Revocations {
         cause,
       })
     }
-    await this.#removals.add(id).catch(unlessUnavailable)
+    await this.#removals.add(marked).catch(unlessUnavailable)
     return 0
+  }
+
+  /** Revokes tokens on every worker. */
+  #mark(ids: readonly string[]): Promise<Marked[]> {
+    const { database } = this.#deps
+    const cached = ids.every((id) => this.#rows.peek(id) !== undefined)
+    return database.assuming({
+      name: `revocation of ${ids[0]}`,
+      blind: cached ? (tx) => this.#markEach(tx, ids, this.#assume(tx, ids)) : undefined,
+      reading: async (tx) => this.#markEach(tx, ids, await database.table(tokenTable).lockAll(tx, ids)),
+    })
+  }
+
+  #assume(tx: Transaction, ids: readonly string[]): TokenRow[] {
+    return [...new Set(ids)].map((id) => {
+      const row = this.#rows.assume(tx, id)
+      if (row === undefined) throw new Outdated()
+      this.#deps.database.table(tokenTable).assume(tx, row)
+      return row
+    })
+  }
+
+  async #markEach(tx: Transaction, ids: readonly string[], rows: readonly TokenRow[]): Promise<Marked[]> {
+    const { database, clock } = this.#deps
+    const marked = new Map<string, TokenRow>()
+    for (const row of rows) {
+      // An expiry in the past lets the expiry job find a tree that a crash left half removed.
+      const revoked = { state: 'revoked', expiresAt: clock.wall() } as const
+      const left = row.state === 'active' ? await database.table(tokenTable).update(tx, row, revoked) : row
+      marked.set(row.id, left)
+    }
+    // Those marked already, too: their first revocation may still be waiting for workers that accept them.
+    for (const id of ids) tx.touch(tokenTable.name, id)
+    return ids.map((id) => marked.get(id))
+  }
+
+  /** Removes marked tokens. Needs no `touch`: no worker accepts them. */
+  async #remove(marked: readonly TokenRow[]): Promise<undefined[]> {
+    const { database } = this.#deps
+    const rows = new Map(marked.map((row) => [row.id, row]))
+    await database.assuming({
+      name: `removal of ${marked[0]?.id}`,
+      blind: (tx) => removeMarked(database, tx, [...rows.values()]),
+      reading: (tx) => removeTokens(database, tx, [...rows.keys()]),
+    })
+    return marked.map(() => undefined)
   }
 }
 
-/** Revokes tokens on every worker. @returns whether each existed */
-async function mark({ database, clock }: RevokeDeps, tx: Transaction, ids: readonly string[]): Promise<boolean[]> {
-  const table = database.table(tokenTable)
-  const rows = await table.lockAll(tx, ids)
-  for (const row of rows) {
-    // An expiry in the past lets the expiry job find a tree that a crash left half removed.
-    if (row.state === 'active') await table.update(tx, row, { state: 'revoked', expiresAt: clock.wall() })
-  }
-  // Those marked already, too: their first revocation may still be waiting for workers that accept them.
-  for (const id of ids) tx.touch(tokenTable.name, id)
-  const there = new Set(rows.map(({ id }) => id))
-  return ids.map((id) => there.has(id))
-}
+/** A token's row as its revocation left it; undefined for an absent token. */
+type Marked = TokenRow | undefined
 
 /** Those of these tokens that have children or leases. */
 async function holders({ database, leases }: RevokeDeps, q: Reader, ids: readonly string[]): Promise<Set<string>> {

@@ -90,7 +90,7 @@ export class Tokens {
       },
     })
     this.#uses = new Uses(options)
-    this.#revocations = new Revocations(options)
+    this.#revocations = new Revocations(options, this.#rows)
     this.expiry = expiryJob(options, options.epoch)
     this.tidying = tidyJob(options, options.epoch)
     this.#customs = database.cache({

@@ -1,6 +1,6 @@
 import { devicesTable } from '../audit/devices.ts'
 import { headsTable as chainHeadsTable } from '../audit/heads.ts'
-import { policyTable } from '../auth/policies.ts'
+import { policyTable } from '../auth/policytable.ts'
 import { recoveryTable } from '../auth/recovery.ts'
 import { tokenTable } from '../auth/token.ts'
 import { authoritySet } from '../engines/pki/authority/bootstrap.ts'

@@ -5,6 +5,7 @@ import type { Logger } from '../log.ts'
 import type { Timing } from '../metrics/timing.ts'
 import { Metrics } from '../metrics.ts'
 import type { VersionMessage } from '../workload.ts'
+import { type Assuming, Assumptions, type Settling } from './assuming.ts'
 import { type CacheOptions, type CoherentCache, StampedCache } from './coherence/cache.ts'
 import type { Skew } from './coherence/clocks.ts'
 import { Coherence, type LeaseTimes } from './coherence/coherence.ts'
@@ -59,6 +60,11 @@ export interface TransactionOptions {
   readonly lane?: 'requests' | 'counters'
 }
 
+interface CommitOptions extends TransactionOptions {
+  /** The work reads nothing, so that a DuplicateRow is thrown at once. */
+  readonly blind?: boolean
+}
+
 const openMilliseconds = 10_000
 const tidyEverySeconds = 60
 /** The most by which the clocks of two hosts may differ. */
@@ -86,6 +92,7 @@ export class Database {
   readonly #peers: Peers
   readonly #caches = new Set<StampedCache<unknown>>()
   readonly #tables = new Map<Table, unknown>()
+  readonly #assumptions = new Assumptions((work, blind) => this.#commit(work, { blind }))
   readonly #measured: Measured
   readonly #options: DatabaseOptions
   readonly #times: LeaseTimes
@@ -183,18 +190,32 @@ export class Database {
    * or past the deadline. UnknownOutcome when the outcome could not be determined.
    */
   async transaction<T>(work: (tx: Transaction) => Promise<T>, options: TransactionOptions = {}): Promise<T> {
+    const { result, settled } = await this.#commit(work, options)
+    await settled
+    return result
+  }
+
+  /** As transaction, but returns after the COMMIT. @returns `settled` when no cache holds a replaced value any more */
+  async #commit<T>(work: (tx: Transaction) => Promise<T>, options: CommitOptions): Promise<Settling<T>> {
     const lane = options.lane === 'counters' ? this.#counters : this.#transactions
-    const write = () => lane.write(work, options.deadlineMilliseconds)
+    const write = () => lane.write(work, options.deadlineMilliseconds, options.blind)
     const { result, versions, look, fill, afterwards } = await this.#timed(this.#measured.put, write)
     const touched = versions?.leaves.length !== 0
     if (touched && versions) this.#peers.announce(versions)
     fill()
     const began = this.#options.clock.monotonic()
     const settling = touched && (versions ? this.#settlement.settled(versions, look) : this.#settlement.outlast())
-    if (afterwards) await this.#follow(afterwards)
-    await settling
-    if (touched) this.#measured.settle.observe(this.#options.clock.monotonic() - began)
-    return result
+    const settle = async (): Promise<void> => {
+      if (afterwards) await this.#follow(afterwards)
+      await settling
+      if (touched) this.#measured.settle.observe(this.#options.clock.monotonic() - began)
+    }
+    return { result, settled: settle() }
+  }
+
+  /** A change that need not read what a cache holds, and shares its commit with others of the moment. */
+  assuming<T>(change: Assuming<T>): Promise<T> {
+    return this.#assumptions.run(change)
   }
 
   /** Errors are only logged: nothing fails after the COMMIT. */

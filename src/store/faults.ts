@@ -37,6 +37,9 @@ export class LeaseLost extends Error {
 /** The row has changed since it was read: the transaction is repeated. Never leaves store/. */
 export class Conflict extends Error {}
 
+/** What a transaction assumed without reading it has changed: nothing was committed. It is not repeated as it is. */
+export class Outdated extends Error {}
+
 /** 503: the database could not say in time whether the write was committed. Read before repeating it. */
 export class UnknownOutcome extends ApiError {
   constructor(cause: unknown) {
@@ -113,6 +116,9 @@ export const isRefusedCommit = (error: unknown): boolean => refusedCommit.has(nu
 
 /** 1062: the unique key is taken. */
 export const isDuplicate = (error: unknown): boolean => numberOf(error) === 1062
+
+/** 1205, 3572: a row that was to be locked without waiting is locked by another transaction (MariaDB, MySQL). */
+export const isHeldElsewhere = (error: unknown): boolean => numberOf(error) === 1205 || numberOf(error) === 3572
 
 /** 1406: a value longer than its column; 1153: a statement longer than the server's packets. */
 export const isTooLarge = (error: unknown): boolean => numberOf(error) === 1406 || numberOf(error) === 1153

@@ -1,6 +1,5 @@
 import { ApiError } from '../errors.ts'
 import { busy } from './faults.ts'
-import { largestInsert } from './sealed/statements.ts'
 import type { New, Row, Table } from './table.ts'
 
 /** Inserts rows in groups: one COMMIT for many callers, each answered when its own row is committed. */
@@ -15,6 +14,7 @@ interface Waiting<In, Out> {
   readonly reject: (error: unknown) => void
 }
 
+const largestGroup = 64
 /** Groups under way at the same time: while one waits for the disk another is written. */
 const groupsAtOnce = 2
 /**
@@ -47,7 +47,7 @@ export class Batch<In, Out> {
 
   constructor(
     commit: (writes: In[]) => Promise<Out[]>,
-    { largest = largestInsert, queueLimit = Number.POSITIVE_INFINITY, sharesFate = false }: BatchOptions = {},
+    { largest = largestGroup, queueLimit = Number.POSITIVE_INFINITY, sharesFate = false }: BatchOptions = {},
   ) {
     this.#commit = commit
     this.#largest = largest

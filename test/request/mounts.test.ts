@@ -8,6 +8,7 @@ import { Mounts } from '../../src/request/mounts/mounts.ts'
 import { createMountSet } from '../../src/request/mounts/rows.ts'
 import type { Mount } from '../../src/route.ts'
 import type { Database } from '../../src/store/database.ts'
+import type { Transaction } from '../../src/store/reader.ts'
 import { runJob } from '../auth/world.ts'
 import { open } from '../store/support.ts'
 import type { TestDatabase } from '../support/database.ts'
@@ -24,7 +25,8 @@ const engine = (type: string): Engine => ({
   context: undefined,
   routes: [],
   pristine: () => pristine,
-  onMount: async (mount: Mount) => void called.push(`mount ${mount.path}`),
+  // A transaction may run several times; the call counts when it is committed.
+  onMount: async (mount: Mount, tx: Transaction) => tx.onCommit(async () => void called.push(`mount ${mount.path}`)),
   retain: (uuids) => {
     retained = [...uuids].filter((uuid) => uuid !== '')
   },

@@ -136,7 +136,8 @@ describe('a COMMIT without an answer', () => {
     line.deliver()
     await writing
     expect((await bench.database.read((q) => table.get(q, id)))?.text).toBe('0+')
-    expect(runs).toBe(1)
+    // In a cluster, statements go one by one: then the COMMIT alone was late, and is found to have taken place.
+    expect(runs).toBe(clustered ? 1 : 2)
   })
 
   test('changes nothing when it reaches the server, with all that was written, only after the question', async () => {
@@ -154,7 +155,6 @@ describe('a COMMIT without an answer', () => {
     line.deliver()
     await writing
     expect(await used(material)).toBe(1)
-    // In a cluster, statements go one by one: then the COMMIT alone was late, and is found to have taken place.
     expect(runs).toBe(clustered ? 1 : 2)
     const rows = await bench.sql('SELECT id FROM policies WHERE name = ?', [`late-${material}`])
     expect(rows).toHaveLength(1)

@@ -20,6 +20,22 @@ async function keyOfEach(node: Api, clients: number): Promise<(client: number) =
   return (client) => `transit/keys/${name}-${client}`
 }
 
+const keysOfClient = 200
+const changesOfKey = 10
+
+/**
+ * Keys for each client, of which each has its turn for some changes: the answer to a rotation lists all versions, and a
+ * key that is rotated for as long as a benchmark runs has thousands.
+ */
+async function keysOfEach(node: Api, clients: number): Promise<(client: number, n: number) => string> {
+  const name = prefix()
+  const ofClient = async (client: number): Promise<void> => {
+    for (let key = 0; key < keysOfClient; key++) await node.call('POST', `transit/keys/${name}-${client}-${key}`, {})
+  }
+  await Promise.all(Array.from({ length: clients }, (_, client) => ofClient(client)))
+  return (client, n) => `transit/keys/${name}-${client}-${Math.floor(n / changesOfKey) % keysOfClient}`
+}
+
 const create =
   (type: string) =>
   async (node: Api): Promise<Step> => {
@@ -39,8 +55,8 @@ export const changes: Changes = {
   },
   rotate: {
     async prepare(node, clients) {
-      const key = await keyOfEach(node, clients)
-      return async (client) => void (await node.call('POST', `${key(client)}/rotate`, {}))
+      const keys = await keysOfEach(node, clients)
+      return async (client, n) => void (await node.call('POST', `${keys(client, n)}/rotate`, {}))
     },
     token: newKey,
   },

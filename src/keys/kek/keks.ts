@@ -149,11 +149,13 @@ export class Keks {
     return kek
   }
 
-  /** One statement where nothing has changed since the set was cached. */
+  /** No statement while the set is cached. */
   async #readAs(tx: Transaction): Promise<KekReading> {
     // A later change does no harm: it waits for such transactions before it destroys a KEK.
     const least = this.#set.seen
-    const reading = (await this.#reading.current(tx, kekSet)) ?? (await this.#set.read(tx))
+    const cached = this.#reading.peek(kekSet)
+    if (cached && cached.change >= least) return cached
+    const reading = await this.#set.read(tx)
     if (reading.change < least) throw unavailable('the KEKs have changed meanwhile')
     return reading
   }

@@ -7,7 +7,7 @@ import type { Job } from '../../job.ts'
 import type { MaybePromise, Mount } from '../../route.ts'
 import type { Database } from '../../store/database.ts'
 import { Batch } from '../../store/group.ts'
-import type { Reader } from '../../store/reader.ts'
+import type { Reader, Transaction } from '../../store/reader.ts'
 import type { New } from '../../store/table.ts'
 import { MountCache } from './cache.ts'
 import { LooseMounts } from './loose.ts'
@@ -19,11 +19,11 @@ import {
   type MountRecord,
   type MountSet,
   mountPath,
-  type mountsTable,
+  mountsTable,
   recordOf,
 } from './mount.ts'
 import { type Remount, remountRetention, remountsTable } from './remounts.ts'
-import { MountRows } from './rows.ts'
+import { type FoundMounts, MountRows } from './rows.ts'
 import { type MountRequest, type MountSettings, settingsOf, type TuneRequest, tunedSettings } from './settings.ts'
 
 export interface MountsOptions {
@@ -55,7 +55,7 @@ export class Mounts {
     this.#builtin = builtin.map(builtinRecord)
     this.#builtinSet = compileSet(this.#builtin)
     this.#rows = new MountRows(database)
-    this.#cache = new MountCache(database, { rows: this.#rows, engines, builtin: this.#builtin })
+    this.#cache = new MountCache({ rows: this.#rows, engines, builtin: this.#builtin })
     this.#loose = new LooseMounts(options)
   }
 
@@ -112,11 +112,11 @@ export class Mounts {
     const path = withSlash(name)
     if (this.#builtin.some((mount) => mount.path.startsWith(path))) throw badRequest(`cannot unmount "${path}"`)
     await this.#options.database.transaction(async (tx) => {
-      const rows = await this.#rows.listToChange(tx, { path })
-      const row = rows.find((one) => one.path === path)
+      const found = await this.#rows.lock(tx, { path })
+      const row = found.rows.find((one) => one.path === path)
       if (row === undefined) return this.#rows.outlive(tx)
       await this.#loose.loosen(tx, recordOf(row))
-      await this.#rows.remove(tx, rows, row)
+      await this.#rows.remove(tx, found, row)
     })
   }
 
@@ -183,24 +183,34 @@ export class Mounts {
   }
 
   /** @returns for each the mount that is in its way; the others are made */
-  async #add(additions: readonly Addition[]): Promise<(Standing | undefined)[]> {
-    return this.#options.database.transaction(async (tx) => {
-      const rows = await this.#rows.listToChange(tx)
-      const standing: Standing[] = rows.map(recordOf)
-      const inTheWay = additions.map(({ mount, row }) => {
-        const taken = overlapping(standing, mount.path)
-        if (taken === undefined) standing.push({ ...mount, touched: row.touched })
-        return taken
-      })
-      const free = additions.filter((_, index) => inTheWay[index] === undefined)
-      if (free.length === 0) return inTheWay
-      const news = free.map(({ row }) => row)
-      await Promise.all([
-        ...free.map(({ mount, engine }) => engine.onMount?.(mount, tx)),
-        this.#rows.insert(tx, rows, news),
-      ])
-      return inTheWay
+  #add(additions: readonly Addition[]): Promise<(Standing | undefined)[]> {
+    const rows = this.#rows
+    return this.#options.database.assuming({
+      name: mountsTable.name,
+      blind: rows.peek() && (async (tx) => this.#insert(tx, rows.assume(tx), additions)),
+      reading: async (tx) => this.#insert(tx, await rows.lock(tx), additions),
     })
+  }
+
+  async #insert(
+    tx: Transaction,
+    found: FoundMounts,
+    additions: readonly Addition[],
+  ): Promise<(Standing | undefined)[]> {
+    const standing: Standing[] = found.rows.map(recordOf)
+    const inTheWay = additions.map(({ mount, row }) => {
+      const taken = overlapping(standing, mount.path)
+      if (taken === undefined) standing.push({ ...mount, touched: row.touched })
+      return taken
+    })
+    const free = additions.filter((_, index) => inTheWay[index] === undefined)
+    if (free.length === 0) return inTheWay
+    const news = free.map(({ row }) => row)
+    await Promise.all([
+      this.#rows.insert(tx, found, news),
+      ...free.map(({ mount, engine }) => engine.onMount?.(mount, tx)),
+    ])
+    return inTheWay
   }
 
   /** Enables an unused mount of the first initialisation again, with the caller's settings. */
@@ -229,7 +239,7 @@ export class Mounts {
 /** A new mount and its row, for its engine. */
 interface Addition {
   readonly mount: Mount
-  readonly row: New<typeof mountsTable>
+  readonly row: New<typeof mountsTable> & { readonly id: string }
   readonly engine: Engine
 }
 

@@ -39,8 +39,13 @@ export interface CoherentCache<V> extends Disposable {
    */
   current(tx: Transaction, id: string): MaybePromise<V | undefined>
   /**
+   * The value, if it may be used at this very moment, for a transaction that touches it without reading anything: it
+   * fails with Outdated if anything else touched the value since it was cached.
+   */
+  assume(tx: Transaction, id: string): V | undefined
+  /**
    * Caches the value that the transaction leaves behind, once it has committed. The transaction must touch the value
-   * and have called `current` under the lock.
+   * and have called `current` under the lock, or `assume`.
    */
   put(tx: Transaction, id: string, value: V): void
   clear(): void
@@ -126,6 +131,13 @@ export class StampedCache<V> implements CoherentCache<V> {
     const entry = this.#entries.get(id)
     if (entry === undefined) return undefined
     return stampOf(Session.of(tx), entry.leaf).then((stamp) => (stamp === entry.stamp ? entry.value : undefined))
+  }
+
+  assume(tx: Transaction, id: string): V | undefined {
+    const value = this.peek(id)
+    const entry = this.#entries.get(id)
+    if (value !== undefined && entry !== undefined) WriteSession.of(tx).assumeStamp(entry.leaf, entry.stamp)
+    return value
   }
 
   put(tx: Transaction, id: string, value: V): void {

@@ -1,4 +1,5 @@
 import type { Version } from '../../workload.ts'
+import { asserted } from '../pool/assertion.ts'
 import type { Connection } from '../pool/connection.ts'
 import type { Session } from '../pool/session.ts'
 import type { Stored } from '../table.ts'
@@ -34,18 +35,24 @@ const leafVersion = 'COALESCE(l.v, 0) + g.v - g.itemised'
 
 /**
  * Statements that increment the leaves, and each of their groups once, in ascending order; the last one reads the new
- * versions.
+ * versions, and fails if one of `stamps`, versions by leaf, was not the version before.
  */
-export function increments(leaves: readonly number[]): string[] {
+export function increments(leaves: readonly number[], stamps: ReadonlyMap<number, number> = new Map()): string[] {
   if (leaves.length === 0) return []
   const groups = [...new Set(leaves.map(groupOf))]
   return [
     `UPDATE versions SET v = v + 1, itemised = itemised + 1 WHERE bucket IN (${groups.join()}) ORDER BY bucket`,
     `INSERT INTO version_leaves (leaf, v) VALUES ${leaves.map((leaf) => `(${leaf}, 1)`).join()}
       ON DUPLICATE KEY UPDATE v = v + 1`,
-    `SELECT l.leaf, ${leafVersion}, g.bucket, g.v FROM version_leaves l JOIN versions g ON g.bucket = ${groupOfSql('l.leaf')}
-      WHERE l.leaf IN (${leaves.join()})`,
+    `SELECT l.leaf, ${leafVersion}, g.bucket, g.v${assumed(stamps)} FROM version_leaves l JOIN versions g
+      ON g.bucket = ${groupOfSql('l.leaf')} WHERE l.leaf IN (${leaves.join()})`,
   ]
+}
+
+function assumed(stamps: ReadonlyMap<number, number>): string {
+  if (stamps.size === 0) return ''
+  const due = [...stamps].map(([leaf, v]) => `WHEN ${leaf} THEN ${v + 1}`)
+  return `, ${asserted(`${leafVersion} = CASE l.leaf ${due.join(' ')} ELSE ${leafVersion} END`)}`
 }
 
 /** Reads the answer of `increments`. */

@@ -1,6 +1,7 @@
 import { createConnection, type Connection as Driver, type QueryOptions } from 'mysql2'
 import { Failure, isRefusedCommit, notWriting, TimedOut } from '../faults.ts'
 import type { Stored } from '../table.ts'
+import { asserted, isFailedAssertion } from './assertion.ts'
 import { leastPacketBytes, requirePacket, requireSoundEngine } from './engine.ts'
 import type { Target } from './target.ts'
 
@@ -77,15 +78,8 @@ const writingStates: readonly string[] = ['0', 'OFF', '0 ONLINE', 'OFF ONLINE']
 const memberState = `(SELECT MEMBER_STATE FROM performance_schema.replication_group_members
   WHERE MEMBER_ID = @@server_uuid)`
 
-/** 1 on a node that takes writes; on others the statement fails with 1242, a subquery of two rows. */
-const assertion = (state: string): string => {
-  const states = writingStates.map((one) => `'${one}'`).join()
-  return `IF(${state} IN (${states}), 1, (SELECT 1 UNION SELECT 2))`
-}
-
-/** Whether a statement that opens a transaction failed on that assertion. */
-const isFailedAssertion = (error: unknown): boolean =>
-  error instanceof Failure && error.number === 1242 && Number(error.done) < 0
+/** Whether the node with this state takes writes, in SQL. */
+const writing = (state: string): string => `${state} IN (${writingStates.map((one) => `'${one}'`).join()})`
 
 const writes = ([row]: readonly Stored[][]): boolean => writingStates.includes(String(row?.[0]))
 
@@ -253,7 +247,7 @@ export class Connection {
    */
   async commit(statements: readonly string[], { opened, next }: Committing): Promise<Committed> {
     const asks = next !== undefined && !this.#clustered
-    const before = opened ? [] : openings.change(`SELECT ${assertion(this.#nodeState)} FROM \`schema\``)
+    const before = opened ? [] : openings.change(`SELECT ${asserted(writing(this.#nodeState))} FROM \`schema\``)
     const opening = before.length
     const script = [...before, ...statements, 'COMMIT', ...(asks ? [`SELECT ${this.#nodeState}, ${next}`] : [])]
     let committed = false
@@ -267,8 +261,10 @@ export class Connection {
       const seen = rows && writes(rows) ? rows.map(([, ...row]) => row) : undefined
       return { answers: answers.slice(opening, opening + statements.length), sure: true, rows: seen }
     } catch (error) {
-      if (isFailedAssertion(error)) throw notWriting()
-      const refused = error instanceof Failure && error.number > 0 && Number(error.done) < statements.length
+      if (isFailedAssertion(error) && Number(error.done) < 0) throw notWriting()
+      // A query that fails at its first row counts as answered: the assertion before the COMMIT, too.
+      const answered = error instanceof Failure && error.number > 0 && Number(error.done) < statements.length
+      const refused = answered || isFailedAssertion(error)
       if (!committed && (refused || isRefusedCommit(error))) throw error
       this.destroy()
       return { answers: [], sure: committed, rows: undefined }

@@ -17,6 +17,9 @@ export function withLiterals({ sql, values }: Statement): string {
   return parts.map((part, index) => (index === 0 ? part : literal(values[index - 1] ?? null) + part)).join('')
 }
 
+/** Values in parentheses: a row of an INSERT. @throws {TypeError} for a number that is not whole */
+export const literals = (values: readonly Stored[]): string => `(${values.map(literal).join(', ')})`
+
 /** ASCII without quotes, backslashes and control characters: names, ids and types, which the server reads faster so. */
 const plain = /^[\w .:/+=,@-]*$/
 

@@ -7,10 +7,16 @@ const longestPauseMilliseconds = 500
 /**
  * Repeats `attempt` after passing errors, at growing random intervals, until the deadline; then ApiError 503. A row
  * that is too large is ApiError 400. A DuplicateRow is repeated once: the second run reads the row that was in the way.
+ * @param blind the attempt reads nothing, so that a DuplicateRow is not repeated
  */
-export async function persist<T>(clock: Clock, deadlineMilliseconds: number, attempt: () => Promise<T>): Promise<T> {
+export async function persist<T>(
+  clock: Clock,
+  deadlineMilliseconds: number,
+  attempt: () => Promise<T>,
+  blind = false,
+): Promise<T> {
   const end = clock.monotonic() + deadlineMilliseconds
-  let duplicate = false
+  let duplicate = blind
   for (let pauseMilliseconds = 5; ; pauseMilliseconds = Math.min(2 * pauseMilliseconds, longestPauseMilliseconds)) {
     try {
       return await attempt()

@@ -1,10 +1,12 @@
 import { leafOf } from '../coherence/leaves.ts'
-import { Conflict, DuplicateRow, Failure, isDuplicate, LeaseLost, tooLarge } from '../faults.ts'
+import { Conflict, LeaseLost, Outdated, tooLarge } from '../faults.ts'
 import type { Reader, Transaction } from '../reader.ts'
 import type { Stored } from '../table.ts'
 import { discarding, holding, isTallyName, totalOf } from '../tally.ts'
+import { isFailedAssertion } from './assertion.ts'
 import type { Answer, Committed, Connection, Opening } from './connection.ts'
-import { type Statement, withLiterals } from './literal.ts'
+import { literals, type Statement, withLiterals } from './literal.ts'
+import { largestPending, PendingWrites } from './pending.ts'
 
 /** A statement whose answer a caller waits for. */
 interface Asked {
@@ -115,17 +117,6 @@ export class Session implements Reader {
   }
 }
 
-/** A write that waits for the next round trip. */
-interface Pending {
-  readonly table: string
-  readonly sql: string
-  /** Whether it replaces a row that was read: no match means that the row has changed. */
-  readonly compared: boolean
-}
-
-/** Pending statements longer than this are sent at once: a server takes packets of 16 MiB. */
-const largestPending = 1024 * 1024
-
 /** Room for the rest of the longest statement's packet: the server refuses a longer one, or closes the connection. */
 const otherBytes = largestPending + 2 ** 16
 
@@ -136,8 +127,10 @@ export class WriteSession extends Session implements Transaction {
   readonly #heldTallies = new Set<string>()
   readonly #rows = new WeakSet<object>()
   readonly #held = new WeakSet<object>()
-  #pending: Pending[] = []
-  #pendingLength = 0
+  readonly #assumed = new WeakSet<object>()
+  /** Versions that leaves are assumed to have until this transaction increments them. */
+  readonly #stamps = new Map<number, number>()
+  readonly #pending = new PendingWrites()
   #wrote = false
   readonly #calls: ((leaves: ReadonlyMap<number, number>) => void)[] = []
   #afterwards: readonly (() => Promise<void>)[] | undefined
@@ -179,71 +172,72 @@ export class WriteSession extends Session implements Transaction {
   }
 
   protected override get preparable(): boolean {
-    return super.preparable && this.#pending.length === 0
+    return super.preparable && this.#pending.none
   }
 
   /**
-   * Runs a statement together with the next ones. When it is `compared` and matches no row, or a unique key is taken,
-   * the transaction fails there.
+   * Runs a statement together with the next ones. Where a unique key is taken the transaction fails there.
+   * @param unmatched makes the error with which the transaction fails if the statement matches no row
    * @throws ApiError 400 for a row that no packet of the database could take
    */
-  async write(table: string, { sql, values }: Statement, { compared = false } = {}): Promise<void> {
-    void this.connection // throws when the work has ended
-    this.#wrote = true
-    const text = withLiterals({ sql, values })
-    if (text.length > this.connection.packetBytes - otherBytes) throw tooLarge()
-    this.#pending.push({ table, sql: text, compared })
-    this.#pendingLength += text.length
-    // Of two writes that wait for their turn the first sends both; an empty text is no statement.
-    if (this.#pendingLength > largestPending)
-      await this.inTurn(async () => void (this.#pending.length > 0 && (await this.send([]))))
+  write(table: string, statement: Statement, unmatched?: () => Error): Promise<void> {
+    const text = withLiterals(statement)
+    return this.#wait(text.length, () => this.#pending.add(table, text, unmatched))
   }
 
   /**
-   * Sends the pending statements and then `last`, in as few round trips as can tell whether the transaction may be
-   * committed, and commits.
+   * As write: inserts a row.
+   * @param into `INSERT INTO … VALUES`
+   */
+  insert(table: string, into: string, values: readonly Stored[]): Promise<void> {
+    const row = literals(values)
+    return this.#wait(into.length + row.length, () => this.#pending.insert(table, into, row))
+  }
+
+  async #wait(length: number, add: () => void): Promise<void> {
+    void this.connection // throws when the work has ended
+    this.#wrote = true
+    if (length > this.connection.packetBytes - otherBytes) throw tooLarge()
+    add()
+    // Of two writes that wait for their turn the first sends both; an empty text is no statement.
+    if (this.#pending.full) await this.inTurn(async () => void (!this.#pending.none && (await this.send([]))))
+  }
+
+  /**
+   * Sends the pending statements and then `last`, and commits, in one round trip if the transaction is open or there is
+   * no other node.
    * @param next as for `Connection.commit`
    * @returns the answers of `last`
+   * @throws Outdated when an assertion among `last` fails
    */
   commit(last: readonly string[], next?: string): Promise<Committed> {
     return this.inTurn(async (connection) => {
-      // The match of a compared statement must be checked before the COMMIT. And where there is another node to turn
-      // to, a silent one must not leave the outcome of the COMMIT open.
-      const compared = this.#pending.some((one) => one.compared)
-      if (compared || !(this.opened || connection.target.alone)) {
+      // Where there is another node to turn to, a silent one must not leave the outcome of the COMMIT open.
+      if (!(this.opened || connection.target.alone)) {
         const answers = await this.send(last)
         return { ...(await connection.commit([], { opened: true, next })), answers }
       }
-      const pending = this.#takePending()
+      const { statements, explain } = this.#pending.take()
       const { opened } = this
       this.open()
       try {
-        const statements = [...pending.map(({ sql }) => sql), ...last]
-        const { answers, ...committed } = await connection.commit(statements, { opened, next })
-        return { ...committed, answers: answers.slice(pending.length) }
+        const { answers, ...committed } = await connection.commit([...statements, ...last], { opened, next })
+        return { ...committed, answers: answers.slice(statements.length) }
       } catch (error) {
-        throw explained(error, pending)
+        throw orOutdated(explain(error))
       }
     })
   }
 
   /** Pending statements go first. */
   protected override async send(more: readonly string[]): Promise<readonly Answer[]> {
-    const pending = this.#takePending()
+    const { statements, explain } = this.#pending.take()
     try {
-      const answers = await super.send([...pending.map(({ sql }) => sql), ...more])
-      if (pending.some(({ compared }, index) => compared && answers[index]?.matched === 0)) throw new Conflict()
-      return answers.slice(pending.length)
+      const answers = await super.send([...statements, ...more])
+      return answers.slice(statements.length)
     } catch (error) {
-      throw explained(error, pending)
+      throw orOutdated(explain(error))
     }
-  }
-
-  #takePending(): readonly Pending[] {
-    const pending = this.#pending
-    this.#pending = []
-    this.#pendingLength = 0
-    return pending
   }
 
   touch(table: string, id: string): void {
@@ -300,14 +294,41 @@ export class WriteSession extends Session implements Transaction {
     return row
   }
 
+  /** Tells that changes of several callers share this transaction. */
+  share(): void {
+    this.#pending.shared = true
+  }
+
+  /** Adopts a row that was not read here but is assumed to be unchanged; a change of it fails with Outdated otherwise. */
+  assume(table: string, row: { readonly id: string }): void {
+    this.#pending.assume(table, row.id)
+    this.#rows.add(row)
+    this.#assumed.add(row)
+  }
+
+  /** Touches the leaf. The transaction fails with Outdated unless it is the first to touch it since it had this version. */
+  assumeStamp(leaf: number, v: number): void {
+    void this.connection
+    if ((this.#stamps.get(leaf) ?? v) !== v) throw new Outdated()
+    this.#stamps.set(leaf, v)
+    this.#leaves.add(leaf)
+    this.#wrote = true
+  }
+
+  /** The assumed versions, by leaf. */
+  get stamps(): ReadonlyMap<number, number> {
+    return this.#stamps
+  }
+
+  /** Makes the error of a change that finds another row in place of this one; undefined for a row that none can change. */
+  changedFault(row: object): (() => Error) | undefined {
+    if (this.#held.has(row)) return undefined
+    return this.#assumed.has(row) ? () => new Outdated() : () => new Conflict()
+  }
+
   /** Forgets a row that was replaced or removed: a second change would match nothing, unnoticed if the row was held. */
   disown(row: object): void {
     this.#rows.delete(row)
-  }
-
-  /** Whether the row is locked or was written here. */
-  holds(row: object): boolean {
-    return this.#held.has(row)
   }
 
   /** Whether the row was read or written here: a row from a cache or from another transaction may be out of date. */
@@ -316,9 +337,5 @@ export class WriteSession extends Session implements Transaction {
   }
 }
 
-/** Names the table when the unique key of a pending write is taken. */
-function explained(error: unknown, pending: readonly Pending[]): unknown {
-  if (!(error instanceof Failure && isDuplicate(error) && error.done !== undefined)) return error
-  const table = pending[error.done]?.table
-  return table === undefined ? error : new DuplicateRow(table, error)
-}
+/** Assertions of their own are about versions that were assumed. */
+const orOutdated = (error: unknown): unknown => (isFailedAssertion(error) ? new Outdated() : error)

@@ -74,13 +74,18 @@ export class Transactions {
     )
   }
 
-  /** Commits what `work` writes, once. */
-  write<T>(work: (tx: Transaction) => Promise<T>, milliseconds = deadlineMilliseconds): Promise<Written<T>> {
-    return persist(this.#clock, milliseconds, async () => {
+  /** Commits what `work` writes, once. @param blind as for `persist` */
+  write<T>(
+    work: (tx: Transaction) => Promise<T>,
+    milliseconds = deadlineMilliseconds,
+    blind = false,
+  ): Promise<Written<T>> {
+    const attempt = async () => {
       const { doubt, ...written } = await this.#pool.use((connection) => this.#attempt(connection, work))
       if (doubt && !(await this.#outcomes.committed(doubt.id))) throw new Conflict()
       return written
-    })
+    }
+    return persist(this.#clock, milliseconds, attempt, blind)
   }
 
   async #attempt<T>(connection: Connection, work: (tx: Transaction) => Promise<T>) {
@@ -101,7 +106,7 @@ export class Transactions {
       }
       const id = randomBytes(16)
       // The versions are the last locks of every transaction, and tallies the last before them.
-      const last = [recordOutcome(id), ...additions(tx.tallies), ...increments(tx.leaves)]
+      const last = [recordOutcome(id), ...additions(tx.tallies), ...increments(tx.leaves, tx.stamps)]
       const next = tx.leaves.length > 0 ? lookSql : undefined
       const { answers, sure, rows: registered } = await tx.commit(last, next)
       const look = registered && lookOf(registered)

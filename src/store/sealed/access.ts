@@ -83,12 +83,19 @@ export interface SealedAccess<T extends Table> extends Inserting<T>, LockingRead
    * those that differ.
    */
   members(q: Reader): Promise<(Member & { readonly contents: string })[]>
+  /** The row as `members` will list it; without `contents` if the process has forgotten how it is stored. */
+  memberOf(row: Row<T>): Member & { readonly contents: string }
   /** As `members`, but id and rev alone. */
   revisions(q: Reader): Promise<Member[]>
   /**
    * Compare-and-set on `rev` of a row that this transaction read or wrote; on a conflict the transaction is repeated.
    */
   update(tx: Transaction, row: Row<T>, changes: Changes<T>): Promise<Row<T>>
+  /**
+   * Adopts a row from a coherent cache, unread: the transaction fails with Outdated if it changes the row and that is not
+   * the current one.
+   */
+  assume(tx: Transaction, row: Row<T>): void
   /** Compare-and-set on `rev`, as update. */
   remove(tx: Transaction, row: Row<T>): Promise<void>
 }

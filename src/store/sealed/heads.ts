@@ -24,13 +24,17 @@ export interface Head {
    * @returns the members
    */
   verify<M extends Member>(q: Reader, members: MaybePromise<readonly M[]>): Promise<readonly M[]>
+  /** As verify. @returns the head, for a later transaction to assume */
+  verified(q: Reader, members: MaybePromise<readonly Member[]>): Promise<HeadRow>
+  /** Assumes, unread, that this is still the head (`SealedAccess.assume`). */
+  assume(tx: Transaction, head: HeadRow): void
   /** As verify. @returns the number of the set's last change; it only grows */
   sequence(q: Reader, members: readonly Member[]): Promise<number>
   /**
    * Writes the new state of the set: all members, not the difference. Verify the old members in the same transaction
-   * first.
+   * first, or assume the head that listed them.
    */
-  advance(tx: Transaction, members: readonly Member[]): Promise<void>
+  advance(tx: Transaction, members: readonly Member[]): Promise<HeadRow>
   /** Ends the set. */
   remove(tx: Transaction): Promise<void>
 }
@@ -41,6 +45,8 @@ export const headsTable = defineTable(
   { set: column.text(), count: column.integer(), digest: column.bytes(), seq: column.integer() },
   { sealed: true },
 )
+
+export type HeadRow = Row<typeof headsTable>
 
 /** SHA-256 over the members in the order of their ids, each as length, id and eight bytes of rev. */
 function digestOf(members: readonly Member[]): Buffer {
@@ -60,9 +66,9 @@ function digestOf(members: readonly Member[]): Buffer {
 export function headOf(set: string, seal: Seal): Head {
   const rows = sealedAccess(headsTable, seal)
   /** Heads that transactions have locked. */
-  const locked = new WeakMap<Reader, Row<typeof headsTable>>()
+  const locked = new WeakMap<Reader, HeadRow>()
 
-  async function current(q: Reader): Promise<Row<typeof headsTable>> {
+  async function current(q: Reader): Promise<HeadRow> {
     return locked.get(q) ?? (await rows.find(q, { set })) ?? seal.refuse('heads', set, 'the head of the set is missing')
   }
 
@@ -88,6 +94,7 @@ export function headOf(set: string, seal: Seal): Head {
     },
 
     verify: async (q, reading) => (await compare(q, reading)).members,
+    verified: async (q, reading) => (await compare(q, reading)).head,
     sequence: async (q, members) => (await compare(q, members)).head.seq,
 
     async advance(tx, members) {
@@ -95,6 +102,12 @@ export function headOf(set: string, seal: Seal): Head {
       const changes = { count: members.length, digest: digestOf(members), seq: head.seq + 1 }
       const next = await rows.update(tx, head, changes)
       if (locked.has(tx)) locked.set(tx, next)
+      return next
+    },
+
+    assume(tx, head) {
+      rows.assume(tx, head)
+      locked.set(tx, head)
     },
 
     async remove(tx) {

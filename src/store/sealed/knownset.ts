@@ -2,13 +2,30 @@ import { DamagedRow } from '../faults.ts'
 import type { Reader, Transaction } from '../reader.ts'
 import type { Row, Table } from '../table.ts'
 import type { Member, SealedAccess } from './access.ts'
-import type { Head } from './heads.ts'
+import type { Head, HeadRow } from './heads.ts'
 
 /** A row of the set, and the database's digest of its contents. */
 type Contents = Member & { readonly contents: string }
 
 interface Known<V> extends Contents {
   readonly value: V
+}
+
+/** A set as it was verified, or written, in one transaction. */
+export interface SetState<V> {
+  readonly head: HeadRow
+  /** In no order. */
+  readonly members: readonly Known<V>[]
+}
+
+/** A change of a set. */
+export interface Advance<T extends Table> {
+  /** Ids of members that leave, or come back with another revision. */
+  readonly gone: ReadonlySet<string>
+  /** Members that come. */
+  readonly news: readonly Member[]
+  /** Writes their rows. @returns them */
+  write(): Promise<readonly Row<T>[]>
 }
 
 interface KnownSetOptions<T extends Table, V> {
@@ -37,7 +54,7 @@ export class KnownSet<T extends Table, V> {
   readonly #keep: (row: Row<T>, contents: string) => V
   readonly #readWhole: number
   /** By id. After a restore another row may have the same id and rev, though not the same contents. */
-  #known: ReadonlyMap<string, Known<V>> = new Map()
+  #known = new Map<string, Known<V>>()
 
   constructor({ name, table, head, keep, readWhole = 0 }: KnownSetOptions<T, V>) {
     this.#name = name
@@ -48,22 +65,47 @@ export class KnownSet<T extends Table, V> {
   }
 
   /**
-   * The whole set, in no order.
+   * The whole set.
    * @throws DamagedRow when a row was edited, removed, added or restored outside this server
    */
-  async read(q: Reader): Promise<readonly (Member & { readonly value: V })[]> {
-    return this.#verify(q, await this.#head.verify(q, this.#table.members(q)))
+  async read(q: Reader): Promise<SetState<V>> {
+    const reading = this.#table.members(q)
+    const head = await this.#head.verified(q, reading)
+    return { head, members: await this.#verify(q, await reading) }
   }
 
   /** As read, for a change: other writers of the set wait until the transaction ends. Must be its first read. */
-  async readToChange(tx: Transaction): Promise<readonly (Member & { readonly value: V })[]> {
+  async readToChange(tx: Transaction): Promise<SetState<V>> {
     const whole = this.#known.size <= this.#readWhole
     const [, members, rows] = await Promise.all([
       this.#head.lock(tx),
       this.#table.members(tx),
       whole ? this.#all(tx) : undefined,
     ])
-    return this.#verify(tx, await this.#head.verify(tx, members), rows)
+    const head = await this.#head.verified(tx, members)
+    return { head, members: await this.#verify(tx, members, rows) }
+  }
+
+  /** For a change of the set without reading it: the transaction fails with Outdated if it is another one by now. */
+  assume(tx: Transaction, { head }: SetState<V>): void {
+    this.#head.assume(tx, head)
+  }
+
+  /**
+   * Changes the set: its head first, which every change locks before any row.
+   * @param state as read or assumed in this transaction
+   * @returns the set that the transaction leaves behind
+   */
+  async advance(tx: Transaction, { members }: SetState<V>, { gone, news, write }: Advance<T>): Promise<SetState<V>> {
+    const kept = members.filter(({ id }) => !gone.has(id))
+    const head = await this.#head.advance(tx, [...kept, ...news])
+    const rows = await write()
+    const written = rows.map((row) => {
+      const member = this.#table.memberOf(row)
+      return { ...member, value: this.#keep(row, member.contents) }
+    })
+    for (const one of written) this.#known.set(one.id, one)
+    return { head, members: [...kept, ...written] }
   }
 
   /** @param read all rows, if they were read with the members */

@@ -7,19 +7,21 @@ import { reading } from './reading.ts'
 import { discard, removeWhere } from './sealed.ts'
 import { removeAll } from './several.ts'
 import { Shape } from './shape.ts'
-import { insertInto, portions, updateOf, whereClause } from './statements.ts'
+import { insertInto, updateOf, whereClause } from './statements.ts'
 
 type Values = Readonly<Record<string, unknown>>
 
 /** Rows of a table without MACs. */
 export function plainAccess<T extends Table>(table: T): PlainAccess<T> {
   const shape = new Shape(table)
-  const names = shape.fields.map(({ name }) => name)
+  const into = insertInto(
+    table.name,
+    shape.fields.map(({ name }) => name),
+  )
 
   async function insertMany(tx: Transaction, rows: readonly New<T>[]): Promise<Row<T>[]> {
     const stored = rows.map((row) => shape.encode(row as Values))
-    for (const portion of portions(stored))
-      await WriteSession.of(tx).write(table.name, insertInto(table.name, names, portion))
+    for (const row of stored) await WriteSession.of(tx).insert(table.name, into, row)
     return stored.map((values) => shape.decode(values) as Row<T>)
   }
 

@@ -82,6 +82,12 @@ export class Seal {
     return sound
   }
 
+  /** How a row is stored that this process has sealed or verified, if it is still remembered. */
+  sealedOf(shape: Shape, row: object): readonly Stored[] | undefined {
+    const sound = this.#sound.get(placeOf(shape, [(row as { id?: string }).id ?? null]))
+    return sound?.row === row ? sound.sealed : undefined
+  }
+
   /** The row's values, if its seal is right. Throws DamagedRow. */
   open(shape: Shape, sealed: readonly Stored[]): MaybePromise<Values> {
     const place = placeOf(shape, sealed)

@@ -1,23 +1,49 @@
-import { randomUUIDv7 } from 'node:crypto'
+import { createHash, randomUUIDv7 } from 'node:crypto'
 import { Session, WriteSession } from '../pool/session.ts'
 import type { Reader, Transaction } from '../reader.ts'
-import type { New, Row, Sealed, Table, Where } from '../table.ts'
+import type { New, Row, Sealed, Stored, Table, Where } from '../table.ts'
 import type { SealedAccess } from './access.ts'
 import { only } from './inserted.ts'
 import { reading } from './reading.ts'
 import { type Seal, type Sound, sealNames } from './seal.ts'
 import { several } from './several.ts'
 import { quoted, Shape } from './shape.ts'
-import { insertInto, limitClause, portions, updateOf, whereClause } from './statements.ts'
+import { insertInto, limitClause, updateOf, whereClause } from './statements.ts'
 
 type Values = Readonly<Record<string, unknown>>
+
+/** The statement of a change, and the places of its columns in a sealed row. */
+interface Update {
+  readonly sql: string
+  readonly at: readonly number[]
+}
+
+/** Columns that every change writes. */
+const everyChange = ['rev', 'epoch', ...sealNames]
+
+/** Makes the UPDATEs of a table: each of the columns that change, and those of every change. @param names of all columns */
+function updates(shape: Shape, names: readonly string[]): (changes: Values) => Update {
+  const known = new Map<string, Update>()
+  return (changes) => {
+    const properties = Object.keys(changes)
+    const made = known.get(properties.join())
+    if (made) return made
+    const set = new Set([...properties.map((property) => shape.field(property).name), ...everyChange])
+    const at = names.flatMap((name, index) => (set.has(name) ? [index] : []))
+    const changed = at.map((index) => names[index] as string)
+    const update = { sql: `${updateOf(shape.table, changed, () => '?')} WHERE id = ? AND rev = ?`, at }
+    known.set(properties.join(), update)
+    return update
+  }
+}
 
 /** Rows of a sealed table: verified when read, sealed when written, compared when replaced. */
 export function sealedAccess<T extends Table>(table: T, seal: Seal): SealedAccess<T> {
   const shape = new Shape(table)
   const names = [...shape.fields.map(({ name }) => name), ...sealNames]
   const reads = reading<T>(shape, sealNames, (stored) => seal.open(shape, stored))
-  const update = `${updateOf(table.name, names, () => '?')} WHERE id = ? AND rev = ?`
+  const into = insertInto(table.name, names)
+  const updating = updates(shape, names)
 
   function fresh(row: New<T>): Values & Sealed {
     return { id: randomUUIDv7(), namespace: '', mount: '', ...(row as Values), rev: 1, epoch: seal.epoch }
@@ -27,16 +53,8 @@ export function sealedAccess<T extends Table>(table: T, seal: Seal): SealedAcces
     const session = WriteSession.of(tx)
     const closed: Sound[] = []
     for (const row of rows) closed.push(await seal.close(shape, fresh(row)))
-    const stored = closed.map(({ sealed }) => sealed)
-    for (const portion of portions(stored)) await session.write(table.name, insertInto(table.name, names, portion))
+    for (const { sealed } of closed) await session.insert(table.name, into, sealed)
     return closed.map(({ row }) => session.adopt(row, true) as Row<T>)
-  }
-
-  /** The row's id and rev, if it was read or written in this transaction. */
-  function owned(session: WriteSession, row: Row<T>): Values & Sealed {
-    if (!session.owns(row as object))
-      throw new Error(`${table.name}: a row can be changed only in the transaction that read it, and only once`)
-    return row as unknown as Values & Sealed
   }
 
   return {
@@ -45,6 +63,7 @@ export function sealedAccess<T extends Table>(table: T, seal: Seal): SealedAcces
     get: (q, id) => reads.find(q, { id } as unknown as Where<T>),
 
     members: (q) => listMembers(q, table.name, names),
+    memberOf: (row) => memberOf(row as unknown as Values & Sealed, seal.sealedOf(shape, row as object)),
     revisions: (q) => listRevisions(q, table.name),
 
     insert: async (tx, row) => only(await insertMany(tx, [row])),
@@ -52,26 +71,56 @@ export function sealedAccess<T extends Table>(table: T, seal: Seal): SealedAcces
 
     async update(tx, row, changes) {
       const session = WriteSession.of(tx)
-      const old = owned(session, row)
+      const old = owned(table.name, session, row)
       const next = { ...old, ...(changes as Values), id: old.id, rev: old.rev + 1, epoch: seal.epoch }
       const { sealed, row: written } = await seal.close(shape, next)
-      const compared = !session.holds(row as object)
+      const { sql, at } = updating(changes as Values)
+      const values = [...at.map((index) => sealed[index] ?? null), old.id, old.rev]
       session.disown(row as object)
-      await session.write(table.name, { sql: update, values: [...sealed, old.id, old.rev] }, { compared })
+      await session.write(table.name, { sql, values }, session.changedFault(row as object))
       return session.adopt(written, true) as Row<T>
     },
 
     async remove(tx, row) {
       const session = WriteSession.of(tx)
-      const { id, rev } = owned(session, row)
+      const { id, rev } = owned(table.name, session, row)
       const sql = `DELETE FROM ${quoted(table.name)} WHERE id = ? AND rev = ?`
       session.disown(row as object)
-      await session.write(table.name, { sql, values: [id, rev] }, { compared: !session.holds(row as object) })
+      await session.write(table.name, { sql, values: [id, rev] }, session.changedFault(row as object))
     },
+
+    assume: (tx, row) => WriteSession.of(tx).assume(table.name, row as unknown as Sealed),
 
     discard: (tx, where) => discard(shape, tx, where),
     removeWhere: (tx, where, options) => removeWhere(shape, tx, where, options?.limit),
   }
+}
+
+const memberOf = ({ id, rev }: Values & Sealed, sealed: readonly Stored[] | undefined) => ({
+  id,
+  rev,
+  contents: sealed ? contentsOf(sealed) : '',
+})
+
+/** The digest that `listMembers` has the database make. */
+function contentsOf(sealed: readonly Stored[]): string {
+  const digest = createHash('sha256')
+  for (const [index, value] of sealed.entries()) {
+    if (index > 0) digest.update(',')
+    if (value === null) digest.update('-')
+    else {
+      const bytes = Buffer.isBuffer(value) ? value : Buffer.from(String(value), 'utf8')
+      digest.update(`${bytes.length}:`).update(bytes)
+    }
+  }
+  return digest.digest('hex')
+}
+
+/** The row's id and rev, if it was read, assumed or written in this transaction. */
+function owned(table: string, session: WriteSession, row: unknown): Values & Sealed {
+  if (!session.owns(row as object))
+    throw new Error(`${table}: a row can be changed only in the transaction that read it, and only once`)
+  return row as Values & Sealed
 }
 
 async function listMembers(q: Reader, table: string, columns: readonly string[]) {

@@ -5,9 +5,8 @@ import { quoted, type Shape } from './shape.ts'
 
 const everything: Statement = { sql: '', values: [] }
 
-/** The most rows of one INSERT, and the most bytes of their texts if it has more than one. */
-export const largestInsert = 64
-const largestInsertBytes = 1024 * 1024
+/** The most values of one statement. */
+const largestPortion = 64
 
 const joined = (names: readonly string[], by: string): string => names.map(quoted).join(by)
 
@@ -64,17 +63,9 @@ interface PageOrder {
 export const selectFrom = (table: string, names: readonly string[]): string =>
   `SELECT ${joined(names, ', ')} FROM ${quoted(table)}`
 
-/**
- * An INSERT of these rows.
- * @param names of columns @param rows at least one; the values of each row in the order of the names
- */
-export function insertInto(table: string, names: readonly string[], rows: readonly (readonly Stored[])[]): Statement {
-  const row = `(${places(names)})`
-  return {
-    sql: `INSERT INTO ${quoted(table)} (${joined(names, ', ')}) VALUES ${rows.map(() => row).join(', ')}`,
-    values: rows.flat(),
-  }
-}
+/** `INSERT INTO … VALUES`. @param names of columns */
+export const insertInto = (table: string, names: readonly string[]): string =>
+  `INSERT INTO ${quoted(table)} (${joined(names, ', ')}) VALUES`
 
 /** `assign` gives the right side for a column's quoted name. */
 export const updateOf = (table: string, names: readonly string[], assign: (name: string) => string): string =>
@@ -88,33 +79,12 @@ export function limitClause(limit: number | undefined): string {
 }
 
 /**
- * Splits rows into powers of two, so that a table has few different INSERT statements, each small beside the packets of
- * a server.
- */
-export function* portions(rows: readonly (readonly Stored[])[]): Generator<(readonly Stored[])[]> {
-  for (let start = 0; start < rows.length; ) {
-    let size = Math.min(largestInsert, 2 ** Math.floor(Math.log2(rows.length - start)))
-    while (size > 1 && bytesOf(rows.slice(start, start + size)) > largestInsertBytes) size /= 2
-    yield rows.slice(start, start + size)
-    start += size
-  }
-}
-
-const bytesOf = (rows: readonly (readonly Stored[])[]): number =>
-  rows
-    .flat()
-    .reduce<number>(
-      (sum, value) => sum + (typeof value === 'string' || Buffer.isBuffer(value) ? Buffer.byteLength(value) : 0),
-      0,
-    )
-
-/**
  * Values in portions of a power of two, at most 64, the last one repeated to fill the places: few different statements
  * to prepare.
  */
 export function* padded<V>(values: readonly V[]): Generator<V[]> {
-  for (let start = 0; start < values.length; start += largestInsert) {
-    const some = values.slice(start, start + largestInsert)
+  for (let start = 0; start < values.length; start += largestPortion) {
+    const some = values.slice(start, start + largestPortion)
     const size = 2 ** Math.ceil(Math.log2(some.length))
     yield Array.from({ length: size }, (_, index) => some[Math.min(index, some.length - 1)] as V)
   }

@@ -76,7 +76,7 @@ test.each(['QUERY', 'CONNECTION'])(
   120_000,
 )
 
-const bytesBetween = 89
+const bytesBetween = 53
 
 test.each(['up', 'down'] as const)(
   'a line that is cut at any byte (%s) neither doubles nor loses a change',

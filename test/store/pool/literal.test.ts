@@ -28,13 +28,15 @@ const hostile = [
   ' a ',
   '',
   '%_',
+  '__proto__',
   '/*! 1 */',
   '`',
   '"',
 ]
 
 async function echoed(values: Stored[]): Promise<unknown> {
-  const text = withLiterals({ sql: 'SELECT ?, ?, ?, ?', values })
+  // Named: an unnamed item is named after its text, and the driver refuses some names.
+  const text = withLiterals({ sql: 'SELECT ? AS text, ? AS bytes, ? AS number, ? AS nothing', values })
   const [rows] = await sql.query<RowDataPacket[][]>({ sql: text, rowsAsArray: true, supportBigNumbers: true })
   return rows[0]
 }

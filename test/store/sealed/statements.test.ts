@@ -1,29 +1,8 @@
 import { expect, test } from 'vitest'
 import { Shape } from '../../../src/store/sealed/shape.ts'
-import { padded, portions, whereClause } from '../../../src/store/sealed/statements.ts'
+import { padded, whereClause } from '../../../src/store/sealed/statements.ts'
 import { atLeast, between } from '../../../src/store/table.ts'
 import { mounts } from '../support.ts'
-
-const rowsOf = (count: number, text = 'x') => Array.from({ length: count }, (_, n) => [n, text])
-const sizesOf = (rows: readonly (readonly (string | number)[])[]) => [...portions(rows)].map(({ length }) => length)
-
-test('rows are split into powers of two up to 64, in their order', () => {
-  expect(sizesOf([])).toEqual([])
-  expect(sizesOf(rowsOf(1))).toEqual([1])
-  expect(sizesOf(rowsOf(63))).toEqual([32, 16, 8, 4, 2, 1])
-  expect(sizesOf(rowsOf(64))).toEqual([64])
-  expect(sizesOf(rowsOf(199))).toEqual([64, 64, 64, 4, 2, 1])
-  const rows = rowsOf(199)
-  expect([...portions(rows)].flat()).toEqual(rows)
-})
-
-test('a portion has at most one MiB of text, except a single row', () => {
-  const quarter = 2 ** 18
-  expect(sizesOf(rowsOf(8, 'x'.repeat(quarter)))).toEqual([4, 4])
-  expect(sizesOf(rowsOf(8, 'x'.repeat(quarter + 1)))).toEqual([2, 2, 2, 2])
-  expect(sizesOf(rowsOf(8, 'ä'.repeat(quarter / 2)))).toEqual([4, 4])
-  expect(sizesOf(rowsOf(3, 'x'.repeat(8 * quarter)))).toEqual([1, 1, 1])
-})
 
 test('values fill portions of a power of two, at most 64, the last one repeated', () => {
   expect([...padded([])]).toEqual([])

@@ -54,11 +54,7 @@ export class KeyChanges {
     missing: string,
     work: (tx: Transaction, inventory: Inventory) => Promise<T>,
   ): Promise<T> {
-    return this.#database.transaction(async (tx) => {
-      const inventory = await this.#rings.lockInventory(tx, mount, name)
-      if (inventory === undefined) throw badRequest(missing)
-      return work(tx, inventory)
-    })
+    return this.#database.assuming(this.#rings.changing(mount, name, missing, work))
   }
 
   /**
@@ -85,11 +81,13 @@ export class KeyChanges {
     missing: string,
     decide: (key: KeyRow) => Partial<KeyRow>,
   ): Promise<Inventory> {
-    for (let leaves = false; ; leaves = true) {
+    const guess = this.#rings.peekInventory(mount, name)
+    // Refused before it shares a transaction with others.
+    for (let leaves = guess !== undefined && startsToLeave(decide(guess.ring.key)); ; leaves = true) {
       // Bypasses the cache: a rotation of KEKs rewraps the parts and touches no cached key.
       const leaving = leaves ? await this.#rings.readInventory(mount, name) : undefined
       const rewrapped = await this.#makeExportable.prepare([...(leaving?.parts.values() ?? [])])
-      const configured = await this.#changeInventory(mount, name, missing, async (tx, { ring, parts }) => {
+      const change = this.#rings.changing(mount, name, missing, async (tx, { ring, parts }) => {
         const changes = decide(ring.key)
         if (startsToLeave(changes)) {
           const { id, latestVersion } = ring.key
@@ -102,6 +100,7 @@ export class KeyChanges {
         const left = leaving ? await this.#materials.listAll(tx, ring.key.id) : parts.values()
         return this.#rings.keep(tx, inventoryOf(changed, [...left]))
       })
+      const configured = await this.#database.assuming(leaving ? { ...change, blind: undefined } : change)
       if (configured) return configured
     }
   }

@@ -9,7 +9,7 @@ import type { Transaction } from '../../../store/reader.ts'
 import type { New } from '../../../store/table.ts'
 import { type KeyTemplate, newKey } from './newkey.ts'
 import { type Inventory, type Ring, withVersion } from './readring.ts'
-import { touchRing } from './ringcaches.ts'
+import { ringCacheId, touchRing } from './ringcaches.ts'
 import type { Rings } from './rings.ts'
 import { rotationDue } from './rules.ts'
 import { type KeyRow, keysTable, settingsTable, versionsTable } from './tables.ts'
@@ -17,6 +17,10 @@ import { type ImportedVersion, type ManagedDraft, managedFields } from './versio
 import type { VersionStore } from './versionstore.ts'
 
 const longestName = 512
+
+function checkName(name: string): void {
+  if (name.length > longestName) throw badRequest(`a key name has at most ${longestName} characters`)
+}
 
 /** Whether making such a key takes no longer than a query, and leaves nothing in the token. */
 const isQuick = (type: string): boolean => algorithmOf(type).kind !== 'rsa' && algorithmOf(type).kind !== 'ed25519'
@@ -55,6 +59,7 @@ export class Keys {
     prepareManaged?: () => Promise<ManagedDraft>,
   ): Promise<Inventory> {
     const find = async () => this.#rings.inventory(mount, template.name)
+    checkName(template.name)
     // A name never read here is probably new: then only the transaction checks for an existing key.
     const guessed =
       prepareManaged === undefined && isQuick(template.type) && !this.#rings.mayExist(mount, template.name)
@@ -69,12 +74,16 @@ export class Keys {
       return found
     })
     if ('ring' in draft) return draft
-    return this.#versions.commit([draft], async (tx) => {
-      const found = await this.#rings.findInventory(tx, mount, template.name)
-      if (found) return found
+    const insert = async (tx: Transaction): Promise<Inventory> => {
       const key = await this.#insert(tx, row)
       const stored = await this.#versions.insert(tx, key, 1, draft, managedFields(managed))
       return withVersion({ ring: { key, versions: new Map() }, parts: new Map() }, key, stored)
+    }
+    return this.#versions.commit([draft], {
+      name: ringCacheId(mount.uuid, template.name),
+      // Settling an intent and holding a managed key read.
+      blind: draft.key.intent === undefined && managed === undefined ? insert : undefined,
+      reading: async (tx) => (await this.#rings.findInventory(tx, mount, template.name)) ?? insert(tx),
     })
   }
 
@@ -91,7 +100,7 @@ export class Keys {
     const mount = { uuid: row.mount }
     // A lock on a missing key would hold up every other new name.
     const exists = (await this.#rings.read(mount, row.name)) !== undefined
-    return this.#versions.commit(drafts, async (tx) => {
+    const add = async (tx: Transaction): Promise<void> => {
       const found = await (exists ? this.#rings.lock(tx, mount, row.name) : this.#rings.find(tx, mount, row.name))
       if (found) {
         replace(found.key)
@@ -99,11 +108,13 @@ export class Keys {
       }
       const key = await this.#insert(tx, row)
       for (const { version, draft, fields } of versions) await this.#versions.insert(tx, key, version, draft, fields)
-    })
+    }
+    const { uuid } = mount
+    return this.#versions.commit(drafts, { name: ringCacheId(uuid, row.name), blind: undefined, reading: add })
   }
 
   async #insert(tx: Transaction, row: New<typeof keysTable>): Promise<KeyRow> {
-    if (row.name.length > longestName) throw badRequest(`a key name has at most ${longestName} characters`)
+    checkName(row.name)
     const rotateAt = row.rotateAt ?? rotationDue(row, this.#clock.wall())
     const key = await this.#database.table(keysTable).insert(tx, { ...row, rotateAt })
     // The name may have belonged to a deleted key that another worker still has in its cache.

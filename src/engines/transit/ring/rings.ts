@@ -1,9 +1,12 @@
 import { LRUCache } from 'lru-cache'
 import { after } from '../../../after.ts'
+import { badRequest } from '../../../errors.ts'
 import type { Materials } from '../../../keys/materials/materials.ts'
 import type { MaybePromise, Mount } from '../../../route.ts'
+import type { Assuming } from '../../../store/assuming.ts'
 import type { CoherentCache } from '../../../store/coherence/cache.ts'
 import type { Database } from '../../../store/database.ts'
+import { Outdated } from '../../../store/faults.ts'
 import type { Reader, Transaction } from '../../../store/reader.ts'
 import type { Reading } from '../../../store/sealed/access.ts'
 import { type Inventory, type Ring, readInventory, readRing } from './readring.ts'
@@ -103,6 +106,44 @@ export class Rings {
     const { id, rev } = held?.ring.key ?? {}
     if (!(held && key && key.id === id && key.rev === rev)) return read(key?.id)
     return { ...held, ring: { ...held.ring, key } }
+  }
+
+  /** The cached inventory, if it may be used at this very moment. */
+  peekInventory(mount: MountId, name: string): Inventory | undefined {
+    return this.#inventories.peek(ringCacheId(mount.uuid, name))
+  }
+
+  /**
+   * The cached inventory for a transaction that touches the key and reads nothing.
+   * @throws Outdated when there is none; the transaction fails with it when this is not the current one
+   */
+  assumeInventory(tx: Transaction, mount: MountId, name: string): Inventory {
+    const inventory = this.#inventories.assume(tx, ringCacheId(mount.uuid, name))
+    if (inventory === undefined) throw new Outdated()
+    this.#database.table(keysTable).assume(tx, inventory.ring.key)
+    return inventory
+  }
+
+  /**
+   * A change of a key, by the cached inventory if there is one.
+   * @param missing the refusal when the key does not exist
+   */
+  changing<T>(
+    mount: MountId,
+    name: string,
+    missing: string,
+    change: (tx: Transaction, inventory: Inventory) => Promise<T>,
+  ): Assuming<T> {
+    const cached = this.peekInventory(mount, name) !== undefined
+    return {
+      name: ringCacheId(mount.uuid, name),
+      blind: cached ? async (tx) => change(tx, this.assumeInventory(tx, mount, name)) : undefined,
+      reading: async (tx) => {
+        const inventory = await this.lockInventory(tx, mount, name)
+        if (inventory === undefined) throw badRequest(missing)
+        return change(tx, inventory)
+      },
+    }
   }
 
   /** Caches the inventory that a transaction leaves behind; the transaction must touch the key. */

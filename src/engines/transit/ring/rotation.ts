@@ -18,6 +18,8 @@ interface RotationOptions {
   readonly managedFor?: (key: KeyRow) => Promise<ManagedDraft | undefined>
 }
 
+const always = (): boolean => true
+
 /** Whether the settings that affect a new version are the same. */
 const sameMaking = (one: KeyRow, other: KeyRow): boolean =>
   mayLeave(one) === mayLeave(other) && (one.hmacInHsmOnly ?? false) === (other.hmacInHsmOnly ?? false)
@@ -43,12 +45,13 @@ export class KeyRotation {
     mount: Pick<Mount, 'uuid'>,
     name: string,
     createdBy: string,
-    { isDue = () => true, managedFor = async () => undefined }: RotationOptions = {},
+    { isDue = always, managedFor = async () => undefined }: RotationOptions = {},
   ): Promise<Inventory> {
     const read = () => this.#rings.readKey(mount, name)
-    const recalled = this.#rings.recall(mount, name)
+    const cached = this.#rings.peekInventory(mount, name)?.ring.key
+    const recalled = cached ?? this.#rings.recall(mount, name)
     const guess = recalled?.type === managedType ? undefined : recalled
-    let mayBeOld = guess !== undefined
+    let mayBeOld = guess !== undefined && cached === undefined
     for (let before = guess ?? (await read()); ; before = await read(), mayBeOld = false) {
       if (before === undefined) throw badRequest('key not found')
       // Refused before the token does useless work, unless the row may be old.
@@ -62,9 +65,7 @@ export class KeyRotation {
       })
       if (drafted === undefined) continue
       const { draft, managed } = drafted
-      const rotatedKey = await this.#versions.commit([draft], async (tx) => {
-        const found = await this.#rings.lockInventory(tx, mount, name)
-        if (found === undefined) throw badRequest('key not found')
+      const change = this.#rings.changing(mount, name, 'key not found', async (tx, found) => {
         const { ring } = found
         // Replaced by another key, or reconfigured meanwhile: the draft was made for the former one.
         if (ring.key.id !== before.id || !sameMaking(ring.key, before)) return undefined
@@ -73,6 +74,8 @@ export class KeyRotation {
         const added = await this.#versions.insert(tx, key, key.latestVersion, draft, managedFields(managed))
         return this.#rings.keep(tx, withVersion(found, key, added))
       })
+      const reads = isDue !== always || managed !== undefined || draft.key.intent !== undefined
+      const rotatedKey = await this.#versions.commit([draft], reads ? { ...change, blind: undefined } : change)
       if (rotatedKey) return rotatedKey
     }
   }

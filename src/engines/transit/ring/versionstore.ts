@@ -4,6 +4,7 @@ import { nameUses, type WantedUses } from '../../../keys/managed/uses.ts'
 import type { Draft } from '../../../keys/materials/draft.ts'
 import type { Materials } from '../../../keys/materials/materials.ts'
 import type { Kdf } from '../../../keys/use/derivation.ts'
+import type { Assuming } from '../../../store/assuming.ts'
 import type { Database } from '../../../store/database.ts'
 import { pages, within } from '../../../store/pages.ts'
 import type { Reader, Transaction } from '../../../store/reader.ts'
@@ -62,15 +63,16 @@ export class VersionStore {
     return this.#materials.abandon(key)
   }
 
-  /** Runs the transaction that stores the drafts, then discards those that were not stored. */
-  async commit<T>(drafts: readonly VersionDraft[], work: (tx: Transaction) => Promise<T>): Promise<T> {
+  /** Runs the change that stores the drafts, then discards those that were not stored. */
+  async commit<T>(drafts: readonly VersionDraft[], { name, blind, reading }: Assuming<T>): Promise<T> {
+    const expecting = async (tx: Transaction): Promise<T> => {
+      const result = reading(tx)
+      // Sent together with the first reads of `reading`, but after them: a lock comes first.
+      for (const { key, hmac, prk } of drafts) this.#materials.expect(tx, [key, hmac, prk])
+      return result
+    }
     try {
-      return await this.#database.transaction((tx) => {
-        const result = work(tx)
-        // Sent together with the first reads of `work`, but after them: a lock comes first.
-        for (const { key, hmac, prk } of drafts) this.#materials.expect(tx, [key, hmac, prk])
-        return result
-      })
+      return await this.#database.assuming({ name, blind, reading: expecting })
     } finally {
       for (const draft of drafts) await this.discard(draft)
     }

@@ -1,0 +1,109 @@
+import { DuplicateRow, Failure, isDuplicate, isHeldElsewhere, Outdated } from '../faults.ts'
+import { quoted } from '../sealed/shape.ts'
+import { assertMatched, isFailedAssertion } from './assertion.ts'
+import { literals } from './literal.ts'
+
+/** A write that waits for the next round trip. */
+interface Write {
+  readonly table: string
+  readonly sql: string
+  /** The rows of an INSERT, to which others of the same columns can be added. */
+  readonly rows?: string[]
+  /** Makes the error of a write that matches no row; without it that is no error. */
+  readonly unmatched?: (() => Error) | undefined
+  /** The error of a statement that only asks for something, if the answer was no. */
+  readonly refused?: (failure: Failure) => Error | undefined
+}
+
+/** Statements of a transaction for one round trip. */
+export interface Round {
+  readonly statements: readonly string[]
+  /** What the failure of one of them means. */
+  explain(error: unknown): unknown
+}
+
+/** Pending statements longer than this are sent at once: a server takes packets of 16 MiB. */
+export const largestPending = 1024 * 1024
+
+/** The writes of a transaction that wait to go out together. */
+export class PendingWrites {
+  #writes: Write[] = []
+  #length = 0
+  readonly #assumed = new Map<string, string[]>()
+  /** Whether the transaction makes changes of several callers: none of them must wait for another's row. */
+  shared = false
+
+  get none(): boolean {
+    return this.#writes.length === 0
+  }
+
+  /** Whether they are so long that they should be sent. */
+  get full(): boolean {
+    return this.#length > largestPending
+  }
+
+  /** @param unmatched makes the error of the transaction if the statement matches no row */
+  add(table: string, sql: string, unmatched?: () => Error): void {
+    this.#writes.push({ table, sql, unmatched })
+    this.#length += sql.length
+  }
+
+  /**
+   * Inserts a row, by the statement of earlier rows if only INSERTs have come since.
+   * @param into `INSERT INTO … VALUES` @param row its values in parentheses
+   */
+  insert(table: string, into: string, row: string): void {
+    this.#length += row.length
+    for (let index = this.#writes.length - 1; ; index--) {
+      const earlier = this.#writes[index]
+      if (earlier?.rows === undefined) break
+      if (earlier.sql === into) return void earlier.rows.push(row)
+    }
+    this.#writes.push({ table, sql: into, rows: [row] })
+    this.#length += into.length
+  }
+
+  /** Tells of a row that was not read and is going to be changed. */
+  assume(table: string, id: string): void {
+    const ids = this.#assumed.get(table)
+    if (ids) ids.push(id)
+    else this.#assumed.set(table, [id])
+  }
+
+  /** Hands them over; none waits any more. */
+  take(): Round {
+    const writes = [...this.#locks(), ...this.#writes.flatMap(checked)]
+    this.#writes = []
+    this.#length = 0
+    this.#assumed.clear()
+    return {
+      statements: writes.map(({ sql, rows }) => (rows ? `${sql} ${rows.join(', ')}` : sql)),
+      explain: (error) =>
+        error instanceof Failure && error.done !== undefined ? explained(error, error.done, writes) : error,
+    }
+  }
+
+  /** Locks assumed rows of a shared transaction at once and without waiting. A caller alone waits for its row. */
+  #locks(): Write[] {
+    if (!this.shared) return []
+    const refused = (failure: Failure) => (isHeldElsewhere(failure) ? new Outdated() : undefined)
+    return [...this.#assumed].map(([table, ids]) => {
+      const sql = `SELECT 1 FROM ${quoted(table)} WHERE id IN ${literals(ids)} FOR UPDATE NOWAIT`
+      return { table, sql, refused }
+    })
+  }
+}
+
+const checked = (write: Write): Write[] => {
+  const { table, unmatched } = write
+  if (unmatched === undefined) return [write]
+  const refused = (failure: Failure) => (isFailedAssertion(failure) ? unmatched() : undefined)
+  return [write, { table, sql: assertMatched(1), refused }]
+}
+
+/** @param done the number of statements that were answered; a query that fails at its first row is one of them */
+function explained(failure: Failure, done: number, writes: readonly Write[]): unknown {
+  const table = isDuplicate(failure) ? writes[done]?.table : undefined
+  if (table !== undefined) return new DuplicateRow(table, failure)
+  return writes[done]?.refused?.(failure) ?? writes[done - 1]?.refused?.(failure) ?? failure
+}

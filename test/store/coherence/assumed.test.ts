@@ -1,0 +1,229 @@
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import type { CoherentCache } from '../../../src/store/coherence/cache.ts'
+import type { Database } from '../../../src/store/database.ts'
+import { Outdated } from '../../../src/store/faults.ts'
+import type { Transaction } from '../../../src/store/reader.ts'
+import type { Row } from '../../../src/store/table.ts'
+import { clustered } from '../../support/engine.ts'
+import { Line } from '../line.ts'
+import { type Bench, createBench, open, policies, policy, randomName } from '../support.ts'
+
+/** Changes by rows that a cache holds, unread: each raises a number, the text of a row, by one. */
+
+type PolicyRow = Row<typeof policies>
+
+/** Policies have few leaves of their own, of which two rows could share one. */
+const cached = 'rows'
+
+let bench: Bench
+beforeEach(async () => {
+  bench = await createBench()
+})
+afterEach(() => bench[Symbol.asyncDispose]())
+
+interface Worker {
+  readonly database: Database
+  readonly cache: CoherentCache<PolicyRow>
+  /** Changes that were committed by each form. */
+  readonly made: { blind: number; reading: number }
+}
+
+async function started(database: Database): Promise<Worker> {
+  const cache = database.cache<PolicyRow>({
+    table: cached,
+    limit: 100,
+    load: (q, id) => database.table(policies).get(q, id),
+  })
+  await database.start()
+  return { database, cache, made: { blind: 0, reading: 0 } }
+}
+const worker = async () => started(await bench.another())
+
+const inserted = (text = '0') =>
+  bench.database.transaction((tx) => bench.database.table(policies).insert(tx, policy(randomName(), text)))
+const stored = async (id: string) => (await bench.database.read((q) => bench.database.table(policies).get(q, id)))?.text
+
+async function raised({ database, cache }: Worker, tx: Transaction, row: PolicyRow): Promise<number> {
+  const next = Number(row.text) + 1
+  tx.touch(cached, row.id)
+  cache.put(tx, row.id, await database.table(policies).update(tx, row, { text: String(next) }))
+  return next
+}
+
+interface Made {
+  readonly form: 'blind' | 'reading'
+  readonly next: number
+}
+
+/** Raises the number of a row. @param meanwhile runs between the assumption and the commit */
+async function raise(one: Worker, id: string, meanwhile = async (): Promise<unknown> => undefined): Promise<number> {
+  const { database, cache, made } = one
+  const table = database.table(policies)
+  const { form, next } = await database.assuming<Made>({
+    name: id,
+    blind:
+      cache.peek(id) &&
+      (async (tx) => {
+        const row = cache.assume(tx, id)
+        if (row === undefined) throw new Outdated()
+        table.assume(tx, row)
+        await meanwhile()
+        return { form: 'blind', next: await raised(one, tx, row) }
+      }),
+    reading: async (tx) => {
+      const row = await table.lock(tx, { id })
+      if (row === undefined) throw new Error('the row is gone')
+      return { form: 'reading', next: await raised(one, tx, row) }
+    },
+  })
+  made[form]++
+  return next
+}
+
+/** So long a time between polls that none is counted below. */
+const rarely = { leaseMilliseconds: 120_000, pollMilliseconds: 60_000 }
+
+// In a cluster, statements go one by one.
+test.skipIf(clustered)('a change of a cached row is one round trip', async () => {
+  await using line = await Line.open(bench.url)
+  await using database = await open(line.url, { lease: rarely })
+  const one = await started(database)
+  const { id } = await inserted()
+  await raise(one, id)
+  const before = line.commands
+  for (let n = 2; n <= 6; n++) expect(await raise(one, id)).toBe(n)
+  expect(line.commands - before).toBe(5)
+  expect(one.made).toEqual({ blind: 5, reading: 1 })
+  expect(one.cache.peek(id)?.text).toBe('6')
+  expect(await stored(id)).toBe('6')
+})
+
+test('a row that is not cached is read', async () => {
+  const one = await worker()
+  const { id } = await inserted()
+  expect(await raise(one, id)).toBe(1)
+  expect(await raise(one, id)).toBe(2)
+  expect(one.made).toEqual({ blind: 1, reading: 1 })
+})
+
+test('a row that another worker changed meanwhile is read, and neither change is lost', async () => {
+  const [one, other] = [await worker(), await worker()]
+  const { id } = await inserted()
+  await Promise.all([one.cache.get(id), other.cache.get(id)])
+  expect(await raise(one, id, () => raise(other, id))).toBe(2)
+  expect([one.made, other.made]).toEqual([
+    { blind: 0, reading: 1 },
+    { blind: 1, reading: 0 },
+  ])
+  expect(await stored(id)).toBe('2')
+})
+
+test('a row that was removed meanwhile is read', async () => {
+  const [one, other] = [await worker(), await worker()]
+  const { id } = await inserted()
+  await one.cache.get(id)
+  const remove = () =>
+    other.database.transaction(async (tx) => {
+      const row = await other.database.table(policies).lock(tx, { id })
+      if (row) await other.database.table(policies).remove(tx, row)
+    })
+  await expect(raise(one, id, remove)).rejects.toThrow('the row is gone')
+})
+
+test('a value that was only touched meanwhile is read: it may depend on other rows', async () => {
+  await using line = await Line.open(bench.url)
+  await using database = await open(line.url)
+  const [one, other] = [await started(database), await worker()]
+  const { id } = await inserted()
+  await one.cache.get(id)
+  const { connections } = line
+  const touch = () => other.database.transaction(async (tx) => tx.touch(cached, id))
+  expect(await raise(one, id, touch)).toBe(1)
+  expect(one.made).toEqual({ blind: 0, reading: 1 })
+  // The database has said that nothing was committed: the connection is as good as before.
+  expect(line.connections).toBe(connections)
+})
+
+test('changes of many rows at once share their commits', async () => {
+  const one = await worker()
+  const ids = await Promise.all(Array.from({ length: 20 }, async () => (await inserted()).id))
+  await Promise.all(ids.map((id) => one.cache.get(id)))
+  const outcomes = async () => Number((await bench.sql('SELECT COUNT(*) AS n FROM outcomes'))[0]?.n)
+  const before = await outcomes()
+  expect(await Promise.all(ids.map((id) => raise(one, id)))).toEqual(ids.map(() => 1))
+  expect(one.made).toEqual({ blind: 20, reading: 0 })
+  expect((await outcomes()) - before).toBeLessThan(10)
+})
+
+test('of changes that share a commit one that is outdated is read, and fails no other', async () => {
+  const [one, other] = [await worker(), await worker()]
+  const ids = await Promise.all(Array.from({ length: 8 }, async () => (await inserted()).id))
+  await Promise.all(ids.map((id) => one.cache.get(id)))
+  let done: Promise<unknown> | undefined
+  const change = (id: string, n: number) =>
+    raise(one, id, async () => {
+      if (n !== 3) return
+      done ??= raise(other, id)
+      await done
+    })
+  expect(await Promise.all(ids.map(change))).toEqual(ids.map((_, n) => (n === 3 ? 2 : 1)))
+  expect(one.made).toEqual({ blind: 7, reading: 1 })
+})
+
+test('a row that another transaction holds does not hold up changes of other rows', async () => {
+  const [one, other] = [await worker(), await worker()]
+  const ids = await Promise.all(Array.from({ length: 8 }, async () => (await inserted()).id))
+  await Promise.all(ids.map((id) => one.cache.get(id)))
+  const [held = '', ...free] = ids
+  const holding = Promise.withResolvers<void>()
+  const release = Promise.withResolvers<void>()
+  const holder = other.database.transaction(async (tx) => {
+    await other.database.table(policies).lock(tx, { id: held })
+    holding.resolve()
+    await release.promise
+  })
+  await holding.promise
+  // All in one transaction, the held row first.
+  const waiting = raise(one, held)
+  const others = free.map((id) => raise(one, id))
+  expect(await Promise.all(others)).toEqual(free.map(() => 1))
+  release.resolve()
+  await holder
+  expect(await waiting).toBe(1)
+  expect(one.made).toEqual({ blind: 7, reading: 1 })
+})
+
+test('a unique key that is taken is found by reading, and fails no other', async () => {
+  const one = await worker()
+  const table = one.database.table(policies)
+  const name = randomName()
+  await one.database.transaction((tx) => table.insert(tx, policy(name, 'first')))
+  const create = (wanted: string) =>
+    one.database.assuming({
+      name: wanted,
+      blind: (tx) => table.insert(tx, policy(wanted, 'second')),
+      reading: async (tx) =>
+        (await table.find(tx, { name: wanted })) ?? (await table.insert(tx, policy(wanted, 'second'))),
+    })
+  const made = await Promise.all([randomName(), name, randomName()].map(create))
+  expect(made.map(({ text }) => text)).toEqual(['second', 'first', 'second'])
+})
+
+test('three workers and 24 clients raise 16 rows 900 times: no answer twice, none lost', async () => {
+  const workers = [await worker(), await worker(), await worker()]
+  const ids = await Promise.all(Array.from({ length: 16 }, async () => (await inserted()).id))
+  const answers = new Map(ids.map((id) => [id, [] as number[]]))
+  const clients = Array.from({ length: 24 }, async (_, client) => {
+    for (let n = 0; n < 37 + Number(client < 12); n++) {
+      const [one, id] = [workers[client % 3], ids[(5 * client + n) % 16]]
+      if (one && id !== undefined) answers.get(id)?.push(await raise(one, id))
+    }
+  })
+  await Promise.all(clients)
+  const all = [...answers.values()]
+  expect(all.flat()).toHaveLength(900)
+  for (const numbers of all) expect(numbers.toSorted((a, b) => a - b)).toEqual(numbers.map((_, n) => n + 1))
+  const sum = (form: 'blind' | 'reading') => workers.reduce((count, { made }) => count + made[form], 0)
+  expect(sum('blind') + sum('reading')).toBe(900)
+  expect([sum('blind') > 0, sum('reading') > 0]).toEqual([true, true])
+}, 120_000)

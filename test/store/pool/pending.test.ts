@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest'
+import { Conflict, DuplicateRow, Failure, Outdated } from '../../../src/store/faults.ts'
+import { PendingWrites } from '../../../src/store/pool/pending.ts'
+
+const failure = (errno: number, done?: number) => new Failure(Object.assign(new Error('no'), { errno }), done)
+
+test('rows of equal columns are one INSERT, as long as nothing but INSERTs has come between', () => {
+  const writes = new PendingWrites()
+  writes.insert('a', 'INSERT INTO a (x) VALUES', '(1)')
+  writes.insert('b', 'INSERT INTO b (x) VALUES', '(2)')
+  writes.insert('a', 'INSERT INTO a (x) VALUES', '(3)')
+  writes.insert('a', 'INSERT INTO a (y) VALUES', '(4)')
+  writes.add('a', 'DELETE FROM a')
+  writes.insert('a', 'INSERT INTO a (x) VALUES', '(5)')
+  expect(writes.take().statements).toEqual([
+    'INSERT INTO a (x) VALUES (1), (3)',
+    'INSERT INTO b (x) VALUES (2)',
+    'INSERT INTO a (y) VALUES (4)',
+    'DELETE FROM a',
+    'INSERT INTO a (x) VALUES (5)',
+  ])
+  expect([writes.none, writes.take().statements]).toEqual([true, []])
+})
+
+test('an error is that of the statement that failed', () => {
+  const writes = new PendingWrites()
+  writes.add('a', 'UPDATE a', () => new Conflict())
+  writes.add('b', 'UPDATE b', () => new Outdated())
+  writes.insert('c', 'INSERT INTO c (x) VALUES', '(1)')
+  const { statements, explain } = writes.take()
+  expect(statements).toHaveLength(5)
+  // A query that fails at its first row counts as answered; in a cluster it may not.
+  for (const done of [1, 2]) expect(explain(failure(1242, done))).toBeInstanceOf(Conflict)
+  for (const done of [3, 4]) expect(explain(failure(1242, done))).toBeInstanceOf(Outdated)
+  expect(explain(failure(1062, 4))).toMatchObject({ name: 'DuplicateRow', table: 'c' })
+  expect(explain(failure(1062, 4))).toBeInstanceOf(DuplicateRow)
+  for (const other of [failure(1213, 4), failure(1242), failure(1205, 0), new Error('no'), failure(1062, 9)]) {
+    expect(explain(other)).toBe(other)
+  }
+})
+
+test('assumed rows are locked first, without waiting, where changes of several callers share the transaction', () => {
+  const alone = new PendingWrites()
+  alone.assume('a', 'id1')
+  alone.add('a', 'UPDATE a')
+  expect(alone.take().statements).toEqual(['UPDATE a'])
+  const shared = new PendingWrites()
+  shared.shared = true
+  for (const id of ['id1', 'id2']) shared.assume('a', id)
+  shared.assume('b', 'id3')
+  shared.add('a', 'UPDATE a')
+  const { statements, explain } = shared.take()
+  expect(statements).toEqual([
+    "SELECT 1 FROM `a` WHERE id IN ('id1', 'id2') FOR UPDATE NOWAIT",
+    "SELECT 1 FROM `b` WHERE id IN ('id3') FOR UPDATE NOWAIT",
+    'UPDATE a',
+  ])
+  for (const [number, done] of [
+    [1205, 0],
+    [1205, 1],
+    [3572, 2],
+  ] as const)
+    expect(explain(failure(number, done))).toBeInstanceOf(Outdated)
+  expect(explain(failure(1205, 3))).not.toBeInstanceOf(Outdated)
+  expect(shared.take().statements).toEqual([])
+})
