@@ -1,3 +1,5 @@
+import { LRUCache } from 'lru-cache'
+import type { Clock } from '../clock.ts'
 import { DuplicateRow, Outdated } from './faults.ts'
 import { Batch } from './group.ts'
 import { WriteSession } from './pool/session.ts'
@@ -25,6 +27,13 @@ export interface Settling<T> {
   readonly settled: Promise<void>
 }
 
+/**
+ * A thing that another worker has just changed is likely to be changed there again: for so long it is read at once. An
+ * assumption that fails costs as much as a change.
+ */
+const restMilliseconds = 500
+const thingsResting = 1000
+
 /** More changes than this do not wait for their commit; the next one is refused. */
 const queueLimit = 512
 
@@ -42,16 +51,20 @@ export class Assumptions {
   readonly #again = new WeakSet<Work<unknown>>()
   /** How many changes of a thing are under way. */
   readonly #underWay = new Map<string, number>()
+  /** Until when things are read, in monotonic milliseconds. */
+  readonly #resting = new LRUCache<string, number>({ max: thingsResting })
+  readonly #clock: Clock
 
-  constructor(commit: Commit) {
+  constructor(commit: Commit, clock: Clock) {
     this.#commit = commit
+    this.#clock = clock
     this.#batch = new Batch((works) => this.#together(works), { queueLimit, sharesFate: true })
   }
 
   /** @returns the result of the form that was committed, when it has settled */
   async run<T>({ name, blind, reading }: Assuming<T>): Promise<T> {
     const { result, settled } = await this.#marked(name, async (alone) => {
-      const assumed = alone && blind ? await this.#tried(blind) : undefined
+      const assumed = alone && blind && !this.#rests(name) ? await this.#tried(name, blind) : undefined
       return assumed ?? (await this.#commit(reading, false))
     })
     await settled
@@ -70,13 +83,18 @@ export class Assumptions {
     }
   }
 
-  async #tried<T>(blind: Work<T>): Promise<Settling<T> | undefined> {
+  async #tried<T>(name: string, blind: Work<T>): Promise<Settling<T> | undefined> {
     try {
       return (await this.#batch.add(blind)) as Settling<T>
     } catch (error) {
-      if (error instanceof Outdated || error instanceof DuplicateRow) return undefined
-      throw error
+      if (!(error instanceof Outdated || error instanceof DuplicateRow)) throw error
+      this.#resting.set(name, this.#clock.monotonic() + restMilliseconds)
+      return undefined
     }
+  }
+
+  #rests(name: string): boolean {
+    return this.#clock.monotonic() < (this.#resting.get(name) ?? 0)
   }
 
   /** @param work is told whether no other change of the same thing is under way */

@@ -92,7 +92,7 @@ export class Database {
   readonly #peers: Peers
   readonly #caches = new Set<StampedCache<unknown>>()
   readonly #tables = new Map<Table, unknown>()
-  readonly #assumptions = new Assumptions((work, blind) => this.#commit(work, { blind }))
+  readonly #assumptions: Assumptions
   readonly #measured: Measured
   readonly #options: DatabaseOptions
   readonly #times: LeaseTimes
@@ -112,6 +112,7 @@ export class Database {
     this.#transactions = new Transactions(this.#pools.requests, clock, outcomes)
     this.#counters = new Transactions(this.#pools.counters, clock, outcomes)
     this.#public = new Transactions(this.#pools.public, clock, outcomes)
+    this.#assumptions = new Assumptions((work, blind) => this.#commit(work, { blind }), clock)
     this.jobs = [this.#tidying(outcomes)]
     const { incarnation } = this
     this.#migrator = new Migrator({

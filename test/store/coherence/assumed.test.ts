@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
 import type { CoherentCache } from '../../../src/store/coherence/cache.ts'
 import type { Database } from '../../../src/store/database.ts'
 import { Outdated } from '../../../src/store/faults.ts'
@@ -116,6 +117,22 @@ test('a row that another worker changed meanwhile is read, and neither change is
     { blind: 1, reading: 0 },
   ])
   expect(await stored(id)).toBe('2')
+})
+
+test('what another worker has changed is read for half a second, and then assumed again', async () => {
+  let now = 1_000_000
+  await using database = await open(bench.url, { clock: { ...systemClock, monotonic: () => now } })
+  const [one, other] = [await started(database), await worker()]
+  const { id } = await inserted()
+  await one.cache.get(id)
+  await raise(one, id, () => raise(other, id))
+  await raise(one, id)
+  now += 499
+  await raise(one, id)
+  expect(one.made).toEqual({ blind: 0, reading: 3 })
+  now += 1
+  expect(await raise(one, id)).toBe(5)
+  expect(one.made).toEqual({ blind: 1, reading: 3 })
 })
 
 test('a row that was removed meanwhile is read', async () => {
