@@ -2,7 +2,6 @@ import { LRUCache } from 'lru-cache'
 import type { Clock } from '../clock.ts'
 import { DuplicateRow, Outdated } from './faults.ts'
 import { Batch } from './group.ts'
-import { WriteSession } from './pool/session.ts'
 import type { Transaction } from './reader.ts'
 
 type Work<T> = (tx: Transaction) => Promise<T>
@@ -36,8 +35,13 @@ const thingsResting = 1000
 
 /** More changes than this do not wait for their commit; the next one is refused. */
 const queueLimit = 512
+/** Longer than a commit: others do not wait for changes that wait for something. */
+const patienceMilliseconds = 100
 
 type Commit = <T>(work: Work<T>, blind: boolean) => Promise<Settling<T>>
+
+/** The end of an attempt without reading: which of several changes has failed is not known. */
+type Attempt = Settling<unknown> | 'outdated' | 'one of several'
 
 /**
  * Changes by what caches hold: a round trip instead of two, and as few commits as possible. Whether the assumptions
@@ -46,9 +50,7 @@ type Commit = <T>(work: Work<T>, blind: boolean) => Promise<Settling<T>>
 export class Assumptions {
   readonly #commit: Commit
   /** The next group need not wait until the one before has settled. */
-  readonly #batch: Batch<Work<unknown>, Settling<unknown>>
-  /** Those whose group has failed. */
-  readonly #again = new WeakSet<Work<unknown>>()
+  readonly #batch: Batch<Work<unknown>, Attempt>
   /** How many changes of a thing are under way. */
   readonly #underWay = new Map<string, number>()
   /** Until when things are read, in monotonic milliseconds. */
@@ -58,39 +60,50 @@ export class Assumptions {
   constructor(commit: Commit, clock: Clock) {
     this.#commit = commit
     this.#clock = clock
-    this.#batch = new Batch((works) => this.#together(works), { queueLimit, sharesFate: true })
+    this.#batch = new Batch((works) => this.#together(works), { queueLimit, sharesFate: true, patienceMilliseconds })
   }
 
   /** @returns the result of the form that was committed, when it has settled */
   async run<T>({ name, blind, reading }: Assuming<T>): Promise<T> {
     const { result, settled } = await this.#marked(name, async (alone) => {
-      const assumed = alone && blind && !this.#rests(name) ? await this.#tried(name, blind) : undefined
+      if (!alone) this.#rest(name)
+      const assumed = blind && !this.#rests(name) ? await this.#tried(name, blind) : undefined
       return assumed ?? (await this.#commit(reading, false))
     })
     await settled
     return result
   }
 
-  async #together(works: readonly Work<unknown>[]): Promise<Settling<unknown>[]> {
-    // Others wait behind one that is tried again alone.
-    const shared = works.length > 1 || works.some((work) => this.#again.has(work))
+  async #tried<T>(name: string, blind: Work<T>): Promise<Settling<T> | undefined> {
+    let attempt = await this.#batch.add(blind)
+    if (attempt === 'one of several') attempt = await this.#alone(blind)
+    if (attempt !== 'outdated') return attempt as Settling<T>
+    this.#rest(name)
+    return undefined
+  }
+
+  /** All or none. */
+  async #together(works: readonly Work<unknown>[]): Promise<Attempt[]> {
     try {
-      const { result, settled } = await this.#commit((tx) => inOrder(tx, works, shared), true)
+      const { result, settled } = await this.#commit((tx) => atOnce(tx, works), true)
       return result.map((one) => ({ result: one, settled }))
     } catch (error) {
-      for (const work of works) this.#again.add(work)
-      throw error
+      if (!isOutdated(error)) throw error
+      return works.map(() => (works.length === 1 ? 'outdated' : 'one of several'))
     }
   }
 
-  async #tried<T>(name: string, blind: Work<T>): Promise<Settling<T> | undefined> {
+  async #alone(work: Work<unknown>): Promise<Attempt> {
     try {
-      return (await this.#batch.add(blind)) as Settling<T>
+      return await this.#commit(work, true)
     } catch (error) {
-      if (!(error instanceof Outdated || error instanceof DuplicateRow)) throw error
-      this.#resting.set(name, this.#clock.monotonic() + restMilliseconds)
-      return undefined
+      if (!isOutdated(error)) throw error
+      return 'outdated'
     }
+  }
+
+  #rest(name: string): void {
+    this.#resting.set(name, this.#clock.monotonic() + restMilliseconds)
   }
 
   #rests(name: string): boolean {
@@ -111,9 +124,13 @@ export class Assumptions {
   }
 }
 
-async function inOrder(tx: Transaction, works: readonly Work<unknown>[], shared: boolean): Promise<unknown[]> {
-  if (shared) WriteSession.of(tx).share()
-  const results: unknown[] = []
-  for (const work of works) results.push(await work(tx))
-  return results
+const isOutdated = (error: unknown): boolean => error instanceof Outdated || error instanceof DuplicateRow
+
+/** A token may need time for each seal. @throws Outdated when one of them fails, whose own error it meets alone */
+async function atOnce(tx: Transaction, works: readonly Work<unknown>[]): Promise<unknown[]> {
+  const ends = await Promise.allSettled(works.map((work) => work(tx)))
+  return ends.map((end) => {
+    if (end.status === 'rejected') throw new Outdated(undefined, { cause: end.reason })
+    return end.value
+  })
 }

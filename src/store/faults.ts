@@ -15,7 +15,7 @@ export class DamagedRow extends Error {
   }
 }
 
-/** A unique key is taken. The transaction was repeated once before this is thrown, so that it could read and decide. */
+/** A unique key is taken. A transaction that reads was repeated once before this is thrown, so that it could decide. */
 export class DuplicateRow extends Error {
   readonly table: string
 

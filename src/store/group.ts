@@ -22,6 +22,8 @@ const groupsAtOnce = 2
  * fills it.
  */
 const worthAnother = 16
+/** Groups under way at the same time where earlier ones do not end. */
+const mostGroups = 8
 
 interface BatchOptions {
   /** The most writes of a group; 64 by default. */
@@ -30,6 +32,8 @@ interface BatchOptions {
   readonly queueLimit?: number
   /** When the database is out of reach, refuses the waiting writes too: each group would fail in turn. */
   readonly sharesFate?: boolean
+  /** Writes that have waited for so long behind groups that do not end are a group of their own. */
+  readonly patienceMilliseconds?: number
 }
 
 /**
@@ -42,13 +46,21 @@ export class Batch<In, Out> {
   readonly #largest: number
   readonly #queueLimit: number
   readonly #sharesFate: boolean
+  readonly #patienceMilliseconds: number | undefined
+  #timer: NodeJS.Timeout | undefined
   readonly #queue: Waiting<In, Out>[] = []
   #busy = 0
 
   constructor(
     commit: (writes: In[]) => Promise<Out[]>,
-    { largest = largestGroup, queueLimit = Number.POSITIVE_INFINITY, sharesFate = false }: BatchOptions = {},
+    {
+      largest = largestGroup,
+      queueLimit = Number.POSITIVE_INFINITY,
+      sharesFate = false,
+      patienceMilliseconds,
+    }: BatchOptions = {},
   ) {
+    this.#patienceMilliseconds = patienceMilliseconds
     this.#commit = commit
     this.#largest = largest
     this.#queueLimit = queueLimit
@@ -62,11 +74,24 @@ export class Batch<In, Out> {
     }
     return new Promise((resolve, reject) => {
       this.#queue.push({ write, resolve, reject })
-      if (this.#busy < groupsAtOnce && this.#isWorth(this.#busy)) {
-        this.#busy++
-        setImmediate(() => void this.#work())
-      }
+      if (this.#busy < groupsAtOnce && this.#isWorth(this.#busy)) this.#begin()
+      else this.#wait()
     })
+  }
+
+  #begin(): void {
+    this.#busy++
+    setImmediate(() => void this.#work())
+  }
+
+  #wait(): void {
+    if (this.#patienceMilliseconds === undefined) return
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined
+      if (this.#queue.length === 0) return
+      if (this.#busy < mostGroups) this.#begin()
+      this.#wait()
+    }, this.#patienceMilliseconds)
   }
 
   /** Whether the queue is worth a group of its own beside this many others. */
@@ -75,10 +100,10 @@ export class Batch<In, Out> {
   }
 
   async #work(): Promise<void> {
-    while (this.#isWorth(this.#busy - 1)) {
+    do {
       const group = this.#queue.splice(0, this.#largest)
       if (!(await this.#together(group))) for (const one of group) await this.#alone(one)
-    }
+    } while (this.#isWorth(this.#busy - 1))
     this.#busy--
   }
 

@@ -1,4 +1,4 @@
-import { DuplicateRow, Failure, isDuplicate, isHeldElsewhere, Outdated } from '../faults.ts'
+import { DuplicateRow, Failure, isDuplicate } from '../faults.ts'
 import { quoted } from '../sealed/shape.ts'
 import { assertMatched, isFailedAssertion } from './assertion.ts'
 import { literals } from './literal.ts'
@@ -30,8 +30,6 @@ export class PendingWrites {
   #writes: Write[] = []
   #length = 0
   readonly #assumed = new Map<string, string[]>()
-  /** Whether the transaction makes changes of several callers: none of them must wait for another's row. */
-  shared = false
 
   get none(): boolean {
     return this.#writes.length === 0
@@ -83,14 +81,15 @@ export class PendingWrites {
     }
   }
 
-  /** Locks assumed rows of a shared transaction at once and without waiting. A caller alone waits for its row. */
+  /**
+   * Locks the assumed rows first, without waiting: other changes may share the transaction. By their ids alone: a server
+   * may prefer to read a small table by another index, and would lock all of it.
+   */
   #locks(): Write[] {
-    if (!this.shared) return []
-    const refused = (failure: Failure) => (isHeldElsewhere(failure) ? new Outdated() : undefined)
-    return [...this.#assumed].map(([table, ids]) => {
-      const sql = `SELECT 1 FROM ${quoted(table)} WHERE id IN ${literals(ids)} FOR UPDATE NOWAIT`
-      return { table, sql, refused }
-    })
+    return [...this.#assumed].map(([table, ids]) => ({
+      table,
+      sql: `SELECT 1 FROM ${quoted(table)} FORCE INDEX (PRIMARY) WHERE id IN ${literals(ids)} FOR UPDATE NOWAIT`,
+    }))
   }
 }
 

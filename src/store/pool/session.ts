@@ -294,11 +294,6 @@ export class WriteSession extends Session implements Transaction {
     return row
   }
 
-  /** Tells that changes of several callers share this transaction. */
-  share(): void {
-    this.#pending.shared = true
-  }
-
   /** Adopts a row that was not read here but is assumed to be unchanged; a change of it fails with Outdated otherwise. */
   assume(table: string, row: { readonly id: string }): void {
     this.#pending.assume(table, row.id)

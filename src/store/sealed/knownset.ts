@@ -104,6 +104,7 @@ export class KnownSet<T extends Table, V> {
       const member = this.#table.memberOf(row)
       return { ...member, value: this.#keep(row, member.contents) }
     })
+    for (const id of gone) this.#known.delete(id)
     for (const one of written) this.#known.set(one.id, one)
     return { head, members: [...kept, ...written] }
   }

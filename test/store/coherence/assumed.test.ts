@@ -1,5 +1,7 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
+import { unavailable } from '../../../src/errors.ts'
 import type { CoherentCache } from '../../../src/store/coherence/cache.ts'
 import type { Database } from '../../../src/store/database.ts'
 import { Outdated } from '../../../src/store/faults.ts'
@@ -7,7 +9,7 @@ import type { Transaction } from '../../../src/store/reader.ts'
 import type { Row } from '../../../src/store/table.ts'
 import { clustered } from '../../support/engine.ts'
 import { Line } from '../line.ts'
-import { type Bench, createBench, open, policies, policy, randomName } from '../support.ts'
+import { type Bench, createBench, open, policies, policy, randomName, testMac } from '../support.ts'
 
 /** Changes by rows that a cache holds, unread: each raises a number, the text of a row, by one. */
 
@@ -187,27 +189,77 @@ test('of changes that share a commit one that is outdated is read, and fails no 
   expect(one.made).toEqual({ blind: 7, reading: 1 })
 })
 
-test('a row that another transaction holds does not hold up changes of other rows', async () => {
-  const [one, other] = [await worker(), await worker()]
-  const ids = await Promise.all(Array.from({ length: 8 }, async () => (await inserted()).id))
-  await Promise.all(ids.map((id) => one.cache.get(id)))
-  const [held = '', ...free] = ids
+/** Another worker holds a row until it is released. */
+async function held(by: Worker, id: string): Promise<() => Promise<void>> {
   const holding = Promise.withResolvers<void>()
   const release = Promise.withResolvers<void>()
-  const holder = other.database.transaction(async (tx) => {
-    await other.database.table(policies).lock(tx, { id: held })
+  const holder = by.database.transaction(async (tx) => {
+    await by.database.table(policies).lock(tx, { id })
     holding.resolve()
     await release.promise
   })
   await holding.promise
-  // All in one transaction, the held row first.
-  const waiting = raise(one, held)
-  const others = free.map((id) => raise(one, id))
-  expect(await Promise.all(others)).toEqual(free.map(() => 1))
-  release.resolve()
-  await holder
-  expect(await waiting).toBe(1)
-  expect(one.made).toEqual({ blind: 7, reading: 1 })
+  return () => {
+    release.resolve()
+    return holder
+  }
+}
+
+test.each([0, 30])(
+  'a row that another transaction holds holds up no change of other rows %d ms later',
+  async (milliseconds) => {
+    const [one, other] = [await worker(), await worker()]
+    const ids = await Promise.all(Array.from({ length: 8 }, async () => (await inserted()).id))
+    await Promise.all(ids.map((id) => one.cache.get(id)))
+    const [first = '', ...rest] = ids
+    const release = await held(other, first)
+    const waiting = raise(one, first)
+    if (milliseconds > 0) await delay(milliseconds)
+    expect(await Promise.all(rest.map((id) => raise(one, id)))).toEqual(rest.map(() => 1))
+    await release()
+    expect(await waiting).toBe(1)
+    // Between nodes of a cluster nothing waits.
+    if (!clustered) expect(one.made.reading).toBeGreaterThan(0)
+  },
+)
+
+test('a change that fails, even for a reason of the server, fails no other', async () => {
+  const one = await worker()
+  const table = one.database.table(policies)
+  const create = (n: number) =>
+    one.database.assuming({
+      name: String(n),
+      blind: (tx) => table.insert(tx, policy(randomName())),
+      reading: (tx) => table.insert(tx, policy(randomName())),
+    })
+  const fail = async () => {
+    throw unavailable('only this one')
+  }
+  const failing = one.database.assuming({ name: 'failing', blind: fail, reading: fail })
+  const [failed, ...made] = await Promise.allSettled([failing, ...Array.from({ length: 100 }, (_, n) => create(n))])
+  expect(failed).toMatchObject({ status: 'rejected', reason: { status: 503, message: 'only this one' } })
+  expect(new Set(made.map(({ status }) => status))).toEqual(new Set(['fulfilled']))
+})
+
+test('changes that share a commit are sealed at the same time', async () => {
+  let [now, most] = [0, 0]
+  const mac = testMac()
+  const slow = {
+    ...mac,
+    compute: async (message: Buffer) => {
+      most = Math.max(most, ++now)
+      await delay(20)
+      now--
+      return mac.compute(message)
+    },
+  }
+  const database = await bench.another()
+  database.useMac(slow)
+  const one = await started(database)
+  const ids = await Promise.all(Array.from({ length: 16 }, async () => (await inserted()).id))
+  await Promise.all(ids.map((id) => one.cache.get(id)))
+  expect(await Promise.all(ids.map((id) => raise(one, id)))).toEqual(ids.map(() => 1))
+  expect(most).toBe(16)
 })
 
 test('a unique key that is taken is found by reading, and fails no other', async () => {
