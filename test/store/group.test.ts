@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { nextTurn } from '../../src/after.ts'
 import { unavailable } from '../../src/errors.ts'
@@ -189,4 +190,19 @@ describe('work on several rows together', () => {
     expect(await worked('ab', 'a', error)).toEqual({ done: error, calls: 'ab', failed: '' })
     expect(await worked('a', 'a', error)).toEqual({ done: error, calls: 'a', failed: '' })
   })
+})
+
+test('writes that wait behind groups that do not end are groups of their own, where that is asked for', async () => {
+  const release = Promise.withResolvers<void>()
+  const commit = async (writes: number[]): Promise<number[]> => {
+    if (writes.includes(0)) await release.promise
+    return writes
+  }
+  const batch = new Batch(commit, { patienceMilliseconds: 10 })
+  const first = batch.add(0)
+  await delay(1)
+  const others = await Promise.all([1, 2, 3].map((n) => batch.add(n)))
+  expect(others).toEqual([1, 2, 3])
+  release.resolve()
+  expect(await first).toBe(0)
 })

@@ -137,6 +137,23 @@ test('what another worker has changed is read for half a second, and then assume
   expect(one.made).toEqual({ blind: 1, reading: 3 })
 })
 
+test('of two changes of one row at once the second reads, and so do those that follow soon', async () => {
+  let now = 1_000_000
+  await using database = await open(bench.url, { clock: { ...systemClock, monotonic: () => now } })
+  const one = await started(database)
+  const { id } = await inserted()
+  await one.cache.get(id)
+  // The first one may be overtaken by the second one, and reads then.
+  expect((await Promise.all([raise(one, id), raise(one, id)])).sort()).toEqual([1, 2])
+  const { reading } = one.made
+  expect(reading).toBeGreaterThan(0)
+  await raise(one, id)
+  expect(one.made.reading).toBe(reading + 1)
+  now += 500
+  await raise(one, id)
+  expect(one.made.reading).toBe(reading + 1)
+})
+
 test('a row that was removed meanwhile is read', async () => {
   const [one, other] = [await worker(), await worker()]
   const { id } = await inserted()
