@@ -46,7 +46,7 @@ export class Policies {
   readonly #names: Reading<typeof policyNames>
   readonly #head: Head
   readonly #cache: CoherentCache<KnownPolicies>
-  /** Writers that arrive while others commit share the next transaction: each transaction verifies the whole set. */
+  /** Writers that arrive while others commit share the next transaction: each one advances the head of the set. */
   readonly #changes = new Batch<PolicyChange, undefined>((changes) => this.#commit(changes))
   readonly #known: KnownSet<typeof policyTable, StoredPolicy>
   readonly #compiled = memo<Acl>(keptCombinations)
@@ -170,35 +170,32 @@ export class Policies {
 
   async #change(tx: Transaction, { state, rows }: Found, texts: PolicyTexts): Promise<void> {
     const old = new Map(rows.map((row) => [row.name, row]))
-    const kept = [...texts].filter(([, text]) => text !== undefined)
-    const ids = new Map(kept.map(([name]) => [name, old.get(name)?.id ?? randomUUIDv7()]))
-    const news = kept.map(([name]): Member => ({ id: ids.get(name) ?? '', rev: (old.get(name)?.rev ?? 0) + 1 }))
-    const gone = new Set(rows.map(({ id }) => id))
-    const write = async (): Promise<PolicyRow[]> => {
-      const written: PolicyRow[] = []
-      for (const [name, text] of texts) {
-        const row = await this.#replace(tx, old.get(name), { name, text, id: ids.get(name) })
-        if (row) written.push(row)
-      }
-      return written
-    }
+    const changes = [...texts].map(([name, text]) => {
+      const row = old.get(name)
+      return { name, text, row, id: row?.id ?? randomUUIDv7() }
+    })
+    const left = await this.#known.advance(tx, state, {
+      gone: new Set(rows.map(({ id }) => id)),
+      news: changes.flatMap(({ text, row, id }): Member[] =>
+        text === undefined ? [] : [{ id, rev: (row?.rev ?? 0) + 1 }],
+      ),
+      write: async () => {
+        const written: PolicyRow[] = []
+        for (const change of changes) written.push(...(await this.#replace(tx, change)))
+        return written
+      },
+    })
     tx.touch(policyTable.name, cacheEntry)
-    const left = await this.#known.advance(tx, state, { gone, news, write })
     this.#cache.put(tx, cacheEntry, this.#compile(left))
   }
 
-  /** @returns the new row, or undefined when the policy was removed */
-  async #replace(
-    tx: Transaction,
-    old: PolicyRow | undefined,
-    { name, text, id }: PolicyChange & { readonly id: string | undefined },
-  ): Promise<PolicyRow | undefined> {
+  /** @returns the new row, or none when the policy was removed */
+  async #replace(tx: Transaction, { name, text, row, id }: Replacement): Promise<PolicyRow[]> {
     const now = this.#clock.wall()
-    if (text !== undefined && old) return this.#table.update(tx, old, { text, updatedAt: now })
-    if (text !== undefined)
-      return this.#table.insert(tx, { ...(id ? { id } : {}), name, text, createdAt: now, updatedAt: now })
-    if (old) await this.#table.remove(tx, old)
-    return undefined
+    if (text !== undefined && row) return [await this.#table.update(tx, row, { text, updatedAt: now })]
+    if (text !== undefined) return [await this.#table.insert(tx, { id, name, text, createdAt: now, updatedAt: now })]
+    if (row) await this.#table.remove(tx, row)
+    return []
   }
 
   #set(): MaybePromise<PolicySet> {
@@ -225,6 +222,13 @@ interface PolicyChange {
   readonly name: string
   /** Undefined removes it. */
   readonly text: string | undefined
+}
+
+interface Replacement extends PolicyChange {
+  /** As it is before. */
+  readonly row: PolicyRow | undefined
+  /** Its own, or that of the new row. */
+  readonly id: string
 }
 
 function required(known: KnownPolicies | undefined): PolicySet {

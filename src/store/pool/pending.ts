@@ -11,8 +11,8 @@ interface Write {
   readonly rows?: string[]
   /** Makes the error of a write that matches no row; without it that is no error. */
   readonly unmatched?: (() => Error) | undefined
-  /** The error of a statement that only asks for something, if the answer was no. */
-  readonly refused?: (failure: Failure) => Error | undefined
+  /** Makes the error of an assertion that fails. */
+  readonly failed?: () => Error
 }
 
 /** Statements of a transaction for one round trip. */
@@ -95,14 +95,13 @@ export class PendingWrites {
 
 const checked = (write: Write): Write[] => {
   const { table, unmatched } = write
-  if (unmatched === undefined) return [write]
-  const refused = (failure: Failure) => (isFailedAssertion(failure) ? unmatched() : undefined)
-  return [write, { table, sql: assertMatched(1), refused }]
+  return unmatched ? [write, { table, sql: assertMatched(1), failed: unmatched }] : [write]
 }
 
 /** @param done the number of statements that were answered; a query that fails at its first row is one of them */
 function explained(failure: Failure, done: number, writes: readonly Write[]): unknown {
   const table = isDuplicate(failure) ? writes[done]?.table : undefined
   if (table !== undefined) return new DuplicateRow(table, failure)
-  return writes[done]?.refused?.(failure) ?? writes[done - 1]?.refused?.(failure) ?? failure
+  const failed = isFailedAssertion(failure) ? (writes[done]?.failed ?? writes[done - 1]?.failed) : undefined
+  return failed?.() ?? failure
 }
