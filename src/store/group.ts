@@ -1,3 +1,4 @@
+import { nextTurn } from '../after.ts'
 import { ApiError } from '../errors.ts'
 import { busy } from './faults.ts'
 import type { New, Row, Table } from './table.ts'
@@ -81,7 +82,7 @@ export class Batch<In, Out> {
 
   #begin(): void {
     this.#busy++
-    setImmediate(() => void this.#work())
+    void this.#work()
   }
 
   #wait(): void {
@@ -101,10 +102,20 @@ export class Batch<In, Out> {
 
   async #work(): Promise<void> {
     do {
+      await this.#gathered()
       const group = this.#queue.splice(0, this.#largest)
+      // Another group has taken all.
+      if (group.length === 0) break
       if (!(await this.#together(group))) for (const one of group) await this.#alone(one)
     } while (this.#isWorth(this.#busy - 1))
     this.#busy--
+  }
+
+  /** Requests that arrive together are often read in two turns of the event loop: they become one group. */
+  async #gathered(): Promise<void> {
+    const before = this.#queue.length
+    await nextTurn()
+    if (this.#queue.length > before && !this.#isWorth(1)) await nextTurn()
   }
 
   /** False when the writes are to be tried one by one. */

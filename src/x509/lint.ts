@@ -16,6 +16,7 @@ import { lintCriticality } from './lint/criticality.ts'
 import { error, type Finding, warning } from './lint/finding.ts'
 import { lintKey } from './lint/key.ts'
 import { lintName } from './lint/names.ts'
+import { remembering } from './lint/remembering.ts'
 import { lintUsage } from './lint/usage.ts'
 import { Malformed } from './malformed.ts'
 import { emptyName } from './name.ts'
@@ -56,8 +57,9 @@ function lintFields({ serial, issuer, subject, notBefore, notAfter }: Tbs): Find
  * The issuer is copied from the certificate of the CA (section 4.1.2.4), which exists: nobody who asks for a
  * certificate can mend it.
  */
-const lintIssuer = (issuer: Buffer): readonly Finding[] =>
-  lintName(issuer, 'issuer').map(({ rule, text }) => warning(rule, text))
+const lintIssuer = remembering((issuer: Buffer): readonly Finding[] =>
+  lintName(issuer, 'issuer').map(({ rule, text }) => warning(rule, text)),
+)
 
 const longestNotice = 200
 
@@ -102,6 +104,17 @@ function hasWrittenFalse(list: Cursor): boolean {
   return found
 }
 
+/** Readers of extensions that the certificates of a role or issuer have in common. */
+const common = {
+  accessOf: remembering(readAuthorityInformationAccess),
+  authorityKeyOf: remembering(readAuthorityKeyIdentifier),
+  basicConstraintsOf: remembering(readBasicConstraints),
+  keyUsageOf: remembering(readKeyUsage),
+  pointsOf: remembering(readCrlDistributionPoints),
+  policiesOf: remembering(readCertificatePolicies),
+  purposesOf: remembering(readExtendedKeyUsage),
+}
+
 /** Reads every known extension, so that a malformed one is found here, not by a relying party. @throws Malformed */
 function lintExtensions({ extensions, subject, issuer, spki }: Tbs): readonly Finding[] {
   const find = (oid: string): Extension | undefined => extensions.find((extension) => extension.oid === oid)
@@ -110,7 +123,7 @@ function lintExtensions({ extensions, subject, issuer, spki }: Tbs): readonly Fi
     return value && reader(value)
   }
   const basic = find(extensionOids.basicConstraints)
-  const basicConstraints = basic && readBasicConstraints(basic.value)
+  const basicConstraints = basic && common.basicConstraintsOf(basic.value)
   const key = readSubjectKey(spki)
   const findings = [
     ...lintKey(key),
@@ -118,7 +131,7 @@ function lintExtensions({ extensions, subject, issuer, spki }: Tbs): readonly Fi
     ...lintUsage({
       basicConstraints,
       basicConstraintsCritical: basic?.critical === true,
-      keyUsage: read(extensionOids.keyUsage, readKeyUsage),
+      keyUsage: read(extensionOids.keyUsage, common.keyUsageOf),
       key,
     }),
     ...lintSubject(subject, find(extensionOids.subjectAltName), basicConstraints?.ca === true),
@@ -126,7 +139,7 @@ function lintExtensions({ extensions, subject, issuer, spki }: Tbs): readonly Fi
       ca: basicConstraints?.ca === true,
       selfIssued: subject.equals(issuer),
       subjectKeyId: read(extensionOids.subjectKeyIdentifier, readSubjectKeyIdentifier),
-      authorityKeyId: read(extensionOids.authorityKeyIdentifier, readAuthorityKeyIdentifier)?.keyIdentifier,
+      authorityKeyId: read(extensionOids.authorityKeyIdentifier, common.authorityKeyOf)?.keyIdentifier,
     }),
     ...lintRevocation(find, basicConstraints?.ca === true),
   ]
@@ -136,10 +149,10 @@ function lintExtensions({ extensions, subject, issuer, spki }: Tbs): readonly Fi
   if (read(extensionOids.nameConstraints, readNameConstraints) && !basicConstraints?.ca) {
     findings.push(error('name_constraints_ca', 'nameConstraints are for CA certificates only'))
   }
-  const purposes = read(extensionOids.extendedKeyUsage, readExtendedKeyUsage) ?? []
+  const purposes = read(extensionOids.extendedKeyUsage, common.purposesOf) ?? []
   if (new Set(purposes).size < purposes.length)
     findings.push(warning('purpose_duplicate', 'extKeyUsage: a purpose comes twice'))
-  const notices = (read(extensionOids.certificatePolicies, readCertificatePolicies) ?? []).map(({ notice }) => notice)
+  const notices = (read(extensionOids.certificatePolicies, common.policiesOf) ?? []).map(({ notice }) => notice)
   if (notices.some((notice) => notice !== undefined && [...notice].length > longestNotice)) {
     findings.push(error('policy_notice', `certificatePolicies: a notice is longer than ${longestNotice} characters`))
   }
@@ -183,9 +196,9 @@ function lintIdentifiers({ ca, selfIssued, subjectKeyId, authorityKeyId }: Ident
 /** The places of revocation information, or their absence (RFC 9608 section 3). */
 function lintRevocation(find: (oid: string) => Extension | undefined, ca: boolean): readonly Finding[] {
   const access = find(extensionOids.authorityInformationAccess)
-  const ocsp = access === undefined ? [] : readAuthorityInformationAccess(access.value).ocsp
+  const ocsp = access === undefined ? [] : common.accessOf(access.value).ocsp
   const points = [extensionOids.crlDistributionPoints, extensionOids.freshestCrl].map(find)
-  for (const point of points) if (point) readCrlDistributionPoints(point.value)
+  for (const point of points) if (point) common.pointsOf(point.value)
   const never = find(extensionOids.noRevAvail)
   if (never === undefined) return []
   readNoRevAvail(never.value)

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { nextTurn } from '../../src/after.ts'
 import { unavailable } from '../../src/errors.ts'
@@ -94,6 +93,23 @@ describe('a batch', () => {
     ends.at(-1)?.()
     expect(await last).toEqual([300, 301])
     expect(groups.map(({ length }) => length)).toEqual([1, 16, 2])
+  })
+
+  test('takes what the next turn of the event loop brings too, if this one brought more than one write', async () => {
+    const groups: number[][] = []
+    const batch = new Batch<number, number>(async (writes) => {
+      groups.push(writes)
+      return writes
+    })
+    const lone = batch.add(0)
+    await nextTurn()
+    const [first, second] = [batch.add(1), batch.add(2)]
+    await nextTurn()
+    const third = batch.add(3)
+    await nextTurn()
+    const fourth = batch.add(4)
+    expect(await Promise.all([lone, first, second, third, fourth])).toEqual([0, 1, 2, 3, 4])
+    expect(groups).toEqual([[0], [1, 2, 3], [4]])
   })
 
   test('refuses what comes beyond its limit, and makes groups no larger than told', async () => {
@@ -193,14 +209,16 @@ describe('work on several rows together', () => {
 })
 
 test('writes that wait behind groups that do not end are groups of their own, where that is asked for', async () => {
-  const release = Promise.withResolvers<void>()
+  const [begun, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const commit = async (writes: number[]): Promise<number[]> => {
-    if (writes.includes(0)) await release.promise
+    if (!writes.includes(0)) return writes
+    begun.resolve()
+    await release.promise
     return writes
   }
   const batch = new Batch(commit, { patienceMilliseconds: 10 })
   const first = batch.add(0)
-  await delay(1)
+  await begun.promise
   const others = await Promise.all([1, 2, 3].map((n) => batch.add(n)))
   expect(others).toEqual([1, 2, 3])
   release.resolve()

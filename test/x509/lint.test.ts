@@ -8,7 +8,7 @@ import { writeAuthorityInformationAccess } from '../../src/x509/extensions/autho
 import { writeBasicConstraints } from '../../src/x509/extensions/basicconstraints.ts'
 import { writeCertificatePolicies } from '../../src/x509/extensions/certificatepolicies.ts'
 import { writeCrlDistributionPoints } from '../../src/x509/extensions/crldistributionpoints.ts'
-import { writeExtendedKeyUsage } from '../../src/x509/extensions/extendedkeyusage.ts'
+import { extendedKeyUsages, writeExtendedKeyUsage } from '../../src/x509/extensions/extendedkeyusage.ts'
 import type { GeneralName } from '../../src/x509/extensions/generalname.ts'
 import { writeAuthorityKeyIdentifier, writeSubjectKeyIdentifier } from '../../src/x509/extensions/keyidentifier.ts'
 import { writeKeyUsage } from '../../src/x509/extensions/keyusage.ts'
@@ -54,6 +54,23 @@ test('nothing is wrong with a usual leaf, CA or root', () => {
   expect(lint(writeTbs(ca))).toEqual([])
   expect(lint(writeTbs(without(ca, extensionOids.authorityKeyIdentifier)))).toEqual([])
   expect(lint(writeTbs(having(ca, writeBasicConstraints({ ca: true, pathLength: 0 }))))).toEqual([])
+})
+
+test('certificates are judged one by one, whatever was judged before them', () => {
+  const purposes = Object.values(extendedKeyUsages)
+  const faulty = [
+    having(leaf, writeExtendedKeyUsage([purposes[0] ?? '', purposes[0] ?? ''])),
+    having(leaf, writeKeyUsage(['CertSign'])),
+    having(leaf, writeBasicConstraints({ ca: true })),
+    { ...leaf, issuer: emptyName },
+  ]
+  const alone = faulty.map((tbs) => {
+    expect(found(writeTbs(leaf))).toEqual([])
+    return found(writeTbs(tbs))
+  })
+  for (const findings of alone) expect(findings).not.toEqual([])
+  expect(faulty.map((tbs) => found(writeTbs(tbs)))).toEqual(alone)
+  expect(faulty.map((tbs) => [found(writeTbs(tbs)), found(writeTbs(tbs))])).toEqual(alone.map((one) => [one, one]))
 })
 
 describe('RFC 5280 makes it invalid', () => {
