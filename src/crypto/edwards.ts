@@ -24,5 +24,8 @@ export function isKeyPoint(encoded: Uint8Array): boolean {
   return y !== 1n
 }
 
-/** The 32 bytes of an Ed25519 public key, at the end of its SPKI (RFC 8410 section 4). */
-export const pointOf = (key: KeyObject): Buffer => key.export({ format: 'der', type: 'spki' }).subarray(-32)
+/** The 32 bytes of an Ed25519 public key, at the end of its SPKI (RFC 8410 section 4). @param spki DER */
+export const pointIn = (spki: Buffer): Buffer => spki.subarray(-32)
+
+/** As pointIn. */
+export const pointOf = (key: KeyObject): Buffer => pointIn(key.export({ format: 'der', type: 'spki' }))

@@ -1,4 +1,4 @@
-import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
+import { createPublicKey, hash, type KeyObject } from 'node:crypto'
 import { asn1, write } from '../crypto/der.ts'
 import { badRequest } from '../errors.ts'
 import type { Handle } from '../hsm/handle.ts'
@@ -27,8 +27,10 @@ export async function readSpkiOf(
 /** The DER that is stored, and the SHA-256 over it by which a public key is recognised. */
 export function encodePublicKey(key: KeyObject): { spki: Buffer; fingerprint: Buffer } {
   const spki = key.export({ format: 'der', type: 'spki' })
-  return { spki, fingerprint: createHash('sha256').update(spki).digest() }
+  return { spki, fingerprint: fingerprintOf(spki) }
 }
+
+export const fingerprintOf = (spki: Buffer): Buffer => hash('sha256', spki, 'buffer')
 
 export const decodePublicKey = (spki: Buffer): KeyObject => createPublicKey({ key: spki, format: 'der', type: 'spki' })
 

@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto'
 import { wrapKey } from '../../crypto/keywrap.ts'
 import { badRequest } from '../../errors.ts'
 import { CKK } from '../../hsm/constants.ts'
@@ -7,7 +8,7 @@ import type { Hsm } from '../../hsm/hsm.ts'
 import type { KeyTemplate } from '../../hsm/template.ts'
 import type { Pair, Secret } from '../algorithms/algorithm.ts'
 import type { Kek } from '../kek/keks.ts'
-import { decodePublicKey } from '../publickey.ts'
+import { encodePublicKey } from '../publickey.ts'
 import type { Origin, Residence } from '../tables.ts'
 import type { Envelope } from '../transfer/envelope.ts'
 import { historyOf, type Made, plaintextHistory, privateTemplate } from './making.ts'
@@ -29,9 +30,9 @@ const stays = async (): Promise<Made> => {
   throw new Error('secret keys are never token objects')
 }
 
-const outside = (blob: Buffer | undefined, publicKey: Made['publicKey']): Made => ({
+const outside = (blob: Buffer | undefined, publicKey?: KeyObject): Made => ({
   blob,
-  publicKey,
+  spki: publicKey && encodePublicKey(publicKey).spki,
   history: plaintextHistory,
 })
 
@@ -41,7 +42,7 @@ export const incomingSecret = (origin: IncomingKey['origin'], secret: Buffer, { 
   async wrap(hsm, kek) {
     const bytes = mac ? pad(secret) : Buffer.from(secret)
     try {
-      return outside(await wrapSecret(hsm, kek, bytes), undefined)
+      return outside(await wrapSecret(hsm, kek, bytes))
     } finally {
       bytes.fill(0)
     }
@@ -71,7 +72,7 @@ export const incomingReadable = ({ key, inner, spki }: { key: Handle; inner: Buf
   async wrap(hsm, kek, residence) {
     const blob = residence === 'enveloped' ? await wrapSecret(hsm, kek, inner) : await kek.wrap(key)
     const history = { ...(await historyOf(hsm, key)), everPlaintext: true }
-    return { blob, publicKey: decodePublicKey(spki), history }
+    return { blob, spki, history }
   },
   reside: async () => {
     throw badRequest('a key that lives in the HSM alone cannot be handed out, and the HSM wraps no such key')
@@ -120,7 +121,7 @@ export const incomingEnvelope = (envelope: Envelope, type: string, sizeBytes: nu
         const { valueLength } = await hsm.attributes(key, ['valueLength'])
         const bytes = exact ? valueLength || envelope.blob.length - 8 : undefined
         if (bytes !== sizeBytes) throw wrongSize(type, bytes)
-        return outside(await kek.wrap(key), undefined)
+        return outside(await kek.wrap(key))
       })
     }),
   reside: stays,

@@ -1,4 +1,4 @@
-import { createPublicKey, type KeyObject } from 'node:crypto'
+import { createPublicKey } from 'node:crypto'
 import { badRequest } from '../../errors.ts'
 import { CKK } from '../../hsm/constants.ts'
 import type { Handle } from '../../hsm/handle.ts'
@@ -7,7 +7,7 @@ import type { KeyTemplate, Usage } from '../../hsm/template.ts'
 import type { Algorithm, PairAlgorithm, Secret } from '../algorithms/algorithm.ts'
 import { seedKey } from '../algorithms/ed25519.ts'
 import type { Kek } from '../kek/keks.ts'
-import { readPublicKey } from '../publickey.ts'
+import { encodePublicKey, readSpkiOf } from '../publickey.ts'
 import type { Part } from '../tables.ts'
 import { pad, shortestOf } from './padding.ts'
 import { wrapSecret } from './secret.ts'
@@ -16,7 +16,8 @@ import { wrapSecret } from './secret.ts'
 export interface Made {
   /** Wrapped by the KEK that was given; undefined for a token object. */
   readonly blob: Buffer | undefined
-  readonly publicKey: KeyObject | undefined
+  /** SubjectPublicKeyInfo, DER; undefined for a secret key. */
+  readonly spki: Buffer | undefined
   readonly history: History
 }
 
@@ -75,7 +76,7 @@ export async function makeSecret(hsm: Hsm, algorithm: Secret, sizeBytes: number,
     usages: algorithm.usages,
   })
   try {
-    return { blob: await kek.wrap(key), publicKey: undefined, history: await historyOf(hsm, key) }
+    return { blob: await kek.wrap(key), spki: undefined, history: await historyOf(hsm, key) }
   } finally {
     await hsm.destroy(key)
   }
@@ -86,7 +87,7 @@ async function makePadded(hsm: Hsm, sizeBytes: number, kek: Kek): Promise<Made> 
   const secret = await hsm.random(sizeBytes)
   const padded = pad(secret)
   try {
-    return { blob: await wrapSecret(hsm, kek, padded), publicKey: undefined, history: plaintextHistory }
+    return { blob: await wrapSecret(hsm, kek, padded), spki: undefined, history: plaintextHistory }
   } finally {
     secret.fill(0)
     padded.fill(0)
@@ -95,28 +96,23 @@ async function makePadded(hsm: Hsm, sizeBytes: number, kek: Kek): Promise<Made> 
 
 /** A pair generated in the token, its private key extractable only to be wrapped, wrapped there. */
 export async function makePair(hsm: Hsm, algorithm: PairAlgorithm, kek: Kek, part: Part): Promise<Made> {
-  return withPair(
-    hsm,
-    algorithm,
-    { ...privateTemplate(algorithm, part), extractable: true },
-    async (key, publicKey) => ({
-      blob: await kek.wrap(key),
-      publicKey,
-      history: await historyOf(hsm, key),
-    }),
-  )
+  return withPair(hsm, algorithm, { ...privateTemplate(algorithm, part), extractable: true }, async (key, spki) => ({
+    blob: await kek.wrap(key),
+    spki,
+    history: await historyOf(hsm, key),
+  }))
 }
 
 /** A pair that the token makes and cannot wrap: its seed is read, put back as a generic secret, wrapped, wiped. */
 export async function makeSeed(hsm: Hsm, algorithm: PairAlgorithm, kek: Kek): Promise<Made> {
   if (!hsm.capabilities.supports(algorithm.using)) return makeSeedOnHost(hsm, kek)
   const template = { ...privateTemplate(algorithm), sensitive: false, extractable: true }
-  return withPair(hsm, algorithm, template, async (key, publicKey) => {
+  return withPair(hsm, algorithm, template, async (key, spki) => {
     const { value: seed } = await hsm.attributes(key, ['value'])
     if (seed === undefined) throw new Error('the token does not show the seed of a key made readable')
     try {
       const history = await historyOf(hsm, key)
-      return { blob: await wrapSecret(hsm, kek, seed), publicKey, history: opened(history) }
+      return { blob: await wrapSecret(hsm, kek, seed), spki, history: opened(history) }
     } finally {
       seed.fill(0)
     }
@@ -126,8 +122,8 @@ export async function makeSeed(hsm: Hsm, algorithm: PairAlgorithm, kek: Kek): Pr
 async function makeSeedOnHost(hsm: Hsm, kek: Kek): Promise<Made> {
   const seed = await hsm.random(32)
   try {
-    const publicKey = createPublicKey(seedKey(seed))
-    return { blob: await wrapSecret(hsm, kek, seed), publicKey, history: plaintextHistory }
+    const { spki } = encodePublicKey(createPublicKey(seedKey(seed)))
+    return { blob: await wrapSecret(hsm, kek, seed), spki, history: plaintextHistory }
   } finally {
     seed.fill(0)
   }
@@ -148,7 +144,7 @@ export async function makeResident(hsm: Hsm, algorithm: PairAlgorithm, id: Buffe
   try {
     return {
       blob: undefined,
-      publicKey: await readPublicKey(hsm, publicKey, algorithm),
+      spki: (await readSpkiOf(hsm, publicKey, algorithm)).spki,
       history: await historyOf(hsm, privateKey),
     }
   } finally {
@@ -162,11 +158,12 @@ async function withPair<T>(
   hsm: Hsm,
   algorithm: PairAlgorithm,
   template: KeyTemplate,
-  work: (privateKey: Handle, publicKey: KeyObject) => Promise<T>,
+  work: (privateKey: Handle, spki: Buffer) => Promise<T>,
 ): Promise<T> {
   const pair = await hsm.generateKeyPair(algorithm.generation, publicTemplate(algorithm), template)
   try {
-    return await work(pair.privateKey, await readPublicKey(hsm, pair.publicKey, algorithm))
+    const { spki } = await readSpkiOf(hsm, pair.publicKey, algorithm)
+    return await work(pair.privateKey, spki)
   } finally {
     await hsm.destroy(pair.privateKey)
     await hsm.destroy(pair.publicKey)

@@ -15,7 +15,7 @@ import { type Exposure, exposureOf } from '../making/padding.ts'
 import { type Circumstances, chooseResidence } from '../making/residence.ts'
 import type { Residents } from '../making/residents.ts'
 import { Material } from '../material.ts'
-import { encodePublicKey } from '../publickey.ts'
+import { encodePublicKey, fingerprintOf } from '../publickey.ts'
 import { type MaterialRow, materialsTable, materialTraces, type Part, type Residence, usageTable } from '../tables.ts'
 import type { Approval } from '../use/approval.ts'
 import type { Kdf } from '../use/derivation.ts'
@@ -79,7 +79,6 @@ export class Materials {
             id,
             { sizeBytes, given, part },
           )
-    const { spki = null, fingerprint = null } = made.publicKey ? encodePublicKey(made.publicKey) : {}
     return {
       intent: intent?.id,
       fields: {
@@ -93,8 +92,8 @@ export class Materials {
         blob: made.blob ?? null,
         ckaId: intent?.ckaId ?? null,
         tokenSerial: intent ? hsm.token.serial : null,
-        publicKey: spki,
-        fingerprint,
+        publicKey: made.spki ?? null,
+        fingerprint: made.spki ? fingerprintOf(made.spki) : null,
         exportable,
         ...made.history,
         origin: given === undefined ? 'generated' : given instanceof KeyObject ? 'imported' : given.origin,
@@ -294,7 +293,7 @@ interface MadeKey {
 const publicOnly = (publicKey: KeyObject): MadeKey => ({
   residence: 'public',
   kek: undefined,
-  made: { blob: undefined, publicKey, history: plaintextHistory },
+  made: { blob: undefined, spki: encodePublicKey(publicKey).spki, history: plaintextHistory },
   intent: undefined,
 })
 

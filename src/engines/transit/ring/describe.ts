@@ -1,12 +1,13 @@
 import { Type } from 'typebox'
 import { after } from '../../../after.ts'
 import { data, mapOf, timestamp, titled } from '../../../answers.ts'
-import { pointOf } from '../../../crypto/edwards.ts'
+import { pointIn } from '../../../crypto/edwards.ts'
+import { writePem } from '../../../crypto/pem.ts'
 import { absent, unlessUnavailable } from '../../../errors.ts'
 import type { Abilities, Algorithm } from '../../../keys/algorithms/algorithm.ts'
 import { algorithmOf } from '../../../keys/algorithms.ts'
 import type { ManagedKeys } from '../../../keys/managed/managedkeys.ts'
-import { describe as describeMaterial, Material, materialAnswer } from '../../../keys/material.ts'
+import { describe as describeMaterial, materialAnswer } from '../../../keys/material.ts'
 import type { MaterialRow } from '../../../keys/tables.ts'
 import type { Kdf } from '../../../keys/use/derivation.ts'
 import type { Data, MaybePromise, Mount } from '../../../route.ts'
@@ -210,12 +211,13 @@ function entryOf(
     name: algorithm.entry,
     creation_time: new Date(createdAt).toISOString(),
     // The root of derived keys does not sign: routes/keys/key.ts fills in the public key of a context.
-    public_key: derived ? '' : publicKeyText(algorithm, new Material(part)),
+    public_key: derived ? '' : publicKeyText(algorithm, part),
     certificate_chain: certificateChain ?? '',
   }
 }
 
-function publicKeyText(algorithm: Algorithm, { publicKey }: Material): string {
-  if (algorithm.exports['public-key'] === 'point') return pointOf(publicKey).toString('base64')
-  return publicKey.export({ type: 'spki', format: 'pem' }).toString()
+function publicKeyText(algorithm: Algorithm, { publicKey: spki, id }: MaterialRow): string {
+  if (spki === null) throw new Error(`material ${id} has no public key`)
+  if (algorithm.exports['public-key'] === 'point') return pointIn(spki).toString('base64')
+  return `${writePem('PUBLIC KEY', spki)}\n`
 }
