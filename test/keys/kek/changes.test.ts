@@ -68,6 +68,19 @@ it('a worker that could not ask the token how far the KEKs were asks again', asy
   expect(asked).toBe(before + 1)
 })
 
+it('a cached set that is older than the change the token remembers does not decide what may be stored', async () => {
+  let newest = 0
+  const { database } = place
+  const set = new KekSet(database, 0, async () => newest)
+  const keks = new Keks(hsm, database, false, set)
+  const { id } = (await keks.active('use')).row
+  const mayStore = () => database.transaction((tx) => keks.mayStore(tx, id))
+  expect(await mayStore()).toBe(true)
+  newest = set.seen + 1
+  await set.learn()
+  await expect(mayStore()).rejects.toMatchObject({ status: 503 })
+})
+
 it('a cluster with more KEKs than may wait for the database shows them all, goes on, and starts', async () => {
   await new KekSet(place.database).change(async (tx) => {
     const checkValue = Buffer.alloc(8)
