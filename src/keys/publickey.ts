@@ -24,12 +24,10 @@ export async function readSpkiOf(
   return { bits, spki: write(asn1.sequence, identifier, write(asn1.bitString, Buffer.alloc(1), bits)) }
 }
 
-/** The DER that is stored, and the SHA-256 over it by which a public key is recognised. */
-export function encodePublicKey(key: KeyObject): { spki: Buffer; fingerprint: Buffer } {
-  const spki = key.export({ format: 'der', type: 'spki' })
-  return { spki, fingerprint: fingerprintOf(spki) }
-}
+/** The SubjectPublicKeyInfo that is stored, DER. */
+export const encodePublicKey = (key: KeyObject): Buffer => key.export({ format: 'der', type: 'spki' })
 
+/** The SHA-256 by which a public key is recognised. @param spki DER */
 export const fingerprintOf = (spki: Buffer): Buffer => hash('sha256', spki, 'buffer')
 
 export const decodePublicKey = (spki: Buffer): KeyObject => createPublicKey({ key: spki, format: 'der', type: 'spki' })

@@ -112,6 +112,19 @@ describe('a batch', () => {
     expect(groups).toEqual([[0], [1, 2, 3], [4]])
   })
 
+  test('makes no empty group when so many come at once that a second one begins', async () => {
+    const groups: number[][] = []
+    const batch = new Batch<number, number>(async (writes) => {
+      groups.push(writes)
+      return writes
+    })
+    const numbers = Array.from({ length: 20 }, (_, n) => n)
+    expect(await Promise.all(numbers.map((n) => batch.add(n)))).toEqual(numbers)
+    await nextTurn()
+    await nextTurn()
+    expect(groups).toEqual([numbers])
+  })
+
   test('refuses what comes beyond its limit, and makes groups no larger than told', async () => {
     const groups: number[] = []
     const gate = Promise.withResolvers<void>()

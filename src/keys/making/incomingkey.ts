@@ -32,7 +32,7 @@ const stays = async (): Promise<Made> => {
 
 const outside = (blob: Buffer | undefined, publicKey?: KeyObject): Made => ({
   blob,
-  spki: publicKey && encodePublicKey(publicKey).spki,
+  spki: publicKey && encodePublicKey(publicKey),
   history: plaintextHistory,
 })
 

@@ -122,7 +122,7 @@ export async function makeSeed(hsm: Hsm, algorithm: PairAlgorithm, kek: Kek): Pr
 async function makeSeedOnHost(hsm: Hsm, kek: Kek): Promise<Made> {
   const seed = await hsm.random(32)
   try {
-    const { spki } = encodePublicKey(createPublicKey(seedKey(seed)))
+    const spki = encodePublicKey(createPublicKey(seedKey(seed)))
     return { blob: await wrapSecret(hsm, kek, seed), spki, history: plaintextHistory }
   } finally {
     seed.fill(0)

@@ -67,7 +67,7 @@ export class TransientPairs implements Disposable {
   /** Makes the pair from a seed of the token's randomness, where it lacks the algorithm. */
   async #onHost(algorithm: PairAlgorithm): Promise<TransientPair> {
     const pair = ed25519Pair(await this.#options.hsm.random(algorithm.sizeBytes))
-    return transient(algorithm, pair.inner, encodePublicKey(pair.publicKey).spki)
+    return transient(algorithm, pair.inner, encodePublicKey(pair.publicKey))
   }
 }
 

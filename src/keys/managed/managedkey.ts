@@ -9,7 +9,7 @@ import type { Scheme } from '../algorithms/signature.ts'
 import type { Blobs } from '../live/blobs.ts'
 import { Handles } from '../live/handles.ts'
 import { Material } from '../material.ts'
-import { encodePublicKey } from '../publickey.ts'
+import { encodePublicKey, fingerprintOf } from '../publickey.ts'
 import type { Approval } from '../use/approval.ts'
 import { nameRefusal } from '../use/refusal.ts'
 import { RsaCipher } from '../use/rsacipher.ts'
@@ -137,9 +137,8 @@ const counterBytes = 16
  */
 async function describe({ hsm, row, now }: ManagedKeyOptions, found: Found): Promise<Material> {
   const { algorithm, publicKey, history, handle } = found
-  const { spki = null, fingerprint } = publicKey
-    ? encodePublicKey(publicKey)
-    : { fingerprint: await checkValueOf(hsm, mechanismOf(row.mechanism), handle) }
+  const spki = publicKey ? encodePublicKey(publicKey) : null
+  const fingerprint = spki ? fingerprintOf(spki) : await checkValueOf(hsm, mechanismOf(row.mechanism), handle)
   return new Material({
     ...{ id: randomUUID(), namespace: '', mount: '', rev: 1, epoch: 0, owner: '', version: 0, part: 'key' },
     algorithm: algorithm.name,

@@ -293,7 +293,7 @@ interface MadeKey {
 const publicOnly = (publicKey: KeyObject): MadeKey => ({
   residence: 'public',
   kek: undefined,
-  made: { blob: undefined, spki: encodePublicKey(publicKey).spki, history: plaintextHistory },
+  made: { blob: undefined, spki: encodePublicKey(publicKey), history: plaintextHistory },
   intent: undefined,
 })
 

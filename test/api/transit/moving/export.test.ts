@@ -138,6 +138,17 @@ describe('a public key', () => {
     expect(key.equals(createPublicKey(pem))).toBe(true)
   })
 
+  test.each(['ecdsa-p256', 'ecdsa-p521', 'rsa-2048', 'ed25519'])(
+    'of %s is shown as node:crypto writes it',
+    async (type) => {
+      const name = await node.key({ type })
+      const { body } = await node.root.get(`transit/keys/${name}`)
+      const text = (body as { data: { keys: Record<string, { public_key: string }> } }).data.keys[1]?.public_key ?? ''
+      if (type === 'ed25519') return expect(Buffer.from(text, 'base64')).toHaveLength(32)
+      expect(text).toBe(createPublicKey(text).export({ type: 'spki', format: 'pem' }))
+    },
+  )
+
   test('that was imported alone has no private half to export', async () => {
     const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
     const pem = publicKey.export({ type: 'spki', format: 'pem' }).toString()
