@@ -105,15 +105,22 @@ export class StrongroomNode implements Api, AsyncDisposable {
   }
 
   async #stop(): Promise<void> {
-    this.#client?.[Symbol.dispose]()
+    await this.#client?.[Symbol.asyncDispose]()
     this.#client = undefined
     if (this.#supervisor) await stop(this.#supervisor, 60)
   }
 
-  /** Calls the API as root. @throws Error unless the answer is a success */
+  send(method: string, path: string, body?: object): Promise<string> {
+    return this.#running.send(method, path, body)
+  }
+
   call(method: string, path: string, body?: object): Promise<Record<string, unknown>> {
+    return this.#running.call(method, path, body)
+  }
+
+  get #running(): ApiClient {
     if (this.#client === undefined) throw new Error('the node is stopped')
-    return this.#client.call(method, path, body)
+    return this.#client
   }
 
   /** This node under one request. Its cost is that of supervisor, worker and database together. */

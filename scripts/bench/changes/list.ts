@@ -40,7 +40,7 @@ const create =
   (type: string) =>
   async (node: Api): Promise<Step> => {
     const name = prefix()
-    return async (client, n) => void (await node.call('POST', `transit/keys/${name}-${client}-${n}`, { type }))
+    return async (client, n) => void (await node.send('POST', `transit/keys/${name}-${client}-${n}`, { type }))
   }
 
 /** Every change of the table, in its order. */
@@ -56,7 +56,7 @@ export const changes: Changes = {
   rotate: {
     async prepare(node, clients) {
       const keys = await keysOfEach(node, clients)
-      return async (client, n) => void (await node.call('POST', `${keys(client, n)}/rotate`, {}))
+      return async (client, n) => void (await node.send('POST', `${keys(client, n)}/rotate`, {}))
     },
     token: newKey,
   },
@@ -64,7 +64,7 @@ export const changes: Changes = {
     async prepare(node, clients) {
       const key = await keyOfEach(node, clients)
       return async (client, n) =>
-        void (await node.call('POST', `${key(client)}/config`, { deletion_allowed: n % 2 === 0 }))
+        void (await node.send('POST', `${key(client)}/config`, { deletion_allowed: n % 2 === 0 }))
     },
     token: nothing,
   },
@@ -73,14 +73,14 @@ export const changes: Changes = {
       const name = prefix()
       return async (client, n) => {
         const policy = `path "transit/encrypt/k${n}" { capabilities = ["update"] }`
-        await node.call('POST', `sys/policies/acl/${name}-${client}`, { policy })
+        await node.send('POST', `sys/policies/acl/${name}-${client}`, { policy })
       }
     },
     token: nothing,
   },
   'token create': {
     async prepare(node) {
-      return async () => void (await node.call('POST', 'auth/token/create', { policies: ['default'], ttl: '1h' }))
+      return async () => void (await node.send('POST', 'auth/token/create', { policies: ['default'], ttl: '1h' }))
     },
     token: nothing,
   },
@@ -88,7 +88,7 @@ export const changes: Changes = {
     async prepare(node) {
       return async () => {
         const { auth } = await node.call('POST', 'auth/token/create', { policies: ['default'], ttl: '1h' })
-        await node.call('POST', 'auth/token/revoke', { token: (auth as { client_token: string }).client_token })
+        await node.send('POST', 'auth/token/revoke', { token: (auth as { client_token: string }).client_token })
       }
     },
     token: nothing,
@@ -98,7 +98,7 @@ export const changes: Changes = {
     async prepare(node) {
       const name = prefix()
       return async (client, n) =>
-        void (await node.call('POST', `sys/mounts/${name}-${client}-${n}`, { type: 'transit' }))
+        void (await node.send('POST', `sys/mounts/${name}-${client}-${n}`, { type: 'transit' }))
     },
     token: nothing,
   },
@@ -107,7 +107,7 @@ export const changes: Changes = {
       const name = prefix()
       const ciphertext = await sealedForImport(node)
       return async (client, n) =>
-        void (await node.call('POST', `transit/keys/${name}-${client}-${n}/import`, {
+        void (await node.send('POST', `transit/keys/${name}-${client}-${n}/import`, {
           ciphertext,
           type: 'aes256-gcm96',
         }))

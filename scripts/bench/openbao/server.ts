@@ -33,7 +33,7 @@ export class OpenBao implements Api, AsyncDisposable {
     const child = spawnBound(bao, ['server', `-config=${file}`], { stdio: ['ignore', log, log] })
     const url = `http://127.0.0.1:${port}`
     try {
-      using stranger = new ApiClient(url, '')
+      await using stranger = new ApiClient(url, '')
       const { keys_base64, root_token } = await untilReady(child, () =>
         stranger.call('PUT', 'sys/init', { secret_shares: 1, secret_threshold: 1 }),
       )
@@ -47,6 +47,10 @@ export class OpenBao implements Api, AsyncDisposable {
     }
   }
 
+  send(method: string, path: string, body?: object): Promise<string> {
+    return this.#client.send(method, path, body)
+  }
+
   call(method: string, path: string, body?: object): Promise<Record<string, unknown>> {
     return this.#client.call(method, path, body)
   }
@@ -56,7 +60,7 @@ export class OpenBao implements Api, AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#client[Symbol.dispose]()
+    await this.#client[Symbol.asyncDispose]()
     await stop(this.#process, 10)
   }
 }

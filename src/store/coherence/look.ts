@@ -12,7 +12,7 @@ export interface Look {
 const registered = '`schema` s LEFT JOIN registrations r ON s.id = 1'
 
 /** Select list and FROM clause of the look sent along with a COMMIT: nothing can be acknowledged yet at that moment. */
-export const lookSql = `r.id, r.lease_milliseconds, NULL, NULL FROM ${registered}`
+export const lookSql = `r.id, r.lease_milliseconds FROM ${registered}`
 
 /** Select list and FROM clause of a look at the acknowledgements of these groups. */
 export const lookAt = (
@@ -29,7 +29,7 @@ export function lookOf(rows: readonly (readonly Stored[])[]): Look {
     if (id === null) continue
     const acks = acknowledged.get(String(id)) ?? new Map<number, number>()
     acknowledged.set(String(id), acks)
-    if (group !== null) acks.set(Number(group), Number(v))
+    if (group !== null && group !== undefined) acks.set(Number(group), Number(v))
     leaseMilliseconds = Math.max(leaseMilliseconds, Number(lease))
   }
   return { registrations: new Set(acknowledged.keys()), acknowledged, leaseMilliseconds }

@@ -41,6 +41,8 @@ interface How {
 interface Committing {
   /** Whether the transaction is open already. */
   readonly opened: boolean
+  /** Whether the last statement itself asserts that the node takes writes (`writing`). */
+  readonly asserts?: boolean
   /**
    * The select list and FROM clause of a SELECT that begins when the COMMIT has returned; it is sent along where that
    * is safe. Keep it cheap: if its answer is late, the answers of the statements are lost too.
@@ -66,10 +68,11 @@ const afterCommitMilliseconds = 500
  * the question is its first read. For a change it comes before the transaction, whose snapshot is opened by its first
  * read without a lock: reads after waiting for a lock see the commits of its holder.
  */
+const begin = 'START TRANSACTION READ WRITE'
 const openings = {
   single: (question: string) => [question],
   snapshot: (question: string) => ['START TRANSACTION READ ONLY', question],
-  change: (question: string) => [question, 'START TRANSACTION READ WRITE'],
+  change: (question: string) => [question, begin],
 } as const
 export type Opening = keyof typeof openings
 
@@ -239,15 +242,21 @@ export class Connection {
     return answers.slice(before.length)
   }
 
+  /** A condition, in SQL: this node takes writes. The statement it stands in has to read a table (`ask`). */
+  get writing(): string {
+    return writing(this.#nodeState)
+  }
+
   /**
    * Runs statements and then COMMIT, in one round trip; before them the statements that open the transaction if it is
    * not open. The question whether the node takes writes is then an assertion: where it fails, the server goes no
    * further.
    * @throws {Failure} when the COMMIT certainly did not take place
    */
-  async commit(statements: readonly string[], { opened, next }: Committing): Promise<Committed> {
+  async commit(statements: readonly string[], { opened, asserts = false, next }: Committing): Promise<Committed> {
     const asks = next !== undefined && !this.#clustered
-    const before = opened ? [] : openings.change(`SELECT ${asserted(writing(this.#nodeState))} FROM \`schema\``)
+    const question = asserts ? [] : [`SELECT ${asserted(this.writing)} FROM \`schema\``]
+    const before = opened ? [] : [...question, begin]
     const opening = before.length
     const script = [...before, ...statements, 'COMMIT', ...(asks ? [`SELECT ${this.#nodeState}, ${next}`] : [])]
     let committed = false

@@ -23,7 +23,8 @@ export const literals = (values: readonly Stored[]): string => `(${values.map(li
 /** ASCII without quotes, backslashes and control characters: names, ids and types, which the server reads faster so. */
 const plain = /^[\w .:/+=,@-]*$/
 
-function literal(value: Stored): string {
+/** A value. @throws {TypeError} for a number that is not whole */
+export function literal(value: Stored): string {
   if (value === null) return 'NULL'
   if (Buffer.isBuffer(value)) return `x'${value.toString('hex')}'`
   if (typeof value === 'string' && plain.test(value)) return `'${value}'`

@@ -1,7 +1,7 @@
-import { DuplicateRow, Failure, isDuplicate } from '../faults.ts'
+import { DuplicateRow, Failure, isDuplicate, Outdated } from '../faults.ts'
 import { quoted } from '../sealed/shape.ts'
-import { assertMatched, isFailedAssertion } from './assertion.ts'
-import { literals } from './literal.ts'
+import { asserted, assertMatched, isFailedAssertion } from './assertion.ts'
+import { literal, literals } from './literal.ts'
 
 /** A write that waits for the next round trip. */
 interface Write {
@@ -29,7 +29,8 @@ export const largestPending = 1024 * 1024
 export class PendingWrites {
   #writes: Write[] = []
   #length = 0
-  readonly #assumed = new Map<string, string[]>()
+  /** Revisions by id, by table. */
+  readonly #assumed = new Map<string, Map<string, number>>()
 
   get none(): boolean {
     return this.#writes.length === 0
@@ -61,11 +62,11 @@ export class PendingWrites {
     this.#length += into.length
   }
 
-  /** Tells of a row that was not read and is going to be changed. */
-  assume(table: string, id: string): void {
-    const ids = this.#assumed.get(table)
-    if (ids) ids.push(id)
-    else this.#assumed.set(table, [id])
+  /** Tells of a row that was not read and is going to be changed. @throws Outdated when it is assumed otherwise already */
+  assume(table: string, { id, rev }: { readonly id: string; readonly rev: number }): void {
+    const rows = this.#assumed.get(table) ?? new Map<string, number>()
+    if ((rows.get(id) ?? rev) !== rev) throw new Outdated()
+    this.#assumed.set(table, rows.set(id, rev))
   }
 
   /** Hands them over; none waits any more. */
@@ -82,14 +83,18 @@ export class PendingWrites {
   }
 
   /**
-   * Locks the assumed rows first, without waiting: other changes may share the transaction. By their ids alone: a server
-   * may prefer to read a small table by another index, and would lock all of it.
+   * Locks the assumed rows first, without waiting: other changes may share the transaction; and asserts that they are
+   * the assumed ones. By their ids alone: a server may prefer to read a small table by another index, and would lock
+   * all of it.
    */
   #locks(): Write[] {
-    return [...this.#assumed].map(([table, ids]) => ({
-      table,
-      sql: `SELECT 1 FROM ${quoted(table)} FORCE INDEX (PRIMARY) WHERE id IN ${literals(ids)} FOR UPDATE NOWAIT`,
-    }))
+    return [...this.#assumed].map(([table, rows]) => {
+      const revs = [...rows].map(([id, rev]) => `WHEN ${literal(id)} THEN ${rev}`)
+      const all = asserted(`SUM(rev = CASE id ${revs.join(' ')} END) = ${rows.size}`)
+      const where = `id IN ${literals([...rows.keys()])}`
+      const sql = `SELECT ${all} FROM ${quoted(table)} FORCE INDEX (PRIMARY) WHERE ${where} FOR UPDATE NOWAIT`
+      return { table, sql, failed: () => new Outdated() }
+    })
   }
 }
 

@@ -1,11 +1,14 @@
 import { leafOf } from '../coherence/leaves.ts'
-import { Conflict, LeaseLost, Outdated, tooLarge } from '../faults.ts'
+import { lookSql } from '../coherence/look.ts'
+import { increments } from '../coherence/versions.ts'
+import { Conflict, LeaseLost, notWriting, Outdated, tooLarge } from '../faults.ts'
 import type { Reader, Transaction } from '../reader.ts'
 import type { Stored } from '../table.ts'
-import { discarding, holding, isTallyName, totalOf } from '../tally.ts'
+import { additions, discarding, holding, isTallyName, totalOf } from '../tally.ts'
 import { isFailedAssertion } from './assertion.ts'
 import type { Answer, Committed, Connection, Opening } from './connection.ts'
 import { literals, type Statement, withLiterals } from './literal.ts'
+import { recordOutcome } from './outcomes.ts'
 import { largestPending, PendingWrites } from './pending.ts'
 
 /** A statement whose answer a caller waits for. */
@@ -127,7 +130,6 @@ export class WriteSession extends Session implements Transaction {
   readonly #heldTallies = new Set<string>()
   readonly #rows = new WeakSet<object>()
   readonly #held = new WeakSet<object>()
-  readonly #assumed = new WeakSet<object>()
   /** Versions that leaves are assumed to have until this transaction increments them. */
   readonly #stamps = new Map<number, number>()
   readonly #pending = new PendingWrites()
@@ -157,11 +159,6 @@ export class WriteSession extends Session implements Transaction {
   /** The touched leaves, in the order in which every transaction increments them. */
   get leaves(): number[] {
     return [...this.#leaves].sort((a, b) => a - b)
-  }
-
-  /** The counts added, by name. */
-  get tallies(): ReadonlyMap<string, number> {
-    return this.#tallies
   }
 
   /** Runs a statement at once; returns the number of rows that matched. */
@@ -204,14 +201,22 @@ export class WriteSession extends Session implements Transaction {
   }
 
   /**
-   * Sends the pending statements and then `last`, and commits, in one round trip if the transaction is open or there is
-   * no other node.
-   * @param next as for `Connection.commit`
-   * @returns the answers of `last`
-   * @throws Outdated when an assertion among `last` fails
+   * Sends the pending statements and those that end every transaction, and commits, in one round trip if the transaction
+   * is open or there is no other node. The versions are its last locks, and tallies the last before them.
+   * @param id of its outcome
+   * @returns the answers of the last statements, and after a change that settles a look
+   * @throws Outdated when what it assumed has changed
    */
-  commit(last: readonly string[], next?: string): Promise<Committed> {
+  commit(id: Buffer): Promise<Committed> {
     return this.inTurn(async (connection) => {
+      const { leaves } = this
+      const asserts = leaves.length > 0
+      const next = asserts ? lookSql : undefined
+      const last = [
+        recordOutcome(id),
+        ...additions(this.#tallies),
+        ...increments(leaves, { assumed: this.#stamps, condition: connection.writing }),
+      ]
       // Where there is another node to turn to, a silent one must not leave the outcome of the COMMIT open.
       if (!(this.opened || connection.target.alone)) {
         const answers = await this.send(last)
@@ -221,10 +226,10 @@ export class WriteSession extends Session implements Transaction {
       const { opened } = this
       this.open()
       try {
-        const { answers, ...committed } = await connection.commit([...statements, ...last], { opened, next })
+        const { answers, ...committed } = await connection.commit([...statements, ...last], { opened, asserts, next })
         return { ...committed, answers: answers.slice(statements.length) }
       } catch (error) {
-        throw orOutdated(explain(error))
+        throw this.#explained(explain(error))
       }
     })
   }
@@ -236,7 +241,7 @@ export class WriteSession extends Session implements Transaction {
       const answers = await super.send([...statements, ...more])
       return answers.slice(statements.length)
     } catch (error) {
-      throw orOutdated(explain(error))
+      throw this.#explained(explain(error))
     }
   }
 
@@ -294,11 +299,13 @@ export class WriteSession extends Session implements Transaction {
     return row
   }
 
-  /** Adopts a row that was not read here but is assumed to be unchanged; a change of it fails with Outdated otherwise. */
-  assume(table: string, row: { readonly id: string }): void {
-    this.#pending.assume(table, row.id)
-    this.#rows.add(row)
-    this.#assumed.add(row)
+  /**
+   * Adopts a row that was not read here but is assumed to be unchanged: the transaction locks it first, and fails with
+   * Outdated if it has changed.
+   */
+  assume(table: string, row: { readonly id: string; readonly rev: number }): void {
+    this.#pending.assume(table, row)
+    this.adopt(row, true)
   }
 
   /** Touches the leaf. The transaction fails with Outdated unless it is the first to touch it since it had this version. */
@@ -310,15 +317,15 @@ export class WriteSession extends Session implements Transaction {
     this.#wrote = true
   }
 
-  /** The assumed versions, by leaf. */
-  get stamps(): ReadonlyMap<number, number> {
-    return this.#stamps
+  /** An assertion without a meaning of its own is about assumed versions, or, where there are none, about the node alone. */
+  #explained(error: unknown): unknown {
+    if (!isFailedAssertion(error)) return error
+    return this.#stamps.size > 0 ? new Outdated() : notWriting()
   }
 
   /** Makes the error of a change that finds another row in place of this one; undefined for a row that none can change. */
   changedFault(row: object): (() => Error) | undefined {
-    if (this.#held.has(row)) return undefined
-    return this.#assumed.has(row) ? () => new Outdated() : () => new Conflict()
+    return this.#held.has(row) ? undefined : () => new Conflict()
   }
 
   /** Forgets a row that was replaced or removed: a second change would match nothing, unnoticed if the row was held. */
@@ -331,6 +338,3 @@ export class WriteSession extends Session implements Transaction {
     return this.#rows.has(row)
   }
 }
-
-/** Assertions of their own are about versions that were assumed. */
-const orOutdated = (error: unknown): unknown => (isFailedAssertion(error) ? new Outdated() : error)

@@ -39,17 +39,24 @@ test('an error is that of the statement that failed', () => {
   }
 })
 
-test('assumed rows are locked first, without waiting, by their ids', () => {
+test('assumed rows are locked and compared first, without waiting, by their ids', () => {
   const writes = new PendingWrites()
-  for (const id of ['id1', 'id2']) writes.assume('a', id)
-  writes.assume('b', 'id3')
-  writes.add('a', 'UPDATE a', () => new Outdated())
+  writes.assume('a', { id: 'id1', rev: 4 })
+  writes.assume('a', { id: 'id2', rev: 1 })
+  writes.assume('b', { id: 'id3', rev: 7 })
+  // Two changes of one transaction may assume one row.
+  writes.assume('b', { id: 'id3', rev: 7 })
+  expect(() => writes.assume('b', { id: 'id3', rev: 8 })).toThrow(Outdated)
+  writes.add('a', 'UPDATE a', () => new Conflict())
   const { statements, explain } = writes.take()
+  const failing = '(SELECT 1 UNION SELECT 2)) AS asserted'
   expect(statements.slice(0, 3)).toEqual([
-    "SELECT 1 FROM `a` FORCE INDEX (PRIMARY) WHERE id IN ('id1', 'id2') FOR UPDATE NOWAIT",
-    "SELECT 1 FROM `b` FORCE INDEX (PRIMARY) WHERE id IN ('id3') FOR UPDATE NOWAIT",
+    `SELECT IF(SUM(rev = CASE id WHEN 'id1' THEN 4 WHEN 'id2' THEN 1 END) = 2, 1, ${failing} FROM \`a\` FORCE INDEX (PRIMARY) WHERE id IN ('id1', 'id2') FOR UPDATE NOWAIT`,
+    `SELECT IF(SUM(rev = CASE id WHEN 'id3' THEN 7 END) = 1, 1, ${failing} FROM \`b\` FORCE INDEX (PRIMARY) WHERE id IN ('id3') FOR UPDATE NOWAIT`,
     'UPDATE a',
   ])
+  for (const done of [0, 1]) expect(explain(failure(1242, done))).toBeInstanceOf(Outdated)
+  for (const done of [3, 4]) expect(explain(failure(1242, done))).toBeInstanceOf(Conflict)
   // Who waits for a row is told by its number alone.
   for (const number of [1205, 3572]) expect(explain(failure(number, 1))).not.toBeInstanceOf(Outdated)
   expect(writes.take().statements).toEqual([])
