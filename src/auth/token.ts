@@ -1,3 +1,4 @@
+import { randomUUIDv7 } from 'node:crypto'
 import type { SystemMacs } from '../keys/cluster/system.ts'
 import { column, defineTable, type New, type Row } from '../store/table.ts'
 import { checkCustom, guessFilter, newAccessor } from './credential.ts'
@@ -110,10 +111,11 @@ export async function prepareToken(
   keys: CredentialKeys,
   now: number,
   { custom, parent, ...fields }: NewToken,
-): Promise<{ credential: string; row: New<typeof tokenTable> }> {
+): Promise<{ credential: string; row: New<typeof tokenTable> & { readonly id: string } }> {
   if (custom !== undefined) checkCustom(custom)
   const credential = custom ?? guessFilter(keys.audit.guess).issue()
   const row = {
+    id: randomUUIDv7(),
     path: fields.path,
     policies: fields.policies,
     meta: fields.meta,

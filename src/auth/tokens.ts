@@ -108,8 +108,10 @@ export class Tokens {
   async create(token: NewToken): Promise<{ credential: string; row: TokenRow }> {
     if (token.parent !== null) await this.#checkParent(token.parent.id)
     const { credential, row } = await prepareToken(this.#options.keys, this.#options.clock.wall(), token)
+    const creating = this.#rows.creating(row.id)
     const insert = token.custom === undefined ? this.#inserts.insert(row) : this.#insertCustom(row)
     const created = await insert
+    if (created.numUses === 0) creating.done(created)
     this.#remember(fingerprint(credential), created)
     // A revocation of the parent lists its children once no worker accepts the parent: either that listing finds this
     // token, or this look-up finds the parent gone.

@@ -18,17 +18,17 @@ interface Waiting<In, Out> {
 const largestGroup = 64
 /** Groups under way at the same time: while one waits for the disk another is written. */
 const groupsAtOnce = 2
-/**
- * Writes that are worth a second group: each group is a transaction of a fixed cost, and the wait for the first one
- * fills it.
- */
-const worthAnother = 16
 /** Groups under way at the same time where earlier ones do not end. */
 const mostGroups = 8
 
 interface BatchOptions {
   /** The most writes of a group; 64 by default. */
   readonly largest?: number
+  /**
+   * How many writes are worth a second group at the same time, 16 by default: each group is a transaction of a fixed
+   * cost, and the wait for the first one fills it; but that wait leaves a core idle.
+   */
+  readonly worthAnother?: number
   /** How many may wait; the next one is refused. */
   readonly queueLimit?: number
   /** When the database is out of reach, refuses the waiting writes too: each group would fail in turn. */
@@ -45,6 +45,7 @@ interface BatchOptions {
 export class Batch<In, Out> {
   readonly #commit: (writes: In[]) => Promise<Out[]>
   readonly #largest: number
+  readonly #worthAnother: number
   readonly #queueLimit: number
   readonly #sharesFate: boolean
   readonly #patienceMilliseconds: number | undefined
@@ -56,6 +57,7 @@ export class Batch<In, Out> {
     commit: (writes: In[]) => Promise<Out[]>,
     {
       largest = largestGroup,
+      worthAnother = 16,
       queueLimit = Number.POSITIVE_INFINITY,
       sharesFate = false,
       patienceMilliseconds,
@@ -64,6 +66,7 @@ export class Batch<In, Out> {
     this.#patienceMilliseconds = patienceMilliseconds
     this.#commit = commit
     this.#largest = largest
+    this.#worthAnother = worthAnother
     this.#queueLimit = queueLimit
     this.#sharesFate = sharesFate
   }
@@ -97,7 +100,7 @@ export class Batch<In, Out> {
 
   /** Whether the queue is worth a group of its own beside this many others. */
   #isWorth(others: number): boolean {
-    return this.#queue.length >= (others === 0 ? 1 : worthAnother)
+    return this.#queue.length >= (others === 0 ? 1 : this.#worthAnother)
   }
 
   async #work(): Promise<void> {

@@ -177,8 +177,29 @@ test('open: an older row put back whole gives its uses back, until the token end
   expect(await world.node.tokens.use(credential)).toMatchObject({ numUses: 1 })
 })
 
-describe('the first use after the creation, on the worker that made the token,', () => {
-  const [maker, other] = [() => world.node.tokens, () => world.nodes[1]?.tokens]
+test('the first use after the creation, on the worker that made the token, asks neither database nor HSM', async () => {
+  const { tokens } = world.node
+  const { credential, row } = await tokens.create(service(null))
+  const calls = world.keys.calls
+  expect(tokens.use(credential)).toMatchObject({ id: row.id })
+  expect(world.keys.calls - calls).toBe(0)
+})
+
+test('there, too, it is refused if another worker has revoked the token or its parent meanwhile', async () => {
+  const { tokens } = world.node
+  const [one, parent] = [await tokens.create(service(null)), await tokens.create(service(null))]
+  const child = await tokens.create(service(parent.row))
+  for (const { row } of [one, parent]) await world.nodes[1]?.tokens.revoke(row.id)
+  for (const { credential } of [one, parent, child]) expect(await tokens.use(credential)).toBeUndefined()
+})
+
+describe('a use on the worker that made the token, but does not hold its row,', () => {
+  let making: World['node']['tokens']
+  beforeAll(async () => {
+    // It caches nothing.
+    making = (await world.join(world.url)).tokens
+  })
+  const [maker, other] = [() => making, () => world.nodes[1]?.tokens]
   const free = (more = {}) => maker().create(service(null, more))
 
   test('is one statement, and no call of the HSM', async () => {

@@ -48,12 +48,20 @@ export interface CoherentCache<V> extends Disposable {
    * and have called `current` under the lock, or `assume`.
    */
   put(tx: Transaction, id: string, value: V): void
+  /** For a value under an id that no value has had before; call it before the transaction that creates it. */
+  creating(id: string): Creating<V>
   clear(): void
   /** Empties the cache for good: from now on every `get` reads the database. */
   [Symbol.dispose](): void
   /** Drops all entries; from now on the cache holds at most this many. */
   resize(limit: number): void
   readonly size: number
+}
+
+/** A value that a transaction creates. */
+export interface Creating<V> {
+  /** Caches the value once it is committed. */
+  done(value: V): void
 }
 
 /** A value, and v of its leaf in the same snapshot. */
@@ -142,12 +150,31 @@ export class StampedCache<V> implements CoherentCache<V> {
 
   put(tx: Transaction, id: string, value: V): void {
     const leaf = leafOf(this.#options.table, id)
-    const generation = this.#generation
+    const keep = this.#keeper(id, leaf)
     WriteSession.of(tx).onVersions((versions) => {
       const stamp = versions.get(leaf)
-      const dropped = generation !== this.#generation || !this.#open || !this.#deps.coherence.running
-      if (stamp !== undefined && !dropped) this.#entries.set(id, { value, leaf, stamp, coveredAt: never })
+      if (stamp !== undefined) keep(value, stamp)
     })
+  }
+
+  creating(id: string): Creating<V> {
+    const leaf = leafOf(this.#options.table, id)
+    const keep = this.#keeper(id, leaf)
+    // Whoever changes the value raises its leaf above every version from before it was there.
+    const stamp = this.#deps.coherence.known.version(leaf)
+    const done = (value: V): void => {
+      if (stamp !== Number.POSITIVE_INFINITY) keep(value, stamp)
+    }
+    return { done }
+  }
+
+  /** @returns makes an entry, unless entries have been dropped since */
+  #keeper(id: string, leaf: number): (value: V, stamp: number) => void {
+    const generation = this.#generation
+    return (value, stamp) => {
+      const dropped = generation !== this.#generation || !this.#open || !this.#deps.coherence.running
+      if (!dropped) this.#entries.set(id, { value, leaf, stamp, coveredAt: never })
+    }
   }
 
   clear(): void {

@@ -40,9 +40,14 @@ export class Known {
     )
   }
 
+  /** v of a leaf; the leaf has at least this version. Infinite before the first poll. */
+  version(leaf: number): number {
+    return Math.max(this.#bases.get(groupOf(leaf)) ?? Number.POSITIVE_INFINITY, this.#leaves.get(leaf) ?? 0)
+  }
+
   /** Whether an entry stamped with v of its leaf is not known to have been replaced. */
   covers(leaf: number, stamp: number): boolean {
-    return stamp >= Math.max(this.#bases.get(groupOf(leaf)) ?? Number.POSITIVE_INFINITY, this.#leaves.get(leaf) ?? 0)
+    return stamp >= this.version(leaf)
   }
 
   /** Changes whenever versions are learned or forgotten: until then the answers of `covers` stand. */
