@@ -9,7 +9,7 @@ import type { CoherentCache } from '../../src/store/coherence/cache.ts'
 import type { Database } from '../../src/store/database.ts'
 import { Pool } from '../../src/store/pool/pool.ts'
 import { parseTargets } from '../../src/store/pool/target.ts'
-import type { Reader } from '../../src/store/reader.ts'
+import type { Reader, Transaction } from '../../src/store/reader.ts'
 import { runDirectory } from '../support/directory.ts'
 import { clustered } from '../support/engine.ts'
 import { type SecondServer, startSecondServer } from '../support/secondserver.ts'
@@ -138,6 +138,37 @@ describe.skipIf(clustered)('a database node that takes no writes never gives a s
     await expect(commit()).rejects.toThrow('takes no writes')
     expect(await bench.sql('SELECT text FROM policies WHERE id = ?', [id])).toEqual([{ text: 'old+' }])
   })
+
+  test('a demoted primary makes no change of a cached value, whether it was read, assumed or neither', async () => {
+    const { database, caches } = await worker(bench.url)
+    const [cache] = caches
+    const row = cache?.peek(id)
+    if (cache === undefined || row === undefined) throw new Error('the row is not cached')
+    const table = database.table(policies)
+    const text = 'changed'
+    const name = randomName()
+    const reading = (tx: Transaction) =>
+      table.lock(tx, { id }).then((locked) => locked && table.update(tx, locked, { text }))
+    const blind = async (tx: Transaction) => {
+      cache.assume(tx, id)
+      table.assume(tx, row)
+      return table.update(tx, row, { text })
+    }
+    const insert = (tx: Transaction) => {
+      tx.touch('policies', id)
+      return table.insert(tx, policy(name))
+    }
+    await set(bench.url, 'read_only = ON')
+    const changes = [
+      database.assuming({ name: id, blind, reading }),
+      database.transaction(insert, { deadlineMilliseconds: 500 }),
+      bench.database.transaction(insert, { deadlineMilliseconds: 500 }),
+      write(bench.database, text),
+    ]
+    for (const one of await Promise.allSettled(changes)) expect(one).toMatchObject({ reason: { status: 503 } })
+    const stored = await bench.sql('SELECT text, rev FROM policies WHERE id = ? OR name = ?', [id, name])
+    expect(stored).toEqual([{ text: 'old', rev: 1 }])
+  }, 60_000)
 
   test('a primary that was demoted before its COMMIT: the look that follows it does not count', async () => {
     await using pool = poolOf(bench.url)

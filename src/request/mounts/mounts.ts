@@ -22,6 +22,7 @@ import {
   mountsTable,
   recordOf,
 } from './mount.ts'
+import { nearby, overlapping } from './overlap.ts'
 import { type Remount, remountRetention, remountsTable } from './remounts.ts'
 import { type FoundMounts, MountRows } from './rows.ts'
 import { type MountRequest, type MountSettings, settingsOf, type TuneRequest, tunedSettings } from './settings.ts'
@@ -197,7 +198,8 @@ export class Mounts {
     found: FoundMounts,
     additions: readonly Addition[],
   ): Promise<(Standing | undefined)[]> {
-    const standing: Standing[] = found.rows.map(recordOf)
+    const paths = additions.map(({ mount }) => mount.path)
+    const standing: Standing[] = nearby(found.rows, paths).map(recordOf)
     const inTheWay = additions.map(({ mount, row }) => {
       const taken = overlapping(standing, mount.path)
       if (taken === undefined) standing.push({ ...mount, touched: row.touched })
@@ -248,7 +250,3 @@ type Standing = Mount & { readonly touched: boolean }
 
 const withSlash = (path: string) => (path.endsWith('/') ? path : `${path}/`)
 const inUse = (path: string) => badRequest(`path is already in use at ${path}`)
-
-/** The mount that conflicts with a path: the same, above or below it. */
-const overlapping = <T extends { readonly path: string }>(mounts: readonly T[], path: string): T | undefined =>
-  mounts.find((mount) => mount.path.startsWith(path) || path.startsWith(mount.path))

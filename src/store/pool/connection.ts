@@ -38,11 +38,11 @@ interface How {
   readonly onStatement?: () => number | undefined
 }
 
-interface Committing {
+export interface Committing {
   /** Whether the transaction is open already. */
   readonly opened: boolean
   /** Whether the last statement itself asserts that the node takes writes (`writing`). */
-  readonly asserts?: boolean
+  readonly asserts?: boolean | undefined
   /**
    * The select list and FROM clause of a SELECT that begins when the COMMIT has returned; it is sent along where that
    * is safe. Keep it cheap: if its answer is late, the answers of the statements are lost too.

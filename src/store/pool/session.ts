@@ -1,14 +1,11 @@
 import { leafOf } from '../coherence/leaves.ts'
-import { lookSql } from '../coherence/look.ts'
-import { increments } from '../coherence/versions.ts'
 import { Conflict, LeaseLost, notWriting, Outdated, tooLarge } from '../faults.ts'
 import type { Reader, Transaction } from '../reader.ts'
 import type { Stored } from '../table.ts'
-import { additions, discarding, holding, isTallyName, totalOf } from '../tally.ts'
+import { discarding, holding, isTallyName, totalOf } from '../tally.ts'
 import { isFailedAssertion } from './assertion.ts'
-import type { Answer, Committed, Connection, Opening } from './connection.ts'
+import type { Answer, Committed, Committing, Connection, Opening } from './connection.ts'
 import { literals, type Statement, withLiterals } from './literal.ts'
-import { recordOutcome } from './outcomes.ts'
 import { largestPending, PendingWrites } from './pending.ts'
 
 /** A statement whose answer a caller waits for. */
@@ -201,22 +198,14 @@ export class WriteSession extends Session implements Transaction {
   }
 
   /**
-   * Sends the pending statements and those that end every transaction, and commits, in one round trip if the transaction
-   * is open or there is no other node. The versions are its last locks, and tallies the last before them.
-   * @param id of its outcome
-   * @returns the answers of the last statements, and after a change that settles a look
-   * @throws Outdated when what it assumed has changed
+   * Sends the pending statements and then `last`, and commits, in one round trip if the transaction is open or there is
+   * no other node.
+   * @param how as for `Connection.commit`
+   * @returns the answers of `last`
+   * @throws Outdated when what the transaction assumed has changed
    */
-  commit(id: Buffer): Promise<Committed> {
+  commit(last: readonly string[], { asserts, next }: Omit<Committing, 'opened'>): Promise<Committed> {
     return this.inTurn(async (connection) => {
-      const { leaves } = this
-      const asserts = leaves.length > 0
-      const next = asserts ? lookSql : undefined
-      const last = [
-        recordOutcome(id),
-        ...additions(this.#tallies),
-        ...increments(leaves, { assumed: this.#stamps, condition: connection.writing }),
-      ]
       // Where there is another node to turn to, a silent one must not leave the outcome of the COMMIT open.
       if (!(this.opened || connection.target.alone)) {
         const answers = await this.send(last)
@@ -249,6 +238,16 @@ export class WriteSession extends Session implements Transaction {
     void this.connection // throws when the work has ended
     this.#leaves.add(leafOf(table, id))
     this.#wrote = true
+  }
+
+  /** The assumed versions, by leaf. */
+  get stamps(): ReadonlyMap<number, number> {
+    return this.#stamps
+  }
+
+  /** The counts added, by name. */
+  get tallies(): ReadonlyMap<string, number> {
+    return this.#tallies
   }
 
   tally(name: string, delta: number): void {

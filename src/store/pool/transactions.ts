@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../clock.ts'
-import { type Look, lookOf } from '../coherence/look.ts'
-import { type Versions, versionsOf } from '../coherence/versions.ts'
+import { type Look, lookOf, lookSql } from '../coherence/look.ts'
+import { increments, type Versions, versionsOf } from '../coherence/versions.ts'
 import { Conflict } from '../faults.ts'
 import type { Reader, Transaction } from '../reader.ts'
 import type { Stored } from '../table.ts'
+import { additions } from '../tally.ts'
 import type { Connection } from './connection.ts'
-import type { Outcomes } from './outcomes.ts'
+import { type Outcomes, recordOutcome } from './outcomes.ts'
 import type { Pool } from './pool.ts'
 import { persist } from './retry.ts'
 import { Session, WriteSession } from './session.ts'
@@ -104,7 +105,12 @@ export class Transactions {
         }
       }
       const id = randomBytes(16)
-      const { answers, sure, rows: registered } = await tx.commit(id)
+      const { leaves, stamps: assumed } = tx
+      const assertions = { assumed, condition: connection.writing }
+      // The versions are the last locks of every transaction, and tallies the last before them.
+      const last = [recordOutcome(id), ...additions(tx.tallies), ...increments(leaves, assertions)]
+      const how = leaves.length > 0 ? { asserts: true, next: lookSql } : {}
+      const { answers, sure, rows: registered } = await tx.commit(last, how)
       const look = registered && lookOf(registered)
       const known = tx.leaves.length === 0 || answers.length > 0
       const rows = answers.findLast((answer) => answer.rows.length > 0)?.rows ?? []

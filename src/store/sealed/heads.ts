@@ -48,18 +48,22 @@ export const headsTable = defineTable(
 
 export type HeadRow = Row<typeof headsTable>
 
+/** Of a UTF-16 code unit in UTF-8. */
+const mostBytes = 3
+
 /** SHA-256 over the members in the order of their ids, each as length, id and eight bytes of rev. */
 function digestOf(members: readonly Member[]): Buffer {
   const sorted = members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
   // One buffer, hashed once: sets of a thousand members are verified at every change.
-  const bytes = Buffer.allocUnsafe(sorted.reduce((sum, { id }) => sum + 12 + Buffer.byteLength(id), 0))
+  const bytes = Buffer.allocUnsafe(sorted.reduce((sum, { id }) => sum + 12 + mostBytes * id.length, 0))
   let at = 0
   for (const { id, rev } of sorted) {
     const length = bytes.write(id, at + 4)
     bytes.writeUInt32BE(length, at)
-    at = bytes.writeBigUInt64BE(BigInt(rev), at + 4 + length)
+    bytes.writeUInt32BE(Math.floor(rev / 2 ** 32), at + 4 + length)
+    at = bytes.writeUInt32BE(rev % 2 ** 32, at + 8 + length)
   }
-  return hash('sha256', bytes, 'buffer')
+  return hash('sha256', bytes.subarray(0, at), 'buffer')
 }
 
 /** Heads of sets, by the set's name. */

@@ -4,7 +4,7 @@ import { systemClock } from '../../../src/clock.ts'
 import { unavailable } from '../../../src/errors.ts'
 import type { CoherentCache } from '../../../src/store/coherence/cache.ts'
 import type { Database } from '../../../src/store/database.ts'
-import { Outdated } from '../../../src/store/faults.ts'
+import { DamagedRow, Outdated } from '../../../src/store/faults.ts'
 import type { Transaction } from '../../../src/store/reader.ts'
 import type { Row } from '../../../src/store/table.ts'
 import { clustered } from '../../support/engine.ts'
@@ -164,6 +164,15 @@ test('a row that was removed meanwhile is read', async () => {
       if (row) await other.database.table(policies).remove(tx, row)
     })
   await expect(raise(one, id, remove)).rejects.toThrow('the row is gone')
+})
+
+test('a row that was edited in the database is read, and refused', async () => {
+  const one = await worker()
+  const { id } = await inserted()
+  await one.cache.get(id)
+  await bench.sql('UPDATE policies SET rev = rev + 1 WHERE id = ?', [id])
+  await expect(raise(one, id)).rejects.toThrow(DamagedRow)
+  expect(one.made).toEqual({ blind: 0, reading: 0 })
 })
 
 test('a value that was only touched meanwhile is read: it may depend on other rows', async () => {
