@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -7,6 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { systemClock } from '../../src/clock.ts'
 import type { CoherentCache } from '../../src/store/coherence/cache.ts'
 import type { Database } from '../../src/store/database.ts'
+import { isUnrecorded, recordOutcome } from '../../src/store/pool/outcomes.ts'
 import { Pool } from '../../src/store/pool/pool.ts'
 import { parseTargets } from '../../src/store/pool/target.ts'
 import type { Reader, Transaction } from '../../src/store/reader.ts'
@@ -129,13 +131,14 @@ describe.skipIf(clustered)('a database node that takes no writes never gives a s
 
   test('a demoted primary makes no change of one round trip, though the account might', async () => {
     await using pool = poolOf(bench.url)
+    const change = `UPDATE policies SET text = CONCAT(text, '+') WHERE id = '${id}'`
     const commit = () =>
       pool.use((connection) =>
-        connection.commit([`UPDATE policies SET text = CONCAT(text, '+') WHERE id = '${id}'`], { opened: false }),
+        connection.commit([change, recordOutcome(randomBytes(16), connection.writing)], { opened: false }),
       )
     await commit()
     await set(bench.url, 'read_only = ON')
-    await expect(commit()).rejects.toThrow('takes no writes')
+    await expect(commit()).rejects.toSatisfy(isUnrecorded)
     expect(await bench.sql('SELECT text FROM policies WHERE id = ?', [id])).toEqual([{ text: 'old+' }])
   })
 

@@ -33,34 +33,26 @@ export interface Sight {
 /** v of a leaf `l` (its row is made at its first change) of group `g`, whose base counts for it too. */
 const leafVersion = 'COALESCE(l.v, 0) + g.v - g.itemised'
 
-/** Assertions about a change. */
-interface Assertions {
-  /** The versions of leaves before it. */
-  readonly assumed: ReadonlyMap<number, number>
-  /** A condition in SQL. */
-  readonly condition: string
-}
-
 /**
  * Statements that increment the leaves, and each of their groups once, in ascending order; the last one reads the new
- * versions, and fails unless the assertions hold.
+ * versions, and fails if one of `stamps`, versions by leaf, was not the version before.
  */
-export function increments(leaves: readonly number[], assertions: Assertions): string[] {
+export function increments(leaves: readonly number[], stamps: ReadonlyMap<number, number> = new Map()): string[] {
   if (leaves.length === 0) return []
   const groups = [...new Set(leaves.map(groupOf))]
   return [
     `UPDATE versions SET v = v + 1, itemised = itemised + 1 WHERE bucket IN (${groups.join()}) ORDER BY bucket`,
     `INSERT INTO version_leaves (leaf, v) VALUES ${leaves.map((leaf) => `(${leaf}, 1)`).join()}
       ON DUPLICATE KEY UPDATE v = v + 1`,
-    `SELECT l.leaf, ${leafVersion} AS version, g.bucket, g.v, ${asserted(holding(assertions))}
+    `SELECT l.leaf, ${leafVersion} AS version, g.bucket, g.v${assumed(stamps)}
       FROM version_leaves l JOIN versions g ON g.bucket = ${groupOfSql('l.leaf')} WHERE l.leaf IN (${leaves.join()})`,
   ]
 }
 
-function holding({ assumed, condition }: Assertions): string {
-  if (assumed.size === 0) return condition
-  const due = [...assumed].map(([leaf, v]) => `WHEN ${leaf} THEN ${v + 1}`)
-  return `${condition} AND ${leafVersion} = CASE l.leaf ${due.join(' ')} ELSE ${leafVersion} END`
+function assumed(stamps: ReadonlyMap<number, number>): string {
+  if (stamps.size === 0) return ''
+  const due = [...stamps].map(([leaf, v]) => `WHEN ${leaf} THEN ${v + 1}`)
+  return `, ${asserted(`${leafVersion} = CASE l.leaf ${due.join(' ')} ELSE ${leafVersion} END`)}`
 }
 
 /** Reads the answer of `increments`. */

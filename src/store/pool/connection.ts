@@ -1,7 +1,7 @@
 import { createConnection, type Connection as Driver, type QueryOptions } from 'mysql2'
 import { Failure, isRefusedCommit, notWriting, TimedOut } from '../faults.ts'
 import type { Stored } from '../table.ts'
-import { asserted, isFailedAssertion } from './assertion.ts'
+import { isFailedAssertion } from './assertion.ts'
 import { leastPacketBytes, requirePacket, requireSoundEngine } from './engine.ts'
 import type { Target } from './target.ts'
 
@@ -41,8 +41,6 @@ interface How {
 export interface Committing {
   /** Whether the transaction is open already. */
   readonly opened: boolean
-  /** Whether the last statement itself asserts that the node takes writes (`writing`). */
-  readonly asserts?: boolean | undefined
   /**
    * The select list and FROM clause of a SELECT that begins when the COMMIT has returned; it is sent along where that
    * is safe. Keep it cheap: if its answer is late, the answers of the statements are lost too.
@@ -242,21 +240,19 @@ export class Connection {
     return answers.slice(before.length)
   }
 
-  /** A condition, in SQL: this node takes writes. The statement it stands in has to read a table (`ask`). */
+  /** A condition, in SQL: this node takes writes. The statement it stands in has to use a table (`ask`). */
   get writing(): string {
     return writing(this.#nodeState)
   }
 
   /**
-   * Runs statements and then COMMIT, in one round trip; before them the statements that open the transaction if it is
-   * not open. The question whether the node takes writes is then an assertion: where it fails, the server goes no
-   * further.
+   * Runs statements, one of which asserts that the node takes writes (`recordOutcome`), and then COMMIT, in one round
+   * trip; before them the statement that opens the transaction if it is not open.
    * @throws {Failure} when the COMMIT certainly did not take place
    */
-  async commit(statements: readonly string[], { opened, asserts = false, next }: Committing): Promise<Committed> {
+  async commit(statements: readonly string[], { opened, next }: Committing): Promise<Committed> {
     const asks = next !== undefined && !this.#clustered
-    const question = asserts ? [] : [`SELECT ${asserted(this.writing)} FROM \`schema\``]
-    const before = opened ? [] : [...question, begin]
+    const before = opened ? [] : [begin]
     const opening = before.length
     const script = [...before, ...statements, 'COMMIT', ...(asks ? [`SELECT ${this.#nodeState}, ${next}`] : [])]
     let committed = false
@@ -270,7 +266,6 @@ export class Connection {
       const seen = rows && writes(rows) ? rows.map(([, ...row]) => row) : undefined
       return { answers: answers.slice(opening, opening + statements.length), sure: true, rows: seen }
     } catch (error) {
-      if (isFailedAssertion(error) && Number(error.done) < 0) throw notWriting()
       // A query that fails at its first row counts as answered: the assertion before the COMMIT, too.
       const answered = error instanceof Failure && error.number > 0 && Number(error.done) < statements.length
       const refused = answered || isFailedAssertion(error)

@@ -1,7 +1,7 @@
 import { paced } from '../../after.ts'
 import type { Clock } from '../../clock.ts'
 import { ApiError } from '../../errors.ts'
-import { isDuplicate, UnknownOutcome } from '../faults.ts'
+import { Failure, isDuplicate, UnknownOutcome } from '../faults.ts'
 import type { Pool } from './pool.ts'
 import { persist } from './retry.ts'
 
@@ -12,9 +12,16 @@ const resolveMilliseconds = 20_000
 const keptSeconds = 3600
 const purgedAtOnce = 1000
 
-/** The statement by which a transaction records `id`, 16 random bytes, as committed. */
-export const recordOutcome = (id: Buffer): string =>
-  `INSERT INTO outcomes (id, committed, at) VALUES (x'${id.toString('hex')}', 1, UNIX_TIMESTAMP())`
+/**
+ * The statement by which a transaction records `id`, 16 random bytes, as committed. Where the node takes no writes it
+ * fails, though the account may write there, and the server runs nothing that follows: the id is NULL then.
+ * @param writing the condition, in SQL (`Connection.writing`)
+ */
+export const recordOutcome = (id: Buffer, writing: string): string =>
+  `INSERT INTO outcomes (id, committed, at) VALUES (IF(${writing}, x'${id.toString('hex')}', NULL), 1, UNIX_TIMESTAMP())`
+
+/** 1048: whether recordOutcome failed for that. */
+export const isUnrecorded = (error: unknown): error is Failure => error instanceof Failure && error.number === 1048
 
 /**
  * Finds out whether a transaction whose COMMIT got no answer was committed. Each transaction writes a random id as its

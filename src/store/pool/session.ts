@@ -4,8 +4,9 @@ import type { Reader, Transaction } from '../reader.ts'
 import type { Stored } from '../table.ts'
 import { discarding, holding, isTallyName, totalOf } from '../tally.ts'
 import { isFailedAssertion } from './assertion.ts'
-import type { Answer, Committed, Committing, Connection, Opening } from './connection.ts'
+import type { Answer, Committed, Connection, Opening } from './connection.ts'
 import { literals, type Statement, withLiterals } from './literal.ts'
+import { isUnrecorded } from './outcomes.ts'
 import { largestPending, PendingWrites } from './pending.ts'
 
 /** A statement whose answer a caller waits for. */
@@ -200,11 +201,11 @@ export class WriteSession extends Session implements Transaction {
   /**
    * Sends the pending statements and then `last`, and commits, in one round trip if the transaction is open or there is
    * no other node.
-   * @param how as for `Connection.commit`
+   * @param last begins with `recordOutcome` @param next as for `Connection.commit`
    * @returns the answers of `last`
-   * @throws Outdated when what the transaction assumed has changed
+   * @throws Outdated when an assertion among `last` fails
    */
-  commit(last: readonly string[], { asserts, next }: Omit<Committing, 'opened'>): Promise<Committed> {
+  commit(last: readonly string[], next?: string): Promise<Committed> {
     return this.inTurn(async (connection) => {
       // Where there is another node to turn to, a silent one must not leave the outcome of the COMMIT open.
       if (!(this.opened || connection.target.alone)) {
@@ -215,10 +216,10 @@ export class WriteSession extends Session implements Transaction {
       const { opened } = this
       this.open()
       try {
-        const { answers, ...committed } = await connection.commit([...statements, ...last], { opened, asserts, next })
+        const { answers, ...committed } = await connection.commit([...statements, ...last], { opened, next })
         return { ...committed, answers: answers.slice(statements.length) }
       } catch (error) {
-        throw this.#explained(explain(error))
+        throw explained(explain(error), statements.length)
       }
     })
   }
@@ -230,7 +231,7 @@ export class WriteSession extends Session implements Transaction {
       const answers = await super.send([...statements, ...more])
       return answers.slice(statements.length)
     } catch (error) {
-      throw this.#explained(explain(error))
+      throw explained(explain(error), statements.length)
     }
   }
 
@@ -316,12 +317,6 @@ export class WriteSession extends Session implements Transaction {
     this.#wrote = true
   }
 
-  /** An assertion without a meaning of its own is about assumed versions, or, where there are none, about the node alone. */
-  #explained(error: unknown): unknown {
-    if (!isFailedAssertion(error)) return error
-    return this.#stamps.size > 0 ? new Outdated() : notWriting()
-  }
-
   /** Makes the error of a change that finds another row in place of this one; undefined for a row that none can change. */
   changedFault(row: object): (() => Error) | undefined {
     return this.#held.has(row) ? undefined : () => new Conflict()
@@ -336,4 +331,13 @@ export class WriteSession extends Session implements Transaction {
   owns(row: object): boolean {
     return this.#rows.has(row)
   }
+}
+
+/**
+ * An assertion without a meaning of its own is about versions that were assumed.
+ * @param pending the number of pending statements, which were sent before the record of the outcome
+ */
+function explained(error: unknown, pending: number): unknown {
+  if (isUnrecorded(error) && error.done === pending) return notWriting()
+  return isFailedAssertion(error) ? new Outdated() : error
 }

@@ -105,12 +105,11 @@ export class Transactions {
         }
       }
       const id = randomBytes(16)
-      const { leaves, stamps: assumed } = tx
-      const assertions = { assumed, condition: connection.writing }
       // The versions are the last locks of every transaction, and tallies the last before them.
-      const last = [recordOutcome(id), ...additions(tx.tallies), ...increments(leaves, assertions)]
-      const how = leaves.length > 0 ? { asserts: true, next: lookSql } : {}
-      const { answers, sure, rows: registered } = await tx.commit(last, how)
+      const versioning = increments(tx.leaves, tx.stamps)
+      const last = [recordOutcome(id, connection.writing), ...additions(tx.tallies), ...versioning]
+      const next = tx.leaves.length > 0 ? lookSql : undefined
+      const { answers, sure, rows: registered } = await tx.commit(last, next)
       const look = registered && lookOf(registered)
       const known = tx.leaves.length === 0 || answers.length > 0
       const rows = answers.findLast((answer) => answer.rows.length > 0)?.rows ?? []
