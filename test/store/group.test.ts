@@ -69,30 +69,33 @@ describe('a group insert', () => {
 })
 
 describe('a batch', () => {
-  test('lets a few writes wait for the group that is on its way, and sends sixteen beside it', async () => {
+  test.each([
+    [16, {}],
+    [3, { worthAnother: 3 }],
+  ])('lets a few writes wait for the group that is on its way, and sends %d beside it', async (worth, options) => {
     const groups: number[][] = []
     const ends: (() => void)[] = []
     const batch = new Batch<number, number>((writes) => {
       groups.push(writes)
       return new Promise((resolve) => ends.push(() => resolve(writes)))
-    })
+    }, options)
     const add = (first: number, count: number) =>
       Promise.all(Array.from({ length: count }, (_, n) => batch.add(first + n)))
     const first = add(0, 1)
     await nextTurn()
-    const few = add(100, 15)
+    const few = add(100, worth - 1)
     await nextTurn()
     expect(groups.map(({ length }) => length)).toEqual([1])
     const another = add(200, 1)
     await nextTurn()
-    expect(groups.map(({ length }) => length)).toEqual([1, 16])
+    expect(groups.map(({ length }) => length)).toEqual([1, worth])
     const last = add(300, 2)
     for (const end of ends) end()
     await Promise.all([first, few, another])
     await nextTurn()
     ends.at(-1)?.()
     expect(await last).toEqual([300, 301])
-    expect(groups.map(({ length }) => length)).toEqual([1, 16, 2])
+    expect(groups.map(({ length }) => length)).toEqual([1, worth, 2])
   })
 
   test('takes what the next turn of the event loop brings too, if this one brought more than one write', async () => {

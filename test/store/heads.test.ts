@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { DamagedRow } from '../../src/store/faults.ts'
 import type { Transaction } from '../../src/store/reader.ts'
@@ -46,6 +47,22 @@ beforeEach(async () => {
 describe('a set with a head', () => {
   test('is read whole', async () => {
     expect(await verified()).toHaveLength(3)
+  })
+
+  test('lists its members by the length of each id, the id and eight bytes of its rev', async () => {
+    const members = [
+      { id: 'b-ü-€', rev: 2 ** 32 + 7 },
+      { id: 'a', rev: 1 },
+    ]
+    const { digest, count } = await bench.database.transaction(async (tx) => {
+      await head.verify(tx, await table().list(tx, { mount }, page))
+      return head.advance(tx, members)
+    })
+    const listed = ['00000001', '61', '0000000000000001', '00000008', '622dc3bc2de282ac', '0000000100000007']
+    const expected = createHash('sha256')
+      .update(Buffer.from(listed.join(''), 'hex'))
+      .digest()
+    expect([digest, count]).toEqual([expected, 2])
   })
 
   test('refuses when a member was deleted', async () => {
