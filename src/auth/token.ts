@@ -1,7 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { SystemMacs } from '../keys/cluster/system.ts'
 import { column, defineTable, type New, type Row } from '../store/table.ts'
-import { checkCustom, guessFilter, newAccessor } from './credential.ts'
+import { checkCustom, type GuessFilter, guessFilter, newAccessor } from './credential.ts'
 import type { Lifetime } from './lifetime.ts'
 
 /**
@@ -105,15 +105,17 @@ export interface NewToken extends Lifetime {
 /**
  * Makes a credential and the row to store for it. The credential is not stored: the caller must hand it out.
  * @param now milliseconds
+ * @param filter made of these keys; a maker of many tokens keeps it
  * @throws ApiError 400 for a custom text that is not allowed
  */
 export async function prepareToken(
   keys: CredentialKeys,
   now: number,
   { custom, parent, ...fields }: NewToken,
+  filter: GuessFilter = guessFilter(keys.audit.guess),
 ): Promise<{ credential: string; row: New<typeof tokenTable> & { readonly id: string } }> {
   if (custom !== undefined) checkCustom(custom)
-  const credential = custom ?? guessFilter(keys.audit.guess).issue()
+  const credential = custom ?? filter.issue()
   const row = {
     id: randomUUIDv7(),
     path: fields.path,

@@ -107,7 +107,8 @@ export class Tokens {
    */
   async create(token: NewToken): Promise<{ credential: string; row: TokenRow }> {
     if (token.parent !== null) await this.#checkParent(token.parent.id)
-    const { credential, row } = await prepareToken(this.#options.keys, this.#options.clock.wall(), token)
+    const { keys, clock } = this.#options
+    const { credential, row } = await prepareToken(keys, clock.wall(), token, this.#filter)
     const creating = this.#rows.creating(row.id)
     const insert = token.custom === undefined ? this.#inserts.insert(row) : this.#insertCustom(row)
     const created = await insert
