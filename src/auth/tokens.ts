@@ -151,7 +151,7 @@ export class Tokens {
     const print = fingerprint(credential)
     const id = this.#ids.get(print)
     const row = id === undefined ? undefined : this.#rows.peek(id)
-    if (row !== undefined) return this.#living(row)
+    if (row !== undefined) return after(this.#living(row), (alive) => alive ?? this.#successor(credential, row))
     const kind = this.#kindOf(credential, print)
     if (kind === 'forged') return undefined
     const find = () => this.#find(credential, print, kind)
@@ -177,7 +177,8 @@ export class Tokens {
   async idOf(credential: string): Promise<string | undefined> {
     const print = fingerprint(credential)
     const id = this.#ids.get(print)
-    if (id !== undefined && ((await this.#rows.get(id)) ?? (await this.#stored(id))) !== undefined) return id
+    const known = id === undefined ? undefined : ((await this.#rows.get(id)) ?? (await this.#stored(id)))
+    if (known !== undefined && !isReusable(known)) return known.id
     const kind = this.#kindOf(credential, print)
     return kind === 'forged' ? undefined : (await this.#row(credential, print, kind))?.id
   }
@@ -263,6 +264,11 @@ export class Tokens {
     return this.#clockIsBefore(this.#dead.get(print)) ? 'forged' : this.#filter.screen(credential)
   }
 
+  /** A chosen text may have been given to another token since the one that is known here ended. */
+  #successor(credential: string, row: TokenRow): MaybePromise<TokenRow | undefined> {
+    return isReusable(row) ? this.#find(credential, fingerprint(credential), 'custom') : undefined
+  }
+
   async #find(credential: string, print: string, kind: CredentialKind): Promise<TokenRow | undefined> {
     const row = await this.#row(credential, print, kind)
     return row?.numUses === 0 ? this.get(row.id) : row && this.#living(row)
@@ -331,6 +337,9 @@ export class Tokens {
     }
   }
 }
+
+/** Whether another token may bear the same credential later. */
+const isReusable = ({ type }: TokenRow): boolean => type === 'custom'
 
 function requireComplete(left: number): void {
   if (left > 0)

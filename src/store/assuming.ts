@@ -129,9 +129,12 @@ export class Assumptions {
 
 const isOutdated = (error: unknown): boolean => error instanceof Outdated || error instanceof DuplicateRow
 
-/** A token may need time for each seal. @throws Outdated when one of them fails, whose own error it meets alone */
+/**
+ * A token may need time for each seal. All have ended when it does, even where one throws before it returns a promise.
+ * @throws Outdated when one of them fails, whose own error it meets alone
+ */
 async function atOnce(tx: Transaction, works: readonly Work<unknown>[]): Promise<unknown[]> {
-  const ends = await Promise.allSettled(works.map((work) => work(tx)))
+  const ends = await Promise.allSettled(works.map(async (work) => work(tx)))
   return ends.map((end) => {
     if (end.status === 'rejected') throw new Outdated(undefined, { cause: end.reason })
     return end.value

@@ -193,6 +193,22 @@ test('there, too, it is refused if another worker has revoked the token or its p
   for (const { credential } of [one, parent, child]) expect(await tokens.use(credential)).toBeUndefined()
 })
 
+test('a chosen text that was revoked with its parent is that of the next token, wherever the first one was known', async () => {
+  const custom = 's.chosen-and-chosen-again'
+  const { tokens } = world.node
+  const parent = await tokens.create(service(root))
+  const first = await tokens.create(service(parent.row, { custom }))
+  for (const node of world.nodes) expect(await node.tokens.lookup(custom)).toMatchObject({ id: first.row.id })
+  await tokens.revoke(parent.row.id)
+  const next = await tokens.create(service(root, { custom }))
+  for (const node of world.nodes) {
+    expect(await node.tokens.lookup(custom)).toMatchObject({ id: next.row.id })
+    expect(await node.tokens.idOf(custom)).toBe(next.row.id)
+  }
+  await world.nodes[1]?.tokens.revoke(next.row.id)
+  for (const node of world.nodes) expect(await node.tokens.lookup(custom)).toBeUndefined()
+})
+
 describe('a use on the worker that made the token, but does not hold its row,', () => {
   let making: World['node']['tokens']
   beforeAll(async () => {

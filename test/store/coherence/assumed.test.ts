@@ -267,6 +267,21 @@ test('a change that fails, even for a reason of the server, fails no other', asy
   expect(new Set(made.map(({ status }) => status))).toEqual(new Set(['fulfilled']))
 })
 
+test('a change that throws before it returns a promise fails no other, nor leaves one behind', async () => {
+  const one = await worker()
+  const ids = await Promise.all(Array.from({ length: 4 }, async () => (await inserted()).id))
+  await Promise.all(ids.map((id) => one.cache.get(id)))
+  const blind = () => {
+    throw new Outdated()
+  }
+  const throwing = () => one.database.assuming({ name: 'throwing', blind, reading: async () => 'read' })
+  const slow = () => delay(20)
+  const [first = '', ...rest] = ids
+  const changes = [raise(one, first, slow), ...rest.map((id) => raise(one, id, slow)), throwing()]
+  expect(await Promise.all(changes)).toEqual([1, 1, 1, 1, 'read'])
+  expect(await Promise.all(ids.map(stored))).toEqual(['1', '1', '1', '1'])
+})
+
 test('changes that share a commit are sealed at the same time', async () => {
   let [now, most] = [0, 0]
   const mac = testMac()
