@@ -55,9 +55,12 @@ async function rotate(device: TestDevice, name: string): Promise<string> {
 
 const chainsOf = (text: string): Set<string> => new Set(linesOf(text).map(({ chain }) => chain.incarnation))
 
-/** The boundary lines of a file written so far. */
-const boundaries = (file: string, event: string): Line[] =>
-  (existsSync(file) ? linesOf(readFileSync(file, 'utf8')) : []).filter(({ rotation }) => rotation?.event === event)
+/** The boundary lines of a file written so far. A worker may be in the midst of writing its last line. */
+function boundaries(file: string, event: string): Line[] {
+  const text = existsSync(file) ? readFileSync(file, 'utf8') : ''
+  const whole = text.slice(0, text.lastIndexOf('\n') + 1)
+  return linesOf(whole).filter(({ rotation }) => rotation?.event === event)
+}
 
 const unbroken = { code: 0, output: expect.stringMatching(/^unbroken$/m) }
 
