@@ -151,7 +151,9 @@ export class Tokens {
     const print = fingerprint(credential)
     const id = this.#ids.get(print)
     const row = id === undefined ? undefined : this.#rows.peek(id)
-    if (row !== undefined) return after(this.#living(row), (alive) => alive ?? this.#successor(credential, row))
+    if (row !== undefined && !isReusable(row)) return this.#living(row)
+    // A chosen text may have been given to another token since the one that is known here ended.
+    if (row !== undefined) return after(this.#living(row), (alive) => alive ?? this.#find(credential, print, 'custom'))
     const kind = this.#kindOf(credential, print)
     if (kind === 'forged') return undefined
     const find = () => this.#find(credential, print, kind)
@@ -262,11 +264,6 @@ export class Tokens {
   /** Guesses cost neither database nor token. */
   #kindOf(credential: string, print: string): CredentialKind {
     return this.#clockIsBefore(this.#dead.get(print)) ? 'forged' : this.#filter.screen(credential)
-  }
-
-  /** A chosen text may have been given to another token since the one that is known here ended. */
-  #successor(credential: string, row: TokenRow): MaybePromise<TokenRow | undefined> {
-    return isReusable(row) ? this.#find(credential, fingerprint(credential), 'custom') : undefined
   }
 
   async #find(credential: string, print: string, kind: CredentialKind): Promise<TokenRow | undefined> {

@@ -62,10 +62,14 @@ export class PendingWrites {
     this.#length += into.length
   }
 
-  /** Tells of a row that was not read and is going to be changed. @throws Outdated when it is assumed otherwise already */
+  /**
+   * Tells of a row that was not read and is going to be changed.
+   * @throws Outdated when another change of this transaction assumes it: of two UPDATEs of one rev the second would match
+   *   nothing, unnoticed
+   */
   assume(table: string, { id, rev }: { readonly id: string; readonly rev: number }): void {
     const rows = this.#assumed.get(table) ?? new Map<string, number>()
-    if ((rows.get(id) ?? rev) !== rev) throw new Outdated()
+    if (rows.has(id)) throw new Outdated()
     this.#assumed.set(table, rows.set(id, rev))
   }
 

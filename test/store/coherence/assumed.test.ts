@@ -267,6 +267,31 @@ test('a change that fails, even for a reason of the server, fails no other', asy
   expect(new Set(made.map(({ status }) => status))).toEqual(new Set(['fulfilled']))
 })
 
+test('of two changes of one row that are known by different names neither is lost', async () => {
+  const one = await worker()
+  const table = one.database.table(policies)
+  const { id } = await inserted()
+  await one.cache.get(id)
+  const change = (name: string) =>
+    one.database.assuming({
+      name,
+      blind: async (tx) => {
+        const row = one.cache.assume(tx, id)
+        if (row === undefined) throw new Outdated()
+        table.assume(tx, row)
+        return raised(one, tx, row)
+      },
+      reading: async (tx) => {
+        const row = await table.lock(tx, { id })
+        if (row === undefined) throw new Error('the row is gone')
+        return raised(one, tx, row)
+      },
+    })
+  const answers = await Promise.all(['first', 'second', 'third'].map(change))
+  expect(answers.toSorted()).toEqual([1, 2, 3])
+  expect(await stored(id)).toBe('3')
+})
+
 test('a change that throws before it returns a promise fails no other, nor leaves one behind', async () => {
   const one = await worker()
   const ids = await Promise.all(Array.from({ length: 4 }, async () => (await inserted()).id))
