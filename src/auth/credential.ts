@@ -1,4 +1,5 @@
-import { createHmac, createSecretKey, hash, type KeyObject, randomInt, timingSafeEqual } from 'node:crypto'
+import { createHmac, createSecretKey, hash, type KeyObject, timingSafeEqual } from 'node:crypto'
+import { base62, randomText } from '../crypto/randomtext.ts'
 import { badRequest } from '../errors.ts'
 
 /**
@@ -11,7 +12,6 @@ const tagLength = 7
 const accessorLength = 24
 /** Characters, each of one byte. */
 export const credentialLength = prefix.length + randomLength + tagLength
-const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
 /** The kinds of texts that callers present. */
 export type CredentialKind =
@@ -67,16 +67,12 @@ export const fingerprint = (credential: string): string => hash('sha256', creden
 
 const isCustom = (credential: string): boolean => /^[!-~]{1,255}$/.test(credential)
 
-/** Letters and digits, 5.95 bits each. */
-export const randomText = (length: number): string =>
-  Array.from({ length }, () => alphabet.charAt(randomInt(alphabet.length))).join('')
-
 function tag(key: KeyObject, body: string): string {
   let bits = createHmac('sha256', key).update(body).digest().readUIntBE(0, 5)
   let text = ''
   while (text.length < tagLength) {
-    text += alphabet.charAt(bits % alphabet.length)
-    bits = Math.floor(bits / alphabet.length)
+    text += base62.charAt(bits % base62.length)
+    bits = Math.floor(bits / base62.length)
   }
   return text
 }

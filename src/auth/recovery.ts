@@ -1,11 +1,12 @@
-import { hash, randomBytes, randomUUID, timingSafeEqual } from 'node:crypto'
+import { hash, randomUUID, timingSafeEqual } from 'node:crypto'
+import { randomSecret, randomText } from '../crypto/randomtext.ts'
 import { badRequest } from '../errors.ts'
 import type { CoherentCache } from '../store/coherence/cache.ts'
 import type { Transaction } from '../store/reader.ts'
 import type { SealedAccess } from '../store/sealed/access.ts'
 import { column, defineTable, type Row } from '../store/table.ts'
 import { insertToken } from './count.ts'
-import { credentialLength, randomText } from './credential.ts'
+import { credentialLength } from './credential.ts'
 import { prepareRootToken, type RootTokenDeps } from './roottoken.ts'
 
 /** One row while root tokens may be generated, otherwise none. A row of an earlier epoch is void, like tokens. */
@@ -55,7 +56,7 @@ export class RootGeneration {
 
   /** Makes a new recovery secret, replacing an older one. It is not stored: the caller must hand it out. */
   async enable(): Promise<string> {
-    const secret = randomBytes(32).toString('base64url')
+    const secret = randomSecret()
     await this.#change(async (tx, row) => {
       if (row) await this.#table.remove(tx, row)
       await this.#table.insert(tx, { id: this.#cluster, secretHash: digest(secret) })

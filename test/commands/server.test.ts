@@ -27,7 +27,7 @@ describe('init', () => {
     expect(made).toEqual({
       cluster_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
       root_token: expect.stringMatching(/^hvs\./),
-      unseal_secret: expect.any(String),
+      unseal_secret: expect.stringMatching(/^[0-9A-Za-z]{43}$/),
     })
     const again = await strongroom(['init', '--config', site.file])
     expect(again).toMatchObject({ code: 1, stdout: '' })
@@ -58,7 +58,7 @@ describe('init', () => {
     expect(JSON.parse(stdout)).toEqual({
       cluster_id: expect.any(String),
       root_token: expect.stringMatching(/^hvs\./),
-      unseal_secret: expect.any(String),
+      unseal_secret: expect.stringMatching(/^[0-9A-Za-z]{43}$/),
     })
     expect(stderr).toMatch(/^warning: the cluster is made; afterwards something failed: the head of the set of KEKs/m)
   })

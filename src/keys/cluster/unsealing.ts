@@ -1,10 +1,11 @@
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { randomSecret } from '../../crypto/randomtext.ts'
 import type { Database } from '../../store/database.ts'
 import { clusterTable } from '../tables.ts'
 
-/** A new unseal secret and its stored hash. 32 random bytes, so that a plain hash is enough. */
+/** A new unseal secret and its stored hash: it has 256 bits, so that a plain hash is enough. */
 export function makeUnsealSecret(): { secret: string; hash: Buffer } {
-  const secret = randomBytes(32).toString('base64url')
+  const secret = randomSecret()
   return { secret, hash: hashOf(secret) }
 }
 
