@@ -1,7 +1,11 @@
 import { defineConfig } from 'vitest/config'
+import { counted } from './test/support/counted.ts'
+
+const { STRONGROOM_TEST_REPORT: report } = process.env
 
 export default defineConfig({
   test: {
+    reporters: report === undefined ? ['default'] : ['default', counted(report)],
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/global.ts'],
     // The PKCS#11 module is native and holds one login per process: a process for each file, never a thread.

@@ -48,16 +48,16 @@ if (set === '--wide') await fetchOpenBao()
 if (seed !== undefined) console.log(`Tests run in the order of STRONGROOM_TEST_SEED=${seed}, which repeats it`)
 for (const { name, environment, words } of runs) {
   if (set !== undefined) console.log(`\n${words[0]} on ${name}`)
-  const report = join(project, '.build', 'reports', `${name}.json`)
+  const report = join(project, '.build', 'reports', name)
   const code = await launch(
     [
       join(project, 'node_modules', 'vitest', 'vitest.mjs'),
-      ...['run', '--root', project, '--reporter=default', '--reporter=json', `--outputFile.json=${report}`],
+      ...['run', '--root', project],
       ...(seed === undefined ? [] : order),
       ...words,
       ...rest,
     ],
-    { ...compiled, ...process.env, ...environment },
+    { ...compiled, ...process.env, ...environment, STRONGROOM_TEST_REPORT: report },
   )
   if (code !== 0) process.exitCode = code
   if (code > 128) break
