@@ -13,23 +13,30 @@ import { Pool } from '../../src/store/pool/pool.ts'
 import { parseTargets } from '../../src/store/pool/target.ts'
 import type { Reader, Transaction } from '../../src/store/reader.ts'
 import { runDirectory } from '../support/directory.ts'
-import { clustered } from '../support/engine.ts'
+import { clustered, onMySql } from '../support/engine.ts'
 import { type SecondServer, startSecondServer } from '../support/secondserver.ts'
+import { createMigratedOn } from '../support/template/migrated.ts'
 import { Line } from './line.ts'
 import { type Bench, createBench, policies, policy, randomName } from './support.ts'
 
 // A second server whose replication has stopped: it answers from the state that `replicate` gave it.
 const directory = mkdtempSync(join(runDirectory(), 'copy-'))
 let server: SecondServer
+/** The first one, unless files run alone: a server that takes no writes would harm every file that runs beside this one. */
+let primary: SecondServer | undefined
 beforeAll(async () => {
   server = await startSecondServer(directory, 'copy')
+  primary = onMySql ? undefined : await startSecondServer(mkdtempSync(join(runDirectory(), 'primary-')), 'primary')
+}, 60_000)
+afterAll(async () => {
+  await server[Symbol.asyncDispose]()
+  await primary?.[Symbol.asyncDispose]()
 })
-afterAll(() => server[Symbol.asyncDispose]())
 
 let bench: Bench
 let id: string
 beforeEach(async () => {
-  bench = await createBench()
+  bench = await createBench({}, primary && createMigratedOn(primary.url))
   id = (
     await bench.database.transaction((tx) => bench.database.table(policies).insert(tx, policy(randomName(), 'old')))
   ).id

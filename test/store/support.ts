@@ -81,8 +81,9 @@ export function turned(urls: readonly string[], turn: number): string {
   return [...urls.slice(first), ...urls.slice(0, first)].join()
 }
 
-export async function createBench(options: Partial<DatabaseOptions> = {}): Promise<Bench> {
-  const held = await createMigrated()
+/** @param made the database; a fresh one of the run's server when absent */
+export async function createBench(options: Partial<DatabaseOptions> = {}, made = createMigrated()): Promise<Bench> {
+  const held = await made
   const database = await open(held.urls.join(), options)
   const others: Database[] = []
   let turn = 0

@@ -12,10 +12,14 @@ export interface TestDatabase extends AsyncDisposable {
 /**
  * A fresh, empty schema of its own in the run's database; disposing drops it.
  * @param filling statements that fill the schema of this name
+ * @param apart the URL of another server to use
  */
-export async function createDatabase(filling: (name: string) => readonly string[] = () => []): Promise<TestDatabase> {
+export async function createDatabase(
+  filling: (name: string) => readonly string[] = () => [],
+  apart?: string,
+): Promise<TestDatabase> {
   const name = `t_${randomBytes(8).toString('hex')}`
-  const nodes = await servers()
+  const nodes = apart ? [apart] : await servers()
   const urls = nodes.map((server) => Object.assign(new URL(server), { pathname: name }).href)
   const [url] = urls
   const [server] = nodes
@@ -25,7 +29,7 @@ export async function createDatabase(filling: (name: string) => readonly string[
   // by this setting), Group Replication before a COMMIT.
   for (const other of nodes.slice(1)) await run(other, `${causal}; SELECT 1; COMMIT`)
   const drop = async () => {
-    const [first = server, ...others] = await servers()
+    const [first = server, ...others] = apart ? [apart] : await servers()
     if (inGroup) await unused(name, [first, ...others])
     await run(first, `${causal}; DROP DATABASE ${name}`)
   }

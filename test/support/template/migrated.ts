@@ -15,8 +15,11 @@ export async function createMigrated(): Promise<TestDatabase> {
   return copyOf(await oncePerRun('migrated', async () => original(await migrate())))
 }
 
-async function migrate(): Promise<TestDatabase> {
-  const made = await createDatabase()
+/** As createMigrated, on a server of the test's own. @param url of it */
+export const createMigratedOn = (url: string): Promise<TestDatabase> => migrate(url)
+
+async function migrate(apart?: string): Promise<TestDatabase> {
+  const made = await createDatabase(undefined, apart)
   const log = createLog('silent')
   await using database = await Database.open({ url: made.urls.join(), poolSize: 1, log, clock: systemClock })
   await database.migrate()
