@@ -35,8 +35,12 @@ const thingsResting = 1000
 
 /** More changes than this do not wait for their commit; the next one is refused. */
 const queueLimit = 512
-/** Half of the changes that are under way with sixteen clients: while the database commits these, the others are prepared. */
-const worthAnother = 8
+/**
+ * A third of the changes that are under way with sixteen clients: while the database commits these and clients read
+ * their answers, others are prepared.
+ */
+const worthAnother = 5
+const groupsAtOnce = 3
 /** Longer than a commit: others do not wait for changes that wait for something. */
 const patienceMilliseconds = 100
 
@@ -62,8 +66,10 @@ export class Assumptions {
   constructor(commit: Commit, clock: Clock) {
     this.#commit = commit
     this.#clock = clock
-    const options = { queueLimit, worthAnother, sharesFate: true, patienceMilliseconds }
-    this.#batch = new Batch((works) => this.#together(works), options)
+    this.#batch = new Batch((works) => this.#together(works), {
+      ...{ queueLimit, worthAnother, atOnce: groupsAtOnce, patienceMilliseconds },
+      sharesFate: true,
+    })
   }
 
   /** @returns the result of the form that was committed, when it has settled */

@@ -16,16 +16,16 @@ interface Waiting<In, Out> {
 }
 
 const largestGroup = 64
-/** Groups under way at the same time: while one waits for the disk another is written. */
-const groupsAtOnce = 2
 /** Groups under way at the same time where earlier ones do not end. */
 const mostGroups = 8
 
 interface BatchOptions {
   /** The most writes of a group; 64 by default. */
   readonly largest?: number
+  /** Groups under way at the same time, 2 by default: while one waits for the disk another is written. */
+  readonly atOnce?: number
   /**
-   * How many writes are worth a second group at the same time, 16 by default: each group is a transaction of a fixed
+   * How many writes are worth another group at the same time, 16 by default: each group is a transaction of a fixed
    * cost, and the wait for the first one fills it; but that wait leaves a core idle.
    */
   readonly worthAnother?: number
@@ -45,6 +45,7 @@ interface BatchOptions {
 export class Batch<In, Out> {
   readonly #commit: (writes: In[]) => Promise<Out[]>
   readonly #largest: number
+  readonly #atOnce: number
   readonly #worthAnother: number
   readonly #queueLimit: number
   readonly #sharesFate: boolean
@@ -57,6 +58,7 @@ export class Batch<In, Out> {
     commit: (writes: In[]) => Promise<Out[]>,
     {
       largest = largestGroup,
+      atOnce = 2,
       worthAnother = 16,
       queueLimit = Number.POSITIVE_INFINITY,
       sharesFate = false,
@@ -66,6 +68,7 @@ export class Batch<In, Out> {
     this.#patienceMilliseconds = patienceMilliseconds
     this.#commit = commit
     this.#largest = largest
+    this.#atOnce = atOnce
     this.#worthAnother = worthAnother
     this.#queueLimit = queueLimit
     this.#sharesFate = sharesFate
@@ -78,7 +81,7 @@ export class Batch<In, Out> {
     }
     return new Promise((resolve, reject) => {
       this.#queue.push({ write, resolve, reject })
-      if (this.#busy < groupsAtOnce && this.#isWorth(this.#busy)) this.#begin()
+      if (this.#busy < this.#atOnce && this.#isWorth(this.#busy)) this.#begin()
       else this.#wait()
     })
   }

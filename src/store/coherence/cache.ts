@@ -144,7 +144,9 @@ export class StampedCache<V> implements CoherentCache<V> {
   assume(tx: Transaction, id: string): V | undefined {
     const value = this.peek(id)
     const entry = this.#entries.get(id)
-    if (value !== undefined && entry !== undefined) WriteSession.of(tx).assumeStamp(entry.leaf, entry.stamp)
+    if (value === undefined || entry === undefined) return undefined
+    const { leaf, stamp } = entry
+    WriteSession.of(tx).assumeStamp(leaf, stamp, this.#deps.coherence.known.base(leaf))
     return value
   }
 

@@ -8,9 +8,10 @@ import type { Pool } from '../pool/pool.ts'
 import { persist } from '../pool/retry.ts'
 import { acknowledge } from './acks.ts'
 import { Clocks } from './clocks.ts'
+import type { Versions } from './increments.ts'
 import { Known } from './known.ts'
 import type { Registry } from './registry.ts'
-import { type Group, readGroups, readLeaves, type Versions } from './versions.ts'
+import { type Group, readGroups, readLeaves } from './versions.ts'
 
 /** L (the lease), the margin that writers and reapers add to it, and the pause between polls. */
 export interface LeaseTimes {

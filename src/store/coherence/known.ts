@@ -42,7 +42,12 @@ export class Known {
 
   /** v of a leaf; the leaf has at least this version. Infinite before the first poll. */
   version(leaf: number): number {
-    return Math.max(this.#bases.get(groupOf(leaf)) ?? Number.POSITIVE_INFINITY, this.#leaves.get(leaf) ?? 0)
+    return Math.max(this.base(leaf), this.#leaves.get(leaf) ?? 0)
+  }
+
+  /** The part of v that counts for every leaf of its group. Infinite before the first poll. */
+  base(leaf: number): number {
+    return this.#bases.get(groupOf(leaf)) ?? Number.POSITIVE_INFINITY
   }
 
   /** Whether an entry stamped with v of its leaf is not known to have been replaced. */

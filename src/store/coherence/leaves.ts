@@ -40,3 +40,6 @@ export const firstLeaf = (group: number): number => group * leavesPerGroup
 
 /** SQL for the group of a leaf. */
 export const groupOfSql = (leaf: string): string => `${leaf} DIV ${leavesPerGroup}`
+
+/** v of a leaf `l` (its row is made at its first change) of group `g`, whose base counts for it too. */
+export const leafVersion = 'COALESCE(l.v, 0) + g.v - g.itemised'

@@ -1,7 +1,7 @@
 import type { Version, VersionMessage } from '../../workload.ts'
 import type { Coherence } from './coherence.ts'
+import type { Versions } from './increments.ts'
 import type { Settlement } from './settlement.ts'
-import type { Versions } from './versions.ts'
 
 /** This process among the workers of its node: the others learn and acknowledge its commits without a poll. */
 export class Peers {

@@ -3,9 +3,9 @@ import type { Logger } from '../../log.ts'
 import type { Version } from '../../workload.ts'
 import { isPassing } from '../faults.ts'
 import type { LeaseTimes } from './coherence.ts'
+import type { Versions } from './increments.ts'
 import type { Look } from './look.ts'
 import type { Registry } from './registry.ts'
-import type { Versions } from './versions.ts'
 
 /** A writer that waits between its COMMIT and its answer. */
 interface Wait {

@@ -1,16 +1,8 @@
 import type { Version } from '../../workload.ts'
-import { asserted } from '../pool/assertion.ts'
 import type { Connection } from '../pool/connection.ts'
 import type { Session } from '../pool/session.ts'
-import type { Stored } from '../table.ts'
 import { databaseTime } from '../time.ts'
-import { firstLeaf, groupOf, groupOfSql } from './leaves.ts'
-
-/** The new versions of everything a transaction touched. */
-export interface Versions {
-  readonly leaves: readonly Version[]
-  readonly groups: readonly Version[]
-}
+import { firstLeaf, groupOf, groupOfSql, leafVersion } from './leaves.ts'
 
 /** A group: its v, and its base, the part of v that counts for every leaf. */
 export interface Group {
@@ -28,37 +20,6 @@ export interface Sight {
   /** The database's clock, in milliseconds. */
   readonly time: number
   readonly groups: readonly Group[]
-}
-
-/** v of a leaf `l` (its row is made at its first change) of group `g`, whose base counts for it too. */
-const leafVersion = 'COALESCE(l.v, 0) + g.v - g.itemised'
-
-/**
- * Statements that increment the leaves, and each of their groups once, in ascending order; the last one reads the new
- * versions, and fails if one of `stamps`, versions by leaf, was not the version before.
- */
-export function increments(leaves: readonly number[], stamps: ReadonlyMap<number, number> = new Map()): string[] {
-  if (leaves.length === 0) return []
-  const groups = [...new Set(leaves.map(groupOf))]
-  return [
-    `UPDATE versions SET v = v + 1, itemised = itemised + 1 WHERE bucket IN (${groups.join()}) ORDER BY bucket`,
-    `INSERT INTO version_leaves (leaf, v) VALUES ${leaves.map((leaf) => `(${leaf}, 1)`).join()}
-      ON DUPLICATE KEY UPDATE v = v + 1`,
-    `SELECT l.leaf, ${leafVersion} AS version, g.bucket, g.v${assumed(stamps)}
-      FROM version_leaves l JOIN versions g ON g.bucket = ${groupOfSql('l.leaf')} WHERE l.leaf IN (${leaves.join()})`,
-  ]
-}
-
-function assumed(stamps: ReadonlyMap<number, number>): string {
-  if (stamps.size === 0) return ''
-  const due = [...stamps].map(([leaf, v]) => `WHEN ${leaf} THEN ${v + 1}`)
-  return `, ${asserted(`${leafVersion} = CASE l.leaf ${due.join(' ')} ELSE ${leafVersion} END`)}`
-}
-
-/** Reads the answer of `increments`. */
-export function versionsOf(rows: readonly (readonly Stored[])[]): Versions {
-  const groups = new Map(rows.map(([, , group, v]) => [Number(group), Number(v)]))
-  return { leaves: rows.map(([leaf, v]) => [Number(leaf), Number(v)] as const), groups: [...groups] }
 }
 
 /** v of a leaf as part of a statement: one row, to which other tables can be joined. */

@@ -1,14 +1,22 @@
 import { Failure } from '../faults.ts'
 
 /**
- * A select item, 1 where the condition holds; elsewhere the statement fails with 1242, a subquery of two rows, and the
- * server runs nothing that follows it in the same text. It has a name of its own: without one it would be named after
- * the condition, and the driver compiles a reader for each list of names.
+ * An expression, 1 where the condition holds; elsewhere its statement fails with 1242, a subquery of two rows, and the
+ * server runs nothing that follows it in the same text.
  */
-export const asserted = (condition: string): string => `IF(${condition}, 1, (SELECT 1 UNION SELECT 2)) AS asserted`
+export const assertion = (condition: string): string => `IF(${condition}, 1, (SELECT 1 UNION SELECT 2))`
+
+/**
+ * An assertion as a select item. It has a name of its own: without one it would be named after the condition, and the
+ * driver compiles a reader for each list of names.
+ */
+export const asserted = (condition: string): string => `${assertion(condition)} AS asserted`
+
+/** The condition that the statement before matched so many rows. */
+export const matched = (rows: number): string => `ROW_COUNT() = ${rows}`
 
 /** Fails unless the statement before it matched so many rows. */
-export const assertMatched = (rows: number): string => `SELECT ${asserted(`ROW_COUNT() = ${rows}`)}`
+export const assertMatched = (rows: number): string => `SELECT ${asserted(matched(rows))}`
 
 /** Whether an assertion failed. */
 export const isFailedAssertion = (error: unknown): error is Failure => error instanceof Failure && error.number === 1242

@@ -2,7 +2,7 @@ import { createConnection, type Connection as Driver, type QueryOptions } from '
 import { Failure, isRefusedCommit, notWriting, TimedOut } from '../faults.ts'
 import type { Stored } from '../table.ts'
 import { isFailedAssertion } from './assertion.ts'
-import { leastPacketBytes, requirePacket, requireSoundEngine } from './engine.ts'
+import { isMariaDb, leastPacketBytes, requirePacket, requireSoundEngine } from './engine.ts'
 import type { Target } from './target.ts'
 
 export interface Tls {
@@ -106,6 +106,7 @@ export class Connection {
    */
   #clustered = false
   #packetBytes = leastPacketBytes
+  #mariaDb = false
 
   private constructor(driver: Driver, target: Target, timeouts: Timeouts) {
     this.#driver = driver
@@ -149,6 +150,7 @@ export class Connection {
     })
     const settings = new Map(variables.map(([name, value]) => [name, value]))
     requireSoundEngine([settings.get('version'), settings.get('version_comment'), ...settings.keys()].join(' '))
+    this.#mariaDb = isMariaDb(settings.get('version'))
     this.#packetBytes = requirePacket(settings.get('max_allowed_packet'))
     const inGroup = Boolean(settings.get('group_replication_group_name'))
     const inGalera = settings.get('wsrep_on') === 'ON'
@@ -165,6 +167,16 @@ export class Connection {
       autocommit = 1, completion_type = 0, sql_select_limit = 18446744073709551615, sql_safe_updates = 0,
       wait_timeout = 10, innodb_lock_wait_timeout = 5${causal}`,
     )
+  }
+
+  /** Whether `INSERT … RETURNING` is known. */
+  get returning(): boolean {
+    return this.#mariaDb
+  }
+
+  /** Makes of a change one that fails where it would wait for a row; undefined where the server has no such form. */
+  get hurried(): ((change: string) => string) | undefined {
+    return this.#mariaDb ? (change) => `SET STATEMENT innodb_lock_wait_timeout = 0 FOR ${change}` : undefined
   }
 
   /** The longest statement that the server takes. */

@@ -7,6 +7,12 @@ const unsound: readonly (readonly [name: string, rule: string])[] = [
   ['Vitess', 'a transaction may be committed on one shard and lost on another'],
 ]
 
+/** Whether the server is a MariaDB that knows `INSERT … RETURNING` and `SET STATEMENT`: 10.5. @param version its variable */
+export function isMariaDb(version: string | undefined): boolean {
+  const [, major, minor] = /(\d+)\.(\d+)\.\d+-MariaDB/.exec(version ?? '') ?? []
+  return 100 * Number(major) + Number(minor) >= 1005
+}
+
 /** MariaDB's default; MySQL's is more. */
 export const leastPacketBytes = 2 ** 24
 

@@ -2,6 +2,7 @@ import { paced } from '../../after.ts'
 import type { Clock } from '../../clock.ts'
 import { ApiError } from '../../errors.ts'
 import { Failure, isDuplicate, UnknownOutcome } from '../faults.ts'
+import { assertion, matched } from './assertion.ts'
 import type { Pool } from './pool.ts'
 import { persist } from './retry.ts'
 
@@ -16,9 +17,13 @@ const purgedAtOnce = 1000
  * The statement by which a transaction records `id`, 16 random bytes, as committed. Where the node takes no writes it
  * fails, though the account may write there, and the server runs nothing that follows: the id is NULL then.
  * @param writing the condition, in SQL (`Connection.writing`)
+ * @param matching how many rows the statement before it must have matched: elsewhere its assertion fails
  */
-export const recordOutcome = (id: Buffer, writing: string): string =>
-  `INSERT INTO outcomes (id, committed, at) VALUES (IF(${writing}, x'${id.toString('hex')}', NULL), 1, UNIX_TIMESTAMP())`
+export function recordOutcome(id: Buffer, writing: string, matching?: number): string {
+  const committed = matching === undefined ? '1' : assertion(matched(matching))
+  return `INSERT INTO outcomes (id, committed, at)
+    VALUES (IF(${writing}, x'${id.toString('hex')}', NULL), ${committed}, UNIX_TIMESTAMP())`
+}
 
 /** 1048: whether recordOutcome failed for that. */
 export const isUnrecorded = (error: unknown): error is Failure => error instanceof Failure && error.number === 1048

@@ -1,29 +1,45 @@
 import { DuplicateRow, Failure, isDuplicate, Outdated } from '../faults.ts'
-import { quoted } from '../sealed/shape.ts'
 import { asserted, assertMatched, isFailedAssertion } from './assertion.ts'
-import { literal, literals } from './literal.ts'
+import { deleteAll, lockAll, type Named, type Replacement, unchanged, updateAll } from './rowwrites.ts'
 
 /** A write that waits for the next round trip. */
-interface Write {
+type Write =
+  | { readonly kind: 'statement'; readonly table: string; readonly sql: string }
+  /** `into` is `INSERT INTO … VALUES`, `rows` are values in parentheses. */
+  | { readonly kind: 'insert'; readonly table: string; readonly into: string; readonly rows: string[] }
+  | ({ readonly kind: 'update'; readonly names: readonly string[]; readonly rows: Replacement[] } & Change)
+  | ({ readonly kind: 'delete'; readonly rows: Named[] } & Change)
+
+interface Change {
+  readonly table: string
+  /** Makes the error of a change that matches no row; without it that is no error. */
+  readonly unmatched?: (() => Error) | undefined
+}
+
+/** A statement, and the error that its failed assertion means. */
+interface Sent {
   readonly table: string
   readonly sql: string
-  /** The rows of an INSERT, to which others of the same columns can be added. */
-  readonly rows?: string[]
-  /** Makes the error of a write that matches no row; without it that is no error. */
-  readonly unmatched?: (() => Error) | undefined
-  /** Makes the error of an assertion that fails. */
   readonly failed?: () => Error
 }
 
 /** Statements of a transaction for one round trip. */
 export interface Round {
   readonly statements: readonly string[]
+  /** How many rows the last statement must have matched, as the statement after it has to assert. */
+  readonly matching?: number
   /** What the failure of one of them means. */
   explain(error: unknown): unknown
 }
 
+/** Makes of a statement one that fails where it would wait for a row. */
+export type Hurried = (sql: string) => string
+
 /** Pending statements longer than this are sent at once: a server takes packets of 16 MiB. */
 export const largestPending = 1024 * 1024
+
+/** The most rows of one UPDATE or DELETE: each of them is compared with each. */
+const mostRows = 64
 
 /** The writes of a transaction that wait to go out together. */
 export class PendingWrites {
@@ -41,25 +57,39 @@ export class PendingWrites {
     return this.#length > largestPending
   }
 
-  /** @param unmatched makes the error of the transaction if the statement matches no row */
-  add(table: string, sql: string, unmatched?: () => Error): void {
-    this.#writes.push({ table, sql, unmatched })
+  add(table: string, sql: string): void {
+    this.#writes.push({ kind: 'statement', table, sql })
     this.#length += sql.length
   }
 
   /**
-   * Inserts a row, by the statement of earlier rows if only INSERTs have come since.
+   * Inserts a row, by the statement of earlier rows if that changes nothing.
    * @param into `INSERT INTO … VALUES` @param row its values in parentheses
    */
   insert(table: string, into: string, row: string): void {
+    const earlier = this.#earlier(table)
+    if (earlier?.kind === 'insert' && earlier.into === into) earlier.rows.push(row)
+    else this.#writes.push({ kind: 'insert', table, into, rows: [row] })
     this.#length += row.length
-    for (let index = this.#writes.length - 1; ; index--) {
-      const earlier = this.#writes[index]
-      if (earlier?.rows === undefined) break
-      if (earlier.sql === into) return void earlier.rows.push(row)
-    }
-    this.#writes.push({ table, sql: into, rows: [row] })
-    this.#length += into.length
+  }
+
+  /**
+   * Replaces a row, by the statement of earlier ones if that changes nothing.
+   * @param names of its columns: the same array for the same columns
+   * @param unmatched makes the error of the transaction if the row has another rev; absent for a row that none can change
+   */
+  update(table: string, names: readonly string[], row: Replacement, unmatched?: () => Error): void {
+    const earlier = unmatched ? undefined : this.#earlier(table)
+    if (earlier?.kind === 'update' && earlier.names === names && takes(earlier.rows, row)) earlier.rows.push(row)
+    else this.#writes.push({ kind: 'update', table, names, rows: [row], unmatched })
+    this.#length += row.values.reduce((sum, value) => sum + value.length, 0)
+  }
+
+  /** Removes a row; as `update`. */
+  remove(table: string, row: Named, unmatched?: () => Error): void {
+    const earlier = unmatched ? undefined : this.#earlier(table)
+    if (earlier?.kind === 'delete' && takes(earlier.rows, row)) earlier.rows.push(row)
+    else this.#writes.push({ kind: 'delete', table, rows: [row], unmatched })
   }
 
   /**
@@ -67,50 +97,88 @@ export class PendingWrites {
    * @throws Outdated when another change of this transaction assumes it: of two UPDATEs of one rev the second would match
    *   nothing, unnoticed
    */
-  assume(table: string, { id, rev }: { readonly id: string; readonly rev: number }): void {
+  assume(table: string, { id, rev }: Named): void {
     const rows = this.#assumed.get(table) ?? new Map<string, number>()
     if (rows.has(id)) throw new Outdated()
     this.#assumed.set(table, rows.set(id, rev))
   }
 
-  /** Hands them over; none waits any more. */
-  take(): Round {
-    const writes = [...this.#locks(), ...this.#writes.flatMap(checked)]
+  /**
+   * Hands them over; none waits any more.
+   * @param hurried where another statement follows which can assert what the last one matched, and the server can hurry
+   */
+  take(hurried?: Hurried): Round {
+    const sole = hurried && this.#sole()
+    const sent = sole
+      ? [{ table: sole.table, sql: hurried(textOf(sole)) }]
+      : [...this.#locks(), ...this.#writes.flatMap(checked)]
     this.#writes = []
     this.#length = 0
     this.#assumed.clear()
     return {
-      statements: writes.map(({ sql, rows }) => (rows ? `${sql} ${rows.join(', ')}` : sql)),
+      statements: sent.map(({ sql }) => sql),
+      ...(sole ? { matching: sole.rows.length } : {}),
       explain: (error) =>
-        error instanceof Failure && error.done !== undefined ? explained(error, error.done, writes) : error,
+        error instanceof Failure && error.done !== undefined ? explained(error, error.done, sent) : error,
     }
   }
 
   /**
-   * Locks the assumed rows first, without waiting: other changes may share the transaction; and asserts that they are
-   * the assumed ones. By their ids alone: a server may prefer to read a small table by another index, and would lock
-   * all of it.
+   * The latest statement for rows of this table, if nothing has come since but rows of other tables: between tables
+   * nothing depends on the order of changes whose rows are held, or new.
    */
-  #locks(): Write[] {
-    return [...this.#assumed].map(([table, rows]) => {
-      const revs = [...rows].map(([id, rev]) => `WHEN ${literal(id)} THEN ${rev}`)
-      const all = asserted(`SUM(rev = CASE id ${revs.join(' ')} END) = ${rows.size}`)
-      const where = `id IN ${literals([...rows.keys()])}`
-      const sql = `SELECT ${all} FROM ${quoted(table)} FORCE INDEX (PRIMARY) WHERE ${where} FOR UPDATE NOWAIT`
-      return { table, sql, failed: () => new Outdated() }
+  #earlier(table: string): Write | undefined {
+    for (let index = this.#writes.length - 1; index >= 0; index--) {
+      const write = this.#writes[index] as Write
+      if (write.kind === 'statement' || ('unmatched' in write && write.unmatched)) return undefined
+      if (write.table === table) return write
+    }
+    return undefined
+  }
+
+  /** The only statement, if it is one change of just the assumed rows: then it shows by itself whether they were there. */
+  #sole(): Extract<Write, Change & { readonly rows: readonly Named[] }> | undefined {
+    const [sole, ...others] = this.#writes
+    if (others.length > 0 || (sole?.kind !== 'update' && sole?.kind !== 'delete')) return undefined
+    const assumed = this.#assumed.get(sole.table)
+    if (this.#assumed.size !== 1 || assumed?.size !== sole.rows.length) return undefined
+    return sole.rows.every(({ id, rev }) => assumed.get(id) === rev) ? sole : undefined
+  }
+
+  /**
+   * Locks the assumed rows first, without waiting: other changes may share the transaction; and asserts that they are
+   * the assumed ones.
+   */
+  #locks(): Sent[] {
+    return [...this.#assumed].map(([table, assumed]) => {
+      const rows = [...assumed].map(([id, rev]) => ({ id, rev }))
+      const all = asserted(`SUM(${unchanged(rows)}) = ${rows.length}`)
+      return { table, sql: lockAll(all, table, rows), failed: () => new Outdated() }
     })
   }
 }
 
-const checked = (write: Write): Write[] => {
-  const { table, unmatched } = write
-  return unmatched ? [write, { table, sql: assertMatched(1), failed: unmatched }] : [write]
+/** Whether a statement can take one more row. */
+const takes = (rows: readonly Named[], { id }: Named): boolean =>
+  rows.length < mostRows && rows.every((row) => row.id !== id)
+
+function textOf(write: Write): string {
+  if (write.kind === 'statement') return write.sql
+  if (write.kind === 'insert') return `${write.into} ${write.rows.join(', ')}`
+  return write.kind === 'update' ? updateAll(write.table, write.names, write.rows) : deleteAll(write.table, write.rows)
+}
+
+function checked(write: Write): Sent[] {
+  const { table } = write
+  const sent = { table, sql: textOf(write) }
+  const unmatched = 'unmatched' in write ? write.unmatched : undefined
+  return unmatched ? [sent, { table, sql: assertMatched(1), failed: unmatched }] : [sent]
 }
 
 /** @param done the number of statements that were answered; a query that fails at its first row is one of them */
-function explained(failure: Failure, done: number, writes: readonly Write[]): unknown {
-  const table = isDuplicate(failure) ? writes[done]?.table : undefined
+function explained(failure: Failure, done: number, sent: readonly Sent[]): unknown {
+  const table = isDuplicate(failure) ? sent[done]?.table : undefined
   if (table !== undefined) return new DuplicateRow(table, failure)
-  const failed = isFailedAssertion(failure) ? (writes[done]?.failed ?? writes[done - 1]?.failed) : undefined
+  const failed = isFailedAssertion(failure) ? (sent[done]?.failed ?? sent[done - 1]?.failed) : undefined
   return failed?.() ?? failure
 }

@@ -1,13 +1,15 @@
-import { leafOf } from '../coherence/leaves.ts'
+import type { Assumed } from '../coherence/increments.ts'
+import { groupOf, leafOf } from '../coherence/leaves.ts'
 import { Conflict, LeaseLost, notWriting, Outdated, tooLarge } from '../faults.ts'
 import type { Reader, Transaction } from '../reader.ts'
 import type { Stored } from '../table.ts'
 import { discarding, holding, isTallyName, totalOf } from '../tally.ts'
 import { isFailedAssertion } from './assertion.ts'
 import type { Answer, Committed, Connection, Opening } from './connection.ts'
-import { literals, type Statement, withLiterals } from './literal.ts'
+import { literal, literals, type Statement, withLiterals } from './literal.ts'
 import { isUnrecorded } from './outcomes.ts'
 import { largestPending, PendingWrites } from './pending.ts'
+import type { Named } from './rowwrites.ts'
 
 /** A statement whose answer a caller waits for. */
 interface Asked {
@@ -128,8 +130,9 @@ export class WriteSession extends Session implements Transaction {
   readonly #heldTallies = new Set<string>()
   readonly #rows = new WeakSet<object>()
   readonly #held = new WeakSet<object>()
-  /** Versions that leaves are assumed to have until this transaction increments them. */
+  /** Versions that leaves are assumed to have until this transaction increments them, and the bases of their groups. */
   readonly #stamps = new Map<number, number>()
+  readonly #bases = new Map<number, number>()
   readonly #pending = new PendingWrites()
   #wrote = false
   readonly #calls: ((leaves: ReadonlyMap<number, number>) => void)[] = []
@@ -170,19 +173,38 @@ export class WriteSession extends Session implements Transaction {
     return super.preparable && this.#pending.none
   }
 
+  /** Runs a statement together with the next ones. Where a unique key is taken the transaction fails there. */
+  write(table: string, statement: Statement): Promise<void> {
+    const text = withLiterals(statement)
+    return this.#wait(text.length, () => this.#pending.add(table, text))
+  }
+
   /**
-   * Runs a statement together with the next ones. Where a unique key is taken the transaction fails there.
-   * @param unmatched makes the error with which the transaction fails if the statement matches no row
+   * As write: replaces a row that this transaction owns.
+   * @param names of its columns: the same array for the same columns
+   * @param unmatched makes the error with which the transaction fails if the row has another rev
    * @throws ApiError 400 for a row that no packet of the database could take
    */
-  write(table: string, statement: Statement, unmatched?: () => Error): Promise<void> {
-    const text = withLiterals(statement)
-    return this.#wait(text.length, () => this.#pending.add(table, text, unmatched))
+  replace(
+    table: string,
+    names: readonly string[],
+    { id, rev, values }: Named & { readonly values: readonly Stored[] },
+    unmatched?: () => Error,
+  ): Promise<void> {
+    const texts = values.map(literal)
+    const length = texts.reduce((sum, text) => sum + text.length, 0)
+    return this.#wait(length, () => this.#pending.update(table, names, { id, rev, values: texts }, unmatched))
+  }
+
+  /** As replace: removes it. */
+  remove(table: string, { id, rev }: Named, unmatched?: () => Error): Promise<void> {
+    return this.#wait(0, () => this.#pending.remove(table, { id, rev }, unmatched))
   }
 
   /**
    * As write: inserts a row.
    * @param into `INSERT INTO … VALUES`
+   * @throws ApiError 400 for a row that no packet of the database could take
    */
   insert(table: string, into: string, values: readonly Stored[]): Promise<void> {
     const row = literals(values)
@@ -199,25 +221,27 @@ export class WriteSession extends Session implements Transaction {
   }
 
   /**
-   * Sends the pending statements and then `last`, and commits, in one round trip if the transaction is open or there is
-   * no other node.
-   * @param last begins with `recordOutcome` @param next as for `Connection.commit`
+   * Sends the pending statements, the record of the outcome and then `last`, and commits, in one round trip if the
+   * transaction is open or there is no other node.
+   * @param record `recordOutcome` with what the statement before it must have matched
+   * @param next as for `Connection.commit`
    * @returns the answers of `last`
-   * @throws Outdated when an assertion among `last` fails
+   * @throws Outdated when an assertion of `record` or `last` fails
    */
-  commit(last: readonly string[], next?: string): Promise<Committed> {
+  commit(record: (matching?: number) => string, last: readonly string[], next?: string): Promise<Committed> {
     return this.inTurn(async (connection) => {
       // Where there is another node to turn to, a silent one must not leave the outcome of the COMMIT open.
       if (!(this.opened || connection.target.alone)) {
-        const answers = await this.send(last)
-        return { ...(await connection.commit([], { opened: true, next })), answers }
+        const answers = await this.send([record(), ...last])
+        return { ...(await connection.commit([], { opened: true, next })), answers: answers.slice(1) }
       }
-      const { statements, explain } = this.#pending.take()
+      const { statements, explain, matching } = this.#pending.take(connection.hurried)
       const { opened } = this
       this.open()
       try {
-        const { answers, ...committed } = await connection.commit([...statements, ...last], { opened, next })
-        return { ...committed, answers: answers.slice(statements.length) }
+        const all = [...statements, record(matching), ...last]
+        const { answers, ...committed } = await connection.commit(all, { opened, next })
+        return { ...committed, answers: answers.slice(statements.length + 1) }
       } catch (error) {
         throw explained(explain(error), statements.length)
       }
@@ -241,9 +265,8 @@ export class WriteSession extends Session implements Transaction {
     this.#wrote = true
   }
 
-  /** The assumed versions, by leaf. */
-  get stamps(): ReadonlyMap<number, number> {
-    return this.#stamps
+  get assumed(): Assumed {
+    return { stamps: this.#stamps, bases: this.#bases }
   }
 
   /** The counts added, by name. */
@@ -308,11 +331,16 @@ export class WriteSession extends Session implements Transaction {
     this.adopt(row, true)
   }
 
-  /** Touches the leaf. The transaction fails with Outdated unless it is the first to touch it since it had this version. */
-  assumeStamp(leaf: number, v: number): void {
+  /**
+   * Touches the leaf. The transaction fails with Outdated unless it is the first to touch it since it had this version.
+   * @param base the version of its group that counts for it
+   */
+  assumeStamp(leaf: number, v: number, base: number): void {
     void this.connection
-    if ((this.#stamps.get(leaf) ?? v) !== v) throw new Outdated()
+    const group = groupOf(leaf)
+    if ((this.#stamps.get(leaf) ?? v) !== v || (this.#bases.get(group) ?? base) !== base) throw new Outdated()
     this.#stamps.set(leaf, v)
+    this.#bases.set(group, base)
     this.#leaves.add(leaf)
     this.#wrote = true
   }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../clock.ts'
+import { increments, type Versions } from '../coherence/increments.ts'
 import { type Look, lookOf, lookSql } from '../coherence/look.ts'
-import { increments, type Versions, versionsOf } from '../coherence/versions.ts'
 import { Conflict } from '../faults.ts'
 import type { Reader, Transaction } from '../reader.ts'
 import type { Stored } from '../table.ts'
@@ -97,7 +97,7 @@ export class Transactions {
         const { afterwards } = tx
         return {
           result,
-          versions: versionsOf([]),
+          versions: { leaves: [], groups: [] },
           look: undefined,
           doubt: undefined,
           fill: () => undefined,
@@ -106,14 +106,14 @@ export class Transactions {
       }
       const id = randomBytes(16)
       // The versions are the last locks of every transaction, and tallies the last before them.
-      const versioning = increments(tx.leaves, tx.stamps)
-      const last = [recordOutcome(id, connection.writing), ...additions(tx.tallies), ...versioning]
+      const versioning = increments(tx.leaves, tx.assumed, connection.returning)
+      const last = [...additions(tx.tallies), ...versioning.statements]
+      const record = (matching?: number): string => recordOutcome(id, connection.writing, matching)
       const next = tx.leaves.length > 0 ? lookSql : undefined
-      const { answers, sure, rows: registered } = await tx.commit(last, next)
+      const { answers, sure, rows: registered } = await tx.commit(record, last, next)
       const look = registered && lookOf(registered)
       const known = tx.leaves.length === 0 || answers.length > 0
-      const rows = answers.findLast((answer) => answer.rows.length > 0)?.rows ?? []
-      const versions = known ? versionsOf(rows) : undefined
+      const versions = known ? versioning.read(answers.slice(last.length - versioning.statements.length)) : undefined
       const fill = (): void => tx.tellVersions(versions?.leaves ?? [])
       return { result, versions, look, fill, doubt: sure ? undefined : { id }, afterwards: tx.afterwards }
     })

@@ -8,20 +8,20 @@ import { reading } from './reading.ts'
 import { type Seal, type Sound, sealNames } from './seal.ts'
 import { several } from './several.ts'
 import { quoted, Shape } from './shape.ts'
-import { insertInto, limitClause, updateOf, whereClause } from './statements.ts'
+import { insertInto, limitClause, whereClause } from './statements.ts'
 
 type Values = Readonly<Record<string, unknown>>
 
-/** The statement of a change, and the places of its columns in a sealed row. */
+/** The columns of a change, and their places in a sealed row. */
 interface Update {
-  readonly sql: string
+  readonly changed: readonly string[]
   readonly at: readonly number[]
 }
 
 /** Columns that every change writes. */
 const everyChange = ['rev', 'epoch', ...sealNames]
 
-/** Makes the UPDATEs of a table: each of the columns that change, and those of every change. @param names of all columns */
+/** Tells which columns a change writes: those it names, and those of every change. @param names of all columns */
 function updates(shape: Shape, names: readonly string[]): (changes: Values) => Update {
   const known = new Map<string, Update>()
   return (changes) => {
@@ -30,8 +30,7 @@ function updates(shape: Shape, names: readonly string[]): (changes: Values) => U
     if (made) return made
     const set = new Set([...properties.map((property) => shape.field(property).name), ...everyChange])
     const at = names.flatMap((name, index) => (set.has(name) ? [index] : []))
-    const changed = at.map((index) => names[index] as string)
-    const update = { sql: `${updateOf(shape.table, changed, () => '?')} WHERE id = ? AND rev = ?`, at }
+    const update = { changed: at.map((index) => names[index] as string), at }
     known.set(properties.join(), update)
     return update
   }
@@ -74,19 +73,18 @@ export function sealedAccess<T extends Table>(table: T, seal: Seal): SealedAcces
       const old = owned(table.name, session, row)
       const next = { ...old, ...(changes as Values), id: old.id, rev: old.rev + 1, epoch: seal.epoch }
       const { sealed, row: written } = await seal.close(shape, next)
-      const { sql, at } = updating(changes as Values)
-      const values = [...at.map((index) => sealed[index] ?? null), old.id, old.rev]
+      const { changed, at } = updating(changes as Values)
+      const replaced = { id: old.id, rev: old.rev, values: at.map((index) => sealed[index] ?? null) }
       session.disown(row as object)
-      await session.write(table.name, { sql, values }, session.changedFault(row as object))
+      await session.replace(table.name, changed, replaced, session.changedFault(row as object))
       return session.adopt(written, true) as Row<T>
     },
 
     async remove(tx, row) {
       const session = WriteSession.of(tx)
-      const { id, rev } = owned(table.name, session, row)
-      const sql = `DELETE FROM ${quoted(table.name)} WHERE id = ? AND rev = ?`
+      const old = owned(table.name, session, row)
       session.disown(row as object)
-      await session.write(table.name, { sql, values: [id, rev] }, session.changedFault(row as object))
+      await session.remove(table.name, old, session.changedFault(row as object))
     },
 
     assume: (tx, row) => WriteSession.of(tx).assume(table.name, row as unknown as Sealed),
