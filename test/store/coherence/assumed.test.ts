@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
 import { unavailable } from '../../../src/errors.ts'
 import type { CoherentCache } from '../../../src/store/coherence/cache.ts'
+import { groupOf, leafOf } from '../../../src/store/coherence/leaves.ts'
 import type { Database } from '../../../src/store/database.ts'
 import { DamagedRow, Outdated } from '../../../src/store/faults.ts'
 import type { Transaction } from '../../../src/store/reader.ts'
@@ -187,6 +188,20 @@ test('a value that was only touched meanwhile is read: it may depend on other ro
   expect(one.made).toEqual({ blind: 0, reading: 1 })
   // The database has said that nothing was committed: the connection is as good as before.
   expect(line.connections).toBe(connections)
+})
+
+test('a value whose whole group an older program has changed meanwhile is read', async () => {
+  const one = await worker()
+  const { id } = await inserted()
+  await raise(one, id)
+  const group = groupOf(leafOf(cached, id))
+  const older = () => bench.sql('UPDATE versions SET v = v + 1 WHERE bucket = ?', [group])
+  expect(await raise(one, id, older)).toBe(2)
+  expect(one.made).toEqual({ blind: 0, reading: 2 })
+  while (one.cache.peek(id) === undefined) await one.cache.get(id)
+  await delay(600)
+  expect(await raise(one, id)).toBe(3)
+  expect(one.made).toEqual({ blind: 1, reading: 2 })
 })
 
 test('changes of many rows at once share their commits', async () => {

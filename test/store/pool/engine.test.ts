@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { createConnection, type RowDataPacket } from 'mysql2/promise'
 import { expect, test } from 'vitest'
 import { startMariaDb } from '../../../scripts/embedded/mariadb.ts'
-import { requireSoundEngine } from '../../../src/store/pool/engine.ts'
+import { isMariaDb, requireSoundEngine } from '../../../src/store/pool/engine.ts'
 import { runDirectory } from '../../support/directory.ts'
 import { open } from '../support.ts'
 
@@ -15,6 +15,18 @@ test.each([
   ['8.0.30-Vitess', 'Vitess'],
 ])('%s is refused with the rule it breaks', (version, name) => {
   expect(() => requireSoundEngine(version)).toThrow(new RegExp(`^${name} is not supported: .*transaction`))
+})
+
+test.each([
+  ['10.11.19-MariaDB-0+deb12u1-log', true],
+  ['5.5.5-10.6.7-MariaDB', true],
+  ['11.4.2-MariaDB', true],
+  ['10.4.34-MariaDB', false],
+  ['9.7.0', false],
+  ['8.0.36-28.1', false],
+  [undefined, false],
+])('%s has the statements of MariaDB 10.5: %s', (version, has) => {
+  expect(isMariaDb(version)).toBe(has)
 })
 
 test.each(['8.0.33', '8.4.6', '9.7.0', '10.11.19-MariaDB-0+deb12u1-log', '8.0.36-28.1', ''])(
