@@ -66,10 +66,17 @@ function selected(leaves: readonly number[], groups: readonly number[], { stamps
  */
 function returned(leaves: readonly number[], groups: readonly number[], { stamps, bases }: Assumed): Increments {
   const before = [...stamps].map(([leaf, v]) => [leaf, v - (bases.get(groupOf(leaf)) ?? 0)] as const)
+  // A leaf without a row is inserted, and compared with nothing: where it had one, its group has lost changes.
+  const counted = new Map<number, number>()
+  for (const [leaf, v] of before) counted.set(groupOf(leaf), v + (counted.get(groupOf(leaf)) ?? 0))
+  const groupsBefore = [...bases].map(
+    ([group, base]) => `WHEN ${group} THEN v - itemised = ${base} AND itemised >= ${counted.get(group) ?? 0}`,
+  )
+  const oneOfGroup = groupsBefore.length === 0 ? '1' : assertion(`CASE bucket ${groupsBefore.join(' ')} ELSE 1 END`)
   return {
     statements: [
       `INSERT INTO versions (bucket, v, itemised) VALUES ${groups.map((group) => `(${group}, 1, 1)`).join()}
-        ON DUPLICATE KEY UPDATE v = v + ${unlessOther('v - itemised', 'bucket', [...bases])}, itemised = itemised + 1
+        ON DUPLICATE KEY UPDATE v = v + ${oneOfGroup}, itemised = itemised + 1
         RETURNING bucket, v, v - itemised AS base`,
       `${incrementLeaves(leaves, unlessOther('v', 'leaf', before))} RETURNING leaf, v`,
     ],

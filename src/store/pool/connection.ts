@@ -1,5 +1,5 @@
 import { createConnection, type Connection as Driver, type QueryOptions } from 'mysql2'
-import { Failure, isRefusedCommit, notWriting, TimedOut } from '../faults.ts'
+import { Failure, isHeldElsewhere, isRefusedCommit, notWriting, TimedOut } from '../faults.ts'
 import type { Stored } from '../table.ts'
 import { isFailedAssertion } from './assertion.ts'
 import { isMariaDb, leastPacketBytes, requirePacket, requireSoundEngine } from './engine.ts'
@@ -278,9 +278,10 @@ export class Connection {
       const seen = rows && writes(rows) ? rows.map(([, ...row]) => row) : undefined
       return { answers: answers.slice(opening, opening + statements.length), sure: true, rows: seen }
     } catch (error) {
-      // A query that fails at its first row counts as answered: the assertion before the COMMIT, too.
+      // A query that fails at its first row counts as answered: the last one before the COMMIT, too, which asserts or
+      // waits for a row. On one server no COMMIT fails by these.
       const answered = error instanceof Failure && error.number > 0 && Number(error.done) < statements.length
-      const refused = answered || isFailedAssertion(error)
+      const refused = answered || isFailedAssertion(error) || (!this.#clustered && isHeldElsewhere(error))
       if (!committed && (refused || isRefusedCommit(error))) throw error
       this.destroy()
       return { answers: [], sure: committed, rows: undefined }
@@ -310,7 +311,11 @@ export class Connection {
       return all.map(answerOf)
     }
     const answers: Answer[] = []
-    for (const sql of statements) answers.push(answerOf(await this.#send<AnswerOf>({ sql }, how)))
+    const { onStatement: succeeded, ...alone } = how
+    for (const sql of statements) {
+      answers.push(answerOf(await this.#send<AnswerOf>({ sql }, alone)))
+      succeeded?.()
+    }
     return answers
   }
 

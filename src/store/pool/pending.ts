@@ -41,6 +41,9 @@ export const largestPending = 1024 * 1024
 /** The most rows of one UPDATE or DELETE: each of them is compared with each. */
 const mostRows = 64
 
+/** The longest text of `WHEN id THEN `, and of an id and a rev in a condition. */
+const caseLength = ({ id }: Named): number => id.length + 16
+
 /** The writes of a transaction that wait to go out together. */
 export class PendingWrites {
   #writes: Write[] = []
@@ -82,7 +85,7 @@ export class PendingWrites {
     const earlier = unmatched ? undefined : this.#earlier(table)
     if (earlier?.kind === 'update' && earlier.names === names && takes(earlier.rows, row)) earlier.rows.push(row)
     else this.#writes.push({ kind: 'update', table, names, rows: [row], unmatched })
-    this.#length += row.values.reduce((sum, value) => sum + value.length, 0)
+    this.#length += row.values.reduce((sum, value) => sum + value.length + caseLength(row), 3 * caseLength(row))
   }
 
   /** Removes a row; as `update`. */
@@ -90,6 +93,7 @@ export class PendingWrites {
     const earlier = unmatched ? undefined : this.#earlier(table)
     if (earlier?.kind === 'delete' && takes(earlier.rows, row)) earlier.rows.push(row)
     else this.#writes.push({ kind: 'delete', table, rows: [row], unmatched })
+    this.#length += 3 * caseLength(row)
   }
 
   /**

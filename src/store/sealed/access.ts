@@ -89,6 +89,8 @@ export interface SealedAccess<T extends Table> extends Inserting<T>, LockingRead
   revisions(q: Reader): Promise<Member[]>
   /**
    * Compare-and-set on `rev` of a row that this transaction read or wrote; on a conflict the transaction is repeated.
+   * Rows of one table may be changed in another order: none may take a unique value that another one gives up in the same
+   * transaction.
    */
   update(tx: Transaction, row: Row<T>, changes: Changes<T>): Promise<Row<T>>
   /**

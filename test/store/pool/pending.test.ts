@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { Conflict, DuplicateRow, Failure, Outdated } from '../../../src/store/faults.ts'
-import { PendingWrites } from '../../../src/store/pool/pending.ts'
+import { largestPending, PendingWrites } from '../../../src/store/pool/pending.ts'
 
 const failure = (errno: number, done?: number) => new Failure(Object.assign(new Error('no'), { errno }), done)
 const conflict = () => new Conflict()
@@ -88,6 +88,20 @@ describe('rows of one table', () => {
     const kinds = writes.take().statements.map((sql) => sql.split(' ')[0])
     expect(kinds).toEqual(['UPDATE', 'SELECT', 'UPDATE', 'SELECT', 'UPDATE', 'DELETE', 'SELECT', 'INSERT'])
   })
+})
+
+test('many small changes are sent before their text is too long', () => {
+  const [changing, removing] = [new PendingWrites(), new PendingWrites()]
+  const id = '01a21d23-5893-749b-b371-7a44406a4808'
+  let changes = 0
+  for (; !changing.full; changes++) changing.update('a', names, row(`${id}${changes}`, 1))
+  let removals = 0
+  for (; !removing.full; removals++) removing.remove('a', { id: `${id}${removals}`, rev: 1 })
+  for (const { statements } of [changing.take(), removing.take()]) {
+    const length = statements.join('; ').length
+    expect(length).toBeGreaterThan(largestPending / 4)
+    expect(length).toBeLessThan(largestPending * 1.1)
+  }
 })
 
 test('an error is that of the statement that failed', () => {
