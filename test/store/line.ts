@@ -26,6 +26,8 @@ export class Line implements AsyncDisposable {
   commands = 0
   /** Connections that clients have opened. */
   connections = 0
+  /** Connections that clients have closed. */
+  closed = 0
   #over = false
   #held: { bytes: (() => void)[]; arrived: () => void } | undefined
   /** Passes the late COMMIT on to the server, and ends the line. */
@@ -117,7 +119,10 @@ export class Line implements AsyncDisposable {
         if (whole(bytes)) client.destroy()
       } else answers = answers.then(() => this.#lag()).then(() => void client.write(bytes))
     })
-    client.on('close', () => server.destroy())
+    client.on('close', () => {
+      this.closed++
+      server.destroy()
+    })
     server.on('close', () => client.destroy())
   }
 
