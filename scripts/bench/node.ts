@@ -110,12 +110,12 @@ export class StrongroomNode implements Api, AsyncDisposable {
     if (this.#supervisor) await stop(this.#supervisor, 60)
   }
 
-  send(method: string, path: string, body?: object): Promise<string> {
-    return this.#running.send(method, path, body)
+  send(method: string, path: string, body?: object, client?: number): Promise<string> {
+    return this.#running.send(method, path, body, client)
   }
 
-  call(method: string, path: string, body?: object): Promise<Record<string, unknown>> {
-    return this.#running.call(method, path, body)
+  call(method: string, path: string, body?: object, client?: number): Promise<Record<string, unknown>> {
+    return this.#running.call(method, path, body, client)
   }
 
   get #running(): ApiClient {

@@ -9,6 +9,8 @@ const newKey = (objects: Objects): void => {
 }
 const nothing = (): void => undefined
 
+const newToken = { policies: ['default'], ttl: '1h' }
+
 /** Names that no run has used before. */
 let runs = 0
 const prefix = (): string => `r${++runs}`
@@ -30,7 +32,8 @@ const changesOfKey = 10
 async function keysOfEach(node: Api, clients: number): Promise<(client: number, n: number) => string> {
   const name = prefix()
   const ofClient = async (client: number): Promise<void> => {
-    for (let key = 0; key < keysOfClient; key++) await node.call('POST', `transit/keys/${name}-${client}-${key}`, {})
+    for (let key = 0; key < keysOfClient; key++)
+      await node.call('POST', `transit/keys/${name}-${client}-${key}`, {}, client)
   }
   await Promise.all(Array.from({ length: clients }, (_, client) => ofClient(client)))
   return (client, n) => `transit/keys/${name}-${client}-${Math.floor(n / changesOfKey) % keysOfClient}`
@@ -40,7 +43,7 @@ const create =
   (type: string) =>
   async (node: Api): Promise<Step> => {
     const name = prefix()
-    return async (client, n) => void (await node.send('POST', `transit/keys/${name}-${client}-${n}`, { type }))
+    return async (client, n) => void (await node.send('POST', `transit/keys/${name}-${client}-${n}`, { type }, client))
   }
 
 /** Every change of the table, in its order. */
@@ -56,7 +59,7 @@ export const changes: Changes = {
   rotate: {
     async prepare(node, clients) {
       const keys = await keysOfEach(node, clients)
-      return async (client, n) => void (await node.send('POST', `${keys(client, n)}/rotate`, {}))
+      return async (client, n) => void (await node.send('POST', `${keys(client, n)}/rotate`, {}, client))
     },
     token: newKey,
   },
@@ -64,7 +67,7 @@ export const changes: Changes = {
     async prepare(node, clients) {
       const key = await keyOfEach(node, clients)
       return async (client, n) =>
-        void (await node.send('POST', `${key(client)}/config`, { deletion_allowed: n % 2 === 0 }))
+        void (await node.send('POST', `${key(client)}/config`, { deletion_allowed: n % 2 === 0 }, client))
     },
     token: nothing,
   },
@@ -73,22 +76,23 @@ export const changes: Changes = {
       const name = prefix()
       return async (client, n) => {
         const policy = `path "transit/encrypt/k${n}" { capabilities = ["update"] }`
-        await node.send('POST', `sys/policies/acl/${name}-${client}`, { policy })
+        await node.send('POST', `sys/policies/acl/${name}-${client}`, { policy }, client)
       }
     },
     token: nothing,
   },
   'token create': {
     async prepare(node) {
-      return async () => void (await node.send('POST', 'auth/token/create', { policies: ['default'], ttl: '1h' }))
+      return async (client) => void (await node.send('POST', 'auth/token/create', newToken, client))
     },
     token: nothing,
   },
   'token create and revoke': {
     async prepare(node) {
-      return async () => {
-        const { auth } = await node.call('POST', 'auth/token/create', { policies: ['default'], ttl: '1h' })
-        await node.send('POST', 'auth/token/revoke', { token: (auth as { client_token: string }).client_token })
+      return async (client) => {
+        const { auth } = await node.call('POST', 'auth/token/create', newToken, client)
+        const { client_token: token } = auth as { client_token: string }
+        await node.send('POST', 'auth/token/revoke', { token }, client)
       }
     },
     token: nothing,
@@ -98,7 +102,7 @@ export const changes: Changes = {
     async prepare(node) {
       const name = prefix()
       return async (client, n) =>
-        void (await node.send('POST', `sys/mounts/${name}-${client}-${n}`, { type: 'transit' }))
+        void (await node.send('POST', `sys/mounts/${name}-${client}-${n}`, { type: 'transit' }, client))
     },
     token: nothing,
   },
@@ -106,11 +110,9 @@ export const changes: Changes = {
     async prepare(node) {
       const name = prefix()
       const ciphertext = await sealedForImport(node)
+      const body = { ciphertext, type: 'aes256-gcm96' }
       return async (client, n) =>
-        void (await node.send('POST', `transit/keys/${name}-${client}-${n}/import`, {
-          ciphertext,
-          type: 'aes256-gcm96',
-        }))
+        void (await node.send('POST', `transit/keys/${name}-${client}-${n}/import`, body, client))
     },
     token(objects) {
       objects.imported()

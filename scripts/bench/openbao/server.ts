@@ -47,12 +47,12 @@ export class OpenBao implements Api, AsyncDisposable {
     }
   }
 
-  send(method: string, path: string, body?: object): Promise<string> {
-    return this.#client.send(method, path, body)
+  send(method: string, path: string, body?: object, client?: number): Promise<string> {
+    return this.#client.send(method, path, body, client)
   }
 
-  call(method: string, path: string, body?: object): Promise<Record<string, unknown>> {
-    return this.#client.call(method, path, body)
+  call(method: string, path: string, body?: object, client?: number): Promise<Record<string, unknown>> {
+    return this.#client.call(method, path, body, client)
   }
 
   under(request: LoadRequest): Server {
