@@ -240,7 +240,7 @@ function buildServices(
   const policies = new Policies({ database, clock })
   const { cluster, macs, operations, materials, transfer } = custody
   const { pins, blobs } = custody.managed
-  const tokens = new Tokens({ database, clock, keys: macs, epoch: cluster.epoch, leases: () => leases })
+  const tokens = new Tokens({ database, clock, log, keys: macs, epoch: cluster.epoch, leases: () => leases })
   const engines = new Map<string, Engine>()
   const revokeInEngine = engineRevoker(() => mounts.list(), engines)
   const removed = (uuid: string) => mounts.removed(uuid)

@@ -1,11 +1,13 @@
 import { isUnavailable, unavailable, unlessUnavailable } from '../errors.ts'
+import type { Logger } from '../log.ts'
 import type { CoherentCache } from '../store/coherence/cache.ts'
 import { Outdated } from '../store/faults.ts'
 import { Batch } from '../store/group.ts'
 import type { Reader, Transaction } from '../store/reader.ts'
 import { removeMarked, removeTokens } from './count.ts'
+import { Removals } from './removals.ts'
 import { orphanChildren, type RevokeDeps, removeTrees } from './revoke.ts'
-import { type TokenRow, tokenTable, tokenTraces } from './token.ts'
+import { isReusable, type TokenRow, tokenTable, tokenTraces } from './token.ts'
 
 /**
  * Revocations on request. Simultaneous ones share their transactions. The first one alone invalidates whole trees, on
@@ -18,10 +20,10 @@ export class Revocations {
   readonly #rows: CoherentCache<TokenRow>
   readonly #marks: Batch<string, Marked>
   readonly #looks: Batch<string, boolean>
-  readonly #removals: Batch<TokenRow, undefined>
+  readonly #removals: Removals
 
   /** @param rows tokens by id */
-  constructor(deps: RevokeDeps, rows: CoherentCache<TokenRow>) {
+  constructor(deps: RevokeDeps & { readonly log: Logger }, rows: CoherentCache<TokenRow>) {
     const { database } = deps
     this.#deps = deps
     this.#rows = rows
@@ -30,7 +32,7 @@ export class Revocations {
       const found = await database.read((q) => holders(deps, q, ids))
       return ids.map((id) => found.has(id))
     })
-    this.#removals = new Batch((marked) => this.#remove(marked))
+    this.#removals = new Removals((marked) => this.#remove(marked), deps.log)
   }
 
   /**
@@ -70,7 +72,9 @@ export class Revocations {
         cause,
       })
     }
-    await this.#removals.add(marked).catch(unlessUnavailable)
+    // A text that was chosen for a token is free once this is answered.
+    if (isReusable(marked)) await this.#remove([marked]).catch(unlessUnavailable)
+    else this.#removals.add(marked)
     return 0
   }
 
@@ -108,16 +112,29 @@ export class Revocations {
     return ids.map((id) => marked.get(id))
   }
 
+  /** Whether a token's revocation was answered here, although its row may still be there. */
+  ended(id: string): boolean {
+    return this.#removals.has(id)
+  }
+
+  /** Resolves when the rows of the revocations that were answered here are removed, or left to the expiry job. */
+  removed(): Promise<void> {
+    return this.#removals.done()
+  }
+
   /** Removes marked tokens. Needs no `touch`: no worker accepts them. */
-  async #remove(marked: readonly TokenRow[]): Promise<undefined[]> {
+  #remove(marked: readonly TokenRow[]): Promise<void> {
     const { database } = this.#deps
-    const rows = new Map(marked.map((row) => [row.id, row]))
-    await database.assuming({
+    return database.assuming({
       name: `removal of ${marked[0]?.id}`,
-      blind: (tx) => removeMarked(database, tx, [...rows.values()]),
-      reading: (tx) => removeTokens(database, tx, [...rows.keys()]),
+      blind: (tx) => removeMarked(database, tx, marked),
+      reading: (tx) =>
+        removeTokens(
+          database,
+          tx,
+          marked.map(({ id }) => id),
+        ),
     })
-    return marked.map(() => undefined)
   }
 }
 

@@ -36,6 +36,9 @@ export const tokenTable = defineTable(
 
 export type TokenRow = Row<typeof tokenTable>
 
+/** Whether another token may bear the same credential later. */
+export const isReusable = ({ type }: TokenRow): boolean => type === 'custom'
+
 /** `numUses` of a token whose last use was taken: the token only awaits removal. */
 export const spentUses = -1
 

@@ -2,6 +2,7 @@ import { after } from '../after.ts'
 import type { Clock } from '../clock.ts'
 import { ApiError, badRequest, unavailable, unlessUnavailable } from '../errors.ts'
 import type { Job } from '../job.ts'
+import type { Logger } from '../log.ts'
 import type { MaybePromise } from '../route.ts'
 import type { CoherentCache } from '../store/coherence/cache.ts'
 import type { Database } from '../store/database.ts'
@@ -20,6 +21,7 @@ import type { TokenLeases } from './revoke.ts'
 import {
   accessorTraces,
   type CredentialKeys,
+  isReusable,
   type NewToken,
   prepareToken,
   type TokenRow,
@@ -33,6 +35,7 @@ export interface TokensOptions {
   readonly database: Database
   readonly keys: CredentialKeys
   readonly clock: Clock
+  readonly log: Logger
   /** The database's current epoch: tokens of an earlier one are void. */
   readonly epoch: number
   leases(): TokenLeases
@@ -179,6 +182,7 @@ export class Tokens {
   async idOf(credential: string): Promise<string | undefined> {
     const print = fingerprint(credential)
     const id = this.#ids.get(print)
+    if (id !== undefined && this.#revocations.ended(id)) return undefined
     const known = id === undefined ? undefined : ((await this.#rows.get(id)) ?? (await this.#stored(id)))
     if (known !== undefined && !isReusable(known)) return known.id
     const kind = this.#kindOf(credential, print)
@@ -188,7 +192,7 @@ export class Tokens {
   /** As idOf, by an accessor. */
   async idOfAccessor(accessor: string): Promise<string | undefined> {
     if (!isAccessor(accessor)) return undefined
-    return (await this.#options.database.read((q) => this.#table.find(q, { accessor })))?.id
+    return this.#unlessEnded(await this.#options.database.read((q) => this.#table.find(q, { accessor })))?.id
   }
 
   /** As idOf, by the path that made the token and a row id; undefined for a token that does not expire. */
@@ -212,8 +216,9 @@ export class Tokens {
     return found.slice(0, limit)
   }
 
-  /** The number of tokens that are stored. */
-  count(): Promise<number> {
+  /** The number of tokens that are stored, without those whose revocation this worker has answered. */
+  async count(): Promise<number> {
+    await this.#revocations.removed()
     return this.#options.database.tally(tokenTally)
   }
 
@@ -275,14 +280,19 @@ export class Tokens {
   async #row(credential: string, print: string, kind: CredentialKind): Promise<TokenRow | undefined> {
     if (kind === 'custom' && !(await this.#customs.get(customEntry))?.exist) return undefined
     const hash = await this.#options.keys.tokenMac(Buffer.from(credential))
-    const row = await this.#options.database.read((q) => this.#table.find(q, { hash }))
+    const row = this.#unlessEnded(await this.#options.database.read((q) => this.#table.find(q, { hash })))
     if (row !== undefined) this.#remember(print, row)
     else if (kind !== 'custom') this.#dead.set(print, this.#options.clock.monotonic() + deadMilliseconds)
     return row
   }
 
-  #stored(id: string): Promise<TokenRow | undefined> {
-    return this.#options.database.read((q) => this.#table.get(q, id))
+  async #stored(id: string): Promise<TokenRow | undefined> {
+    return this.#unlessEnded(await this.#options.database.read((q) => this.#table.get(q, id)))
+  }
+
+  /** A row whose revocation was answered is as good as gone. */
+  #unlessEnded(row: TokenRow | undefined): TokenRow | undefined {
+    return row && this.#revocations.ended(row.id) ? undefined : row
   }
 
   #remember(print: string, { id, numUses }: TokenRow): void {
@@ -334,9 +344,6 @@ export class Tokens {
     }
   }
 }
-
-/** Whether another token may bear the same credential later. */
-const isReusable = ({ type }: TokenRow): boolean => type === 'custom'
 
 function requireComplete(left: number): void {
   if (left > 0)

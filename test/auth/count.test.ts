@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { prepareAccess } from '../../src/auth/initialise.ts'
 import { RootGeneration } from '../../src/auth/recovery.ts'
 import { createRootToken } from '../../src/auth/roottoken.ts'
-import { createWorld, runJob, service, type World } from './world.ts'
+import { createWorld, removed, runJob, service, type World } from './world.ts'
 
 /** Tokens are counted as they come and go: counting the rows would read every one of them. */
 
@@ -15,6 +15,7 @@ afterAll(() => world?.[Symbol.asyncDispose]())
 const stored = async () => Number((await world.sql('SELECT COUNT(*) AS n FROM tokens'))[0]?.n)
 /** Both nodes' counts, which must equal the number of rows. */
 async function counted(): Promise<number> {
+  await removed(world)
   const [one, other] = await Promise.all(world.nodes.map(({ tokens }) => tokens.count()))
   expect([one, other]).toEqual([await stored(), await stored()])
   return one ?? Number.NaN

@@ -3,8 +3,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { tokenTable } from '../../src/auth/token.ts'
 import { Tokens } from '../../src/auth/tokens.ts'
 import { unavailable } from '../../src/errors.ts'
+import { quiet } from '../store/support.ts'
 import { noLeases } from '../support/noleases.ts'
-import { createWorld, runJob, service, type World, whileJobWaits } from './world.ts'
+import { createWorld, removed, runJob, service, type World, whileJobWaits } from './world.ts'
 
 /** Tokens are removed from the table, and children outlive their parents. */
 
@@ -99,7 +100,14 @@ test('a locked token holds up no other', async () => {
 test('the job finishes a revocation that a crash cut short', async () => {
   const { database } = world.node
   const crash = { ...noLeases, revokeByToken: async () => Promise.reject(new Error('crash')) }
-  const dying = new Tokens({ database, keys: world.keys, clock: world.clock, epoch: 1, leases: () => crash })
+  const dying = new Tokens({
+    database,
+    log: quiet,
+    keys: world.keys,
+    clock: world.clock,
+    epoch: 1,
+    leases: () => crash,
+  })
   const parent = await create(null)
   const child = await create(parent.row)
   await expect(dying.revoke(parent.row.id)).rejects.toThrow('crash')
@@ -115,7 +123,14 @@ test('the job finishes a revocation that a crash cut short', async () => {
 test('a revocation whose look for children fails says that the token is revoked, and the job ends the rest', async () => {
   const { database } = world.node
   const blind = { ...noLeases, holders: async () => Promise.reject(unavailable('no connection')) }
-  const failing = new Tokens({ database, keys: world.keys, clock: world.clock, epoch: 1, leases: () => blind })
+  const failing = new Tokens({
+    database,
+    log: quiet,
+    keys: world.keys,
+    clock: world.clock,
+    epoch: 1,
+    leases: () => blind,
+  })
   const { row, credential } = await create(null)
   const said = expect.stringMatching(/^the token is revoked; /)
   await expect(failing.revoke(row.id)).rejects.toMatchObject({ status: 503, message: said })
@@ -183,7 +198,9 @@ test('children made while their parent is revoked are refused, or gone: no row i
       Array.from({ length: 8 }, () => tokens.create(service(parent.row)).catch(() => undefined)),
     )
     await world.node.tokens.revoke(parent.row.id)
-    for (const child of await Promise.all(births)) if (child) expect(await there(child.row.id)).toBe(0)
+    const made = await Promise.all(births)
+    await removed(world)
+    for (const child of made) if (child) expect(await there(child.row.id)).toBe(0)
     expect(await world.sql('SELECT id FROM tokens WHERE parent = ?', [parent.row.id])).toEqual([])
   }
 })
@@ -234,7 +251,14 @@ test('tidy removes tokens without their parent and those of an earlier epoch, an
   expect(await works(world.rootToken)).toBe(true)
 
   const { database } = world.node
-  const later = new Tokens({ database, keys: world.keys, clock: world.clock, epoch: 2, leases: () => noLeases })
+  const later = new Tokens({
+    database,
+    log: quiet,
+    keys: world.keys,
+    clock: world.clock,
+    epoch: 2,
+    leases: () => noLeases,
+  })
   await runJob(database, later.tidying)
   expect(await there(kept.row.id, keptChild.row.id)).toBe(0)
 })

@@ -5,8 +5,9 @@ import type { TokenRow } from '../../src/auth/token.ts'
 import { Tokens } from '../../src/auth/tokens.ts'
 import { DamagedRow } from '../../src/store/faults.ts'
 import { Line } from '../store/line.ts'
+import { quiet } from '../store/support.ts'
 import { noLeases } from '../support/noleases.ts'
-import { createWorld, service, type World } from './world.ts'
+import { createWorld, removed, service, type World } from './world.ts'
 
 describe('tokens', () => {
   let world: World
@@ -45,6 +46,7 @@ describe('tokens', () => {
     const before = await tokens.count()
     const ids = [...made, ...parents].map(({ row }) => row.id)
     await Promise.all([...ids, 'absent'].map((id, index) => world.nodes[index % 2]?.tokens.revoke(id)))
+    await removed(world)
     expect(await tokens.count()).toBe(before - made.length - children.length)
     for (const node of world.nodes)
       for (const { credential } of [...made, ...children]) expect(await node.tokens.lookup(credential)).toBeUndefined()
@@ -60,6 +62,7 @@ describe('tokens', () => {
     const revoked = await Promise.allSettled(made.map(({ row }) => tokens.revoke(row.id)))
     expect(revoked.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled'])
     expect(revoked[0]).toMatchObject({ reason: expect.any(DamagedRow) })
+    await removed(world)
     expect(await world.sql('SELECT id FROM tokens WHERE id IN (?)', [made.map(({ row }) => row.id)])).toHaveLength(1)
   })
 
@@ -192,7 +195,14 @@ describe('tokens', () => {
   test('a revocation that a crash cut short has worked, and is finished by repeating it', async () => {
     const { database, tokens } = world.node
     const crash = { ...noLeases, revokeByToken: async () => Promise.reject(new Error('crash')) }
-    const dying = new Tokens({ database, keys: world.keys, clock: world.clock, epoch: 1, leases: () => crash })
+    const dying = new Tokens({
+      database,
+      log: quiet,
+      keys: world.keys,
+      clock: world.clock,
+      epoch: 1,
+      leases: () => crash,
+    })
     const parent = await tokens.create(service(root))
     const child = await tokens.create(service(parent.row))
     for (const node of world.nodes) expect(await node.tokens.lookup(child.credential)).toBeDefined()
@@ -339,6 +349,7 @@ test('a custom root token is there from the first start, and tokens of an earlie
   const { credential, row } = await world.node.tokens.create(service(null))
   const later = new Tokens({
     database: world.node.database,
+    log: quiet,
     keys: world.keys,
     clock: world.clock,
     epoch: 2,

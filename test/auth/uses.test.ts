@@ -4,7 +4,7 @@ import { Policies } from '../../src/auth/policies.ts'
 import { spentUses, type TokenRow } from '../../src/auth/token.ts'
 import { DamagedRow, UnknownOutcome } from '../../src/store/faults.ts'
 import { Line } from '../store/line.ts'
-import { createWorld, runJob, service, type World } from './world.ts'
+import { createWorld, removed, runJob, service, type World } from './world.ts'
 
 /** Tokens that are good for a number of requests, and the first request of any token. */
 
@@ -33,6 +33,7 @@ test('exactly as many requests sign in as the token has uses, whichever workers 
     expect(last).toHaveLength(1)
     expect(await count(row.id)).toBe(spentUses)
     await last[0]?.end?.()
+    await removed(world)
     expect(await count(row.id)).toBeUndefined()
     for (const node of world.nodes) expect(await node.authenticator.authenticate(credential)).toBeUndefined()
   }

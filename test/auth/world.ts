@@ -13,6 +13,7 @@ import { initialise } from '../../src/keys/initialise.ts'
 import { createLog } from '../../src/log.ts'
 import { Database } from '../../src/store/database.ts'
 import type { VersionMessage } from '../../src/workload.ts'
+import { quiet } from '../store/support.ts'
 import { noLeases } from '../support/noleases.ts'
 import { createTestedToken } from '../support/template/keys.ts'
 import { createMigrated } from '../support/template/migrated.ts'
@@ -114,7 +115,7 @@ function createNode(database: Database, keys: CredentialKeys, clock: Clock, epoc
       return 0
     },
   }
-  const tokens = new Tokens({ database, keys, clock, epoch, leases: () => leases })
+  const tokens = new Tokens({ database, keys, clock, log: quiet, epoch, leases: () => leases })
   const policies = new Policies({ database, clock })
   const authenticator = createAuthenticator({ tokens, policies, hashAccessor: String })
   const start = async (job: Job) => {
@@ -122,6 +123,11 @@ function createNode(database: Database, keys: CredentialKeys, clock: Clock, epoc
     return true
   }
   return { database, tokens, policies, authenticator, revoked, context: { tokens, policies, clock, start } }
+}
+
+/** The workers have removed the rows of the revocations that they answered. */
+export async function removed({ nodes }: World): Promise<void> {
+  await Promise.all(nodes.map(({ tokens }) => tokens.count()))
 }
 
 /** Does a leased job once, as its holder. */

@@ -57,7 +57,7 @@ function leaseNode(
   ledger: Ledger,
   { mounts, removed }: { mounts: readonly Mount[]; removed: ReadonlySet<string> },
 ) {
-  const tokens = new Tokens({ database, keys, clock, epoch: 1, leases: () => leases })
+  const tokens = new Tokens({ database, keys, clock, log: createLog('silent'), epoch: 1, leases: () => leases })
   const revokeInEngine = engineRevoker(async () => mounts, new Map([[ledger.type, ledger]]))
   const leases = new Leases({
     database,

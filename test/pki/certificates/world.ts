@@ -52,7 +52,7 @@ export async function createCertificateWorld(nodes = 1) {
 }
 
 function nodeAt({ database }: Node, { keys, clock }: World, mount: Mount, site = 'default') {
-  const tokens = new Tokens({ database, keys, clock, epoch: 1, leases: () => leases })
+  const tokens = new Tokens({ database, keys, clock, log: createLog('silent'), epoch: 1, leases: () => leases })
   const engines = new Map<string, Engine>()
   const revokeInEngine = engineRevoker(async () => [mount], engines)
   const log = createLog('silent')

@@ -63,7 +63,7 @@ function workerOf(
 ): Worker {
   const { managed } = manage(custody, database, hsm)
   const { operations, materials, transients, authorityKeys, macs, cluster } = custody
-  const tokens = new Tokens({ database, keys: macs, clock, epoch: cluster.epoch, leases: () => noLeases })
+  const tokens = new Tokens({ database, keys: macs, clock, log, epoch: cluster.epoch, leases: () => noLeases })
   const revokeInEngine = async () => undefined
   const leases = new Leases({ database, clock, log, tokens, removed: () => false, revokeInEngine })
   const ground = { database, clock, leases, operations, materials, managed, transients, authorityKeys, log, site }
