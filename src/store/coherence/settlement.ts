@@ -111,7 +111,7 @@ export class Settlement {
       if (unanswered || [...this.#waits].every(({ open }) => open !== undefined)) {
         await this.#pause(pause)
         if (this.#waits.size === 0) break
-        pause = Math.min(2 * pause, longestPauseMilliseconds)
+        pause = Math.min(1.25 * pause, longestPauseMilliseconds)
       }
       const began = this.#clock.monotonic()
       const look = await this.#tryLook()
