@@ -32,9 +32,10 @@ const usage = `npm run bench -- [options]
   --list          shows the titles of all rows, and measures nothing
   --changes       measures changes (keys, policies, tokens, mounts) beside the same rows in a plain transaction
   --nodes N       with --changes: another node shares database and token, and both have two workers and nudge each other (1)
+  --workers N     of each node (1; 2 with --nodes 2 or --openbao)
   --pressure      measures what work of one kind costs work of another, a line each
   --against DIR   compares with another checkout of the project, set up, instead of with minimal servers
-  --openbao       compares with OpenBao on raft with keys in its memory, the same requests and changes; two workers here
+  --openbao       compares with OpenBao on raft with keys in its memory, the same requests and changes
   --million       afterwards a million encrypts, with the worker's memory on the way
   --profile DIR   V8 CPU profiles of supervisor and worker are written there at the end`
 
@@ -46,6 +47,7 @@ const { values: options } = parseArgs({
     list: { type: 'boolean', default: false },
     changes: { type: 'boolean', default: false },
     nodes: { type: 'string', default: '1' },
+    workers: { type: 'string' },
     pressure: { type: 'boolean', default: false },
     against: { type: 'string' },
     million: { type: 'boolean', default: false },
@@ -80,12 +82,12 @@ async function pressure(): Promise<void> {
   }
 }
 
-/** Two nodes of two workers, or one of one. */
+/** One node or two, with workers as asked for. */
 async function startNodes(directory: string, profiles: string | undefined) {
   await using stack = new AsyncDisposableStack()
   const several = options.nodes === '2'
   const [first, second] = ['127.0.0.1:7801', '127.0.0.1:7802']
-  const workers = several || options.openbao ? 2 : 1
+  const workers = Number(options.workers ?? (several || options.openbao ? 2 : 1))
   const nudge = several ? { nudge: { address: first, peers: [second] } } : {}
   const common = { profiles, checkout: ownCheckout, workers }
   const node = stack.use(await StrongroomNode.start({ ...common, directory: join(directory, 'node'), ...nudge }))

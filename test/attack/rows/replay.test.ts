@@ -123,6 +123,7 @@ describe('rows of no set', () => {
     const [before = {}] = await rowsOf('tokens', 'accessor', accessor)
     expectServed(await root.post('auth/token/revoke-accessor', { accessor }))
     expectRefused(await client.get('auth/token/lookup-self'))
+    await until(async () => (await rowsOf('tokens', 'accessor', accessor)).length === 0)
     await sql.put('tokens', before)
     await sql.invalidate()
     // A credential that had no row is refused for some seconds without a look.
