@@ -177,7 +177,9 @@ async function openCore(options: Options, seal: () => Promise<boolean>, secret?:
   // Ends first: its last jobs may still sign by managed keys.
   const runner = keys.use(new Runner({ database, clock, log, metrics }))
   const foundation = { database, hsm, custody, managedHsms, settings, audit, runner, seal }
-  const pipeline = buildPipeline(options, foundation, buildServices(options, foundation))
+  const services = buildServices(options, foundation)
+  keys.defer(() => services.tokens.removeRevoked())
+  const pipeline = buildPipeline(options, foundation, services)
   scheduleUpkeep(foundation, metrics)
   const [openStores, openKeys] = [stores.move(), keys.move()]
   return {

@@ -218,7 +218,7 @@ export class Tokens {
 
   /** The number of tokens that are stored, without those whose revocation this worker has answered. */
   async count(): Promise<number> {
-    await this.#revocations.removed()
+    await this.removeRevoked()
     return this.#options.database.tally(tokenTally)
   }
 
@@ -259,6 +259,11 @@ export class Tokens {
    */
   async revoke(id: string): Promise<void> {
     requireComplete(await this.#revocations.ofTree(id))
+  }
+
+  /** Removes the rows of the revocations that this worker has answered. Never rejects. */
+  removeRevoked(): Promise<void> {
+    return this.#revocations.removed()
   }
 
   /** Revokes one token; its children become orphans. */

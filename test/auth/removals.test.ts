@@ -121,7 +121,7 @@ describe('a token whose revocation was answered', () => {
     const ending = await world.join()
     await ending.tokens.revoke(row.id)
     await ending.database[Symbol.asyncDispose]()
-    await ending.tokens.count().catch(() => undefined)
+    await ending.tokens.removeRevoked()
     expect(await states([row.id])).toEqual(['revoked'])
     world.clock.ahead += 60_000
     await runJob(database, tokens.expiry)

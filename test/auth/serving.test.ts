@@ -132,6 +132,16 @@ test('the job removes tokens that have ended, on a node that was restarted meanw
   expect(await rowOf(spent.accessor)).toBeDefined()
 })
 
+test('a node that is stopped removes the revoked tokens first', async () => {
+  const made = await Promise.all(Array.from({ length: 20 }, () => create()))
+  await Promise.all(made.map(({ accessor }) => done(server.client().post('auth/token/revoke-accessor', { accessor }))))
+  await server.stop()
+  const accessors = made.map(({ accessor }) => accessor)
+  expect(await sql('SELECT state FROM tokens WHERE accessor IN (?)', [accessors])).toEqual([])
+  expect(server.output()).not.toContain('could not be removed')
+  await server.start()
+})
+
 test('sudo paths name the missing capability, and answer a caller who has it', async () => {
   const rules = 'path "auth/token/*" { capabilities = ["update", "list"] }'
   await done(server.client().post('sys/policies/acl/clerk', { policy: rules }))

@@ -127,7 +127,7 @@ function createNode(database: Database, keys: CredentialKeys, clock: Clock, epoc
 
 /** The workers have removed the rows of the revocations that they answered. */
 export async function removed({ nodes }: World): Promise<void> {
-  await Promise.all(nodes.map(({ tokens }) => tokens.count()))
+  await Promise.all(nodes.map(({ tokens }) => tokens.removeRevoked()))
 }
 
 /** Does a leased job once, as its holder. */

@@ -52,7 +52,7 @@ beforeAll(async () => {
     await policies.write('kept', 'path "c" {}')
     revocable.push((await tokens.create(service(null))).row.id, (await tokens.create(service(null))).row.id)
     await tokens.revoke(revocable.pop() ?? '')
-    await tokens.count()
+    await tokens.removeRevoked()
   }
 })
 afterAll(async () => {
@@ -82,6 +82,6 @@ describe('round trips', { shuffle: false }, () => {
   ])('%s', async (_, change, most) => {
     expect(await roundTrips(change)).toBeLessThanOrEqual(most)
     // Revoked tokens are removed before the next one.
-    await tokens.count()
+    await tokens.removeRevoked()
   })
 })
