@@ -24,6 +24,9 @@ describe('rows that wait for their removal', () => {
     expect([removals.has('a'), removals.has('d')]).toEqual([true, false])
     while (removals.has('c')) await delay(10)
     expect(taken).toEqual([['a', 'b', 'c']])
+    removals.add(row('d'))
+    while (removals.has('d')) await delay(10)
+    expect(taken).toEqual([['a', 'b', 'c'], ['d']])
   })
 
   test('leave when they fill a transaction, one of which is under way at a time', async () => {
