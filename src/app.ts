@@ -178,7 +178,8 @@ async function openCore(options: Options, seal: () => Promise<boolean>, secret?:
   const runner = keys.use(new Runner({ database, clock, log, metrics }))
   const foundation = { database, hsm, custody, managedHsms, settings, audit, runner, seal }
   const services = buildServices(options, foundation)
-  keys.defer(() => services.tokens.removeRevoked())
+  // Not before the keys are dropped: the database may be frozen.
+  stores.defer(() => services.tokens.removeRevoked())
   const pipeline = buildPipeline(options, foundation, services)
   scheduleUpkeep(foundation, metrics)
   const [openStores, openKeys] = [stores.move(), keys.move()]
