@@ -68,6 +68,8 @@ const proveEverySeconds = 5
 const askEverySeconds = 5
 const rollMetricsEverySeconds = 30
 const sealHeadsEverySeconds = 10
+/** The expiry job removes what a worker that ends does not. */
+const lastRemovalsMilliseconds = 1000
 
 /** Mounts that always exist. */
 const builtin = [
@@ -178,8 +180,8 @@ async function openCore(options: Options, seal: () => Promise<boolean>, secret?:
   const runner = keys.use(new Runner({ database, clock, log, metrics }))
   const foundation = { database, hsm, custody, managedHsms, settings, audit, runner, seal }
   const services = buildServices(options, foundation)
-  // Not before the keys are dropped: the database may be frozen.
-  stores.defer(() => services.tokens.removeRevoked())
+  // Not before the keys are dropped, and not for long: the database may be frozen.
+  stores.defer(() => Promise.race([services.tokens.removeRevoked(), clock.sleep(lastRemovalsMilliseconds)]))
   const pipeline = buildPipeline(options, foundation, services)
   scheduleUpkeep(foundation, metrics)
   const [openStores, openKeys] = [stores.move(), keys.move()]
