@@ -17,12 +17,10 @@ export async function removeTokens(database: Database, tx: Transaction, ids: rea
   tx.tally(tokenTally, -(await database.table(tokenTable).removeAll(tx, ids)))
 }
 
-/** As removeTokens, of rows that are assumed to be unchanged: nothing is read. */
-export async function removeMarked(database: Database, tx: Transaction, rows: readonly TokenRow[]): Promise<void> {
+/** As removeTokens, of a row that is assumed to be unchanged: nothing is read. */
+export async function removeMarked(database: Database, tx: Transaction, row: TokenRow): Promise<void> {
   const table = database.table(tokenTable)
-  for (const row of rows) {
-    table.assume(tx, row)
-    await table.remove(tx, row)
-  }
-  tx.tally(tokenTally, -rows.length)
+  table.assume(tx, row)
+  await table.remove(tx, row)
+  tx.tally(tokenTally, -1)
 }

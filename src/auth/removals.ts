@@ -2,7 +2,7 @@ import { unlessUnavailable } from '../errors.ts'
 import type { Logger } from '../log.ts'
 import type { TokenRow } from './token.ts'
 
-/** How long rows gather: one transaction removes many. */
+/** How long rows gather: those that are removed at the same time share a transaction. */
 const gatherMilliseconds = 100
 const mostAtOnce = 64
 /** Rows beyond these are left to the expiry job. */
@@ -13,7 +13,7 @@ const mostWaiting = 1024
  * soon after their revocation was answered. The expiry job removes those that are lost with the process.
  */
 export class Removals {
-  readonly #remove: (rows: readonly TokenRow[]) => Promise<void>
+  readonly #remove: (row: TokenRow) => Promise<void>
   readonly #log: Logger
   /** Ids of the rows that are still there. */
   readonly #left = new Set<string>()
@@ -21,7 +21,7 @@ export class Removals {
   #timer: NodeJS.Timeout | undefined
   #removing = Promise.resolve()
 
-  constructor(remove: (rows: readonly TokenRow[]) => Promise<void>, log: Logger) {
+  constructor(remove: (row: TokenRow) => Promise<void>, log: Logger) {
     this.#remove = remove
     this.#log = log
   }
@@ -50,11 +50,15 @@ export class Removals {
   }
 
   async #together(rows: readonly TokenRow[]): Promise<void> {
+    await Promise.all(rows.map((row) => this.#one(row)))
+  }
+
+  async #one(row: TokenRow): Promise<void> {
     try {
-      await this.#remove(rows).catch(unlessUnavailable)
+      await this.#remove(row).catch(unlessUnavailable)
     } catch (error) {
-      this.#log.error({ err: error }, 'rows of revoked tokens could not be removed')
+      this.#log.error({ err: error }, 'the row of a revoked token could not be removed')
     }
-    for (const { id } of rows) this.#left.delete(id)
+    this.#left.delete(row.id)
   }
 }

@@ -1,5 +1,6 @@
-import { isUnavailable, unavailable, unlessUnavailable } from '../errors.ts'
+import { isUnavailable, unavailable } from '../errors.ts'
 import type { Logger } from '../log.ts'
+import type { Assuming } from '../store/assuming.ts'
 import type { CoherentCache } from '../store/coherence/cache.ts'
 import { Outdated } from '../store/faults.ts'
 import { Batch } from '../store/group.ts'
@@ -32,7 +33,7 @@ export class Revocations {
       const found = await database.read((q) => holders(deps, q, ids))
       return ids.map((id) => found.has(id))
     })
-    this.#removals = new Removals((marked) => this.#remove(marked), deps.log)
+    this.#removals = new Removals((row) => this.#removeUnheld(row), deps.log)
   }
 
   /**
@@ -60,22 +61,21 @@ export class Revocations {
   /**
    * Most tokens have neither children nor leases, and no worker accepts new ones. What fails here is left to the expiry
    * job.
-   * @throws ApiError 503 when children or leases may be left
+   * @throws ApiError 503 when children or leases may be left, or a chosen text is still taken
    */
   async #clear(marked: TokenRow): Promise<number> {
     const { id } = marked
     try {
       if (await this.#looks.add(id)) return await removeTrees(this.#deps, [id])
+      if (isReusable(marked)) await this.#remove(marked)
+      else this.#removals.add(marked)
+      return 0
     } catch (cause) {
       if (!isUnavailable(cause)) throw cause
       throw unavailable('the token is revoked; what belongs to it could not all be removed, which is tried again', {
         cause,
       })
     }
-    // A text that was chosen for a token is free once this is answered.
-    if (isReusable(marked)) await this.#remove([marked]).catch(unlessUnavailable)
-    else this.#removals.add(marked)
-    return 0
   }
 
   /** Revokes tokens on every worker. */
@@ -122,19 +122,20 @@ export class Revocations {
     return this.#removals.done()
   }
 
-  /** Removes marked tokens. Needs no `touch`: no worker accepts them. */
-  #remove(marked: readonly TokenRow[]): Promise<void> {
+  /** Removes a marked token. Needs no `touch`: no worker accepts it. */
+  #remove(marked: TokenRow): Promise<void> {
     const { database } = this.#deps
-    return database.assuming({
-      name: `removal of ${marked[0]?.id}`,
-      blind: (tx) => removeMarked(database, tx, marked),
-      reading: (tx) =>
-        removeTokens(
-          database,
-          tx,
-          marked.map(({ id }) => id),
-        ),
-    })
+    return database.assuming(this.#removal(marked, (tx) => removeTokens(database, tx, [marked.id])))
+  }
+
+  /** As #remove, but waits for nobody: a row that somebody holds is left to the expiry job. */
+  #removeUnheld(marked: TokenRow): Promise<void> {
+    return this.#deps.database.assuming(this.#removal(marked, async () => undefined))
+  }
+
+  #removal(marked: TokenRow, reading: (tx: Transaction) => Promise<void>): Assuming<void> {
+    const blind = (tx: Transaction): Promise<void> => removeMarked(this.#deps.database, tx, marked)
+    return { name: `removal of ${marked.id}`, blind, reading }
   }
 }
 

@@ -1,11 +1,8 @@
 import { createConnection } from 'mysql2/promise'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { tokenTable } from '../../src/auth/token.ts'
-import { Tokens } from '../../src/auth/tokens.ts'
 import { unavailable } from '../../src/errors.ts'
-import { quiet } from '../store/support.ts'
-import { noLeases } from '../support/noleases.ts'
-import { createWorld, removed, runJob, service, type World, whileJobWaits } from './world.ts'
+import { createWorld, removed, runJob, service, tokensWith, type World, whileJobWaits } from './world.ts'
 
 /** Tokens are removed from the table, and children outlive their parents. */
 
@@ -98,16 +95,7 @@ test('a locked token holds up no other', async () => {
 }, 60_000)
 
 test('the job finishes a revocation that a crash cut short', async () => {
-  const { database } = world.node
-  const crash = { ...noLeases, revokeByToken: async () => Promise.reject(new Error('crash')) }
-  const dying = new Tokens({
-    database,
-    log: quiet,
-    keys: world.keys,
-    clock: world.clock,
-    epoch: 1,
-    leases: () => crash,
-  })
+  const dying = tokensWith(world, { revokeByToken: async () => Promise.reject(new Error('crash')) })
   const parent = await create(null)
   const child = await create(parent.row)
   await expect(dying.revoke(parent.row.id)).rejects.toThrow('crash')
@@ -121,16 +109,7 @@ test('the job finishes a revocation that a crash cut short', async () => {
 })
 
 test('a revocation whose look for children fails says that the token is revoked, and the job ends the rest', async () => {
-  const { database } = world.node
-  const blind = { ...noLeases, holders: async () => Promise.reject(unavailable('no connection')) }
-  const failing = new Tokens({
-    database,
-    log: quiet,
-    keys: world.keys,
-    clock: world.clock,
-    epoch: 1,
-    leases: () => blind,
-  })
+  const failing = tokensWith(world, { holders: async () => Promise.reject(unavailable('no connection')) })
   const { row, credential } = await create(null)
   const said = expect.stringMatching(/^the token is revoked; /)
   await expect(failing.revoke(row.id)).rejects.toMatchObject({ status: 503, message: said })
@@ -251,14 +230,7 @@ test('tidy removes tokens without their parent and those of an earlier epoch, an
   expect(await works(world.rootToken)).toBe(true)
 
   const { database } = world.node
-  const later = new Tokens({
-    database,
-    log: quiet,
-    keys: world.keys,
-    clock: world.clock,
-    epoch: 2,
-    leases: () => noLeases,
-  })
+  const later = tokensWith(world, {}, 2)
   await runJob(database, later.tidying)
   expect(await there(kept.row.id, keptChild.row.id)).toBe(0)
 })

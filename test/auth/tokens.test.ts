@@ -2,12 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { decide } from '../../src/auth/acl/decide.ts'
 import { prepareAccess } from '../../src/auth/initialise.ts'
 import type { TokenRow } from '../../src/auth/token.ts'
-import { Tokens } from '../../src/auth/tokens.ts'
 import { DamagedRow } from '../../src/store/faults.ts'
 import { Line } from '../store/line.ts'
-import { quiet } from '../store/support.ts'
-import { noLeases } from '../support/noleases.ts'
-import { createWorld, removed, service, type World } from './world.ts'
+import { createWorld, removed, service, tokensWith, type World } from './world.ts'
 
 describe('tokens', () => {
   let world: World
@@ -193,16 +190,8 @@ describe('tokens', () => {
   })
 
   test('a revocation that a crash cut short has worked, and is finished by repeating it', async () => {
-    const { database, tokens } = world.node
-    const crash = { ...noLeases, revokeByToken: async () => Promise.reject(new Error('crash')) }
-    const dying = new Tokens({
-      database,
-      log: quiet,
-      keys: world.keys,
-      clock: world.clock,
-      epoch: 1,
-      leases: () => crash,
-    })
+    const { tokens } = world.node
+    const dying = tokensWith(world, { revokeByToken: async () => Promise.reject(new Error('crash')) })
     const parent = await tokens.create(service(root))
     const child = await tokens.create(service(parent.row))
     for (const node of world.nodes) expect(await node.tokens.lookup(child.credential)).toBeDefined()
@@ -347,14 +336,7 @@ test('a custom root token is there from the first start, and tokens of an earlie
   expect(world.rootToken).toBe('my-root')
   expect(await world.node.tokens.lookup('my-root')).toMatchObject({ policies: ['root'] })
   const { credential, row } = await world.node.tokens.create(service(null))
-  const later = new Tokens({
-    database: world.node.database,
-    log: quiet,
-    keys: world.keys,
-    clock: world.clock,
-    epoch: 2,
-    leases: () => noLeases,
-  })
+  const later = tokensWith(world, {}, 2)
   expect(await later.lookup(credential)).toBeUndefined()
   expect(await later.get(row.id)).toBeUndefined()
 })

@@ -3,6 +3,7 @@ import { createConnection, type RowDataPacket } from 'mysql2/promise'
 import { createAuthenticator } from '../../src/auth/authenticate.ts'
 import { prepareAccess } from '../../src/auth/initialise.ts'
 import { Policies } from '../../src/auth/policies.ts'
+import type { TokenLeases } from '../../src/auth/revoke.ts'
 import type { CredentialKeys, NewToken, TokenRow } from '../../src/auth/token.ts'
 import { Tokens } from '../../src/auth/tokens.ts'
 import { type Clock, systemClock } from '../../src/clock.ts'
@@ -128,6 +129,15 @@ function createNode(database: Database, keys: CredentialKeys, clock: Clock, epoc
 /** The workers have removed the rows of the revocations that they answered. */
 export async function removed({ nodes }: World): Promise<void> {
   await Promise.all(nodes.map(({ tokens }) => tokens.removeRevoked()))
+}
+
+/** The tokens of the first worker as they are with other leases, or in another epoch. */
+export function tokensWith(
+  { node: { database }, keys, clock }: World,
+  leases: Partial<TokenLeases>,
+  epoch = 1,
+): Tokens {
+  return new Tokens({ database, keys, clock, log: quiet, epoch, leases: () => ({ ...noLeases, ...leases }) })
 }
 
 /** Does a leased job once, as its holder. */
