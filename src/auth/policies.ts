@@ -1,4 +1,3 @@
-import { randomUUIDv7 } from 'node:crypto'
 import { after } from '../after.ts'
 import type { Clock } from '../clock.ts'
 import { badRequest } from '../errors.ts'
@@ -9,15 +8,16 @@ import { Outdated } from '../store/faults.ts'
 import { Batch } from '../store/group.ts'
 import { pages } from '../store/pages.ts'
 import type { Reader, Transaction } from '../store/reader.ts'
-import type { Member, Reading, SealedAccess } from '../store/sealed/access.ts'
+import type { Reading, SealedAccess } from '../store/sealed/access.ts'
 import type { Head } from '../store/sealed/heads.ts'
 import { KnownSet, type SetState } from '../store/sealed/knownset.ts'
+import type { SortedList } from '../store/sortedlist.ts'
 import { type Acl, rootAcl } from './acl/compile.ts'
 import { defaultPolicyText } from './acl/default.ts'
 import { type Policy, parsePolicy } from './acl/parse.ts'
 import { foldName } from './fold.ts'
 import { memo } from './memo.ts'
-import { type PolicySet, policySet, StoredPolicy } from './policyset.ts'
+import { type PolicySet, policiesByName, policySet, StoredPolicy } from './policyset.ts'
 import { type PolicyRow, policyNames, policyTable } from './policytable.ts'
 
 /** The cache holds one entry: all policies. They are one set with one head, since losing one can widen rights. */
@@ -99,7 +99,7 @@ export class Policies {
   /** The names among these that have no policy; tokens may carry such names. */
   async unknown(names: readonly string[]): Promise<string[]> {
     const { byName } = await this.#set()
-    return names.filter((name) => name !== 'root' && !byName.has(name))
+    return names.filter((name) => name !== 'root' && byName.get(name) === undefined)
   }
 
   /**
@@ -132,9 +132,8 @@ export class Policies {
     return this.#compile(await this.#known.read(q))
   }
 
-  #compile(state: SetState<StoredPolicy>): KnownPolicies {
-    const policies = state.members.map(({ value }) => value)
-    return { state, set: policySet(policies, this.#compiled) }
+  #compile(state: SetState<StoredPolicy>, byName = policiesIn(state)): KnownPolicies {
+    return { state, set: policySet(byName, this.#compiled) }
   }
 
   /** Makes changes in their order, of each policy the last one, and advances the head with them. */
@@ -156,7 +155,7 @@ export class Policies {
     this.#known.assume(tx, state)
     const rows = [...texts.keys()].flatMap((name) => set.byName.get(name)?.row ?? [])
     for (const row of rows) this.#table.assume(tx, row)
-    return { state, rows }
+    return { state, byName: set.byName, rows }
   }
 
   /** What there is now; meanwhile other writers of the set wait. */
@@ -165,35 +164,29 @@ export class Policies {
       this.#known.readToChange(tx),
       ...[...texts.keys()].map((name) => this.#table.lock(tx, { namespace: '', name })),
     ])
-    return { state, rows: rows.filter((row) => row !== undefined) }
+    return { state, byName: policiesIn(state), rows: rows.filter((row) => row !== undefined) }
   }
 
-  async #change(tx: Transaction, { state, rows }: Found, texts: PolicyTexts): Promise<void> {
+  async #change(tx: Transaction, { state, byName, rows }: Found, texts: PolicyTexts): Promise<void> {
     const old = new Map(rows.map((row) => [row.name, row]))
-    const changes = [...texts].map(([name, text]) => {
-      const row = old.get(name)
-      return { name, text, row, id: row?.id ?? randomUUIDv7() }
-    })
-    const left = await this.#known.advance(tx, state, {
-      gone: new Set(rows.map(({ id }) => id)),
-      news: changes.flatMap(({ text, row, id }): Member[] =>
-        text === undefined ? [] : [{ id, rev: (row?.rev ?? 0) + 1 }],
-      ),
-      write: async () => {
-        const written: PolicyRow[] = []
-        for (const change of changes) written.push(...(await this.#replace(tx, change)))
-        return written
-      },
-    })
+    const written: PolicyRow[] = []
+    for (const [name, text] of texts) written.push(...(await this.#replace(tx, name, { text, row: old.get(name) })))
+    const gone = rows.filter(({ name }) => texts.get(name) === undefined)
+    const left = await this.#known.advance(tx, state, { gone: gone.map(({ id }) => id), rows: written })
+    const policies = written.flatMap(({ id }) => left.members.get(id)?.value ?? [])
     tx.touch(policyTable.name, cacheEntry)
-    this.#cache.put(tx, cacheEntry, this.#compile(left))
+    const changed = byName.changed(
+      gone.map(({ name }) => name),
+      policies,
+    )
+    this.#cache.put(tx, cacheEntry, this.#compile(left, changed))
   }
 
   /** @returns the new row, or none when the policy was removed */
-  async #replace(tx: Transaction, { name, text, row, id }: Replacement): Promise<PolicyRow[]> {
+  async #replace(tx: Transaction, name: string, { text, row }: Replacement): Promise<PolicyRow[]> {
     const now = this.#clock.wall()
     if (text !== undefined && row) return [await this.#table.update(tx, row, { text, updatedAt: now })]
-    if (text !== undefined) return [await this.#table.insert(tx, { id, name, text, createdAt: now, updatedAt: now })]
+    if (text !== undefined) return [await this.#table.insert(tx, { name, text, createdAt: now, updatedAt: now })]
     if (row) await this.#table.remove(tx, row)
     return []
   }
@@ -212,6 +205,7 @@ interface KnownPolicies {
 /** The set, and the rows of the policies that are to be changed. */
 interface Found {
   readonly state: SetState<StoredPolicy>
+  readonly byName: SortedList<StoredPolicy>
   readonly rows: readonly PolicyRow[]
 }
 
@@ -224,12 +218,15 @@ interface PolicyChange {
   readonly text: string | undefined
 }
 
-interface Replacement extends PolicyChange {
+interface Replacement {
+  /** Undefined removes it. */
+  readonly text: string | undefined
   /** As it is before. */
   readonly row: PolicyRow | undefined
-  /** Its own, or that of the new row. */
-  readonly id: string
 }
+
+const policiesIn = ({ members }: SetState<StoredPolicy>): SortedList<StoredPolicy> =>
+  policiesByName(Array.from(members, ({ value }) => value))
 
 function required(known: KnownPolicies | undefined): PolicySet {
   if (known === undefined) throw new Error('the set of policies always exists')

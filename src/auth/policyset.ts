@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { SortedList } from '../store/sortedlist.ts'
 import { type Acl, compile, rootAcl } from './acl/compile.ts'
 import { type Policy, parsePolicy } from './acl/parse.ts'
 import type { memo } from './memo.ts'
@@ -39,14 +40,16 @@ export class StoredPolicy {
 
 /** All policies at one moment. */
 export interface PolicySet {
-  readonly byName: ReadonlyMap<string, StoredPolicy>
+  readonly byName: SortedList<StoredPolicy>
   /** The union of these policies; a name without a policy allows nothing. */
   acl(names: readonly string[]): Acl
 }
 
+export const policiesByName = (policies: Iterable<StoredPolicy>): SortedList<StoredPolicy> =>
+  SortedList.of(({ name }) => name, policies)
+
 /** @param compiled combinations by the revisions in them: those of earlier sets stay valid */
-export function policySet(policies: Iterable<StoredPolicy>, compiled: ReturnType<typeof memo<Acl>>): PolicySet {
-  const byName = new Map([...policies].map((policy) => [policy.name, policy]))
+export function policySet(byName: SortedList<StoredPolicy>, compiled: ReturnType<typeof memo<Acl>>): PolicySet {
   /** By identity of the list: a cached token presents the same one each time. */
   const byList = new WeakMap<readonly string[], Acl>()
 

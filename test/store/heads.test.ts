@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
+import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { DamagedRow } from '../../src/store/faults.ts'
 import type { Transaction } from '../../src/store/reader.ts'
-import type { Head } from '../../src/store/sealed/heads.ts'
+import { type Head, memberList } from '../../src/store/sealed/heads.ts'
 import type { Row } from '../../src/store/table.ts'
 import { type Bench, createBench, policies, policy, randomName } from './support.ts'
 
@@ -24,6 +25,15 @@ const change = (work: (tx: Transaction, rows: Row<typeof policies>[]) => Promise
     await head.verify(tx, rows)
     await head.advance(tx, await work(tx, rows))
   })
+
+/** Of members in the order of their ids, which are ASCII. */
+function digestOf(members: readonly { readonly id: string; readonly rev: number }[]): Buffer {
+  const hex = (number: number, digits: number) => number.toString(16).padStart(digits, '0')
+  const listed = members.map(({ id, rev }) => hex(id.length, 8) + Buffer.from(id).toString('hex') + hex(rev, 16))
+  return createHash('sha256')
+    .update(Buffer.from(listed.join(''), 'hex'))
+    .digest()
+}
 
 const verified = () =>
   bench.database.snapshot(async (q) => {
@@ -63,6 +73,30 @@ describe('a set with a head', () => {
       .update(Buffer.from(listed.join(''), 'hex'))
       .digest()
     expect([digest, count]).toEqual([expected, 2])
+  })
+
+  test('lists its members after changes of a few of many, too', async () => {
+    const member = fc.record({ id: fc.integer({ min: 0, max: 999 }).map(String), rev: fc.integer({ min: 1 }) })
+    const change = fc.record({ gone: fc.array(member), news: fc.uniqueArray(member, { selector: ({ id }) => id }) })
+    const all = Array.from({ length: 700 }, (_, n) => ({ id: String(n), rev: 1 }))
+    await fc.assert(
+      fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 5 }), (changes) =>
+        bench.database.transaction(async (tx) => {
+          await head.verify(tx, await table().list(tx, { mount }, page))
+          let list = memberList(all)
+          for (const { gone, news } of changes) {
+            list = list.changed(
+              gone.map(({ id }) => id),
+              news,
+            )
+            const { digest, count } = await head.advance(tx, list)
+            expect([digest, count]).toEqual([digestOf([...list]), list.size])
+          }
+          await head.advance(tx, await table().list(tx, { mount }, page))
+        }),
+      ),
+      { numRuns: 30 },
+    )
   })
 
   test('refuses when a member was deleted', async () => {

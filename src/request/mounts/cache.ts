@@ -42,10 +42,9 @@ export class MountCache {
     for (;;) {
       const state = await this.#rows.get()
       const set = this.#compile(state)
-      const records = [...set.byPath.values()]
-      const changed = records.filter(({ uuid, rev }) => rev !== (this.#revisions.get(uuid) ?? rev))
+      const changed = set.all.filter(({ uuid, rev }) => rev !== (this.#revisions.get(uuid) ?? rev))
       for (const mount of changed) await this.#engines.get(mount.type)?.reload?.(mount)
-      for (const { uuid, rev } of records) this.#revisions.set(uuid, rev)
+      for (const { uuid, rev } of set.all) this.#revisions.set(uuid, rev)
       for (const uuid of this.#revisions.keys()) if (!set.byUuid.has(uuid)) this.#revisions.delete(uuid)
       for (const engine of this.#engines.values()) engine.retain?.(new Set(set.byUuid.keys()))
       this.#announced = { state, set }
@@ -57,8 +56,8 @@ export class MountCache {
   #compile(state: MountState | undefined): MountSet {
     const known = state && this.#compiled.get(state)
     if (known) return known
-    const rows = state?.members.map(({ value }) => recordOf(value)) ?? []
-    const set = compileSet([...this.#builtin, ...rows])
+    const records = Array.from(state?.members ?? [], ({ value }) => recordOf(value))
+    const set = compileSet([...this.#builtin, ...records])
     if (state) this.#compiled.set(state, set)
     return set
   }

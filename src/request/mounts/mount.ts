@@ -47,6 +47,8 @@ export interface Builtin {
 
 /** Mounts compiled for look-ups. */
 export interface MountSet {
+  /** By path. */
+  readonly all: readonly MountRecord[]
   readonly byPath: ReadonlyMap<string, MountRecord>
   /** Mounts of the table; built-in ones have no uuid. */
   readonly byUuid: ReadonlyMap<string, MountRecord>
@@ -103,10 +105,11 @@ export const builtinRecord = (mount: Builtin): MountRecord => ({
   rev: 0,
 })
 
-/** Compiles a set of mounts for look-ups; listings keep its order, which is by path. */
+/** Compiles a set of mounts for look-ups. */
 export function compileSet(records: readonly MountRecord[]): MountSet {
   const sorted = records.toSorted((a, b) => (a.path < b.path ? -1 : 1))
   return {
+    all: sorted,
     byPath: new Map(sorted.map((record) => [record.path, record])),
     byUuid: new Map(sorted.map((record) => [record.uuid, record])),
     depth: Math.max(...sorted.map((record) => record.path.split('/').length - 1)),

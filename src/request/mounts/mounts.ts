@@ -8,6 +8,7 @@ import type { MaybePromise, Mount } from '../../route.ts'
 import type { Database } from '../../store/database.ts'
 import { Batch } from '../../store/group.ts'
 import type { Reader, Transaction } from '../../store/reader.ts'
+import type { SortedList } from '../../store/sortedlist.ts'
 import type { New } from '../../store/table.ts'
 import { MountCache } from './cache.ts'
 import { LooseMounts } from './loose.ts'
@@ -19,10 +20,10 @@ import {
   type MountRecord,
   type MountSet,
   mountPath,
-  mountsTable,
+  type mountsTable,
   recordOf,
 } from './mount.ts'
-import { nearby, overlapping } from './overlap.ts'
+import { mountsByPath, overlapping } from './overlap.ts'
 import { type Remount, remountRetention, remountsTable } from './remounts.ts'
 import { type FoundMounts, MountRows } from './rows.ts'
 import { type MountRequest, type MountSettings, settingsOf, type TuneRequest, tunedSettings } from './settings.ts'
@@ -41,7 +42,7 @@ export class Mounts {
   /** Forgets old moves. */
   readonly retention: Job
   readonly #options: MountsOptions
-  readonly #builtin: readonly MountRecord[]
+  readonly #builtin: SortedList<MountRecord>
   readonly #builtinSet: MountSet
   readonly #rows: MountRows
   readonly #cache: MountCache
@@ -53,10 +54,10 @@ export class Mounts {
     const { database, engines, builtin } = options
     this.#options = options
     this.retention = remountRetention(options)
-    this.#builtin = builtin.map(builtinRecord)
-    this.#builtinSet = compileSet(this.#builtin)
+    this.#builtin = mountsByPath(builtin.map(builtinRecord))
+    this.#builtinSet = compileSet([...this.#builtin])
     this.#rows = new MountRows(database)
-    this.#cache = new MountCache({ rows: this.#rows, engines, builtin: this.#builtin })
+    this.#cache = new MountCache({ rows: this.#rows, engines, builtin: [...this.#builtin] })
     this.#loose = new LooseMounts(options)
   }
 
@@ -82,9 +83,14 @@ export class Mounts {
     return after(this.#cache.current, ({ byUuid }) => !byUuid.has(uuid) && this.#loose.holds(uuid))
   }
 
+  /** The mount of just this path, which ends in a slash; a built-in one, too. */
+  at(path: string): MaybePromise<MountRecord | undefined> {
+    return after(this.#cache.current, ({ byPath }) => byPath.get(path))
+  }
+
   /** All, built-in ones included, by path. */
   async list(): Promise<readonly MountRecord[]> {
-    return [...(await this.#cache.current).byPath.values()]
+    return (await this.#cache.current).all
   }
 
   /** All but the built-in ones, as a transaction sees them. */
@@ -111,13 +117,11 @@ export class Mounts {
    */
   async disable(name: string): Promise<void> {
     const path = withSlash(name)
-    if (this.#builtin.some((mount) => mount.path.startsWith(path))) throw badRequest(`cannot unmount "${path}"`)
-    await this.#options.database.transaction(async (tx) => {
-      const found = await this.#rows.lock(tx, { path })
-      const row = found.rows.find((one) => one.path === path)
-      if (row === undefined) return this.#rows.outlive(tx)
-      await this.#loose.loosen(tx, recordOf(row))
-      await this.#rows.remove(tx, found, row)
+    if (this.#builtin.from(path)?.path.startsWith(path)) throw badRequest(`cannot unmount "${path}"`)
+    await this.#rows.changing({ path }, async (tx, found) => {
+      if (found.row === undefined) return this.#rows.outlive(tx)
+      await this.#loose.loosen(tx, recordOf(found.row))
+      await this.#rows.remove(tx, found, found.row)
     })
   }
 
@@ -128,8 +132,7 @@ export class Mounts {
   async tune(name: string, request: TuneRequest): Promise<void> {
     const path = withSlash(name)
     this.#refuseBuiltin(path, 'tune')
-    await this.#rows.change({ path }, (rows) => {
-      const row = rows.find((one) => one.path === path)
+    await this.#rows.change({ path }, ({ row }) => {
       if (row === undefined) throw badRequest(`tune of path "${path}" failed: no mount entry found`)
       return { row, changes: { ...tunedSettings(row, request), touched: true } }
     })
@@ -145,10 +148,9 @@ export class Mounts {
     const [source, target] = [withSlash(from), mountPath(to)]
     this.#refuseBuiltin(source, 'remount')
     let id = ''
-    await this.#rows.change({ path: source }, async (rows, tx) => {
-      const row = rows.find((one) => one.path === source)
+    await this.#rows.change({ path: source }, async ({ row, byPath }, tx) => {
       if (row === undefined) throw badRequest(`no matching mount at "${source}"`)
-      const others = source === target ? rows : rows.filter((one) => one !== row)
+      const others = source === target ? byPath : byPath.changed([source], [])
       const taken = overlapping(others, target)
       if (taken) throw badRequest(`path already in use at "${taken.path}"`)
       const remount = { mount: row.id, source, target, movedAt: clock.wall() }
@@ -167,8 +169,7 @@ export class Mounts {
   /** Has every worker call the engine's `reload` for these mounts before the next request in any of them. */
   async reload(mounts: readonly MountRecord[]): Promise<void> {
     for (const { uuid } of mounts) {
-      await this.#rows.change({ id: uuid }, (rows) => {
-        const row = rows.find((one) => one.id === uuid)
+      await this.#rows.change({ id: uuid }, ({ row }) => {
         if (row === undefined) throw badRequest('a mount was removed while it was reloaded')
         return { row, changes: {} }
       })
@@ -177,20 +178,14 @@ export class Mounts {
 
   #addition(request: MountRequest, path: string, settings: MountSettings, engine: Engine): Addition {
     const { type, touched = true } = request
-    const accessor = `${type}_${randomBytes(4).toString('hex')}`
     const createdAt = this.#options.clock.wall()
     const mount = { uuid: randomUUIDv7(), path, type, config: settings.config }
-    return { mount, engine, row: { ...settings, id: mount.uuid, path, type, touched, accessor, createdAt } }
+    return { mount, engine, row: { ...settings, id: mount.uuid, path, type, touched, createdAt } }
   }
 
   /** @returns for each the mount that is in its way; the others are made */
   #add(additions: readonly Addition[]): Promise<(Standing | undefined)[]> {
-    const rows = this.#rows
-    return this.#options.database.assuming({
-      name: mountsTable.name,
-      blind: rows.peek() && (async (tx) => this.#insert(tx, rows.assume(tx), additions)),
-      reading: async (tx) => this.#insert(tx, await rows.lock(tx), additions),
-    })
+    return this.#rows.changing(undefined, (tx, found) => this.#insert(tx, found, additions))
   }
 
   async #insert(
@@ -198,16 +193,18 @@ export class Mounts {
     found: FoundMounts,
     additions: readonly Addition[],
   ): Promise<(Standing | undefined)[]> {
-    const paths = additions.map(({ mount }) => mount.path)
-    const standing: Standing[] = nearby(found.rows, paths).map(recordOf)
+    let added = mountsByPath<Standing>()
     const inTheWay = additions.map(({ mount, row }) => {
-      const taken = overlapping(standing, mount.path)
-      if (taken === undefined) standing.push({ ...mount, touched: row.touched })
+      const there = overlapping(found.byPath, mount.path)
+      const taken = there ? recordOf(there) : overlapping(added, mount.path)
+      if (taken === undefined) added = added.changed([], [{ ...mount, touched: row.touched }])
       return taken
     })
     const free = additions.filter((_, index) => inTheWay[index] === undefined)
     if (free.length === 0) return inTheWay
-    const news = free.map(({ row }) => row)
+    // As short as clients expect them: of thousands two may be the same, and the attempt after that makes others.
+    const accessor = (type: string): string => `${type}_${randomBytes(4).toString('hex')}`
+    const news = free.map(({ row }) => ({ ...row, accessor: accessor(row.type) }))
     await Promise.all([
       this.#rows.insert(tx, found, news),
       ...free.map(({ mount, engine }) => engine.onMount?.(mount, tx)),
@@ -219,8 +216,7 @@ export class Mounts {
   async #adopt(standing: Mount, settings: MountSettings, engine: Engine): Promise<void> {
     const pristine = (await engine.pristine?.(standing)) ?? true
     if (!pristine) throw inUse(standing.path)
-    await this.#rows.change({ id: standing.uuid }, (rows) => {
-      const row = rows.find((one) => one.id === standing.uuid)
+    await this.#rows.change({ id: standing.uuid }, ({ row }) => {
       if (row === undefined || row.touched) throw inUse(standing.path)
       return { row, changes: { ...settings, touched: true } }
     })
@@ -234,14 +230,14 @@ export class Mounts {
   }
 
   #refuseBuiltin(path: string, verb: string): void {
-    if (this.#builtin.some((mount) => mount.path === path)) throw badRequest(`cannot ${verb} "${path}"`)
+    if (this.#builtin.get(path)) throw badRequest(`cannot ${verb} "${path}"`)
   }
 }
 
 /** A new mount and its row, for its engine. */
 interface Addition {
   readonly mount: Mount
-  readonly row: New<typeof mountsTable> & { readonly id: string }
+  readonly row: Omit<New<typeof mountsTable>, 'accessor'>
   readonly engine: Engine
 }
 

@@ -3,9 +3,11 @@ import type { CoherentCache } from '../../store/coherence/cache.ts'
 import type { Database } from '../../store/database.ts'
 import { Outdated } from '../../store/faults.ts'
 import type { Reader, Transaction } from '../../store/reader.ts'
-import { type Advance, KnownSet, type SetState } from '../../store/sealed/knownset.ts'
+import { KnownSet, type SetState } from '../../store/sealed/knownset.ts'
+import type { SortedList } from '../../store/sortedlist.ts'
 import type { New } from '../../store/table.ts'
 import { type MountRow, mountsTable } from './mount.ts'
+import { mountsByPath } from './overlap.ts'
 
 /** The set has one entry in the cache, and one name to touch. */
 const wholeSet = 'all'
@@ -13,19 +15,21 @@ const wholeSet = 'all'
 /** Makes the empty set, once, at initialisation. */
 export const createMountSet = (database: Database, tx: Transaction): Promise<void> => database.head('mounts').create(tx)
 
-/** A row to change, and its new values. */
-export interface MountChange {
-  readonly row: MountRow
-  readonly changes: Partial<MountRow>
-}
-
 /** The key of one mount. */
 type Key = { readonly id: string } | { readonly path: string }
 
-/** The rows, or some of them held in their place, and the verified set that they are. */
+/** The verified set that a transaction changes. */
 export interface FoundMounts {
   readonly state: MountState
-  readonly rows: readonly MountRow[]
+  readonly byPath: SortedList<MountRow>
+  /** The row that was asked for, if there is one. */
+  readonly row: MountRow | undefined
+}
+
+/** A row to change, and its new values. */
+interface Change {
+  readonly row: MountRow
+  readonly changes: Partial<MountRow>
 }
 
 export type MountState = SetState<MountRow>
@@ -36,6 +40,8 @@ export class MountRows {
   readonly #table
   readonly #known: KnownSet<typeof mountsTable, MountRow>
   readonly #cache: CoherentCache<MountState>
+  /** Of each list of members, as far as it is known. */
+  readonly #byPath = new WeakMap<MountState['members'], SortedList<MountRow>>()
 
   constructor(database: Database) {
     this.#database = database
@@ -62,50 +68,48 @@ export class MountRows {
 
   /** All rows, verified against the head: a mount that was deleted from the database is noticed. */
   async list(q: Reader): Promise<readonly MountRow[]> {
-    return found(await this.#known.read(q)).rows
+    return rowsOf(await this.#known.read(q))
   }
 
   /**
-   * All rows as the cache has them, for a change that reads nothing.
-   * @throws Outdated when they are not cached; the transaction fails with it when they have changed
+   * Changes the set in a transaction of its own: by what the cache has, or after other writers of the set.
+   * @param where the row that is going to be changed, if there is one
+   * @param work may be run again
    */
-  assume(tx: Transaction): FoundMounts {
+  changing<T>(where: Key | undefined, work: (tx: Transaction, found: FoundMounts) => Promise<T>): Promise<T> {
+    return this.#database.assuming({
+      name: mountsTable.name,
+      blind: this.peek() && (async (tx) => work(tx, this.#assume(tx, where))),
+      reading: async (tx) => work(tx, await this.#lock(tx, where)),
+    })
+  }
+
+  #assume(tx: Transaction, where: Key | undefined): FoundMounts {
     const state = this.#cache.assume(tx, wholeSet)
     if (state === undefined) throw new Outdated()
     this.#known.assume(tx, state)
-    return found(state)
+    const byPath = this.#sorted(state)
+    const row = where && ('id' in where ? state.members.get(where.id)?.value : byPath.get(where.path))
+    if (row !== undefined) this.#table.assume(tx, row)
+    return { state, byPath, row }
   }
 
-  /**
-   * All rows, for a change: other writers of the set wait until the transaction ends. Must be its first read.
-   * @param where the row to change, if there is one: it is locked, so that its update needs no comparison before the
-   *   COMMIT
-   */
-  async lock(tx: Transaction, where?: Key): Promise<FoundMounts> {
+  async #lock(tx: Transaction, where: Key | undefined): Promise<FoundMounts> {
     const [state, held] = await Promise.all([
       this.#known.readToChange(tx),
       where && this.#table.lock(tx, { namespace: '', ...where }),
     ])
-    const rows = state.members.map(({ value: row }) => (row.id === held?.id && row.rev === held.rev ? held : row))
-    return { state, rows }
+    const row = held && state.members.get(held.id)?.rev === held.rev ? held : undefined
+    return { state, byPath: this.#sorted(state), row }
   }
 
-  /** @param news with ids */
-  insert(tx: Transaction, { state }: FoundMounts, news: readonly (New<typeof mountsTable> & { id: string })[]) {
-    const members = news.map(({ id }) => ({ id, rev: 1 }))
-    return this.#advance(tx, state, {
-      gone: new Set(),
-      news: members,
-      write: () => this.#table.insertMany(tx, news),
-    })
+  async insert(tx: Transaction, found: FoundMounts, news: readonly New<typeof mountsTable>[]): Promise<void> {
+    await this.#advance(tx, found, await this.#table.insertMany(tx, news))
   }
 
-  remove(tx: Transaction, { state }: FoundMounts, row: MountRow): Promise<void> {
-    const write = async () => {
-      await this.#table.remove(tx, row)
-      return []
-    }
-    return this.#advance(tx, state, { gone: new Set([row.id]), news: [], write })
+  async remove(tx: Transaction, found: FoundMounts, row: MountRow): Promise<void> {
+    await this.#table.remove(tx, row)
+    await this.#advance(tx, found, [], [row])
   }
 
   /** For a change that finds nothing to do: an earlier one may not be known to every worker yet. */
@@ -114,23 +118,49 @@ export class MountRows {
   }
 
   /**
-   * Changes one row in a transaction of its own.
+   * Changes one row.
    * @param where finds the row
-   * @param decide the change to the current rows; may be called again
+   * @param decide the changes; may be called again @throws where there is no such row
    */
-  change(where: Key, decide: (rows: readonly MountRow[], tx: Transaction) => MaybePromise<MountChange>): Promise<void> {
-    return this.#database.transaction(async (tx) => {
-      const { state, rows } = await this.lock(tx, where)
-      const { row, changes } = await decide(rows, tx)
-      const write = async () => [await this.#table.update(tx, row, changes)]
-      await this.#advance(tx, state, { gone: new Set([row.id]), news: [{ id: row.id, rev: row.rev + 1 }], write })
+  change(where: Key, decide: (found: FoundMounts, tx: Transaction) => MaybePromise<Change>): Promise<void> {
+    return this.changing(where, async (tx, found) => {
+      const { row, changes } = await decide(found, tx)
+      const changed = await this.#table.update(tx, row, changes)
+      await this.#advance(tx, found, [changed], changed.path === row.path ? [] : [row])
     })
   }
 
-  async #advance(tx: Transaction, state: MountState, change: Advance<typeof mountsTable>): Promise<void> {
+  /**
+   * @param rows inserted or updated
+   * @param left rows that are no more at their paths
+   */
+  async #advance(
+    tx: Transaction,
+    { state, byPath }: FoundMounts,
+    rows: readonly MountRow[],
+    left: readonly MountRow[] = [],
+  ): Promise<void> {
     this.outlive(tx)
-    this.#cache.put(tx, wholeSet, await this.#known.advance(tx, state, change))
+    const there = new Set(rows.map(({ id }) => id))
+    const gone = left.flatMap(({ id }) => (there.has(id) ? [] : [id]))
+    const next = await this.#known.advance(tx, state, { gone, rows })
+    this.#byPath.set(
+      next.members,
+      byPath.changed(
+        left.map(({ path }) => path),
+        rows,
+      ),
+    )
+    this.#cache.put(tx, wholeSet, next)
+  }
+
+  #sorted(state: MountState): SortedList<MountRow> {
+    const known = this.#byPath.get(state.members)
+    if (known !== undefined) return known
+    const sorted = mountsByPath(rowsOf(state))
+    this.#byPath.set(state.members, sorted)
+    return sorted
   }
 }
 
-const found = (state: MountState): FoundMounts => ({ state, rows: state.members.map(({ value }) => value) })
+const rowsOf = ({ members }: MountState): MountRow[] => Array.from(members, ({ value }) => value)

@@ -1,6 +1,7 @@
-import { hash } from 'node:crypto'
+import { createHash, type Hash } from 'node:crypto'
 import type { MaybePromise } from '../../route.ts'
 import type { Reader, Transaction } from '../reader.ts'
+import { SortedList } from '../sortedlist.ts'
 import { column, defineTable, type Row } from '../table.ts'
 import type { Member } from './access.ts'
 import type { Seal } from './seal.ts'
@@ -25,16 +26,16 @@ export interface Head {
    */
   verify<M extends Member>(q: Reader, members: MaybePromise<readonly M[]>): Promise<readonly M[]>
   /** As verify. @returns the head, for a later transaction to assume */
-  verified(q: Reader, members: MaybePromise<readonly Member[]>): Promise<HeadRow>
+  verified(q: Reader, members: MaybePromise<Members>): Promise<HeadRow>
   /** Assumes, unread, that this is still the head (`SealedAccess.assume`). */
   assume(tx: Transaction, head: HeadRow): void
   /** As verify. @returns the number of the set's last change; it only grows */
   sequence(q: Reader, members: readonly Member[]): Promise<number>
   /**
    * Writes the new state of the set: all members, not the difference. Verify the old members in the same transaction
-   * first, or assume the head that listed them.
+   * first, or assume the head that listed them. A list that came out of the one before it (`changed`) costs little.
    */
-  advance(tx: Transaction, members: readonly Member[]): Promise<HeadRow>
+  advance(tx: Transaction, members: Members): Promise<HeadRow>
   /** Ends the set. */
   remove(tx: Transaction): Promise<void>
 }
@@ -48,22 +49,69 @@ export const headsTable = defineTable(
 
 export type HeadRow = Row<typeof headsTable>
 
+/** Members in the order of their ids. */
+type MemberList = Pick<SortedList<Member>, 'size' | 'chunks'>
+/** Those in no order are put into one. */
+type Members = readonly Member[] | MemberList
+
+const listOf = (members: Members): MemberList => ('chunks' in members ? members : memberList(members))
+
+export const memberList = <M extends Member>(members: readonly M[]): SortedList<M> =>
+  SortedList.of(({ id }) => id, members)
+
+/** SHA-256 over the members in the order of their ids, each as length, id and eight bytes of rev. */
+function digestOf({ chunks }: MemberList): Buffer {
+  let before: Digested | undefined
+  for (const chunk of chunks.slice(0, -1)) before = digested(before, chunk)
+  return hashAfter(before)
+    .update(bytesOf(chunks.at(-1) ?? []))
+    .digest()
+}
+
+type Chunk = readonly Member[]
+
+/** The state of a digest behind a chunk and all that come before it. */
+interface Digested {
+  readonly before: Digested | undefined
+  readonly hash: Hash
+}
+
+/** Sets of thousands of members change: a digest begins where it first differs from an earlier one. */
+const digestedChunks = new WeakMap<Chunk, Digested>()
+
+function digested(before: Digested | undefined, chunk: Chunk): Digested {
+  const known = digestedChunks.get(chunk)
+  if (known !== undefined && known.before === before) return known
+  const made = { before, hash: hashAfter(before).update(bytesOf(chunk)) }
+  digestedChunks.set(chunk, made)
+  return made
+}
+
+const hashAfter = (before: Digested | undefined): Hash => before?.hash.copy() ?? createHash('sha256')
+
+const encodedChunks = new WeakMap<Chunk, Buffer>()
+
+function bytesOf(chunk: Chunk): Buffer {
+  const known = encodedChunks.get(chunk)
+  if (known !== undefined) return known
+  const bytes = encode(chunk)
+  encodedChunks.set(chunk, bytes)
+  return bytes
+}
+
 /** Of a UTF-16 code unit in UTF-8. */
 const mostBytes = 3
 
-/** SHA-256 over the members in the order of their ids, each as length, id and eight bytes of rev. */
-function digestOf(members: readonly Member[]): Buffer {
-  const sorted = members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
-  // One buffer, hashed once: sets of a thousand members are verified at every change.
-  const bytes = Buffer.allocUnsafe(sorted.reduce((sum, { id }) => sum + 12 + mostBytes * id.length, 0))
+function encode(chunk: Chunk): Buffer {
+  const bytes = Buffer.allocUnsafe(chunk.reduce((sum, { id }) => sum + 12 + mostBytes * id.length, 0))
   let at = 0
-  for (const { id, rev } of sorted) {
+  for (const { id, rev } of chunk) {
     const length = bytes.write(id, at + 4)
     bytes.writeUInt32BE(length, at)
     bytes.writeUInt32BE(Math.floor(rev / 2 ** 32), at + 4 + length)
     at = bytes.writeUInt32BE(rev % 2 ** 32, at + 8 + length)
   }
-  return hash('sha256', bytes.subarray(0, at), 'buffer')
+  return bytes.subarray(0, at)
 }
 
 /** Heads of sets, by the set's name. */
@@ -76,10 +124,11 @@ export function headOf(set: string, seal: Seal): Head {
     return locked.get(q) ?? (await rows.find(q, { set })) ?? seal.refuse('heads', set, 'the head of the set is missing')
   }
 
-  async function compare<M extends Member>(q: Reader, reading: MaybePromise<readonly M[]>) {
+  async function compare<M extends Members>(q: Reader, reading: MaybePromise<M>) {
     if (!q.consistent) throw new TypeError('a head is verified in the snapshot or transaction that read its members')
     const [head, members] = await Promise.all([current(q), reading])
-    if (head.count === members.length && head.digest.equals(digestOf(members))) return { head, members }
+    const list = listOf(members)
+    if (head.count === list.size && head.digest.equals(digestOf(list))) return { head, members }
     return seal.refuse(
       'heads',
       set,
@@ -89,7 +138,7 @@ export function headOf(set: string, seal: Seal): Head {
 
   return {
     async create(tx) {
-      await rows.insert(tx, { set, count: 0, digest: digestOf([]), seq: 0 })
+      await rows.insert(tx, { set, count: 0, digest: digestOf(memberList([])), seq: 0 })
     },
 
     async lock(tx) {
@@ -103,7 +152,8 @@ export function headOf(set: string, seal: Seal): Head {
 
     async advance(tx, members) {
       const head = await current(tx)
-      const changes = { count: members.length, digest: digestOf(members), seq: head.seq + 1 }
+      const list = listOf(members)
+      const changes = { count: list.size, digest: digestOf(list), seq: head.seq + 1 }
       const next = await rows.update(tx, head, changes)
       if (locked.has(tx)) locked.set(tx, next)
       return next

@@ -1,8 +1,9 @@
 import { DamagedRow } from '../faults.ts'
 import type { Reader, Transaction } from '../reader.ts'
+import type { SortedList } from '../sortedlist.ts'
 import type { Row, Table } from '../table.ts'
 import type { Member, SealedAccess } from './access.ts'
-import type { Head, HeadRow } from './heads.ts'
+import { type Head, type HeadRow, memberList } from './heads.ts'
 
 /** A row of the set, and the database's digest of its contents. */
 type Contents = Member & { readonly contents: string }
@@ -14,18 +15,16 @@ interface Known<V> extends Contents {
 /** A set as it was verified, or written, in one transaction. */
 export interface SetState<V> {
   readonly head: HeadRow
-  /** In no order. */
-  readonly members: readonly Known<V>[]
+  /** By id. */
+  readonly members: SortedList<Known<V>>
 }
 
 /** A change of a set. */
 export interface Advance<T extends Table> {
-  /** Ids of members that leave, or come back with another revision. */
-  readonly gone: ReadonlySet<string>
-  /** Members that come. */
-  readonly news: readonly Member[]
-  /** Writes their rows. @returns them */
-  write(): Promise<readonly Row<T>[]>
+  /** Ids of members whose rows this transaction has removed. */
+  readonly gone: readonly string[]
+  /** Rows that it has inserted or updated. */
+  readonly rows: readonly Row<T>[]
 }
 
 interface KnownSetOptions<T extends Table, V> {
@@ -54,7 +53,7 @@ export class KnownSet<T extends Table, V> {
   readonly #keep: (row: Row<T>, contents: string) => V
   readonly #readWhole: number
   /** By id. After a restore another row may have the same id and rev, though not the same contents. */
-  #known = new Map<string, Known<V>>()
+  #known: SortedList<Known<V>> = memberList<Known<V>>([])
 
   constructor({ name, table, head, keep, readWhole = 0 }: KnownSetOptions<T, V>) {
     this.#name = name
@@ -69,9 +68,9 @@ export class KnownSet<T extends Table, V> {
    * @throws DamagedRow when a row was edited, removed, added or restored outside this server
    */
   async read(q: Reader): Promise<SetState<V>> {
-    const reading = this.#table.members(q)
+    const reading = this.#table.members(q).then((members) => this.#verify(q, members))
     const head = await this.#head.verified(q, reading)
-    return { head, members: await this.#verify(q, await reading) }
+    return { head, members: await reading }
   }
 
   /** As read, for a change: other writers of the set wait until the transaction ends. Must be its first read. */
@@ -82,8 +81,8 @@ export class KnownSet<T extends Table, V> {
       this.#table.members(tx),
       whole ? this.#all(tx) : undefined,
     ])
-    const head = await this.#head.verified(tx, members)
-    return { head, members: await this.#verify(tx, members, rows) }
+    const verified = await this.#verify(tx, members, rows)
+    return { head: await this.#head.verified(tx, verified), members: verified }
   }
 
   /** For a change of the set without reading it: the transaction fails with Outdated if it is another one by now. */
@@ -92,41 +91,41 @@ export class KnownSet<T extends Table, V> {
   }
 
   /**
-   * Changes the set: its head first, which every change locks before any row.
+   * Advances the head of the set after a change.
    * @param state as read or assumed in this transaction
    * @returns the set that the transaction leaves behind
    */
-  async advance(tx: Transaction, { members }: SetState<V>, { gone, news, write }: Advance<T>): Promise<SetState<V>> {
-    const kept = members.filter(({ id }) => !gone.has(id))
-    const head = await this.#head.advance(tx, [...kept, ...news])
-    const rows = await write()
+  async advance(tx: Transaction, { members }: SetState<V>, { gone, rows }: Advance<T>): Promise<SetState<V>> {
     const written = rows.map((row) => {
       const member = this.#table.memberOf(row)
       return { ...member, value: this.#keep(row, member.contents) }
     })
-    for (const id of gone) this.#known.delete(id)
-    for (const one of written) this.#known.set(one.id, one)
-    return { head, members: [...kept, ...written] }
+    const left = members.changed(gone, written)
+    const head = await this.#head.advance(tx, left)
+    this.#known = left
+    return { head, members: left }
   }
 
-  /** @param read all rows, if they were read with the members */
-  async #verify(q: Reader, members: readonly Contents[], read?: readonly Row<T>[]): Promise<readonly Known<V>[]> {
-    const before = this.#known
-    const same = (one: Contents) => {
-      const known = before.get(one.id)
-      return known?.rev === one.rev && known.contents === one.contents ? known : undefined
-    }
-    const news = members.filter((one) => same(one) === undefined)
+  /**
+   * The rows, verified one by one; whether they are the whole set is for its head to say.
+   * @param read all rows, if they were read with the members
+   */
+  async #verify(q: Reader, members: readonly Contents[], read?: readonly Row<T>[]): Promise<SortedList<Known<V>>> {
+    const known = this.#known
+    const before = new Map(Array.from(known, (one) => [one.id, one]))
+    const news = members.filter(({ id, rev, contents }) => {
+      const one = before.get(id)
+      return one?.rev !== rev || one.contents !== contents
+    })
     const rows = new Map((read ?? (await this.#rows(q, news))).map((row) => [row.id, row]))
-    const set = members.map((member) => {
-      const known = same(member)
-      if (known) return known
+    const come = news.map((member) => {
       const row = rows.get(member.id)
       if (row?.rev !== member.rev) throw this.#damaged(member.id)
       return { ...member, value: this.#keep(row, member.contents) }
     })
-    this.#known = new Map(set.map((one) => [one.id, one]))
-    return set
+    for (const { id } of members) before.delete(id)
+    this.#known = come.length + before.size > 0 ? known.changed(before.keys(), come) : known
+    return this.#known
   }
 
   /** The verified rows of these members; when they are many, of the whole set. */

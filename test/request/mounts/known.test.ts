@@ -67,6 +67,23 @@ test('of sixty mounts at once by two workers each free path is made once; the ot
   expect(listed[0]).toHaveLength(30 + 1 + 2 + 1 + 1)
 })
 
+test('a new mount whose accessor is taken gets another one', async () => {
+  await using schema = await createMigrated()
+  await using database = await open(schema.url, { poolSize: 1 })
+  await using sql = await createConnection({ uri: schema.url })
+  await database.transaction((tx) => createMountSet(database, tx))
+  const mounts = make(database)
+  // The first accessor that the connection inserts is taken.
+  await sql.query(`CREATE TRIGGER taken BEFORE INSERT ON mounts FOR EACH ROW BEGIN
+    SET @taken = COALESCE(@taken, NEW.accessor);
+    IF NEW.accessor = @taken THEN
+      SIGNAL SQLSTATE '23000' SET MYSQL_ERRNO = 1062, MESSAGE_TEXT = 'Duplicate entry for key accessor';
+    END IF;
+  END`)
+  await mounts.enable({ path: 'm', type: 'transit' })
+  expect((await mounts.list()).map(({ path }) => path)).toEqual(['m/'])
+})
+
 const damages: Readonly<Record<string, string>> = {
   'an edited row': "UPDATE mounts SET description = 'x' WHERE path = 'm2/'",
   'a deleted row': "DELETE FROM mounts WHERE path = 'm2/'",
