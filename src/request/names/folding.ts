@@ -10,6 +10,11 @@ interface Place {
   readonly fold: Fold
 }
 
+/** A place, in a mount. */
+interface MountedPlace extends Pick<Place, 'segments' | 'fold'> {
+  readonly path: string
+}
+
 type FoldedEngine = Pick<Engine, 'type' | 'routes' | 'folds'>
 
 /**
@@ -18,6 +23,8 @@ type FoldedEngine = Pick<Engine, 'type' | 'routes' | 'folds'>
  */
 export class Foldings {
   readonly #places: ReadonlyMap<string, readonly Place[]>
+  /** Of the mounts of one moment, of which there may be thousands. */
+  readonly #mounted = new WeakMap<readonly Mount[], readonly MountedPlace[]>()
 
   /** @throws {Error} at start, when a place is not the beginning of a route */
   constructor(engines: Iterable<FoldedEngine>) {
@@ -39,14 +46,24 @@ export class Foldings {
 
   /** The path of a policy's rule, including `+` and `*`, with the names in it folded. */
   rule(rule: string, mounts: readonly Mount[]): string {
-    for (const { path, type } of mounts) {
-      for (const { segments, fold } of this.#places.get(type) ?? []) {
-        const place = [...path.split('/').slice(0, -1), ...segments]
-        const folded = foldedAt(place, rule.split('/'), (name) => foldPattern(name, fold))
-        if (folded !== undefined) return folded
-      }
+    const [fixed = ''] = rule.split('+', 1)
+    for (const { path, segments, fold } of this.#placesIn(mounts)) {
+      if (!path.startsWith(fixed) && !fixed.startsWith(path)) continue
+      const place = [...path.split('/').slice(0, -1), ...segments]
+      const folded = foldedAt(place, rule.split('/'), (name) => foldPattern(name, fold))
+      if (folded !== undefined) return folded
     }
     return rule
+  }
+
+  #placesIn(mounts: readonly Mount[]): readonly MountedPlace[] {
+    const known = this.#mounted.get(mounts)
+    if (known !== undefined) return known
+    const found = mounts.flatMap(({ path, type }) =>
+      (this.#places.get(type) ?? []).map(({ segments, fold }) => ({ path, segments, fold })),
+    )
+    this.#mounted.set(mounts, found)
+    return found
   }
 }
 

@@ -50,8 +50,8 @@ export const readMount = endpoint({
   answers: data(secretMount),
   async run({ context, params }): Promise<Data> {
     const path = withSlash(params.path ?? '')
-    const found = (await context.mounts.list()).find((mount) => isSecret(mount) && mount.path === path)
-    if (found === undefined) throw badRequest(`No secret engine mount at ${path}`)
+    const found = await context.mounts.at(path)
+    if (found === undefined || !isSecret(found)) throw badRequest(`No secret engine mount at ${path}`)
     return describeMount(found)
   },
 })

@@ -52,7 +52,7 @@ const readTuning = ({ path, prefix, access }: Base) =>
     answers: data(tuning),
     async run({ context, params }) {
       const wanted = withSlash(`${prefix}${params.path}`)
-      const mount = (await context.mounts.list()).find((candidate) => candidate.path === wanted)
+      const mount = await context.mounts.at(wanted)
       if (mount === undefined) throw badRequest(`cannot fetch sysview for path "${wanted}"`)
       return describe(mount)
     },

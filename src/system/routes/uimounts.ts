@@ -53,7 +53,7 @@ export const readUiMount = endpoint({
     const path = params.path ?? ''
     const acl = await aclOf(context, caller)
     const mount = await context.mounts.find(path)
-    const record = mount && (await context.mounts.list()).find((one) => one.path === mount.path)
+    const record = mount && (await context.mounts.at(mount.path))
     if (acl === undefined || record === undefined || !reaches(acl, record.path)) {
       const reason = 'preflight capability check returned 403'
       throw new ApiError(403, `${reason}, please ensure client's policies grant access to path "${path}/"`)
