@@ -88,10 +88,9 @@ export class MountRows {
     const state = this.#cache.assume(tx, wholeSet)
     if (state === undefined) throw new Outdated()
     this.#known.assume(tx, state)
-    const byPath = this.#sorted(state)
-    const row = where && ('id' in where ? state.members.get(where.id)?.value : byPath.get(where.path))
-    if (row !== undefined) this.#table.assume(tx, row)
-    return { state, byPath, row }
+    const found = this.#found(state, where)
+    if (found.row !== undefined) this.#table.assume(tx, found.row)
+    return found
   }
 
   async #lock(tx: Transaction, where: Key | undefined): Promise<FoundMounts> {
@@ -99,8 +98,14 @@ export class MountRows {
       this.#known.readToChange(tx),
       where && this.#table.lock(tx, { namespace: '', ...where }),
     ])
-    const row = held && state.members.get(held.id)?.rev === held.rev ? held : undefined
-    return { state, byPath: this.#sorted(state), row }
+    const found = this.#found(state, where)
+    return held && held.id === found.row?.id && held.rev === found.row.rev ? { ...found, row: held } : found
+  }
+
+  #found(state: MountState, where: Key | undefined): FoundMounts {
+    const byPath = this.#sorted(state)
+    const row = where && ('id' in where ? state.members.get(where.id)?.value : byPath.get(where.path))
+    return { state, byPath, row }
   }
 
   async insert(tx: Transaction, found: FoundMounts, news: readonly New<typeof mountsTable>[]): Promise<void> {
