@@ -186,6 +186,7 @@ test('what is stored while its token is being revoked goes with it: leases, chil
   await world.node.issue(row, 'its own')
   hold.release()
   await revoked
+  await revoking.tokens.removeRevoked()
   expect(new Set(world.ledger.taken)).toEqual(new Set(['of the child', 'its own']))
   expect(await world.sql('SELECT id FROM tokens WHERE id IN (?)', [[row.id, other.id, child.row.id]])).toEqual([])
   for (const { tokens } of world.nodes) expect(await tokens.lookup(child.credential)).toBeUndefined()

@@ -63,10 +63,14 @@ test('a private key of which any byte is changed is another key, or refused', as
     fc.nat(),
     fc.integer({ min: 1, max: 255 }),
   )
+  // The last byte of the algorithm's identifier: id-RSASSA-PSS, which is taken for the same key.
+  const isPss = (type: string, at: number, byte: number) => type === 'rsa-2048' && at === 19 && byte === 10
   await fc.assert(
-    fc.asyncProperty(places, async ([type, at, change]) => {
+    fc.asyncProperty(places, async ([type, place, change]) => {
       const key = of(type)
-      key.writeUInt8(key.readUInt8(at % key.length) ^ change, at % key.length)
+      const at = place % key.length
+      key.writeUInt8(key.readUInt8(at) ^ change, at)
+      fc.pre(!isPss(type, at, key.readUInt8(at)))
       const name = fresh('f')
       const reply = await node.root.post(`transit/keys/${name}/import`, { type, ciphertext: envelopeOf(pem, key) })
       expect([204, 400], reply.text).toContain(reply.status)
@@ -75,7 +79,7 @@ test('a private key of which any byte is changed is another key, or refused', as
       const signed = await node.root.post(`transit/sign/${name}`, { input: '' })
       expect(signed.status).toBe(reply.status === 204 ? 200 : 400)
     }),
-    { numRuns: 80, endOnFailure: true },
+    { numRuns: 80, endOnFailure: true, examples: [[['rsa-2048', 19, 12]]] },
   )
 }, 60_000)
 
