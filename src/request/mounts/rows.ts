@@ -146,9 +146,7 @@ export class MountRows {
     left: readonly MountRow[] = [],
   ): Promise<void> {
     this.outlive(tx)
-    const there = new Set(rows.map(({ id }) => id))
-    const gone = left.flatMap(({ id }) => (there.has(id) ? [] : [id]))
-    const next = await this.#known.advance(tx, state, { gone, rows })
+    const next = await this.#known.advance(tx, state, { gone: left.map(({ id }) => id), rows })
     this.#byPath.set(
       next.members,
       byPath.changed(

@@ -21,7 +21,7 @@ export interface SetState<V> {
 
 /** A change of a set. */
 export interface Advance<T extends Table> {
-  /** Ids of members whose rows this transaction has removed. */
+  /** Ids of members that leave, unless they are among the rows. */
   readonly gone: readonly string[]
   /** Rows that it has inserted or updated. */
   readonly rows: readonly Row<T>[]
