@@ -37,6 +37,8 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
   ],
   mounts: [
     ['GET', 'sys/mounts/nope', undefined, 400, 'No secret engine mount at nope/'],
+    // It is listed below sys/auth.
+    ['GET', 'sys/mounts/auth/token', undefined, 400, 'No secret engine mount at auth/token/'],
     ['POST', 'sys/mounts/taken', { type: 'transit' }, 400, 'path is already in use at taken/'],
     ['POST', 'sys/mounts/x', {}, 400, 'backend type must be specified as a string'],
     ['POST', 'sys/mounts/x', { type: 'zzz' }, 400, 'plugin not found in the catalog: zzz'],
