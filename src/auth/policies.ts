@@ -11,13 +11,12 @@ import type { Reader, Transaction } from '../store/reader.ts'
 import type { Reading, SealedAccess } from '../store/sealed/access.ts'
 import type { Head } from '../store/sealed/heads.ts'
 import { KnownSet, type SetState } from '../store/sealed/knownset.ts'
-import type { SortedList } from '../store/sortedlist.ts'
 import { type Acl, rootAcl } from './acl/compile.ts'
 import { defaultPolicyText } from './acl/default.ts'
 import { type Policy, parsePolicy } from './acl/parse.ts'
 import { foldName } from './fold.ts'
 import { memo } from './memo.ts'
-import { type PolicySet, policiesByName, policySet, StoredPolicy } from './policyset.ts'
+import { type PolicySet, policySet, StoredPolicy } from './policyset.ts'
 import { type PolicyRow, policyNames, policyTable } from './policytable.ts'
 
 /** The cache holds one entry: all policies. They are one set with one head, since losing one can widen rights. */
@@ -62,6 +61,8 @@ export class Policies {
       table: this.#table,
       head: this.#head,
       keep: (row) => new StoredPolicy(row),
+      keyOf: ({ name }) => name,
+      clock,
     })
     this.#cache = database.cache({
       table: policyTable.name,
@@ -132,8 +133,8 @@ export class Policies {
     return this.#compile(await this.#known.read(q))
   }
 
-  #compile(state: SetState<StoredPolicy>, byName = policiesIn(state)): KnownPolicies {
-    return { state, set: policySet(byName, this.#compiled) }
+  #compile(state: SetState<StoredPolicy>): KnownPolicies {
+    return { state, set: policySet(state.values, this.#compiled) }
   }
 
   /** Makes changes in their order, of each policy the last one, and advances the head with them. */
@@ -151,35 +152,26 @@ export class Policies {
   #assume(tx: Transaction, texts: PolicyTexts): Found {
     const known = this.#cache.assume(tx, cacheEntry)
     if (known === undefined) throw new Outdated()
-    const { state, set } = known
-    this.#known.assume(tx, state)
-    const rows = [...texts.keys()].flatMap((name) => set.byName.get(name)?.row ?? [])
-    for (const row of rows) this.#table.assume(tx, row)
-    return { state, byName: set.byName, rows }
+    const { state } = known
+    const rows = rowsOf(state, texts)
+    this.#known.assume(tx, state, rows)
+    return { state, rows }
   }
 
   /** What there is now; meanwhile other writers of the set wait. */
   async #lock(tx: Transaction, texts: PolicyTexts): Promise<Found> {
-    const [state, ...rows] = await Promise.all([
-      this.#known.readToChange(tx),
-      ...[...texts.keys()].map((name) => this.#table.lock(tx, { namespace: '', name })),
-    ])
-    return { state, byName: policiesIn(state), rows: rows.filter((row) => row !== undefined) }
+    const state = await this.#known.readToChange(tx)
+    return { state, rows: await this.#known.hold(tx, rowsOf(state, texts)) }
   }
 
-  async #change(tx: Transaction, { state, byName, rows }: Found, texts: PolicyTexts): Promise<void> {
+  async #change(tx: Transaction, { state, rows }: Found, texts: PolicyTexts): Promise<void> {
     const old = new Map(rows.map((row) => [row.name, row]))
     const written: PolicyRow[] = []
     for (const [name, text] of texts) written.push(...(await this.#replace(tx, name, { text, row: old.get(name) })))
     const gone = rows.filter(({ name }) => texts.get(name) === undefined)
     const left = await this.#known.advance(tx, state, { gone: gone.map(({ id }) => id), rows: written })
-    const policies = written.flatMap(({ id }) => left.members.get(id)?.value ?? [])
     tx.touch(policyTable.name, cacheEntry)
-    const changed = byName.changed(
-      gone.map(({ name }) => name),
-      policies,
-    )
-    this.#cache.put(tx, cacheEntry, this.#compile(left, changed))
+    this.#cache.put(tx, cacheEntry, this.#compile(left))
   }
 
   /** @returns the new row, or none when the policy was removed */
@@ -205,7 +197,6 @@ interface KnownPolicies {
 /** The set, and the rows of the policies that are to be changed. */
 interface Found {
   readonly state: SetState<StoredPolicy>
-  readonly byName: SortedList<StoredPolicy>
   readonly rows: readonly PolicyRow[]
 }
 
@@ -225,8 +216,8 @@ interface Replacement {
   readonly row: PolicyRow | undefined
 }
 
-const policiesIn = ({ members }: SetState<StoredPolicy>): SortedList<StoredPolicy> =>
-  policiesByName(Array.from(members, ({ value }) => value))
+const rowsOf = ({ values }: SetState<StoredPolicy>, texts: PolicyTexts): PolicyRow[] =>
+  [...texts.keys()].flatMap((name) => values.get(name)?.row ?? [])
 
 function required(known: KnownPolicies | undefined): PolicySet {
   if (known === undefined) throw new Error('the set of policies always exists')

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { SortedList } from '../store/sortedlist.ts'
+import type { SortedList } from '../store/sortedlist.ts'
 import { type Acl, compile, rootAcl } from './acl/compile.ts'
 import { type Policy, parsePolicy } from './acl/parse.ts'
 import type { memo } from './memo.ts'
@@ -44,9 +44,6 @@ export interface PolicySet {
   /** The union of these policies; a name without a policy allows nothing. */
   acl(names: readonly string[]): Acl
 }
-
-export const policiesByName = (policies: Iterable<StoredPolicy>): SortedList<StoredPolicy> =>
-  SortedList.of(({ name }) => name, policies)
 
 /** @param compiled combinations by the revisions in them: those of earlier sets stay valid */
 export function policySet(byName: SortedList<StoredPolicy>, compiled: ReturnType<typeof memo<Acl>>): PolicySet {

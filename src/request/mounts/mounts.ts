@@ -6,10 +6,8 @@ import { badRequest } from '../../errors.ts'
 import type { Job } from '../../job.ts'
 import type { MaybePromise, Mount } from '../../route.ts'
 import type { Database } from '../../store/database.ts'
-import { Batch } from '../../store/group.ts'
-import type { Reader, Transaction } from '../../store/reader.ts'
+import type { Reader } from '../../store/reader.ts'
 import type { SortedList } from '../../store/sortedlist.ts'
-import type { New } from '../../store/table.ts'
 import { MountCache } from './cache.ts'
 import { LooseMounts } from './loose.ts'
 import {
@@ -20,12 +18,11 @@ import {
   type MountRecord,
   type MountSet,
   mountPath,
-  type mountsTable,
   recordOf,
 } from './mount.ts'
 import { mountsByPath, overlapping } from './overlap.ts'
 import { type Remount, remountRetention, remountsTable } from './remounts.ts'
-import { type FoundMounts, MountRows } from './rows.ts'
+import { MountRows } from './rows.ts'
 import { type MountRequest, type MountSettings, settingsOf, type TuneRequest, tunedSettings } from './settings.ts'
 
 export interface MountsOptions {
@@ -47,8 +44,6 @@ export class Mounts {
   readonly #rows: MountRows
   readonly #cache: MountCache
   readonly #loose: LooseMounts
-  /** New mounts that come while others are committed share the next transaction: each one verifies the whole set. */
-  readonly #additions = new Batch<Addition, Standing | undefined>((additions) => this.#add(additions))
 
   constructor(options: MountsOptions) {
     const { database, engines, builtin } = options
@@ -56,7 +51,7 @@ export class Mounts {
     this.retention = remountRetention(options)
     this.#builtin = mountsByPath(builtin.map(builtinRecord))
     this.#builtinSet = compileSet([...this.#builtin])
-    this.#rows = new MountRows(database)
+    this.#rows = new MountRows({ database, clock: options.clock })
     this.#cache = new MountCache({ rows: this.#rows, engines, builtin: [...this.#builtin] })
     this.#loose = new LooseMounts(options)
   }
@@ -105,7 +100,7 @@ export class Mounts {
     const settings = settingsOf(request)
     const builtin = overlapping(this.#builtin, path)
     if (builtin) throw inUse(builtin.path)
-    const standing = await this.#additions.add(this.#addition(request, path, settings, engine))
+    const standing = await this.#add(request, path, settings, engine)
     if (standing === undefined) return
     if (standing.path !== path || standing.type !== request.type || standing.touched) throw inUse(standing.path)
     await this.#adopt(standing, settings, engine)
@@ -118,10 +113,10 @@ export class Mounts {
   async disable(name: string): Promise<void> {
     const path = withSlash(name)
     if (this.#builtin.from(path)?.path.startsWith(path)) throw badRequest(`cannot unmount "${path}"`)
-    await this.#rows.changing({ path }, async (tx, found) => {
-      if (found.row === undefined) return this.#rows.outlive(tx)
-      await this.#loose.loosen(tx, recordOf(found.row))
-      await this.#rows.remove(tx, found, found.row)
+    await this.#rows.change((edit) => {
+      const row = edit.byPath.get(path)
+      if (row === undefined) return edit.outlive()
+      edit.remove(row, (tx) => this.#loose.loosen(tx, recordOf(row)))
     })
   }
 
@@ -132,9 +127,10 @@ export class Mounts {
   async tune(name: string, request: TuneRequest): Promise<void> {
     const path = withSlash(name)
     this.#refuseBuiltin(path, 'tune')
-    await this.#rows.change({ path }, ({ row }) => {
+    await this.#rows.change((edit) => {
+      const row = edit.byPath.get(path)
       if (row === undefined) throw badRequest(`tune of path "${path}" failed: no mount entry found`)
-      return { row, changes: { ...tunedSettings(row, request), touched: true } }
+      edit.update(row, { ...tunedSettings(row, request), touched: true })
     })
   }
 
@@ -147,15 +143,15 @@ export class Mounts {
     const { database, clock } = this.#options
     const [source, target] = [withSlash(from), mountPath(to)]
     this.#refuseBuiltin(source, 'remount')
-    let id = ''
-    await this.#rows.change({ path: source }, async ({ row, byPath }, tx) => {
+    const id = randomUUIDv7()
+    await this.#rows.change((edit) => {
+      const { byPath } = edit
+      const row = byPath.get(source)
       if (row === undefined) throw badRequest(`no matching mount at "${source}"`)
-      const others = source === target ? byPath : byPath.changed([source], [])
-      const taken = overlapping(others, target)
+      const taken = overlapping(source === target ? byPath : byPath.changed([source], []), target)
       if (taken) throw badRequest(`path already in use at "${taken.path}"`)
-      const remount = { mount: row.id, source, target, movedAt: clock.wall() }
-      id = (await database.table(remountsTable).insert(tx, remount)).id
-      return { row, changes: { path: target, touched: true } }
+      const remount = { id, mount: row.id, source, target, movedAt: clock.wall() }
+      edit.update(row, { path: target, touched: true }, (tx) => database.table(remountsTable).insert(tx, remount))
     })
     return id
   }
@@ -169,56 +165,42 @@ export class Mounts {
   /** Has every worker call the engine's `reload` for these mounts before the next request in any of them. */
   async reload(mounts: readonly MountRecord[]): Promise<void> {
     for (const { uuid } of mounts) {
-      await this.#rows.change({ id: uuid }, ({ row }) => {
+      await this.#rows.change((edit) => {
+        const row = edit.get(uuid)
         if (row === undefined) throw badRequest('a mount was removed while it was reloaded')
-        return { row, changes: {} }
+        edit.update(row, {})
       })
     }
   }
 
-  #addition(request: MountRequest, path: string, settings: MountSettings, engine: Engine): Addition {
-    const { type, touched = true } = request
+  /** Makes a mount. @returns the one that is in its way, if there is one */
+  #add(
+    { type, touched = true }: MountRequest,
+    path: string,
+    settings: MountSettings,
+    engine: Engine,
+  ): Promise<MountRecord | undefined> {
     const createdAt = this.#options.clock.wall()
     const mount = { uuid: randomUUIDv7(), path, type, config: settings.config }
-    return { mount, engine, row: { ...settings, id: mount.uuid, path, type, touched, createdAt } }
-  }
-
-  /** @returns for each the mount that is in its way; the others are made */
-  #add(additions: readonly Addition[]): Promise<(Standing | undefined)[]> {
-    return this.#rows.changing(undefined, (tx, found) => this.#insert(tx, found, additions))
-  }
-
-  async #insert(
-    tx: Transaction,
-    found: FoundMounts,
-    additions: readonly Addition[],
-  ): Promise<(Standing | undefined)[]> {
-    let added = mountsByPath<Standing>()
-    const inTheWay = additions.map(({ mount, row }) => {
-      const there = overlapping(found.byPath, mount.path)
-      const taken = there ? recordOf(there) : overlapping(added, mount.path)
-      if (taken === undefined) added = added.changed([], [{ ...mount, touched: row.touched }])
-      return taken
+    return this.#rows.change((edit) => {
+      const taken = overlapping(edit.byPath, path)
+      if (taken) return recordOf(taken)
+      // As short as clients expect them: of thousands two may be the same, and the attempt after that makes others.
+      const accessor = `${type}_${randomBytes(4).toString('hex')}`
+      const row = { ...settings, id: mount.uuid, path, type, accessor, touched, createdAt }
+      edit.insert(row, (tx) => engine.onMount?.(mount, tx))
+      return undefined
     })
-    const free = additions.filter((_, index) => inTheWay[index] === undefined)
-    if (free.length === 0) return inTheWay
-    // As short as clients expect them: of thousands two may be the same, and the attempt after that makes others.
-    const accessor = (type: string): string => `${type}_${randomBytes(4).toString('hex')}`
-    const news = free.map(({ row }) => ({ ...row, accessor: accessor(row.type) }))
-    await Promise.all([
-      this.#rows.insert(tx, found, news),
-      ...free.map(({ mount, engine }) => engine.onMount?.(mount, tx)),
-    ])
-    return inTheWay
   }
 
   /** Enables an unused mount of the first initialisation again, with the caller's settings. */
   async #adopt(standing: Mount, settings: MountSettings, engine: Engine): Promise<void> {
     const pristine = (await engine.pristine?.(standing)) ?? true
     if (!pristine) throw inUse(standing.path)
-    await this.#rows.change({ id: standing.uuid }, ({ row }) => {
+    await this.#rows.change((edit) => {
+      const row = edit.get(standing.uuid)
       if (row === undefined || row.touched) throw inUse(standing.path)
-      return { row, changes: { ...settings, touched: true } }
+      edit.update(row, { ...settings, touched: true })
     })
   }
 
@@ -233,16 +215,6 @@ export class Mounts {
     if (this.#builtin.get(path)) throw badRequest(`cannot ${verb} "${path}"`)
   }
 }
-
-/** A new mount and its row, for its engine. */
-interface Addition {
-  readonly mount: Mount
-  readonly row: Omit<New<typeof mountsTable>, 'accessor'>
-  readonly engine: Engine
-}
-
-/** A mount that exists where another one is to be made. */
-type Standing = Mount & { readonly touched: boolean }
 
 const withSlash = (path: string) => (path.endsWith('/') ? path : `${path}/`)
 const inUse = (path: string) => badRequest(`path is already in use at ${path}`)

@@ -1,13 +1,15 @@
+import type { Clock } from '../../clock.ts'
+import { ApiError } from '../../errors.ts'
 import type { MaybePromise } from '../../route.ts'
 import type { CoherentCache } from '../../store/coherence/cache.ts'
 import type { Database } from '../../store/database.ts'
 import { Outdated } from '../../store/faults.ts'
+import { Batch } from '../../store/group.ts'
 import type { Reader, Transaction } from '../../store/reader.ts'
 import { KnownSet, type SetState } from '../../store/sealed/knownset.ts'
-import type { SortedList } from '../../store/sortedlist.ts'
 import type { New } from '../../store/table.ts'
+import { MountEdit } from './edit.ts'
 import { type MountRow, mountsTable } from './mount.ts'
-import { mountsByPath } from './overlap.ts'
 
 /** The set has one entry in the cache, and one name to touch. */
 const wholeSet = 'all'
@@ -15,24 +17,12 @@ const wholeSet = 'all'
 /** Makes the empty set, once, at initialisation. */
 export const createMountSet = (database: Database, tx: Transaction): Promise<void> => database.head('mounts').create(tx)
 
-/** The key of one mount. */
-type Key = { readonly id: string } | { readonly path: string }
-
-/** The verified set that a transaction changes. */
-export interface FoundMounts {
-  readonly state: MountState
-  readonly byPath: SortedList<MountRow>
-  /** The row that was asked for, if there is one. */
-  readonly row: MountRow | undefined
-}
-
-/** A row to change, and its new values. */
-interface Change {
-  readonly row: MountRow
-  readonly changes: Partial<MountRow>
-}
-
 export type MountState = SetState<MountRow>
+
+/** A change of the set: decides by what it finds, and may be called again. @throws ApiError to change nothing */
+type Decide<T> = (edit: MountEdit) => T
+
+type Decided = { readonly result: unknown } | { readonly refusal: unknown }
 
 /** The rows of the mounts and their sealed head, which is advanced with every write. */
 export class MountRows {
@@ -40,10 +30,10 @@ export class MountRows {
   readonly #table
   readonly #known: KnownSet<typeof mountsTable, MountRow>
   readonly #cache: CoherentCache<MountState>
-  /** Of each list of members, as far as it is known. */
-  readonly #byPath = new WeakMap<MountState['members'], SortedList<MountRow>>()
+  /** Changes that come while others are committed share the next transaction: each one advances the head of the set. */
+  readonly #changes = new Batch<Decide<unknown>, Decided>((changes) => this.#commit(changes))
 
-  constructor(database: Database) {
+  constructor({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
     this.#database = database
     this.#table = database.table(mountsTable)
     this.#known = new KnownSet({
@@ -51,7 +41,8 @@ export class MountRows {
       table: this.#table,
       head: database.head('mounts'),
       keep: (row) => row,
-      readWhole: 50,
+      keyOf: ({ path }) => path,
+      clock,
     })
     this.#cache = database.cache({ table: mountsTable.name, limit: 1, load: (q) => this.#known.read(q) })
   }
@@ -68,102 +59,79 @@ export class MountRows {
 
   /** All rows, verified against the head: a mount that was deleted from the database is noticed. */
   async list(q: Reader): Promise<readonly MountRow[]> {
-    return rowsOf(await this.#known.read(q))
+    return [...(await this.#known.read(q)).values]
   }
 
   /**
-   * Changes the set in a transaction of its own: by what the cache has, or after other writers of the set.
-   * @param where the row that is going to be changed, if there is one
-   * @param work may be run again
+   * Changes the set: by what the cache has, or after other writers of the set.
+   * @returns what `decide` returned last
    */
-  changing<T>(where: Key | undefined, work: (tx: Transaction, found: FoundMounts) => Promise<T>): Promise<T> {
+  async change<T>(decide: Decide<T>): Promise<T> {
+    const decided = await this.#changes.add(decide)
+    if ('refusal' in decided) throw decided.refusal
+    return decided.result as T
+  }
+
+  #commit(changes: readonly Decide<unknown>[]): Promise<Decided[]> {
     return this.#database.assuming({
       name: mountsTable.name,
-      blind: this.peek() && (async (tx) => work(tx, this.#assume(tx, where))),
-      reading: async (tx) => work(tx, await this.#lock(tx, where)),
+      blind: this.peek() && ((tx) => this.#assuming(tx, changes)),
+      reading: (tx) => this.#reading(tx, changes),
     })
   }
 
-  #assume(tx: Transaction, where: Key | undefined): FoundMounts {
+  async #assuming(tx: Transaction, changes: readonly Decide<unknown>[]): Promise<Decided[]> {
     const state = this.#cache.assume(tx, wholeSet)
     if (state === undefined) throw new Outdated()
-    this.#known.assume(tx, state)
-    const found = this.#found(state, where)
-    if (found.row !== undefined) this.#table.assume(tx, found.row)
-    return found
+    const [edit, decided] = decide(state, changes)
+    const stored = storedIn(edit)
+    this.#known.assume(tx, state, stored)
+    await this.#write(tx, state, edit, stored)
+    return decided
   }
 
-  async #lock(tx: Transaction, where: Key | undefined): Promise<FoundMounts> {
-    const [state, held] = await Promise.all([
-      this.#known.readToChange(tx),
-      where && this.#table.lock(tx, { namespace: '', ...where }),
-    ])
-    const found = this.#found(state, where)
-    return held && held.id === found.row?.id && held.rev === found.row.rev ? { ...found, row: held } : found
+  async #reading(tx: Transaction, changes: readonly Decide<unknown>[]): Promise<Decided[]> {
+    const state = await this.#known.readToChange(tx)
+    const [edit, decided] = decide(state, changes)
+    await this.#write(tx, state, edit, await this.#known.hold(tx, storedIn(edit)))
+    return decided
   }
 
-  #found(state: MountState, where: Key | undefined): FoundMounts {
-    const byPath = this.#sorted(state)
-    const row = where && ('id' in where ? state.members.get(where.id)?.value : byPath.get(where.path))
-    return { state, byPath, row }
-  }
-
-  async insert(tx: Transaction, found: FoundMounts, news: readonly New<typeof mountsTable>[]): Promise<void> {
-    await this.#advance(tx, found, await this.#table.insertMany(tx, news))
-  }
-
-  async remove(tx: Transaction, found: FoundMounts, row: MountRow): Promise<void> {
-    await this.#table.remove(tx, row)
-    await this.#advance(tx, found, [], [row])
-  }
-
-  /** For a change that finds nothing to do: an earlier one may not be known to every worker yet. */
-  outlive(tx: Transaction): void {
-    tx.touch(mountsTable.name, wholeSet)
-  }
-
-  /**
-   * Changes one row.
-   * @param where finds the row
-   * @param decide the changes; may be called again @throws where there is no such row
-   */
-  change(where: Key, decide: (found: FoundMounts, tx: Transaction) => MaybePromise<Change>): Promise<void> {
-    return this.changing(where, async (tx, found) => {
-      const { row, changes } = await decide(found, tx)
-      const changed = await this.#table.update(tx, row, changes)
-      await this.#advance(tx, found, [changed], changed.path === row.path ? [] : [row])
-    })
-  }
-
-  /**
-   * @param rows inserted or updated
-   * @param left rows that are no more at their paths
-   */
-  async #advance(
-    tx: Transaction,
-    { state, byPath }: FoundMounts,
-    rows: readonly MountRow[],
-    left: readonly MountRow[] = [],
-  ): Promise<void> {
-    this.outlive(tx)
-    const next = await this.#known.advance(tx, state, { gone: left.map(({ id }) => id), rows })
-    this.#byPath.set(
-      next.members,
-      byPath.changed(
-        left.map(({ path }) => path),
-        rows,
-      ),
-    )
-    this.#cache.put(tx, wholeSet, next)
-  }
-
-  #sorted(state: MountState): SortedList<MountRow> {
-    const known = this.#byPath.get(state.members)
-    if (known !== undefined) return known
-    const sorted = mountsByPath(rowsOf(state))
-    this.#byPath.set(state.members, sorted)
-    return sorted
+  /** @param stored the rows that are changed, which the transaction owns */
+  async #write(tx: Transaction, state: MountState, edit: MountEdit, stored: readonly MountRow[]): Promise<void> {
+    if (edit.touches) tx.touch(mountsTable.name, wholeSet)
+    if (edit.edited.length === 0) return
+    const owned = new Map(stored.map((row) => [row.id, row]))
+    const rows: Promise<MountRow>[] = []
+    const removals: Promise<void>[] = []
+    const gone: string[] = []
+    for (const { stored, row, changes } of edit.edited) {
+      const old = stored && owned.get(stored.id)
+      if (old === undefined) rows.push(this.#table.insert(tx, changes as New<typeof mountsTable>))
+      else if (row !== undefined) rows.push(this.#table.update(tx, old, changes))
+      else {
+        removals.push(this.#table.remove(tx, old))
+        gone.push(old.id)
+      }
+    }
+    const beside = edit.beside.map((write) => write(tx))
+    const [written] = await Promise.all([Promise.all(rows), ...removals, ...beside])
+    this.#cache.put(tx, wholeSet, await this.#known.advance(tx, state, { gone, rows: written }))
   }
 }
 
-const rowsOf = ({ members }: MountState): MountRow[] => Array.from(members, ({ value }) => value)
+/** What each of the changes decides, one after the other. */
+function decide(state: MountState, changes: readonly Decide<unknown>[]): [MountEdit, Decided[]] {
+  const edit = new MountEdit(state)
+  const decided = changes.map((change) => {
+    try {
+      return { result: change(edit) }
+    } catch (refusal) {
+      if (refusal instanceof ApiError) return { refusal }
+      throw refusal
+    }
+  })
+  return [edit, decided]
+}
+
+const storedIn = ({ edited }: MountEdit): MountRow[] => edited.flatMap(({ stored }) => stored ?? [])

@@ -1,25 +1,26 @@
-import { first } from './0001-first.ts'
-import { second } from './0002-leases.ts'
-import { third } from './0003-remounts.ts'
-import { fourth } from './0004-audit.ts'
-import { fifth } from './0005-ring.ts'
-import { sixth } from './0006-managed.ts'
-import { seventh } from './0007-versions.ts'
-import { eighth } from './0008-growth.ts'
-import { ninth } from './0009-jobs.ts'
-import { tenth } from './0010-roles.ts'
-import { eleventh } from './0011-certificates.ts'
-import { twelfth } from './0012-authorities.ts'
-import { thirteenth } from './0013-managed.ts'
-import { fourteenth } from './0014-revocation.ts'
-import { fifteenth } from './0015-recovery.ts'
-import { sixteenth } from './0016-residents.ts'
-import { seventeenth } from './0017-hmac.ts'
-import { eighteenth } from './0018-settings.ts'
-import { nineteenth } from './0019-tokens.ts'
-import { twentieth } from './0020-leasecounts.ts'
-import { twentyFirst } from './0021-ranges.ts'
 import type { Migration } from './migration.ts'
+import { first } from './steps/0001-first.ts'
+import { second } from './steps/0002-leases.ts'
+import { third } from './steps/0003-remounts.ts'
+import { fourth } from './steps/0004-audit.ts'
+import { fifth } from './steps/0005-ring.ts'
+import { sixth } from './steps/0006-managed.ts'
+import { seventh } from './steps/0007-versions.ts'
+import { eighth } from './steps/0008-growth.ts'
+import { ninth } from './steps/0009-jobs.ts'
+import { tenth } from './steps/0010-roles.ts'
+import { eleventh } from './steps/0011-certificates.ts'
+import { twelfth } from './steps/0012-authorities.ts'
+import { thirteenth } from './steps/0013-managed.ts'
+import { fourteenth } from './steps/0014-revocation.ts'
+import { fifteenth } from './steps/0015-recovery.ts'
+import { sixteenth } from './steps/0016-residents.ts'
+import { seventeenth } from './steps/0017-hmac.ts'
+import { eighteenth } from './steps/0018-settings.ts'
+import { nineteenth } from './steps/0019-tokens.ts'
+import { twentieth } from './steps/0020-leasecounts.ts'
+import { twentyFirst } from './steps/0021-ranges.ts'
+import { twentySecond } from './steps/0022-trails.ts'
 
 /** All changes of the schema, in order; number n is at index n - 1. */
 export const migrations: readonly Migration[] = [
@@ -44,4 +45,5 @@ export const migrations: readonly Migration[] = [
   nineteenth,
   twentieth,
   twentyFirst,
+  twentySecond,
 ]

@@ -6,6 +6,7 @@ import { column, defineTable, type Row } from '../table.ts'
 import type { Member } from './access.ts'
 import type { Seal } from './seal.ts'
 import { sealedAccess } from './sealed.ts'
+import { trailAfter } from './trail.ts'
 
 /**
  * The sealed head of a set whose shrinking would widen rights: the number of members, and the ids and revisions of
@@ -25,8 +26,10 @@ export interface Head {
    * @returns the members
    */
   verify<M extends Member>(q: Reader, members: MaybePromise<readonly M[]>): Promise<readonly M[]>
-  /** As verify. @returns the head, for a later transaction to assume */
-  verified(q: Reader, members: MaybePromise<Members>): Promise<HeadRow>
+  /** The head, for `lists` and for a later transaction to assume. Throws DamagedRow when it is missing. */
+  read(q: Reader): Promise<HeadRow>
+  /** Throws DamagedRow unless the head, read together with these members, lists exactly them. */
+  require(head: HeadRow, members: Members): void
   /** Assumes, unread, that this is still the head (`SealedAccess.assume`). */
   assume(tx: Transaction, head: HeadRow): void
   /** As verify. @returns the number of the set's last change; it only grows */
@@ -34,8 +37,9 @@ export interface Head {
   /**
    * Writes the new state of the set: all members, not the difference. Verify the old members in the same transaction
    * first, or assume the head that listed them. A list that came out of the one before it (`changed`) costs little.
+   * @param changed ids of the members that differ, for a set that keeps a trail
    */
-  advance(tx: Transaction, members: Members): Promise<HeadRow>
+  advance(tx: Transaction, members: Members, changed?: readonly string[]): Promise<HeadRow>
   /** Ends the set. */
   remove(tx: Transaction): Promise<void>
 }
@@ -43,11 +47,24 @@ export interface Head {
 /** The table of all heads. */
 export const headsTable = defineTable(
   'heads',
-  { set: column.text(), count: column.integer(), digest: column.bytes(), seq: column.integer() },
+  {
+    set: column.text(),
+    count: column.integer(),
+    digest: column.bytes(),
+    seq: column.integer(),
+    /** As `trailAfter` makes it; NULL where nobody asks what has changed. */
+    trail: column.text().nullable(),
+  },
   { sealed: true },
 )
 
 export type HeadRow = Row<typeof headsTable>
+
+/** Whether the head lists exactly these members. */
+export function lists({ count, digest }: HeadRow, members: Members): boolean {
+  const list = listOf(members)
+  return count === list.size && digest.equals(digestOf(list))
+}
 
 /** Members in the order of their ids. */
 type MemberList = Pick<SortedList<Member>, 'size' | 'chunks'>
@@ -114,6 +131,8 @@ function encode(chunk: Chunk): Buffer {
   return bytes.subarray(0, at)
 }
 
+const mismatch = 'the rows do not match the head of their set: a row is missing, added or of another revision'
+
 /** Heads of sets, by the set's name. */
 export function headOf(set: string, seal: Seal): Head {
   const rows = sealedAccess(headsTable, seal)
@@ -124,16 +143,19 @@ export function headOf(set: string, seal: Seal): Head {
     return locked.get(q) ?? (await rows.find(q, { set })) ?? seal.refuse('heads', set, 'the head of the set is missing')
   }
 
+  const require = (head: HeadRow, members: Members): void => {
+    if (!lists(head, members)) seal.refuse('heads', set, mismatch)
+  }
+
   async function compare<M extends Members>(q: Reader, reading: MaybePromise<M>) {
+    const [head, members] = await Promise.all([consistently(q), reading])
+    require(head, members)
+    return { head, members }
+  }
+
+  async function consistently(q: Reader): Promise<HeadRow> {
     if (!q.consistent) throw new TypeError('a head is verified in the snapshot or transaction that read its members')
-    const [head, members] = await Promise.all([current(q), reading])
-    const list = listOf(members)
-    if (head.count === list.size && head.digest.equals(digestOf(list))) return { head, members }
-    return seal.refuse(
-      'heads',
-      set,
-      'the rows do not match the head of their set: a row is missing, added or of another revision',
-    )
+    return current(q)
   }
 
   return {
@@ -147,13 +169,15 @@ export function headOf(set: string, seal: Seal): Head {
     },
 
     verify: async (q, reading) => (await compare(q, reading)).members,
-    verified: async (q, reading) => (await compare(q, reading)).head,
+    read: consistently,
+    require,
     sequence: async (q, members) => (await compare(q, members)).head.seq,
 
-    async advance(tx, members) {
+    async advance(tx, members, changed) {
       const head = await current(tx)
       const list = listOf(members)
-      const changes = { count: list.size, digest: digestOf(list), seq: head.seq + 1 }
+      const trail = changed ? { trail: trailAfter(head.trail, changed) } : {}
+      const changes = { count: list.size, digest: digestOf(list), seq: head.seq + 1, ...trail }
       const next = await rows.update(tx, head, changes)
       if (locked.has(tx)) locked.set(tx, next)
       return next

@@ -1,9 +1,12 @@
+import type { Clock } from '../../clock.ts'
 import { DamagedRow } from '../faults.ts'
+import { WriteSession } from '../pool/session.ts'
 import type { Reader, Transaction } from '../reader.ts'
-import type { SortedList } from '../sortedlist.ts'
+import { SortedList } from '../sortedlist.ts'
 import type { Row, Table } from '../table.ts'
 import type { Member, SealedAccess } from './access.ts'
-import { type Head, type HeadRow, memberList } from './heads.ts'
+import { type Head, type HeadRow, lists, memberList } from './heads.ts'
+import { changedBetween } from './trail.ts'
 
 /** A row of the set, and the database's digest of its contents. */
 type Contents = Member & { readonly contents: string }
@@ -17,6 +20,8 @@ export interface SetState<V> {
   readonly head: HeadRow
   /** By id. */
   readonly members: SortedList<Known<V>>
+  /** By their keys. */
+  readonly values: SortedList<V>
 }
 
 /** A change of a set. */
@@ -34,60 +39,89 @@ interface KnownSetOptions<T extends Table, V> {
   readonly head: Head
   /** The value kept of a verified row; `contents` differs wherever two states of a row do. */
   readonly keep: (row: Row<T>, contents: string) => V
-  /** Up to so many rows a change reads all of them at once, which spares it a round trip: for short rows. */
-  readonly readWhole?: number
+  /** Of a value: no two members share it. */
+  readonly keyOf: (value: V) => string
+  readonly clock: Clock
 }
 
 /** Of more rows that are not known than this, the whole set is read, in pages. */
 const fewRows = 20
 const pageSize = 500
+/** How long a process takes the head's word for what has changed, until it looks at every row again. */
+const compareMilliseconds = 10_000
 
 /**
- * A small set of sealed rows under one head, of which a process keeps what it has verified: every reading compares
- * the whole set with its head, but reads and verifies only the rows that it does not know in their present state.
+ * A small set of sealed rows under one head, of which a process keeps what it has verified. The head tells which members
+ * have changed lately: a process that was there before reads those alone. Otherwise it compares the whole set, and reads
+ * and verifies the rows that it does not know in their present state.
  */
 export class KnownSet<T extends Table, V> {
   readonly #name: string
   readonly #table: SealedAccess<T>
   readonly #head: Head
   readonly #keep: (row: Row<T>, contents: string) => V
-  readonly #readWhole: number
-  /** By id. After a restore another row may have the same id and rev, though not the same contents. */
-  #known: SortedList<Known<V>> = memberList<Known<V>>([])
+  readonly #keyOf: (value: V) => string
+  readonly #clock: Clock
+  /** The latest that was read, or committed here. */
+  #known: SetState<V> | undefined
+  /** When the whole set was last found sound, in monotonic milliseconds. */
+  #comparedAt = Number.NEGATIVE_INFINITY
 
-  constructor({ name, table, head, keep, readWhole = 0 }: KnownSetOptions<T, V>) {
+  constructor({ name, table, head, keep, keyOf, clock }: KnownSetOptions<T, V>) {
     this.#name = name
     this.#table = table
     this.#head = head
     this.#keep = keep
-    this.#readWhole = readWhole
+    this.#keyOf = keyOf
+    this.#clock = clock
   }
 
   /**
-   * The whole set.
-   * @throws DamagedRow when a row was edited, removed, added or restored outside this server
+   * The set.
+   * @throws DamagedRow when a row was edited, removed, added or restored outside this server; while the set changes all
+   *   the time, some seconds later than that
    */
   async read(q: Reader): Promise<SetState<V>> {
-    const reading = this.#table.members(q).then((members) => this.#verify(q, members))
-    const head = await this.#head.verified(q, reading)
-    return { head, members: await reading }
+    const head = await this.#head.read(q)
+    // Where nothing has changed there is time to look at everything.
+    return this.#read(q, head, head.seq !== this.#known?.head.seq)
   }
 
   /** As read, for a change: other writers of the set wait until the transaction ends. Must be its first read. */
   async readToChange(tx: Transaction): Promise<SetState<V>> {
-    const whole = this.#known.size <= this.#readWhole
-    const [, members, rows] = await Promise.all([
-      this.#head.lock(tx),
-      this.#table.members(tx),
-      whole ? this.#all(tx) : undefined,
-    ])
-    const verified = await this.#verify(tx, members, rows)
-    return { head: await this.#head.verified(tx, verified), members: verified }
+    await this.#head.lock(tx)
+    return this.#read(tx, await this.#head.read(tx), true)
   }
 
-  /** For a change of the set without reading it: the transaction fails with Outdated if it is another one by now. */
-  assume(tx: Transaction, { head }: SetState<V>): void {
+  async #read(q: Reader, head: HeadRow, hurried: boolean): Promise<SetState<V>> {
+    const due = this.#clock.monotonic() > this.#comparedAt + compareMilliseconds
+    this.#known = (hurried && !due ? await this.#followed(q, head) : undefined) ?? (await this.#compared(q, head))
+    return this.#known
+  }
+
+  /** Locks rows of the set, which `readToChange` has returned. @returns them, for this transaction to change */
+  async hold(tx: Transaction, rows: readonly Row<T>[]): Promise<readonly Row<T>[]> {
+    if (rows.length === 0) return rows
+    const members = rows.map((row) => row as unknown as Member)
+    const held = await this.#table.lockAll(
+      tx,
+      members.map(({ id }) => id),
+    )
+    const found = new Map(held.map((row) => [(row as unknown as Member).id, row]))
+    return members.map(({ id, rev }) => {
+      const row = found.get(id)
+      if (row !== undefined && (row as unknown as Member).rev === rev) return row
+      throw this.#damaged(id)
+    })
+  }
+
+  /**
+   * For a change of the set and of some of its rows without reading them: the transaction fails with Outdated if they
+   * are other ones by now.
+   */
+  assume(tx: Transaction, { head }: SetState<V>, rows: readonly Row<T>[] = []): void {
     this.#head.assume(tx, head)
+    for (const row of rows) this.#table.assume(tx, row)
   }
 
   /**
@@ -95,37 +129,65 @@ export class KnownSet<T extends Table, V> {
    * @param state as read or assumed in this transaction
    * @returns the set that the transaction leaves behind
    */
-  async advance(tx: Transaction, { members }: SetState<V>, { gone, rows }: Advance<T>): Promise<SetState<V>> {
-    const written = rows.map((row) => {
+  async advance(tx: Transaction, state: SetState<V>, change: Advance<T>): Promise<SetState<V>> {
+    const { members, values } = this.#changed(state, change.gone, this.#knownOf(change.rows))
+    const ids = new Set([...change.gone, ...change.rows.map((row) => (row as unknown as Member).id)])
+    const next = { head: await this.#head.advance(tx, members, [...ids]), members, values }
+    WriteSession.of(tx).onVersions(() => {
+      this.#known = next
+    })
+    return next
+  }
+
+  #knownOf(rows: readonly Row<T>[]): Known<V>[] {
+    return rows.map((row) => {
       const member = this.#table.memberOf(row)
       return { ...member, value: this.#keep(row, member.contents) }
     })
-    const left = members.changed(gone, written)
-    const head = await this.#head.advance(tx, left)
-    this.#known = left
-    return { head, members: left }
   }
 
-  /**
-   * The rows, verified one by one; whether they are the whole set is for its head to say.
-   * @param read all rows, if they were read with the members
-   */
-  async #verify(q: Reader, members: readonly Contents[], read?: readonly Row<T>[]): Promise<SortedList<Known<V>>> {
+  #changed({ members, values }: Omit<SetState<V>, 'head'>, gone: Iterable<string>, news: readonly Known<V>[]) {
+    const left = new Set([...gone, ...news.map(({ id }) => id)])
+    const keys = [...left].flatMap((id) => {
+      const member = members.get(id)
+      return member ? [this.#keyOf(member.value)] : []
+    })
+    const newValues = news.map(({ value }) => value)
+    return { members: members.changed(left, news), values: values.changed(keys, newValues) }
+  }
+
+  /** The known set with the changes since then; undefined when the head does not tell them, or they are not all. */
+  async #followed(q: Reader, head: HeadRow): Promise<SetState<V> | undefined> {
     const known = this.#known
-    const before = new Map(Array.from(known, (one) => [one.id, one]))
+    const ids = known && changedBetween(known.head.trail, head.trail)
+    if (known === undefined || ids === undefined) return undefined
+    const rows = ids.size === 0 ? [] : await this.#table.sound(q, [...ids])
+    const changed = this.#changed(known, ids, this.#knownOf(rows))
+    return lists(head, changed.members) ? { head, ...changed } : undefined
+  }
+
+  /** The set, compared whole with its head. */
+  async #compared(q: Reader, head: HeadRow): Promise<SetState<V>> {
+    const began = this.#clock.monotonic()
+    this.#comparedAt = Number.NEGATIVE_INFINITY
+    const members = await this.#table.members(q)
+    const known = this.#known ?? { members: memberList<Known<V>>([]), values: SortedList.of(this.#keyOf) }
+    const before = new Map(Array.from(known.members, (one) => [one.id, one]))
     const news = members.filter(({ id, rev, contents }) => {
       const one = before.get(id)
       return one?.rev !== rev || one.contents !== contents
     })
-    const rows = new Map((read ?? (await this.#rows(q, news))).map((row) => [row.id, row]))
+    const rows = new Map((await this.#rows(q, news)).map((row) => [row.id, row]))
     const come = news.map((member) => {
       const row = rows.get(member.id)
       if (row?.rev !== member.rev) throw this.#damaged(member.id)
       return { ...member, value: this.#keep(row, member.contents) }
     })
     for (const { id } of members) before.delete(id)
-    this.#known = come.length + before.size > 0 ? known.changed(before.keys(), come) : known
-    return this.#known
+    const changed = this.#changed(known, before.keys(), come)
+    this.#head.require(head, changed.members)
+    this.#comparedAt = began
+    return { head, ...changed }
   }
 
   /** The verified rows of these members; when they are many, of the whole set. */

@@ -1,4 +1,4 @@
-import { createConnection } from 'mysql2/promise'
+import { createConnection, type RowDataPacket } from 'mysql2/promise'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
 import type { Engine } from '../../../src/engine.ts'
@@ -67,6 +67,48 @@ test('of sixty mounts at once by two workers each free path is made once; the ot
   expect(listed[0]).toHaveLength(30 + 1 + 2 + 1 + 1)
 })
 
+test('changes of one moment that share a path, or a mount, are made as if one came after the other', async () => {
+  await using schema = await createMigrated()
+  await using database = await open(schema.url)
+  await database.start()
+  await database.transaction((tx) => createMountSet(database, tx))
+  const mounts = make(database)
+  const listed = async () => (await mounts.list()).map(({ path, description }) => `${path} ${description}`)
+  const enable = (path: string, description = '') => mounts.enable({ path, type: 'transit', description })
+  const config = {}
+  for (const path of ['a', 'b', 'c']) await enable(path)
+  // The first one is alone; the others come while it is committed.
+  const together = (work: readonly Promise<unknown>[]) => outcomes([enable(`first${Math.random()}`), ...work])
+  const moved = await together([mounts.move('a', 'x'), enable('a', 'new'), mounts.move('x', 'y')])
+  expect(moved).toEqual({ done: 4 })
+  const again = await together([
+    mounts.disable('b'),
+    enable('b', 'new'),
+    mounts.tune('b', { config, description: '1' }),
+  ])
+  expect(again).toEqual({ done: 4 })
+  const tunes = Array.from({ length: 20 }, (_, n) => mounts.tune('c', { config, description: String(n) }))
+  const absent = mounts.tune('none', { config })
+  const missing = '400 tune of path "none/" failed: no mount entry found'
+  expect(await together([...tunes, absent, enable('d'), mounts.disable('d')])).toEqual({ done: 23, [missing]: 1 })
+  const left = (await listed()).filter((one) => !one.startsWith('first'))
+  expect(left).toEqual(['a/ new', 'b/ 1', 'c/ 19', 'y/ '])
+})
+
+test('removing a mount that is not there waits as a removal does: another one may just have been made', async () => {
+  await using schema = await createMigrated()
+  await using database = await open(schema.url)
+  await using sql = await createConnection({ uri: schema.url })
+  // Without a cache the set is read: by a cached one the leaf is touched anyway.
+  await database.transaction((tx) => createMountSet(database, tx))
+  const mounts = make(database)
+  const versions = async () => (await sql.query<RowDataPacket[]>('SELECT SUM(v) AS v FROM version_leaves'))[0][0]?.v
+  await mounts.enable({ path: 'm', type: 'transit' })
+  const before = await versions()
+  await mounts.disable('none')
+  expect(Number(await versions())).toBe(Number(before) + 1)
+})
+
 test('a new mount whose accessor is taken gets another one', async () => {
   await using schema = await createMigrated()
   await using database = await open(schema.url, { poolSize: 1 })
@@ -107,7 +149,15 @@ test('a row that is not of the revision that its set lists is refused, though it
   await mounts.tune('m', { config: {} })
   // A database that answers the second question with the row of yesterday.
   const lying = { ...table, get: async () => older }
-  const known = new KnownSet({ name: 'mounts', table: lying, head: database.head('mounts'), keep: (row) => row })
+  const head = database.head('mounts')
+  const known = new KnownSet({
+    name: 'mounts',
+    table: lying,
+    head,
+    keep: (row) => row,
+    keyOf: ({ path }) => path,
+    clock: systemClock,
+  })
   await expect(database.snapshot((q) => known.read(q))).rejects.toThrow('the row is not the one that its set lists')
 })
 
@@ -119,7 +169,7 @@ test.each([3, 60])(
     await using database = await open(schema.url)
     await using sql = await createConnection({ uri: schema.url, multipleStatements: true })
     await database.transaction((tx) => createMountSet(database, tx))
-    const [mounts, rows] = [make(database), new MountRows(database)]
+    const [mounts, rows] = [make(database), new MountRows({ database, clock: systemClock })]
     const paths = Array.from({ length: many }, (_, n) => `m${n}`)
     await Promise.all(paths.map((path) => mounts.enable({ path, type: 'transit' })))
     const listed = () => database.snapshot((q) => rows.list(q))

@@ -1,6 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect, test } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
 import { KnownSet, type SetState } from '../../../src/store/sealed/knownset.ts'
 import { createBench, policies, policy, randomName } from '../support.ts'
 
@@ -20,7 +21,7 @@ test('a set forgets the members that left it, though it is never read again', as
     kept.push(new WeakRef(value))
     return value
   }
-  const known = new KnownSet({ name: policies.name, table, head, keep })
+  const known = new KnownSet({ name: policies.name, table, head, keep, keyOf: ({ name }) => name, clock: systemClock })
   let state: SetState<Value> = await database.transaction(async (tx) => {
     await head.create(tx)
     return known.read(tx)

@@ -1,5 +1,5 @@
-import { sealed } from './ddl.ts'
-import type { Migration } from './migration.ts'
+import { sealed } from '../ddl.ts'
+import type { Migration } from '../migration.ts'
 
 const settings = sealed(
   'system_settings',

@@ -1,5 +1,5 @@
-import { flags, integers, sealed, uuid, words } from './ddl.ts'
-import type { Migration } from './migration.ts'
+import { flags, integers, sealed, uuid, words } from '../ddl.ts'
+import type { Migration } from '../migration.ts'
 
 const managedKeys = sealed(
   'managed_keys',

@@ -1,5 +1,5 @@
-import { integers, sealed } from './ddl.ts'
-import type { Migration } from './migration.ts'
+import { integers, sealed } from '../ddl.ts'
+import type { Migration } from '../migration.ts'
 
 const remounts = sealed('remounts', [
   'source VARCHAR(255) NOT NULL',

@@ -1,4 +1,4 @@
-import type { Migration } from './migration.ts'
+import type { Migration } from '../migration.ts'
 
 /**
  * Leases are counted for each mount too, for the quotas of mounts. While an older program serves beside this one, the

@@ -1,4 +1,4 @@
-import type { Migration } from './migration.ts'
+import type { Migration } from '../migration.ts'
 
 /**
  * Tokens are counted as they come and go. An older program does not count: the tokens that it makes or removes while

@@ -1,4 +1,4 @@
-import type { Migration } from './migration.ts'
+import type { Migration } from '../migration.ts'
 
 /**
  * Rows of keys that live only in a token name the token. An older program would read them without that column and find

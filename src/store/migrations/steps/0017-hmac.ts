@@ -1,4 +1,4 @@
-import type { Migration } from './migration.ts'
+import type { Migration } from '../migration.ts'
 
 /** NULL reads as false, so that no row is sealed again; an older program refuses keys that have it set. */
 export const seventeenth: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from './migration.ts'
+import type { Migration } from '../migration.ts'
 
 /** The place a job has reached in a large table, and indexes that find rows past their retention. */
 export const ninth: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from './migration.ts'
+import type { Migration } from '../migration.ts'
 
 /** Finds the versions that use a managed key: a key in use is not deleted. */
 export const thirteenth: Migration = {

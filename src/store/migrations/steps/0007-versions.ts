@@ -1,5 +1,5 @@
-import { table } from './ddl.ts'
-import type { Migration } from './migration.ts'
+import { table } from '../ddl.ts'
+import type { Migration } from '../migration.ts'
 
 /**
  * Versions of two levels: the buckets of `versions` become groups, and `version_leaves` counts the leaves below them.

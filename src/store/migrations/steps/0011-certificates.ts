@@ -1,5 +1,5 @@
-import { integers, sealed, table, uuid } from './ddl.ts'
-import type { Migration } from './migration.ts'
+import { integers, sealed, table, uuid } from '../ddl.ts'
+import type { Migration } from '../migration.ts'
 
 /** A site, as named in the configuration. */
 const site = 'site VARCHAR(32) NOT NULL'

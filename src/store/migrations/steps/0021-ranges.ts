@@ -1,4 +1,4 @@
-import type { Migration } from './migration.ts'
+import type { Migration } from '../migration.ts'
 
 /**
  * Manifests say in ranges of numbers, and in `superseded`, which entries revocation lists leave out. An older program

@@ -1,5 +1,5 @@
-import { integers, sealed, words } from './ddl.ts'
-import type { Migration } from './migration.ts'
+import { integers, sealed, words } from '../ddl.ts'
+import type { Migration } from '../migration.ts'
 
 const looseMounts = sealed(
   'loose_mounts',

@@ -1,5 +1,5 @@
-import { integers, sealed, table, uuid } from './ddl.ts'
-import type { Migration } from './migration.ts'
+import { integers, sealed, table, uuid } from '../ddl.ts'
+import type { Migration } from '../migration.ts'
 
 const site = 'site VARCHAR(32) NOT NULL'
 const serial = 'serial VARBINARY(20) NOT NULL'

@@ -1,5 +1,5 @@
-import { flags, integers, sealed, uuid } from './ddl.ts'
-import type { Migration } from './migration.ts'
+import { flags, integers, sealed, uuid } from '../ddl.ts'
+import type { Migration } from '../migration.ts'
 
 const leases = sealed(
   'leases',

@@ -1,5 +1,5 @@
-import { integers, sealed, table, uuid, words } from './ddl.ts'
-import type { Migration } from './migration.ts'
+import { integers, sealed, table, uuid, words } from '../ddl.ts'
+import type { Migration } from '../migration.ts'
 
 const intents = sealed(
   'intents',
