@@ -159,9 +159,8 @@ export class Policies {
   }
 
   /** What there is now; meanwhile other writers of the set wait. */
-  async #lock(tx: Transaction, texts: PolicyTexts): Promise<Found> {
-    const state = await this.#known.readToChange(tx)
-    return { state, rows: await this.#known.hold(tx, rowsOf(state, texts)) }
+  #lock(tx: Transaction, texts: PolicyTexts): Promise<Found> {
+    return this.#known.readToChange(tx, (state) => rowsOf(state, texts))
   }
 
   async #change(tx: Transaction, { state, rows }: Found, texts: PolicyTexts): Promise<void> {

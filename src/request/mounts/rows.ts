@@ -83,7 +83,7 @@ export class MountRows {
   async #assuming(tx: Transaction, changes: readonly Decide<unknown>[]): Promise<Decided[]> {
     const state = this.#cache.assume(tx, wholeSet)
     if (state === undefined) throw new Outdated()
-    const [edit, decided] = decide(state, changes)
+    const { edit, decided } = decide(state, changes)
     const stored = storedIn(edit)
     this.#known.assume(tx, state, stored)
     await this.#write(tx, state, edit, stored)
@@ -91,9 +91,10 @@ export class MountRows {
   }
 
   async #reading(tx: Transaction, changes: readonly Decide<unknown>[]): Promise<Decided[]> {
-    const state = await this.#known.readToChange(tx)
-    const [edit, decided] = decide(state, changes)
-    await this.#write(tx, state, edit, await this.#known.hold(tx, storedIn(edit)))
+    const rowsOf = (state: MountState) => storedIn(decide(state, changes).edit)
+    const { state, rows } = await this.#known.readToChange(tx, rowsOf)
+    const { edit, decided } = decide(state, changes)
+    await this.#write(tx, state, edit, rows)
     return decided
   }
 
@@ -121,7 +122,7 @@ export class MountRows {
 }
 
 /** What each of the changes decides, one after the other. */
-function decide(state: MountState, changes: readonly Decide<unknown>[]): [MountEdit, Decided[]] {
+function decide(state: MountState, changes: readonly Decide<unknown>[]): { edit: MountEdit; decided: Decided[] } {
   const edit = new MountEdit(state)
   const decided = changes.map((change) => {
     try {
@@ -131,7 +132,7 @@ function decide(state: MountState, changes: readonly Decide<unknown>[]): [MountE
       throw refusal
     }
   })
-  return [edit, decided]
+  return { edit, decided }
 }
 
 const storedIn = ({ edited }: MountEdit): MountRow[] => edited.flatMap(({ stored }) => stored ?? [])

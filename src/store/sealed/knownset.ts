@@ -24,6 +24,12 @@ export interface SetState<V> {
   readonly values: SortedList<V>
 }
 
+/** A set, and rows of it that a transaction may change. */
+interface ToChange<T extends Table, V> {
+  readonly state: SetState<V>
+  readonly rows: readonly Row<T>[]
+}
+
 /** A change of a set. */
 export interface Advance<T extends Table> {
   /** Ids of members that leave, unless they are among the rows. */
@@ -87,32 +93,39 @@ export class KnownSet<T extends Table, V> {
     return this.#read(q, head, head.seq !== this.#known?.head.seq)
   }
 
-  /** As read, for a change: other writers of the set wait until the transaction ends. Must be its first read. */
-  async readToChange(tx: Transaction): Promise<SetState<V>> {
-    await this.#head.lock(tx)
-    return this.#read(tx, await this.#head.read(tx), true)
+  /**
+   * As read, for a change: other writers of the set wait until the transaction ends. Must be its first read.
+   * @param rowsOf the rows that the change writes; they are guessed by what is known, to lock them with the head
+   * @returns these rows too, for the transaction to change
+   */
+  async readToChange(tx: Transaction, rowsOf: (state: SetState<V>) => readonly Row<T>[]): Promise<ToChange<T, V>> {
+    const guessed = this.#known ? rowsOf(this.#known) : []
+    const [, held] = await Promise.all([this.#head.lock(tx), this.#held(tx, guessed)])
+    const state = await this.#read(tx, await this.#head.read(tx), true)
+    const wanted = rowsOf(state)
+    const more = await this.#held(
+      tx,
+      wanted.filter((row) => !held.has(place(row))),
+    )
+    const rows = wanted.map((row) => held.get(place(row)) ?? more.get(place(row)) ?? this.#refuse(row))
+    return { state, rows }
+  }
+
+  /** The rows as they are now, by id and revision, locked. */
+  async #held(tx: Transaction, rows: readonly Row<T>[]): Promise<ReadonlyMap<string, Row<T>>> {
+    const ids = rows.map((row) => memberIn(row).id)
+    const held = ids.length === 0 ? [] : await this.#table.lockAll(tx, ids)
+    return new Map(held.map((row) => [place(row), row]))
+  }
+
+  #refuse(row: Row<T>): never {
+    throw this.#damaged(memberIn(row).id)
   }
 
   async #read(q: Reader, head: HeadRow, hurried: boolean): Promise<SetState<V>> {
     const due = this.#clock.monotonic() > this.#comparedAt + compareMilliseconds
     this.#known = (hurried && !due ? await this.#followed(q, head) : undefined) ?? (await this.#compared(q, head))
     return this.#known
-  }
-
-  /** Locks rows of the set, which `readToChange` has returned. @returns them, for this transaction to change */
-  async hold(tx: Transaction, rows: readonly Row<T>[]): Promise<readonly Row<T>[]> {
-    if (rows.length === 0) return rows
-    const members = rows.map((row) => row as unknown as Member)
-    const held = await this.#table.lockAll(
-      tx,
-      members.map(({ id }) => id),
-    )
-    const found = new Map(held.map((row) => [(row as unknown as Member).id, row]))
-    return members.map(({ id, rev }) => {
-      const row = found.get(id)
-      if (row !== undefined && (row as unknown as Member).rev === rev) return row
-      throw this.#damaged(id)
-    })
   }
 
   /**
@@ -131,7 +144,7 @@ export class KnownSet<T extends Table, V> {
    */
   async advance(tx: Transaction, state: SetState<V>, change: Advance<T>): Promise<SetState<V>> {
     const { members, values } = this.#changed(state, change.gone, this.#knownOf(change.rows))
-    const ids = new Set([...change.gone, ...change.rows.map((row) => (row as unknown as Member).id)])
+    const ids = new Set([...change.gone, ...change.rows.map((row) => memberIn(row).id)])
     const next = { head: await this.#head.advance(tx, members, [...ids]), members, values }
     WriteSession.of(tx).onVersions(() => {
       this.#known = next
@@ -214,4 +227,12 @@ export class KnownSet<T extends Table, V> {
   #damaged(id: string): DamagedRow {
     return new DamagedRow(this.#name, id, 'the row is not the one that its set lists')
   }
+}
+
+/** Every sealed row is one. */
+const memberIn = (row: unknown): Member => row as Member
+
+function place(row: unknown): string {
+  const { id, rev } = memberIn(row)
+  return `${id} ${rev}`
 }

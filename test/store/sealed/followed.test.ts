@@ -27,9 +27,9 @@ function processOf(database: Database, clock: Clock) {
     /** Writes a text under a name, or removes the name. */
     set: (name: string, text: string | undefined) =>
       database.transaction(async (tx) => {
-        const state = await known.readToChange(tx)
-        const old = state.values.get(name)
-        const [row] = await known.hold(tx, old ? [old] : [])
+        const found = await known.readToChange(tx, ({ values }) => [values.get(name) ?? []].flat())
+        const { state } = found
+        const [row] = found.rows
         if (text === undefined) {
           if (row) await table.remove(tx, row)
           return known.advance(tx, state, { gone: row ? [row.id] : [], rows: [] })
