@@ -5,6 +5,11 @@ import type { Reader, Transaction } from './store/reader.ts'
 /** Brings a name in a path into the form in which it is stored and compared. */
 export type Fold = (name: string) => string
 
+/** The uuids of all mounts. */
+export interface Uuids {
+  has(uuid: string): boolean
+}
+
 /** A secrets engine as the rest of the server sees it. `context` is passed to every route's `run`. */
 export interface Engine<Context = unknown> {
   readonly type: string
@@ -26,8 +31,8 @@ export interface Engine<Context = unknown> {
    * @returns whether there was anything
    */
   removeSome?(mount: Mount, claim: Claim): Promise<boolean>
-  /** Frees this worker's memory for mounts that are not among these. @param uuids of all mounts */
-  retain?(uuids: ReadonlySet<string>): void
+  /** Frees this worker's memory for mounts that are not among these. */
+  retain?(mounts: Uuids): void
   /**
    * Revokes the object of a lease. Called again when the outcome was unknown, so absence is not an error.
    * @param payload as the engine registered it

@@ -12,7 +12,9 @@ import { boolean, integer, map, raw, text, wholeBody } from '../../src/field.ts'
 import { type Budgets, shareMemory } from '../../src/http/budget.ts'
 import type { ListenerLimits, ListenerOptions } from '../../src/http/listeners.ts'
 import type { Pipeline } from '../../src/request/exchange.ts'
-import { builtinRecord, compileSet, lookUp } from '../../src/request/mounts/mount.ts'
+import { builtinRecord } from '../../src/request/mounts/mount.ts'
+import { MountSet } from '../../src/request/mounts/mountset.ts'
+import { mountsByPath } from '../../src/request/mounts/overlap.ts'
 import { createPipeline } from '../../src/request/pipeline.ts'
 import { Answer, route } from '../../src/route.ts'
 import { type Listener, openListener } from './listener.ts'
@@ -217,9 +219,10 @@ export async function serve(
   const logged: string[] = []
   const log = pino({ level: 'debug' }, { write: (line: string) => void logged.push(line) })
   const engine: Engine<Shelf> = { type: 'shelf', context: shelf, routes }
-  const set = compileSet(['shelf', 'empty'].map((type) => builtinRecord({ path: `${type}/`, type, description: '' })))
+  const shelves = ['shelf', 'empty'].map((type) => builtinRecord({ path: `${type}/`, type, description: '' }))
+  const set = new MountSet(mountsByPath(shelves))
   const pipeline = createPipeline({
-    mounts: { find: (path) => lookUp(set, path) },
+    mounts: { find: (path) => set.lookUp(path) },
     authenticator,
     engines: new Map<string, Engine>([['shelf', engine as Engine]]),
     log,

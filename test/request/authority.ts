@@ -17,7 +17,9 @@ import { PemText } from '../../src/crypto/pemstream.ts'
 import type { Engine } from '../../src/engine.ts'
 import { unavailable } from '../../src/errors.ts'
 import { shareMemory } from '../../src/http/budget.ts'
-import { builtinRecord, compileSet, lookUp } from '../../src/request/mounts/mount.ts'
+import { builtinRecord, type MountRecord } from '../../src/request/mounts/mount.ts'
+import { MountSet } from '../../src/request/mounts/mountset.ts'
+import { mountsByPath } from '../../src/request/mounts/overlap.ts'
 import { createPipeline } from '../../src/request/pipeline.ts'
 import { Answer, type Mount, type Route, route } from '../../src/route.ts'
 import { Stream } from '../../src/stream.ts'
@@ -212,7 +214,9 @@ export async function serveAuthority(
   const mount = (path: string, settings: Mount['config']) => ({
     ...{ ...builtinRecord({ path, type: 'pki', description: '' }), uuid: randomUUID(), config: settings },
   })
-  const set = compileSet([...(withoutPki ? [] : [mount('pki/', config)]), mount('bare/', {})])
+  const set = new MountSet(
+    mountsByPath<MountRecord>([...(withoutPki ? [] : [mount('pki/', config)]), mount('bare/', {})]),
+  )
   const authenticator: Authenticator = {
     authenticate(credential) {
       lookups.push(credential)
@@ -225,7 +229,7 @@ export async function serveAuthority(
   const device = openDevice(file, log)
   const destination = { openDevices: [device], time: '2026-11-22T08:00:00Z', missed: () => undefined }
   const pipeline = createPipeline({
-    mounts: { find: (path) => lookUp(set, path) },
+    mounts: { find: (path) => set.lookUp(path) },
     authenticator,
     engines: new Map([['pki', engine as Engine]]),
     audit: { begin: (_path, describe) => new Trail(destination, describe([])) },

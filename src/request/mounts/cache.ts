@@ -1,26 +1,31 @@
 import type { Engine } from '../../engine.ts'
 import type { MaybePromise } from '../../route.ts'
-import { compileSet, type MountRecord, type MountSet, recordOf } from './mount.ts'
+import type { SortedList } from '../../store/sortedlist.ts'
+import type { MountRecord } from './mount.ts'
+import { MountSet } from './mountset.ts'
 import type { MountRows, MountState } from './rows.ts'
 
 interface MountCacheOptions {
   readonly rows: MountRows
   readonly engines: ReadonlyMap<string, Engine>
-  readonly builtin: readonly MountRecord[]
+  readonly builtin: SortedList<MountRecord>
+}
+
+/** The set that the engines of this worker know. */
+interface Announced {
+  readonly state: MountState | undefined
+  readonly set: MountSet
 }
 
 /**
- * The compiled set of mounts, never older than the last acknowledged change. A changed mount is reloaded by its engine
- * before any request sees the new set, and the engines drop their cache entries of a removed mount.
+ * The set of mounts, never older than the last acknowledged change. A changed mount is reloaded by its engine before any
+ * request sees the new set, and the engines drop their cache entries of a removed mount.
  */
 export class MountCache {
   readonly #rows: MountRows
   readonly #engines: ReadonlyMap<string, Engine>
-  readonly #builtin: readonly MountRecord[]
-  readonly #compiled = new WeakMap<MountState, MountSet>()
-  /** The set that the engines of this worker know, and the revision of each mount that they know. */
-  #announced: { readonly state: MountState | undefined; readonly set: MountSet } | undefined
-  readonly #revisions = new Map<string, number>()
+  readonly #builtin: SortedList<MountRecord>
+  #announced: Announced | undefined
 
   constructor({ rows, engines, builtin }: MountCacheOptions) {
     this.#rows = rows
@@ -41,24 +46,20 @@ export class MountCache {
   async #load(): Promise<MountSet> {
     for (;;) {
       const state = await this.#rows.get()
-      const set = this.#compile(state)
-      const changed = set.all.filter(({ uuid, rev }) => rev !== (this.#revisions.get(uuid) ?? rev))
+      const set = new MountSet(this.#builtin, state)
+      const changed = changedMounts(this.#announced?.state, state).flatMap((uuid) => set.get(uuid) ?? [])
       for (const mount of changed) await this.#engines.get(mount.type)?.reload?.(mount)
-      for (const { uuid, rev } of set.all) this.#revisions.set(uuid, rev)
-      for (const uuid of this.#revisions.keys()) if (!set.byUuid.has(uuid)) this.#revisions.delete(uuid)
-      for (const engine of this.#engines.values()) engine.retain?.(new Set(set.byUuid.keys()))
+      for (const engine of this.#engines.values()) engine.retain?.(set)
       this.#announced = { state, set }
       // The reloads took time, and the set may have changed again.
       if (changed.length === 0) return set
     }
   }
+}
 
-  #compile(state: MountState | undefined): MountSet {
-    const known = state && this.#compiled.get(state)
-    if (known) return known
-    const records = Array.from(state?.members ?? [], ({ value }) => recordOf(value))
-    const set = compileSet([...this.#builtin, ...records])
-    if (state) this.#compiled.set(state, set)
-    return set
-  }
+/** The uuids of mounts that were there before, in another revision. Only chunks that the two sets do not share are met. */
+function changedMounts(before: MountState | undefined, now: MountState | undefined): string[] {
+  const shared = new Set(before?.members.chunks)
+  const others = now?.members.chunks.filter((chunk) => !shared.has(chunk)) ?? []
+  return others.flat().flatMap(({ id, rev }) => ((before?.members.get(id)?.rev ?? rev) === rev ? [] : [id]))
 }

@@ -45,17 +45,6 @@ export interface Builtin {
   readonly description: string
 }
 
-/** Mounts compiled for look-ups. */
-export interface MountSet {
-  /** By path. */
-  readonly all: readonly MountRecord[]
-  readonly byPath: ReadonlyMap<string, MountRecord>
-  /** Mounts of the table; built-in ones have no uuid. */
-  readonly byUuid: ReadonlyMap<string, MountRecord>
-  /** Segments of the longest path. */
-  readonly depth: number
-}
-
 /** First segments that belong to the server. */
 const reserved: ReadonlySet<string> = new Set(['v1', 'ui', 'sys', 'auth', 'certs', 'cubbyhole', 'identity'])
 
@@ -104,30 +93,6 @@ export const builtinRecord = (mount: Builtin): MountRecord => ({
   touched: true,
   rev: 0,
 })
-
-/** Compiles a set of mounts for look-ups. */
-export function compileSet(records: readonly MountRecord[]): MountSet {
-  const sorted = records.toSorted((a, b) => (a.path < b.path ? -1 : 1))
-  return {
-    all: sorted,
-    byPath: new Map(sorted.map((record) => [record.path, record])),
-    byUuid: new Map(sorted.map((record) => [record.uuid, record])),
-    depth: Math.max(...sorted.map((record) => record.path.split('/').length - 1)),
-  }
-}
-
-/** The longest mounted prefix, found with one Map access per segment up to the depth of the set. */
-export function lookUp({ byPath, depth }: MountSet, path: string): Mount | undefined {
-  const directory = `${path}/`
-  let found: Mount | undefined
-  let slash = -1
-  for (let level = 0; level < depth; level++) {
-    slash = directory.indexOf('/', slash + 1)
-    if (slash < 0) break
-    found = byPath.get(directory.slice(0, slash + 1)) ?? found
-  }
-  return found
-}
 
 /** The members of describeMount. */
 export const mountAnswer = {

@@ -10,16 +10,8 @@ import type { Reader } from '../../store/reader.ts'
 import type { SortedList } from '../../store/sortedlist.ts'
 import { MountCache } from './cache.ts'
 import { LooseMounts } from './loose.ts'
-import {
-  type Builtin,
-  builtinRecord,
-  compileSet,
-  lookUp,
-  type MountRecord,
-  type MountSet,
-  mountPath,
-  recordOf,
-} from './mount.ts'
+import { type Builtin, builtinRecord, type MountRecord, mountPath, recordOf } from './mount.ts'
+import { MountSet } from './mountset.ts'
 import { mountsByPath, overlapping } from './overlap.ts'
 import { type Remount, remountRetention, remountsTable } from './remounts.ts'
 import { MountRows } from './rows.ts'
@@ -50,9 +42,9 @@ export class Mounts {
     this.#options = options
     this.retention = remountRetention(options)
     this.#builtin = mountsByPath(builtin.map(builtinRecord))
-    this.#builtinSet = compileSet([...this.#builtin])
+    this.#builtinSet = new MountSet(this.#builtin)
     this.#rows = new MountRows({ database, clock: options.clock })
-    this.#cache = new MountCache({ rows: this.#rows, engines, builtin: [...this.#builtin] })
+    this.#cache = new MountCache({ rows: this.#rows, engines, builtin: this.#builtin })
     this.#loose = new LooseMounts(options)
   }
 
@@ -64,28 +56,28 @@ export class Mounts {
   /** The mount of a canonical path; a built-in one is found even while the database is out of reach. */
   find(path: string): MaybePromise<Mount | undefined> {
     const { loaded } = this.#cache
-    if (loaded !== undefined) return lookUp(loaded, path)
-    return lookUp(this.#builtinSet, path) ?? after(this.#cache.current, (set) => lookUp(set, path))
+    if (loaded !== undefined) return loaded.lookUp(path)
+    return this.#builtinSet.lookUp(path) ?? after(this.#cache.current, (set) => set.lookUp(path))
   }
 
   /** The mount of a uuid. */
   get(uuid: string): MaybePromise<Mount | undefined> {
-    return after(this.#cache.current, ({ byUuid }) => byUuid.get(uuid))
+    return after(this.#cache.current, (set) => set.get(uuid))
   }
 
   /** Whether a mount was removed and some of its rows may still exist. */
   removed(uuid: string): MaybePromise<boolean> {
-    return after(this.#cache.current, ({ byUuid }) => !byUuid.has(uuid) && this.#loose.holds(uuid))
+    return after(this.#cache.current, (set) => !set.has(uuid) && this.#loose.holds(uuid))
   }
 
   /** The mount of just this path, which ends in a slash; a built-in one, too. */
   at(path: string): MaybePromise<MountRecord | undefined> {
-    return after(this.#cache.current, ({ byPath }) => byPath.get(path))
+    return after(this.#cache.current, (set) => set.at(path))
   }
 
   /** All, built-in ones included, by path. */
   async list(): Promise<readonly MountRecord[]> {
-    return (await this.#cache.current).all
+    return (await this.#cache.current).list()
   }
 
   /** All but the built-in ones, as a transaction sees them. */

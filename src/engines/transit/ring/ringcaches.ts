@@ -1,4 +1,5 @@
 import { after } from '../../../after.ts'
+import type { Uuids } from '../../../engine.ts'
 import type { MaybePromise, Mount } from '../../../route.ts'
 import type { CacheOptions, CoherentCache } from '../../../store/coherence/cache.ts'
 import type { Database } from '../../../store/database.ts'
@@ -45,7 +46,7 @@ export class RingCaches {
   /**
    * Frees the caches of mounts that are not among these: even one that a late request made again for a removed mount.
    */
-  retain(uuids: ReadonlySet<string>): void {
+  retain(uuids: Uuids): void {
     for (const uuid of this.#chosen.keys()) if (!uuids.has(uuid)) this.#chosen.delete(uuid)
     for (const [uuid, cache] of this.#own) {
       if (uuids.has(uuid)) continue

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { after } from '../../../after.ts'
+import type { Uuids } from '../../../engine.ts'
 import { badRequest } from '../../../errors.ts'
 import type { Materials } from '../../../keys/materials/materials.ts'
 import type { MaybePromise, Mount } from '../../../route.ts'
@@ -201,8 +202,8 @@ export class Rings {
     return (await this.names(mount, '', 1)).length === 0
   }
 
-  /** Frees the caches of mounts that are not among these. @param uuids of all mounts */
-  retain(uuids: ReadonlySet<string>): void {
+  /** Frees the caches of mounts that are not among these. */
+  retain(uuids: Uuids): void {
     this.#caches.retain(uuids)
   }
 
