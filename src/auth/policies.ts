@@ -5,7 +5,7 @@ import type { MaybePromise } from '../route.ts'
 import type { CoherentCache } from '../store/coherence/cache.ts'
 import type { Database } from '../store/database.ts'
 import { Outdated } from '../store/faults.ts'
-import { Batch } from '../store/group.ts'
+import { Batch, oneByOne } from '../store/group.ts'
 import { pages } from '../store/pages.ts'
 import type { Reader, Transaction } from '../store/reader.ts'
 import type { Reading, SealedAccess } from '../store/sealed/access.ts'
@@ -46,7 +46,7 @@ export class Policies {
   readonly #head: Head
   readonly #cache: CoherentCache<KnownPolicies>
   /** Writers that arrive while others commit share the next transaction: each one advances the head of the set. */
-  readonly #changes = new Batch<PolicyChange, undefined>((changes) => this.#commit(changes))
+  readonly #changes = new Batch<PolicyChange, undefined>((changes) => this.#commit(changes), oneByOne)
   readonly #known: KnownSet<typeof policyTable, StoredPolicy>
   readonly #compiled = memo<Acl>(keptCombinations)
 

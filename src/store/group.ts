@@ -37,6 +37,9 @@ interface BatchOptions {
   readonly patienceMilliseconds?: number
 }
 
+/** For changes of which each waits for the one before: a second group would only wait for the first one's locks. */
+export const oneByOne: BatchOptions = { atOnce: 1, sharesFate: true, queueLimit: 512 }
+
 /**
  * Collects writes, or reads, while earlier groups are under way and makes them together, in their order. When a group
  * fails its members are tried one by one, so that a bad one harms only its own caller.

@@ -33,6 +33,7 @@ export class MountSet {
   readonly #depth: number
   /** Those that were looked up. */
   readonly #byPath = new Map<string, MountRecord>()
+  #all: readonly MountRecord[] | undefined
 
   constructor(builtin: SortedList<MountRecord>, state?: MountState) {
     this.#builtin = new Map(Array.from(builtin, (record) => [record.path, record]))
@@ -40,9 +41,10 @@ export class MountSet {
     this.#depth = Math.max(deepest(builtin), ...(state?.values.chunks.map(depthOf) ?? []))
   }
 
-  /** All, by path. */
+  /** All, by path: the same list each time. */
   list(): readonly MountRecord[] {
-    return [...mountsByPath([...this.#builtin.values(), ...Array.from(this.#state?.values ?? [], known)])]
+    this.#all ??= [...mountsByPath([...this.#builtin.values(), ...Array.from(this.#state?.values ?? [], known)])]
+    return this.#all
   }
 
   /** The mount of just this path, which ends in a slash. */

@@ -4,7 +4,7 @@ import type { MaybePromise } from '../../route.ts'
 import type { CoherentCache } from '../../store/coherence/cache.ts'
 import type { Database } from '../../store/database.ts'
 import { Outdated } from '../../store/faults.ts'
-import { Batch } from '../../store/group.ts'
+import { Batch, oneByOne } from '../../store/group.ts'
 import type { Reader, Transaction } from '../../store/reader.ts'
 import { KnownSet, type SetState } from '../../store/sealed/knownset.ts'
 import type { New } from '../../store/table.ts'
@@ -31,7 +31,7 @@ export class MountRows {
   readonly #known: KnownSet<typeof mountsTable, MountRow>
   readonly #cache: CoherentCache<MountState>
   /** Changes that come while others are committed share the next transaction: each one advances the head of the set. */
-  readonly #changes = new Batch<Decide<unknown>, Decided>((changes) => this.#commit(changes))
+  readonly #changes = new Batch<Decide<unknown>, Decided>((changes) => this.#commit(changes), oneByOne)
 
   constructor({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
     this.#database = database

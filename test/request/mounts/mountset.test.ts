@@ -43,6 +43,8 @@ test('a set finds what is mounted, also after changes of the list that it is mad
         const set = new MountSet(builtin, state)
         const paths = [...model.keys(), 'sys/', 'auth/token/']
         expect(set.list().map(({ path }) => path)).toEqual(paths.toSorted())
+        // What is derived from the list is kept by its identity.
+        expect(set.list()).toBe(set.list())
         // Twice: the second time it remembers.
         for (const path of [...asked, ...asked].map((parts) => parts.join('/'))) {
           expect(set.lookUp(path)?.path).toBe(longest(paths, path))
