@@ -11,7 +11,7 @@ import { orphanChildren, type RevokeDeps, removeTrees } from './revoke.ts'
 import { isReusable, type TokenRow, tokenTable, tokenTraces } from './token.ts'
 
 /**
- * Revocations on request. Simultaneous ones share their transactions. The first one alone invalidates whole trees, on
+ * Revocations on request. Simultaneous ones share their transactions. The first of those alone invalidates whole trees, on
  * every worker before it resolves: a look-up walks up to the root of the tree, so a descendant is refused as soon as an
  * ancestor is, even one that is being created at this moment. The rest is removal; until then the marked row makes a
  * second revoker wait too, and leads the expiry job to the remains of a crash.
@@ -19,7 +19,6 @@ import { isReusable, type TokenRow, tokenTable, tokenTraces } from './token.ts'
 export class Revocations {
   readonly #deps: RevokeDeps
   readonly #rows: CoherentCache<TokenRow>
-  readonly #marks: Batch<string, Marked>
   readonly #looks: Batch<string, boolean>
   readonly #removals: Removals
 
@@ -28,7 +27,6 @@ export class Revocations {
     const { database } = deps
     this.#deps = deps
     this.#rows = rows
-    this.#marks = new Batch((ids) => this.#mark(ids))
     this.#looks = new Batch(async (ids) => {
       const found = await database.read((q) => holders(deps, q, ids))
       return ids.map((id) => found.has(id))
@@ -41,7 +39,7 @@ export class Revocations {
    * @returns the number of the tree's leases still to be revoked
    */
   async ofTree(id: string): Promise<number> {
-    const marked = await this.#marks.add(id)
+    const marked = await this.#mark(id)
     return marked ? this.#clear(marked) : 0
   }
 
@@ -51,7 +49,7 @@ export class Revocations {
    */
   async ofOrphan(id: string): Promise<number> {
     await orphanChildren(this.#deps, id)
-    const marked = await this.#marks.add(id)
+    const marked = await this.#mark(id)
     if (marked === undefined) return 0
     // Children created between that listing and the revocation.
     await orphanChildren(this.#deps, id)
@@ -78,38 +76,33 @@ export class Revocations {
     }
   }
 
-  /** Revokes tokens on every worker. */
-  #mark(ids: readonly string[]): Promise<Marked[]> {
+  /** Revokes a token on every worker. One whose row somebody holds waits alone. */
+  async #mark(id: string): Promise<Marked> {
     const { database } = this.#deps
-    const cached = ids.every((id) => this.#rows.peek(id) !== undefined)
+    const table = database.table(tokenTable)
+    // Read together with others of the moment, and then changed together with them.
+    const cached = await this.#rows.warm(id)
     return database.assuming({
-      name: `revocation of ${ids[0]}`,
-      blind: cached ? (tx) => this.#markEach(tx, ids, this.#assume(tx, ids)) : undefined,
-      reading: async (tx) => this.#markEach(tx, ids, await database.table(tokenTable).lockAll(tx, ids)),
+      name: `revocation of ${id}`,
+      blind: cached ? async (tx) => this.#markRow(tx, id, this.#assume(tx, id)) : undefined,
+      reading: async (tx) => this.#markRow(tx, id, (await table.lockAll(tx, [id]))[0]),
     })
   }
 
-  #assume(tx: Transaction, ids: readonly string[]): TokenRow[] {
-    return [...new Set(ids)].map((id) => {
-      const row = this.#rows.assume(tx, id)
-      if (row === undefined) throw new Outdated()
-      this.#deps.database.table(tokenTable).assume(tx, row)
-      return row
-    })
+  #assume(tx: Transaction, id: string): TokenRow {
+    const row = this.#rows.assume(tx, id)
+    if (row === undefined) throw new Outdated()
+    this.#deps.database.table(tokenTable).assume(tx, row)
+    return row
   }
 
-  async #markEach(tx: Transaction, ids: readonly string[], rows: readonly TokenRow[]): Promise<Marked[]> {
+  async #markRow(tx: Transaction, id: string, row: Marked): Promise<Marked> {
     const { database, clock } = this.#deps
-    const marked = new Map<string, TokenRow>()
-    for (const row of rows) {
-      // An expiry in the past lets the expiry job find a tree that a crash left half removed.
-      const revoked = { state: 'revoked', expiresAt: clock.wall() } as const
-      const left = row.state === 'active' ? await database.table(tokenTable).update(tx, row, revoked) : row
-      marked.set(row.id, left)
-    }
-    // Those marked already, too: their first revocation may still be waiting for workers that accept them.
-    for (const id of ids) tx.touch(tokenTable.name, id)
-    return ids.map((id) => marked.get(id))
+    // One marked already, too: its first revocation may still be waiting for workers that accept it.
+    tx.touch(tokenTable.name, id)
+    if (row?.state !== 'active') return row
+    // An expiry in the past lets the expiry job find a tree that a crash left half removed.
+    return database.table(tokenTable).update(tx, row, { state: 'revoked', expiresAt: clock.wall() })
   }
 
   /** Whether a token's revocation was answered here, although its row may still be there. */

@@ -171,6 +171,21 @@ describe('a token whose revocation was answered', () => {
       expect(await states(held)).toEqual([])
     }, 8000)
 
+    test('is revoked later, and keeps no other revocation waiting', async () => {
+      const [held = '', ...free] = await many(41)
+      await hold(held)
+      const waiting = world.nodes.map(({ tokens }) => tokens.revoke(held))
+      await delay(50)
+      // Half of them are revoked by a worker that has not met them.
+      await Promise.all(free.map((id, n) => world.nodes[n % 2]?.tokens.revoke(id)))
+      expect(await states([held])).toEqual(['active'])
+      await holder.query('ROLLBACK')
+      await Promise.all(waiting)
+      await removed(world)
+      await expire()
+      expect(await states([held, ...free])).toEqual([])
+    }, 8000)
+
     test('is not said to be revoked if its text was chosen, as long as the text is not free', async () => {
       const { row } = await world.node.tokens.create(service(null, { custom: 'held' }))
       const holders = async () => {

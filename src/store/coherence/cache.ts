@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { after } from '../../after.ts'
 import { unavailable } from '../../errors.ts'
 import type { Counter } from '../../metrics.ts'
 import type { MaybePromise } from '../../route.ts'
@@ -33,6 +34,8 @@ export interface CoherentCache<V> extends Disposable {
   peek(id: string): V | undefined
   /** As peek, else read from the database. ApiError 503 when the database cannot be asked. */
   get(id: string): MaybePromise<V | undefined>
+  /** As get. @returns whether the value is there, for `assume`; false at once where nothing is cached */
+  warm(id: string): MaybePromise<boolean>
   /**
    * In a transaction that has locked the row behind this value: the value as the transaction sees it, or undefined when
    * it must be read. No promise when the value is not cached.
@@ -133,6 +136,11 @@ export class StampedCache<V> implements CoherentCache<V> {
 
   get(id: string): MaybePromise<V | undefined> {
     return this.peek(id) ?? this.#find(id)
+  }
+
+  warm(id: string): MaybePromise<boolean> {
+    if (!this.#open || !this.#deps.coherence.running) return false
+    return after(this.get(id), (value) => value !== undefined)
   }
 
   current(tx: Transaction, id: string): MaybePromise<V | undefined> {
