@@ -86,7 +86,11 @@ export const custodyOptions = (
   handleLimit: config.caches.handles,
 })
 
-/** The cluster's keys, from a database whose schema this program can read. */
+/**
+ * The cluster's keys. The schema is checked before any row is read: one of another version may lack a column, or have
+ * one that a seal covers and this program does not know, which looks like damage.
+ * @throws ApiError 503 on a schema that this program cannot serve
+ */
 export async function openCustody(
   context: ProcessContext,
   database: Database,
@@ -95,6 +99,7 @@ export async function openCustody(
 ): Promise<Custody> {
   const { state } = await database.schemaStatus()
   if (state === 'empty') throw new Error('this database is empty: run strongroom init')
+  await database.checkSchema()
   return Custody.open({ ...custodyOptions(context, database, hsm), ...vouched })
 }
 

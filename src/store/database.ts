@@ -171,6 +171,11 @@ export class Database {
     return this.#migrator.status()
   }
 
+  /** ApiError 503 on a schema that this program cannot serve, with what to do. */
+  checkSchema(): Promise<void> {
+    return this.#migrator.check()
+  }
+
   /** Single statements, each a snapshot of its own that includes everything committed before it. */
   read<T>(work: (q: Reader) => Promise<T>, lane: ReadLane = 'requests'): Promise<T> {
     return this.#timed(this.#measured.get, () => this.#reads(lane).read(work))
@@ -276,7 +281,7 @@ export class Database {
 
   /** Begins to cache: registers this worker and polls. ApiError 503 on a schema that this program cannot serve. */
   async start(): Promise<void> {
-    await this.#migrator.check()
+    await this.checkSchema()
     const { clock, log } = this.#options
     const { marginMilliseconds } = this.#times
     this.#reaper = new Reaper({ registry: this.#registry, clock, log, marginMilliseconds })

@@ -157,6 +157,24 @@ describe('a server', () => {
     expect(migrated.stderr).toContain('run strongroom init')
   })
 
+  test('on a schema of another version says what to do, and not that rows are damaged', async () => {
+    await using connection = await createConnection({ uri: site.database.url, multipleStatements: true })
+    const refusal = async () => {
+      const { code, stdout, stderr } = await strongroom(['server', '--config', site.file])
+      expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+      expect(stderr).not.toContain('damaged')
+      return stderr
+    }
+    // A newer program has added a column that its seals cover, or an older one none that this program reads.
+    await connection.query('CREATE TABLE kept SELECT * FROM `schema`; UPDATE heads SET mac = REVERSE(mac)')
+    await connection.query('UPDATE `schema` SET version = 99, min_reader = 99')
+    expect(await refusal()).toContain('has version 99: it needs a program that knows version 99')
+    await connection.query('UPDATE `schema` SET version = 21, min_reader = 21; ALTER TABLE heads DROP COLUMN trail')
+    expect(await refusal()).toMatch(/has version 21: this program needs version \d+: run strongroom migrate/)
+    await connection.query('ALTER TABLE heads ADD COLUMN trail TEXT; UPDATE heads SET mac = REVERSE(mac)')
+    await connection.query('DELETE FROM `schema`; INSERT INTO `schema` SELECT * FROM kept; DROP TABLE kept')
+  }, 60_000)
+
   test.each(['server', 'init', 'kek status'])(
     '%s warns of a database beyond this host without TLS, and ends where its state directory cannot be made',
     async (verb) => {
