@@ -11,9 +11,9 @@ import { orphanChildren, type RevokeDeps, removeTrees } from './revoke.ts'
 import { isReusable, type TokenRow, tokenTable, tokenTraces } from './token.ts'
 
 /**
- * Revocations on request. Simultaneous ones share their transactions. The first of those alone invalidates whole trees, on
- * every worker before it resolves: a look-up walks up to the root of the tree, so a descendant is refused as soon as an
- * ancestor is, even one that is being created at this moment. The rest is removal; until then the marked row makes a
+ * Revocations on request. Simultaneous ones share their transactions. The first of those alone invalidates whole trees,
+ * on every worker before it resolves: a look-up walks up to the root of the tree, so a descendant is refused as soon as
+ * an ancestor is, even one that is being created at this moment. The rest is removal; until then the marked row makes a
  * second revoker wait too, and leads the expiry job to the remains of a crash.
  */
 export class Revocations {
