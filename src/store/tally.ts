@@ -17,15 +17,15 @@ export const discarding = (prefix: string): Statement => ({
   values: [prefix, `${prefix}~`],
 })
 
-/** Statements that add to counts. The names are made by the program, never taken from a request. */
-export const additions = (tallies: ReadonlyMap<string, number>): string[] =>
+/** Statements that add to counts. */
+export const additions = (tallies: ReadonlyMap<string, number>): Statement[] =>
   [...tallies]
     .filter(([, delta]) => delta !== 0)
     .sort(([one], [other]) => (one < other ? -1 : 1))
-    .map(
-      ([name, delta]) => `INSERT INTO tallies (name, stripe, n) VALUES ('${name}', ${randomInt(stripes)}, ${delta})
-      ON DUPLICATE KEY UPDATE n = n + (${delta})`,
-    )
+    .map(([name, delta]) => ({
+      sql: 'INSERT INTO tallies (name, stripe, n) VALUES (?, ?, ?) ON DUPLICATE KEY UPDATE n = n + ?',
+      values: [name, randomInt(stripes), delta, delta],
+    }))
 
 /**
  * Locks a count until the transaction ends. The row is changed, not only read, so that a holder on another node of a

@@ -12,7 +12,7 @@ export type Cut = 'none' | 'before' | 'after' | 'late' | 'last'
 
 /** Whether a COMMIT is sent, alone or after other statements; a look may follow. */
 export const isCommit = (bytes: Buffer): boolean =>
-  /COMMIT(; SELECT [^;]*)?$/.test(bytes.subarray(-400).toString('latin1'))
+  /COMMIT(; (SELECT|EXECUTE) [^;]*)?$/.test(bytes.subarray(-400).toString('latin1'))
 
 /** A line to the database that can be cut around a COMMIT, or go silent as a dead network does. */
 export class Line implements AsyncDisposable {
@@ -94,8 +94,8 @@ export class Line implements AsyncDisposable {
         this.#held.bytes.push(() => void server.write(bytes))
         return this.#held.arrived()
       }
-      // Each writing transaction records its outcome last.
-      writes ||= bytes.includes('INSERT INTO outcomes')
+      // Each writing transaction records its outcome last; compound statements are theirs.
+      writes ||= bytes.includes('INSERT INTO outcomes') || bytes.includes('BEGIN NOT ATOMIC')
       const commits = isCommit(bytes)
       const cut = commits && (writes || this.cut !== 'last') ? this.cut : 'none'
       if (commits) writes = false

@@ -1,6 +1,8 @@
 import type { Version } from '../../workload.ts'
+import { places } from '../places.ts'
 import { assertion } from '../pool/assertion.ts'
-import type { Answer } from '../pool/connection.ts'
+import type { Statement } from '../pool/literal.ts'
+import type { Stored } from '../table.ts'
 import { groupOf, groupOfSql, leafVersion } from './leaves.ts'
 
 /** The new versions of everything a transaction touched. */
@@ -15,10 +17,14 @@ export interface Assumed {
   readonly bases: ReadonlyMap<number, number>
 }
 
-/** Statements, and how their answers are read. */
+/** The rows of a statement. */
+type Rows = readonly (readonly Stored[])[]
+
+/** Statements, and how the rows that they give are read. */
 interface Increments {
-  readonly statements: readonly string[]
-  read(answers: readonly Answer[]): Versions
+  readonly statements: readonly Statement[]
+  /** @param given the rows of each statement of the transaction that gives any */
+  read(given: readonly Rows[]): Versions
 }
 
 /**
@@ -33,26 +39,33 @@ export function increments(leaves: readonly number[], assumed: Assumed, returnin
 }
 
 /** An expression, 1 where a number has the value that it is due to have, and where none is due; elsewhere it fails. */
-function unlessOther(value: string, by: string, due: readonly (readonly [number, number])[]): string {
-  if (due.length === 0) return '1'
-  const cases = due.map(([of, number]) => `WHEN ${of} THEN ${number}`)
-  return assertion(`${value} = CASE ${by} ${cases.join(' ')} ELSE ${value} END`)
+function unlessOther(value: string, by: string, due: readonly (readonly [number, number])[]): Statement {
+  if (due.length === 0) return { sql: '1', values: [] }
+  const cases = due.map(() => 'WHEN ? THEN ?').join(' ')
+  return { sql: assertion(`${value} = CASE ${by} ${cases} ELSE ${value} END`), values: due.flat() }
 }
 
 const incrementLeaves = (leaves: readonly number[], one = '1'): string => `INSERT INTO version_leaves (leaf, v)
-  VALUES ${leaves.map((leaf) => `(${leaf}, 1)`).join()} ON DUPLICATE KEY UPDATE v = v + ${one}`
+  VALUES ${leaves.map(() => '(?, 1)').join()} ON DUPLICATE KEY UPDATE v = v + ${one}`
 
 function selected(leaves: readonly number[], groups: readonly number[], { stamps }: Assumed): Increments {
   const due = [...stamps].map(([leaf, v]) => [leaf, v + 1] as const)
+  const asserted = unlessOther(leafVersion, 'l.leaf', due)
   return {
     statements: [
-      `UPDATE versions SET v = v + 1, itemised = itemised + 1 WHERE bucket IN (${groups.join()}) ORDER BY bucket`,
-      incrementLeaves(leaves),
-      `SELECT l.leaf, ${leafVersion} AS version, g.bucket, g.v, ${unlessOther(leafVersion, 'l.leaf', due)} AS asserted
-        FROM version_leaves l JOIN versions g ON g.bucket = ${groupOfSql('l.leaf')} WHERE l.leaf IN (${leaves.join()})`,
+      {
+        sql: `UPDATE versions SET v = v + 1, itemised = itemised + 1 WHERE bucket IN (${places(groups)}) ORDER BY bucket`,
+        values: groups,
+      },
+      { sql: incrementLeaves(leaves), values: leaves },
+      {
+        sql: `SELECT l.leaf, ${leafVersion} AS version, g.bucket, g.v, ${asserted.sql} AS asserted
+        FROM version_leaves l JOIN versions g ON g.bucket = ${groupOfSql('l.leaf')} WHERE l.leaf IN (${places(leaves)})`,
+        values: [...asserted.values, ...leaves],
+      },
     ],
-    read([, , read]) {
-      const rows = read?.rows ?? []
+    read(given) {
+      const rows = given.at(-1) ?? []
       const found = new Map(rows.map(([, , group, v]) => [Number(group), Number(v)]))
       return { leaves: rows.map(([leaf, v]) => [Number(leaf), Number(v)] as const), groups: [...found] }
     },
@@ -69,23 +82,30 @@ function returned(leaves: readonly number[], groups: readonly number[], { stamps
   // A leaf without a row is inserted, and compared with nothing: where it had one, its group has lost changes.
   const counted = new Map<number, number>()
   for (const [leaf, v] of before) counted.set(groupOf(leaf), v + (counted.get(groupOf(leaf)) ?? 0))
-  const groupsBefore = [...bases].map(
-    ([group, base]) => `WHEN ${group} THEN v - itemised = ${base} AND itemised >= ${counted.get(group) ?? 0}`,
-  )
-  const oneOfGroup = groupsBefore.length === 0 ? '1' : assertion(`CASE bucket ${groupsBefore.join(' ')} ELSE 1 END`)
+  const groupsBefore = [...bases].map(([group, base]) => [group, base, counted.get(group) ?? 0])
+  const cases = groupsBefore.map(() => 'WHEN ? THEN v - itemised = ? AND itemised >= ?')
+  const oneOfGroup = cases.length === 0 ? '1' : assertion(`CASE bucket ${cases.join(' ')} ELSE 1 END`)
+  const asserted = unlessOther('v', 'leaf', before)
   return {
     statements: [
-      `INSERT INTO versions (bucket, v, itemised) VALUES ${groups.map((group) => `(${group}, 1, 1)`).join()}
+      {
+        sql: `INSERT INTO versions (bucket, v, itemised) VALUES ${groups.map(() => '(?, 1, 1)').join()}
         ON DUPLICATE KEY UPDATE v = v + ${oneOfGroup}, itemised = itemised + 1
         RETURNING bucket, v, v - itemised AS base`,
-      `${incrementLeaves(leaves, unlessOther('v', 'leaf', before))} RETURNING leaf, v`,
+        values: [...groups, ...groupsBefore.flat()],
+      },
+      {
+        sql: `${incrementLeaves(leaves, asserted.sql)} RETURNING leaf, v`,
+        values: [...leaves, ...asserted.values],
+      },
     ],
-    read([ofGroups, ofLeaves]) {
-      const found = (ofGroups?.rows ?? []).map(([group, v, base]) => [Number(group), Number(v), Number(base)] as const)
+    read(given) {
+      const [ofGroups = [], ofLeaves = []] = given.slice(-2)
+      const found = ofGroups.map(([group, v, base]) => [Number(group), Number(v), Number(base)] as const)
       const baseOf = new Map(found.map(([group, , base]) => [group, base]))
       return {
         groups: found.map(([group, v]) => [group, v] as const),
-        leaves: (ofLeaves?.rows ?? []).map(([leaf, v]) => {
+        leaves: ofLeaves.map(([leaf, v]) => {
           return [Number(leaf), Number(v) + (baseOf.get(groupOf(Number(leaf))) ?? Number.NaN)] as const
         }),
       }

@@ -13,7 +13,7 @@ export const assertion = (condition: string): string => `IF(${condition}, 1, (SE
 export const asserted = (condition: string): string => `${assertion(condition)} AS asserted`
 
 /** The condition that the statement before matched so many rows. */
-export const matched = (rows: number): string => `ROW_COUNT() = ${rows}`
+export const matched = (rows: number | '?'): string => `ROW_COUNT() = ${rows}`
 
 /** Fails unless the statement before it matched so many rows. */
 export const assertMatched = (rows: number): string => `SELECT ${asserted(matched(rows))}`

@@ -2,7 +2,9 @@ import { createConnection, type Connection as Driver, type QueryOptions } from '
 import { Failure, isHeldElsewhere, isRefusedCommit, notWriting, TimedOut } from '../faults.ts'
 import type { Stored } from '../table.ts'
 import { isFailedAssertion } from './assertion.ts'
+import { Compounds, oneByOne, type Script } from './compound.ts'
 import { isMariaDb, leastPacketBytes, requirePacket, requireSoundEngine } from './engine.ts'
+import type { Spelled } from './literal.ts'
 import type { Target } from './target.ts'
 
 export interface Tls {
@@ -35,7 +37,7 @@ interface How {
   readonly timeoutMilliseconds?: number
   readonly fault?: (error: unknown) => Failure
   /** Called when a statement of a script has succeeded; returns the time left for the rest if that is to change. */
-  readonly onStatement?: () => number | undefined
+  readonly onAnswer?: ((rows: boolean) => number | undefined) | undefined
 }
 
 export interface Committing {
@@ -50,8 +52,8 @@ export interface Committing {
 
 /** The outcome of a COMMIT. */
 export interface Committed {
-  /** Answers of the statements before it; empty when they are lost. */
-  readonly answers: readonly Answer[]
+  /** The rows of each statement before it that gives any; undefined when they are lost. */
+  readonly given: readonly (readonly (readonly Stored[])[])[] | undefined
   /** Whether it certainly took place. */
   readonly sure: boolean
   /** The rows of `next`, read right after it on a node that takes writes. */
@@ -105,6 +107,7 @@ export class Connection {
    * there they are sent one by one.
    */
   #clustered = false
+  readonly #compounds = new Compounds()
   #packetBytes = leastPacketBytes
   #mariaDb = false
 
@@ -262,47 +265,61 @@ export class Connection {
    * trip; before them the statement that opens the transaction if it is not open.
    * @throws {Failure} when the COMMIT certainly did not take place
    */
-  async commit(statements: readonly string[], { opened, next }: Committing): Promise<Committed> {
-    const asks = next !== undefined && !this.#clustered
-    const before = opened ? [] : [begin]
-    const opening = before.length
-    const script = [...before, ...statements, 'COMMIT', ...(asks ? [`SELECT ${this.#nodeState}, ${next}`] : [])]
-    let committed = false
-    const onStatement = (done: number): number | undefined => {
-      committed = done > opening + statements.length
-      return committed ? afterCommitMilliseconds : undefined
+  async commit(statements: readonly (string | Spelled)[], { opened, next }: Committing): Promise<Committed> {
+    const after = next !== undefined && !this.#clustered ? [`SELECT ${this.#nodeState}, ${next}`] : []
+    const transaction = { opening: opened ? [] : [begin], statements, after }
+    const compound = this.#mariaDb && !this.#clustered && !opened ? this.#compounds.script(transaction) : undefined
+    if (compound) {
+      const tried = await this.#tryCommit(compound)
+      if (!(tried instanceof Failure)) return tried
+      // One by one, they show which of them it is that fails.
+      await this.command('ROLLBACK')
+    }
+    const tried = await this.#tryCommit(oneByOne(transaction))
+    if (tried instanceof Failure) throw tried
+    return tried
+  }
+
+  /** @returns the failure where the COMMIT certainly did not take place */
+  async #tryCommit({ texts, opening, before, answersAll, opened }: Script): Promise<Committed | Failure> {
+    let answered = 0
+    const onAnswer = (rows: boolean): number | undefined => {
+      if (answersAll || !rows) answered++
+      if (answered === opening) opened?.()
+      return answered > before ? afterCommitMilliseconds : undefined
     }
     try {
-      const answers = await this.#script(script, { opening, onStatement })
-      const rows = asks ? answers.at(-1)?.rows : undefined
-      const seen = rows && writes(rows) ? rows.map(([, ...row]) => row) : undefined
-      return { answers: answers.slice(opening, opening + statements.length), sure: true, rows: seen }
+      const answers = await this.#script(texts, { opening: answersAll ? opening : 0, onAnswer })
+      const look = texts.length > before + 1 ? answers.pop()?.rows : undefined
+      const given = answers.map(({ rows }) => rows).filter((rows) => rows.length > 0)
+      return { given, sure: true, rows: look && writes(look) ? look.map(([, ...row]) => row) : undefined }
     } catch (error) {
       // A query that fails at its first row counts as answered: the last one before the COMMIT, too, which asserts or
       // waits for a row. On one server no COMMIT fails by these.
-      const answered = error instanceof Failure && error.number > 0 && Number(error.done) < statements.length
-      const refused = answered || isFailedAssertion(error) || (!this.#clustered && isHeldElsewhere(error))
-      if (!committed && (refused || isRefusedCommit(error))) throw error
+      const early = error instanceof Failure && error.number > 0 && answered < before
+      const refused = early || isFailedAssertion(error) || (!this.#clustered && isHeldElsewhere(error))
+      const uncommitted = answered <= before && (refused || isRefusedCommit(error))
+      if (uncommitted && error instanceof Failure) return error
       this.destroy()
-      return { answers: [], sure: committed, rows: undefined }
+      return { given: undefined, sure: answered > before, rows: undefined }
     }
   }
 
   /**
    * @param opening the number of statements that open a session: their failure counts as the connection's
-   * @param onStatement called with the number of statements that have succeeded, as `How.onStatement`
+   * @param onAnswer as `How.onAnswer`
    */
   async #script(
     statements: readonly string[],
-    { opening = 0, onStatement }: { opening?: number; onStatement?: (done: number) => number | undefined } = {},
+    { opening = 0, onAnswer }: { opening?: number; onAnswer?: How['onAnswer'] } = {},
   ): Promise<Answer[]> {
     let done = 0
     const how: How = {
       aboutNode: () => done < opening,
       fault: (error) => new Failure(error, done - opening),
-      onStatement: () => {
+      onAnswer: (rows) => {
         done++
-        return onStatement?.(done)
+        return onAnswer?.(rows)
       },
     }
     if (!this.#clustered) {
@@ -311,10 +328,11 @@ export class Connection {
       return all.map(answerOf)
     }
     const answers: Answer[] = []
-    const { onStatement: succeeded, ...alone } = how
+    const { onAnswer: succeeded, ...alone } = how
     for (const sql of statements) {
-      answers.push(answerOf(await this.#send<AnswerOf>({ sql }, alone)))
-      succeeded?.()
+      const answer = answerOf(await this.#send<AnswerOf>({ sql }, alone))
+      answers.push(answer)
+      succeeded?.(answer.rows.length > 0)
     }
     return answers
   }
@@ -328,7 +346,7 @@ export class Connection {
     options: QueryOptions & { sql: string; values?: Stored[] },
     { prepared = false, timeoutMilliseconds = this.#timeoutMilliseconds, ...how }: How = {},
   ): Promise<A> {
-    const { aboutNode = () => false, fault = (error) => new Failure(error), onStatement } = how
+    const { aboutNode = () => false, fault = (error) => new Failure(error), onAnswer } = how
     return new Promise<A>((resolve, reject) => {
       const limit = (milliseconds: number): NodeJS.Timeout =>
         setTimeout(() => {
@@ -342,9 +360,9 @@ export class Connection {
         else resolve(answer as A)
       }
       const command = prepared ? this.#driver.execute(options, done) : this.#driver.query(options, done)
-      if (!onStatement) return
-      command.on('fields', () => {
-        const left = onStatement()
+      if (!onAnswer) return
+      command.on('fields', (columns: unknown) => {
+        const left = onAnswer(columns !== undefined)
         if (left === undefined) return
         clearTimeout(timer)
         timer = limit(left)

@@ -6,19 +6,32 @@ export interface Statement {
   readonly values: readonly Stored[]
 }
 
-/**
- * A statement with its values in place of its question marks: numbers and plain words as they are, all others in
- * hexadecimal, so that no value needs escaping or can end the literal. The SQL itself has no other question marks.
- * @throws {TypeError} when the number of values differs, and for a number that is not whole
- */
-export function withLiterals({ sql, values }: Statement): string {
-  const parts = sql.split('?')
-  if (parts.length !== values.length + 1) throw new TypeError(`${values.length} values for: ${sql}`)
-  return parts.map((part, index) => (index === 0 ? part : literal(values[index - 1] ?? null) + part)).join('')
+/** A statement whose values are literals. */
+export interface Spelled {
+  readonly sql: string
+  readonly literals: readonly string[]
 }
 
-/** Values in parentheses: a row of an INSERT. @throws {TypeError} for a number that is not whole */
-export const literals = (values: readonly Stored[]): string => `(${values.map(literal).join(', ')})`
+/**
+ * A statement with its values as literals: numbers and plain words as they are, all others in hexadecimal, so that no
+ * value needs escaping or can end its literal.
+ * @throws {TypeError} for a number that is not whole
+ */
+export const spelled = ({ sql, values }: Statement): Spelled => ({ sql, literals: values.map(literal) })
+
+/**
+ * The text of a statement, its literals in place of its question marks; the SQL itself has no others.
+ * @throws {TypeError} when there are more or fewer of them
+ */
+export function textOf(one: string | Spelled): string {
+  if (typeof one === 'string') return one
+  const parts = one.sql.split('?')
+  if (parts.length !== one.literals.length + 1) throw new TypeError(`${one.literals.length} values for: ${one.sql}`)
+  return parts.map((part, index) => (index === 0 ? part : one.literals[index - 1] + part)).join('')
+}
+
+/** The text of a statement. @throws {TypeError} as `spelled` and `textOf` */
+export const withLiterals = (statement: Statement): string => textOf(spelled(statement))
 
 /** ASCII without quotes, backslashes and control characters: names, ids and types, which the server reads faster so. */
 const plain = /^[\w .:/+=,@-]*$/

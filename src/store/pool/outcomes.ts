@@ -3,6 +3,7 @@ import type { Clock } from '../../clock.ts'
 import { ApiError } from '../../errors.ts'
 import { Failure, isDuplicate, UnknownOutcome } from '../faults.ts'
 import { assertion, matched } from './assertion.ts'
+import type { Statement } from './literal.ts'
 import type { Pool } from './pool.ts'
 import { persist } from './retry.ts'
 
@@ -14,23 +15,25 @@ const keptSeconds = 3600
 const purgedAtOnce = 1000
 
 /**
- * The statement by which a transaction records `id`, 16 random bytes, as committed. Where the node takes no writes it
+ * The statement by which a transaction records `id`, the 16 bytes of a UUID, as committed. Where the node takes no writes it
  * fails, though the account may write there, and the server runs nothing that follows: the id is NULL then.
  * @param writing the condition, in SQL (`Connection.writing`)
  * @param matching how many rows the statement before it must have matched: elsewhere its assertion fails
  */
-export function recordOutcome(id: Buffer, writing: string, matching?: number): string {
-  const committed = matching === undefined ? '1' : assertion(matched(matching))
-  return `INSERT INTO outcomes (id, committed, at)
-    VALUES (IF(${writing}, x'${id.toString('hex')}', NULL), ${committed}, UNIX_TIMESTAMP())`
+export function recordOutcome(id: Buffer, writing: string, matching?: number): Statement {
+  const committed = matching === undefined ? '1' : assertion(matched('?'))
+  return {
+    sql: `INSERT INTO outcomes (id, committed, at) VALUES (IF(${writing}, ?, NULL), ${committed}, UNIX_TIMESTAMP())`,
+    values: matching === undefined ? [id] : [id, matching],
+  }
 }
 
 /** 1048: whether recordOutcome failed for that. */
 export const isUnrecorded = (error: unknown): error is Failure => error instanceof Failure && error.number === 1048
 
 /**
- * Finds out whether a transaction whose COMMIT got no answer was committed. Each transaction writes a random id as its
- * last row. The question is asked by inserting the same id: if that succeeds, the old transaction can never commit,
+ * Finds out whether a transaction whose COMMIT got no answer was committed. Each transaction writes an id of its own as
+ * its last row. The question is asked by inserting the same id: if that succeeds, the old transaction can never commit,
  * wherever it may still be alive, because one of two equal keys loses (a lock on one server, certification in a
  * cluster). If the id is taken, its row tells whether the transaction or an earlier question wrote it.
  */

@@ -1,12 +1,13 @@
 import { DuplicateRow, Failure, isDuplicate, Outdated } from '../faults.ts'
-import { asserted, assertMatched, isFailedAssertion } from './assertion.ts'
-import { deleteAll, lockAll, type Named, type Replacement, unchanged, updateAll } from './rowwrites.ts'
+import { assertMatched, isFailedAssertion } from './assertion.ts'
+import type { Spelled } from './literal.ts'
+import { deleteAll, insertAll, lockAll, type Named, type Replacement, updateAll } from './rowwrites.ts'
 
 /** A write that waits for the next round trip. */
 type Write =
   | { readonly kind: 'statement'; readonly table: string; readonly sql: string }
-  /** `into` is `INSERT INTO … VALUES`, `rows` are values in parentheses. */
-  | { readonly kind: 'insert'; readonly table: string; readonly into: string; readonly rows: string[] }
+  /** `into` is `INSERT INTO … VALUES`, `rows` are literals. */
+  | { readonly kind: 'insert'; readonly table: string; readonly into: string; readonly rows: (readonly string[])[] }
   | ({ readonly kind: 'update'; readonly names: readonly string[]; readonly rows: Replacement[] } & Change)
   | ({ readonly kind: 'delete'; readonly rows: Named[] } & Change)
 
@@ -19,13 +20,13 @@ interface Change {
 /** A statement, and the error that its failed assertion means. */
 interface Sent {
   readonly table: string
-  readonly sql: string
+  readonly text: string | Spelled
   readonly failed?: () => Error
 }
 
 /** Statements of a transaction for one round trip. */
 export interface Round {
-  readonly statements: readonly string[]
+  readonly statements: readonly (string | Spelled)[]
   /** How many rows the last statement must have matched, as the statement after it has to assert. */
   readonly matching?: number
   /** What the failure of one of them means. */
@@ -40,6 +41,9 @@ export const largestPending = 1024 * 1024
 
 /** The most rows of one UPDATE or DELETE: each of them is compared with each. */
 const mostRows = 64
+
+/** The length of literals in a text. */
+export const lengthOf = (row: readonly string[]): number => row.reduce((sum, text) => sum + text.length + 2, 2)
 
 /** The longest text of `WHEN id THEN `, and of an id and a rev in a condition. */
 const caseLength = ({ id }: Named): number => id.length + 16
@@ -67,13 +71,13 @@ export class PendingWrites {
 
   /**
    * Inserts a row, by the statement of earlier rows if that changes nothing.
-   * @param into `INSERT INTO … VALUES` @param row its values in parentheses
+   * @param into `INSERT INTO … VALUES` @param row literals, in the order of the columns
    */
-  insert(table: string, into: string, row: string): void {
+  insert(table: string, into: string, row: readonly string[]): void {
     const earlier = this.#earlier(table)
     if (earlier?.kind === 'insert' && earlier.into === into) earlier.rows.push(row)
     else this.#writes.push({ kind: 'insert', table, into, rows: [row] })
-    this.#length += row.length
+    this.#length += lengthOf(row)
   }
 
   /**
@@ -114,13 +118,13 @@ export class PendingWrites {
   take(hurried?: Hurried): Round {
     const sole = hurried && this.#sole()
     const sent = sole
-      ? [{ table: sole.table, sql: hurried(textOf(sole)) }]
-      : [...this.#locks(), ...this.#writes.flatMap(checked)]
+      ? [{ table: sole.table, text: hurriedly(hurried, statementOf(sole)) }]
+      : [...this.#locks(hurried), ...this.#writes.flatMap(checked)]
     this.#writes = []
     this.#length = 0
     this.#assumed.clear()
     return {
-      statements: sent.map(({ sql }) => sql),
+      statements: sent.map(({ text }) => text),
       ...(sole ? { matching: sole.rows.length } : {}),
       explain: (error) =>
         error instanceof Failure && error.done !== undefined ? explained(error, error.done, sent) : error,
@@ -153,30 +157,33 @@ export class PendingWrites {
    * Locks the assumed rows first, without waiting: other changes may share the transaction; and asserts that they are
    * the assumed ones.
    */
-  #locks(): Sent[] {
+  #locks(hurried?: Hurried): Sent[] {
     return [...this.#assumed].map(([table, assumed]) => {
       const rows = [...assumed].map(([id, rev]) => ({ id, rev }))
-      const all = asserted(`SUM(${unchanged(rows)}) = ${rows.length}`)
-      return { table, sql: lockAll(all, table, rows), failed: () => new Outdated() }
+      const text = hurried ? hurriedly(hurried, lockAll(table, rows, '')) : lockAll(table, rows, ' NOWAIT')
+      return { table, text, failed: () => new Outdated() }
     })
   }
 }
+
+const hurriedly = (hurried: Hurried, one: string | Spelled): string | Spelled =>
+  typeof one === 'string' ? hurried(one) : { ...one, sql: hurried(one.sql) }
 
 /** Whether a statement can take one more row. */
 const takes = (rows: readonly Named[], { id }: Named): boolean =>
   rows.length < mostRows && rows.every((row) => row.id !== id)
 
-function textOf(write: Write): string {
+function statementOf(write: Write): string | Spelled {
   if (write.kind === 'statement') return write.sql
-  if (write.kind === 'insert') return `${write.into} ${write.rows.join(', ')}`
+  if (write.kind === 'insert') return insertAll(write.into, write.rows)
   return write.kind === 'update' ? updateAll(write.table, write.names, write.rows) : deleteAll(write.table, write.rows)
 }
 
 function checked(write: Write): Sent[] {
   const { table } = write
-  const sent = { table, sql: textOf(write) }
+  const sent = { table, text: statementOf(write) }
   const unmatched = 'unmatched' in write ? write.unmatched : undefined
-  return unmatched ? [sent, { table, sql: assertMatched(1), failed: unmatched }] : [sent]
+  return unmatched ? [sent, { table, text: assertMatched(1), failed: unmatched }] : [sent]
 }
 
 /** @param done the number of statements that were answered; a query that fails at its first row is one of them */

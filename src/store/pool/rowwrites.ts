@@ -1,5 +1,7 @@
+import { places } from '../places.ts'
 import { quoted } from '../sealed/shape.ts'
-import { literal } from './literal.ts'
+import { asserted } from './assertion.ts'
+import { literal, type Spelled } from './literal.ts'
 
 /** A row by its id, as it is until it is written. */
 export interface Named {
@@ -19,14 +21,13 @@ const byId = (rows: readonly Named[], of: (index: number) => string): string =>
   `CASE id ${rows.map(({ id }, index) => `WHEN ${literal(id)} THEN ${of(index)}`).join(' ')} END`
 
 /** The condition that rows still have their revs; by their ids alone, as far as a server chooses an index. */
-export const unchanged = (rows: readonly Named[]): string => `rev = ${byId(rows, (index) => String(rows[index]?.rev))}`
+const unchanged = (rows: readonly Named[]): string => `rev = ${byId(rows, (index) => String(rows[index]?.rev))}`
 
 /** ` WHERE …` for these rows at these revs. */
-const where = (rows: readonly Named[]): string => {
-  const [one] = rows
-  if (one !== undefined && rows.length === 1) return ` WHERE id = ${literal(one.id)} AND rev = ${one.rev}`
-  return ` WHERE id IN (${ids(rows)}) AND ${unchanged(rows)}`
-}
+const where = (rows: readonly Named[]): string => ` WHERE id IN (${ids(rows)}) AND ${unchanged(rows)}`
+
+const whereOne = ' WHERE id = ? AND rev = ?'
+const literalsOf = ({ id, rev }: Named): string[] => [literal(id), String(rev)]
 
 /**
  * Selects from these rows by their primary key: a server may prefer to read a small table by another index, and would
@@ -35,20 +36,46 @@ const where = (rows: readonly Named[]): string => {
 const byPrimaryKey = (table: string): string => `${quoted(table)} FORCE INDEX (PRIMARY)`
 
 /** One UPDATE of all these rows. @param names of the columns */
-export function updateAll(table: string, names: readonly string[], rows: readonly Replacement[]): string {
+export function updateAll(table: string, names: readonly string[], rows: readonly Replacement[]): string | Spelled {
+  const set = (columns: readonly string[]): string => `UPDATE ${byPrimaryKey(table)} SET ${columns.join(', ')}`
+  const [one] = rows
+  if (one !== undefined && rows.length === 1) {
+    const columns = names.map((name) => `${quoted(name)} = ?`)
+    return { sql: set(columns) + whereOne, literals: [...one.values, ...literalsOf(one)] }
+  }
   const columns = names.map((name, column) => {
     const values = rows.map(({ values }) => values[column] ?? 'NULL')
     const [first = 'NULL'] = values
     const value = values.every((one) => one === first) ? first : byId(rows, (index) => values[index] ?? 'NULL')
     return `${quoted(name)} = ${value}`
   })
-  return `UPDATE ${byPrimaryKey(table)} SET ${columns.join(', ')}${where(rows)}`
+  return set(columns) + where(rows)
 }
 
 /** One DELETE of all these rows; only its form for several tables takes an index. */
-export const deleteAll = (table: string, rows: readonly Named[]): string =>
-  `DELETE ${quoted(table)} FROM ${byPrimaryKey(table)}${where(rows)}`
+export function deleteAll(table: string, rows: readonly Named[]): string | Spelled {
+  const from = `DELETE ${quoted(table)} FROM ${byPrimaryKey(table)}`
+  const [one] = rows
+  if (one !== undefined && rows.length === 1) return { sql: from + whereOne, literals: literalsOf(one) }
+  return from + where(rows)
+}
 
-/** A SELECT that locks these rows without waiting. */
-export const lockAll = (select: string, table: string, rows: readonly Named[]): string =>
-  `SELECT ${select} FROM ${byPrimaryKey(table)} WHERE id IN (${ids(rows)}) FOR UPDATE NOWAIT`
+/** One INSERT of these rows. @param into `INSERT INTO … VALUES` @param rows literals, in the order of the columns */
+export function insertAll(into: string, rows: readonly (readonly string[])[]): string | Spelled {
+  const [one] = rows
+  if (one !== undefined && rows.length === 1) return { sql: `${into} (${places(one)})`, literals: one }
+  return `${into} ${rows.map((row) => `(${row.join(', ')})`).join(', ')}`
+}
+
+/**
+ * A SELECT that locks these rows, and asserts that they have their revs.
+ * @param wait ` NOWAIT` where a lock must not be waited for
+ */
+export function lockAll(table: string, rows: readonly Named[], wait: '' | ' NOWAIT'): Spelled {
+  const cases = rows.map(() => 'WHEN ? THEN ?').join(' ')
+  const all = asserted(`SUM(rev = CASE id ${cases} END) = ?`)
+  return {
+    sql: `SELECT ${all} FROM ${byPrimaryKey(table)} WHERE id IN (${places(rows)}) FOR UPDATE${wait}`,
+    literals: [...rows.flatMap(literalsOf), String(rows.length), ...rows.map(({ id }) => literal(id))],
+  }
+}

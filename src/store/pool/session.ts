@@ -6,9 +6,9 @@ import type { Stored } from '../table.ts'
 import { discarding, holding, isTallyName, totalOf } from '../tally.ts'
 import { isFailedAssertion } from './assertion.ts'
 import type { Answer, Committed, Connection, Opening } from './connection.ts'
-import { literal, literals, type Statement, withLiterals } from './literal.ts'
+import { literal, type Statement, spelled, textOf, withLiterals } from './literal.ts'
 import { isUnrecorded } from './outcomes.ts'
-import { largestPending, PendingWrites } from './pending.ts'
+import { largestPending, lengthOf, PendingWrites } from './pending.ts'
 import type { Named } from './rowwrites.ts'
 
 /** A statement whose answer a caller waits for. */
@@ -207,8 +207,8 @@ export class WriteSession extends Session implements Transaction {
    * @throws ApiError 400 for a row that no packet of the database could take
    */
   insert(table: string, into: string, values: readonly Stored[]): Promise<void> {
-    const row = literals(values)
-    return this.#wait(into.length + row.length, () => this.#pending.insert(table, into, row))
+    const row = values.map(literal)
+    return this.#wait(into.length + lengthOf(row), () => this.#pending.insert(table, into, row))
   }
 
   async #wait(length: number, add: () => void): Promise<void> {
@@ -225,23 +225,22 @@ export class WriteSession extends Session implements Transaction {
    * transaction is open or there is no other node.
    * @param record `recordOutcome` with what the statement before it must have matched
    * @param next as for `Connection.commit`
-   * @returns the answers of `last`
    * @throws Outdated when an assertion of `record` or `last` fails
    */
-  commit(record: (matching?: number) => string, last: readonly string[], next?: string): Promise<Committed> {
+  commit(record: (matching?: number) => Statement, last: readonly Statement[], next?: string): Promise<Committed> {
     return this.inTurn(async (connection) => {
       // Where there is another node to turn to, a silent one must not leave the outcome of the COMMIT open.
       if (!(this.opened || connection.target.alone)) {
-        const answers = await this.send([record(), ...last])
-        return { ...(await connection.commit([], { opened: true, next })), answers: answers.slice(1) }
+        const answers = await this.send([record(), ...last].map(withLiterals))
+        const committed = await connection.commit([], { opened: true, next })
+        return { ...committed, given: answers.map(({ rows }) => rows).filter((rows) => rows.length > 0) }
       }
       const { statements, explain, matching } = this.#pending.take(connection.hurried)
       const { opened } = this
       this.open()
       try {
-        const all = [...statements, record(matching), ...last]
-        const { answers, ...committed } = await connection.commit(all, { opened, next })
-        return { ...committed, answers: answers.slice(statements.length + 1) }
+        const all = [...statements, ...[record(matching), ...last].map(spelled)]
+        return await connection.commit(all, { opened, next })
       } catch (error) {
         throw explained(explain(error), statements.length)
       }
@@ -252,7 +251,7 @@ export class WriteSession extends Session implements Transaction {
   protected override async send(more: readonly string[]): Promise<readonly Answer[]> {
     const { statements, explain } = this.#pending.take()
     try {
-      const answers = await super.send([...statements, ...more])
+      const answers = await super.send([...statements.map(textOf), ...more])
       return answers.slice(statements.length)
     } catch (error) {
       throw explained(explain(error), statements.length)

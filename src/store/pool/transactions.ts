@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { randomUUIDv7 } from 'node:crypto'
 import type { Clock } from '../../clock.ts'
 import { increments, type Versions } from '../coherence/increments.ts'
 import { type Look, lookOf, lookSql } from '../coherence/look.ts'
@@ -104,16 +104,17 @@ export class Transactions {
           afterwards,
         }
       }
-      const id = randomBytes(16)
+      // In the order of time: the server puts such rows one after the other.
+      const id = Buffer.from(randomUUIDv7().replaceAll('-', ''), 'hex')
       // The versions are the last locks of every transaction, and tallies the last before them.
       const versioning = increments(tx.leaves, tx.assumed, connection.returning)
       const last = [...additions(tx.tallies), ...versioning.statements]
-      const record = (matching?: number): string => recordOutcome(id, connection.writing, matching)
+      const record = (matching?: number) => recordOutcome(id, connection.writing, matching)
       const next = tx.leaves.length > 0 ? lookSql : undefined
-      const { answers, sure, rows: registered } = await tx.commit(record, last, next)
+      const { given, sure, rows: registered } = await tx.commit(record, last, next)
       const look = registered && lookOf(registered)
-      const known = tx.leaves.length === 0 || answers.length > 0
-      const versions = known ? versioning.read(answers.slice(last.length - versioning.statements.length)) : undefined
+      const known = given !== undefined || tx.leaves.length === 0
+      const versions = known ? versioning.read(given ?? []) : undefined
       const fill = (): void => tx.tellVersions(versions?.leaves ?? [])
       return { result, versions, look, fill, doubt: sure ? undefined : { id }, afterwards: tx.afterwards }
     })
