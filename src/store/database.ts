@@ -207,7 +207,7 @@ export class Database {
     const write = () => lane.write(work, options.deadlineMilliseconds, options.blind)
     const { result, versions, look, fill, afterwards } = await this.#timed(this.#measured.put, write)
     const touched = versions?.leaves.length !== 0
-    if (touched && versions) this.#peers.announce(versions)
+    if (touched && versions) this.#peers.announce(versions, look)
     fill()
     const began = this.#options.clock.monotonic()
     const settling = touched && (versions ? this.#settlement.settled(versions, look) : this.#settlement.outlast())

@@ -1,6 +1,7 @@
 import type { Version, VersionMessage } from '../../workload.ts'
 import type { Coherence } from './coherence.ts'
 import type { Versions } from './increments.ts'
+import type { Look } from './look.ts'
 import type { Settlement } from './settlement.ts'
 
 /** This process among the workers of its node: the others learn and acknowledge its commits without a poll. */
@@ -27,9 +28,11 @@ export class Peers {
   /**
    * Announces a commit of this process: it learns first, then the others are told. All commits of one turn share a
    * message.
+   * @param look one that followed the COMMIT: who registers after it begins with a poll that sees the commit
    */
-  announce({ leaves, groups }: Versions): void {
-    this.#coherence.learn({ leaves, groups })
+  announce({ leaves, groups }: Versions, look?: Look): void {
+    const own = this.#coherence.learn({ leaves, groups })
+    if (look && [...look.registrations].every((id) => id === own)) return
     if (this.#leaves.size === 0) setImmediate(() => this.#tell())
     raise(this.#leaves, leaves)
     raise(this.#groups, groups)
