@@ -67,6 +67,9 @@ const lost = new Set([1047, 1180, 1053, 1927, 4031, 1040, 1203, 1226, 1290, 1836
 /** Errors of COMMIT that mean nothing was committed. Any other error leaves the outcome open. */
 const refusedCommit = new Set([1213, 3101])
 
+/** Of the passing ones, those that another form of the same statements does not avoid. */
+const conclusive = new Set([1213, 1205, 1020, 1317, 1969])
+
 /** An error reported by the driver: the server's error number, or 0 when the connection failed or stayed silent. */
 export class Failure extends Error {
   readonly number: number
@@ -113,6 +116,12 @@ export const isPassing = (error: unknown): boolean =>
 
 /** Whether an error of COMMIT means that nothing was committed. */
 export const isRefusedCommit = (error: unknown): boolean => refusedCommit.has(numberOf(error))
+
+/**
+ * Whether a transaction that failed so is better begun anew than made once more at once: after a wait for a lock, a
+ * deadlock, an interruption, or with its connection.
+ */
+export const isConclusive = (error: Failure): boolean => conclusive.has(error.number) || isLost(error)
 
 /** 1062: the unique key is taken. */
 export const isDuplicate = (error: unknown): boolean => numberOf(error) === 1062

@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { systemClock } from '../../src/clock.ts'
 import type { CoherentCache } from '../../src/store/coherence/cache.ts'
 import type { Database } from '../../src/store/database.ts'
-import { spelled } from '../../src/store/pool/literal.ts'
+import { parameterised } from '../../src/store/pool/literal.ts'
 import { isUnrecorded, recordOutcome } from '../../src/store/pool/outcomes.ts'
 import { Pool } from '../../src/store/pool/pool.ts'
 import { parseTargets } from '../../src/store/pool/target.ts'
@@ -142,7 +142,9 @@ describe.skipIf(clustered)('a database node that takes no writes never gives a s
     const change = `UPDATE policies SET text = CONCAT(text, '+') WHERE id = '${id}'`
     const commit = () =>
       pool.use((connection) =>
-        connection.commit([change, spelled(recordOutcome(randomBytes(16), connection.writing))], { opened: false }),
+        connection.commit([change, parameterised(recordOutcome(randomBytes(16), connection.writing))], {
+          opened: false,
+        }),
       )
     await commit()
     await set(bench.url, 'read_only = ON')

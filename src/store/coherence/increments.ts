@@ -1,7 +1,7 @@
 import type { Version } from '../../workload.ts'
 import { places } from '../places.ts'
 import { assertion } from '../pool/assertion.ts'
-import type { Statement } from '../pool/literal.ts'
+import { type Parameterised, parameterised, recurring, type Statement } from '../pool/literal.ts'
 import type { Stored } from '../table.ts'
 import { groupOf, groupOfSql, leafVersion } from './leaves.ts'
 
@@ -22,7 +22,7 @@ type Rows = readonly (readonly Stored[])[]
 
 /** Statements, and how the rows that they give are read. */
 interface Increments {
-  readonly statements: readonly Statement[]
+  readonly statements: readonly (string | Parameterised)[]
   /** @param given the rows of each statement of the transaction that gives any */
   read(given: readonly Rows[]): Versions
 }
@@ -35,7 +35,14 @@ interface Increments {
 export function increments(leaves: readonly number[], assumed: Assumed, returning: boolean): Increments {
   const groups = [...new Set(leaves.map(groupOf))]
   if (leaves.length === 0) return { statements: [], read: () => ({ leaves: [], groups: [] }) }
-  return (returning ? returned : selected)(leaves, groups, assumed)
+  const { statements, read } = (returning ? returned : selected)(leaves, groups, assumed)
+  return { statements: statements.map((one) => recurring(parameterised(one), leaves.length)), read }
+}
+
+/** As Increments, for any number of leaves. */
+interface Draft {
+  readonly statements: readonly Statement[]
+  readonly read: Increments['read']
 }
 
 /** An expression, 1 where a number has the value that it is due to have, and where none is due; elsewhere it fails. */
@@ -48,7 +55,7 @@ function unlessOther(value: string, by: string, due: readonly (readonly [number,
 const incrementLeaves = (leaves: readonly number[], one = '1'): string => `INSERT INTO version_leaves (leaf, v)
   VALUES ${leaves.map(() => '(?, 1)').join()} ON DUPLICATE KEY UPDATE v = v + ${one}`
 
-function selected(leaves: readonly number[], groups: readonly number[], { stamps }: Assumed): Increments {
+function selected(leaves: readonly number[], groups: readonly number[], { stamps }: Assumed): Draft {
   const due = [...stamps].map(([leaf, v]) => [leaf, v + 1] as const)
   const asserted = unlessOther(leafVersion, 'l.leaf', due)
   return {
@@ -77,11 +84,11 @@ function selected(leaves: readonly number[], groups: readonly number[], { stamps
  * the values that MariaDB returns fails no statement (seen on 10.11 with Galera, from the second row on): so these are
  * columns, and the assertions a part of the increments.
  */
-function returned(leaves: readonly number[], groups: readonly number[], { stamps, bases }: Assumed): Increments {
+function returned(leaves: readonly number[], groups: readonly number[], { stamps, bases }: Assumed): Draft {
   const before = [...stamps].map(([leaf, v]) => [leaf, v - (bases.get(groupOf(leaf)) ?? 0)] as const)
   // A leaf without a row is inserted, and compared with nothing: where it had one, its group has lost changes.
   const counted = new Map<number, number>()
-  for (const [leaf, v] of before) counted.set(groupOf(leaf), v + (counted.get(groupOf(leaf)) ?? 0))
+  for (const [leaf, v] of before) counted.set(groupOf(leaf), Math.max(v, counted.get(groupOf(leaf)) ?? 0))
   const groupsBefore = [...bases].map(([group, base]) => [group, base, counted.get(group) ?? 0])
   const cases = groupsBefore.map(() => 'WHEN ? THEN v - itemised = ? AND itemised >= ?')
   const oneOfGroup = cases.length === 0 ? '1' : assertion(`CASE bucket ${cases.join(' ')} ELSE 1 END`)

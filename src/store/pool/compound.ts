@@ -1,22 +1,22 @@
-import { literal, type Spelled, textOf } from './literal.ts'
+import { literal, type Parameterised, textOf } from './literal.ts'
 
 /** A transaction as texts for one round trip. */
 export interface Script {
   readonly texts: readonly string[]
-  /** How many of them open or prepare, before the caller's own. */
-  readonly opening: number
+  /** How many come before the first statement that is asked for. */
+  readonly preliminary: number
   /** How many come before the COMMIT. */
-  readonly before: number
+  readonly uncommitted: number
   /** Whether each answer is that of a text; otherwise those without rows are, and rows come in between. */
   readonly answersAll: boolean
-  /** To be called when the opening texts have been answered. */
-  readonly opened?: () => void
+  /** To be called when the preliminary texts have been answered. */
+  readonly prepared?: () => void
 }
 
 interface Transaction {
   /** The statements that open it. */
   readonly opening: readonly string[]
-  readonly statements: readonly (string | Spelled)[]
+  readonly statements: readonly (string | Parameterised)[]
   /** Statements that follow the COMMIT. */
   readonly after: readonly string[]
 }
@@ -24,12 +24,15 @@ interface Transaction {
 /** Each statement by itself: an answer for each of them, so that a failure shows which of them it was. */
 export function oneByOne({ opening, statements, after }: Transaction): Script {
   const texts = [...opening, ...statements.map(textOf)]
-  return { texts: [...texts, 'COMMIT', ...after], opening: opening.length, before: texts.length, answersAll: true }
+  return {
+    texts: [...texts, 'COMMIT', ...after],
+    preliminary: opening.length,
+    uncommitted: texts.length,
+    answersAll: true,
+  }
 }
 
-/** A statement with more values is that of a group of changes, of which hardly two are of one size. */
-const mostValues = 40
-/** The most statements that a session prepares here: each costs the server memory. */
+/** The most statements that a session prepares here: each costs the server some 50 kB. */
 const mostPrepared = 64
 
 /** A statement under the name that a session gives it. */
@@ -40,11 +43,11 @@ interface Prepared {
   ready: boolean
 }
 
-/** The longest compound statement: the server copies it for each statement in it. */
-const longest = 2 ** 16
+/** The most characters of a compound statement. */
+const longestCompound = 2 ** 16
 
 /**
- * Transactions as compound statements of MariaDB. One has a single answer, where each statement would have an answer
+ * Transactions as compound statements of MariaDB. One has a single answer, besides the rows that it gives, where each statement would have one
  * that wakes both ends; and in it, a statement that recurs with other values is one that the session has prepared
  * (EXECUTE), whose text the server does not read again. A failure does not show which statement failed.
  */
@@ -56,31 +59,31 @@ export class Compounds {
     const unknown = new Set<Prepared>()
     const texts = statements.map((one) => (typeof one === 'string' ? one : this.#execute(one, unknown)))
     const compound = `BEGIN NOT ATOMIC ${[...opening, ...texts].join('; ')}; END`
-    if (compound.length > longest) return undefined
+    if (compound.length > longestCompound) return undefined
     const following = after.map((sql) => this.#execute({ sql, literals: [] }, unknown))
     const preparing = [...unknown].map(({ name, sql }) => `PREPARE ${name} FROM ${literal(sql)}`)
     return {
       texts: [...preparing, compound, 'COMMIT', ...following],
-      opening: preparing.length,
-      before: preparing.length + 1,
+      preliminary: preparing.length,
+      uncommitted: preparing.length + 1,
       answersAll: false,
-      opened: () => {
+      prepared: () => {
         for (const one of unknown) one.ready = true
       },
     }
   }
 
   /** The text that runs a statement. @param unknown takes it if the session has yet to prepare it */
-  #execute(statement: Spelled, unknown: Set<Prepared>): string {
+  #execute(statement: Parameterised, unknown: Set<Prepared>): string {
     const { sql, literals } = statement
-    const prepared = this.#known.get(sql) ?? this.#name(statement)
+    const prepared = this.#known.get(sql) ?? this.#name(sql)
     if (prepared === undefined) return textOf(statement)
     if (!prepared.ready) unknown.add(prepared)
     return `EXECUTE ${prepared.name}${literals.length > 0 ? ` USING ${literals.join(', ')}` : ''}`
   }
 
-  #name({ sql, literals }: Spelled): Prepared | undefined {
-    if (literals.length > mostValues || this.#known.size >= mostPrepared) return undefined
+  #name(sql: string): Prepared | undefined {
+    if (this.#known.size >= mostPrepared) return undefined
     const prepared = { name: `strongroom_${this.#known.size}`, sql, ready: false }
     this.#known.set(sql, prepared)
     return prepared

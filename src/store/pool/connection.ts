@@ -1,10 +1,10 @@
 import { createConnection, type Connection as Driver, type QueryOptions } from 'mysql2'
-import { Failure, isHeldElsewhere, isRefusedCommit, notWriting, TimedOut } from '../faults.ts'
+import { Failure, isConclusive, isHeldElsewhere, isRefusedCommit, notWriting, TimedOut } from '../faults.ts'
 import type { Stored } from '../table.ts'
 import { isFailedAssertion } from './assertion.ts'
 import { Compounds, oneByOne, type Script } from './compound.ts'
 import { isMariaDb, leastPacketBytes, requirePacket, requireSoundEngine } from './engine.ts'
-import type { Spelled } from './literal.ts'
+import type { Parameterised } from './literal.ts'
 import type { Target } from './target.ts'
 
 export interface Tls {
@@ -36,8 +36,8 @@ interface How {
   readonly aboutNode?: () => boolean
   readonly timeoutMilliseconds?: number
   readonly fault?: (error: unknown) => Failure
-  /** Called when a statement of a script has succeeded; returns the time left for the rest if that is to change. */
-  readonly onAnswer?: ((rows: boolean) => number | undefined) | undefined
+  /** Called at each answer to a script that is no error; returns the time left for the rest if that is to change. */
+  readonly onAnswer?: ((hasRows: boolean) => number | undefined) | undefined
 }
 
 export interface Committing {
@@ -164,6 +164,8 @@ export class Connection {
         ? ", group_replication_consistency = 'BEFORE'"
         : ''
     if (inGroup) this.#nodeState = `CONCAT(@@read_only, ' ', ${memberState})`
+    // A server may have a default of its own for this, too (skip-character-set-client-handshake, init_connect).
+    await this.command('SET NAMES utf8mb4')
     await this.command('SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ')
     await this.command(
       `SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO', time_zone = '+00:00',
@@ -265,14 +267,15 @@ export class Connection {
    * trip; before them the statement that opens the transaction if it is not open.
    * @throws {Failure} when the COMMIT certainly did not take place
    */
-  async commit(statements: readonly (string | Spelled)[], { opened, next }: Committing): Promise<Committed> {
+  async commit(statements: readonly (string | Parameterised)[], { opened, next }: Committing): Promise<Committed> {
     const after = next !== undefined && !this.#clustered ? [`SELECT ${this.#nodeState}, ${next}`] : []
     const transaction = { opening: opened ? [] : [begin], statements, after }
     const compound = this.#mariaDb && !this.#clustered && !opened ? this.#compounds.script(transaction) : undefined
     if (compound) {
       const tried = await this.#tryCommit(compound)
       if (!(tried instanceof Failure)) return tried
-      // One by one, they show which of them it is that fails.
+      if (isConclusive(tried)) throw tried
+      // Run one by one, the statements show which of them fails.
       await this.command('ROLLBACK')
     }
     const tried = await this.#tryCommit(oneByOne(transaction))
@@ -281,27 +284,28 @@ export class Connection {
   }
 
   /** @returns the failure where the COMMIT certainly did not take place */
-  async #tryCommit({ texts, opening, before, answersAll, opened }: Script): Promise<Committed | Failure> {
+  async #tryCommit({ texts, preliminary, uncommitted, answersAll, prepared }: Script): Promise<Committed | Failure> {
     let answered = 0
-    const onAnswer = (rows: boolean): number | undefined => {
-      if (answersAll || !rows) answered++
-      if (answered === opening) opened?.()
-      return answered > before ? afterCommitMilliseconds : undefined
+    const onAnswer = (hasRows: boolean): number | undefined => {
+      if (!answersAll && hasRows) return undefined
+      answered++
+      if (answered === preliminary) prepared?.()
+      return answered > uncommitted ? afterCommitMilliseconds : undefined
     }
     try {
-      const answers = await this.#script(texts, { opening: answersAll ? opening : 0, onAnswer })
-      const look = texts.length > before + 1 ? answers.pop()?.rows : undefined
+      const answers = await this.#script(texts, { opening: answersAll ? preliminary : 0, onAnswer })
+      const look = texts.length > uncommitted + 1 ? answers.pop()?.rows : undefined
       const given = answers.map(({ rows }) => rows).filter((rows) => rows.length > 0)
       return { given, sure: true, rows: look && writes(look) ? look.map(([, ...row]) => row) : undefined }
     } catch (error) {
-      // A query that fails at its first row counts as answered: the last one before the COMMIT, too, which asserts or
-      // waits for a row. On one server no COMMIT fails by these.
-      const early = error instanceof Failure && error.number > 0 && answered < before
+      // One by one, a query that fails at its first row counts as answered: the last one before the COMMIT, too, which
+      // asserts or waits for a row. On one server no COMMIT fails by these.
+      const early = error instanceof Failure && error.number > 0 && answered < uncommitted
       const refused = early || isFailedAssertion(error) || (!this.#clustered && isHeldElsewhere(error))
-      const uncommitted = answered <= before && (refused || isRefusedCommit(error))
-      if (uncommitted && error instanceof Failure) return error
+      const sure = answered > uncommitted
+      if (!sure && (refused || isRefusedCommit(error)) && error instanceof Failure) return error
       this.destroy()
-      return { given: undefined, sure: answered > before, rows: undefined }
+      return { given: undefined, sure, rows: undefined }
     }
   }
 
@@ -317,9 +321,9 @@ export class Connection {
     const how: How = {
       aboutNode: () => done < opening,
       fault: (error) => new Failure(error, done - opening),
-      onAnswer: (rows) => {
+      onAnswer: (hasRows) => {
         done++
-        return onAnswer?.(rows)
+        return onAnswer?.(hasRows)
       },
     }
     if (!this.#clustered) {

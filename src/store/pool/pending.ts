@@ -1,6 +1,6 @@
 import { DuplicateRow, Failure, isDuplicate, Outdated } from '../faults.ts'
 import { assertMatched, isFailedAssertion } from './assertion.ts'
-import type { Spelled } from './literal.ts'
+import type { Parameterised } from './literal.ts'
 import { deleteAll, insertAll, lockAll, type Named, type Replacement, updateAll } from './rowwrites.ts'
 
 /** A write that waits for the next round trip. */
@@ -20,13 +20,13 @@ interface Change {
 /** A statement, and the error that its failed assertion means. */
 interface Sent {
   readonly table: string
-  readonly text: string | Spelled
+  readonly text: string | Parameterised
   readonly failed?: () => Error
 }
 
 /** Statements of a transaction for one round trip. */
 export interface Round {
-  readonly statements: readonly (string | Spelled)[]
+  readonly statements: readonly (string | Parameterised)[]
   /** How many rows the last statement must have matched, as the statement after it has to assert. */
   readonly matching?: number
   /** What the failure of one of them means. */
@@ -166,14 +166,14 @@ export class PendingWrites {
   }
 }
 
-const hurriedly = (hurried: Hurried, one: string | Spelled): string | Spelled =>
+const hurriedly = (hurried: Hurried, one: string | Parameterised): string | Parameterised =>
   typeof one === 'string' ? hurried(one) : { ...one, sql: hurried(one.sql) }
 
 /** Whether a statement can take one more row. */
 const takes = (rows: readonly Named[], { id }: Named): boolean =>
   rows.length < mostRows && rows.every((row) => row.id !== id)
 
-function statementOf(write: Write): string | Spelled {
+function statementOf(write: Write): string | Parameterised {
   if (write.kind === 'statement') return write.sql
   if (write.kind === 'insert') return insertAll(write.into, write.rows)
   return write.kind === 'update' ? updateAll(write.table, write.names, write.rows) : deleteAll(write.table, write.rows)

@@ -1,7 +1,7 @@
 import { places } from '../places.ts'
 import { quoted } from '../sealed/shape.ts'
 import { asserted } from './assertion.ts'
-import { literal, type Spelled } from './literal.ts'
+import { literal, type Parameterised, recurring } from './literal.ts'
 
 /** A row by its id, as it is until it is written. */
 export interface Named {
@@ -36,7 +36,11 @@ const literalsOf = ({ id, rev }: Named): string[] => [literal(id), String(rev)]
 const byPrimaryKey = (table: string): string => `${quoted(table)} FORCE INDEX (PRIMARY)`
 
 /** One UPDATE of all these rows. @param names of the columns */
-export function updateAll(table: string, names: readonly string[], rows: readonly Replacement[]): string | Spelled {
+export function updateAll(
+  table: string,
+  names: readonly string[],
+  rows: readonly Replacement[],
+): string | Parameterised {
   const set = (columns: readonly string[]): string => `UPDATE ${byPrimaryKey(table)} SET ${columns.join(', ')}`
   const [one] = rows
   if (one !== undefined && rows.length === 1) {
@@ -53,7 +57,7 @@ export function updateAll(table: string, names: readonly string[], rows: readonl
 }
 
 /** One DELETE of all these rows; only its form for several tables takes an index. */
-export function deleteAll(table: string, rows: readonly Named[]): string | Spelled {
+export function deleteAll(table: string, rows: readonly Named[]): string | Parameterised {
   const from = `DELETE ${quoted(table)} FROM ${byPrimaryKey(table)}`
   const [one] = rows
   if (one !== undefined && rows.length === 1) return { sql: from + whereOne, literals: literalsOf(one) }
@@ -61,7 +65,7 @@ export function deleteAll(table: string, rows: readonly Named[]): string | Spell
 }
 
 /** One INSERT of these rows. @param into `INSERT INTO … VALUES` @param rows literals, in the order of the columns */
-export function insertAll(into: string, rows: readonly (readonly string[])[]): string | Spelled {
+export function insertAll(into: string, rows: readonly (readonly string[])[]): string | Parameterised {
   const [one] = rows
   if (one !== undefined && rows.length === 1) return { sql: `${into} (${places(one)})`, literals: one }
   return `${into} ${rows.map((row) => `(${row.join(', ')})`).join(', ')}`
@@ -71,11 +75,12 @@ export function insertAll(into: string, rows: readonly (readonly string[])[]): s
  * A SELECT that locks these rows, and asserts that they have their revs.
  * @param wait ` NOWAIT` where a lock must not be waited for
  */
-export function lockAll(table: string, rows: readonly Named[], wait: '' | ' NOWAIT'): Spelled {
+export function lockAll(table: string, rows: readonly Named[], wait: '' | ' NOWAIT'): string | Parameterised {
   const cases = rows.map(() => 'WHEN ? THEN ?').join(' ')
   const all = asserted(`SUM(rev = CASE id ${cases} END) = ?`)
-  return {
+  const locking = {
     sql: `SELECT ${all} FROM ${byPrimaryKey(table)} WHERE id IN (${places(rows)}) FOR UPDATE${wait}`,
     literals: [...rows.flatMap(literalsOf), String(rows.length), ...rows.map(({ id }) => literal(id))],
   }
+  return recurring(locking, rows.length)
 }

@@ -6,7 +6,7 @@ import type { Stored } from '../table.ts'
 import { discarding, holding, isTallyName, totalOf } from '../tally.ts'
 import { isFailedAssertion } from './assertion.ts'
 import type { Answer, Committed, Connection, Opening } from './connection.ts'
-import { literal, type Statement, spelled, textOf, withLiterals } from './literal.ts'
+import { literal, type Parameterised, type Statement, textOf, withLiterals } from './literal.ts'
 import { isUnrecorded } from './outcomes.ts'
 import { largestPending, lengthOf, PendingWrites } from './pending.ts'
 import type { Named } from './rowwrites.ts'
@@ -227,11 +227,15 @@ export class WriteSession extends Session implements Transaction {
    * @param next as for `Connection.commit`
    * @throws Outdated when an assertion of `record` or `last` fails
    */
-  commit(record: (matching?: number) => Statement, last: readonly Statement[], next?: string): Promise<Committed> {
+  commit(
+    record: (matching?: number) => Parameterised,
+    last: readonly (string | Parameterised)[],
+    next?: string,
+  ): Promise<Committed> {
     return this.inTurn(async (connection) => {
       // Where there is another node to turn to, a silent one must not leave the outcome of the COMMIT open.
       if (!(this.opened || connection.target.alone)) {
-        const answers = await this.send([record(), ...last].map(withLiterals))
+        const answers = await this.send([record(), ...last].map(textOf))
         const committed = await connection.commit([], { opened: true, next })
         return { ...committed, given: answers.map(({ rows }) => rows).filter((rows) => rows.length > 0) }
       }
@@ -239,8 +243,7 @@ export class WriteSession extends Session implements Transaction {
       const { opened } = this
       this.open()
       try {
-        const all = [...statements, ...[record(matching), ...last].map(spelled)]
-        return await connection.commit(all, { opened, next })
+        return await connection.commit([...statements, record(matching), ...last], { opened, next })
       } catch (error) {
         throw explained(explain(error), statements.length)
       }

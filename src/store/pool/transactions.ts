@@ -7,6 +7,7 @@ import type { Reader, Transaction } from '../reader.ts'
 import type { Stored } from '../table.ts'
 import { additions } from '../tally.ts'
 import type { Connection } from './connection.ts'
+import { parameterised } from './literal.ts'
 import { type Outcomes, recordOutcome } from './outcomes.ts'
 import type { Pool } from './pool.ts'
 import { persist } from './retry.ts'
@@ -108,8 +109,8 @@ export class Transactions {
       const id = Buffer.from(randomUUIDv7().replaceAll('-', ''), 'hex')
       // The versions are the last locks of every transaction, and tallies the last before them.
       const versioning = increments(tx.leaves, tx.assumed, connection.returning)
-      const last = [...additions(tx.tallies), ...versioning.statements]
-      const record = (matching?: number) => recordOutcome(id, connection.writing, matching)
+      const last = [...additions(tx.tallies).map(parameterised), ...versioning.statements]
+      const record = (matching?: number) => parameterised(recordOutcome(id, connection.writing, matching))
       const next = tx.leaves.length > 0 ? lookSql : undefined
       const { given, sure, rows: registered } = await tx.commit(record, last, next)
       const look = registered && lookOf(registered)

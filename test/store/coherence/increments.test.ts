@@ -2,6 +2,7 @@ import { createConnection } from 'mysql2/promise'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { groupOf, leafOf } from '../../../src/store/coherence/leaves.ts'
 import { Outdated } from '../../../src/store/faults.ts'
+import type { Transaction } from '../../../src/store/reader.ts'
 import { clustered } from '../../support/engine.ts'
 import { type Bench, createBench, policies, policy, randomName } from '../support.ts'
 
@@ -48,6 +49,27 @@ test('a version whose leaf the database has lost, with its only change, is notic
   await bench.sql('UPDATE versions SET v = v - 1, itemised = itemised - 1 WHERE bucket = ?', [groupOf(leaf)])
   expect(await change()).toBe('reading')
 })
+
+test('the versions of two leaves of a group that always change together are assumed', async () => {
+  const database = await bench.another({ lease: rarely, url: bench.url })
+  const cache = database.cache({ table: cached, limit: 10, load: async (_, id) => id })
+  await database.start()
+  const [first = '', second = ''] = pairOfGroup()
+  for (let n = 0; n < 3; n++)
+    await database.transaction(async (tx) => void [first, second].map((id) => tx.touch(cached, id)))
+  await Promise.all([first, second].map((id) => cache.get(id)))
+  const change = async (tx: Transaction) => [first, second].map((id) => cache.assume(tx, id))
+  expect(await database.transaction(change)).toEqual([first, second])
+})
+
+/** Two ids whose leaves are of one group. */
+function pairOfGroup(): string[] {
+  const ids = Array.from({ length: 500 }, (_, n) => `id${n}`)
+  const groups = Map.groupBy(ids, (id) => groupOf(leafOf(cached, id)))
+  const pair = [...groups.values()].find((some) => new Set(some.map((id) => leafOf(cached, id))).size > 1)
+  const [one = ''] = pair ?? []
+  return [one, pair?.find((id) => leafOf(cached, id) !== leafOf(cached, one)) ?? '']
+}
 
 // Nodes of a cluster hold no rows for each other.
 test.skipIf(clustered)(

@@ -1,11 +1,11 @@
 import fc from 'fast-check'
+import { createConnection } from 'mysql2/promise'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
 import type { Connection } from '../../../src/store/pool/connection.ts'
-import { type Spelled, spelled } from '../../../src/store/pool/literal.ts'
+import { type Parameterised, parameterised } from '../../../src/store/pool/literal.ts'
 import { Pool } from '../../../src/store/pool/pool.ts'
 import { parseTargets } from '../../../src/store/pool/target.ts'
-import type { Stored } from '../../../src/store/table.ts'
 import { clustered, onMySql } from '../../support/engine.ts'
 import { type Bench, createBench, randomName } from '../support.ts'
 
@@ -26,8 +26,8 @@ async function session<T>(work: (connection: Connection) => Promise<T>): Promise
   return await pool.use(work)
 }
 
-const add = (name: string, used: number): Spelled =>
-  spelled({ sql: 'INSERT INTO usage_counters (material, used) VALUES (?, ?)', values: [name, used] })
+const add = (name: string, used: number): Parameterised =>
+  parameterised({ sql: 'INSERT INTO usage_counters (material, used) VALUES (?, ?)', values: [name, used] })
 const look = (name: string) => `used FROM usage_counters WHERE material = '${name}'`
 const used = async (name: string) =>
   (await bench.sql('SELECT used FROM usage_counters WHERE material = ?', [name])).map((row) => Number(row.used))
@@ -46,7 +46,7 @@ describe.skipIf(clustered || onMySql)('a transaction of one round trip', () => {
     session(async (connection) => {
       const [one, two] = [randomName(), randomName()]
       const commit = (name: string, n: number) =>
-        connection.commit([add(name, n), spelled({ sql: 'SELECT ? AS n', values: [n] })], {
+        connection.commit([add(name, n), parameterised({ sql: 'SELECT ? AS n', values: [n] })], {
           opened: false,
           next: look(one),
         })
@@ -83,7 +83,7 @@ describe.skipIf(clustered || onMySql)('a transaction of one round trip', () => {
   test('that names a table which is not there leaves a session that can go on', () =>
     session(async (connection) => {
       const name = randomName()
-      const nowhere = spelled({ sql: 'INSERT INTO nowhere VALUES (?)', values: [1] })
+      const nowhere = parameterised({ sql: 'INSERT INTO nowhere VALUES (?)', values: [1] })
       await expect(connection.commit([add(name, 1), nowhere], { opened: false })).rejects.toThrow('nowhere')
       await connection.command('ROLLBACK')
       expect(await connection.commit([add(name, 2)], { opened: false })).toMatchObject({ sure: true })
@@ -100,26 +100,35 @@ describe.skipIf(clustered || onMySql)('a transaction of one round trip', () => {
       expect([await used(one), await used(two)]).toEqual([[1], [2]])
     }))
 
-  test('of many values is text, and one of more than 64 KiB goes statement by statement', () =>
+  test('of more than 64 KiB goes statement by statement', () =>
     session(async (connection) => {
-      const names = Array.from({ length: 30 }, randomName)
-      const rows = names.map(() => '(?, ?)').join(', ')
-      const all = spelled({
-        sql: `INSERT INTO usage_counters (material, used) VALUES ${rows}`,
-        values: names.flatMap((name): Stored[] => [name, 7]),
-      })
-      await connection.commit([all], { opened: false })
-      expect(await sent(connection)).toEqual([1, 0, 0, 0])
-      const last = randomName()
-      await connection.commit([add(last, 8), `SELECT LENGTH('${'a'.repeat(2 ** 16)}') AS n`], { opened: false })
-      expect(await sent(connection)).toEqual([1, 0, 0, 0])
-      expect([await used(names[29] as string), await used(last)]).toEqual([[7], [8]])
+      const name = randomName()
+      await connection.commit([add(name, 8), `SELECT LENGTH('${'a'.repeat(2 ** 16)}') AS n`], { opened: false })
+      expect(await sent(connection)).toEqual([0, 0, 0, 0])
+      expect(await used(name)).toEqual([8])
+    }))
+
+  test('that has waited for a lock in vain is not made once more', () =>
+    session(async (connection) => {
+      const [held, name] = [randomName(), randomName()]
+      await connection.commit([add(held, 1)], { opened: false })
+      const holder = await createConnection(bench.url)
+      await holder.query('START TRANSACTION')
+      await holder.query('SELECT * FROM usage_counters WHERE material = ? FOR UPDATE', [held])
+      const hurried = `SET STATEMENT innodb_lock_wait_timeout = 0 FOR UPDATE usage_counters SET used = 2 WHERE material = '${held}'`
+      const refused = connection.commit([add(name, 1), hurried], { opened: false })
+      await expect(refused).rejects.toMatchObject({ number: 1205 })
+      await holder.end()
+      expect((await sent(connection))[0]).toBe(2)
+      await connection.command('ROLLBACK')
+      expect((await sent(connection))[3]).toBe(1)
+      expect([await used(held), await used(name)]).toEqual([[1], []])
     }))
 
   test('prepares 64 statements at most', () =>
     session(async (connection) => {
       for (let n = 0; n < 70; n++) {
-        const one = spelled({ sql: `SELECT ? AS n${n}`, values: [n] })
+        const one = parameterised({ sql: `SELECT ? AS n${n}`, values: [n] })
         expect(await connection.commit([one], { opened: false })).toMatchObject({ given: [[[n]]] })
       }
       expect(await sent(connection)).toEqual([70, 64, 64, 0])
@@ -133,7 +142,7 @@ describe.skipIf(clustered || onMySql)('a transaction of one round trip', () => {
       const text = fc.oneof(fc.string({ unit: 'grapheme' }), fc.constantFrom(...hostile))
       const property = fc.asyncProperty(text, fc.uint8Array(), fc.maxSafeInteger(), async (text, bytes, number) => {
         const values = [text, Buffer.from(bytes), number, null]
-        const one = spelled({ sql: 'SELECT ? AS text, ? AS bytes, ? AS number, ? AS nothing', values })
+        const one = parameterised({ sql: 'SELECT ? AS text, ? AS bytes, ? AS number, ? AS nothing', values })
         expect(await connection.commit([one], { opened: false })).toMatchObject({ given: [[values]] })
       })
       await fc.assert(property, { numRuns: 200 })

@@ -12,6 +12,13 @@ import { open, policies, policy, randomName } from '../support.ts'
 const stack = new AsyncDisposableStack()
 let writer: Database
 let reader: Database
+let url: string
+
+function plainly(of: string): string {
+  const plain = new URL(of)
+  plain.username = plain.password = 'plain'
+  return plain.href
+}
 
 const changed = [
   'completion_type = CHAIN',
@@ -22,14 +29,20 @@ const changed = [
   'TRANSACTION ISOLATION LEVEL READ UNCOMMITTED',
   "time_zone = '+05:00'",
   "collation_server = 'latin1_swedish_ci'",
+  "init_connect = 'SET NAMES latin1'",
 ]
 
 beforeAll(async () => {
   const directory = mkdtempSync(join(runDirectory(), 'defaults-'))
-  const { url } = stack.use(await startSecondServer(directory, 'defaults'))
-  const owner = await createConnection(url)
+  const made = stack.use(await startSecondServer(directory, 'defaults'))
+  const owner = await createConnection(made.url)
   for (const setting of changed) await owner.query(`SET GLOBAL ${setting}`)
+  // The server runs init_connect for accounts that are no administrators.
+  await owner.query("CREATE USER plain@'%' IDENTIFIED BY 'plain'")
+  await owner.query("GRANT ALL ON *.* TO plain@'%'")
+  await owner.query("REVOKE SUPER, CONNECTION ADMIN ON *.* FROM plain@'%'")
   await owner.end()
+  url = plainly(made.url)
   writer = stack.use(await open(url, { poolSize: 1 }))
   await writer.migrate()
   reader = stack.use(await open(url, { poolSize: 1 }))
@@ -49,6 +62,23 @@ test('a reader sees every change, whatever its connection did before', async () 
     expect(await text()).toBe(next)
     expect((await reader.snapshot((q) => reader.table(policies).get(q, id)))?.text).toBe(next)
     expect((await reader.transaction((tx) => reader.table(policies).get(tx, id)))?.text).toBe(next)
+  }
+})
+
+test('a text is stored as it is, whatever its alphabet, alone or with others', async () => {
+  const table = writer.table(policies)
+  const texts = ['Ω', 'é😀', '\u{10FFFF}']
+  for (const some of [texts.slice(0, 1), texts]) {
+    const rows = some.map((text) => policy(randomName(), text))
+    await writer.transaction((tx) => table.insertMany(tx, rows))
+    const sql = await createConnection({ uri: url, charset: 'utf8mb4' })
+    await sql.query('SET sql_select_limit = 9')
+    const [stored] = await sql.query(
+      'SELECT HEX(text) AS hex FROM policies WHERE name IN (?) ORDER BY FIELD(name, ?)',
+      [rows.map(({ name }) => name), rows.map(({ name }) => name)],
+    )
+    await sql.end()
+    expect(stored).toEqual(some.map((text) => ({ hex: Buffer.from(text).toString('hex').toUpperCase() })))
   }
 })
 
