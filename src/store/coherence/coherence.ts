@@ -47,7 +47,7 @@ export class Coherence {
   readonly #options: CoherenceOptions
   /** The groups whose leaves are learned. */
   readonly #groups = new Map<number, Group>()
-  /** The highest v of each group that has an acknowledging row or that no writer waits for. */
+  /** The v of each group up to which its leaves are learned, and no acknowledging row is missing. */
   readonly #acknowledged = new Map<number, number>()
   #registration: string | undefined
   #longestLease = 0
@@ -187,12 +187,14 @@ export class Coherence {
     if (!registered || backwards) return false
     this.#longestLease = leaseMilliseconds
     const changed = groups.filter(({ group, v }) => v !== this.#groups.get(group)?.v)
-    if (changed.length > 0) {
-      const leaves = changed.map(({ group }) => group)
+    // The leaves of a group are known already if this node made all of its changes, and has told of each.
+    const unlearned = changed.filter(({ group, v }) => v > (this.#acknowledged.get(group) ?? -1))
+    if (unlearned.length > 0) {
+      const leaves = unlearned.map(({ group }) => group)
       this.known.learn(await readLeaves(connection, leaves))
-      this.known.learnBases(changed)
-      for (const one of changed) this.#groups.set(one.group, one)
+      this.known.learnBases(unlearned)
     }
+    for (const one of changed) this.#groups.set(one.group, one)
     this.known.confirm(began)
     await this.#acknowledge(connection, registration)
     return true

@@ -11,7 +11,8 @@ export class Peers {
   readonly #incarnation: string
   readonly #send: (message: VersionMessage) => void
   readonly #leaves = new Map<number, number>()
-  readonly #groups = new Map<number, number>()
+  /** Each change of a group by itself: a worker that has learned all of them need not read its leaves. */
+  readonly #groups: Version[] = []
 
   constructor(options: {
     coherence: Coherence
@@ -28,14 +29,14 @@ export class Peers {
   /**
    * Announces a commit of this process: it learns first, then the others are told. All commits of one turn share a
    * message.
-   * @param look one that followed the COMMIT: who registers after it begins with a poll that sees the commit
+   * @param look one that followed the COMMIT: a worker that registers later polls first, and that poll sees the commit
    */
   announce({ leaves, groups }: Versions, look?: Look): void {
     const own = this.#coherence.learn({ leaves, groups })
     if (look && [...look.registrations].every((id) => id === own)) return
     if (this.#leaves.size === 0) setImmediate(() => this.#tell())
-    raise(this.#leaves, leaves)
-    raise(this.#groups, groups)
+    for (const [leaf, v] of leaves) this.#leaves.set(leaf, Math.max(v, this.#leaves.get(leaf) ?? 0))
+    this.#groups.push(...groups)
   }
 
   hear(message: VersionMessage): void {
@@ -49,13 +50,9 @@ export class Peers {
   }
 
   #tell(): void {
-    const [leaves, groups] = [[...this.#leaves], [...this.#groups]]
+    const leaves = [...this.#leaves]
+    const groups = this.#groups.splice(0)
     this.#leaves.clear()
-    this.#groups.clear()
     this.#send({ kind: 'written', writer: this.#incarnation, leaves, groups })
   }
-}
-
-function raise(known: Map<number, number>, versions: readonly Version[]): void {
-  for (const [place, v] of versions) known.set(place, Math.max(v, known.get(place) ?? 0))
 }

@@ -67,6 +67,27 @@ test('a change heard of from a neighbour is acknowledged by name, in rows only i
   expect(await row()).toBe(3)
 })
 
+test('the leaves of a group are read only if a change of it was not heard of', async () => {
+  await using one = await poller()
+  await one.polled()
+  const [heard, read] = [firstLeaf(0), firstLeaf(0) + 1]
+  const commit = () => bench.sql('UPDATE versions SET v = v + 1, itemised = itemised + 1 WHERE bucket = 0')
+  const { known } = one.coherence
+  await bench.sql('INSERT INTO version_leaves (leaf, v) VALUES (?, 9)', [read])
+  for (const v of [1, 2]) {
+    one.coherence.learn({ leaves: [[heard, v]], groups: [[0, v]] })
+    await commit()
+    await one.polled()
+    expect([known.version(heard), known.version(read)]).toEqual([v, 0])
+  }
+  // The third change is another node's.
+  await commit()
+  one.coherence.learn({ leaves: [[heard, 3]], groups: [[0, 4]] })
+  await commit()
+  await one.polled()
+  expect([known.version(heard), known.version(read)]).toEqual([3, 9])
+})
+
 test('a worker whose registration is condemned, or that finds the versions gone backwards, registers anew', async () => {
   await using one = await poller()
   const names = [one.coherence.registration]

@@ -18,6 +18,7 @@ export const rules = {
   order: 'leaves are read before groups',
   hop: 'groups and leaves are read from two nodes',
   early: 'groups are noted before their leaves are learned',
+  gap: 'leaves of a group are not read though only its last change is known from the own node',
   unread: 'the first poll of a registration does not read the leaves',
   lower: 'a poll lowers what is known',
   slot: "a message names the worker's number instead of its registration",

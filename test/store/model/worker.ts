@@ -49,6 +49,8 @@ export class Worker {
   /** Learns from a message at once, or polls when it is told. */
   readonly #direct: boolean
   #groups = new Map<number, number>()
+  /** Versions of groups up to which their leaves are learned, by polls and from the own node without a gap. */
+  #learned = new Map<number, number>()
   /** Groups that are acknowledged, or need no row. */
   #rows = new Map<number, number>()
   #asks: Written[] = []
@@ -82,6 +84,7 @@ export class Worker {
     this.registration = undefined
     this.known = new Map()
     this.#groups = new Map()
+    this.#learned = new Map()
     this.#rows = new Map()
     this.cache = new Map()
     this.began = Number.NEGATIVE_INFINITY
@@ -166,7 +169,9 @@ export class Worker {
   /** The leaves of changed groups, then the groups; answers whether the second statement was answered too. */
   *#learn(first: State, second: () => State | undefined): Generator<number, boolean> {
     const world = this.#world
-    const changed = [...first.groups].filter(([group, v]) => v !== this.#groups.get(group)).map(([group]) => group)
+    const unlearned = ([group, v]: readonly [number, number]) =>
+      v !== this.#groups.get(group) && v > (this.#learned.get(group) ?? -1)
+    const changed = [...first.groups].filter(unlearned).map(([group]) => group)
     if (world.without === 'early') this.#groups = new Map(first.groups)
     let { groups } = first
     if (changed.length > 0) {
@@ -181,7 +186,18 @@ export class Worker {
       else raise(this.known, news)
     }
     for (const [group, v] of groups) this.#groups.set(group, v)
+    raise(this.#learned, groups)
     return true
+  }
+
+  /** Learns what a worker of its node has committed, itself included. */
+  learn({ leaves, groups }: { readonly leaves: Versions; readonly groups: Versions }): void {
+    raise(this.known, leaves)
+    const follows = ([group, v]: readonly [number, number]) => this.#learned.get(group) === v - 1
+    raise(
+      this.#learned,
+      [...groups].filter((one) => this.#world.without === 'gap' || follows(one)),
+    )
   }
 
   /** Over IPC. */
@@ -190,7 +206,7 @@ export class Worker {
     if (message.kind === 'learned') return this.believe(message.name, message.leaves)
     if (this.leaving && without !== 'leave') return
     if (without === 'before') this.#tell(message)
-    if (this.#direct) raise(this.known, message.leaves)
+    if (this.#direct) this.learn(message)
     if (this.#direct && without === 'ipcfresh') this.began = this.#world.now
     if (without !== 'before') {
       if (this.#direct) this.#answer(message)

@@ -5,7 +5,6 @@ import {
   names,
   partsOf,
   type Registration,
-  raise,
   set,
   touchedBy,
   type Versions,
@@ -92,7 +91,7 @@ function* settle(world: World, worker: Worker, committed: Committed): Process {
 }
 
 function announce(world: World, worker: Worker, { leaves, groups, request }: Committed): void {
-  if (world.without !== 'self') raise(worker.known, leaves)
+  if (world.without !== 'self') worker.learn({ leaves, groups })
   const other = 1 - worker.slot
   worker.node.send(other, { kind: 'written', leaves, groups, writer: worker.slot, request })
   // Nudges over the network: lost or late.
