@@ -39,8 +39,7 @@ beforeAll(async () => {
   for (const setting of changed) await owner.query(`SET GLOBAL ${setting}`)
   // The server runs init_connect for accounts that are no administrators.
   await owner.query("CREATE USER plain@'%' IDENTIFIED BY 'plain'")
-  await owner.query("GRANT ALL ON *.* TO plain@'%'")
-  await owner.query("REVOKE SUPER, CONNECTION ADMIN ON *.* FROM plain@'%'")
+  await owner.query("GRANT ALL ON `defaults`.* TO plain@'%'")
   await owner.end()
   url = plainly(made.url)
   writer = stack.use(await open(url, { poolSize: 1 }))

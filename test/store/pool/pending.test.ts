@@ -155,6 +155,14 @@ describe('assumed rows', () => {
     expect(textsOf(writes.take())).toEqual([])
   })
 
+  test('are locked by a statement that can recur with other values if they are one or two, otherwise by a text', () => {
+    const kinds = [1, 2, 3].map((count) => {
+      const round = assuming(...['i', 'j', 'k'].slice(0, count)).take(hurried)
+      return typeof round.statements[0]
+    })
+    expect(kinds).toEqual(['object', 'object', 'string'])
+  })
+
   const assuming = (...ids: readonly string[]) => {
     const writes = new PendingWrites()
     for (const id of ids) writes.assume('a', { id, rev: 1 })
