@@ -120,7 +120,6 @@ export async function createApp(processOptions: WorkloadOptions): Promise<Worklo
       if (listener) listener.accept(connection)
       else connection.destroy()
     },
-    hear: (message) => core.hear(message),
     poll: () => core.poll(),
     announceEnd() {
       draining = true
@@ -151,7 +150,7 @@ async function openCore(options: Options, seal: () => Promise<boolean>, secret?:
   const { clock, log, metrics } = options
   await using stores = new AsyncDisposableStack()
   await using keys = new AsyncDisposableStack()
-  const database = stores.use(await openDatabase(options, options.send))
+  const database = stores.use(await openDatabase(options, options))
   const hsm = keys.use(await openHsm(options, options.onFatal))
   const custody = keys.use(await openCustody(options, database, hsm))
   if (secret !== undefined && !unseals(custody.cluster.unsealHash, secret)) throw wrongUnsealSecret()
@@ -187,7 +186,6 @@ async function openCore(options: Options, seal: () => Promise<boolean>, secret?:
   const [openStores, openKeys] = [stores.move(), keys.move()]
   return {
     pipeline,
-    hear: (message) => database.hear(message),
     poll: () => database.poll(),
     reopen: () => audit.reopen(),
     forget: (incarnations) => database.forget(incarnations),

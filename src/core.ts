@@ -1,13 +1,10 @@
 import type { Clock } from './clock.ts'
 import type { BodyLimit, Pipeline, RawReply, RawRequest } from './request/exchange.ts'
 import type { MaybePromise } from './route.ts'
-import type { VersionMessage } from './workload.ts'
 
 /** The part of a worker that needs keys. Disposing it ends the rest, after `dropKeys`. */
 export interface UnsealedCore extends AsyncDisposable {
   readonly pipeline: Pipeline
-  /** Takes a message from another worker. */
-  hear(message: VersionMessage): void
   poll(): void
   /** Deletes the coherence registrations of processes that have ended. */
   forget(incarnations: readonly string[]): Promise<void>
@@ -51,11 +48,6 @@ export class Core implements Pipeline {
   /** Undefined while sealed. */
   get unsealed(): UnsealedCore | undefined {
     return this.#serving?.core
-  }
-
-  /** Takes a message from another worker, even while the last requests finish. */
-  hear(message: VersionMessage): void {
-    ;(this.unsealed ?? this.#leaving)?.hear(message)
   }
 
   /** Polls: another node may have committed. */

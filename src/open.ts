@@ -7,18 +7,19 @@ import type { CustodyOptions } from './keys/cluster/opening.ts'
 import { Custody } from './keys/custody.ts'
 import { ManagedHsms, type ManagedHsmsOptions } from './keys/managed/hsms.ts'
 import { Database } from './store/database.ts'
-import type { ProcessContext, VersionMessage } from './workload.ts'
+import type { ProcessContext, WorkloadOptions } from './workload.ts'
 
 /** The most keys that exist as token objects alone: by choice, or in strict mode because the token cannot wrap them. */
 export const residentLimit = 500
 
 /**
  * Opens the database.
+ * @param worker of a process that caches: its place among those of its node
  * @throws Error when it cannot be reached or refuses
  */
 export async function openDatabase(
   context: ProcessContext,
-  send?: (message: VersionMessage) => void,
+  worker: Partial<Pick<WorkloadOptions, 'sharedLog' | 'nudge'>> = {},
 ): Promise<Database> {
   const { config, secrets, log, clock, metrics } = context
   return Database.open({
@@ -28,7 +29,8 @@ export async function openDatabase(
     log,
     clock,
     ...(metrics ? { metrics } : {}),
-    ...(send ? { send } : {}),
+    ...(worker.sharedLog ? { sharedLog: worker.sharedLog } : {}),
+    ...(worker.nudge ? { nudge: worker.nudge } : {}),
     ...(await tlsOf(config)),
   })
 }

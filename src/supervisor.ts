@@ -268,9 +268,8 @@ export class Supervisor {
       case 'failed':
         child.failure = message
         break
-      case 'versions':
-        this.#relay.carry(child, message.message)
-        if (message.message.kind === 'written') this.#nudges.send()
+      case 'nudge':
+        this.#nudges.send()
         break
       case 'incarnation':
         child.incarnations.push(message.id)

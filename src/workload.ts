@@ -11,23 +11,13 @@ import type { MaybePromise } from './route.ts'
 /** A leaf or a group of cached values (docs/coherence.md), and the number of its last change. */
 export type Version = readonly [place: number, v: number]
 
-/**
- * Messages between the workers of one node over IPC. Each is a fact that stays true, so it may arrive late, twice or at
- * a worker that did not ask. `writer` is the incarnation of the process that committed.
- */
-export type VersionMessage =
-  | {
-      readonly kind: 'written'
-      readonly writer: string
-      readonly leaves: readonly Version[]
-      readonly groups: readonly Version[]
-    }
-  | {
-      readonly kind: 'learned'
-      readonly writer: string
-      readonly registration: string
-      readonly leaves: readonly Version[]
-    }
+/** A process's place in the log that the workers of its node share (store/coherence/sharedlog.ts). */
+export interface SharedLogPlace {
+  readonly id: string
+  readonly descriptor: number
+  /** Its own ring of records. */
+  readonly slot: number
+}
 
 /** The needs of any process that opens token or database. */
 export interface ProcessContext {
@@ -43,8 +33,10 @@ export interface ProcessContext {
 export interface WorkloadOptions extends ProcessContext {
   /** Whether the node was sealed when this process started: then the module is not initialised. */
   readonly sealed: boolean
-  /** Sends a message about versions to other workers of the node. */
-  send(message: VersionMessage): void
+  /** Absent where no memory can be shared: then the workers of the node hear of changes by their polls. */
+  readonly sharedLog: SharedLogPlace | undefined
+  /** Makes other nodes poll, because this process has committed. */
+  nudge(): void
   /** The process must exit. */
   onFatal(reason: Error): void
   /**
@@ -68,8 +60,6 @@ export interface Workload {
   listen(): Promise<void>
   /** Serves a connection that came to the listener with this address. */
   accept(address: string, connection: Socket): void
-  /** Takes a message from another worker of the node. */
-  hear(message: VersionMessage): void
   /** Polls at once: another node may have committed. */
   poll(): void
   /** The node will end soon: sys/health says so from now on, and everything else is served. */

@@ -4,16 +4,17 @@ import type { Job } from '../job.ts'
 import type { Logger } from '../log.ts'
 import type { Timing } from '../metrics/timing.ts'
 import { Metrics } from '../metrics.ts'
-import type { VersionMessage } from '../workload.ts'
+import type { SharedLogPlace } from '../workload.ts'
 import { type Assuming, Assumptions, type Settling } from './assuming.ts'
 import { type CacheOptions, type CoherentCache, StampedCache } from './coherence/cache.ts'
 import type { Skew } from './coherence/clocks.ts'
 import { Coherence, type LeaseTimes } from './coherence/coherence.ts'
 import { type Joined, type JoinedOptions, joinedRows } from './coherence/joined.ts'
-import { Peers } from './coherence/peers.ts'
+import { Publisher } from './coherence/publisher.ts'
 import { Reaper } from './coherence/reaper.ts'
 import { Registry } from './coherence/registry.ts'
 import { Settlement } from './coherence/settlement.ts'
+import { SharedLog } from './coherence/sharedlog.ts'
 import { Batch, type GroupInsert } from './group.ts'
 import { type JobLease, placeOf, releaseLeases, takeLease } from './lease.ts'
 import { type Measured, measuredIn } from './measured.ts'
@@ -46,8 +47,10 @@ export interface DatabaseOptions {
   readonly log: Logger
   readonly clock: Clock
   readonly metrics?: Metrics
-  /** Sends a message to the other workers of this node, which take it by `hear`. */
-  readonly send?: (message: VersionMessage) => void
+  /** This process's place in the log that the workers of its node share. */
+  readonly sharedLog?: SharedLogPlace
+  /** Makes other nodes poll. */
+  readonly nudge?: () => void
   /** L is the same on every node. */
   readonly lease?: Partial<LeaseTimes>
   /** The schema this program knows; tests may give another. */
@@ -89,7 +92,7 @@ export class Database {
   readonly #migrator: Migrator
   readonly #coherence: Coherence
   readonly #settlement: Settlement
-  readonly #peers: Peers
+  readonly #publisher: Publisher
   readonly #caches = new Set<StampedCache<unknown>>()
   readonly #tables = new Map<Table, unknown>()
   readonly #assumptions: Assumptions
@@ -129,10 +132,12 @@ export class Database {
     const { polls, failedPolls } = this.#measured
     const [registry, times] = [this.#registry, this.#times]
     const line = this.#pools.polls
-    this.#coherence = new Coherence({ line, registry, clock, log, incarnation, times, drop, polls, failedPolls })
-    const [coherence, send] = [this.#coherence, options.send ?? (() => undefined)]
+    const sharedLog = options.sharedLog && new SharedLog(options.sharedLog)
+    const deps = { line, registry, clock, log, incarnation, times, sharedLog, drop, polls, failedPolls }
+    this.#coherence = new Coherence(deps)
+    const [coherence, nudge] = [this.#coherence, options.nudge ?? (() => undefined)]
     this.#settlement = new Settlement({ registry, clock, log, times, own: coherence })
-    this.#peers = new Peers({ coherence, settlement: this.#settlement, incarnation, send })
+    this.#publisher = new Publisher(coherence, sharedLog?.id, nudge)
     const entries = () => [...this.#caches].reduce((sum, { size }) => sum + size, 0)
     metrics.gauge('strongroom.cache.entries', 'Entries of all coherent caches.', entries)
     const help = "Milliseconds by which the database's clock is ahead of this host's."
@@ -207,10 +212,11 @@ export class Database {
     const write = () => lane.write(work, options.deadlineMilliseconds, options.blind)
     const { result, versions, look, fill, afterwards } = await this.#timed(this.#measured.put, write)
     const touched = versions?.leaves.length !== 0
-    if (touched && versions) this.#peers.announce(versions, look)
+    const logged = touched && versions ? this.#publisher.publish(versions, look) : undefined
     fill()
     const began = this.#options.clock.monotonic()
-    const settling = touched && (versions ? this.#settlement.settled(versions, look) : this.#settlement.outlast())
+    const settling =
+      touched && (versions ? this.#settlement.settled(versions, look, logged) : this.#settlement.outlast())
     const settle = async (): Promise<void> => {
       if (afterwards) await this.#follow(afterwards)
       await settling
@@ -315,11 +321,6 @@ export class Database {
    */
   requireClock(limitMilliseconds = clockLimitMilliseconds): void {
     this.#coherence.clocks.require(limitMilliseconds)
-  }
-
-  /** Takes a message from another worker of this node. */
-  hear(message: VersionMessage): void {
-    this.#peers.hear(message)
   }
 
   /**

@@ -1,6 +1,7 @@
 import { type ChildProcess, fork, type StdioOptions } from 'node:child_process'
 import type { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
+import type { SharedLogPlace } from '../workload.ts'
 import type { Taker } from './acceptor.ts'
 import { type Envelope, enclose } from './envelope.ts'
 import type { FailureKind, FromWorker, ToWorker } from './messages.ts'
@@ -16,6 +17,9 @@ export interface ChildOptions {
   readonly addresses: readonly string[]
   /** Descriptors of the supervisor from 3 on that it must not inherit. */
   readonly hiddenDescriptors: number
+  /** The supervisor's descriptor of the log that the workers share, for one that has a place in it. */
+  readonly descriptor: number | undefined
+  readonly sharedLog: SharedLogPlace | undefined
   /** Counts reloads: a child of an earlier generation is stale. */
   readonly generation: number
   readonly now: number
@@ -32,11 +36,15 @@ export interface ChildOptions {
  */
 const execArgv = [...process.execArgv, '--max-semi-space-size=16']
 
+/** By which a worker finds the shared log. */
+export const sharedLogDescriptor = 4
+
 /** One process of the node as the supervisor sees it. */
 export class Child implements Vitals, Taker {
   readonly id: number
   readonly role: Role
   readonly generation: number
+  readonly sharedLog: SharedLogPlace | undefined
   /** Incarnations under which it registered for coherence. */
   readonly incarnations: string[] = []
   phase: Phase = 'starting'
@@ -57,13 +65,15 @@ export class Child implements Vitals, Taker {
     this.id = options.id
     this.role = options.role
     this.generation = options.generation
+    this.sharedLog = options.sharedLog
     this.phaseSince = options.now
     this.lastBeat = options.now
     this.#addresses = new Set(options.addresses)
     // Standard output is the command's own answer, so a child's goes to standard error, and so does what would
     // otherwise be an inherited listening socket. No secret is an argument or a variable: those of a process can be
     // read from outside.
-    const stdio: StdioOptions = ['ignore', 2, 2, 'ipc', ...Array<number>(options.hiddenDescriptors).fill(2)]
+    const shared = (options.sharedLog && options.descriptor) ?? 2
+    const stdio: StdioOptions = ['ignore', 2, 2, 'ipc', shared, ...Array<number>(options.hiddenDescriptors).fill(2)]
     const env = { ...process.env, ...options.environment }
     this.#process = fork(fileURLToPath(options.script), [], { execArgv, env, stdio })
     let ended = false

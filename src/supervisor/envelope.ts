@@ -2,7 +2,7 @@
  * Version of the messages between processes of this program; raised with every change that an earlier program would
  * misread.
  */
-export const messageVersion = 1
+export const messageVersion = 2
 
 /** A message on its way from one process to another. */
 export interface Envelope<M> {

@@ -2,7 +2,8 @@ import type { Socket } from 'node:net'
 import type { Clock } from '../clock.ts'
 import type { Config, Secrets } from '../config.ts'
 import type { Logger } from '../log.ts'
-import { Child } from './child.ts'
+import { Slots } from '../store/coherence/slots.ts'
+import { Child, sharedLogDescriptor } from './child.ts'
 import { type Envelope, unwrapMessage } from './envelope.ts'
 import type { FromWorker } from './messages.ts'
 import type { Member } from './plan.ts'
@@ -37,12 +38,18 @@ export interface Launch {
 export class Fleet {
   readonly #options: FleetOptions
   readonly #children = new Map<number, Child>()
+  readonly #slots: Slots | undefined
   #lastId = 0
   #lastExamined: number
 
   constructor(options: FleetOptions) {
     this.#options = options
     this.#lastExamined = options.clock.monotonic()
+    this.#slots = openSlots(options.log)
+  }
+
+  get #takenSlots(): Set<number | undefined> {
+    return new Set(this.all.map(({ sharedLog }) => sharedLog?.slot))
   }
 
   get all(): readonly Child[] {
@@ -81,6 +88,7 @@ export class Fleet {
 
   start(role: Role, { config, secrets, sealed, generation }: Launch): Child {
     const { scripts, clock, log } = this.#options
+    const sharedLog = role === 'worker' ? this.#slots?.take(this.#takenSlots, sharedLogDescriptor) : undefined
     const child = new Child({
       id: ++this.#lastId,
       role,
@@ -88,6 +96,8 @@ export class Fleet {
       environment: role === 'worker' ? config.pkcs11.environment : {},
       addresses: config.listeners.map(({ address }) => address),
       hiddenDescriptors: this.#options.hiddenDescriptors,
+      descriptor: this.#slots?.descriptor,
+      sharedLog,
       generation,
       now: clock.monotonic(),
       onMessage: (envelope) => this.#receive(child, envelope),
@@ -104,7 +114,8 @@ export class Fleet {
     this.#children.set(child.id, child)
     log.info({ worker: child.id, workerPid: child.pid, role }, 'process started')
     // The stand-in gets no secret.
-    child.send({ type: 'start', config, secrets: role === 'worker' ? secrets.reveal() : { pin: '' }, sealed })
+    const revealed = role === 'worker' ? secrets.reveal() : { pin: '' }
+    child.send({ type: 'start', config, secrets: revealed, sealed, sharedLog })
     return child
   }
 
@@ -142,5 +153,14 @@ export class Fleet {
       }
     }
     return doomed
+  }
+}
+
+function openSlots(log: Logger): Slots | undefined {
+  try {
+    return new Slots()
+  } catch (err) {
+    log.warn({ err }, 'workers cannot share memory: each change waits for the polls of the others')
+    return undefined
   }
 }

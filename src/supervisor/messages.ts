@@ -2,7 +2,7 @@ import type { SecretValues } from '../config/secrets.ts'
 import type { Config } from '../config.ts'
 import type { InFlightRequest } from '../metrics/inflight.ts'
 import type { Snapshot, WorkerSnapshots } from '../metrics/snapshot.ts'
-import type { VersionMessage } from '../workload.ts'
+import type { SharedLogPlace } from '../workload.ts'
 
 /** A receiver of the supervisor's messages: a worker. */
 export interface Recipient {
@@ -11,7 +11,13 @@ export interface Recipient {
 
 /** Messages of the supervisor to a worker, over IPC. */
 export type ToWorker =
-  | { readonly type: 'start'; readonly config: Config; readonly secrets: SecretValues; readonly sealed: boolean }
+  | {
+      readonly type: 'start'
+      readonly config: Config
+      readonly secrets: SecretValues
+      readonly sealed: boolean
+      readonly sharedLog?: SharedLogPlace | undefined
+    }
   /** Comes with a connection to this listener. */
   | { readonly type: 'connection'; readonly address: string }
   /** The node will end soon. */
@@ -21,8 +27,6 @@ export type ToWorker =
   | { readonly type: 'poll' }
   /** Audit files may have been moved: reopen their paths. */
   | { readonly type: 'reopen' }
-  /** From another worker of this node. */
-  | { readonly type: 'versions'; readonly message: VersionMessage }
   | { readonly type: 'seal'; readonly sealed: boolean; readonly sequence: number }
   /**
    * Every worker of the node has followed the seal message that the receiver asked for. With a problem: the disk did
@@ -56,8 +60,8 @@ export type FromWorker =
   /** It has the connection that it was given last, and may be given another. */
   | { readonly type: 'taken' }
   | { readonly type: 'failed'; readonly reason: string; readonly kind: FailureKind }
-  /** For other workers of this node. */
-  | { readonly type: 'versions'; readonly message: VersionMessage }
+  /** It has committed, and other nodes should poll. */
+  | { readonly type: 'nudge' }
   | { readonly type: 'incarnation'; readonly id: string }
   /** The registrations of these ended incarnations are deleted. */
   | { readonly type: 'forgotten'; readonly ids: readonly string[] }

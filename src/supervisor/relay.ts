@@ -1,17 +1,19 @@
-import type { VersionMessage } from '../workload.ts'
+import type { SharedLogPlace } from '../workload.ts'
 import type { Recipient } from './messages.ts'
 
 interface Peer extends Recipient {
   /** Under which it registered for coherence. */
   readonly incarnations: readonly string[]
+  readonly sharedLog: SharedLogPlace | undefined
 }
 
-/** Relays messages about coherence between workers. */
+/** Messages to workers about the coherence of their caches. */
 export class Relay<P extends Peer> {
   readonly #serving: () => readonly P[]
   readonly #peers: () => readonly P[]
   /** Incarnations of ended processes, kept until a worker says that their registrations are gone. */
   readonly #departed = new Set<string>()
+  #turn = 0
 
   /**
    * @param serving the workers that take requests
@@ -22,17 +24,12 @@ export class Relay<P extends Peer> {
     this.#peers = peers
   }
 
-  /** A written version goes to every other worker, a learned one to its writer. */
-  carry(sender: P, message: VersionMessage): void {
-    for (const worker of this.#peers()) {
-      const meant = message.kind === 'written' ? worker !== sender : worker.incarnations.includes(message.writer)
-      if (meant) worker.send({ type: 'versions', message })
-    }
-  }
-
-  /** Every worker polls, including those being drained. */
+  /** A worker polls, and shares what it reads with the others; so does each that cannot share. */
   poll(): void {
-    for (const worker of this.#peers()) worker.send({ type: 'poll' })
+    const alone = this.#peers().filter(({ sharedLog }) => sharedLog === undefined)
+    const sharing = this.#serving().filter(({ sharedLog }) => sharedLog !== undefined)
+    const next = sharing[this.#turn++ % sharing.length]
+    for (const worker of next ? [...alone, next] : alone) worker.send({ type: 'poll' })
   }
 
   /** A process has ended that registered under these incarnations. */

@@ -91,8 +91,7 @@ class WorkerProcess {
   }
 
   #receive(message: ToWorker): void {
-    if (message.type === 'versions') this.#workload?.hear(message.message)
-    else if (message.type === 'poll') this.#workload?.poll()
+    if (message.type === 'poll') this.#workload?.poll()
     else if (message.type === 'reopen') this.#reopen().catch((error) => this.fail(error))
     else if (message.type === 'printed') this.#printed(message)
     else if (message.type === 'measure') this.#measure(message.sequence)
@@ -129,7 +128,7 @@ class WorkerProcess {
     }
   }
 
-  async #start({ config, secrets, sealed }: Extract<ToWorker, { type: 'start' }>): Promise<void> {
+  async #start({ config, secrets, sealed, sharedLog }: Extract<ToWorker, { type: 'start' }>): Promise<void> {
     this.#log = createLog(config.log.level)
     this.#workload = await this.#create({
       config: freeze(config),
@@ -137,7 +136,8 @@ class WorkerProcess {
       log: this.#log,
       clock: systemClock,
       sealed,
-      send: (message) => tell({ type: 'versions', message }),
+      sharedLog,
+      nudge: () => tell({ type: 'nudge' }),
       onFatal: (reason) => this.fail(reason),
       announce: (id) => tell({ type: 'incarnation', id }),
       requestSeal: (wanted) => {

@@ -13,7 +13,7 @@ import { Custody } from '../../src/keys/custody.ts'
 import { initialise } from '../../src/keys/initialise.ts'
 import { createLog } from '../../src/log.ts'
 import { Database } from '../../src/store/database.ts'
-import type { VersionMessage } from '../../src/workload.ts'
+import { TestLog } from '../store/coherence/testlog.ts'
 import { quiet } from '../store/support.ts'
 import { noLeases } from '../support/noleases.ts'
 import { createTestedToken } from '../support/template/keys.ts'
@@ -50,11 +50,9 @@ export async function createWorld(nodes = 1, custom?: string) {
       },
     }),
   )
-  const members: Database[] = []
-  const send = (message: VersionMessage) => {
-    for (const member of members) member.hear(message)
-  }
-  const open = (url = schema.url) => Database.open({ url, poolSize: 4, log, clock: systemClock, send })
+  const sharedLog = stack.use(new TestLog())
+  const open = (url = schema.url) =>
+    Database.open({ url, poolSize: 4, log, clock: systemClock, sharedLog: sharedLog.place() })
   const first = stack.use(await open())
   const limits = { strict: false, fips: false, handleLimit: 100, residentLimit: 0 }
   const common = { hsm, database: first, log, clock: systemClock, ...limits }
@@ -81,7 +79,6 @@ export async function createWorld(nodes = 1, custom?: string) {
   for (let n = 0; n < nodes; n++) {
     const member = await join()
     await member.database.start()
-    members.push(member.database)
     made.push(member)
   }
   const [node] = made

@@ -82,7 +82,8 @@ export async function startApp(server: TestServer, clock: Clock = fast) {
   const fatal: Error[] = []
   const app = await createApp({
     ...{ config, secrets, log, clock, sealed: false },
-    send: () => undefined,
+    sharedLog: undefined,
+    nudge: () => undefined,
     announce: () => undefined,
     onFatal: (reason) => void fatal.push(reason),
     requestSeal: async (sealed) => {

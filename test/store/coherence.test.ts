@@ -5,7 +5,7 @@ import type { CoherentCache } from '../../src/store/coherence/cache.ts'
 import type { LeaseTimes } from '../../src/store/coherence/coherence.ts'
 import type { Database, DatabaseOptions } from '../../src/store/database.ts'
 import type { Row } from '../../src/store/table.ts'
-import type { VersionMessage } from '../../src/workload.ts'
+import { TestLog } from './coherence/testlog.ts'
 import { RemoteWorker } from './fleet.ts'
 import { Line } from './line.ts'
 import { type Bench, createBench, policies, policy, randomName } from './support.ts'
@@ -71,22 +71,17 @@ async function until(what: () => Promise<boolean>): Promise<void> {
 
 describe('a change that was answered', () => {
   test('is seen at once by every worker of every process, a thousand times', async () => {
-    const everyone: { hear(message: VersionMessage): void }[] = []
-    const send = (message: VersionMessage): void => {
-      for (const one of everyone) one.hear(message)
-    }
+    using log = new TestLog()
     const locals = await Promise.all(
       [0, 1, 2].map(async () => {
-        const database = await bench.another({ send })
+        const database = await bench.another({ sharedLog: log.place() })
         const cache = cacheOf(database)
         await database.start()
-        everyone.push(database)
         return { database, cache }
       }),
     )
-    await using first = await RemoteWorker.start(bench.nodes(), send)
-    await using second = await RemoteWorker.start(bench.nodes(), send)
-    everyone.push(first, second)
+    await using first = await RemoteWorker.start(bench.nodes(), log.place())
+    await using second = await RemoteWorker.start(bench.nodes(), log.place())
     const id = await insert('-1')
     for (let n = 0; n < 1000; n++) {
       const writer = locals[n % locals.length]

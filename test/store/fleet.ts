@@ -1,7 +1,8 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import type { VersionMessage } from '../../src/workload.ts'
+import { sharedLogDescriptor } from '../../src/supervisor/child.ts'
+import type { SharedLogPlace } from '../../src/workload.ts'
 import type { Question, Reply, Seen } from './worker.ts'
 
 /** A worker in a process of its own, asked one question at a time. */
@@ -14,20 +15,18 @@ export class RemoteWorker implements AsyncDisposable {
     this.incarnation = incarnation
   }
 
-  static async start(url: string, send: (message: VersionMessage) => void = () => undefined): Promise<RemoteWorker> {
-    const child = fork(join(import.meta.dirname, 'worker.ts'), [url], { stdio: 'inherit' })
-    child.on('message', (said: object) => {
-      if ('message' in said) send(said.message as VersionMessage)
+  static async start(url: string, place?: SharedLogPlace): Promise<RemoteWorker> {
+    const sharedLog = place && { ...place, descriptor: sharedLogDescriptor }
+    const child = fork(join(import.meta.dirname, 'worker.ts'), [url, JSON.stringify(sharedLog ?? null)], {
+      stdio: ['inherit', 'inherit', 'inherit', 'ipc', place?.descriptor ?? 'ignore'],
     })
     const first = await RemoteWorker.#next(child)
     return new RemoteWorker(child, 'incarnation' in first ? first.incarnation : '')
   }
 
   static async #next(child: ChildProcess): Promise<Reply> {
-    for (;;) {
-      const [message] = await once(child, 'message')
-      if (!('message' in message)) return message
-    }
+    const [message] = await once(child, 'message')
+    return message
   }
 
   async #ask(question: Question): Promise<Reply> {
@@ -53,10 +52,6 @@ export class RemoteWorker implements AsyncDisposable {
   async seen(): Promise<Seen[]> {
     const reply = await this.#ask({ ask: 'seen' })
     return 'seen' in reply ? reply.seen : []
-  }
-
-  hear(message: VersionMessage): void {
-    if (this.#child.connected) this.#child.send({ ask: 'hear', message })
   }
 
   signal(signal: NodeJS.Signals): void {

@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startMariaDb } from '../../scripts/embedded/mariadb.ts'
+import { TestLog } from './coherence/testlog.ts'
 import { RemoteWorker } from './fleet.ts'
 import { counters, open, policies, policy } from './support.ts'
 
@@ -30,7 +31,8 @@ async function time(name: string, repeats: number, work: (n: number) => Promise<
 
 try {
   const workers: RemoteWorker[] = []
-  await using database = await open(url, { send: (message) => workers.forEach((worker) => void worker.hear(message)) })
+  using log = new TestLog()
+  await using database = await open(url, { sharedLog: log.place() })
   await database.migrate()
   const table = database.table(policies)
   const cache = database.cache({ table: 'policies', limit: 1000, load: (q, id) => table.get(q, id) })
@@ -70,7 +72,7 @@ try {
   console.log(`peek: ${(((performance.now() - start) * 1e6) / looks).toFixed(0)} ns, ${hits} hits of ${looks}`)
 
   for (const count of [1, 2, 4]) {
-    while (workers.length < count - 1) workers.push(await RemoteWorker.start(url, (message) => database.hear(message)))
+    while (workers.length < count - 1) workers.push(await RemoteWorker.start(url, log.place()))
     await time(`transaction that touches, ${count} worker(s)`, 200, () =>
       database.transaction(async (tx) => {
         await database.table(counters).add(tx, { material }, { used: 1 })

@@ -89,26 +89,57 @@ test('a look at the very moment in which the wait begins is one after the COMMIT
   await settlement.settled(versions)
 }, 30_000)
 
-test('a writer whose looks fail is answered once every worker has reported all that it learned', async () => {
-  await using line = await Line.open(bench.url)
-  await using open = poolOf(bench.url)
-  await using cut = poolOf(line.url)
-  const registry = new Registry(open, clock)
-  const [one, other] = [await registry.register('one', 100), await registry.register('other', 100)]
+test('a writer waits for no worker that reads the log with its record, and for every other one', async () => {
+  await using pool = poolOf(bench.url)
+  const registry = new Registry(pool, clock)
   const own = writer(1_000_000)
-  line.silent = true
-  const settlement = new Settlement({ registry: new Registry(cut, clock), clock, log, times, own })
+  const settlement = new Settlement({ registry, clock, log, times, own })
+  await registry.register('reads it', 100, 'log')
+  await settlement.settled(versions, await registry.look([0]), 'log')
+  for (const it of ['another log', undefined]) {
+    const other = await registry.register('other', 100, it)
+    let settled = false
+    const settling = settlement.settled(versions, await registry.look([0]), 'log').then(() => {
+      settled = true
+    })
+    await delay(100)
+    expect(settled).toBe(false)
+    await pool.use((connection) => acknowledge(connection, other, [[0, 5]]))
+    await settling
+  }
+}, 30_000)
+
+test('a writer whose record is in no log waits for all', async () => {
+  await using pool = poolOf(bench.url)
+  const registry = new Registry(pool, clock)
+  const settlement = new Settlement({ registry, clock, log, times, own: writer(300) })
+  for (const it of ['log', undefined]) await registry.register(String(it), 100, it)
+  const began = clock.monotonic()
+  await settlement.settled(versions, await registry.look([0]))
+  expect(clock.monotonic() - began).toBeGreaterThanOrEqual(299)
+}, 30_000)
+
+test('an acknowledgement counts for all who share the log, and for nobody else', async () => {
+  await using pool = poolOf(bench.url)
+  const registry = new Registry(pool, clock)
+  const settlement = new Settlement({ registry, clock, log, times, own: writer(1_000_000) })
+  const [one] = [await registry.register('one', 100, 'log'), await registry.register('another', 100, 'log')]
+  await pool.use((connection) => acknowledge(connection, one, [[0, 4]]))
   let settled = false
-  const two = { leaves: [...versions.leaves, [2, 7]], groups: versions.groups } as const
-  const settling = settlement.settled(two, await registry.look([0])).then(() => {
+  const settling = settlement.settled(versions, await registry.look([0])).then(() => {
     settled = true
   })
-  settlement.heard(one, [[1, 5]])
-  settlement.heard(one, [[2, 8]])
-  settlement.heard(other, [[1, 5]])
-  settlement.heard(other, [[2, 6]])
-  await delay(50)
+  await delay(100)
   expect(settled).toBe(false)
-  settlement.heard(other, [[2, 7]])
+  await pool.use((connection) => acknowledge(connection, one, [[0, 5]]))
   await settling
+  await registry.register('stranger', 100)
+  settled = false
+  void settlement.settled(versions, await registry.look([0])).then(() => {
+    settled = true
+  })
+  await delay(100)
+  expect(settled).toBe(false)
+  await registry.forget(['stranger'])
+  await expect.poll(() => settled).toBe(true)
 }, 30_000)

@@ -1,8 +1,7 @@
 /**
  * A worker in a process of its own: caches policies by id, answers questions over IPC, and looks into its cache all the
- * time. Run as `node worker.ts URL`.
+ * time. Run as `node worker.ts URL PLACE`, a place in the shared log or null, as JSON.
  */
-import type { VersionMessage } from '../../src/workload.ts'
 import { open, policies } from './support.ts'
 
 /** A cached text, and the wall clock before it was seen. */
@@ -14,12 +13,12 @@ export type Question =
   | { readonly ask: 'get'; readonly id: string }
   | { readonly ask: 'watch'; readonly id: string }
   | { readonly ask: 'hold'; readonly id: string }
-  | { readonly ask: 'hear'; readonly message: VersionMessage }
   | { readonly ask: 'seen' | 'stop' }
 export type Reply = { readonly text: string | undefined } | { readonly seen: Seen[] } | { readonly incarnation: string }
 
-const [, , url = ''] = process.argv
-const database = await open(url, { send: (message) => process.send?.({ message }) })
+const [, , url = '', place = 'null'] = process.argv
+const sharedLog = JSON.parse(place)
+const database = await open(url, sharedLog ? { sharedLog } : {})
 const table = database.table(policies)
 const cache = database.cache({ table: 'policies', limit: 10, load: (q, id) => table.get(q, id) })
 await database.start()
@@ -54,8 +53,6 @@ async function answer(question: Question): Promise<void> {
       reply({ seen })
       seen = []
       return
-    case 'hear':
-      return database.hear(question.message)
     case 'stop':
       clearInterval(watch)
       await database[Symbol.asyncDispose]()

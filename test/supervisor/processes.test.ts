@@ -266,18 +266,37 @@ describe('a replacement', () => {
   })
 })
 
-describe('messages', () => {
-  test('carry what one worker wrote to every other, and what those learned to the writer alone', async () => {
+describe('the shared log', () => {
+  test('has what one worker appends for every other, each of which appends in a place of its own', async () => {
     await using node = new TestNode({ workers: 3 })
     await node.ready
-    const { pid } = await node.ask('/write')
-    const kinds = (answer: unknown) => (answer as { kind: string }[]).map(({ kind }) => kind).join()
-    await until('the writer knows that both others have learned', async () => {
-      const heard = await node.askAll('/heard', 3)
-      return [...heard].every(([worker, all]) => kinds(all) === (worker === pid ? 'learned,learned' : 'written'))
-    })
+    expect([...(await node.askAll('/slot', 3)).values()].toSorted()).toEqual([0, 1, 2])
+    const { pid } = await node.ask('/append?leaf=5')
+    const news = [...(await node.askAll('/news', 3))].map(([worker, leaves]) => [worker === pid, leaves])
+    expect(news.toSorted()).toEqual([
+      [false, [[5, 1]]],
+      [false, [[5, 1]]],
+      [true, []],
+    ])
   })
 
+  test('gives the place of an ended process to its successor, which goes on where that one stopped', async () => {
+    await using node = new TestNode({ workers: 2 })
+    await node.ready
+    for (let leaf = 1; leaf <= 4; leaf++) await node.ask(`/append?leaf=${leaf}`)
+    const before = await node.askAll('/slot', 2)
+    await killFirst(node)
+    await until('two serve again', async () => (await node.askAll('/slot', 2)).size === 2)
+    const after = await node.askAll('/slot', 2)
+    expect([...after.values()].toSorted()).toEqual([0, 1])
+    const successor = [...after.keys()].find((pid) => !before.has(pid))
+    while ((await node.ask('/append?leaf=9')).pid !== successor);
+    const heard = (await node.askAll('/news', 2)).get([...before.keys()].find((pid) => after.has(pid)) ?? 0)
+    expect((heard as unknown[]).at(-1)).toEqual([9, 1])
+  })
+})
+
+describe('messages', () => {
   test('name the incarnation of an ended process to one that lives', async () => {
     await using node = new TestNode({ workers: 2 })
     await node.ready

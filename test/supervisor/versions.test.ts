@@ -12,7 +12,7 @@ test('a worker whose messages are of another version is replaced, and the log na
   await node.ask('/stranger').catch(() => undefined)
   await until('another serves', async () => (await node.askAll('/', 2)).has(node.starts[2] ?? -1))
   const reason = expect.stringMatching(
-    /^messages of version 99 come, and this process knows version 1: .*reload --exec/,
+    new RegExp(`^messages of version 99 come, and this process knows version ${messageVersion}: .*reload --exec`),
   )
   expect(node.log).toContainEqual(expect.objectContaining({ msg: 'process is lost', reason }))
 })

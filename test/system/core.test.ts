@@ -24,7 +24,6 @@ function given() {
     events.push('build')
     return {
       pipeline: { handle: () => new Promise((resolve) => answers.push(() => resolve(reply('unsealed')))) },
-      hear() {},
       poll() {},
       reopen: async () => undefined,
       forget: async () => {},

@@ -2,6 +2,7 @@ import type { Clock } from '../../clock.ts'
 import { unavailable } from '../../errors.ts'
 import type { Logger } from '../../log.ts'
 import type { Counter } from '../../metrics.ts'
+import type { Version } from '../../workload.ts'
 import { Conflict } from '../faults.ts'
 import type { Connection } from '../pool/connection.ts'
 import type { Pool } from '../pool/pool.ts'
@@ -11,6 +12,7 @@ import { Clocks } from './clocks.ts'
 import type { Versions } from './increments.ts'
 import { Known } from './known.ts'
 import type { Registry } from './registry.ts'
+import type { SharedLog } from './sharedlog.ts'
 import { type Group, readGroups, readLeaves } from './versions.ts'
 
 /** L (the lease), the margin that writers and reapers add to it, and the pause between polls. */
@@ -28,6 +30,8 @@ interface CoherenceOptions {
   readonly log: Logger
   readonly incarnation: string
   readonly times: LeaseTimes
+  /** The commits of other workers of the node. */
+  readonly sharedLog?: SharedLog | undefined
   /** Drops every cache entry. */
   readonly drop: () => void
   readonly polls: Counter
@@ -42,14 +46,20 @@ const patienceMilliseconds = 3000
  * and once condemned it drops everything and registers again.
  */
 export class Coherence {
-  readonly known: Known
   readonly clocks = new Clocks()
   readonly #options: CoherenceOptions
-  /** The groups whose leaves are learned. */
+  readonly #known: Known
+  /** The groups as of the last poll. */
   readonly #groups = new Map<number, Group>()
-  /** The v of each group up to which its leaves are learned, and no acknowledging row is missing. */
+  /** The v of each group up to which its leaves are learned. */
+  readonly #learned = new Map<number, number>()
+  /** The v of each group up to which no acknowledging row is missing. */
   readonly #acknowledged = new Map<number, number>()
   #registration: string | undefined
+  /** Counts the times when records of the shared log were missed. */
+  #missed = 0
+  /** Whether this worker knows of a commit that is not in the log: then its polls share all that they read. */
+  #gap = false
   #longestLease = 0
   #polling: Promise<void> | undefined
   #running = false
@@ -62,7 +72,13 @@ export class Coherence {
 
   constructor(options: CoherenceOptions) {
     this.#options = options
-    this.known = new Known(options.clock, options.times.leaseMilliseconds)
+    this.#known = new Known(options.clock, options.times.leaseMilliseconds)
+  }
+
+  /** The versions to compare a cache entry with, at this very moment. */
+  get known(): Known {
+    this.#catchUp()
+    return this.#known
   }
 
   /** Whether caches may hold anything. */
@@ -94,14 +110,54 @@ export class Coherence {
   }
 
   /**
-   * Learns the commits of this worker or another one of its node. Renews no lease.
-   * @returns the registration to acknowledge them with, if there is one
+   * Learns a commit of this worker, and writes it to the log. Renews no lease.
+   * @returns whether all who share the log can read it there
    */
-  learn({ leaves, groups }: Versions): string | undefined {
-    this.known.learn(leaves)
-    if (this.#registration === undefined) return undefined
-    for (const [group, v] of groups) if (this.#acknowledged.get(group) === v - 1) this.#acknowledged.set(group, v)
-    return this.#registration
+  publish(versions: Versions): boolean {
+    this.#catchUp()
+    this.#note(versions)
+    try {
+      this.#options.sharedLog?.append(versions)
+      return this.#options.sharedLog !== undefined
+    } catch (err) {
+      if (!this.#gap) this.#options.log.warn({ err }, 'the shared log cannot be written: writers wait for polls')
+      this.#gap = true
+      return false
+    }
+  }
+
+  #note({ leaves, groups }: Versions): void {
+    this.#known.learn(leaves)
+    for (const noted of [this.#learned, this.#acknowledged])
+      for (const [group, v] of groups) if (noted.get(group) === v - 1) noted.set(group, v)
+  }
+
+  /** Learns what the workers of its node have committed, and read. One that comes too late has to poll. */
+  #catchUp(): void {
+    const news = this.#options.sharedLog?.news()
+    if (news === undefined) return
+    if (news.lost) {
+      this.#missed++
+      this.#known.doubt()
+      this.#learned.clear()
+      this.poll()
+    }
+    // They presume that all was read that the log had before: of groups that it knows wholly, from a poll of its own.
+    const polled = news.polled.filter(({ group }) => this.#learned.has(group))
+    this.#known.learnBases(polled)
+    this.#raise(polled)
+    this.#note(news)
+  }
+
+  #raise(groups: readonly Group[]): void {
+    for (const { group, v } of groups) this.#learned.set(group, Math.max(v, this.#learned.get(group) ?? 0))
+  }
+
+  /** Before this worker acknowledges what a poll has read, all who share its log can read it there. */
+  #share(leaves: readonly Version[], polled: readonly Group[]): void {
+    if (polled.length === 0) return
+    const news = this.#gap ? leaves : this.#known.unlearned(leaves)
+    this.#options.sharedLog?.append({ leaves: news, groups: [] }, polled)
   }
 
   /** Polls at once, or once more after the poll under way. */
@@ -112,14 +168,14 @@ export class Coherence {
 
   /** Polls until the known versions can be relied on. ApiError 503 while the database is slower than L. */
   async refresh(): Promise<void> {
-    if (this.known.fresh()) return
+    if (this.#known.fresh()) return
     if (!this.#running) throw unavailable('the database is being closed')
     const { clock } = this.#options
     const late = this.#lateSince === undefined ? 0 : clock.monotonic() - this.#lateSince
     if (late >= patienceMilliseconds) throw unavailable('the database answers too slowly')
     await persist(clock, patienceMilliseconds - late, async () => {
-      if (!this.known.fresh()) await this.#poll()
-      if (!this.known.fresh()) throw new Conflict()
+      if (!this.#known.fresh()) await this.#poll()
+      if (!this.#known.fresh()) throw new Conflict()
     })
   }
 
@@ -136,7 +192,7 @@ export class Coherence {
 
   /** Logs once when polls begin to fail or to be too slow, and once when they succeed again. */
   #report(error: unknown): void {
-    const late = !this.known.fresh() && (error !== undefined || this.#registration !== undefined)
+    const late = !this.#known.fresh() && (error !== undefined || this.#registration !== undefined)
     if (late === (this.#lateSince !== undefined)) return
     const { clock, log } = this.#options
     this.#lateSince = late ? clock.monotonic() : undefined
@@ -179,23 +235,29 @@ export class Coherence {
   async #pollOnce(connection: Connection): Promise<boolean> {
     const registration = this.#registration
     if (registration === undefined) return false
-    const began = this.known.now()
+    const began = this.#known.now()
+    const missed = this.#missed
     const { registered, leaseMilliseconds, time, groups } = await readGroups(connection, registration)
-    this.clocks.compare(began, this.known.now(), time)
+    this.clocks.compare(began, this.#known.now(), time)
     // Versions go backwards in a database that was restored or has lost a node's last commits.
     const backwards = groups.some(({ group, v }) => v < (this.#groups.get(group)?.v ?? 0))
     if (!registered || backwards) return false
     this.#longestLease = leaseMilliseconds
+    this.#catchUp()
     const changed = groups.filter(({ group, v }) => v !== this.#groups.get(group)?.v)
-    // The leaves of a group are known already if this node made all of its changes, and has told of each.
-    const unlearned = changed.filter(({ group, v }) => v > (this.#acknowledged.get(group) ?? -1))
-    if (unlearned.length > 0) {
-      const leaves = unlearned.map(({ group }) => group)
-      this.known.learn(await readLeaves(connection, leaves))
-      this.known.learnBases(unlearned)
-    }
+    // The leaves of a group are known already if the log had all of its changes, or the news of another's poll.
+    const unlearned = changed.filter(({ group, v }) => v > (this.#learned.get(group) ?? -1))
+    const leaves = unlearned.map(({ group }) => group)
+    const news = leaves.length > 0 ? await readLeaves(connection, leaves) : []
+    this.#catchUp()
+    // Records were missed after this poll began: only the next one shows what they said.
+    if (missed !== this.#missed) return true
+    this.#share(news, unlearned)
+    this.#known.learn(news)
+    this.#known.learnBases(unlearned)
+    this.#raise(unlearned)
     for (const one of changed) this.#groups.set(one.group, one)
-    this.known.confirm(began)
+    this.#known.confirm(began)
     await this.#acknowledge(connection, registration)
     return true
   }
@@ -212,9 +274,9 @@ export class Coherence {
 
   /** Drops the caches first: nothing cached under an older registration is used again. */
   async #register(): Promise<void> {
-    const { registry, incarnation, times } = this.#options
+    const { registry, incarnation, times, sharedLog } = this.#options
     const old = this.#forget()
-    this.#registration = await registry.register(incarnation, times.leaseMilliseconds)
+    this.#registration = await registry.register(incarnation, times.leaseMilliseconds, sharedLog?.id)
     this.#again = true
     if (old !== undefined) await registry.remove([old])
   }
@@ -222,9 +284,10 @@ export class Coherence {
   #forget(): string | undefined {
     const old = this.#registration
     this.#registration = undefined
-    this.known.forget()
+    this.#known.forget()
     this.#options.drop()
     this.#groups.clear()
+    this.#learned.clear()
     this.#acknowledged.clear()
     return old
   }

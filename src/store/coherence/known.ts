@@ -66,6 +66,11 @@ export class Known {
     for (const [leaf, v] of leaves) this.#leaves.set(leaf, Math.max(v, this.#leaves.get(leaf) ?? 0))
   }
 
+  /** Those of these versions that it has not learned, as versions of leaves. */
+  unlearned(leaves: readonly Version[]): Version[] {
+    return leaves.filter(([leaf, v]) => v > (this.#leaves.get(leaf) ?? 0))
+  }
+
   /** Raises the base that counts for every leaf of a group; its leaves are learned first. */
   learnBases(groups: readonly Group[]): void {
     if (groups.length > 0) this.#changes++
@@ -78,6 +83,11 @@ export class Known {
   }
 
   /** Nothing may be used until the next confirmation. */
+  doubt(): void {
+    this.#began = undefined
+  }
+
+  /** Forgets all versions; nothing may be used until the next confirmation. */
   forget(): void {
     this.#changes++
     this.#began = undefined

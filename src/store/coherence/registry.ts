@@ -29,12 +29,15 @@ export class Registry {
     this.#clock = clock
   }
 
-  /** Registers under a new name; returns after the commit. */
-  register(incarnation: string, leaseMilliseconds: number): Promise<string> {
+  /**
+   * Registers under a new name; returns after the commit.
+   * @param sharedLog the log that the worker reads before each use of its cache, if there is one
+   */
+  register(incarnation: string, leaseMilliseconds: number, sharedLog?: string): Promise<string> {
     return persist(this.#clock, deadlineMilliseconds, async () => {
       const registration = randomUUID()
-      const sql = 'INSERT INTO registrations (id, incarnation, lease_milliseconds) VALUES (?, ?, ?)'
-      await this.#run(sql, [registration, incarnation, leaseMilliseconds])
+      const sql = 'INSERT INTO registrations (id, incarnation, lease_milliseconds, shared_log) VALUES (?, ?, ?, ?)'
+      await this.#run(sql, [registration, incarnation, leaseMilliseconds, sharedLog ?? null])
       return registration
     })
   }

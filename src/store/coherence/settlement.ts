@@ -1,6 +1,5 @@
 import type { Clock } from '../../clock.ts'
 import type { Logger } from '../../log.ts'
-import type { Version } from '../../workload.ts'
 import { isPassing } from '../faults.ts'
 import type { LeaseTimes } from './coherence.ts'
 import type { Versions } from './increments.ts'
@@ -10,13 +9,14 @@ import type { Registry } from './registry.ts'
 /** A writer that waits between its COMMIT and its answer. */
 interface Wait {
   readonly began: number
-  readonly leaves: ReadonlyMap<number, number>
-  readonly groups: readonly Version[]
-  /** Leaves that registrations have reported as learned. */
-  readonly heard: Map<string, Set<number>>
+  readonly groups: Versions['groups']
+  /** The shared log that has the versions. */
+  readonly log: string | undefined
   /** Registrations that may still use the replaced values; undefined before the first look. */
   open: Set<string> | undefined
   timer: NodeJS.Timeout
+  /** When a look is worth while, by the monotonic clock. */
+  due: number
   readonly end: () => void
 }
 
@@ -28,6 +28,9 @@ interface OwnWorker {
 }
 
 const longestPauseMilliseconds = 20
+/** A look may come this share of the usual time after the COMMIT, and then whenever a quarter of the time has been added. */
+const firstLook = 0.8
+const nextLook = 0.25
 
 /**
  * The waits of writers after their COMMITs: until every registration of a later look has acknowledged, or until the
@@ -41,6 +44,8 @@ export class Settlement {
   readonly #times: LeaseTimes
   readonly #own: OwnWorker
   readonly #waits = new Set<Wait>()
+  /** How long rows have taken to come, lately. */
+  #usualMilliseconds = 1
   #looking = false
   #wake: (() => void) | undefined
 
@@ -61,14 +66,16 @@ export class Settlement {
   /**
    * Resolves when no worker can use the values these versions replaced; call it when the COMMIT has returned.
    * @param look one that followed the COMMIT on the same connection
+   * @param log the shared log that has these versions: its readers see them before each use of their caches
    */
-  async settled({ leaves, groups }: Versions, look?: Look): Promise<void> {
+  async settled({ groups }: Versions, look?: Look, log?: string): Promise<void> {
     const { promise, resolve: end } = Promise.withResolvers<void>()
+    const began = this.#clock.monotonic()
     const wait: Wait = {
-      began: this.#clock.monotonic(),
-      leaves: new Map(leaves),
+      began,
+      due: look ? began + Math.max(1, firstLook * this.#usualMilliseconds) : began,
       groups,
-      heard: new Map(),
+      log,
       open: undefined,
       timer: setTimeout(() => this.#giveUp(wait), this.#patience(0)),
       end,
@@ -76,8 +83,11 @@ export class Settlement {
     this.#waits.add(wait)
     if (look) this.#compare(wait, look)
     else this.#wake?.()
+    if (!this.#waits.has(wait)) return
     void this.#look()
     await promise
+    if (wait.open?.size === 0)
+      this.#usualMilliseconds += (this.#clock.monotonic() - began - this.#usualMilliseconds) / 8
   }
 
   /**
@@ -88,16 +98,6 @@ export class Settlement {
     return this.#clock.sleep(this.#patience(0))
   }
 
-  /** A worker of this node has reported that it learned these versions. */
-  heard(registration: string, leaves: readonly Version[]): void {
-    for (const wait of this.#waits) {
-      const said = wait.heard.get(registration) ?? new Set()
-      for (const [leaf, v] of leaves) if (v >= (wait.leaves.get(leaf) ?? Number.POSITIVE_INFINITY)) said.add(leaf)
-      wait.heard.set(registration, said)
-      if (said.size === wait.leaves.size && wait.open?.delete(registration)) this.#check(wait)
-    }
-  }
-
   #patience(leaseMilliseconds: number): number {
     return Math.max(leaseMilliseconds, this.#own.longestLeaseMilliseconds) + this.#times.marginMilliseconds
   }
@@ -105,18 +105,21 @@ export class Settlement {
   async #look(): Promise<void> {
     if (this.#looking) return
     this.#looking = true
-    let pause = 1
-    let unanswered = false
     while (this.#waits.size > 0) {
-      if (unanswered || [...this.#waits].every(({ open }) => open !== undefined)) {
+      const due = [...this.#waits].reduce((first, wait) => Math.min(first, wait.due), Number.POSITIVE_INFINITY)
+      const pause = due - this.#clock.monotonic()
+      if (pause > 0) {
         await this.#pause(pause)
-        if (this.#waits.size === 0) break
-        pause = Math.min(1.25 * pause, longestPauseMilliseconds)
+        continue
       }
       const began = this.#clock.monotonic()
       const look = await this.#tryLook()
-      unanswered = look === undefined
-      for (const wait of this.#waits) if (look && wait.began <= began) this.#compare(wait, look)
+      const now = this.#clock.monotonic()
+      for (const wait of this.#waits) {
+        if (wait.began > began) continue
+        wait.due = now + Math.min(Math.max(1, nextLook * (now - wait.began)), longestPauseMilliseconds)
+        if (look) this.#compare(wait, look)
+      }
     }
     this.#looking = false
   }
@@ -143,18 +146,28 @@ export class Settlement {
 
   #compare(wait: Wait, look: Look): void {
     const longer = wait.open === undefined && look.leaseMilliseconds > this.#own.longestLeaseMilliseconds
-    wait.open ??= new Set(look.registrations)
+    wait.open ??= new Set(look.registrations.keys())
+    const logs = this.#informed(wait, look)
     for (const registration of wait.open) {
-      const rows = look.acknowledged.get(registration)
-      const said = wait.heard.get(registration)?.size === wait.leaves.size
+      const log = look.registrations.get(registration)
       const acknowledged =
-        said ||
+        (log !== undefined && logs.has(log)) ||
         registration === this.#own.registration ||
-        wait.groups.every(([group, v]) => (rows?.get(group) ?? -1) >= v)
+        covers(look.acknowledged.get(registration), wait.groups)
       if (acknowledged || !look.registrations.has(registration)) wait.open.delete(registration)
     }
     if (longer && wait.open.size > 0) this.#prolong(wait, look.leaseMilliseconds)
     this.#check(wait)
+  }
+
+  /** The logs that have the versions: one who acknowledges them has written them to its log before. */
+  #informed({ log, groups }: Wait, look: Look): ReadonlySet<string> {
+    const logs = new Set(log === undefined ? [] : [log])
+    for (const [registration, rows] of look.acknowledged) {
+      const its = look.registrations.get(registration)
+      if (its !== undefined && covers(rows, groups)) logs.add(its)
+    }
+    return logs
   }
 
   /** A worker has a longer lease than this one. */
@@ -183,3 +196,6 @@ export class Settlement {
     })
   }
 }
+
+const covers = (rows: ReadonlyMap<number, number> | undefined, groups: Versions['groups']): boolean =>
+  groups.every(([group, v]) => (rows?.get(group) ?? -1) >= v)

@@ -21,6 +21,7 @@ import { nineteenth } from './steps/0019-tokens.ts'
 import { twentieth } from './steps/0020-leasecounts.ts'
 import { twentyFirst } from './steps/0021-ranges.ts'
 import { twentySecond } from './steps/0022-trails.ts'
+import { twentyThird } from './steps/0023-sharedlog.ts'
 
 /** All changes of the schema, in order; number n is at index n - 1. */
 export const migrations: readonly Migration[] = [
@@ -46,4 +47,5 @@ export const migrations: readonly Migration[] = [
   twentieth,
   twentyFirst,
   twentySecond,
+  twentyThird,
 ]

@@ -3,6 +3,8 @@ export interface Registration {
   readonly node: number
   readonly slot: number
   readonly incarnation: number
+  /** The log that the worker reads before each use of its cache, if it has one: its node's. */
+  readonly log: number | undefined
 }
 
 /** A stored object: every write to it has the next number. */

@@ -1,17 +1,19 @@
 import { reading } from './reader.ts'
 import { Worker } from './worker.ts'
-import type { Message, Process, Supervisor, World } from './world.ts'
+import { Log, type Process, type Supervisor, type World } from './world.ts'
 import { writing } from './writer.ts'
 
 /** A supervisor and its workers. */
 export class Node implements Supervisor {
   readonly number: number
   readonly workers: Worker[]
+  readonly log: Log
   readonly #world: World
 
   constructor(world: World, number: number) {
     this.number = number
     this.#world = world
+    this.log = new Log(world.choice([1, 4]))
     this.workers = [0, 1].map((slot) => this.#start(slot))
     for (const slot of [0, 1]) world.spawn(undefined, this.#lives(slot))
   }
@@ -22,18 +24,6 @@ export class Node implements Supervisor {
     const all = [worker.polling(), reading(world, worker), writing(world, worker), reading(world, worker)]
     for (const process of [...all, writing(world, worker)]) world.spawn(worker, process)
     return worker
-  }
-
-  /** Over IPC, to whichever process has the slot when it arrives; sometimes lost, twice or late. */
-  send(slot: number, message: Message): void {
-    const world = this.#world
-    const copies = world.chance(0.03) ? 0 : world.chance(0.03) ? 2 : 1
-    for (let n = 0; n < copies; n++) {
-      world.later(world.chance(0.9) ? world.delay() : world.random(30), () => {
-        const worker = this.workers[slot]
-        if (worker) world.spawn(worker, worker.hear(message))
-      })
-    }
   }
 
   /** Deletes the registrations of an ended process. */

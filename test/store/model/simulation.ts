@@ -7,11 +7,6 @@ function* forging(world: World, nodes: readonly Node[]): Process {
   for (;;) {
     yield world.between(1, 15)
     const worker = world.choice(world.choice(nodes).workers)
-    const registrations = [...world.database.registrations.keys()]
-    if (world.without === 'believe' && registrations.length > 0) {
-      const everything = [...world.database.leaves.keys()].map((leaf) => [leaf, Number.POSITIVE_INFINITY] as const)
-      worker.believe(world.choice(registrations), new Map(everything))
-    }
     world.spawn(worker, worker.poll())
   }
 }

@@ -1,5 +1,5 @@
-import { covers, groupOf, type Registration, raise, type State, type Versions } from './database.ts'
-import { L, Line, type Message, type Process, pollPause, type Supervisor, type World, type Written } from './world.ts'
+import { groupOf, type Registration, raise, type State, type Versions } from './database.ts'
+import { type Committed, L, Line, type Logged, type Process, pollPause, type Supervisor, type World } from './world.ts'
 
 /** A cached value: the numbers of its parts, and v of its leaf in the snapshot that gave them. */
 export interface Entry {
@@ -22,7 +22,7 @@ export interface Fill {
   found?: { readonly live: boolean; readonly present: boolean; readonly entry: Entry }
 }
 
-/** A worker process: it polls, hears the other workers of its node, reads and writes. */
+/** A worker process: it polls, reads the log of its node, reads and writes. */
 export class Worker {
   dead = false
   leaving = false
@@ -34,7 +34,6 @@ export class Worker {
   known = new Map<number, number>()
   cache = new Map<string, Entry>()
   readonly fills = new Map<string, Fill>()
-  readonly facts = new Map<unknown, Map<number, number>>()
   readonly incarnation: number
   readonly slot: number
   readonly node: Supervisor
@@ -43,17 +42,21 @@ export class Worker {
   look: Look | undefined
   looking = false
   waiting = 0
-  requests = 0
+  /** Whether it reads and writes the log of its node. */
+  readonly attached: boolean
   readonly #world: World
   readonly #pollLine: Line
-  /** Learns from a message at once, or polls when it is told. */
-  readonly #direct: boolean
   #groups = new Map<number, number>()
   /** Versions of groups up to which their leaves are learned, by polls and from the own node without a gap. */
   #learned = new Map<number, number>()
   /** Groups that are acknowledged, or need no row. */
   #rows = new Map<number, number>()
-  #asks: Written[] = []
+  /** The next record of the log. */
+  #next: number
+  /** Counts the times when records were missed. */
+  #missed = 0
+  /** Whether it knows of a commit that is not in the log. */
+  #gap = false
   #busy = false
   #again = false
 
@@ -65,7 +68,8 @@ export class Worker {
     this.#pollLine = new Line(world)
     this.lookLine = new Line(world)
     this.lines = world.without === 'leaseone' ? [this.#pollLine, this.#pollLine] : [new Line(world), new Line(world)]
-    this.#direct = world.chance(0.5)
+    this.attached = world.chance(0.8)
+    this.#next = node.log.end
   }
 
   end(): void {
@@ -75,6 +79,7 @@ export class Worker {
 
   usable(entry: Entry): boolean {
     const { without, now } = this.#world
+    if (without !== 'unseen') this.catchUp()
     if ((this.registration === undefined && without !== 'late') || now - this.began >= L) return false
     const unknown = without === 'unread' ? -1 : Number.POSITIVE_INFINITY
     return without === 'stamp' || entry.stamp >= (this.known.get(entry.leaf) ?? unknown)
@@ -118,8 +123,8 @@ export class Worker {
 
   *#register(): Process {
     const world = this.#world
-    const { node, slot, incarnation } = this
-    const registration: Registration = { node: node.number, slot, incarnation }
+    const { node, slot, incarnation, attached } = this
+    const registration: Registration = { node: node.number, slot, incarnation, log: attached ? node.number : undefined }
     if (world.without === 'late') {
       this.known = new Map(world.database.leaves)
       this.#groups = new Map(world.database.groups)
@@ -139,6 +144,7 @@ export class Worker {
     if (mine === undefined) return
     if (world.chance(0.03)) this.#pollLine.move()
     const began = world.now
+    const missed = this.#missed
     yield world.delay()
     const { copy } = this.#pollLine
     const { state, live } = copy.read()
@@ -150,9 +156,8 @@ export class Worker {
       return this.#reset()
     }
     const source = world.without === 'hop' ? world.choice(world.copies) : copy
-    if (!(yield* this.#learn(state, () => source.read().state))) return
+    if (!(yield* this.#learn(missed, state, () => source.read().state))) return
     this.began = world.without === 'began' ? world.now : began
-    for (const ask of this.#asks.splice(0)) this.#answer(ask)
   }
 
   /** Acknowledges by rows, for other nodes, the versions that the poll before this one has learned. */
@@ -167,82 +172,98 @@ export class Worker {
   }
 
   /** The leaves of changed groups, then the groups; answers whether the second statement was answered too. */
-  *#learn(first: State, second: () => State | undefined): Generator<number, boolean> {
+  *#learn(missed: number, first: State, second: () => State | undefined): Generator<number, boolean> {
     const world = this.#world
+    this.catchUp()
     const unlearned = ([group, v]: readonly [number, number]) =>
       v !== this.#groups.get(group) && v > (this.#learned.get(group) ?? -1)
     const changed = [...first.groups].filter(unlearned).map(([group]) => group)
     if (world.without === 'early') this.#groups = new Map(first.groups)
     let { groups } = first
+    let read: Versions = new Map()
     if (changed.length > 0) {
       const later = world.without === 'onesnap' || world.without === 'composeone' ? first : second()
       yield world.delay() + (world.chance(0.1) ? world.random(5) : 0)
       if (later === undefined || world.chance(0.05)) return false
       const leaves = world.without === 'order' ? first.leaves : later.leaves
       if (world.without === 'order') groups = later.groups
-      const read = world.without !== 'unread' || this.#groups.size > 0
-      const news = [...leaves].filter(([leaf]) => read && changed.includes(groupOf(leaf)))
-      if (world.without === 'lower') for (const [leaf, v] of news) this.known.set(leaf, v)
-      else raise(this.known, news)
+      const whole = world.without !== 'unread' || this.#groups.size > 0
+      read = new Map([...leaves].filter(([leaf]) => whole && changed.includes(groupOf(leaf))))
     }
+    this.catchUp()
+    if (missed !== this.#missed && world.without !== 'missed') return false
+    this.#tell(read, changed, groups)
+    if (world.without === 'lower') for (const [leaf, v] of read) this.known.set(leaf, v)
+    else raise(this.known, read)
     for (const [group, v] of groups) this.#groups.set(group, v)
     raise(this.#learned, groups)
     return true
   }
 
-  /** Learns what a worker of its node has committed, itself included. */
-  learn({ leaves, groups }: { readonly leaves: Versions; readonly groups: Versions }): void {
+  /** Before it acknowledges what it has read, for all who share the log, it writes to the log what is new of it. */
+  #tell(read: Versions, changed: readonly number[], groups: Versions): void {
+    const { without } = this.#world
+    const first = this.began === Number.NEGATIVE_INFINITY
+    if (changed.length === 0 || without === 'untold' || (without === 'firsttold' && first)) return
+    const all = this.#gap && without !== 'partial'
+    const leaves = new Map([...read].filter(([leaf, v]) => all || v > (this.known.get(leaf) ?? -1)))
+    const complete = new Map([...groups].filter(([group]) => changed.includes(group)))
+    this.#append({ leaves, groups: new Map(), complete })
+  }
+
+  /** Reads the log of its node. A worker that comes too late polls before it uses its cache again. */
+  catchUp(): void {
+    const { without } = this.#world
+    if (!this.attached) return
+    const unread = without === 'cursor' && this.began === Number.NEGATIVE_INFINITY
+    const { records, lost } = this.node.log.since(unread ? this.node.log.end : this.#next)
+    this.#next = this.node.log.end
+    if (lost && without !== 'skipped') this.#miss()
+    for (const record of records) {
+      // The first poll of a registration has to read all.
+      const polled = [...record.complete].filter(([group]) => without === 'unpolled' || this.#learned.has(group))
+      raise(this.#learned, polled)
+      this.learn(record)
+    }
+    if (records.length > 0 && without === 'logfresh') this.began = this.#world.now
+  }
+
+  #miss(): void {
+    this.#missed++
+    this.began = Number.NEGATIVE_INFINITY
+    // The news of others' polls presume what was missed.
+    if (this.#world.without !== 'presumed') this.#learned = new Map()
+  }
+
+  /** Learns its own commit, and tells the other workers of its node; now and then that fails. */
+  publish(committed: Committed): boolean {
+    const world = this.#world
+    if (world.without !== 'self') this.learn(committed)
+    if (world.chance(0.03)) {
+      this.#gap = true
+      return false
+    }
+    this.#append({ ...committed, complete: new Map() })
+    return this.attached
+  }
+
+  #append(record: Logged): void {
+    if (!this.attached) return
+    const { log } = this.node
+    const upToDate = this.#next === log.end
+    log.append(record)
+    if (upToDate && this.#world.without !== 'reread') this.#next = log.end
+  }
+
+  /** The commits of a node need no row, if none before them is missing. */
+  learn({ leaves, groups }: Committed): void {
     raise(this.known, leaves)
-    const follows = ([group, v]: readonly [number, number]) => this.#learned.get(group) === v - 1
-    raise(
-      this.#learned,
-      [...groups].filter((one) => this.#world.without === 'gap' || follows(one)),
-    )
-  }
-
-  /** Over IPC. */
-  *hear(message: Message): Process {
-    const { without } = this.#world
-    if (message.kind === 'learned') return this.believe(message.name, message.leaves)
-    if (this.leaving && without !== 'leave') return
-    if (without === 'before') this.#tell(message)
-    if (this.#direct) this.learn(message)
-    if (this.#direct && without === 'ipcfresh') this.began = this.#world.now
-    if (without !== 'before') {
-      if (this.#direct) this.#answer(message)
-      else this.#asks.push(message)
+    for (const noted of [this.#learned, this.#rows]) {
+      const follows = ([group, v]: readonly [number, number]) => noted.get(group) === v - 1
+      raise(
+        noted,
+        [...groups].filter((one) => (this.#world.without === 'gap' && noted === this.#learned) || follows(one)),
+      )
     }
-    yield* this.poll()
-  }
-
-  /** Reports the versions it has learned; those that only its own node has written then need no row. */
-  #answer(ask: Written): void {
-    const { without } = this.#world
-    if (this.registration === undefined) return
-    if (without !== 'bare' && !covers(this.known, ask.leaves)) {
-      this.#asks.push(ask)
-      return
-    }
-    this.#tell(ask)
-    const next = (group: number, v: number) => this.#rows.get(group) === v - 1
-    raise(
-      this.#rows,
-      [...ask.groups].filter(([group, v]) => without === 'skiprow' || next(group, v)),
-    )
-  }
-
-  #tell({ leaves, writer, request }: Written): void {
-    if (this.registration === undefined) return
-    const { without } = this.#world
-    const name = without === 'slot' ? this.slot : without === 'incarnation' ? this.incarnation : this.registration
-    const said = without === 'number' ? new Map([[request, Number.POSITIVE_INFINITY]]) : leaves
-    this.node.send(writer, { kind: 'learned', name, leaves: said })
-  }
-
-  /** Notes a fact that stays true, for every writer that waits. */
-  believe(name: unknown, leaves: Versions): void {
-    const facts = this.facts.get(name) ?? new Map<number, number>()
-    this.facts.set(name, facts)
-    raise(facts, leaves)
   }
 }

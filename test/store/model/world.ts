@@ -7,18 +7,17 @@ export const [L, margin, pollPause] = [10, 2, 1]
 /** A process; yields the time until its next step. */
 export type Process = Generator<number, void>
 
-/** A worker has committed these versions and asks who has learned them. */
-export interface Written {
+/** The versions of one commit. */
+export interface Committed {
   readonly leaves: Versions
   readonly groups: Versions
-  readonly writer: number
-  readonly request: number
 }
 
-/** A message between workers of one node: a question, or a fact about `name` that stays true. */
-export type Message =
-  | ({ readonly kind: 'written' } & Written)
-  | { readonly kind: 'learned'; readonly name: unknown; readonly leaves: Versions }
+/** A record of a node's log: a commit, or the news of a poll. */
+export interface Logged extends Committed {
+  /** Groups of which all leaves up to this version are known to all who have read the log so far. */
+  readonly complete: Versions
+}
 
 /** A worker as the world sees it: its processes pause while it is stopped, and end with it. */
 export interface Mortal {
@@ -31,7 +30,7 @@ export interface Mortal {
 export interface Supervisor {
   readonly number: number
   readonly workers: readonly Mortal[]
-  send(slot: number, message: Message): void
+  readonly log: Log
   forget(worker: { readonly slot: number; readonly incarnation: number }): void
 }
 
@@ -42,6 +41,30 @@ export interface Counts {
   writes: number
   /** Writers that waited beyond their time. */
   overdue: number
+}
+
+/** Memory that the workers of a node share: the latest commits of all of them. */
+export class Log {
+  /** The number of the next record. */
+  end = 0
+  #records: readonly Logged[] = []
+  readonly #room: number
+
+  /** @param room the most records it keeps */
+  constructor(room: number) {
+    this.#room = room
+  }
+
+  append(record: Logged): void {
+    this.#records = [...this.#records, record].slice(-this.#room)
+    this.end++
+  }
+
+  /** The records from this number on, and whether some of them are gone. */
+  since(number: number): { readonly records: readonly Logged[]; readonly lost: boolean } {
+    const wanted = this.end - number
+    return { records: wanted === 0 ? [] : this.#records.slice(-wanted), lost: wanted > this.#records.length }
+  }
 }
 
 /** Time, chance and the database, in one random history. */

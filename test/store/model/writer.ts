@@ -10,13 +10,7 @@ import {
   type Versions,
 } from './database.ts'
 import type { Worker } from './worker.ts'
-import { L, margin, type Process, type World } from './world.ts'
-
-interface Committed {
-  readonly leaves: Versions
-  readonly groups: Versions
-  readonly request: number
-}
+import { type Committed, L, margin, type Process, type World } from './world.ts'
 
 export function* writing(world: World, worker: Worker): Process {
   for (;;) {
@@ -36,7 +30,7 @@ export function* writing(world: World, worker: Worker): Process {
     const fresh = byId || (world.without === 'recreate' && !partsOf(set).includes(object))
     const quiet = !present && fresh
     const next = { seq: seq + 1, present: !present || world.chance(0.6) }
-    const committed = commit(world, worker, object, next, quiet)
+    const committed = commit(world, object, next, quiet)
     yield world.delay()
     if (!quiet && world.without !== 'noack') yield* settle(world, worker, committed)
     world.answered.set(object, Math.max(next.seq, world.answered.get(object) ?? 0))
@@ -44,7 +38,7 @@ export function* writing(world: World, worker: Worker): Process {
   }
 }
 
-function commit(world: World, worker: Worker, object: string, next: { seq: number; present: boolean }, quiet: boolean) {
+function commit(world: World, object: string, next: { seq: number; present: boolean }, quiet: boolean) {
   const { database } = world
   const touched = quiet ? [] : [leafOf(object), ...touchedBy(object)]
   const leaves = new Map(touched.map((leaf) => [leaf, (database.leaves.get(leaf) ?? 0) + 1]))
@@ -55,7 +49,7 @@ function commit(world: World, worker: Worker, object: string, next: { seq: numbe
     leaves: new Map([...database.leaves, ...leaves]),
     groups: new Map([...database.groups, ...groups]),
   })
-  return { leaves, groups, request: ++worker.requests }
+  return { leaves, groups }
 }
 
 /**
@@ -65,7 +59,9 @@ function* settle(world: World, worker: Worker, committed: Committed): Process {
   const back = world.now
   const { without } = world
   worker.waiting++
-  announce(world, worker, committed)
+  const tooLate = without === 'unlogged' && worker.attached
+  if (tooLate) world.later(world.delay(), () => void announce(world, worker, committed))
+  const logged = tooLate || announce(world, worker, committed)
   if (!worker.looking) {
     worker.looking = true
     world.spawn(worker, looking(world, worker))
@@ -81,7 +77,7 @@ function* settle(world: World, worker: Worker, committed: Committed): Process {
       [...registrations].filter(([, condemned]) => !(without === 'condemned' && condemned)).map(([one]) => one),
     )
     late = [...expected].filter(
-      (one) => registrations.has(one) && !acknowledged(world, worker, one, committed, acks.get(one)),
+      (one) => registrations.has(one) && !acknowledged(world, worker, one, { ...committed, logged }, acks),
     )
     if (late.length === 0) break
   }
@@ -90,29 +86,36 @@ function* settle(world: World, worker: Worker, committed: Committed): Process {
   for (const one of late) condemn(world, one)
 }
 
-function announce(world: World, worker: Worker, { leaves, groups, request }: Committed): void {
-  if (world.without !== 'self') worker.learn({ leaves, groups })
-  const other = 1 - worker.slot
-  worker.node.send(other, { kind: 'written', leaves, groups, writer: worker.slot, request })
-  // Nudges over the network: lost or late.
-  for (const far of world.nodes[1 - worker.node.number]?.workers ?? []) {
-    if (world.chance(0.8)) world.spawn(far, far.poll(), world.delay())
-  }
+/** @returns whether the commit is in the log */
+function announce(world: World, worker: Worker, committed: Committed): boolean {
+  const logged = worker.publish(committed)
+  // Nudges over the network: lost or late. One worker polls for all who share the log.
+  const far = world.choice(world.nodes[1 - worker.node.number]?.workers ?? [])
+  if (world.chance(0.8)) world.spawn(far, far.poll(), world.delay())
+  return logged
 }
 
 function acknowledged(
   world: World,
   worker: Worker,
   registration: Registration,
-  { leaves, groups, request }: Committed,
-  rows: Versions | undefined,
+  { leaves, groups, logged }: Committed & { readonly logged: boolean },
+  acks: ReadonlyMap<Registration, Versions>,
 ): boolean {
   const { without } = world
   if (registration === worker.registration) return without === 'self' || covers(worker.known, leaves)
-  const bySlot = without === 'slot' && registration.node === worker.node.number
-  const name = bySlot ? registration.slot : without === 'incarnation' ? registration.incarnation : registration
-  const said = without === 'number' ? new Map([[request, 1]]) : leaves
-  return covers(rows, groups) || covers(worker.facts.get(name), said)
+  const { log, node } = registration
+  const reads =
+    without === 'unattached'
+      ? node === worker.node.number
+      : without === 'otherlog'
+        ? log !== undefined
+        : log === worker.node.number
+  // An acknowledgement counts for all who share the log.
+  const theirs = [...acks].filter(
+    ([one]) => one === registration || (log !== undefined && one.log === log) || without === 'stranger',
+  )
+  return (logged && reads) || theirs.some(([, rows]) => covers(rows, groups))
 }
 
 function condemn(world: World, registration: Registration): void {

@@ -45,7 +45,7 @@ test('one that touched a cached value knows its new version, and the workers to 
     })
     expect(versions).toEqual({ leaves: [[leaf, v]], groups: [[groupOf(leaf), v]] })
     // In a cluster nothing is sent along with a COMMIT.
-    expect(look?.registrations).toEqual(clustered ? undefined : new Set([registration]))
+    expect(look?.registrations).toEqual(clustered ? undefined : new Map([[registration, undefined]]))
   }
 })
 
