@@ -114,13 +114,16 @@ export class Coherence {
    * @returns whether all who share the log can read it there
    */
   publish(versions: Versions): boolean {
+    const { sharedLog, log } = this.#options
     this.#catchUp()
-    this.#note(versions)
     try {
-      this.#options.sharedLog?.append(versions)
-      return this.#options.sharedLog !== undefined
+      sharedLog?.append(versions)
+      this.#note(versions)
+      return sharedLog !== undefined
     } catch (err) {
-      if (!this.#gap) this.#options.log.warn({ err }, 'the shared log cannot be written: writers wait for polls')
+      // Its group is not noted: a poll has to share it before it is acknowledged for all.
+      this.#known.learn(versions.leaves)
+      if (!this.#gap) log.warn({ err }, 'the shared log cannot be written: writers wait for polls')
       this.#gap = true
       return false
     }
@@ -262,7 +265,7 @@ export class Coherence {
     return true
   }
 
-  /** Writes acknowledgements as rows, for writers that no IPC message reaches. */
+  /** Writes acknowledgements as rows, for writers that do not share the log. */
   async #acknowledge(connection: Connection, registration: string): Promise<void> {
     const news = [...this.#groups.values()]
       .filter(({ group, v }) => v > (this.#acknowledged.get(group) ?? -1))

@@ -33,6 +33,7 @@ export const rules = {
   untold: 'a worker acknowledges what it has not written to the log',
   firsttold: 'the same, for the first poll of a registration',
   partial: 'a worker that knows of a commit that is not in the log shares only the news of its polls',
+  noted: 'a worker acknowledges for all a commit of its own that is not in the log',
   stranger: 'an acknowledgement counts for workers that do not share the log',
   otherlog: 'a writer does not wait for workers that read another log',
   self: "a writer's own process counts without having learned",

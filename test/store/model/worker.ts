@@ -238,11 +238,13 @@ export class Worker {
   /** Learns its own commit, and tells the other workers of its node; now and then that fails. */
   publish(committed: Committed): boolean {
     const world = this.#world
-    if (world.without !== 'self') this.learn(committed)
     if (world.chance(0.03)) {
       this.#gap = true
+      raise(this.known, committed.leaves)
+      if (world.without === 'noted') this.learn(committed)
       return false
     }
+    if (world.without !== 'self') this.learn(committed)
     this.#append({ ...committed, complete: new Map() })
     return this.attached
   }
