@@ -49,6 +49,7 @@ import { Watch } from './request/watch.ts'
 import type { Data } from './route.ts'
 import { createSystemSettings, Settings, systemSettingsSet } from './settings/settings.ts'
 import type { Database } from './store/database.ts'
+import { unlessLate } from './store/late.ts'
 import type { Transaction } from './store/reader.ts'
 import { nodeMetrics, shareGauges } from './system/gauges.ts'
 import { createSystem } from './system/index.ts'
@@ -173,10 +174,11 @@ async function openCore(options: Options, seal: () => Promise<boolean>, secret?:
     metrics,
   }
   const audit = stores.use(new Audit(auditOptions))
-  keys.defer(() => audit.trySealHeads())
+  keys.defer(() => unlessLate(database, clock, audit.trySealHeads()))
   const managedHsms = keys.use(openManagedHsms(options, hsm, cluster, pinTries(options), options.onFatal))
   // Ends first: its last jobs may still sign by managed keys.
-  const runner = keys.use(new Runner({ database, clock, log, metrics }))
+  const runner = new Runner({ database, clock, log, metrics })
+  keys.defer(() => unlessLate(database, clock, runner[Symbol.asyncDispose]()))
   const foundation = { database, hsm, custody, managedHsms, settings, audit, runner, seal }
   const services = buildServices(options, foundation)
   // Not before the keys are dropped, and not for long: the database may be frozen.

@@ -1,4 +1,5 @@
 import type { Clock } from '../../clock.ts'
+import { unavailable } from '../../errors.ts'
 import { busy, isNodeLost, isPassing } from '../faults.ts'
 import { Connection, type Timeouts, type Tls } from './connection.ts'
 import type { Target } from './target.ts'
@@ -57,7 +58,7 @@ export class Pool implements AsyncDisposable {
   }
 
   async #acquire(): Promise<Connection> {
-    if (this.#closed) throw new Error('the database is closed')
+    if (this.#closed) throw unavailable('the database is being closed')
     this.#sweep()
     const idle = this.#idle.pop()
     if (idle) return idle.connection
