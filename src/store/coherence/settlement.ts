@@ -82,8 +82,9 @@ export class Settlement {
     }
     this.#waits.add(wait)
     if (look) this.#compare(wait, look)
-    else this.#wake?.()
     if (!this.#waits.has(wait)) return
+    // It may be due before those that are waited for now.
+    this.#wake?.()
     void this.#look()
     await promise
     if (wait.open?.size === 0)
@@ -134,7 +135,7 @@ export class Settlement {
     }
   }
 
-  /** Waits, but not past the arrival of the next writer. */
+  /** Waits, but not past the arrival of another writer. */
   async #pause(milliseconds: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(resolve, milliseconds)
