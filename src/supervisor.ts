@@ -94,6 +94,8 @@ export class Supervisor {
       clock: options.clock,
       log: options.log,
       hiddenDescriptors: hiddenDescriptors(options.inherited, options.peer !== undefined),
+      // Each may be replaced by another one that starts beside it.
+      workers: 2 * workersOf(options.config),
       onMessage: (child, message) => this.#receive(child, message),
       onEnd: (child, ending) => this.#onEnd(child, ending),
       onReturned: (address, connection) => this.#acceptor.returned(address, connection),

@@ -3,6 +3,7 @@ import type { Clock } from '../clock.ts'
 import type { Config, Secrets } from '../config.ts'
 import type { Logger } from '../log.ts'
 import { Slots } from '../store/coherence/slots.ts'
+import type { SharedLogPlace } from '../workload.ts'
 import { Child, sharedLogDescriptor } from './child.ts'
 import { type Envelope, unwrapMessage } from './envelope.ts'
 import type { FromWorker } from './messages.ts'
@@ -20,6 +21,8 @@ export interface FleetOptions {
   readonly log: Logger
   /** As ChildOptions.hiddenDescriptors. */
   readonly hiddenDescriptors: number
+  /** The most workers at a time, as expected: memory for their shared log is taken at once. */
+  readonly workers: number
   onMessage(child: Child, message: FromWorker): void
   onEnd(child: Child, ending: string): void
   /** As ChildOptions.onReturned. */
@@ -45,11 +48,17 @@ export class Fleet {
   constructor(options: FleetOptions) {
     this.#options = options
     this.#lastExamined = options.clock.monotonic()
-    this.#slots = openSlots(options.log)
+    this.#slots = openSlots(options.log, options.workers)
   }
 
-  get #takenSlots(): Set<number | undefined> {
-    return new Set(this.all.map(({ sharedLog }) => sharedLog?.slot))
+  /** In the shared log. A worker without one serves, but changes wait for its polls. */
+  #place(): SharedLogPlace | undefined {
+    try {
+      return this.#slots?.take(new Set(this.all.map(({ sharedLog }) => sharedLog?.slot)), sharedLogDescriptor)
+    } catch (err) {
+      this.#options.log.warn({ err }, withoutLog)
+      return undefined
+    }
   }
 
   get all(): readonly Child[] {
@@ -88,7 +97,7 @@ export class Fleet {
 
   start(role: Role, { config, secrets, sealed, generation }: Launch): Child {
     const { scripts, clock, log } = this.#options
-    const sharedLog = role === 'worker' ? this.#slots?.take(this.#takenSlots, sharedLogDescriptor) : undefined
+    const sharedLog = role === 'worker' ? this.#place() : undefined
     const child = new Child({
       id: ++this.#lastId,
       role,
@@ -156,11 +165,13 @@ export class Fleet {
   }
 }
 
-function openSlots(log: Logger): Slots | undefined {
+const withoutLog = 'a worker cannot share memory with the others: each change waits for polls'
+
+function openSlots(log: Logger, workers: number): Slots | undefined {
   try {
-    return new Slots()
+    return new Slots(workers)
   } catch (err) {
-    log.warn({ err }, 'workers cannot share memory: each change waits for the polls of the others')
+    log.warn({ err }, withoutLog)
     return undefined
   }
 }

@@ -143,3 +143,22 @@ test('an acknowledgement counts for all who share the log, and for nobody else',
   await registry.forget(['stranger'])
   await expect.poll(() => settled).toBe(true)
 }, 30_000)
+
+test('a worker that was silent for once makes no later change wait', async () => {
+  await using pool = poolOf(bench.url)
+  const registry = new Registry(pool, clock)
+  const other = await registry.register('other', 100)
+  const settlement = new Settlement({ registry, clock, log, times, own: writer(1_000_000) })
+  const look = await registry.look([0])
+  const wait = (v: number) => settlement.settled({ leaves: [[1, v]], groups: [[0, v]] }, look)
+  const said = (v: number) => pool.use((connection) => acknowledge(connection, other, [[0, v]]))
+  const slow = Array.from({ length: 30 }, () => wait(5))
+  await delay(1000)
+  await said(5)
+  await Promise.all(slow)
+  await said(100)
+  const began = clock.monotonic()
+  for (let v = 6; v <= 15; v++) await wait(v)
+  // Each of them would wait for most of a second if it went by those.
+  expect(clock.monotonic() - began).toBeLessThan(4000)
+}, 30_000)

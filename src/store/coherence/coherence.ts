@@ -2,7 +2,6 @@ import type { Clock } from '../../clock.ts'
 import { unavailable } from '../../errors.ts'
 import type { Logger } from '../../log.ts'
 import type { Counter } from '../../metrics.ts'
-import type { Version } from '../../workload.ts'
 import { Conflict } from '../faults.ts'
 import type { Connection } from '../pool/connection.ts'
 import type { Pool } from '../pool/pool.ts'
@@ -58,8 +57,10 @@ export class Coherence {
   #registration: string | undefined
   /** Counts the times when records of the shared log were missed. */
   #missed = 0
-  /** Whether this worker knows of a commit that is not in the log: then its polls share all that they read. */
-  #gap = false
+  /** Whether a write to the shared log has failed: then this worker only reads it, and acknowledges for itself alone. */
+  #detached = false
+  /** Whether its registration names the log. */
+  #attached = false
   #longestLease = 0
   #polling: Promise<void> | undefined
   #running = false
@@ -114,17 +115,23 @@ export class Coherence {
    * @returns whether all who share the log can read it there
    */
   publish(versions: Versions): boolean {
-    const { sharedLog, log } = this.#options
     this.#catchUp()
+    const logged = this.#append(versions)
+    this.#note(versions)
+    return logged
+  }
+
+  /** @returns whether all who share the log can read it there */
+  #append(versions: Versions, polled: readonly Group[] = []): boolean {
+    const { sharedLog, log } = this.#options
+    if (sharedLog === undefined || this.#detached) return false
     try {
-      sharedLog?.append(versions)
-      this.#note(versions)
-      return sharedLog !== undefined
+      sharedLog.append(versions, polled)
+      return true
     } catch (err) {
-      // Its group is not noted: a poll has to share it before it is acknowledged for all.
-      this.#known.learn(versions.leaves)
-      if (!this.#gap) log.warn({ err }, 'the shared log cannot be written: writers wait for polls')
-      this.#gap = true
+      log.warn({ err }, 'the shared log cannot be written: this worker and the others of its node wait for polls')
+      this.#detached = true
+      this.poll()
       return false
     }
   }
@@ -154,13 +161,6 @@ export class Coherence {
 
   #raise(groups: readonly Group[]): void {
     for (const { group, v } of groups) this.#learned.set(group, Math.max(v, this.#learned.get(group) ?? 0))
-  }
-
-  /** Before this worker acknowledges what a poll has read, all who share its log can read it there. */
-  #share(leaves: readonly Version[], polled: readonly Group[]): void {
-    if (polled.length === 0) return
-    const news = this.#gap ? leaves : this.#known.unlearned(leaves)
-    this.#options.sharedLog?.append({ leaves: news, groups: [] }, polled)
   }
 
   /** Polls at once, or once more after the poll under way. */
@@ -234,7 +234,7 @@ export class Coherence {
     }
   }
 
-  /** Reads the groups, then their leaves, both from one node. False when this worker has to register again. */
+  /** Reads the groups, then their leaves, both from one node. False when this worker has to register anew. */
   async #pollOnce(connection: Connection): Promise<boolean> {
     const registration = this.#registration
     if (registration === undefined) return false
@@ -255,7 +255,9 @@ export class Coherence {
     this.#catchUp()
     // Records were missed after this poll began: only the next one shows what they said.
     if (missed !== this.#missed) return true
-    this.#share(news, unlearned)
+    // Before it acknowledges what it has read, all who share its log can read it there.
+    if (unlearned.length > 0) this.#append({ leaves: this.#known.unlearned(news), groups: [] }, unlearned)
+    if (this.#attached && this.#detached) return false
     this.#known.learn(news)
     this.#known.learnBases(unlearned)
     this.#raise(unlearned)
@@ -279,7 +281,9 @@ export class Coherence {
   async #register(): Promise<void> {
     const { registry, incarnation, times, sharedLog } = this.#options
     const old = this.#forget()
-    this.#registration = await registry.register(incarnation, times.leaseMilliseconds, sharedLog?.id)
+    this.#attached = sharedLog !== undefined && !this.#detached
+    const log = this.#attached ? sharedLog?.id : undefined
+    this.#registration = await registry.register(incarnation, times.leaseMilliseconds, log)
     this.#again = true
     if (old !== undefined) await registry.remove([old])
   }

@@ -1,3 +1,4 @@
+import { writeSync } from 'node:fs'
 import type { Version } from '../../workload.ts'
 
 /**
@@ -86,6 +87,12 @@ export function decode(from: number, bytes: Buffer): Version[] | undefined {
     records.push([place, high * 2 ** 32 + low])
   }
   return records
+}
+
+/** @throws Error when not all bytes can be written: a device that is nearly full takes a part, which is no error */
+export function writeAll(descriptor: number, bytes: Buffer, at: number): void {
+  const written = writeSync(descriptor, bytes, 0, bytes.length, at)
+  if (written < bytes.length) throw new Error(`no room: ${written} of ${bytes.length} bytes were written`)
 }
 
 /** Differs for the halves of two records, and for memory that was never written. */

@@ -17,6 +17,7 @@ interface Wait {
   timer: NodeJS.Timeout
   /** When a look is worth while, by the monotonic clock. */
   due: number
+  looks: number
   readonly end: () => void
 }
 
@@ -28,9 +29,11 @@ interface OwnWorker {
 }
 
 const longestPauseMilliseconds = 20
-/** A look may come this share of the usual time after the COMMIT, and then whenever a quarter of the time has been added. */
+/** The first look comes when this share of the usual time is over, the next ones whenever a quarter has been added. */
 const firstLook = 0.8
 const nextLook = 0.25
+/** After a first look that was late enough the next one comes earlier. */
+const earlier = 0.9
 
 /**
  * The waits of writers after their COMMITs: until every registration of a later look has acknowledged, or until the
@@ -44,7 +47,7 @@ export class Settlement {
   readonly #times: LeaseTimes
   readonly #own: OwnWorker
   readonly #waits = new Set<Wait>()
-  /** How long rows have taken to come, lately. */
+  /** How long rows take to come, lately; a silent worker makes it no longer than a pause. */
   #usualMilliseconds = 1
   #looking = false
   #wake: (() => void) | undefined
@@ -73,6 +76,7 @@ export class Settlement {
     const began = this.#clock.monotonic()
     const wait: Wait = {
       began,
+      looks: 0,
       due: look ? began + Math.max(1, firstLook * this.#usualMilliseconds) : began,
       groups,
       log,
@@ -87,8 +91,9 @@ export class Settlement {
     this.#wake?.()
     void this.#look()
     await promise
-    if (wait.open?.size === 0)
-      this.#usualMilliseconds += (this.#clock.monotonic() - began - this.#usualMilliseconds) / 8
+    const taken = Math.min(this.#clock.monotonic() - began, longestPauseMilliseconds)
+    if (wait.looks > 1) this.#usualMilliseconds += (taken - this.#usualMilliseconds) / 8
+    else this.#usualMilliseconds *= earlier
   }
 
   /**
@@ -118,6 +123,7 @@ export class Settlement {
       const now = this.#clock.monotonic()
       for (const wait of this.#waits) {
         if (wait.began > began) continue
+        wait.looks++
         wait.due = now + Math.min(Math.max(1, nextLook * (now - wait.began)), longestPauseMilliseconds)
         if (look) this.#compare(wait, look)
       }

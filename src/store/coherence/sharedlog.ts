@@ -1,4 +1,4 @@
-import { readSync, writeSync } from 'node:fs'
+import { readSync } from 'node:fs'
 import type { SharedLogPlace, Version } from '../../workload.ts'
 import type { Versions } from './increments.ts'
 import {
@@ -15,6 +15,7 @@ import {
   recordBytes,
   ringRecords,
   ringsAt,
+  writeAll,
 } from './ring.ts'
 import type { Group } from './versions.ts'
 
@@ -80,10 +81,10 @@ export class SharedLog {
     if (records.length <= ringRecords) {
       const bytes = encode(count, records)
       for (const { at: place, offset, length } of pieces(this.#ring, count, records.length))
-        writeSync(this.#descriptor, bytes, offset, length, place)
+        writeAll(this.#descriptor, bytes.subarray(offset, offset + length), place)
     }
     const next = entryOf(count + records.length)
-    writeSync(this.#descriptor, next, 0, entryBytes, at)
+    writeAll(this.#descriptor, next, at)
     // This process knows them; another instance in it has its own place.
     if (numberIn(this.#head, at) === count) next.copy(this.#head, at)
   }

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { closeSync, ftruncateSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs'
+import { closeSync, ftruncateSync, openSync, readSync, unlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { SharedLogPlace } from '../../workload.ts'
-import { entryBytes, entryOf, headBytes, mostRings, numberIn, pieces, ringRecords, ringsAt } from './ring.ts'
+import { entryBytes, entryOf, headBytes, mostRings, numberIn, pieces, ringRecords, ringsAt, writeAll } from './ring.ts'
 
 /**
  * The shared log as its node's supervisor has it: a file without a name, in memory where the system has a place for
@@ -12,19 +12,38 @@ import { entryBytes, entryOf, headBytes, mostRings, numberIn, pieces, ringRecord
 export class Slots implements Disposable {
   readonly id = randomUUID()
   readonly descriptor: number
+  readonly #reserved: number
 
-  /** @throws Error when no place can be written */
-  constructor() {
-    this.descriptor = this.#open()
-    ftruncateSync(this.descriptor, headBytes)
-    writeSync(this.descriptor, Buffer.from(this.id, 'latin1'), 0, this.id.length, 0)
+  /**
+   * @param slots for which memory is taken at once
+   * @throws Error when no place has room
+   */
+  constructor(slots = 0) {
+    this.descriptor = this.#firstOf(['/dev/shm', tmpdir()], slots)
+    this.#reserved = slots
   }
 
-  #open(): number {
+  #firstOf([directory = '', ...others]: readonly string[], slots: number): number {
     try {
-      return unnamed(join('/dev/shm', `strongroom-${this.id}`))
-    } catch {
-      return unnamed(join(tmpdir(), `strongroom-${this.id}`))
+      return this.#openIn(directory, slots)
+    } catch (error) {
+      if (others.length === 0) throw error
+      return this.#firstOf(others, slots)
+    }
+  }
+
+  #openIn(directory: string, slots: number): number {
+    const path = join(directory, `strongroom-${this.id}`)
+    const descriptor = openSync(path, 'wx+', 0o600)
+    try {
+      unlinkSync(path)
+      ftruncateSync(descriptor, headBytes)
+      writeAll(descriptor, Buffer.from(this.id, 'latin1'), 0)
+      for (let slot = 0; slot < slots; slot++) reserve(descriptor, slot)
+      return descriptor
+    } catch (error) {
+      closeSync(descriptor)
+      throw error
     }
   }
 
@@ -32,6 +51,7 @@ export class Slots implements Disposable {
    * A place for one more process; undefined when there is none.
    * @param taken the slots of processes that have not ended: no two may write to one ring
    * @param descriptor of the log in that process
+   * @throws Error when there is no memory for it
    */
   take(taken: ReadonlySet<number | undefined>, descriptor: number): SharedLogPlace | undefined {
     let slot = 0
@@ -40,10 +60,8 @@ export class Slots implements Disposable {
     const entry = Buffer.alloc(entryBytes)
     readSync(this.descriptor, entry, 0, entryBytes, ringsAt)
     if ((numberIn(entry, 0) ?? 0) <= slot) {
-      // The memory is taken now, so that a worker's append cannot lack it.
-      for (const { at, length } of pieces(slot, 0, ringRecords))
-        writeSync(this.descriptor, Buffer.alloc(length), 0, length, at)
-      writeSync(this.descriptor, entryOf(slot + 1), 0, entryBytes, ringsAt)
+      if (slot >= this.#reserved) reserve(this.descriptor, slot)
+      writeAll(this.descriptor, entryOf(slot + 1), ringsAt)
     }
     return { id: this.id, descriptor, slot }
   }
@@ -53,8 +71,7 @@ export class Slots implements Disposable {
   }
 }
 
-function unnamed(path: string): number {
-  const descriptor = openSync(path, 'wx+', 0o600)
-  unlinkSync(path)
-  return descriptor
+/** Takes the memory of a ring, so that a worker's append cannot lack it. */
+function reserve(descriptor: number, slot: number): void {
+  for (const { at, length } of pieces(slot, 0, ringRecords)) writeAll(descriptor, Buffer.alloc(length), at)
 }

@@ -55,8 +55,8 @@ export class Worker {
   #next: number
   /** Counts the times when records were missed. */
   #missed = 0
-  /** Whether it knows of a commit that is not in the log. */
-  #gap = false
+  /** Whether it only reads the log, since a write to it has failed. */
+  #detached = false
   #busy = false
   #again = false
 
@@ -123,7 +123,8 @@ export class Worker {
 
   *#register(): Process {
     const world = this.#world
-    const { node, slot, incarnation, attached } = this
+    const { node, slot, incarnation } = this
+    const attached = this.attached && !this.#detached
     const registration: Registration = { node: node.number, slot, incarnation, log: attached ? node.number : undefined }
     if (world.without === 'late') {
       this.known = new Map(world.database.leaves)
@@ -148,8 +149,13 @@ export class Worker {
     yield world.delay()
     const { copy } = this.#pollLine
     const { state, live } = copy.read()
-    if (live && world.chance(0.97)) this.#acknowledge(mine)
+    const misplaced = mine.log !== undefined && this.#detached && world.without !== 'misplaced'
+    if (live && !misplaced && world.chance(0.97)) this.#acknowledge(mine)
     yield world.delay()
+    if (misplaced) {
+      world.later(world.delay(), () => world.remove((one) => one === mine))
+      return this.#reset()
+    }
     if (state === undefined || (!live && world.without !== 'frozen')) return this.#pollLine.move()
     if (live && state.registrations.get(mine) !== false) {
       if (world.chance(0.5)) world.later(world.delay(), () => world.remove((one) => one === mine))
@@ -205,8 +211,7 @@ export class Worker {
     const { without } = this.#world
     const first = this.began === Number.NEGATIVE_INFINITY
     if (changed.length === 0 || without === 'untold' || (without === 'firsttold' && first)) return
-    const all = this.#gap && without !== 'partial'
-    const leaves = new Map([...read].filter(([leaf, v]) => all || v > (this.known.get(leaf) ?? -1)))
+    const leaves = new Map([...read].filter(([leaf, v]) => v > (this.known.get(leaf) ?? -1)))
     const complete = new Map([...groups].filter(([group]) => changed.includes(group)))
     this.#append({ leaves, groups: new Map(), complete })
   }
@@ -237,24 +242,21 @@ export class Worker {
 
   /** Learns its own commit, and tells the other workers of its node; now and then that fails. */
   publish(committed: Committed): boolean {
-    const world = this.#world
-    if (world.chance(0.03)) {
-      this.#gap = true
-      raise(this.known, committed.leaves)
-      if (world.without === 'noted') this.learn(committed)
-      return false
-    }
-    if (world.without !== 'self') this.learn(committed)
-    this.#append({ ...committed, complete: new Map() })
-    return this.attached
+    if (this.#world.without !== 'self') this.learn(committed)
+    return this.#append({ ...committed, complete: new Map() })
   }
 
-  #append(record: Logged): void {
-    if (!this.attached) return
+  #append(record: Logged): boolean {
+    if (!this.attached || this.#detached) return false
+    if (this.#world.chance(0.01)) {
+      this.#detached = true
+      return false
+    }
     const { log } = this.node
     const upToDate = this.#next === log.end
     log.append(record)
     if (upToDate && this.#world.without !== 'reread') this.#next = log.end
+    return true
   }
 
   /** The commits of a node need no row, if none before them is missing. */
