@@ -13,6 +13,7 @@ import { Custody } from '../../src/keys/custody.ts'
 import { initialise } from '../../src/keys/initialise.ts'
 import { createLog } from '../../src/log.ts'
 import { Database } from '../../src/store/database.ts'
+import type { SharedLogPlace } from '../../src/workload.ts'
 import { TestLog } from '../store/coherence/testlog.ts'
 import { quiet } from '../store/support.ts'
 import { noLeases } from '../support/noleases.ts'
@@ -51,8 +52,8 @@ export async function createWorld(nodes = 1, custom?: string) {
     }),
   )
   const sharedLog = stack.use(new TestLog())
-  const open = (url = schema.url) =>
-    Database.open({ url, poolSize: 4, log, clock: systemClock, sharedLog: sharedLog.place() })
+  const open = (url = schema.url, place?: SharedLogPlace) =>
+    Database.open({ url, poolSize: 4, log, clock: systemClock, ...(place ? { sharedLog: place } : {}) })
   const first = stack.use(await open())
   const limits = { strict: false, fips: false, handleLimit: 100, residentLimit: 0 }
   const common = { hsm, database: first, log, clock: systemClock, ...limits }
@@ -68,16 +69,17 @@ export async function createWorld(nodes = 1, custom?: string) {
   const custody = stack.use(await Custody.open(common))
   const keys = counted(custody.macs)
 
-  /** Another worker, perhaps with another URL of the database. It caches nothing until it is started. */
-  const join = async (url = schema.url): Promise<Node> => {
-    const database = stack.use(await open(url))
+  /** A worker of another node, perhaps with another URL of the database. It caches nothing until it is started. */
+  const join = (url = schema.url): Promise<Node> => joinAt(url)
+  const joinAt = async (url: string, place?: SharedLogPlace): Promise<Node> => {
+    const database = stack.use(await open(url, place))
     database.useMac(custody.macs.rowMac)
     database.setEpoch(custody.cluster.epoch)
     return createNode(database, keys, clock, custody.cluster.epoch)
   }
   const made: Node[] = []
   for (let n = 0; n < nodes; n++) {
-    const member = await join()
+    const member = await joinAt(schema.url, sharedLog.place())
     await member.database.start()
     made.push(member)
   }

@@ -61,6 +61,8 @@ export class Coherence {
   #detached = false
   /** Whether its registration names the log. */
   #attached = false
+  /** Counts the polls after which caches may be used. */
+  #confirmed = 0
   #longestLease = 0
   #polling: Promise<void> | undefined
   #running = false
@@ -183,12 +185,16 @@ export class Coherence {
   }
 
   async #run(): Promise<void> {
+    let unconfirmed = 0
     while (this.#running) {
       this.#again = false
+      const known = this.#confirmed
       await this.#poll().then(
-        () => this.#report(undefined),
+        // A single poll that does not count, because records were missed or it had to register, is followed at once.
+        () => (this.#confirmed > known || unconfirmed++ > 0) && this.#report(undefined),
         (error: unknown) => this.#report(error),
       )
+      if (this.#confirmed > known) unconfirmed = 0
       await this.#pause()
     }
   }
@@ -263,6 +269,7 @@ export class Coherence {
     this.#raise(unlearned)
     for (const one of changed) this.#groups.set(one.group, one)
     this.#known.confirm(began)
+    this.#confirmed++
     await this.#acknowledge(connection, registration)
     return true
   }

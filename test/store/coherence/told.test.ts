@@ -107,18 +107,15 @@ test('a worker that missed records uses nothing that it had before, and polls at
   await expect.poll(() => cache.peek(id)?.text).toBe('0')
 })
 
-test('a worker that cannot write to the log any more goes on without it', async () => {
+test('a worker that cannot write to the log goes on without it', async () => {
   const place = log.place()
-  const path = `/proc/self/fd/${place.descriptor}`
-  const descriptor = openSync(path, 'r+')
+  const descriptor = openSync(`/proc/self/fd/${place.descriptor}`, 'r')
   const [writer, reader] = [
     await bench.another({ sharedLog: { ...place, descriptor } }),
     await bench.another({ sharedLog: log.place() }),
   ]
   await writer.start()
   await reader.start()
-  closeSync(descriptor)
-  expect(openSync(path, 'r')).toBe(descriptor)
   for (let v = 1; v <= 3; v++) {
     await writer.transaction(touch)
     const [row] = await bench.sql(
