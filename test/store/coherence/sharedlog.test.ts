@@ -4,6 +4,7 @@ import { readdirSync, readlinkSync, readSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { encode, pieces, ringRecords, writeAll } from '../../../src/store/coherence/ring.ts'
 import { type News, SharedLog } from '../../../src/store/coherence/sharedlog.ts'
 import type { Version } from '../../../src/workload.ts'
 import { TestLog } from './testlog.ts'
@@ -98,6 +99,14 @@ test.each([
   const byte = Buffer.alloc(1)
   readSync(log.slots.descriptor, byte, 0, 1, at)
   writeSync(log.slots.descriptor, Buffer.of((byte[0] ?? 0) ^ 1), 0, 1, at)
+  expect(reader.news()).toEqual({ leaves: [], groups: [], polled: [], lost: true })
+})
+
+test('a record that the ring has overwritten meanwhile is a loss, though it is whole', () => {
+  const [writer, reader] = [join2(), join2()]
+  writer.append({ leaves: [[1, 1]], groups: [] })
+  const [{ at } = { at: 0 }] = pieces(0, ringRecords, 1)
+  writeAll(log.slots.descriptor, encode(ringRecords, [[9, 9]]), at)
   expect(reader.news()).toEqual({ leaves: [], groups: [], polled: [], lost: true })
 })
 
