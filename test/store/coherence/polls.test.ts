@@ -4,10 +4,12 @@ import { systemClock as clock } from '../../../src/clock.ts'
 import { Coherence } from '../../../src/store/coherence/coherence.ts'
 import { firstLeaf } from '../../../src/store/coherence/leaves.ts'
 import { Registry } from '../../../src/store/coherence/registry.ts'
+import { SharedLog } from '../../../src/store/coherence/sharedlog.ts'
 import { Pool } from '../../../src/store/pool/pool.ts'
 import { parseTargets } from '../../../src/store/pool/target.ts'
 import { Line } from '../line.ts'
 import { type Bench, createBench, quiet as log } from '../support.ts'
+import { TestLog } from './testlog.ts'
 
 const timeouts = { connectMilliseconds: 3000, statementMilliseconds: 8000 }
 const poolOf = (url: string) =>
@@ -19,8 +21,8 @@ beforeEach(async () => {
 })
 afterEach(() => bench[Symbol.asyncDispose]())
 
-/** A worker that polls through a line of its own. */
-async function poller() {
+/** A worker that polls through a line of its own. @param begun called when it reads the log, and before it registers */
+async function poller(sharedLog?: SharedLog, begun = () => undefined as unknown) {
   const stack = new AsyncDisposableStack()
   const wire = stack.use(await Line.open(bench.url))
   const [line, open] = [stack.use(poolOf(wire.url)), stack.use(poolOf(bench.url))]
@@ -28,7 +30,7 @@ async function poller() {
   const times = { leaseMilliseconds: 1000, marginMilliseconds: 0, pollMilliseconds: 20 }
   const coherence = new Coherence({
     ...{ line, registry: new Registry(open, clock), clock, log, incarnation: 'own', times },
-    ...{ drop: () => undefined, polls, failedPolls },
+    ...{ drop: () => undefined, polls, failedPolls, sharedLog },
   })
   stack.defer(() => coherence.stop())
   /** Waits until a poll that has begun after this call has ended. */
@@ -36,6 +38,7 @@ async function poller() {
     const before = polls.value
     while (polls.value < before + 3) await delay(10)
   }
+  await begun()
   await coherence.start()
   return { coherence, wire, polled, failedPolls, [Symbol.asyncDispose]: () => stack.disposeAsync() }
 }
@@ -86,6 +89,28 @@ test('the leaves of a group are read only if a change of it was not heard of', a
   await one.polled()
   expect([known.version(heard), known.version(read)]).toEqual([3, 9])
 })
+
+test.each(['before its first poll', 'with the loss of others'])(
+  'the news of another poll is not taken for all of a group: %s',
+  async (when) => {
+    using log = new TestLog()
+    const [other, own] = [new SharedLog(log.place()), new SharedLog(log.place())]
+    const leaf = firstLeaf(0)
+    // Another worker has learned of the change of the leaf before, and shares only what is new to it.
+    const share = async () => {
+      await bench.sql('INSERT INTO version_leaves (leaf, v) VALUES (?, 3)', [leaf])
+      await bench.sql('UPDATE versions SET v = 5, itemised = 5 WHERE bucket = 0')
+      const lost = when === 'with the loss of others' ? Array.from({ length: 16_385 }, () => [9000, 1] as const) : []
+      other.append({ leaves: lost, groups: [] })
+      other.append({ leaves: [], groups: [] }, [{ group: 0, v: 5, base: 0 }])
+    }
+    const first = when === 'before its first poll'
+    await using one = await poller(own, first ? share : undefined)
+    if (!first) await share()
+    await one.polled()
+    expect(one.coherence.known.version(leaf)).toBe(3)
+  },
+)
 
 test('a worker whose registration is condemned, or that finds the versions gone backwards, registers anew', async () => {
   await using one = await poller()

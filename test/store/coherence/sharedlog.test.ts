@@ -102,6 +102,16 @@ test.each([
   expect(reader.news()).toEqual({ leaves: [], groups: [], polled: [], lost: true })
 })
 
+test('the news of a poll has its groups with their bases', () => {
+  const [writer, reader] = [join2(), join2()]
+  const polled = [
+    { group: 7, v: 9, base: 4 },
+    { group: 383, v: 2 ** 33, base: 1 },
+  ]
+  writer.append({ leaves: [[3, 8]], groups: [] }, polled)
+  expect(reader.news()).toEqual({ leaves: [[3, 8]], groups: [], polled, lost: false })
+})
+
 test('a record that the ring has overwritten meanwhile is a loss, though it is whole', () => {
   const [writer, reader] = [join2(), join2()]
   writer.append({ leaves: [[1, 1]], groups: [] })
