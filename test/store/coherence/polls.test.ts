@@ -98,11 +98,13 @@ test.each(['before its first poll', 'with the loss of others'])(
     const leaf = firstLeaf(0)
     // Another worker has learned of the change of the leaf before, and shares only what is new to it.
     const share = async () => {
-      await bench.sql('INSERT INTO version_leaves (leaf, v) VALUES (?, 3)', [leaf])
-      await bench.sql('UPDATE versions SET v = 5, itemised = 5 WHERE bucket = 0')
       const lost = when === 'with the loss of others' ? Array.from({ length: 16_385 }, () => [9000, 1] as const) : []
       other.append({ leaves: lost, groups: [] })
+      await delay(100)
       other.append({ leaves: [], groups: [] }, [{ group: 0, v: 5, base: 0 }])
+      await delay(50)
+      await bench.sql('INSERT INTO version_leaves (leaf, v) VALUES (?, 3)', [leaf])
+      await bench.sql('UPDATE versions SET v = 5, itemised = 5 WHERE bucket = 0')
     }
     const first = when === 'before its first poll'
     await using one = await poller(own, first ? share : undefined)
