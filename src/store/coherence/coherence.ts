@@ -37,6 +37,8 @@ interface CoherenceOptions {
   readonly failedPolls: Counter
 }
 
+const settled = Promise.resolve()
+
 /** Callers wait this long when polls begin to fail; after that they are refused at once. */
 const patienceMilliseconds = 3000
 
@@ -59,6 +61,11 @@ export class Coherence {
   #missed = 0
   /** Whether a write to the shared log has failed: then this worker only reads it, and acknowledges for itself alone. */
   #detached = false
+  /** Whether the log was read since the last microtask. */
+  #upToDate = false
+  readonly #expire = (): void => {
+    this.#upToDate = false
+  }
   /** Whether its registration names the log. */
   #attached = false
   /** Counts the polls after which caches may be used. */
@@ -78,9 +85,16 @@ export class Coherence {
     this.#known = new Known(options.clock, options.times.leaseMilliseconds)
   }
 
-  /** The versions to compare a cache entry with, at this very moment. */
+  /**
+   * The versions to compare a cache entry with, at this very moment. The log is read once for all that runs before the
+   * next await or callback: a request that must see a later commit has not been received by then.
+   */
   get known(): Known {
-    this.#catchUp()
+    if (!this.#upToDate) {
+      this.#catchUp()
+      this.#upToDate = true
+      void settled.then(this.#expire)
+    }
     return this.#known
   }
 
@@ -188,13 +202,14 @@ export class Coherence {
     let unconfirmed = 0
     while (this.#running) {
       this.#again = false
-      const known = this.#confirmed
-      await this.#poll().then(
-        // A single poll that does not count, because records were missed or it had to register, is followed at once.
-        () => (this.#confirmed > known || unconfirmed++ > 0) && this.#report(undefined),
-        (error: unknown) => this.#report(error),
-      )
-      if (this.#confirmed > known) unconfirmed = 0
+      const before = this.#confirmed
+      let failure: unknown
+      await this.#poll().catch((error: unknown) => {
+        failure = error
+      })
+      unconfirmed = this.#confirmed > before ? 0 : unconfirmed + 1
+      // A single poll that does not count, because records were missed or it had to register, is followed at once.
+      if (failure !== undefined || unconfirmed !== 1) this.#report(failure)
       await this.#pause()
     }
   }

@@ -100,6 +100,7 @@ test('a worker that missed records uses nothing that it had before, and polls at
   await reader.start()
   await cache.get(id)
   expect(cache.peek(id)?.text).toBe('0')
+  await turn()
   const other = Array.from({ length: 70_000 }, (_, n) => [n % 100, 1] as const)
   new SharedLog(writer).append({ leaves: other, groups: [] })
   expect(cache.peek(id)).toBeUndefined()
