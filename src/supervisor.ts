@@ -187,6 +187,7 @@ export class Supervisor {
   /** Another supervisor serves on the same sockets: drains every process, unannounced. */
   retire(): void {
     this.#nudges.close()
+    this.#fleet.retire()
     this.#stopping = true
     this.#acceptor.close('none')
     this.#act()

@@ -41,7 +41,7 @@ export interface Launch {
 export class Fleet {
   readonly #options: FleetOptions
   readonly #children = new Map<number, Child>()
-  readonly #slots: Slots | undefined
+  #slots: Slots | undefined
   #lastId = 0
   #lastExamined: number
 
@@ -59,6 +59,12 @@ export class Fleet {
       this.#options.log.warn({ err }, withoutLog)
       return undefined
     }
+  }
+
+  /** No worker will start any more: the shared log is theirs alone. */
+  retire(): void {
+    this.#slots?.[Symbol.dispose]()
+    this.#slots = undefined
   }
 
   get all(): readonly Child[] {
