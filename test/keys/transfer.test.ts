@@ -122,6 +122,17 @@ it('the wrapping key of a mount decrypts, and the token lets it do nothing else'
   await expect((async () => custody.operations.signer.sign(wrapping, Buffer.from('x'), scheme))()).rejects.toThrow()
 })
 
+it('a wrapping key that the database no longer has is remembered no longer', async () => {
+  const other = randomUUID()
+  const wrapping = () => custody.transfer.keyImport.wrappingKey(other, 'me')
+  const { row } = await wrapping()
+  expect((await wrapping()).row.id).toBe(row.id)
+  await place.database.transaction((tx) => custody.materials.removeOwned(tx, { key: other }))
+  const next = await wrapping()
+  expect(next.row.id).not.toBe(row.id)
+  expect((await wrapping()).row.id).toBe(next.row.id)
+})
+
 const readPkcs8 = (key: Buffer) => createPrivateKey({ key, format: 'der', type: 'pkcs8' })
 
 const p384 = () =>

@@ -1,4 +1,5 @@
 import type { KeyObject } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import type { Hash } from '../../crypto/hashes.ts'
 import { unwrapKey } from '../../crypto/keywrap.ts'
 import { badRequest } from '../../errors.ts'
@@ -19,13 +20,15 @@ import {
 import { readPair, wipePair } from '../making/pair.ts'
 import type { Material } from '../material.ts'
 import type { Draft, Specification } from '../materials/draft.ts'
-import type { Materials } from '../materials/materials.ts'
+import { type Materials, NoMaterial } from '../materials/materials.ts'
 import { readSpki } from '../publickey.ts'
 import { openEnvelope } from './envelope.ts'
 
 const wrappingType = 'rsa-4096'
 /** Of the modulus, and so of the first part of every ciphertext. */
 export const wrappingBytes = 512
+
+const mountsRemembered = 1000
 
 /** A key in clear: a secret, a private key in PKCS#8, or an SPKI alone. */
 export interface KeyBytes {
@@ -47,6 +50,8 @@ export interface KeyImportOptions {
 export class KeyImport {
   readonly #options: KeyImportOptions
   readonly #making = new Map<string, Promise<Material>>()
+  /** Ids of wrapping keys by mount: a mount has one as long as it lives. */
+  readonly #ids = new LRUCache<string, string>({ max: mountsRemembered })
 
   constructor(options: KeyImportOptions) {
     this.#options = options
@@ -54,8 +59,11 @@ export class KeyImport {
 
   /** The mount's wrapping key, made in the token when it is first needed. @param mount uuid */
   async wrappingKey(mount: string, createdBy: string): Promise<Material> {
-    const found = await this.#find(mount)
-    if (found !== undefined) return found
+    const found = (await this.#remembered(mount)) ?? (await this.#find(mount))
+    if (found !== undefined) {
+      this.#ids.set(mount, found.row.id)
+      return found
+    }
     // Making one takes the token a second: concurrent requests share it.
     const making = this.#making.get(mount) ?? this.#make(mount, createdBy).finally(() => this.#making.delete(mount))
     this.#making.set(mount, making)
@@ -122,6 +130,19 @@ export class KeyImport {
       return await materials.prepare({ ...wanted, given: incomingPair(origin, pair) })
     } finally {
       wipePair(pair)
+    }
+  }
+
+  /** Undefined, too, when it is gone: the database went back to a time when the mount had another one or none. */
+  async #remembered(mount: string): Promise<Material | undefined> {
+    const id = this.#ids.get(mount)
+    if (id === undefined) return undefined
+    try {
+      return await this.#options.materials.fetch(id)
+    } catch (error) {
+      if (!(error instanceof NoMaterial)) throw error
+      this.#ids.delete(mount)
+      return undefined
     }
   }
 

@@ -25,6 +25,10 @@ function checkName(name: string): void {
   if (name.length > longestName) throw badRequest(`a key name has at most ${longestName} characters`)
 }
 
+/** Settling an intent and holding a managed key read. */
+const needsReading = ({ draft, fields }: ImportedVersion): boolean =>
+  draft.key.intent !== undefined || Boolean(fields?.managedKey)
+
 /** Whether making such a key takes no longer than a query, and leaves nothing in the token. */
 const isQuick = (type: string): boolean => algorithmOf(type).kind !== 'rsa' && algorithmOf(type).kind !== 'ed25519'
 
@@ -117,19 +121,26 @@ export class Keys {
   ): Promise<void> {
     const drafts = versions.map(({ draft }) => draft)
     const mount = { uuid: row.mount }
+    const { uuid } = mount
+    const store = async (tx: Transaction): Promise<void> => {
+      const key = await this.#insert(tx, row)
+      for (const { version, draft, fields } of versions) await this.#versions.insert(tx, key, version, draft, fields)
+    }
+    // A name never read here is probably new. Many rows would make others wait who share the commit.
+    const guessed = !this.#rings.mayExist(mount, row.name) && versions.length === 1 && !versions.some(needsReading)
     // A lock on a missing key would hold up every other new name.
-    const exists = (await this.#rings.read(mount, row.name)) !== undefined
-    const add = async (tx: Transaction): Promise<void> => {
+    let exists = !guessed && (await this.#rings.read(mount, row.name)) !== undefined
+    const reading = async (tx: Transaction): Promise<void> => {
       const found = await (exists ? this.#rings.lock(tx, mount, row.name) : this.#rings.find(tx, mount, row.name))
+      exists = found !== undefined
       if (found) {
         replace(found.key)
         await this.remove(tx, found)
       }
-      const key = await this.#insert(tx, row)
-      for (const { version, draft, fields } of versions) await this.#versions.insert(tx, key, version, draft, fields)
+      await store(tx)
     }
-    const { uuid } = mount
-    return this.#versions.commit(drafts, { name: ringCacheId(uuid, row.name), blind: undefined, reading: add })
+    const blind = guessed ? store : undefined
+    return this.#versions.commit(drafts, { name: ringCacheId(uuid, row.name), blind, reading })
   }
 
   async #insert(tx: Transaction, row: New<typeof keysTable>): Promise<KeyRow> {

@@ -57,8 +57,6 @@ async function runImport(call: ImportCall): Promise<undefined> {
   const { context, mount, params, body, caller, warn } = call
   const { name = '' } = params
   const type = checkImport(body, warn)
-  if (await context.rings.get(mount, name)) throw nameTaken()
-  const prepareImported = importer(call, type)
   const template = {
     name,
     type,
@@ -73,7 +71,18 @@ async function runImport(call: ImportCall): Promise<undefined> {
     imported: true,
     allowRotation: body.allow_rotation ?? false,
   }
-  const draft = await context.versions.prepare({ ...row, keySize: 0 }, makerOf(caller), { key: prepareImported })
+  const checkFree = async (): Promise<void> => {
+    if (await context.rings.get(mount, name)) throw nameTaken()
+  }
+  // A name never read here is probably new: then only the transaction checks for an existing key.
+  const guessed = !context.rings.mayExist(mount, name)
+  if (!guessed) await checkFree()
+  const prepare = async () =>
+    context.versions.prepare({ ...row, keySize: 0 }, makerOf(caller), { key: importer(call, type) })
+  const draft = await prepare().catch(async (error: unknown) => {
+    if (guessed) await checkFree()
+    throw error
+  })
   const keySize = row.keySize === 0 ? 0 : draft.key.fields.sizeBytes
   await context.keys.add({ ...row, mount: mount.uuid, keySize }, [{ version: 1, draft }], () => {
     throw nameTaken()
