@@ -151,6 +151,7 @@ export class Custody implements Disposable {
   close(): void {
     this.objects.handles.close()
     this.transients[Symbol.dispose]()
+    this.materials[Symbol.dispose]()
     for (const mac of this.#systemKeys) mac.close()
   }
 

@@ -54,7 +54,8 @@ test('a key that lies in the token alone leaves it when its HMAC secret is refus
 })
 
 test('a rotation by a remembered key asks a token that fails as often as one by a key just read', async () => {
-  for (const name of ['remembered', 'other']) await context.keys.create(mount, { name, type: 'aes256-gcm96' }, 'me')
+  // Of a type of which no keys are made ahead.
+  for (const name of ['remembered', 'other']) await context.keys.create(mount, { name, type: 'rsa-2048' }, 'me')
   // A change here makes the worker remember the key.
   await context.rotation.rotate(mount, 'remembered', 'me')
   expect(context.rings.recall(mount, 'remembered')).toBeDefined()
@@ -67,4 +68,19 @@ test('a rotation by a remembered key asks a token that fails as often as one by 
   const fresh = await calls('other')
   expect(fresh).toBeGreaterThan(0)
   expect(await calls('remembered')).toBe(fresh)
+})
+
+test('where a key was made ahead it is used though the token makes none now, once and whole', async () => {
+  const rotate = () => context.rotation.rotate(mount, 'ahead', 'me')
+  await context.keys.create(mount, { name: 'ahead', type: 'aes256-gcm96' }, 'me')
+  await rotate()
+  await clock.sleep(50)
+  shim.set({ groups: group.key, rv: deviceMemory })
+  const { ring, parts } = await rotate()
+  await expect(rotate()).rejects.toMatchObject({ status: 503 })
+  shim.clear()
+  await rotate()
+  const blobs = await place.sql(`SELECT \`blob\` FROM materials WHERE owner = '${ring.key.id}'`)
+  expect(new Set(blobs.map(({ blob }) => (blob as Buffer).toString('hex'))).size).toBe(blobs.length)
+  expect([ring.key.latestVersion, parts.size, blobs.length]).toEqual([3, 6, 8])
 })

@@ -9,6 +9,7 @@ import type { Reader, Transaction } from '../../store/reader.ts'
 import type { Algorithm } from '../algorithms/algorithm.ts'
 import { algorithms, pairAlgorithm } from '../algorithms.ts'
 import type { Kek, Keks } from '../kek/keks.ts'
+import { MadeAhead } from '../making/ahead.ts'
 import type { IncomingKey } from '../making/incomingkey.ts'
 import { type Made, makePair, makeSecret, makeSeed, opened, plaintextHistory, sizeOf } from '../making/making.ts'
 import { type Exposure, exposureOf } from '../making/padding.ts'
@@ -38,12 +39,14 @@ export interface MaterialsOptions {
 const pageRows = 1000
 
 /** The sealed table of all key parts, and the only way to make one. */
-export class Materials {
+export class Materials implements Disposable {
   readonly #options: MaterialsOptions
   readonly #cache: CoherentCache<Material>
+  readonly #ahead: MadeAhead
 
   constructor(options: MaterialsOptions) {
     this.#options = options
+    this.#ahead = new MadeAhead(options.clock)
     this.#cache = options.database.cache({
       table: materialsTable.name,
       limit: options.cacheLimit,
@@ -125,10 +128,17 @@ export class Materials {
       return { residence, kek: undefined, ...(await residents.make(algorithm, { material: id, part, given })) }
     }
     const kek = await keks.active(purpose)
+    const generate = () => make(hsm, algorithm, { residence, sizeBytes, part }, kek)
+    const sort = `${algorithm.name} ${part} ${sizeBytes} ${residence} ${kek.row.id}`
     const made = given
       ? await given.wrap(hsm, kek, residence)
-      : await make(hsm, algorithm, { residence, sizeBytes, part }, kek)
+      : await (isMadeAhead(algorithm, part) ? this.#ahead.take(sort, generate) : generate())
     return { residence, kek, made, intent: undefined }
+  }
+
+  /** Forgets the keys made ahead. */
+  [Symbol.dispose](): void {
+    this.#ahead[Symbol.dispose]()
   }
 
   /** Prefetches, at the beginning of a transaction, the state of KEKs that `insert` needs for these drafts. */
@@ -277,6 +287,10 @@ function expect(material: Material | undefined, id: string): Material {
   if (material === undefined) throw new NoMaterial(`there is no material ${id}`)
   return material
 }
+
+/** Keys of certificate authorities are few, and pairs that take long are better made by nobody than in vain. */
+const isMadeAhead = (algorithm: Algorithm, part: Part): boolean =>
+  (part === 'key' || part === 'hmac') && !(algorithm.class === 'private' && algorithm.slow)
 
 /** A secret from outside is padded where it is in memory anyway, so how new ones are made does not matter. */
 const exposed = (exposure: Exposure | undefined, given: Specification['given']): Exposure | undefined =>
