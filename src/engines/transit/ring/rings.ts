@@ -185,7 +185,7 @@ export class Rings {
   }
 
   /** The current ring and all its key parts by id, as of one moment. */
-  inventory(mount: Mount, name: string): MaybePromise<Inventory | undefined> {
+  inventory(mount: MountId, name: string): MaybePromise<Inventory | undefined> {
     return this.#inventories.get(ringCacheId(mount.uuid, name))
   }
 

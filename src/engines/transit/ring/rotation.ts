@@ -48,11 +48,14 @@ export class KeyRotation {
     { isDue = always, managedFor = async () => undefined }: RotationOptions = {},
   ): Promise<Inventory> {
     const read = () => this.#rings.readKey(mount, name)
+    // Read whole, it need not be read again by the change, which then shares its transaction with others.
+    const readWhole = async () => (await this.#rings.inventory(mount, name))?.ring.key
+    const readFirst = isDue === always ? readWhole : read
     const cached = this.#rings.peekInventory(mount, name)?.ring.key
     const recalled = cached ?? this.#rings.recall(mount, name)
     const guess = recalled?.type === managedType ? undefined : recalled
     let mayBeOld = guess !== undefined && cached === undefined
-    for (let before = guess ?? (await read()); ; before = await read(), mayBeOld = false) {
+    for (let before = guess ?? (await readFirst()); ; before = await read(), mayBeOld = false) {
       if (before === undefined) throw badRequest('key not found')
       // Refused before the token does useless work, unless the row may be old.
       if (!mayBeOld) rotated(name, before)
