@@ -5,7 +5,6 @@ import type { Materials } from '../../../keys/materials/materials.ts'
 import type { Mount } from '../../../route.ts'
 import { markWritten } from '../../../settings/written.ts'
 import type { Database } from '../../../store/database.ts'
-import { DuplicateRow } from '../../../store/faults.ts'
 import type { Transaction } from '../../../store/reader.ts'
 import type { New } from '../../../store/table.ts'
 import { type KeyTemplate, newKey } from './newkey.ts'
@@ -18,8 +17,6 @@ import { type ImportedVersion, type ManagedDraft, managedFields } from './versio
 import type { VersionStore } from './versionstore.ts'
 
 const longestName = 512
-/** To make a key of a name that others make and delete at the same time. */
-const attempts = 20
 
 function checkName(name: string): void {
   if (name.length > longestName) throw badRequest(`a key name has at most ${longestName} characters`)
@@ -60,22 +57,6 @@ export class Keys {
    * @returns the key that this call made or found
    */
   async create(
-    mount: Mount,
-    template: KeyTemplate,
-    createdBy: string,
-    prepareManaged?: () => Promise<ManagedDraft>,
-  ): Promise<Inventory> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await this.#create(mount, template, createdBy, prepareManaged)
-      } catch (error) {
-        // Others make and delete keys of this name: the key that was in the way is gone already.
-        if (!(error instanceof DuplicateRow) || attempt === attempts) throw error
-      }
-    }
-  }
-
-  async #create(
     mount: Mount,
     template: KeyTemplate,
     createdBy: string,

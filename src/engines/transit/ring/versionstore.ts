@@ -6,6 +6,7 @@ import type { Materials } from '../../../keys/materials/materials.ts'
 import type { Kdf } from '../../../keys/use/derivation.ts'
 import type { Assuming } from '../../../store/assuming.ts'
 import type { Database } from '../../../store/database.ts'
+import { DuplicateRow } from '../../../store/faults.ts'
 import { pages, within } from '../../../store/pages.ts'
 import type { Reader, Transaction } from '../../../store/reader.ts'
 import { convergenceOfNew, hmacSecretBytes, mayLeave } from './newkey.ts'
@@ -15,6 +16,8 @@ import { type KeyRow, keysTable, type VersionRow, versionsTable } from './tables
 import type { KeySpecification, PreparePart, VersionDraft, VersionFields } from './versiondraft.ts'
 
 const hmacType = 'hmac'
+/** To store a key of a name that others make and delete at the same time. */
+const attempts = 20
 const pageRows = 100
 
 /**
@@ -72,7 +75,14 @@ export class VersionStore {
       return result
     }
     try {
-      return await this.#database.assuming({ name, blind, reading: expecting })
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return await this.#database.assuming({ name, blind, reading: expecting })
+        } catch (error) {
+          // Others make and delete keys of this name: the key that was in the way is gone already.
+          if (!(error instanceof DuplicateRow) || attempt === attempts) throw error
+        }
+      }
     } finally {
       for (const draft of drafts) await this.discard(draft)
     }

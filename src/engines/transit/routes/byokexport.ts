@@ -5,7 +5,7 @@ import type { Hash } from '../../../crypto/hashes.ts'
 import { badRequest } from '../../../errors.ts'
 import { text } from '../../../field.ts'
 import { Material } from '../../../keys/material.ts'
-import { type Call, type Data, route } from '../../../route.ts'
+import { type Call, type Data, type MaybePromise, route } from '../../../route.ts'
 import type { TransitContext } from '../context.ts'
 import { exportedVersionField } from '../input/fields.ts'
 import { readHashFunction } from '../input/hashfunction.ts'
@@ -14,6 +14,7 @@ import { managedType } from '../ring/managedtype.ts'
 import { type Inventory, partOf } from '../ring/readring.ts'
 import { refuseSoftDeleted } from '../ring/rules.ts'
 import { versionsToExport } from '../ring/versions.ts'
+import { withRing } from '../ring/withring.ts'
 
 const body = Type.Object({
   version: exportedVersionField,
@@ -23,14 +24,14 @@ const body = Type.Object({
 type ExportCall = Call<TransitContext, typeof body>
 
 /** The wrapping key of another server, imported here as `dst`. @throws ApiError 400 */
-async function recipient({ context, mount, params }: ExportCall): Promise<Material> {
-  const ring = await context.rings.get(mount, params.dst ?? '')
-  if (ring === undefined) throw badRequest('no such destination key to export to')
-  refuseSoftDeleted(ring.key)
-  const latest = ring.versions.get(ring.key.latestVersion)
-  const material = latest && (await context.material(latest.material))
-  if (!material?.algorithm.oaep) throw badRequest('unsupported key type in use; must be a rsa key')
-  return material
+function recipient({ context, mount, params }: ExportCall): MaybePromise<Material> {
+  const named = { context, mount, params: { name: params.dst ?? '' } }
+  return withRing(named, 'no such destination key to export to', async (ring) => {
+    const latest = ring.versions.get(ring.key.latestVersion)
+    const material = latest && (await context.material(latest.material))
+    if (!material?.algorithm.oaep) throw badRequest('unsupported key type in use; must be a rsa key')
+    return material
+  })
 }
 
 /** Encrypts each version to the key `dst`, in the form that import accepts. */

@@ -63,7 +63,7 @@ function encryptInputs(call: EncryptCall): MaybePromise<Outcome> {
       if (items.some((item) => refusalOf(item) === undefined)) {
         return context.keys
           .create(mount, { ...template, name }, makerOf(caller))
-          .then(({ ring: made }) => encryptWith(made))
+          .then(({ ring: made }) => useRing(call, made, missing, encryptWith))
       }
       return runInputs(call, inputs, rules, (input) => {
         throw refusalOf(input)

@@ -10,7 +10,8 @@ import { emptyTemplate, makeRequest, readTemplate, type Template } from '../../.
 import type { TransitContext } from '../../context.ts'
 import { certifiedVersionField } from '../../input/fields.ts'
 import { warnOfScheme } from '../../input/scheme.ts'
-import { certifiableRing } from '../../ring/certifiable.ts'
+import { withCertifiableRing } from '../../ring/certifiable.ts'
+import type { Ring } from '../../ring/readring.ts'
 import { versionToCertify } from '../../ring/versions.ts'
 
 const body = Type.Object({
@@ -32,9 +33,8 @@ function templateOf(pem: string | undefined): Template {
 
 const failed = 'could not create the csr'
 
-async function certificationRequest(call: Call<TransitContext, typeof body>): Promise<Data> {
+async function certificationRequest(call: Call<TransitContext, typeof body>, ring: Ring): Promise<Data> {
   const { context, body, warn } = call
-  const ring = await certifiableRing(call)
   const template = templateOf(body.csr)
   const key = await context.material(versionToCertify(ring, body.version ?? 0, failed).material)
   if (!key.complete) throw badRequest(`${failed}: private key not imported for key version selected`)
@@ -52,5 +52,5 @@ export const requestCertificate = route<TransitContext, typeof body>({
   about: 'A certification request for the key, signed by it.',
   body,
   answers: data(Type.Object({ name: Type.String(), type: Type.String(), csr: Type.String() })),
-  run: certificationRequest,
+  run: (call) => withCertifiableRing(call, (ring) => certificationRequest(call, ring)),
 })

@@ -11,6 +11,7 @@ import { importer, importSourceFields } from '../../input/importsource.ts'
 import { mayLeave } from '../../ring/newkey.ts'
 import type { Ring } from '../../ring/readring.ts'
 import { refuseSoftDeleted } from '../../ring/rules.ts'
+import { withRing } from '../../ring/withring.ts'
 
 const body = Type.Object({
   ...importSourceFields,
@@ -78,11 +79,9 @@ function changeUnchanged(
 }
 
 /** One attempt. @returns false when it must be repeated because the key changed meanwhile */
-async function tryImport(call: ImportCall): Promise<boolean> {
-  const { context, mount, params, caller } = call
-  const { rings, versions, changes } = context
-  const before = await rings.get(mount, params.name ?? '')
-  if (before === undefined) throw badRequest(missingKey(params.name))
+async function tryImport(call: ImportCall, before: Ring): Promise<boolean> {
+  const { context, caller } = call
+  const { versions, changes } = context
   checkImportable(before)
   const { type: algorithm, derived, latestVersion } = before.key
   const prepareKey = importer(call, algorithm)
@@ -111,7 +110,8 @@ export const importKeyVersion = route<TransitContext, typeof body>({
   body,
   answers: done,
   async run(call) {
-    for (let done = false; !done; ) done = await tryImport(call)
+    const missing = missingKey(call.params.name)
+    for (let done = false; !done; ) done = await withRing(call, missing, (ring) => tryImport(call, ring))
     return undefined
   },
 })

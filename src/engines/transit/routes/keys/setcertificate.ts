@@ -6,7 +6,7 @@ import { type Call, type Data, route } from '../../../../route.ts'
 import type { TransitContext } from '../../context.ts'
 import { readChain } from '../../input/chain.ts'
 import { certifiedVersionField } from '../../input/fields.ts'
-import { certifiableRing } from '../../ring/certifiable.ts'
+import { withCertifiableRing } from '../../ring/certifiable.ts'
 import { versionToCertify } from '../../ring/versions.ts'
 
 const certified = Type.Object({ name: Type.String(), type: Type.String(), certificate_chain: Type.String() })
@@ -20,9 +20,11 @@ const failed = 'failed to persist certificate chain'
 
 async function setChain(call: Call<TransitContext, typeof body>): Promise<Data> {
   const { context, mount, params, body } = call
-  const before = await certifiableRing(call)
-  const { version, material } = versionToCertify(before, body.version ?? 0, failed)
-  const certificateChain = readChain(body.certificate_chain, (await context.material(material)).publicKey)
+  const { before, version, certificateChain } = await withCertifiableRing(call, async (ring) => {
+    const { version, material } = versionToCertify(ring, body.version ?? 0, failed)
+    const { publicKey } = await context.material(material)
+    return { before: ring, version, certificateChain: readChain(body.certificate_chain, publicKey) }
+  })
   const { name = '' } = params
   await context.changes.change(mount, name, `key with provided name '${name}' not found`, async (tx, ring) => {
     if (ring.key.id !== before.key.id || !ring.versions.has(version)) throw badRequest(`${failed}: no such key version`)
