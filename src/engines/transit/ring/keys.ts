@@ -23,7 +23,7 @@ function checkName(name: string): void {
 }
 
 /** Settling an intent and holding a managed key read. */
-const needsReading = ({ draft, fields }: ImportedVersion): boolean =>
+const needsReading = ({ draft, fields }: Pick<ImportedVersion, 'draft' | 'fields'>): boolean =>
   draft.key.intent !== undefined || Boolean(fields?.managedKey)
 
 /** Whether making such a key takes no longer than a query, and leaves nothing in the token. */
@@ -78,15 +78,15 @@ export class Keys {
       return found
     })
     if ('ring' in draft) return draft
+    const fields = managedFields(managed)
     const insert = async (tx: Transaction): Promise<Inventory> => {
       const key = await this.#insert(tx, row)
-      const stored = await this.#versions.insert(tx, key, 1, draft, managedFields(managed))
+      const stored = await this.#versions.insert(tx, key, 1, draft, fields)
       return withVersion({ ring: { key, versions: new Map() }, parts: new Map() }, key, stored)
     }
     return this.#versions.commit([draft], {
       name: ringCacheId(mount.uuid, template.name),
-      // Settling an intent and holding a managed key read.
-      blind: draft.key.intent === undefined && managed === undefined ? insert : undefined,
+      blind: needsReading({ draft, fields }) ? undefined : insert,
       reading: async (tx) => (await this.#rings.findInventory(tx, mount, template.name)) ?? insert(tx),
     })
   }
@@ -110,10 +110,9 @@ export class Keys {
     // A name never read here is probably new. Many rows would make others wait who share the commit.
     const guessed = !this.#rings.mayExist(mount, row.name) && versions.length === 1 && !versions.some(needsReading)
     // A lock on a missing key would hold up every other new name.
-    let exists = !guessed && (await this.#rings.read(mount, row.name)) !== undefined
+    const exists = !guessed && (await this.#rings.read(mount, row.name)) !== undefined
     const reading = async (tx: Transaction): Promise<void> => {
       const found = await (exists ? this.#rings.lock(tx, mount, row.name) : this.#rings.find(tx, mount, row.name))
-      exists = found !== undefined
       if (found) {
         replace(found.key)
         await this.remove(tx, found)
