@@ -16,6 +16,18 @@ async function outcome(node: TestNode, upgrades = 1): Promise<string | undefined
   return readRecord(node.directory)?.failure
 }
 
+/** The shared logs that a process holds: files without a name. */
+const logsOf = (pid: number): number => {
+  const targets = readdirSync(`/proc/${pid}/fd`).map((descriptor) => {
+    try {
+      return readlinkSync(`/proc/${pid}/fd/${descriptor}`)
+    } catch {
+      return ''
+    }
+  })
+  return targets.filter((target) => /\/strongroom-[0-9a-f-]{36} \(deleted\)$/.test(target)).length
+}
+
 const answers = (path: string): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = connect(path, () => resolve(true)).once('error', () => resolve(false))
@@ -43,6 +55,20 @@ describe('an upgrade', () => {
     node.process.kill('SIGTERM')
     expect(await node.ended).toBe(0)
     expect(node.starts.filter(alive)).toEqual([])
+  })
+
+  test('leaves the log that workers share to those who still use it', async () => {
+    await using node = new TestNode({ workers: 2 })
+    await node.ready
+    const pid = node.process.pid ?? 0
+    expect(logsOf(pid)).toBe(1)
+    const slow = node.ask('/slow')
+    node.process.kill('SIGUSR2')
+    expect(await outcome(node)).toBeUndefined()
+    const [successor = 0] = childrenOf(pid).filter((child) => childrenOf(child).length > 0)
+    await until('the old program has closed its own', () => logsOf(pid) === 0)
+    expect(logsOf(successor)).toBe(1)
+    expect((await slow).status).toBe(200)
   })
 
   test('passes the PIN over the channel, not by environment, argument or log', async () => {
