@@ -22,6 +22,9 @@ async function keyCalls(work: () => Promise<unknown>): Promise<number> {
   return shim.read().counted
 }
 
+/** Many, because a key of an earlier request may still be made ahead when the first of these begins. */
+const created = 20
+
 test.each([
   ['aes256-gcm96', {}, 2],
   ['ecdsa-p256', {}, 2],
@@ -35,12 +38,12 @@ test.each([
     const create = (name: string) => root.post(`transit/keys/${name}`, { type, ...settings })
     // Things looked up once (KEKs, capabilities) are not part of the key's cost.
     expect((await create(`first-${type}-${objects}`)).status).toBe(200)
-    let status = 0
+    const statuses: number[] = []
     const calls = await keyCalls(async () => {
-      status = (await create(`second-${type}-${objects}`)).status
+      for (let n = 0; n < created; n++) statuses.push((await create(`next-${type}-${objects}-${n}`)).status)
     })
-    expect(status).toBe(200)
-    expect(calls).toBeGreaterThanOrEqual(objects)
-    expect(calls).toBeLessThanOrEqual(3 * objects)
+    expect(statuses).toEqual(Array(created).fill(200))
+    expect(Math.ceil(calls / created)).toBeGreaterThanOrEqual(objects)
+    expect(Math.floor(calls / created)).toBeLessThanOrEqual(3 * objects)
   },
 )
