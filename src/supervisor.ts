@@ -390,7 +390,7 @@ export class Supervisor {
       return
     }
     this.#starts = afterLoss(this.#starts, child, this.#now)
-    setTimeout(() => this.#act(), this.#starts.notBefore - this.#now).unref()
+    setTimeout(() => this.#act(), Math.max(0, this.#starts.notBefore - this.#now)).unref()
     // Workers still waiting to be unsealed would try the same PIN.
     if (this.#starts.pinRefused && this.#sealing.unsealing) this.#seal(undefined, true)
     if (this.#starts.hopeless) this.#giveUp(reason)

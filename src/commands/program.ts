@@ -30,6 +30,8 @@ const commands = [
 /** Verbs that print secrets, which cannot be shown again. */
 const shownOnce = ['init', 'root-token', 'recovery-secret', 'component', 'adopt', 'accept-restore']
 
+const longestIntervalMilliseconds = 2 ** 31 - 1
+
 /** Runs the verb that the arguments of this process name, and sets its exit code. */
 export async function run(): Promise<void> {
   const program = new Command('strongroom')
@@ -45,11 +47,15 @@ export async function run(): Promise<void> {
     if ((error.code === 'EPIPE' && !mustBeRead) || process.exitCode) return
     process.exitCode = explainFailure(new Error('the output could not be written', { cause: error }))
   })
+  // A verb may wait for the clock alone, or for a thread: neither keeps a process alive.
+  const awake = setInterval(() => undefined, longestIntervalMilliseconds)
   try {
     await program.parseAsync()
   } catch (error) {
     if (!(error instanceof CommanderError)) process.exitCode = explainFailure(error)
     else if (error.exitCode !== 0) process.exitCode = exitUsage
+  } finally {
+    clearInterval(awake)
   }
 }
 

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { createConnection } from 'mysql2/promise'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -25,11 +26,13 @@ interface Kek {
   readonly purpose: string
   readonly state: string
   readonly keys: number
+  /** Whether the token has it. */
+  readonly here: boolean
 }
 const keks = async (): Promise<Kek[]> => JSON.parse(await strongroom('kek', 'status', '--json')).keks
 
 async function until(condition: () => Promise<boolean>): Promise<void> {
-  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 1000))
+  while (!(await condition())) await delay(1000)
 }
 
 describe('a cluster, then restored', { shuffle: false }, () => {
@@ -67,6 +70,33 @@ describe('a cluster, then restored', { shuffle: false }, () => {
     expect(names.split(', ').toSorted()).toEqual(['active export', 'active open', 'active system', 'active use'])
     expect(said).toContain('strongroom kek rotate --components')
   }, 120_000)
+
+  test('a retired KEK is destroyed while keys are made, and the token has it no more', async () => {
+    const retired = (await keks()).find(({ state }) => state === 'retiring')
+    expect(retired?.here).toBe(true)
+    const root = server.client()
+    let [made, ended] = [0, false]
+    const making = (async () => {
+      for (; !ended; made++) {
+        const { string } = await root.post(`transit/encrypt/made-${made}`, { plaintext })
+        const opened = await root.post(`transit/decrypt/made-${made}`, { ciphertext: string('data.ciphertext') })
+        expect(opened.string('data.plaintext')).toBe(plaintext)
+        await delay(50)
+      }
+    })()
+    const said = await strongroom('kek', 'destroy', retired?.id ?? '').finally(() => {
+      ended = true
+    })
+    await making
+    expect(said).toContain(`destroyed: ${retired?.id}\n`)
+    expect(said).toMatch(/^database dumps are usable from \d{4}-\S+Z on, no earlier ones$/m)
+    const { state, here, keys } = (await keks()).find(({ id }) => id === retired?.id) ?? {}
+    expect({ state, here, keys }).toEqual({ state: 'destroyed', here: false, keys: 0 })
+    await server.stop()
+    await server.start()
+    for (const name of ['kept', 'made-0', `made-${made - 1}`])
+      expect((await root.post(`transit/encrypt/${name}`, { plaintext })).status).toBe(200)
+  }, 180_000)
 
   test('a database older than the token remembers is refused, until an operator accepts it; then old tokens are void', async () => {
     const root = server.client()
