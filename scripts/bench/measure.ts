@@ -3,6 +3,7 @@ import { type Load, load } from './load.ts'
 import { operationOf } from './operations.ts'
 import type { Row } from './rows.ts'
 import type { Server } from './server.ts'
+import { warm, windowSeconds } from './warm.ts'
 
 /** The measurements of one pair: all three are made right after each other. */
 export interface Pair {
@@ -22,10 +23,6 @@ export interface Measuring {
 }
 
 const rawMilliseconds = 200
-/** After these V8 has compiled the hot code. */
-const warmRequests = 5000
-const warmSeconds = 2
-const mostWarmings = 8
 
 /** Pairs of one row, interleaved, so that other work of the machine affects both sides alike. */
 export async function measure(row: Row, strongroom: Server, options: Measuring): Promise<Pair[]> {
@@ -36,7 +33,7 @@ export async function measure(row: Row, strongroom: Server, options: Measuring):
   const measured: Pair[] = []
   for (const server of [minimal, strongroom]) {
     if (slow) await load(server, seconds, directory)
-    else await warm(server, directory)
+    else await warm(async () => (await load(server, windowSeconds, directory)).cpuMicrosecondsPerRequest)
   }
   await beside.raw(row.title, rawMilliseconds)
   for (let pair = 1; pair <= options.pairs; pair++) {
@@ -49,11 +46,4 @@ export async function measure(row: Row, strongroom: Server, options: Measuring):
     })
   }
   return measured
-}
-
-async function warm(server: Server, directory: string): Promise<void> {
-  let requests = 0
-  for (let times = 0; requests < warmRequests && times < mostWarmings; times++) {
-    requests += (await load(server, warmSeconds, directory)).requests
-  }
 }

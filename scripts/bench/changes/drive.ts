@@ -26,3 +26,13 @@ export async function drive(step: Step, clients: number, seconds: number): Promi
     sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN
   return { changesPerSecond: taken.length / elapsedSeconds, p50Milliseconds: at(0.5), p99Milliseconds: at(0.99) }
 }
+
+/** Runs of one step, none of which repeats a number of another. @returns one run of so many seconds */
+export function runsOf(step: Step, clients: number): (seconds: number) => Promise<Drive> {
+  let first = 0
+  return (seconds) => {
+    first += 100_000
+    const from = first
+    return drive((client, n) => step(client, from + n), clients, seconds)
+  }
+}

@@ -3,8 +3,8 @@ import { createConnection } from 'mysql2/promise'
 import type { StrongroomNode } from '../node.ts'
 import { median, spread } from '../statistics.ts'
 import { markdown } from '../table.ts'
-import type { Step } from './change.ts'
-import { type Drive, drive } from './drive.ts'
+import { warm, windowSeconds } from '../warm.ts'
+import { type Drive, drive, runsOf } from './drive.ts'
 import { footprintOf } from './footprint.ts'
 import { changes } from './list.ts'
 import { MinimalChange } from './minimal.ts'
@@ -23,9 +23,6 @@ interface Pair {
   readonly minimal: Drive
   readonly strongroom: Drive
 }
-
-/** Changes are few: a process that has just begun would be measured while its code is still interpreted. */
-const warmSeconds = 4
 
 const heads = ['change', 'clients', 'minimal /s', 'Strongroom /s', 'of minimal rate', 'time ratio', 'p50 / p99 ms']
 
@@ -47,22 +44,19 @@ export async function measureChanges(options: MeasuringChanges): Promise<string>
       const step = await change.prepare(node, clients)
       // A change that removes its rows again leaves no trace: the rows are those of its first half.
       const traced = change.undoes ? ((await changes['token create']?.prepare(node, 1)) ?? step) : step
-      await traced(0, 1_000_000)
-      const footprint = await footprintOf(connection, () => traced(0, 1_000_001))
+      await traced(0, 1_000_000_000)
+      const footprint = await footprintOf(connection, () => traced(0, 1_000_000_001))
       const prepared = { socket, schema, clients, change, footprint, objects }
       await using minimal = await MinimalChange.prepare(prepared)
-      const counted =
-        (first: number): Step =>
-        (client, n) =>
-          step(client, first + n)
-      for (const warmed of [minimal.step, counted(0)]) await drive(warmed, clients, warmSeconds)
+      // On keys of its own: a key that is rotated for so long has thousands of versions.
+      const warming = runsOf(await change.prepare(node, clients), clients)
+      const plain = (length: number): Promise<Drive> => drive(minimal.step, clients, length)
+      for (const side of [plain, warming]) await warm(async () => 1 / (await side(windowSeconds)).changesPerSecond)
+      const ours = runsOf(step, clients)
       const pairs: Pair[] = []
       for (let pair = 1; pair <= options.pairs; pair++) {
         progress(`${title}, ${clients} clients: pair ${pair} of ${options.pairs}`)
-        pairs.push({
-          minimal: await drive(minimal.step, clients, seconds),
-          strongroom: await drive(counted(pair * 100_000), clients, seconds),
-        })
+        pairs.push({ minimal: await plain(seconds), strongroom: await ours(seconds) })
       }
       rows.push(cells(title, clients, pairs))
     }

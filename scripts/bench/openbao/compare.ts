@@ -1,11 +1,11 @@
-import type { Step } from '../changes/change.ts'
-import { type Drive, drive } from '../changes/drive.ts'
+import { type Drive, runsOf } from '../changes/drive.ts'
 import { changes } from '../changes/list.ts'
 import { type Load, load } from '../load.ts'
 import type { StrongroomNode } from '../node.ts'
 import { prepareRows } from '../rows.ts'
 import { median, spread } from '../statistics.ts'
 import { markdown } from '../table.ts'
+import { warm, windowSeconds } from '../warm.ts'
 import type { OpenBao } from './server.ts'
 
 /** Rows of the table of operations that are prepared by calls of the API alone. */
@@ -31,8 +31,6 @@ interface Pair<T> {
   readonly strongroom: T
 }
 
-const warmSeconds = 5
-
 /** The same requests to both, in interleaved pairs. @returns Markdown: a table of requests and one of changes */
 export async function compare(options: Comparing): Promise<string> {
   return [await compareRequests(options), await compareChanges(options)].join('\n\n')
@@ -48,7 +46,7 @@ async function compareRequests(options: Comparing): Promise<string> {
       strongroom: strongroom.under((await rowsOf.strongroom(title)).request),
     }
     const pairs = await pairsOf<Load>(title, options, {
-      warm: (side) => load(servers[side], warmSeconds, directory),
+      warm: async (side) => (await load(servers[side], windowSeconds, directory)).cpuMicrosecondsPerRequest,
       measure: (side) => load(servers[side], options.seconds, directory),
     })
     const cost = (pair: Pair<Load>) =>
@@ -70,19 +68,15 @@ async function compareChanges(options: Comparing): Promise<string> {
   const rows: string[][] = []
   for (const [title, { prepare }] of Object.entries(changes).filter(([title]) => options.wanted(title))) {
     for (const clients of [1, 16]) {
-      const steps = {
-        openBao: await prepare(options.openBao, clients),
-        strongroom: await prepare(options.strongroom, clients),
-      }
-      let run = 0
-      const each = (side: keyof Pair<unknown>, seconds: number): Promise<Drive> => {
-        const first = ++run * 100_000
-        const step: Step = (client, n) => steps[side](client, first + n)
-        return drive(step, clients, seconds)
-      }
+      const prepared = async () => ({
+        openBao: runsOf(await prepare(options.openBao, clients), clients),
+        strongroom: runsOf(await prepare(options.strongroom, clients), clients),
+      })
+      // Warmed on keys of their own: a key that is rotated for so long has thousands of versions.
+      const [warming, runs] = [await prepared(), await prepared()]
       const pairs = await pairsOf<Drive>(`${title}, ${clients} clients`, options, {
-        warm: (side) => each(side, warmSeconds),
-        measure: (side) => each(side, options.seconds),
+        warm: async (side) => 1 / (await warming[side](windowSeconds)).changesPerSecond,
+        measure: (side) => runs[side](options.seconds),
       })
       rows.push([
         title,
@@ -97,13 +91,14 @@ async function compareChanges(options: Comparing): Promise<string> {
 }
 
 interface Sides<T> {
-  warm(side: keyof Pair<T>): Promise<unknown>
+  /** @returns the cost of one window (warm.ts) */
+  warm(side: keyof Pair<T>): Promise<number>
   measure(side: keyof Pair<T>): Promise<T>
 }
 
-async function pairsOf<T>(title: string, options: Comparing, { warm, measure }: Sides<T>): Promise<Pair<T>[]> {
-  await warm('openBao')
-  await warm('strongroom')
+async function pairsOf<T>(title: string, options: Comparing, sides: Sides<T>): Promise<Pair<T>[]> {
+  const { measure } = sides
+  for (const side of ['openBao', 'strongroom'] as const) await warm(() => sides.warm(side))
   const pairs: Pair<T>[] = []
   for (let pair = 1; pair <= options.pairs; pair++) {
     options.progress(`${title}: pair ${pair} of ${options.pairs}`)
