@@ -1,11 +1,12 @@
 import type { Hsm } from '../hsm/hsm.ts'
-import { type AdoptionPlan, adoptCluster, planAdoption } from '../keys/cluster/adoption.ts'
+import { type AdoptionPlan, adoptCluster, planAdoption, planRepair } from '../keys/cluster/adoption.ts'
+import type { KekStatus } from '../keys/cluster/rotation.ts'
 import { verifyRows } from '../keys/cluster/verification.ts'
 import type { Custody } from '../keys/custody.ts'
 import { requireCustody } from '../keys/initialise.ts'
 import type { Component } from '../keys/kek/components.ts'
 import type { KekRow } from '../keys/tables.ts'
-import { custodyOptions, openDatabase, openHsm } from '../open.ts'
+import { custodyOptions, openCustody, openDatabase, openHsm } from '../open.ts'
 import type { Database } from '../store/database.ts'
 import type { ProcessContext } from '../workload.ts'
 import { adoptingAlone } from './alone.ts'
@@ -84,6 +85,51 @@ async function carryOut(
   const lone = (await loneKeys(database, hsm)).filter(({ here }) => !here).map(({ name }) => name)
   const lost = [...lone, ...(await wrappedByLost(database, plan))]
   await work({ database, custody, made: plan.missing, verifiedRows: found.rows, damaged: found.damaged, lost })
+}
+
+/** A KEK that a token which knows the cluster has now. */
+export interface AdoptedKek {
+  readonly kek: KekStatus
+  /** Others that were made because the cluster could not be opened without them. */
+  readonly more: readonly KekRow[]
+}
+
+/**
+ * Brings a KEK of this cluster into a token that knows it: one that was announced, or one that the token lacks, together
+ * with every other one that it lacks.
+ * @param ask for the components of a KEK
+ * @throws Error with an explanation when components or rows do not match: then nothing was made
+ */
+export async function adoptKek(
+  context: ProcessContext,
+  id: string,
+  ask: (kek: Pick<KekRow, 'purpose' | 'state'>) => Promise<readonly Component[]>,
+): Promise<AdoptedKek> {
+  await using database = await openDatabase(context)
+  await requireSchema(database)
+  await using hsm = await openHsm(context, (reason) => {
+    throw reason
+  })
+  const place = { clock: context.clock, database, hsm }
+  const options = custodyOptions(context, database, hsm)
+  const { missing } = await planRepair(place)
+  const components = new Map<string, readonly Component[]>()
+  for (const kek of missing) components.set(kek.id, await ask(kek))
+  if (missing.length > 0) {
+    await adoptingAlone(place, async () => {
+      // Meanwhile another run may have made them.
+      const custody = await adoptCluster(options, await planRepair(place), components)
+      custody.close()
+    })
+  }
+  using custody = await openCustody(context, database, hsm)
+  const kek = (await custody.rotation.status()).find((one) => one.id === id)
+  if (kek === undefined) throw new Error(`there is no KEK ${id}`)
+  if (!components.has(id)) {
+    const given = await ask(kek)
+    await adoptingAlone(place, () => custody.rotation.adopt(id, given))
+  }
+  return { kek, more: missing.filter((one) => one.id !== id) }
 }
 
 async function requireSchema(database: Database): Promise<void> {

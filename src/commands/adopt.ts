@@ -3,7 +3,6 @@ import type { Adopted, AdoptRequest } from '../ceremony/adopt.ts'
 import { type Component, mostComponents } from '../keys/kek/components.ts'
 import type { KekPurpose } from '../keys/tables.ts'
 import { componentsFromPrompt, sheetsFromFiles } from './components.ts'
-import { withCustody } from './custody.ts'
 import { wholeNumber } from './number.ts'
 import { askSecret } from './prompt.ts'
 import { printOnlyRootToken } from './roottoken.ts'
@@ -23,7 +22,10 @@ interface Options {
 /** `strongroom kek adopt`: makes KEKs from their custodians' components, in this node's token. */
 export const adoptCommand = (): Command =>
   withForce(withConfig(new Command('adopt')))
-    .argument('[id]', 'id of one KEK from `kek status`; without it the whole cluster, into a token that is new to it')
+    .argument(
+      '[id]',
+      'id of one KEK from `kek status` (with all others that this token lacks); without it the whole cluster, into a token that is new to it',
+    )
     .description("bring KEKs into this node's token from their custodians' components")
     .option('--component-file <file...>', "custodians' files, of every ceremony; prompted for when absent", [])
     .option('--custodians <number>', 'number of custodians to prompt', wholeNumber(2, mostComponents), 2)
@@ -40,16 +42,12 @@ export const adoptCommand = (): Command =>
     )
 
 async function adoptOne(id: string, options: Options): Promise<void> {
-  const brought = broughtBy(options)
+  const components = broughtBy(options)
+  const settings = await openSettings(options)
   // Imported here, so that the supervisor, which shares this entry, does not load it.
-  const { adoptingAlone } = await import('../ceremony/alone.ts')
-  await withCustody(options, async ({ rotation }, database, { clock }, hsm) => {
-    const kek = (await rotation.status()).find((one) => one.id === id)
-    if (kek === undefined) throw new Error(`there is no KEK ${id}`)
-    const components = await brought(kek)
-    await adoptingAlone({ clock, database, hsm }, () => rotation.adopt(id, components))
-    console.log(`this token holds the ${kek.purpose} KEK ${id}`)
-  })
+  const { adoptKek } = await import('../ceremony/adopt.ts')
+  const { kek, more } = await adoptKek(settings, id, components)
+  for (const { purpose, id } of [...more, kek]) console.log(`this token holds the ${purpose} KEK ${id}`)
 }
 
 async function adoptCluster(options: Options): Promise<void> {

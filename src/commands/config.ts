@@ -1,9 +1,6 @@
-import { readFileSync } from 'node:fs'
-import { createSecureContext } from 'node:tls'
 import { Command } from 'commander'
 import { stringify } from 'yaml'
-import { ConfigError } from '../config/problems.ts'
-import type { Config } from '../config.ts'
+import { requireListenerTls } from '../config/listenertls.ts'
 import { strictHelper } from '../hsm/strict/helper.ts'
 import { readSettings, withConfig } from './settings.ts'
 
@@ -19,27 +16,9 @@ export const configCommand = (): Command =>
           { ...process.env },
           { prompt: async () => 'not asked for', files: true },
         )
-        const problems = tlsProblems(config)
-        if (problems.length > 0) throw new ConfigError(problems)
+        requireListenerTls(config)
         if (config.strict) strictHelper()
         for (const warning of warnings) console.error(`warning: ${warning}`)
         console.log(options.show ? stringify(config).trimEnd() : 'the configuration is good')
       }),
   )
-
-/** Faults of certificates: unreadable, or not belonging to their keys. */
-function tlsProblems({ listeners }: Config): string[] {
-  return listeners.flatMap(({ tls }, index) => {
-    if (!tls) return []
-    try {
-      createSecureContext({
-        cert: readFileSync(tls.certificate),
-        key: readFileSync(tls.key),
-        ...(tls.clientCa === undefined ? {} : { ca: readFileSync(tls.clientCa) }),
-      })
-      return []
-    } catch (error) {
-      return [`listeners.${index}.tls: ${(error as Error).message}`]
-    }
-  })
-}

@@ -1,4 +1,5 @@
 import { fingerprint } from '../config/fingerprint.ts'
+import { requireListenerTls } from '../config/listenertls.ts'
 import type { Loaded } from '../config.ts'
 import { strictHelper } from '../hsm/strict/helper.ts'
 import type { Logger } from '../log.ts'
@@ -21,7 +22,8 @@ export interface ReloadOptions {
 
 /**
  * Makes the function that rereads the configuration after SIGHUP. The workers are replaced if the configuration, a
- * secret, or a certificate or key that it names has changed; a configuration that cannot be read changes nothing.
+ * secret, or a certificate or key that it names has changed; a configuration that cannot be read, or certificates that do
+ * not fit, change nothing.
  */
 export function createReload({ supervisor, sealState, ports, log, read, ...initial }: ReloadOptions): () => void {
   let current = initial.fingerprint
@@ -36,6 +38,7 @@ export function createReload({ supervisor, sealState, ports, log, read, ...initi
         return
       }
       for (const warning of warnings) log.warn(warning)
+      requireListenerTls(config)
       if (config.strict) strictHelper()
       if (!sealState.sealed) await tryPin({ config, secrets, force: false })
       requireSockets(config, supervisor.sockets)

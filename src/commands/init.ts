@@ -72,6 +72,10 @@ async function ceremony(options: Options): Promise<Ceremony> {
 }
 
 function readRootToken(file: string | undefined): string | undefined {
-  if (file !== undefined) return readFileSync(file, 'utf8').trim()
+  if (file !== undefined) {
+    const token = readFileSync(file, 'utf8').trim()
+    if (token === '') throw new Error(`--root-token-file: ${file} is empty`)
+    return token
+  }
   return process.env.STRONGROOM_ROOT_TOKEN || undefined
 }

@@ -60,12 +60,16 @@ const status = (): Command =>
 const destroy = (): Command =>
   withForce(withConfig(new Command('destroy')))
     .argument('<id>', 'as shown by `kek status`')
-    .description('destroy a retired KEK in this token; takes a minute, and older database dumps become useless')
+    .description(
+      'destroy a retired KEK in this token, after which older database dumps are useless, or give up a pending one; takes a minute',
+    )
     .action(async (id: string, options: Options) => {
       await withRotation(options, async (rotation) => {
         const { dumpsUsableSince } = await rotation.destroy(id)
         console.log(`destroyed: ${id}`)
-        console.log(`database dumps are usable from ${new Date(dumpsUsableSince).toISOString()} on, no earlier ones`)
+        if (dumpsUsableSince === undefined) console.log('its rotation is given up; no key was under it')
+        else
+          console.log(`database dumps are usable from ${new Date(dumpsUsableSince).toISOString()} on, no earlier ones`)
       })
     })
 

@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { Command, Option } from 'commander'
 import { systemClock } from '../clock.ts'
 import { fingerprint } from '../config/fingerprint.ts'
+import { requireListenerTls } from '../config/listenertls.ts'
 import { auditDirectory } from '../config/places.ts'
 import type { Config } from '../config.ts'
 import { strictHelper } from '../hsm/strict/helper.ts'
@@ -77,6 +78,7 @@ async function run({ file, force, predecessor, handover }: Start): Promise<void>
   }
   const first = await readSettings(file, environment, { prompt })
   const { config } = first
+  requireListenerTls(config)
   const log = createLog(config.log.level, { process: 'supervisor' })
   for (const warning of first.warnings) log.warn(warning)
   makeStateDirectory(config.stateDirectory)

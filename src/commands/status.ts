@@ -56,7 +56,9 @@ const refused = ({ address }: Options, { status, body }: Asked): Error =>
 
 function get(address: string, path: string, ca: string | undefined): Promise<{ status: number; text: string }> {
   const unix = address.startsWith('unix:')
-  const url = unix ? new URL(path, 'http://localhost') : new URL(path, address)
+  const url = URL.parse(path, unix ? 'http://localhost' : address)
+  if (!url?.protocol.startsWith('http'))
+    throw new Error(`${address} is no address: http://HOST:PORT, https://… or unix:PATH`)
   const send = url.protocol === 'https:' ? tlsRequest : plainRequest
   return new Promise((resolve, reject) => {
     const request = send(

@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts'
+import type { ApiError } from '../errors.ts'
 import type { Logger } from '../log.ts'
 import type { Metrics } from '../metrics.ts'
 import type { MaybePromise } from '../route.ts'
@@ -134,6 +135,14 @@ export class Hsm implements AsyncDisposable {
   /** False from the moment the token is lost until it is back and every epoch listener has finished. */
   get healthy(): boolean {
     return this.#service.healthy
+  }
+
+  /**
+   * Treats the token as lost, because it shows none of the objects that it has shown before: SoftHSM does so for good once
+   * its directory was out of reach. @returns the refusal of the caller's operation
+   */
+  vanished(reason: string): ApiError {
+    return this.#service.vanished(reason)
   }
 
   /** Whether a call is under way in some thread. */

@@ -156,8 +156,31 @@ describe('KEK rotation', () => {
     await custody.rotation.prove()
     await round(custody, place)
     const { retiring } = await byState(custody, 'use')
-    await expect(custody.rotation.destroy(retiring?.id ?? '', 0)).rejects.toThrow('1 keys are still under')
+    // At once: while it is marked as destroyed nothing is rewrapped.
+    await expect(custody.rotation.destroy(retiring?.id ?? '')).rejects.toThrow('1 keys are still under')
     expect((await byState(custody, 'use')).retiring?.id).toBe(retiring?.id)
+    custody.close()
+  })
+
+  it('that cannot be finished is given up, and another one is announced', async () => {
+    await using place = await Place.fresh()
+    const custody = await openCluster(hsm, place)
+    const { id } = await custody.rotation.announce('use', 'components')
+    expect(await custody.rotation.destroy(id, 0)).toEqual({ dumpsUsableSince: undefined })
+    const generated = await custody.rotation.announce('use')
+    await round(custody, place)
+    const made = (await byState(custody, 'use')).pending
+    expect([made?.id, made?.here]).toEqual([generated.id, true])
+    expect(await custody.rotation.destroy(generated.id, 0)).toEqual({ dumpsUsableSince: undefined })
+    await custody.rotation.prove()
+    await round(custody, place)
+    const use = (await custody.rotation.status()).filter(({ purpose }) => purpose === 'use')
+    expect(use.map(({ state, here }) => [state, here]).toSorted()).toEqual([
+      ['active', true],
+      ['destroyed', false],
+      ['destroyed', false],
+    ])
+    await makeKey(custody, place.database, 'aes256-gcm96')
     custody.close()
   })
 

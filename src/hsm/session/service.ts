@@ -1,4 +1,5 @@
 import type { Clock } from '../../clock.ts'
+import type { ApiError } from '../../errors.ts'
 import type { Logger } from '../../log.ts'
 import { type Counter, Metrics } from '../../metrics.ts'
 import type { MaybePromise } from '../../route.ts'
@@ -87,6 +88,13 @@ export class Service implements AsyncDisposable {
     } catch (error) {
       throw this.#settled(error)
     }
+  }
+
+  /** As `Hsm.vanished`. */
+  vanished(reason: string): ApiError {
+    const failure = new Failure('lost', 0, reason)
+    this.#lose(failure)
+    return tokenLost(failure)
   }
 
   /** Another user of the module has ended our sessions. */

@@ -5,9 +5,16 @@ import { type Component, choose } from '../kek/components.ts'
 import { clusterOf } from '../kek/identity.ts'
 import { destroyKek, makeKek, presentKek } from '../kek/kek.ts'
 import { listKeks } from '../kek/kekset.ts'
-import { type KekPurpose, type KekRow, keksTable, systemKeysTable } from '../tables.ts'
+import {
+  type KekPurpose,
+  type KekRow,
+  keksTable,
+  materialsTable,
+  type SystemKeyRow,
+  systemKeysTable,
+} from '../tables.ts'
 import { readAnchor } from './anchor.ts'
-import type { Adoption, CustodyOptions } from './opening.ts'
+import { type CustodyOptions, unknownTo } from './opening.ts'
 import { isRowKey, requireRowKey } from './rowkey.ts'
 
 /** The KEKs that a token needs to open the rows, as these claim. Nothing is verified yet: the check values decide. */
@@ -19,7 +26,13 @@ export interface AdoptionPlan {
   readonly lost: readonly KekRow[]
 }
 
+interface Place {
+  readonly hsm: Hsm
+  readonly database: Database
+}
+
 const page = { by: 'id', limit: 500 } as const
+const one = { by: 'id', limit: 1 } as const
 
 /**
  * Looks at a token that is new to the cluster and says what it lacks. An interrupted run is resumed: existing KEKs are
@@ -29,10 +42,42 @@ const page = { by: 'id', limit: 500 } as const
  * components
  */
 export async function planAdoption(
-  { hsm, database }: { hsm: Hsm; database: Database },
+  place: Place,
   { rowKey, shared }: { readonly rowKey: string; readonly shared: boolean },
 ): Promise<AdoptionPlan> {
   requireRowKey(rowKey)
+  const claimed = await readClaims(place)
+  const { rowKeys } = claimed
+  if (rowKeys.length > 1 || rowKeys.some(({ checkValue }) => !isRowKey(rowKey, checkValue))) {
+    throw new Error(
+      'the row key of this database has another check value: the digits are mistyped, the database is of another cluster, or it was tampered with',
+    )
+  }
+  await requireNew(place.hsm, claimed.clusterId, shared)
+  return planMissing(place, claimed)
+}
+
+/**
+ * Says which KEKs a token lacks that knows the cluster: others were brought to the cluster while its node was away, or
+ * an older copy of it was put back.
+ * @throws Error when the token does not know the cluster, or an active KEK cannot be made from components
+ */
+export async function planRepair(place: Place): Promise<AdoptionPlan> {
+  const claimed = await readClaims(place)
+  const { hsm } = place
+  if ((await readAnchor(hsm, claimed.clusterId)) === undefined) throw new Error(unknownTo(hsm))
+  return planMissing(place, claimed)
+}
+
+/** The rows' claims about the cluster. */
+interface Claims {
+  readonly clusterId: string
+  /** Those that keys may be under. */
+  readonly used: readonly KekRow[]
+  readonly rowKeys: readonly SystemKeyRow[]
+}
+
+async function readClaims({ database }: Place): Promise<Claims> {
   const { keks, rowKeys } = await database.read(async (q) => ({
     keks: await listKeks(database.unverified(keksTable), q),
     rowKeys: await database.unverified(systemKeysTable).list(q, { purpose: 'rows' }, page),
@@ -42,14 +87,16 @@ export async function planAdoption(
   const clusterId = system && clusterOf(system.ckaId)
   if (clusterId === undefined || rowKeys.length === 0)
     throw new Error('this database is not initialised, or the rows of its KEKs are gone')
-  if (rowKeys.length > 1 || rowKeys.some(({ checkValue }) => !isRowKey(rowKey, checkValue))) {
-    throw new Error(
-      'the row key of this database has another check value: the digits are mistyped, the database is of another cluster, or it was tampered with',
-    )
-  }
-  await requireNew(hsm, clusterId, shared)
+  return { clusterId, used, rowKeys }
+}
+
+async function planMissing({ hsm, database }: Place, { clusterId, used }: Claims): Promise<AdoptionPlan> {
   const absent: KekRow[] = []
-  for (const kek of used) if (!(await holds(hsm, kek))) absent.push(kek)
+  for (const kek of used) {
+    // The envelopes of a retired KEK that nothing is under may be gone.
+    const needed = kek.state === 'active' || (await hasKeys(database, kek.id))
+    if (needed && !(await holds(hsm, kek))) absent.push(kek)
+  }
   const born = absent.filter(({ origin }) => origin !== 'components')
   const active = born.filter(({ state }) => state === 'active')
   if (active.length > 0) {
@@ -60,14 +107,22 @@ export async function planAdoption(
   return { clusterId, missing: absent.filter((kek) => !born.includes(kek)), lost: born }
 }
 
+/** Whether rows name the KEK. */
+const hasKeys = (database: Database, kek: string): Promise<boolean> =>
+  database.read(
+    async (q) =>
+      (await database.unverified(materialsTable).list(q, { kek }, one)).length > 0 ||
+      (await database.unverified(systemKeysTable).list(q, { kek }, one)).length > 0,
+  )
+
 /**
- * Makes the planned KEKs in the token, opens the cluster with them, has everything verified, and only then begins an
- * epoch (unless others serve) and writes the token's first memory of the database.
+ * Makes the planned KEKs in the token and opens the cluster with them. A token that is new to it has everything
+ * verified, and only then an epoch begins (unless others serve) and it gets its first memory of the database.
  * @param components the custodians' components of each missing KEK, by its id
  * @throws Error when anything is wrong; KEKs made by this call are then destroyed
  */
 export async function adoptCluster(
-  options: CustodyOptions & { readonly adoption: Adoption },
+  options: CustodyOptions,
   { missing }: AdoptionPlan,
   components: ReadonlyMap<string, readonly Component[]>,
 ): Promise<Custody> {
@@ -108,7 +163,7 @@ async function requireNew(hsm: Hsm, clusterId: string, shared: boolean): Promise
   const { label } = hsm.token
   if ((await readAnchor(hsm, clusterId)) !== undefined) {
     throw new Error(
-      `the token ${label} remembers this cluster already: strongroom kek adopt ID brings one KEK, strongroom root-token makes a root token`,
+      `the token ${label} remembers this cluster already: strongroom kek adopt ID brings KEKs that it lacks, strongroom root-token makes a root token`,
     )
   }
   if (shared) return

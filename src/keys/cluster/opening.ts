@@ -168,9 +168,7 @@ export async function compareWithAnchor(
   if (anchor === undefined) {
     if (initialising && cluster.state === 'initialising') return { epoch: undefined, heads: {} }
     if (adoption) return { epoch: adoption.join ? undefined : cluster.epoch + 1, heads: {} }
-    throw new Error(
-      `the token ${hsm.token.label} remembers nothing of this cluster: strongroom kek adopt verifies the database first`,
-    )
+    throw new Error(unknownTo(hsm))
   }
   const heads = await database.snapshot((q) => readHeads(database, q))
   const reason = behind(anchor, cluster.epoch, heads)
@@ -181,6 +179,10 @@ export async function compareWithAnchor(
     `the database is behind what the token ${hsm.token.label} remembers: ${reason}. If it was restored on purpose, run strongroom accept-restore`,
   )
 }
+
+/** The refusal of a token that is new to the cluster. */
+export const unknownTo = ({ token }: Hsm): string =>
+  `the token ${token.label} remembers nothing of this cluster: strongroom kek adopt verifies the database first`
 
 /** Proves the active KEKs and opens the two keys that are used besides the row MAC. */
 export async function openSystem(

@@ -84,7 +84,8 @@ export class Rotation {
    */
   announce(purpose: KekPurpose, origin: KekOrigin = 'generated'): Promise<KekRow> {
     return this.#options.set.change(async (tx, rows) => {
-      if (isUnderWay(rows, purpose)) throw badRequest(`a rotation of the ${purpose} KEK is under way`)
+      if (isUnderWay(rows, purpose))
+        throw badRequest(`a rotation of the ${purpose} KEK is under way (kek destroy of the pending one gives it up)`)
       return this.#announce(tx, rows, purpose, origin)
     })
   }
@@ -98,7 +99,8 @@ export class Rotation {
       const announced: KekRow[] = []
       for (const purpose of kekPurposes.filter((one) => !isUnderWay(rows, one)))
         announced.push(await this.#announce(tx, rows, purpose, origin))
-      if (announced.length === 0) throw badRequest('a rotation of every KEK is under way')
+      if (announced.length === 0)
+        throw badRequest('a rotation of every KEK is under way (kek destroy of a pending one gives it up)')
       return announced
     })
   }
@@ -227,20 +229,25 @@ export class Rotation {
   /**
    * Destroys a retired KEK in this token; database dumps taken before this moment cannot be used any more. First no
    * more blobs may be stored under it; after a pause it is checked again, and only then destroyed. May be run again
-   * after a crash.
+   * after a crash. A KEK that is only announced is given up by it: nothing was ever under it.
+   * @returns since when dumps can be used; undefined for a KEK that was only announced
    * @throws ApiError 400 while it is in use
    */
-  async destroy(id: string, graceMs = graceMilliseconds): Promise<{ dumpsUsableSince: number }> {
-    const { hsm, clock } = this.#options
-    const row = await this.#change(id, ['retiring', 'destroyed'], 'destroyed')
+  async destroy(id: string, graceMs = graceMilliseconds): Promise<{ dumpsUsableSince: number | undefined }> {
+    const { hsm, clock, set } = this.#options
+    const before = (await set.current()).rows.find((kek) => kek.id === id)
+    // While it is marked as destroyed, what is under it stays there.
+    const inUse = before?.state === 'retiring' ? await this.#references(id) : 0
+    if (inUse > 0) throw stillUsed(id, inUse)
+    const row = await this.#change(id, ['retiring', 'pending', 'destroyed'], 'destroyed')
     await clock.sleep(graceMs)
     const left = await this.#references(id)
     if (left > 0) {
       await this.#change(id, ['destroyed'], 'retiring')
-      throw badRequest(`${left} keys are still under the KEK ${id}`)
+      throw stillUsed(id, left)
     }
     await destroyKek(hsm, row.ckaId)
-    return { dumpsUsableSince: clock.wall() }
+    return { dumpsUsableSince: before?.state === 'pending' ? undefined : clock.wall() }
   }
 
   async #activate({ id, purpose }: KekRow, fence: bigint): Promise<void> {
@@ -304,6 +311,8 @@ export class Rotation {
 
 const notMadeOf = ({ id, checkValue }: KekRow): Error =>
   badRequest(`these components do not make the KEK ${id}: its check value is ${checkValue.toString('hex')}`)
+
+const stillUsed = (id: string, keys: number): Error => badRequest(`${keys} keys are still under the KEK ${id}`)
 
 const isUnderWay = (rows: readonly KekRow[], purpose: KekPurpose): boolean =>
   rows.some((row) => row.purpose === purpose && row.state === 'pending')

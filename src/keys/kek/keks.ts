@@ -9,6 +9,7 @@ import type { CoherentCache } from '../../store/coherence/cache.ts'
 import type { Database } from '../../store/database.ts'
 import type { Reader, Transaction } from '../../store/reader.ts'
 import { type KekPurpose, type KekRow, keksTable } from '../tables.ts'
+import { clusterOf } from './identity.ts'
 import { findKek, kekCheckValue, proveKek, proveStrict } from './kek.ts'
 import { type KekReading, KekSet, kekSet } from './kekset.ts'
 
@@ -29,6 +30,8 @@ export class Kek {
   readonly row: KekFacts
   readonly #hsm: Hsm
   readonly #handle: LiveHandle
+  /** Whether the token has shown it to this process. */
+  #seen = false
 
   /**
    * @param lacks of a KEK in use: told the later guards of strict mode that it lacks; a pending one must have them all
@@ -36,7 +39,7 @@ export class Kek {
   constructor(hsm: Hsm, row: KekFacts, strict: boolean, lacks?: Lacks) {
     this.row = row
     this.#hsm = hsm
-    this.#handle = new LiveHandle(hsm, () => locateKek(hsm, row, strict, lacks), false)
+    this.#handle = new LiveHandle(hsm, () => this.#locate(strict, lacks), false)
   }
 
   wrap(key: Handle): MaybePromise<Buffer> {
@@ -56,6 +59,25 @@ export class Kek {
   async prove(): Promise<void> {
     await this.#handle.use(() => undefined)
   }
+
+  async #locate(strict: boolean, lacks?: Lacks): Promise<Handle> {
+    const handle = await locateKek(this.#hsm, this.row, strict, lacks).catch(async (error: unknown) => {
+      if (!(error instanceof KekAbsent && this.#seen) || (await hasKeks(this.#hsm, this.row))) throw error
+      throw this.#hsm.vanished('the token shows none of the KEKs that it held')
+    })
+    this.#seen = true
+    return handle
+  }
+}
+
+/** Whether the token shows any object of the same cluster. */
+async function hasKeks(hsm: Hsm, { ckaId }: KekFacts): Promise<boolean> {
+  const cluster = clusterOf(ckaId)
+  for (const object of await hsm.find({ class: 'secret', token: true })) {
+    const { id } = await hsm.attributes(object, ['id'])
+    if (id && clusterOf(id) === cluster) return true
+  }
+  return false
 }
 
 async function locateKek(hsm: Hsm, row: KekFacts, strict: boolean, lacks?: Lacks): Promise<Handle> {

@@ -113,7 +113,9 @@ const update = ({ path, answers, answer }: Base) =>
     }),
     answers,
     async run({ context: { rootGeneration, tries }, body }) {
-      const { key, nonce = '', ttl = rootTtlSeconds } = body
+      const { nonce = '', ttl = rootTtlSeconds } = body
+      // As sys/unseal does.
+      const key = body.key?.trim()
       if (!key) throw badRequest("'key' must be specified in request body as JSON")
       if (ttl < 1 || ttl > systemTtlSeconds) throw badRequest('ttl must be 1s to 768h')
       await requireEnabled(rootGeneration)

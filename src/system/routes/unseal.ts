@@ -22,7 +22,9 @@ export const unsealNode = statusEndpoint({
     const { status } = context
     if (body.migrate) throw badRequest('migrate is not available: there is one kind of seal')
     if (body.reset) return new Answer({ bare: sealStatus(status) })
-    if (!body.key) throw badRequest("'key' must be specified in request body as JSON, or 'reset' set to true")
-    return new Answer({ bare: sealStatus(status, await context.unseal(body.key)) })
+    // A secret out of a file may end with the file's last newline.
+    const secret = body.key?.trim()
+    if (!secret) throw badRequest("'key' must be specified in request body as JSON, or 'reset' set to true")
+    return new Answer({ bare: sealStatus(status, await context.unseal(secret)) })
   },
 })

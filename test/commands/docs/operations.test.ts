@@ -39,7 +39,8 @@ test('the commands of docs/operations.md do what they say, in their order', asyn
   await using site = await createSite()
   const { trusted } = furnish(site)
   const made = JSON.parse((await strongroom(['init', '--json', '--config', site.file])).stdout)
-  writeFileSync(join(site.directory, 'unseal-secret'), made.unseal_secret)
+  // As `sed … > unseal-secret` writes it.
+  writeFileSync(join(site.directory, 'unseal-secret'), `${made.unseal_secret}\n`)
   await using server = start(['server', '--config', site.file])
   const address = await server.ready()
   const environment = {

@@ -81,11 +81,16 @@ export async function readInventory(
   return inventoryOf(ring, guessed && id === expected ? guessed : await materials.listAll(q, id))
 }
 
-/** A ring and the parts that were read with it. */
-export const inventoryOf = (ring: Ring, parts: readonly MaterialRow[]): Inventory => ({
-  ring,
-  parts: new Map(parts.map((row) => [row.id, row])),
-})
+/**
+ * A ring and the parts that were read with it.
+ * @throws DamagedRow when one is missing: a change would otherwise find that out after its COMMIT, in its answer
+ */
+export function inventoryOf(ring: Ring, parts: readonly MaterialRow[]): Inventory {
+  const inventory = { ring, parts: new Map(parts.map((row) => [row.id, row])) }
+  for (const { material, hmacMaterial, prkMaterial } of ring.versions.values())
+    for (const id of [material, hmacMaterial, prkMaterial]) if (id !== null) partOf(inventory, id)
+  return inventory
+}
 
 const pageRows = 1000
 
