@@ -11,7 +11,7 @@ import { activatedSockets, closeUnwanted, forgetActivation, requireSockets } fro
 import { Output } from '../supervisor/output.ts'
 import { tryPin } from '../supervisor/pin.ts'
 import { Ports } from '../supervisor/ports.ts'
-import { recordStart, recordStep, recordUpgrade } from '../supervisor/record.ts'
+import { readRecord, recordStart, recordStep, recordUpgrade } from '../supervisor/record.ts'
 import { obeySignals } from '../supervisor/signals.ts'
 import { removeDeadSockets } from '../supervisor/sockets.ts'
 import { openSealState } from '../supervisor/state.ts'
@@ -82,6 +82,7 @@ async function run({ file, force, predecessor, handover }: Start): Promise<void>
   const log = createLog(config.log.level, { process: 'supervisor' })
   for (const warning of first.warnings) log.warn(warning)
   makeStateDirectory(config.stateDirectory)
+  if (predecessor === undefined) requireAlone(config.stateDirectory)
   if (config.audit.directory === undefined) makeStateDirectory(auditDirectory(config))
   const sealState = openSealState(config.stateDirectory, predecessor)
   if (config.strict) strictHelper()
@@ -125,6 +126,13 @@ async function run({ file, force, predecessor, handover }: Start): Promise<void>
   obeySignals({ supervisor, upgrade, log, reload, predecessor })
   // Explicit, because an open channel keeps the loop alive.
   process.exit(await upgrade.finish(await supervisor.ended))
+}
+
+/** Two servers would take each other's seal marker and record. @throws Error while another one runs there */
+function requireAlone(stateDirectory: string): void {
+  const other = readRecord(stateDirectory)
+  if (other !== undefined && other.pid !== process.pid)
+    throw new Error(`the server with process id ${other.pid} runs with the state directory ${stateDirectory} already`)
 }
 
 /** The listening sockets of the server from which this one takes over, or those that systemd has opened. */

@@ -124,3 +124,10 @@ test('a certificate that does not belong to its key changes nothing, and a serve
   await hangUp(read)
   await expectReplaced(before)
 }, 120_000)
+
+test('a second server with the same state directory does not start, and the first is still reloaded', async () => {
+  const { code, stderr } = await strongroom(['server', '--config', site.file])
+  expect(code).toBe(1)
+  expect(stderr).toContain(`process id ${node.process.pid} runs with the state directory`)
+  expect((await strongroom(['reload', '--config', site.file])).code).toBe(0)
+}, 120_000)

@@ -140,7 +140,8 @@ describe('a server', () => {
     await using second = start(['server', '--config', site.file], environment)
     expect(await second.ready()).toBe(`unix:${path}`)
     expect(await strongroom(['status', '--json', '--address', `unix:${path}`])).toMatchObject({ code: 0 })
-    await using third = start(['server', '--config', site.file], environment)
+    const elsewhere = { ...environment, STRONGROOM_STATE_DIRECTORY: join(site.directory, 'third') }
+    await using third = start(['server', '--config', site.file], elsewhere)
     expect(await third.ended).toBe(1)
     expect(third.stderr()).toContain('EADDRINUSE')
   })
