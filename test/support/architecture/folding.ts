@@ -57,8 +57,10 @@ const values: Readonly<Record<string, readonly [count: number, kind: string]>> =
   'src/request/json/parse.ts': [1, 'whether a body is empty'],
   'src/request/parameters.ts': [2, 'names of parameters'],
   'src/request/path.ts': [1, 'the scheme of a request line'],
+  'src/system/routes/generateroot.ts': [1, 'a secret in a body'],
   'src/system/routes/hostinfo.ts': [1, 'the name of the operating system'],
   'src/system/routes/managedkeys.ts': [1, 'names of managed keys in mount settings'],
+  'src/system/routes/unseal.ts': [1, 'a secret in a body'],
 }
 
 /**
