@@ -112,13 +112,13 @@ export async function adoptKek(
   })
   const place = { clock: context.clock, database, hsm }
   const options = custodyOptions(context, database, hsm)
-  const { missing } = await planRepair(place)
+  const { missing } = await planRepair(place, id)
   const components = new Map<string, readonly Component[]>()
   for (const kek of missing) components.set(kek.id, await ask(kek))
   if (missing.length > 0) {
     await adoptingAlone(place, async () => {
       // Meanwhile another run may have made them.
-      const custody = await adoptCluster(options, await planRepair(place), components)
+      const custody = await adoptCluster(options, await planRepair(place, id), components)
       custody.close()
     })
   }

@@ -45,7 +45,7 @@ const verify = (): Command =>
 function report(verification: Verification, from: number | undefined, keptSince: number): void {
   for (const chain of verification.chains.values()) console.log(described(chain))
   const { torn } = verification
-  if (torn > 0) console.log(`${torn} fragments of lines cut off by a full disk; their requests were refused`)
+  if (torn > 0) console.log(`${torn} lines are no entries: a full disk cuts lines off, and their requests were refused`)
   const unsealed = verification.unsealed(keptSince).length
   if (unsealed > 0)
     console.log(

@@ -47,7 +47,7 @@ type Ask = (question: string) => Promise<string>
 
 /**
  * Asks each custodian for the component of one KEK. A mistyped one is asked for again: its check value reveals it at
- * once.
+ * once. So is one that was given before.
  * @param ask reads a line without echo
  */
 export async function componentsFromPrompt(
@@ -60,7 +60,9 @@ export async function componentsFromPrompt(
   while (components.length < custodians) {
     const digits = await ask(`custodian ${components.length + 1}, ${purpose} component and check value: `)
     try {
-      components.push(checked(purpose, digits))
+      const component = checked(purpose, digits)
+      if (components.length > 0) combine([...components, component]).fill(0)
+      components.push(component)
     } catch (error) {
       say((error as Error).message)
     }

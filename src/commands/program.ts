@@ -50,13 +50,19 @@ export async function run(): Promise<void> {
   // A verb may wait for the clock alone, or for a thread: neither keeps a process alive.
   const awake = setInterval(() => undefined, longestIntervalMilliseconds)
   try {
-    await program.parseAsync()
+    await program.parseAsync(argumentsOf(process.argv.slice(2)), { from: 'user' })
   } catch (error) {
     if (!(error instanceof CommanderError)) process.exitCode = explainFailure(error)
     else if (error.exitCode !== 0) process.exitCode = exitUsage
   } finally {
     clearInterval(awake)
   }
+}
+
+/** `help kek adopt` as `kek help adopt`: commander's own `help` looks at one word alone. */
+function argumentsOf(words: readonly string[]): readonly string[] {
+  const [first, ...topic] = words
+  return first === 'help' && topic.length > 1 ? [...topic.slice(0, -1), 'help', ...topic.slice(-1)] : words
 }
 
 /** Copies settings to every subcommand: commander does so only for commands it creates itself. */

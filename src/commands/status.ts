@@ -78,7 +78,10 @@ function get(address: string, path: string, ca: string | undefined): Promise<{ s
       },
     )
     request.once('timeout', () => request.destroy(new Error(`${address} does not answer`)))
-    request.once('error', reject)
+    request.once('error', (error: NodeJS.ErrnoException) => {
+      const closed = error.code === 'ECONNRESET' && url.protocol === 'http:'
+      reject(closed ? new Error(`${address} closed the connection without an answer: does it expect https?`) : error)
+    })
     request.end()
   })
 }

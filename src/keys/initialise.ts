@@ -10,8 +10,7 @@ import type { CustodyOptions } from './cluster/opening.ts'
 import { makeSystemKey, RowMac, SystemMac, type SystemPurpose, systemKeks } from './cluster/system.ts'
 import { Custody } from './custody.ts'
 import { type Component, combine } from './kek/components.ts'
-import { clusterOf } from './kek/identity.ts'
-import { makeKek, type NewKek, planKek } from './kek/kek.ts'
+import { makeKek, type NewKek, objectsByCluster, planKek } from './kek/kek.ts'
 import { Kek } from './kek/keks.ts'
 import { createKekSet } from './kek/kekset.ts'
 import { clusterTable, type KekPurpose, kekPurposes, keksTable, systemKeysTable } from './tables.ts'
@@ -100,11 +99,14 @@ const hasKeys = (database: Database): Promise<boolean> =>
   database.read((q) => database.unverified(systemKeysTable).exists(q, {}))
 
 async function createInitialKeys(options: InitialiseOptions, lease: JobLease): Promise<void> {
-  const { hsm, database, clock, name } = options
+  const { hsm, database, clock, log, name } = options
   database.useMac(bootstrapMac)
   database.setEpoch(1)
   const clusterId = await writeIntent(options, lease)
   await cleanUp(hsm, clusterId)
+  const others = [...(await objectsByCluster(hsm)).keys()]
+  if (others.length > 0)
+    log.warn({ token: hsm.token.label, clusters: others }, 'the token holds keys of other clusters')
   try {
     const keks = await makeKeks(options, clusterId)
     const system = await makeSystemKeys(hsm, keks, clock.wall())
@@ -151,10 +153,7 @@ async function cleanUp(hsm: Hsm, clusterId: string): Promise<void> {
   if ((await readAnchor(hsm, clusterId)) !== undefined) {
     throw new Error(`the token remembers cluster ${clusterId}, whose keys the database has lost: restore the database`)
   }
-  for (const object of await hsm.find({ class: 'secret', token: true })) {
-    const { id } = await hsm.attributes(object, ['id'])
-    if (id !== undefined && clusterOf(id) === clusterId) await hsm.destroy(object)
-  }
+  for (const object of (await objectsByCluster(hsm)).get(clusterId) ?? []) await hsm.destroy(object)
 }
 
 type MadeKek = NewKek & { readonly state: string; readonly origin: string; readonly createdAt: number }

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
@@ -272,6 +273,8 @@ describe('a cluster whose token dies', { shuffle: false }, () => {
     expect(refused.stderr).toContain(`the use KEK ${id} is not in the token`)
     const wrong = await command('kek', 'adopt', id, '--component-file', ...sheets.slice(2))
     expect(wrong).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('do not make the active use') })
+    const unknown = await command('kek', 'adopt', randomUUID(), '--component-file', ...later)
+    expect(unknown).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('there is no KEK') })
     expect(await objectsIn(behind)).toHaveLength(5)
     const adopted = await command('kek', 'adopt', id, '--component-file', ...later)
     expect(adopted, adopted.stderr).toMatchObject({ code: 0, stdout: `this token holds the use KEK ${id}\n` })

@@ -73,6 +73,15 @@ describe('custodians at the terminal', () => {
     expect(components.system).toHaveLength(3)
   })
 
+  test('are asked again when one was given before, which would cancel out', async () => {
+    const [first = '', second = ''] = [await newSheet(), await newSheet()].map((sheet) => lines(sheet).get('use'))
+    const answers = [first, first, second]
+    const said: string[] = []
+    const ask = async () => answers.shift() ?? ''
+    expect(await componentsFromPrompt('use', 2, ask, (text) => said.push(text))).toHaveLength(2)
+    expect(said).toEqual(['component 2 was already given: equal components cancel out'])
+  })
+
   test('are asked again after a mistake, which is named without its digits', async () => {
     const good = lines(await newSheet()).get('use') ?? ''
     const answers = ['nonsense', good.replace(/^./, (digit) => (digit === '0' ? '1' : '0')), good]

@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { createServer } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
@@ -72,6 +74,16 @@ describe('status', () => {
     const { code, stderr } = await strongroom(['status', '--address', 'http://localhost:1'])
     expect(code).toBe(1)
     expect(stderr).toContain('ECONNREFUSED')
+  })
+
+  test('of an address that expects TLS says so', async () => {
+    const server = createTlsServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const { code, stderr } = await strongroom(['status', '--address', address])
+    server.close()
+    expect(code).toBe(1)
+    expect(stderr).toContain(`${address} closed the connection without an answer: does it expect https?`)
   })
 
   test('of a node that nobody asks anything notices that its database is away, and back, and its token gone', async () => {

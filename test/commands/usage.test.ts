@@ -29,6 +29,11 @@ test('every verb explains itself, and none takes a PIN as an argument', async ()
   }
 }, 60_000)
 
+test('help is given for a verb of a verb too', async () => {
+  expect((await strongroom(['help', 'kek', 'adopt'])).stdout).toContain('Usage: strongroom kek adopt')
+  expect((await strongroom(['help', 'kek'])).stdout).toContain('Usage: strongroom kek [')
+})
+
 test.each([
   [[]],
   [['serve']],

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { CKM } from '../../src/hsm/constants.ts'
 import { HsmRefusal } from '../../src/hsm/faults.ts'
@@ -55,6 +56,17 @@ describe('initialise', () => {
     const custody = await reopen(hsm, place)
     expect(custody.cluster.id).toBe(clusterId)
     custody.close()
+  })
+
+  it('says that the token holds keys of another cluster', async () => {
+    await using one = await Place.fresh()
+    await using other = await Place.fresh()
+    const { clusterId } = await initialise(initialising(hsm, one.database))
+    const said: Record<string, unknown>[] = []
+    const log = pino({ level: 'warn' }, { write: (line) => void said.push(JSON.parse(line)) })
+    await initialise(initialising(hsm, other.database, { log }))
+    expect(said).toMatchObject([{ msg: 'the token holds keys of other clusters', token: hsm.token.label }])
+    expect(said[0]?.clusters).toContain(clusterId)
   })
 
   it('what populate makes is made again when it failed, and ready comes last', async () => {

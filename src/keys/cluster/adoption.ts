@@ -3,7 +3,7 @@ import type { Database } from '../../store/database.ts'
 import { Custody } from '../custody.ts'
 import { type Component, choose } from '../kek/components.ts'
 import { clusterOf } from '../kek/identity.ts'
-import { destroyKek, makeKek, presentKek } from '../kek/kek.ts'
+import { destroyKek, makeKek, objectsByCluster, presentKek } from '../kek/kek.ts'
 import { listKeks } from '../kek/kekset.ts'
 import {
   type KekPurpose,
@@ -60,10 +60,13 @@ export async function planAdoption(
 /**
  * Says which KEKs a token lacks that knows the cluster: others were brought to the cluster while its node was away, or
  * an older copy of it was put back.
- * @throws Error when the token does not know the cluster, or an active KEK cannot be made from components
+ * @param id of the KEK that is asked for
+ * @throws Error when there is no such KEK, the token does not know the cluster, or an active KEK cannot be made from
+ * components
  */
-export async function planRepair(place: Place): Promise<AdoptionPlan> {
+export async function planRepair(place: Place, id: string): Promise<AdoptionPlan> {
   const claimed = await readClaims(place)
+  if (!claimed.ids.includes(id)) throw new Error(`there is no KEK ${id}`)
   const { hsm } = place
   if ((await readAnchor(hsm, claimed.clusterId)) === undefined) throw new Error(unknownTo(hsm))
   return planMissing(place, claimed)
@@ -72,6 +75,8 @@ export async function planRepair(place: Place): Promise<AdoptionPlan> {
 /** The rows' claims about the cluster. */
 interface Claims {
   readonly clusterId: string
+  /** Of every KEK, whatever its state. */
+  readonly ids: readonly string[]
   /** Those that keys may be under. */
   readonly used: readonly KekRow[]
   readonly rowKeys: readonly SystemKeyRow[]
@@ -87,7 +92,7 @@ async function readClaims({ database }: Place): Promise<Claims> {
   const clusterId = system && clusterOf(system.ckaId)
   if (clusterId === undefined || rowKeys.length === 0)
     throw new Error('this database is not initialised, or the rows of its KEKs are gone')
-  return { clusterId, used, rowKeys }
+  return { clusterId, ids: keks.map(({ id }) => id), used, rowKeys }
 }
 
 async function planMissing({ hsm, database }: Place, { clusterId, used }: Claims): Promise<AdoptionPlan> {
@@ -167,13 +172,9 @@ async function requireNew(hsm: Hsm, clusterId: string, shared: boolean): Promise
     )
   }
   if (shared) return
-  for (const object of await hsm.find({ class: 'secret', token: true })) {
-    const { id } = await hsm.attributes(object, ['id'])
-    const other = id && clusterOf(id)
-    if (other !== undefined && other !== clusterId) {
-      throw new Error(
-        `the token ${label} is not empty: it holds keys of cluster ${other} (--shared adopts beside them)`,
-      )
-    }
+  const others = [...(await objectsByCluster(hsm)).keys()].filter((cluster) => cluster !== clusterId)
+  if (others.length > 0) {
+    const named = others.join(' and ')
+    throw new Error(`the token ${label} is not empty: it holds keys of cluster ${named} (--shared adopts beside them)`)
   }
 }

@@ -7,7 +7,7 @@ import { makeStrictKek } from '../../hsm/strict/strict.ts'
 import type { KeyTemplate } from '../../hsm/template.ts'
 import type { KekPurpose } from '../tables.ts'
 import { type Component, checkValueOf, combine, kekBytes } from './components.ts'
-import { objectId } from './identity.ts'
+import { clusterOf, objectId } from './identity.ts'
 
 /**
  * One key-encryption key as a token object: it wraps and unwraps, nothing else. An object that could decrypt what it
@@ -178,4 +178,15 @@ async function wrappedZeros(hsm: Hsm, kek: Handle): Promise<Buffer> {
   } finally {
     await hsm.destroy(key)
   }
+}
+
+/** Every secret key in the token that is a cluster's, by the cluster's uuid. */
+export async function objectsByCluster(hsm: Hsm): Promise<Map<string, Handle[]>> {
+  const found = new Map<string, Handle[]>()
+  for (const object of await hsm.find({ class: 'secret', token: true })) {
+    const { id } = await hsm.attributes(object, ['id'])
+    const cluster = id && clusterOf(id)
+    if (cluster !== undefined) found.set(cluster, [...(found.get(cluster) ?? []), object])
+  }
+  return found
 }

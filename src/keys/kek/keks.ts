@@ -10,7 +10,7 @@ import type { Database } from '../../store/database.ts'
 import type { Reader, Transaction } from '../../store/reader.ts'
 import { type KekPurpose, type KekRow, keksTable } from '../tables.ts'
 import { clusterOf } from './identity.ts'
-import { findKek, kekCheckValue, proveKek, proveStrict } from './kek.ts'
+import { findKek, kekCheckValue, objectsByCluster, proveKek, proveStrict } from './kek.ts'
 import { type KekReading, KekSet, kekSet } from './kekset.ts'
 
 /** The token does not hold the KEK: it was destroyed or lost with its token, or this node's token never had it. */
@@ -73,11 +73,7 @@ export class Kek {
 /** Whether the token shows any object of the same cluster. */
 async function hasKeks(hsm: Hsm, { ckaId }: KekFacts): Promise<boolean> {
   const cluster = clusterOf(ckaId)
-  for (const object of await hsm.find({ class: 'secret', token: true })) {
-    const { id } = await hsm.attributes(object, ['id'])
-    if (id && clusterOf(id) === cluster) return true
-  }
-  return false
+  return cluster !== undefined && (await objectsByCluster(hsm)).has(cluster)
 }
 
 async function locateKek(hsm: Hsm, row: KekFacts, strict: boolean, lacks?: Lacks): Promise<Handle> {
