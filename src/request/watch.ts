@@ -47,7 +47,7 @@ export class Watch {
     this.#log = log
     this.#inFlight = inFlight
     this.#verbose = log.isLevelEnabled('debug')
-    this.#all = metrics.timing('vault.core.handle_request', 'Requests, from the last byte read to the answer.')
+    this.#all = metrics.timing('vault.core.handle_request', 'Requests, from their beginning to the answer.')
     metrics.gauge('vault.core.in_flight_requests', 'Requests that are being answered.', () => inFlight.size)
   }
 
