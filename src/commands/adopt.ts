@@ -24,7 +24,7 @@ export const adoptCommand = (): Command =>
   withForce(withConfig(new Command('adopt')))
     .argument(
       '[id]',
-      'id of one KEK from `kek status` (with all others that this token lacks); without it the whole cluster, into a token that is new to it',
+      'id of one KEK from `kek status` (with all others that this token lacks; an announced one takes its new files alone); without it the whole cluster, into a token that is new to it',
     )
     .description("bring KEKs into this node's token from their custodians' components")
     .option('--component-file <file...>', "custodians' files, of every ceremony; prompted for when absent", [])

@@ -11,7 +11,7 @@ import { activatedSockets, closeUnwanted, forgetActivation, requireSockets } fro
 import { Output } from '../supervisor/output.ts'
 import { tryPin } from '../supervisor/pin.ts'
 import { Ports } from '../supervisor/ports.ts'
-import { readRecord, recordStart, recordStep, recordUpgrade } from '../supervisor/record.ts'
+import { recordStart, recordStep, recordUpgrade } from '../supervisor/record.ts'
 import { obeySignals } from '../supervisor/signals.ts'
 import { removeDeadSockets } from '../supervisor/sockets.ts'
 import { openSealState } from '../supervisor/state.ts'
@@ -20,6 +20,7 @@ import { Predecessor } from '../supervisor/upgrade/predecessor.ts'
 import { installedNode, installedProgram } from '../supervisor/upgrade/program.ts'
 import { Upgrade } from '../supervisor/upgrade/upgrade.ts'
 import { Supervisor } from '../supervisor.ts'
+import { lockDirectory } from './directorylock.ts'
 import { createReload } from './hangup.ts'
 import { askSecret } from './prompt.ts'
 import { readSettings, withConfig, withForce } from './settings.ts'
@@ -82,7 +83,8 @@ async function run({ file, force, predecessor, handover }: Start): Promise<void>
   const log = createLog(config.log.level, { process: 'supervisor' })
   for (const warning of first.warnings) log.warn(warning)
   makeStateDirectory(config.stateDirectory)
-  if (predecessor === undefined) requireAlone(config.stateDirectory)
+  // A successor's predecessor has it, and lives as long.
+  if (predecessor === undefined) lockDirectory(config.stateDirectory)
   if (config.audit.directory === undefined) makeStateDirectory(auditDirectory(config))
   const sealState = openSealState(config.stateDirectory, predecessor)
   if (config.strict) strictHelper()
@@ -126,13 +128,6 @@ async function run({ file, force, predecessor, handover }: Start): Promise<void>
   obeySignals({ supervisor, upgrade, log, reload, predecessor })
   // Explicit, because an open channel keeps the loop alive.
   process.exit(await upgrade.finish(await supervisor.ended))
-}
-
-/** Two servers would take each other's seal marker and record. @throws Error while another one runs there */
-function requireAlone(stateDirectory: string): void {
-  const other = readRecord(stateDirectory)
-  if (other !== undefined && other.pid !== process.pid)
-    throw new Error(`the server with process id ${other.pid} runs with the state directory ${stateDirectory} already`)
 }
 
 /** The listening sockets of the server from which this one takes over, or those that systemd has opened. */

@@ -9,6 +9,9 @@ interface Options {
   readonly json?: boolean
 }
 
+const patienceMilliseconds = 10_000
+const mostLetters = 1 << 20
+
 /** As in Vault's CLI: 0 unsealed (here: and serving), 1 error, 2 sealed. */
 const sealedCode = 2
 
@@ -61,11 +64,15 @@ function get(address: string, path: string, ca: string | undefined): Promise<{ s
     throw new Error(`${address} is no address: http://HOST:PORT, https://… or unix:PATH`)
   const send = url.protocol === 'https:' ? tlsRequest : plainRequest
   return new Promise((resolve, reject) => {
+    const fail = (error: NodeJS.ErrnoException, cut: string): void => {
+      if (error.name === 'AbortError') reject(new Error(`${address} does not answer`))
+      else reject(error.code === 'ECONNRESET' ? new Error(`${address} closed the connection ${cut}`) : error)
+    }
     const request = send(
       url,
       {
         agent: false,
-        timeout: 10_000,
+        signal: AbortSignal.timeout(patienceMilliseconds),
         ...(unix ? { socketPath: address.slice('unix:'.length) } : {}),
         ...(ca === undefined ? {} : { ca: readFileSync(ca) }),
       },
@@ -73,15 +80,14 @@ function get(address: string, path: string, ca: string | undefined): Promise<{ s
         let text = ''
         response.setEncoding('utf8').on('data', (part) => {
           text += part
+          if (text.length > mostLetters) response.destroy(new Error(`${address} is not a Strongroom: it does not end`))
         })
-        response.once('end', () => resolve({ status: response.statusCode ?? 0, text })).once('error', reject)
+        response
+          .once('end', () => resolve({ status: response.statusCode ?? 0, text }))
+          .once('error', (error) => fail(error, 'before its answer ended'))
       },
     )
-    request.once('timeout', () => request.destroy(new Error(`${address} does not answer`)))
-    request.once('error', (error: NodeJS.ErrnoException) => {
-      const closed = error.code === 'ECONNRESET' && url.protocol === 'http:'
-      reject(closed ? new Error(`${address} closed the connection without an answer: does it expect https?`) : error)
-    })
-    request.end()
+    const early = url.protocol === 'http:' ? 'without an answer: does it expect https?' : 'without an answer'
+    request.once('error', (error) => fail(error, early)).end()
   })
 }

@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import type { Config } from '../config.ts'
@@ -11,12 +12,21 @@ export function requireListenerTls({ listeners }: Pick<Config, 'listeners'>): vo
       createSecureContext({
         cert: readFileSync(tls.certificate),
         key: readFileSync(tls.key),
-        ...(tls.clientCa === undefined ? {} : { ca: readFileSync(tls.clientCa) }),
       })
+      if (tls.clientCa !== undefined) requireCertificate(tls.clientCa)
       return []
     } catch (error) {
       return [`listeners.${index}.tls: ${(error as Error).message}`]
     }
   })
   if (problems.length > 0) throw new ConfigError(problems)
+}
+
+/** OpenSSL takes a file without any. @throws Error when the first certificate of a file cannot be read */
+function requireCertificate(path: string): void {
+  try {
+    new X509Certificate(readFileSync(path))
+  } catch (error) {
+    throw new Error(`${path}: ${(error as Error).message}`)
+  }
 }

@@ -18,11 +18,12 @@ export interface SupervisorRecord {
 
 const pathIn = (stateDirectory: string): string => join(stateDirectory, 'supervisor.json')
 
-/** When a process started (proc(5), stat, field 22); undefined when it is not there. */
-function startTicks(pid: number): string | undefined {
+/** When a process started (proc(5), stat, field 22); undefined when it is not there, or dead and not reaped. */
+export function startTicks(pid: number): string | undefined {
   try {
     // The name of the program, in parentheses, may hold anything.
-    return readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\)/s, '').trim().split(' ')[19]
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\)/s, '').trim().split(' ')
+    return /[ZX]/.test(fields[0] ?? '') ? undefined : fields[19]
   } catch {
     return undefined
   }

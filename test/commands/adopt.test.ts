@@ -61,6 +61,11 @@ async function objectsIn({ library, label, pin }: TestToken): Promise<string[]> 
   return stdout.split('\n').filter((line) => /^\s*(label|application):.*strongroom/.test(line))
 }
 
+async function removeFrom({ library, label, pin }: TestToken, name: string): Promise<void> {
+  const words = ['--module', library, '--token-label', label, '--login', '--pin', pin, '--label', name]
+  await run('pkcs11-tool', [...words, '--delete-object', '--type', 'secrkey'])
+}
+
 const sql = async (statement: string): Promise<readonly RowDataPacket[]> => {
   const connection = await createConnection(site.database.url)
   const [rows] = await connection.query<RowDataPacket[]>(statement).finally(() => connection.end())
@@ -263,7 +268,7 @@ describe('a cluster whose token dies', { shuffle: false }, () => {
     const later = [await sheet('f'), await sheet('g')]
     let id = ''
     await serving(root, async (client) => {
-      await rotateUse(client, sheets.slice(0, 2))
+      await rotateUse(client, [await sheet('h'), await sheet('i')])
       await emptied()
       id = await rotateUse(client, later)
       await emptied()
@@ -273,12 +278,17 @@ describe('a cluster whose token dies', { shuffle: false }, () => {
     expect(refused.stderr).toContain(`the use KEK ${id} is not in the token`)
     const wrong = await command('kek', 'adopt', id, '--component-file', ...sheets.slice(2))
     expect(wrong).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('do not make the active use') })
+    await removeFrom(behind, 'strongroom export')
     const unknown = await command('kek', 'adopt', randomUUID(), '--component-file', ...later)
     expect(unknown).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('there is no KEK') })
-    expect(await objectsIn(behind)).toHaveLength(5)
-    const adopted = await command('kek', 'adopt', id, '--component-file', ...later)
-    expect(adopted, adopted.stderr).toMatchObject({ code: 0, stdout: `this token holds the use KEK ${id}\n` })
-    expect(await objectsIn(behind)).toHaveLength(6)
+    expect(await objectsIn(behind)).toHaveLength(4)
+    // Again, when the token has them.
+    for (const [times, said] of ['this token holds the export KEK \\S+\n', ''].entries()) {
+      const adopted = await command('kek', 'adopt', id, '--component-file', ...later, ...sheets.slice(0, 2))
+      const stdout = expect.stringMatching(new RegExp(`^${said}this token holds the use KEK ${id}\n$`))
+      expect(adopted, `${times} ${adopted.stderr}`).toMatchObject({ code: 0, stdout })
+      expect(await objectsIn(behind)).toHaveLength(6)
+    }
     await serving(root, afterwards)
   }, 240_000)
 })

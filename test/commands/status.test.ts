@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -85,6 +85,38 @@ describe('status', () => {
     expect(code).toBe(1)
     expect(stderr).toContain(`${address} closed the connection without an answer: does it expect https?`)
   })
+
+  test.each([
+    [
+      'comes a byte at a time',
+      (response: ServerResponse) => setInterval(() => response.write(' '), 500),
+      'does not answer',
+    ],
+    [
+      'has no end',
+      (response: ServerResponse) => setInterval(() => response.write(' '.repeat(1 << 18)), 1),
+      'does not end',
+    ],
+    ['breaks off', (response: ServerResponse) => setTimeout(() => response.destroy(), 10), 'before its answer ended'],
+  ])(
+    'of an address whose answer %s ends',
+    async (_, answer, words) => {
+      const timers: NodeJS.Timeout[] = []
+      const server = createServer((_request, response) => {
+        response.writeHead(200, { 'Content-Length': 1e9 }).write('{')
+        timers.push(answer(response))
+      }).listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+      const { code, stderr } = await strongroom(['status', '--address', address])
+      for (const timer of timers) clearInterval(timer)
+      server.closeAllConnections()
+      server.close()
+      expect(code).toBe(1)
+      expect(stderr).toContain(words)
+    },
+    60_000,
+  )
 
   test('of a node that nobody asks anything notices that its database is away, and back, and its token gone', async () => {
     using shim = await createShim((await createToken('status')).library)

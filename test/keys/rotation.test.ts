@@ -176,9 +176,9 @@ describe('KEK rotation', () => {
     await round(custody, place)
     const use = (await custody.rotation.status()).filter(({ purpose }) => purpose === 'use')
     expect(use.map(({ state, here }) => [state, here]).toSorted()).toEqual([
+      ['abandoned', false],
+      ['abandoned', false],
       ['active', true],
-      ['destroyed', false],
-      ['destroyed', false],
     ])
     await makeKey(custody, place.database, 'aes256-gcm96')
     custody.close()

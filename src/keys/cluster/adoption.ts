@@ -15,6 +15,7 @@ import {
 } from '../tables.ts'
 import { readAnchor } from './anchor.ts'
 import { type CustodyOptions, unknownTo } from './opening.ts'
+import { requireComponents } from './rotation.ts'
 import { isRowKey, requireRowKey } from './rowkey.ts'
 
 /** The KEKs that a token needs to open the rows, as these claim. Nothing is verified yet: the check values decide. */
@@ -61,12 +62,14 @@ export async function planAdoption(
  * Says which KEKs a token lacks that knows the cluster: others were brought to the cluster while its node was away, or
  * an older copy of it was put back.
  * @param id of the KEK that is asked for
- * @throws Error when there is no such KEK, the token does not know the cluster, or an active KEK cannot be made from
+ * @throws Error when there is no such KEK, or no components make it; when the token does not know the cluster, or an active KEK cannot be made from
  * components
  */
 export async function planRepair(place: Place, id: string): Promise<AdoptionPlan> {
   const claimed = await readClaims(place)
-  if (!claimed.ids.includes(id)) throw new Error(`there is no KEK ${id}`)
+  const asked = claimed.keks.find((kek) => kek.id === id)
+  if (asked === undefined) throw new Error(`there is no KEK ${id}`)
+  requireComponents(asked)
   const { hsm } = place
   if ((await readAnchor(hsm, claimed.clusterId)) === undefined) throw new Error(unknownTo(hsm))
   return planMissing(place, claimed)
@@ -75,8 +78,8 @@ export async function planRepair(place: Place, id: string): Promise<AdoptionPlan
 /** The rows' claims about the cluster. */
 interface Claims {
   readonly clusterId: string
-  /** Of every KEK, whatever its state. */
-  readonly ids: readonly string[]
+  /** Whatever their state. */
+  readonly keks: readonly KekRow[]
   /** Those that keys may be under. */
   readonly used: readonly KekRow[]
   readonly rowKeys: readonly SystemKeyRow[]
@@ -92,7 +95,7 @@ async function readClaims({ database }: Place): Promise<Claims> {
   const clusterId = system && clusterOf(system.ckaId)
   if (clusterId === undefined || rowKeys.length === 0)
     throw new Error('this database is not initialised, or the rows of its KEKs are gone')
-  return { clusterId, ids: keks.map(({ id }) => id), used, rowKeys }
+  return { clusterId, keks, used, rowKeys }
 }
 
 async function planMissing({ hsm, database }: Place, { clusterId, used }: Claims): Promise<AdoptionPlan> {

@@ -1,12 +1,12 @@
 import type { Clock } from '../../clock.ts'
-import { badRequest } from '../../errors.ts'
+import { ApiError, badRequest } from '../../errors.ts'
 import type { Hsm } from '../../hsm/hsm.ts'
 import type { Job } from '../../job.ts'
 import type { Logger } from '../../log.ts'
 import type { Database } from '../../store/database.ts'
 import type { Transaction } from '../../store/reader.ts'
 import type { SealedAccess } from '../../store/sealed/access.ts'
-import { type Component, combinedCheckValue } from '../kek/components.ts'
+import { type Component, choose, chooseAny, combinedCheckValue } from '../kek/components.ts'
 import { destroyKek, findKek, lackingGuards, makeKek, planKek, presentKek } from '../kek/kek.ts'
 import type { Keks } from '../kek/keks.ts'
 import type { KekSet } from '../kek/kekset.ts'
@@ -117,23 +117,34 @@ export class Rotation {
   /**
    * Brings a KEK into this token from its custodians' components: one announced that way, or one that a node's own
    * token lacks. A run that was interrupted anywhere may be repeated.
-   * @throws ApiError 400 when the components do not give the known key, or not the one that the token holds
+   * @param given of a known KEK also those of other ceremonies; of a new one its own alone
+   * @throws ApiError 400 when the components do not give the known key, give one of before, or not the one that the
+   *   token holds, or when the KEK has none
    */
-  async adopt(id: string, components: readonly Component[]): Promise<void> {
+  async adopt(id: string, given: readonly Component[]): Promise<void> {
     const { hsm, set, strict } = this.#options
-    const row = (await set.current()).rows.find((kek) => kek.id === id)
+    const { rows } = await set.current()
+    const row = rows.find((kek) => kek.id === id)
     if (row === undefined) throw badRequest(`there is no KEK ${id}`)
-    const given = combinedCheckValue(components)
+    requireComponents(row)
     // Before anything is made: a wrong object would have to be destroyed again, which an interruption prevents.
-    if (row.checkValue.length > 0 && !row.checkValue.equals(given)) throw notMadeOf(row)
+    const components = chosenFor(row, rows, given)
+    const wanted = combinedCheckValue(components)
     const plan = { id, ckaId: row.ckaId, purpose: row.purpose as KekPurpose }
     const present = await presentKek(hsm, plan)
     const { checkValue } = present ?? (await makeKek(hsm, plan, { components, strict }))
-    if (!checkValue.equals(given)) {
-      const [held, other] = [checkValue.toString('hex'), given.toString('hex')]
+    if (!checkValue.equals(wanted)) {
+      const [held, other] = [checkValue.toString('hex'), wanted.toString('hex')]
       throw badRequest(`the token holds the KEK ${id} with the check value ${held}, these components make ${other}`)
     }
-    if (row.checkValue.length === 0) await this.#record(id, checkValue)
+    if (row.checkValue.length > 0) return
+    try {
+      await this.#record(id, checkValue)
+    } catch (error) {
+      // Given up or recorded meanwhile, as another key.
+      if (error instanceof ApiError && error.status === 400 && present === undefined) await destroyKek(hsm, row.ckaId)
+      throw error
+    }
   }
 
   /** Has the job make announced KEKs again that were generated in a token that is gone. */
@@ -239,7 +250,10 @@ export class Rotation {
     // While it is marked as destroyed, what is under it stays there.
     const inUse = before?.state === 'retiring' ? await this.#references(id) : 0
     if (inUse > 0) throw stillUsed(id, inUse)
-    const row = await this.#change(id, ['retiring', 'pending', 'destroyed'], 'destroyed')
+    const isGivenUp = before?.state === 'pending' || before?.state === 'abandoned'
+    const row = isGivenUp
+      ? await this.#change(id, ['pending', 'abandoned'], 'abandoned')
+      : await this.#change(id, ['retiring', 'destroyed'], 'destroyed')
     await clock.sleep(graceMs)
     const left = await this.#references(id)
     if (left > 0) {
@@ -247,7 +261,7 @@ export class Rotation {
       throw stillUsed(id, left)
     }
     await destroyKek(hsm, row.ckaId)
-    return { dumpsUsableSince: before?.state === 'pending' ? undefined : clock.wall() }
+    return { dumpsUsableSince: isGivenUp ? undefined : clock.wall() }
   }
 
   async #activate({ id, purpose }: KekRow, fence: bigint): Promise<void> {
@@ -271,7 +285,8 @@ export class Rotation {
       const row = rows.find((kek) => kek.id === id)
       // Another run may have been faster, with the same key.
       if (row?.checkValue.equals(checkValue)) return row
-      if (row?.state !== 'pending' || row.checkValue.length > 0) throw new Error(`the KEK ${id} was recorded already`)
+      if (row?.state !== 'pending' || row.checkValue.length > 0)
+        throw badRequest(`the KEK ${id} was recorded or given up meanwhile`)
       return this.#keks.update(tx, row, { checkValue })
     })
   }
@@ -309,8 +324,38 @@ export class Rotation {
   }
 }
 
-const notMadeOf = ({ id, checkValue }: KekRow): Error =>
-  badRequest(`these components do not make the KEK ${id}: its check value is ${checkValue.toString('hex')}`)
+/** @throws ApiError 400 when no components make the KEK, or it is not to be made again */
+export function requireComponents({ id, state, origin, purpose }: KekRow): void {
+  if (state === 'destroyed' || state === 'abandoned') throw badRequest(`the KEK ${id} is ${state}`)
+  if (origin !== 'components')
+    throw badRequest(`the ${state} ${purpose} KEK ${id} is generated in the token: no components make it`)
+}
+
+/**
+ * The components that make the KEK.
+ * @throws ApiError 400 when there are none among those given; for a new KEK, when those of another one are among them:
+ * with all of them it would be a key of two ceremonies, which neither's envelopes alone bring back
+ */
+function chosenFor(row: KekRow, rows: readonly KekRow[], given: readonly Component[]): readonly Component[] {
+  const { id, purpose, checkValue } = row
+  if (checkValue.length > 0) {
+    const chosen = choose(given, checkValue)
+    if (chosen !== undefined) return chosen
+    throw badRequest(`these components do not make the KEK ${id}: its check value is ${checkValue.toString('hex')}`)
+  }
+  const others = rows.filter(
+    (other) => other.purpose === purpose && other.checkValue.length > 0 && other.state !== 'abandoned',
+  )
+  const known = chooseAny(
+    given,
+    others.map((other) => other.checkValue),
+  )
+  if (known === undefined) return given
+  const other = others.find((one) => one.checkValue.equals(known.checkValue))
+  throw badRequest(
+    `these components make the ${other?.state} ${purpose} KEK ${other?.id}: a new one is made of its own ceremony's alone`,
+  )
+}
 
 const stillUsed = (id: string, keys: number): Error => badRequest(`${keys} keys are still under the KEK ${id}`)
 

@@ -72,10 +72,22 @@ export function combinedCheckValue(components: readonly Component[]): Buffer {
  * @returns undefined when no choice of two or more makes it
  * @throws Error for components that cannot be combined, or too many
  */
-export function choose(components: readonly Component[], checkValue: Buffer): readonly Component[] | undefined {
+export const choose = (components: readonly Component[], checkValue: Buffer): readonly Component[] | undefined =>
+  chooseAny(components, [checkValue])?.components
+
+/** As `choose`, for the KEK of one of several check values. @returns also the check value that was met */
+export function chooseAny(
+  components: readonly Component[],
+  checkValues: readonly Buffer[],
+): { readonly components: readonly Component[]; readonly checkValue: Buffer } | undefined {
   const value = combine(components)
+  const met = (): Buffer | undefined => {
+    const checkValue = componentCheckValue(value)
+    return checkValues.find((one) => one.equals(checkValue))
+  }
   try {
-    if (componentCheckValue(value).equals(checkValue)) return components
+    const whole = met()
+    if (whole !== undefined) return { components, checkValue: whole }
     value.fill(0)
     // In the order of a Gray code each choice differs from the one before in one component.
     for (let step = 1, chosen = 0; step < 2 ** components.length; step++) {
@@ -83,9 +95,9 @@ export function choose(components: readonly Component[], checkValue: Buffer): re
       chosen ^= 1 << changed
       for (const [at, byte] of components[changed]?.bytes.entries() ?? []) value[at] = (value[at] ?? 0) ^ byte
       const isAlone = (chosen & (chosen - 1)) === 0
-      if (!isAlone && componentCheckValue(value).equals(checkValue)) {
-        return components.filter((_, index) => chosen & (1 << index))
-      }
+      const checkValue = isAlone ? undefined : met()
+      if (checkValue !== undefined)
+        return { components: components.filter((_, index) => chosen & (1 << index)), checkValue }
     }
     return undefined
   } finally {

@@ -1,4 +1,4 @@
-import { createConnection, type ResultSetHeader, type RowDataPacket } from 'mysql2/promise'
+import { createConnection, type ResultSetHeader } from 'mysql2/promise'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startServer, type TestServer } from '../../support/server.ts'
 
@@ -12,7 +12,7 @@ afterAll(() => server?.[Symbol.asyncDispose]())
 
 const parts = ['key', 'hmac']
 
-test('a rotation of a key that lacks a part of an old version changes nothing', async () => {
+test('a key that lacks a part of an old version is rotated and cured; answers leave that version out', async () => {
   const root = server.client()
   const connection = await createConnection(server.database.url)
   try {
@@ -30,12 +30,39 @@ test('a rotation of a key that lacks a part of an old version changes nothing', 
     }
     await server.start()
     for (const part of parts) {
-      expect((await root.post(`transit/keys/${part}/rotate`)).status).toBe(500)
-      const [rows] = await connection.query<RowDataPacket[]>('SELECT latest_version FROM transit_keys WHERE name = ?', [
-        part,
-      ])
-      expect(rows, part).toEqual([{ latest_version: 2 }])
+      expect((await root.get(`transit/keys/${part}`)).status).toBe(500)
+      const rotated = await root.post(`transit/keys/${part}/rotate`)
+      expect(rotated).toMatchObject({
+        status: 200,
+        body: { data: { keys: { 2: expect.anything(), 3: expect.anything() } } },
+      })
+      expect(rotated).not.toMatchObject({ body: { data: { keys: { 1: expect.anything() } } } })
+      expect((await root.delete(`transit/keys/${part}/soft-delete`)).status).toBe(200)
+      expect((await root.post(`transit/keys/${part}/soft-delete-restore`)).status).toBe(200)
+      const floors = { min_decryption_version: 2, min_encryption_version: 2 }
+      expect((await root.post(`transit/keys/${part}/config`, floors)).status).toBe(200)
+      expect((await root.get(`transit/keys/${part}`)).status).toBe(200)
+      expect((await root.post(`transit/keys/${part}/trim`, { min_available_version: 2 })).status).toBe(200)
+      expect((await root.post(`transit/keys/${part}/rotate`)).status).toBe(200)
     }
+  } finally {
+    await connection.end()
+  }
+}, 120_000)
+
+test('a key that lacks a part of its latest version is deleted', async () => {
+  const root = server.client()
+  const connection = await createConnection(server.database.url)
+  try {
+    await root.post('transit/keys/last')
+    await server.stop()
+    await connection.query(
+      "DELETE FROM materials WHERE part = 'key' AND owner = (SELECT id FROM transit_keys WHERE name = 'last')",
+    )
+    await server.start()
+    expect((await root.post('transit/keys/last/config', { deletion_allowed: true })).status).toBe(200)
+    expect((await root.delete('transit/keys/last')).status).toBe(204)
+    expect((await root.get('transit/keys/last')).status).toBe(404)
   } finally {
     await connection.end()
   }

@@ -12,7 +12,7 @@ import type { MaterialRow } from '../../../keys/tables.ts'
 import type { Kdf } from '../../../keys/use/derivation.ts'
 import type { Data, MaybePromise, Mount } from '../../../route.ts'
 import { managedType } from './managedtype.ts'
-import { type Inventory, partOf } from './readring.ts'
+import { type Inventory, partOf, withoutDamaged } from './readring.ts'
 import type { Version } from './ring.ts'
 import type { Rings } from './rings.ts'
 
@@ -96,13 +96,12 @@ export function describeKey(
 }
 
 /**
- * The key object of an inventory that a change returned. Nothing fails after the COMMIT: the name and the abilities of a
- * managed key are left out where they cannot be read now.
+ * The key object of an inventory that a change returned. Nothing fails after the COMMIT: versions that lack a part are
+ * left out, and the name and the abilities of a managed key where they cannot be read now.
  */
-export function describeInventory(
-  context: { readonly managed: ManagedKeys },
-  inventory: Inventory,
-): MaybePromise<Data> {
+export function describeInventory(context: { readonly managed: ManagedKeys }, changed: Inventory): MaybePromise<Data> {
+  const sound = withoutDamaged(changed)
+  const inventory = sound.ring.versions.size === changed.ring.versions.size ? changed : sound
   const whole = describeWhole(context, inventory)
   if (!(whole instanceof Promise)) return whole
   return whole.catch((error: unknown) => {

@@ -81,15 +81,18 @@ export async function readInventory(
   return inventoryOf(ring, guessed && id === expected ? guessed : await materials.listAll(q, id))
 }
 
-/**
- * A ring and the parts that were read with it.
- * @throws DamagedRow when one is missing: a change would otherwise find that out after its COMMIT, in its answer
- */
-export function inventoryOf(ring: Ring, parts: readonly MaterialRow[]): Inventory {
-  const inventory = { ring, parts: new Map(parts.map((row) => [row.id, row])) }
-  for (const { material, hmacMaterial, prkMaterial } of ring.versions.values())
-    for (const id of [material, hmacMaterial, prkMaterial]) if (id !== null) partOf(inventory, id)
-  return inventory
+/** A ring and the parts that were read with it. One may be missing: a change can still remove its version, or the key. */
+export const inventoryOf = (ring: Ring, parts: readonly MaterialRow[]): Inventory => ({
+  ring,
+  parts: new Map(parts.map((row) => [row.id, row])),
+})
+
+/** The inventory without the versions that lack a part. */
+export function withoutDamaged({ ring, parts }: Inventory): Inventory {
+  const isWhole = ({ material, hmacMaterial, prkMaterial }: Version): boolean =>
+    [material, hmacMaterial, prkMaterial].every((id) => id === null || parts.has(id))
+  const versions = new Map([...ring.versions].filter(([, version]) => isWhole(version)))
+  return { ring: { ...ring, versions }, parts }
 }
 
 const pageRows = 1000

@@ -1,0 +1,96 @@
+import { expect, test } from 'vitest'
+import type { KekStatus } from '../../../src/keys/cluster/rotation.ts'
+import { objectsByCluster } from '../../../src/keys/kek/kek.ts'
+import { component } from '../custodians.ts'
+import { type Cluster, none, useCluster } from '../support.ts'
+
+/** Ceremonies after the first one, and the components that they take. */
+
+let cluster: Cluster
+useCluster('ceremonies', (begun) => {
+  cluster = begun
+})
+
+const first = [component(1), component(2)]
+const second = [component(3), component(4)]
+
+const objects = async (): Promise<number> => [...(await objectsByCluster(cluster.hsm)).values()].flat().length
+
+async function stateOf(id: string): Promise<KekStatus | undefined> {
+  return (await cluster.custody.rotation.status()).find((kek) => kek.id === id)
+}
+
+/** Announces a KEK and takes it into use. */
+async function inUse(components: typeof first): Promise<string> {
+  const { rotation } = cluster.custody
+  const { id } = await rotation.announce('export', 'components')
+  await rotation.adopt(id, components)
+  await rotation.prove()
+  const lease = await cluster.place.database.jobLease(rotation.job.name, 30)
+  await rotation.advance(none, lease?.fence ?? 0n).finally(() => lease?.release())
+  expect(await stateOf(id)).toMatchObject({ state: 'active' })
+  return id
+}
+
+test('a new KEK is not made of the components of two ceremonies, nor of those of one before', async () => {
+  const { rotation } = cluster.custody
+  const before = await inUse(first)
+  const { id } = await rotation.announce('export', 'components')
+  const made = await objects()
+  for (const given of [first, [...first, ...second], [second[0], ...first].filter((one) => one !== undefined)]) {
+    await expect(rotation.adopt(id, given)).rejects.toMatchObject({
+      status: 400,
+      message: `these components make the active export KEK ${before}: a new one is made of its own ceremony's alone`,
+    })
+  }
+  expect([await objects(), (await stateOf(id))?.checkValue]).toEqual([made, ''])
+  await rotation.adopt(id, second)
+  // Again, with all that there is: the KEK is known now.
+  await rotation.adopt(id, [...first, ...second])
+  await expect(rotation.adopt(id, first)).rejects.toThrow('these components do not make the KEK')
+  await rotation.destroy(id, 0)
+})
+
+test('a KEK that is generated in the token takes no components', async () => {
+  const { rotation } = cluster.custody
+  const { id } = await rotation.announce('open')
+  const made = await objects()
+  const refusal = `the pending open KEK ${id} is generated in the token: no components make it`
+  await expect(rotation.adopt(id, second)).rejects.toMatchObject({ status: 400, message: refusal })
+  expect(await objects()).toBe(made)
+  await rotation.destroy(id, 0)
+})
+
+test('a KEK that was given up is not made again, and needs no newer dumps however often it is destroyed', async () => {
+  const { rotation } = cluster.custody
+  const { id } = await rotation.announce('export', 'components')
+  for (let times = 0; times < 2; times++) expect(await rotation.destroy(id, 0)).toEqual({ dumpsUsableSince: undefined })
+  const made = await objects()
+  await expect(rotation.adopt(id, second)).rejects.toMatchObject({ status: 400, message: `the KEK ${id} is abandoned` })
+  expect([await objects(), (await stateOf(id))?.state]).toEqual([made, 'abandoned'])
+})
+
+test('a KEK that is given up while it is brought leaves nothing in the token', async () => {
+  const { rotation } = cluster.custody
+  const { id } = await rotation.announce('export', 'components')
+  const made = await objects()
+  const [brought, givenUp] = await Promise.allSettled([rotation.adopt(id, second), rotation.destroy(id, 200)])
+  expect(givenUp.status).toBe('fulfilled')
+  expect([await objects(), (await stateOf(id))?.state], brought.status).toEqual([made, 'abandoned'])
+})
+
+test('a KEK that was destroyed is not made again, and destroyed twice it still says which dumps are useless', async () => {
+  const { rotation } = cluster.custody
+  const old = await inUse(second)
+  await inUse([component(5), component(8)])
+  const made = await objects()
+  for (let times = 0; times < 2; times++) {
+    expect(await rotation.destroy(old, 0)).toEqual({ dumpsUsableSince: expect.any(Number) })
+    expect(await objects()).toBe(made - 1)
+  }
+  await expect(rotation.adopt(old, second)).rejects.toMatchObject({
+    status: 400,
+    message: `the KEK ${old} is destroyed`,
+  })
+  expect(await objects()).toBe(made - 1)
+})
