@@ -1,30 +1,52 @@
-import { readlinkSync, renameSync, rmSync, symlinkSync } from 'node:fs'
+import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Logger } from '../log.ts'
 import { startTicks } from '../supervisor/record.ts'
-
-const gone = new Set(['ENOENT', 'EINVAL'])
 
 /**
  * Makes this process the only supervisor with its state directory, until it ends: two would take each other's seal
- * marker and record. The lock is a symbolic link that names the process: it is made, with its content, in one step or not
- * at all, and one whose process has died is put aside.
+ * marker and record. On a full disk, or without hard links, it serves without that, which is logged.
  * @throws Error while another process has it
  */
-export function lockDirectory(stateDirectory: string): void {
+export function lockDirectory(stateDirectory: string, log: Logger): void {
   const path = join(stateDirectory, 'supervisor.lock')
   const own = `${process.pid}:${startTicks(process.pid) ?? ''}`
-  while (!made(path, own)) {
-    const pid = livingHolder(path)
-    if (pid !== undefined)
-      throw new Error(`the server with process id ${pid} runs with the state directory ${stateDirectory} already`)
-    putAside(path)
+  let other: number | undefined
+  try {
+    other = take(path, own)
+  } catch (error) {
+    log.error({ err: error }, 'the state directory cannot be locked: a second server in it would not be noticed')
+    return
   }
+  if (other !== undefined)
+    throw new Error(`the server with process id ${other} runs with the state directory ${stateDirectory} already`)
   process.once('exit', () => holderIn(path) === own && rmSync(path))
 }
 
-function made(path: string, holder: string): boolean {
+/**
+ * Takes the lock: a file that names the process, and appears whole in one step (link(2)) or not at all. One whose
+ * process has died is put aside.
+ * @returns the living process that has it, if there is one
+ */
+function take(path: string, own: string): number | undefined {
+  const draft = `${path}.${process.pid}.new`
   try {
-    symlinkSync(holder, path)
+    writeFileSync(draft, own, { mode: 0o600 })
+    while (!linked(draft, path)) {
+      const holder = livingHolder(path)
+      if (holder !== undefined) return holder
+      putAside(path)
+    }
+    return undefined
+  } finally {
+    rmSync(draft, { force: true })
+  }
+}
+
+/** False when there is a lock. */
+function linked(file: string, path: string): boolean {
+  try {
+    linkSync(file, path)
     return true
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
@@ -34,9 +56,9 @@ function made(path: string, holder: string): boolean {
 
 function holderIn(path: string): string | undefined {
   try {
-    return readlinkSync(path)
+    return readFileSync(path, 'utf8')
   } catch (error) {
-    if (gone.has((error as NodeJS.ErrnoException).code ?? '')) return undefined
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error
   }
 }
@@ -56,7 +78,6 @@ function putAside(path: string): void {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return
     throw error
   }
-  const holder = holderIn(aside)
-  if (holder !== undefined && livingHolder(aside) !== undefined) made(path, holder)
+  if (livingHolder(aside) !== undefined) linked(aside, path)
   rmSync(aside)
 }

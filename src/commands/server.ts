@@ -84,7 +84,7 @@ async function run({ file, force, predecessor, handover }: Start): Promise<void>
   for (const warning of first.warnings) log.warn(warning)
   makeStateDirectory(config.stateDirectory)
   // A successor's predecessor has it, and lives as long.
-  if (predecessor === undefined) lockDirectory(config.stateDirectory)
+  if (predecessor === undefined) lockDirectory(config.stateDirectory, log)
   if (config.audit.directory === undefined) makeStateDirectory(auditDirectory(config))
   const sealState = openSealState(config.stateDirectory, predecessor)
   if (config.strict) strictHelper()

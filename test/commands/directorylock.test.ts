@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, symlinkSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { until } from '../supervisor/node.ts'
@@ -24,7 +24,7 @@ const program = new URL('../../src/commands/directorylock.ts', import.meta.url)
 const script = `
   const { lockDirectory } = await import(${JSON.stringify(program.href)})
   await new Promise((resolve) => process.stdin.once('data', resolve))
-  try { lockDirectory(process.argv[1]); console.log('has') } catch (error) { console.log(error.message) }
+  try { lockDirectory(process.argv[1], { error: (_, text) => console.log(text) }); console.log('has') } catch (error) { console.log(error.message) }
   process.stdin.once('end', () => process.exit())
 `
 
@@ -55,7 +55,7 @@ const refusal = (pid: number | undefined) =>
 test.each(['nobody has had it', 'a process that died had it'])(
   'of twenty at once one gets it, when %s',
   async (before) => {
-    if (before !== 'nobody has had it') symlinkSync(`${process.pid}:1`, join(directory, 'supervisor.lock'))
+    if (before !== 'nobody has had it') writeFileSync(join(directory, 'supervisor.lock'), `${process.pid}:1`)
     const all = Array.from({ length: 20 }, contender)
     const said = await Promise.all(all.map((one) => one.tries()))
     const winner = all[said.indexOf('has')]?.child.pid
@@ -88,7 +88,7 @@ test('a process that ends takes its lock away, and no other one', async () => {
   expect(await third.tries()).toBe('has')
   second.child.stdin?.end()
   await once(second.child, 'exit')
-  expect(readlinkSync(join(directory, 'supervisor.lock'))).toMatch(new RegExp(`^${third.child.pid}:\\d+$`))
+  expect(readFileSync(join(directory, 'supervisor.lock'), 'utf8')).toMatch(new RegExp(`^${third.child.pid}:\\d+$`))
 })
 
 test('a process that is dead and not reaped has it no longer', async () => {
@@ -107,9 +107,15 @@ test('a process that is dead and not reaped has it no longer', async () => {
   const taken = once(parent.stdout, 'data')
   parent.stdin.write('now\n')
   expect(String((await taken)[0]).trim()).toBe('has')
-  const pid = Number(readlinkSync(join(directory, 'supervisor.lock')).split(':')[0])
+  const pid = Number(readFileSync(join(directory, 'supervisor.lock'), 'utf8').split(':')[0])
   process.kill(pid, 'SIGKILL')
   const next = contender()
   await until('it is dead', () => / Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8')), 10_000)
   expect(await next.tries()).toBe('has')
+})
+
+test('a directory in which no lock can be made is served without one, which is said', async () => {
+  mkdirSync(join(directory, 'supervisor.lock'))
+  const only = contender()
+  expect(await only.tries()).toMatch(/^the state directory cannot be locked: /)
 })

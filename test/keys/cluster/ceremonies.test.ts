@@ -1,7 +1,8 @@
+import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import type { KekStatus } from '../../../src/keys/cluster/rotation.ts'
+import { type Component, componentCheckValue } from '../../../src/keys/kek/components.ts'
 import { objectsByCluster } from '../../../src/keys/kek/kek.ts'
-import { component } from '../custodians.ts'
 import { type Cluster, none, useCluster } from '../support.ts'
 
 /** Ceremonies after the first one, and the components that they take. */
@@ -11,8 +12,9 @@ useCluster('ceremonies', (begun) => {
   cluster = begun
 })
 
-const first = [component(1), component(2)]
-const second = [component(3), component(4)]
+/** The components of one ceremony: no two tests have the same. */
+const ceremony = (): readonly Component[] =>
+  [randomBytes(32), randomBytes(32)].map((bytes) => ({ bytes, checkValue: componentCheckValue(bytes) }))
 
 const objects = async (): Promise<number> => [...(await objectsByCluster(cluster.hsm)).values()].flat().length
 
@@ -21,7 +23,7 @@ async function stateOf(id: string): Promise<KekStatus | undefined> {
 }
 
 /** Announces a KEK and takes it into use. */
-async function inUse(components: typeof first): Promise<string> {
+async function inUse(components: readonly Component[]): Promise<string> {
   const { rotation } = cluster.custody
   const { id } = await rotation.announce('export', 'components')
   await rotation.adopt(id, components)
@@ -34,6 +36,7 @@ async function inUse(components: typeof first): Promise<string> {
 
 test('a new KEK is not made of the components of two ceremonies, nor of those of one before', async () => {
   const { rotation } = cluster.custody
+  const [first, second] = [ceremony(), ceremony()]
   const before = await inUse(first)
   const { id } = await rotation.announce('export', 'components')
   const made = await objects()
@@ -56,7 +59,7 @@ test('a KEK that is generated in the token takes no components', async () => {
   const { id } = await rotation.announce('open')
   const made = await objects()
   const refusal = `the pending open KEK ${id} is generated in the token: no components make it`
-  await expect(rotation.adopt(id, second)).rejects.toMatchObject({ status: 400, message: refusal })
+  await expect(rotation.adopt(id, ceremony())).rejects.toMatchObject({ status: 400, message: refusal })
   expect(await objects()).toBe(made)
   await rotation.destroy(id, 0)
 })
@@ -66,7 +69,10 @@ test('a KEK that was given up is not made again, and needs no newer dumps howeve
   const { id } = await rotation.announce('export', 'components')
   for (let times = 0; times < 2; times++) expect(await rotation.destroy(id, 0)).toEqual({ dumpsUsableSince: undefined })
   const made = await objects()
-  await expect(rotation.adopt(id, second)).rejects.toMatchObject({ status: 400, message: `the KEK ${id} is abandoned` })
+  await expect(rotation.adopt(id, ceremony())).rejects.toMatchObject({
+    status: 400,
+    message: `the KEK ${id} is abandoned`,
+  })
   expect([await objects(), (await stateOf(id))?.state]).toEqual([made, 'abandoned'])
 })
 
@@ -74,21 +80,22 @@ test('a KEK that is given up while it is brought leaves nothing in the token', a
   const { rotation } = cluster.custody
   const { id } = await rotation.announce('export', 'components')
   const made = await objects()
-  const [brought, givenUp] = await Promise.allSettled([rotation.adopt(id, second), rotation.destroy(id, 200)])
+  const [brought, givenUp] = await Promise.allSettled([rotation.adopt(id, ceremony()), rotation.destroy(id, 200)])
   expect(givenUp.status).toBe('fulfilled')
   expect([await objects(), (await stateOf(id))?.state], brought.status).toEqual([made, 'abandoned'])
 })
 
 test('a KEK that was destroyed is not made again, and destroyed twice it still says which dumps are useless', async () => {
   const { rotation } = cluster.custody
-  const old = await inUse(second)
-  await inUse([component(5), component(8)])
+  const components = ceremony()
+  const old = await inUse(components)
+  await inUse(ceremony())
   const made = await objects()
   for (let times = 0; times < 2; times++) {
     expect(await rotation.destroy(old, 0)).toEqual({ dumpsUsableSince: expect.any(Number) })
     expect(await objects()).toBe(made - 1)
   }
-  await expect(rotation.adopt(old, second)).rejects.toMatchObject({
+  await expect(rotation.adopt(old, components)).rejects.toMatchObject({
     status: 400,
     message: `the KEK ${old} is destroyed`,
   })
