@@ -2,6 +2,7 @@ import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import type { Config } from '../config.ts'
+import { readPem } from '../crypto/pem.ts'
 import { ConfigError } from './problems.ts'
 
 /** @throws ConfigError naming each listener whose certificates cannot be read or do not belong to their keys */
@@ -13,7 +14,7 @@ export function requireListenerTls({ listeners }: Pick<Config, 'listeners'>): vo
         cert: readFileSync(tls.certificate),
         key: readFileSync(tls.key),
       })
-      if (tls.clientCa !== undefined) requireCertificate(tls.clientCa)
+      if (tls.clientCa !== undefined) requireCertificates(tls.clientCa)
       return []
     } catch (error) {
       return [`listeners.${index}.tls: ${(error as Error).message}`]
@@ -22,11 +23,9 @@ export function requireListenerTls({ listeners }: Pick<Config, 'listeners'>): vo
   if (problems.length > 0) throw new ConfigError(problems)
 }
 
-/** OpenSSL takes a file without any. @throws Error when the first certificate of a file cannot be read */
-function requireCertificate(path: string): void {
-  try {
-    new X509Certificate(readFileSync(path))
-  } catch (error) {
-    throw new Error(`${path}: ${(error as Error).message}`)
-  }
+/** OpenSSL takes a file without any. @throws Error when a PEM file has none, or one that cannot be read */
+function requireCertificates(path: string): void {
+  const found = readPem(readFileSync(path, 'utf8'), ['CERTIFICATE', 'X509 CERTIFICATE'])
+  if (found.length === 0) throw new Error(`${path} has no certificate in PEM`)
+  for (const der of found) new X509Certificate(der)
 }

@@ -173,6 +173,7 @@ const rawRequest = (
   body: Buffer,
 ): RawRequest => ({
   id: randomUUID(),
+  receivedAt: performance.now(),
   method: request.method ?? '',
   ...splitTarget(request.url ?? ''),
   headers: request.headers,

@@ -20,9 +20,8 @@ export const kekPurposes: readonly KekPurpose[] = ['use', 'export', 'open', 'sys
 
 /**
  * pending: announced, nothing wrapped by it yet; active: wraps new keys; retiring: only unwraps; destroyed: gone from
- * the token (or about to be), and no blob names it.
+ * the token (or about to be), and no blob names it; abandoned: announced and given up, and nothing was ever under it.
  */
-/** `abandoned`: it was announced and given up, and nothing was ever under it. */
 export type KekState = 'pending' | 'active' | 'retiring' | 'destroyed' | 'abandoned'
 
 export const keksTable = defineTable(

@@ -5,6 +5,8 @@ import type { Stream } from '../stream.ts'
 export interface RawRequest {
   /** UUID, for the envelope and the log. */
   readonly id: string
+  /** When its last byte was read, by the monotonic clock in milliseconds. */
+  readonly receivedAt: number
   /** As on the request line: upper case, including PUT and unknown methods. */
   readonly method: string
   readonly rawPath: string

@@ -10,8 +10,6 @@ import type { RawRequest } from './exchange.ts'
 /** A request under way; its fields are filled in as they become known. */
 export interface UnderWay {
   readonly raw: RawRequest
-  /** Monotonic milliseconds. */
-  readonly start: number
   operation: Operation | undefined
   /** Canonical, and folded once its mount is known. */
   path: string
@@ -20,9 +18,8 @@ export interface UnderWay {
   caller: Caller | undefined
 }
 
-export const underWay = (raw: RawRequest, start: number): UnderWay => ({
+export const underWay = (raw: RawRequest): UnderWay => ({
   raw,
-  start,
   operation: undefined,
   path: '',
   mount: undefined,
@@ -61,12 +58,12 @@ export class InFlight {
 }
 
 /** @param epoch wall time of the monotonic clock's zero */
-function described({ raw, start, path, caller }: UnderWay, epoch: number): InFlightRequest {
+function described({ raw, path, caller }: UnderWay, epoch: number): InFlightRequest {
   const { id, method, remoteAddress, remotePort } = raw
   const host = isIPv6(remoteAddress) ? `[${remoteAddress}]` : remoteAddress
   return {
     ...{ id, method },
-    startedAt: epoch + start,
+    startedAt: epoch + raw.receivedAt,
     client: remoteAddress === '' ? '' : `${host}:${remotePort}`,
     path: `/v1/${withoutCredentials(path)}`.slice(0, longestPath),
     clientId: caller === undefined ? '' : clientIdOf(caller.policies),

@@ -54,7 +54,7 @@ class RequestPipeline implements Pipeline {
 
   handle(raw: RawRequest): Reply {
     const { watch } = this.#options
-    if (watch === undefined) return this.#serve(underWay(raw, 0))
+    if (watch === undefined) return this.#serve(underWay(raw))
     return watch.over(raw, (request) => this.#serve(request))
   }
 
@@ -119,7 +119,7 @@ class RequestPipeline implements Pipeline {
 
   refused(raw: RawRequest): MaybePromise<RawReply | undefined> {
     const { audit, log } = this.#options
-    const recorder = new Recorder(underWay(raw, 0), log)
+    const recorder = new Recorder(underWay(raw), log)
     return after(this.#countRefused(raw, recorder), (limited) => limited && recorder.refuse(audit, limited))
   }
 

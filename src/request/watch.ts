@@ -24,7 +24,7 @@ const timingName = (mount: string, operation: Operation): string =>
 
 /**
  * Measures requests under the reference's names, as a whole and by mount and operation, and logs each at level debug.
- * Costs a request two looks at the clock, a few additions, and a place among those in flight.
+ * Costs a request a look at the clock, a few additions, and a place among those in flight.
  */
 export class Watch {
   readonly #metrics: Metrics
@@ -47,13 +47,13 @@ export class Watch {
     this.#log = log
     this.#inFlight = inFlight
     this.#verbose = log.isLevelEnabled('debug')
-    this.#all = metrics.timing('vault.core.handle_request', 'Requests, from their beginning to the answer.')
+    this.#all = metrics.timing('vault.core.handle_request', 'Requests, from the last byte read to the answer.')
     metrics.gauge('vault.core.in_flight_requests', 'Requests that are being answered.', () => inFlight.size)
   }
 
   /** @param work answers the request, and never throws or rejects */
   over(raw: RawRequest, work: (request: UnderWay) => MaybePromise<RawReply>): MaybePromise<RawReply> {
-    const request = underWay(raw, this.#clock.monotonic())
+    const request = underWay(raw)
     const reply = work(request)
     if (!(reply instanceof Promise)) return this.#end(request, reply)
     this.#inFlight.add(request)
@@ -63,8 +63,8 @@ export class Watch {
     })
   }
 
-  #end({ raw, start, mount, operation }: UnderWay, reply: RawReply): RawReply {
-    const milliseconds = this.#clock.monotonic() - start
+  #end({ raw, mount, operation }: UnderWay, reply: RawReply): RawReply {
+    const milliseconds = this.#clock.monotonic() - raw.receivedAt
     this.#all.observe(milliseconds)
     if (mount !== undefined && operation !== undefined) this.#route(mount, operation).observe(milliseconds)
     if (this.#verbose) {

@@ -1,7 +1,9 @@
+import { X509Certificate } from 'node:crypto'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { requireListenerTls } from '../../src/config/listenertls.ts'
+import { writePem } from '../../src/crypto/pem.ts'
 import { createCertificate } from '../http/wire.ts'
 import { runDirectory } from '../support/directory.ts'
 
@@ -11,7 +13,7 @@ afterAll(() => {
   other.remove()
 })
 const directory = mkdtempSync(join(runDirectory(), 'tls-'))
-const file = (text: string): string => {
+const file = (text: string | Uint8Array): string => {
   const path = join(directory, String(Math.random()))
   writeFileSync(path, text)
   return path
@@ -35,9 +37,15 @@ test.each([
     "no such file or directory, open '/nowhere.pem'",
   ],
   ['authorities of clients that are not there', { clientCa: '/nowhere.pem' }, "open '/nowhere.pem'"],
-  ['an empty file for authorities', { clientCa: file('') }, ''],
-  ['no certificate in a file of authorities', { clientCa: file('hello\n') }, ''],
-  ['a key in the place of authorities', { clientCa: own.keyPath }, own.keyPath],
+  ['an empty file for authorities', { clientCa: file('') }, 'has no certificate in PEM'],
+  ['no certificate in a file of authorities', { clientCa: file('hello\n') }, 'has no certificate in PEM'],
+  ['a key in the place of authorities', { clientCa: own.keyPath }, `${own.keyPath} has no certificate in PEM`],
+  ['authorities in DER', { clientCa: file(new X509Certificate(own.cert).raw) }, 'has no certificate in PEM'],
+  [
+    'a broken one behind a good one',
+    { clientCa: file(`${own.cert}${writePem('CERTIFICATE', Buffer.of(48, 3))}\n`) },
+    '',
+  ],
 ])('%s names its listener', (_, wrong, text) => {
   const check = () => requireListenerTls(listening(tls, { ...tls, ...wrong }))
   expect(check).toThrow(/^listeners\.1\.tls: /)

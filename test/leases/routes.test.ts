@@ -40,6 +40,7 @@ async function ask(method: string, path: string, body?: unknown, token = world.r
   const reply = await pipeline.handle({
     ...{ id: randomUUID(), method, rawPath, query, headers: { 'x-vault-token': token }, remoteAddress: '127.0.0.1' },
     remotePort: 1,
+    receivedAt: 0,
     body: Buffer.from(body === undefined ? '' : JSON.stringify(body)),
     clientCertificate: undefined,
   })

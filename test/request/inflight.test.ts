@@ -6,13 +6,21 @@ import { InFlight, type UnderWay, underWay } from '../../src/request/inflight.ts
 
 const clock: Clock = { wall: () => 1_700_000_000_000, monotonic: () => 5000, sleep: async () => undefined }
 const raw = (id: string, more: Partial<RawRequest> = {}): RawRequest => ({
-  ...{ id, method: 'PUT', rawPath: '/v1/raw', query: 'pin=1234', headers: {}, body: Buffer.from('body') },
+  ...{
+    id,
+    receivedAt: 4000,
+    method: 'PUT',
+    rawPath: '/v1/raw',
+    query: 'pin=1234',
+    headers: {},
+    body: Buffer.from('body'),
+  },
   ...{ remoteAddress: '127.0.0.3', remotePort: 49816, clientCertificate: undefined, ...more },
 })
 /** One request under way, as reported to other processes once the fields of `known` are filled in. */
 function told(known: Partial<UnderWay> = {}, more: Partial<RawRequest> = {}) {
   const inFlight = new InFlight(clock)
-  const request = underWay(raw('a', more), 4000)
+  const request = underWay(raw('a', more))
   inFlight.add(request)
   Object.assign(request, known)
   return inFlight.list()[0]
@@ -20,7 +28,7 @@ function told(known: Partial<UnderWay> = {}, more: Partial<RawRequest> = {}) {
 
 test('a request is shown from when it came until it is answered', () => {
   const inFlight = new InFlight(clock)
-  const requests = [underWay(raw('a'), 4000), underWay(raw('b'), 4500)]
+  const requests = [underWay(raw('a')), underWay(raw('b', { receivedAt: 4500 }))]
   for (const request of requests) inFlight.add(request)
   expect(inFlight.list().map(({ id, startedAt }) => [id, startedAt])).toEqual([
     ['a', 1_699_999_999_000],
@@ -61,7 +69,7 @@ test('clients are told apart by their policies, as the reference does where ther
 
 test('of very many requests those that have taken longest are told', () => {
   const inFlight = new InFlight(clock)
-  for (let index = 0; index < mostTold + 10; index++) inFlight.add(underWay(raw(`${index}`), index))
+  for (let index = 0; index < mostTold + 10; index++) inFlight.add(underWay(raw(`${index}`, { receivedAt: index })))
   const own = inFlight.list()
   expect([own.length, own[0]?.id, own.at(-1)?.id]).toEqual([mostTold, '0', `${mostTold - 1}`])
   const [first] = own

@@ -41,7 +41,7 @@ test.each([
 ])('others have their turn between the steps of a request: beside %s', async (_title, length, most) => {
   const body = Buffer.from(JSON.stringify({ items: 'x'.repeat(length) }))
   const headers = { 'x-vault-token': 'root' }
-  const from = { remoteAddress: '127.0.0.1', remotePort: 1, clientCertificate: undefined }
+  const from = { remoteAddress: '127.0.0.1', remotePort: 1, receivedAt: 0, clientCertificate: undefined }
   let turns = 0
   let timer = setImmediate(function count() {
     turns++

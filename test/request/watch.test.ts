@@ -6,7 +6,7 @@ import { InFlight } from '../../src/request/inflight.ts'
 import { Watch } from '../../src/request/watch.ts'
 
 const raw = {
-  ...{ id: 'i', method: 'GET', rawPath: '/v1/x', query: '', headers: {}, body: Buffer.alloc(0) },
+  ...{ id: 'i', receivedAt: 0, method: 'GET', rawPath: '/v1/x', query: '', headers: {}, body: Buffer.alloc(0) },
   ...{ remoteAddress: '', remotePort: 0, clientCertificate: undefined },
 }
 const reply = { status: 204, headers: [], body: '' }
@@ -27,4 +27,12 @@ test('mounts that come and go leave no timings behind, and one in use keeps its 
   expect(timed).toHaveLength(1000)
   expect(timed.map(({ name }) => name)).toContain('vault.route.read.secret-')
   expect(timed.map(({ name }) => name)).not.toContain('vault.route.read.ci-0-')
+})
+
+test('the time that a request has waited before it begins counts', () => {
+  const metrics = new Metrics()
+  const watch = new Watch({ metrics, inFlight: new InFlight(clock), clock, log: createLog('silent') })
+  watch.over({ ...raw, receivedAt: clock.monotonic() - 5000 }, () => reply)
+  const [all] = metrics.snapshot().filter(({ name }) => name === 'vault.core.handle_request')
+  expect(all).toMatchObject({ timing: { sumMilliseconds: expect.closeTo(5000, -2) } })
 })

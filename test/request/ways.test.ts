@@ -21,7 +21,7 @@ const table = new RouteTable(new Map(engines.map((engine) => [engine.type, engin
 const mountOf = (type: string): Mount => ({ uuid: type, path: 'm/', type, config: {} })
 
 const wayOf = (mount: Mount | undefined, rawPath: string, method = 'GET', query = '') => {
-  const sender = { id: '', remoteAddress: '', remotePort: 0, clientCertificate: undefined }
+  const sender = { id: '', remoteAddress: '', remotePort: 0, receivedAt: 0, clientCertificate: undefined }
   const head = canonicalise({ ...sender, method, rawPath, query, headers: {}, body: Buffer.alloc(0) })
   const { path, target } = table.way(head, mount)
   return [path, target.context, target.match.endpoint.route.path, target.match.params]

@@ -6,6 +6,7 @@ import type { RawReply, RawRequest } from '../../src/request/exchange.ts'
 const reply = (body: string): RawReply => ({ status: 200, headers: [], body })
 const request: RawRequest = {
   id: '',
+  receivedAt: 0,
   method: 'GET',
   rawPath: '/',
   query: '',

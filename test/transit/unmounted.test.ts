@@ -35,6 +35,7 @@ const request = (method: string, rawPath: string, body = '{}') => ({
   body: Buffer.from(body),
   remoteAddress: '127.0.0.1',
   remotePort: 1,
+  receivedAt: 0,
   clientCertificate: undefined,
 })
 

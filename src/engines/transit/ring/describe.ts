@@ -11,6 +11,7 @@ import { describe as describeMaterial, materialAnswer } from '../../../keys/mate
 import type { MaterialRow } from '../../../keys/tables.ts'
 import type { Kdf } from '../../../keys/use/derivation.ts'
 import type { Data, MaybePromise, Mount } from '../../../route.ts'
+import { DamagedRow } from '../../../store/faults.ts'
 import { managedType } from './managedtype.ts'
 import { type Inventory, partOf, withoutDamaged } from './readring.ts'
 import type { Version } from './ring.ts'
@@ -99,9 +100,19 @@ export function describeKey(
  * The key object of an inventory that a change returned. Nothing fails after the COMMIT: versions that lack a part are
  * left out, and the name and the abilities of a managed key where they cannot be read now.
  */
-export function describeInventory(context: { readonly managed: ManagedKeys }, changed: Inventory): MaybePromise<Data> {
-  const sound = withoutDamaged(changed)
-  const inventory = sound.ring.versions.size === changed.ring.versions.size ? changed : sound
+export function describeInventory(
+  context: { readonly managed: ManagedKeys },
+  inventory: Inventory,
+): MaybePromise<Data> {
+  try {
+    return describeChanged(context, inventory)
+  } catch (error) {
+    if (!(error instanceof DamagedRow)) throw error
+    return describeChanged(context, withoutDamaged(inventory))
+  }
+}
+
+function describeChanged(context: { readonly managed: ManagedKeys }, inventory: Inventory): MaybePromise<Data> {
   const whole = describeWhole(context, inventory)
   if (!(whole instanceof Promise)) return whole
   return whole.catch((error: unknown) => {
