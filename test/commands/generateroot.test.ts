@@ -134,7 +134,8 @@ describe('sys/generate-root', { shuffle: false }, () => {
       `incorrect nonce supplied; nonce for this root generation operation is ${nonce}`,
     )
     expect((await update({ nonce })).text).toContain("'key' must be specified")
-    const { encoded_token: encoded } = (await update({ key: secret, nonce })).body as Attempt
+    // As `cat FILE` gives it.
+    const { encoded_token: encoded } = (await update({ key: `${secret}\n`, nonce })).body as Attempt
     expect((await server.client(decoded(encoded, otp)).get('sys/mounts')).status).toBe(200)
   })
 

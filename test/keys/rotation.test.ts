@@ -156,9 +156,31 @@ describe('KEK rotation', () => {
     await custody.rotation.prove()
     await round(custody, place)
     const { retiring } = await byState(custody, 'use')
-    // At once: while it is marked as destroyed nothing is rewrapped.
+    // Not even for a moment: while it is marked as destroyed nothing is rewrapped.
+    const head = () => place.sql("SELECT * FROM heads WHERE `set` = 'keks'")
+    const before = await head()
     await expect(custody.rotation.destroy(retiring?.id ?? '')).rejects.toThrow('1 keys are still under')
+    expect(await head()).toEqual(before)
     expect((await byState(custody, 'use')).retiring?.id).toBe(retiring?.id)
+    custody.close()
+  })
+
+  it('whose old KEK gets a key in the last moment does not destroy it', async () => {
+    await using place = await Place.fresh()
+    const custody = await openCluster(hsm, place)
+    const { id } = await makeKey(custody, place.database, 'aes256-gcm96')
+    await custody.rotation.announce('use')
+    await round(custody, place)
+    await custody.rotation.prove()
+    await round(custody, place)
+    await round(custody, place)
+    const old = (await byState(custody, 'use')).retiring?.id ?? ''
+    const destroyed = expect(custody.rotation.destroy(old, 2000)).rejects.toThrow('1 keys are still under')
+    const marked = async () => (await byState(custody, 'use')).destroyed !== undefined
+    while (!(await marked()));
+    await place.sql(`UPDATE materials SET kek = '${old}' WHERE id = '${id}'`)
+    await destroyed
+    expect((await byState(custody, 'use')).retiring).toMatchObject({ id: old, here: true, keys: 1 })
     custody.close()
   })
 

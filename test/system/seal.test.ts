@@ -33,7 +33,8 @@ const fromAll = (ask: () => Promise<Reply>) => Promise.all(Array.from({ length: 
 const seal = async () => expect((await server.client().call('PUT', 'sys/seal')).status).toBe(204)
 /** Retries when the node's share of tries is used up: a second later there is one again. */
 async function open(): Promise<void> {
-  await until(async () => (await unseal(server.unsealSecret)).status === 200)
+  // As `cat FILE` gives it.
+  await until(async () => (await unseal(`${server.unsealSecret}\n`)).status === 200)
   for (const reply of await fromAll(() => decrypt(server.client(), 'k', ciphertext))) expect(reply.status).toBe(200)
 }
 /** Brings the node into the state that a test begins with. */

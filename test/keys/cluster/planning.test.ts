@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Hsm } from '../../../src/hsm/hsm.ts'
-import { planAdoption } from '../../../src/keys/cluster/adoption.ts'
+import { planAdoption, planRepair } from '../../../src/keys/cluster/adoption.ts'
 import type { Custody } from '../../../src/keys/custody.ts'
 import { initialise } from '../../../src/keys/initialise.ts'
 import type { KekPurpose } from '../../../src/keys/tables.ts'
@@ -42,6 +42,9 @@ test('one active KEK that was born in the dead token is enough for nothing to be
   const { rowKey } = custody.cluster
   await using node = await openHsm(second)
   const plan = () => planAdoption({ hsm: node, database }, { rowKey, shared: false })
+  const [kek] = (await custody.rotation.status()).filter(({ purpose }) => purpose === 'use')
+  await expect(planRepair({ hsm: node, database }, kek?.id ?? '')).rejects.toThrow('remembers nothing of this cluster')
+  expect((await planRepair({ hsm, database }, kek?.id ?? '')).missing).toEqual([])
   const { missing, lost } = await plan()
   expect([missing.length, lost.length]).toEqual([4, 0])
   const first = await generate(custody, place, 'export')
