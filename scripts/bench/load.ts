@@ -49,7 +49,7 @@ export async function load(server: Server, seconds: number, directory: string): 
  * Strings of Lua in its long form, which knows no escapes; it loses a line break at the beginning, and after another
  * bracket it is not one.
  */
-const quoted = (text: string): string => `[====[${text}]====]`
+export const luaString = (text: string): string => `[====[${text}]====]`
 
 const zeros = '00000000'
 
@@ -69,7 +69,7 @@ function counting(path: string, body: string | undefined, variants: number, firs
   if (at < 0) throw new Error(`where there are variants there are zeros: ${wanted}`)
   const digits = `string.format("%0${zeros.length}d", count)`
   const counted = body === undefined ? `${digits}:gsub("..", "%0-"):sub(1, -2)` : digits
-  const written = `${quoted(text.slice(0, at))} .. ${counted} .. ${quoted(text.slice(at + wanted.length))}`
+  const written = `${luaString(text.slice(0, at))} .. ${counted} .. ${luaString(text.slice(at + wanted.length))}`
   return `
 local count = ${first}
 request = function()
@@ -87,7 +87,7 @@ function takingTurns(bodies: readonly string[], first: number, directory: string
   writeFileSync(file, bodies.join('\n'), { mode: 0o600 })
   return `
 local bodies = {}
-for line in io.lines(${quoted(file)}) do
+for line in io.lines(${luaString(file)}) do
   bodies[#bodies + 1] = line:gsub("..", function(digits) return string.char(tonumber(digits, 16)) end)
 end
 local count = ${first}
@@ -103,11 +103,11 @@ const lua = (
   first: number,
   directory: string,
 ): string => `
-wrk.method = ${quoted(method)}
+wrk.method = ${luaString(method)}
 ${Object.entries(headers)
-  .map(([name, value]) => `wrk.headers[ ${quoted(name)} ] = ${quoted(value)}`)
+  .map(([name, value]) => `wrk.headers[ ${luaString(name)} ] = ${luaString(value)}`)
   .join('\n')}
-${body === undefined ? '' : `wrk.body = ${quoted(body)}`}
+${body === undefined ? '' : `wrk.body = ${luaString(body)}`}
 ${variants === undefined ? '' : counting(path, body, variants, first)}
 ${bodies === undefined ? '' : takingTurns(bodies, first, directory)}
 done = function(summary, latency)

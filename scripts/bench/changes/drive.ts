@@ -1,4 +1,5 @@
-import type { Step } from './change.ts'
+/** One request of a client; the n-th of that client. */
+export type Step = (client: number, n: number) => Promise<void>
 
 /** The result of clients that never pause. */
 export interface Drive {
@@ -25,14 +26,4 @@ export async function drive(step: Step, clients: number, seconds: number): Promi
   const at = (share: number): number =>
     sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN
   return { changesPerSecond: taken.length / elapsedSeconds, p50Milliseconds: at(0.5), p99Milliseconds: at(0.99) }
-}
-
-/** Runs of one step, none of which repeats a number of another. @returns one run of so many seconds */
-export function runsOf(step: Step, clients: number): (seconds: number) => Promise<Drive> {
-  let first = 0
-  return (seconds) => {
-    first += 100_000
-    const from = first
-    return drive((client, n) => step(client, from + n), clients, seconds)
-  }
 }

@@ -1,6 +1,6 @@
 import { constants, createCipheriv, publicEncrypt, randomBytes } from 'node:crypto'
 import type { Api } from '../api.ts'
-import type { Changes, Step } from './change.ts'
+import { type Asked, type Changes, keysOfClient } from './change.ts'
 import type { Objects } from './objects.ts'
 
 const newKey = (objects: Objects): void => {
@@ -15,36 +15,34 @@ const newToken = { policies: ['default'], ttl: '1h' }
 let runs = 0
 const prefix = (): string => `r${++runs}`
 
-/** A key for each client. */
-async function keyOfEach(node: Api, clients: number): Promise<(client: number) => string> {
+/** A key for each client. @returns its path */
+async function keyOfEach(node: Api, clients: number): Promise<string> {
   const name = prefix()
   for (let client = 0; client < clients; client++) await node.call('POST', `transit/keys/${name}-${client}`, {})
-  return (client) => `transit/keys/${name}-${client}`
+  return `transit/keys/${name}-<client>`
 }
-
-const keysOfClient = 200
-const changesOfKey = 10
 
 /**
  * Keys for each client, of which each has its turn for some changes: the answer to a rotation lists all versions, and a
  * key that is rotated for as long as a benchmark runs has thousands.
+ * @returns the path of the key whose turn it is
  */
-async function keysOfEach(node: Api, clients: number): Promise<(client: number, n: number) => string> {
+async function keysOfEach(node: Api, clients: number): Promise<string> {
   const name = prefix()
   const ofClient = async (client: number): Promise<void> => {
     for (let key = 0; key < keysOfClient; key++)
       await node.call('POST', `transit/keys/${name}-${client}-${key}`, {}, client)
   }
   await Promise.all(Array.from({ length: clients }, (_, client) => ofClient(client)))
-  return (client, n) => `transit/keys/${name}-${client}-${Math.floor(n / changesOfKey) % keysOfClient}`
+  return `transit/keys/${name}-<client>-<key>`
 }
 
-const create =
-  (type: string) =>
-  async (node: Api): Promise<Step> => {
-    const name = prefix()
-    return async (client, n) => void (await node.send('POST', `transit/keys/${name}-${client}-${n}`, { type }, client))
-  }
+const create = (type: string) => async (): Promise<Asked> => ({
+  path: `transit/keys/${prefix()}-<client>-<n>`,
+  body: JSON.stringify({ type }),
+})
+
+const createToken: Asked = { path: 'auth/token/create', body: JSON.stringify(newToken) }
 
 /** Every change of the table, in its order. */
 export const changes: Changes = {
@@ -58,61 +56,42 @@ export const changes: Changes = {
   },
   rotate: {
     async prepare(node, clients) {
-      const keys = await keysOfEach(node, clients)
-      return async (client, n) => void (await node.send('POST', `${keys(client, n)}/rotate`, {}, client))
+      return { path: `${await keysOfEach(node, clients)}/rotate`, body: '{}' }
     },
     token: newKey,
   },
   config: {
     async prepare(node, clients) {
-      const key = await keyOfEach(node, clients)
-      return async (client, n) =>
-        void (await node.send('POST', `${key(client)}/config`, { deletion_allowed: n % 2 === 0 }, client))
+      return { path: `${await keyOfEach(node, clients)}/config`, body: '{"deletion_allowed":<even>}' }
     },
     token: nothing,
   },
   'policy write': {
-    async prepare(node) {
-      const name = prefix()
-      return async (client, n) => {
-        const policy = `path "transit/encrypt/k${n}" { capabilities = ["update"] }`
-        await node.send('POST', `sys/policies/acl/${name}-${client}`, { policy }, client)
-      }
+    async prepare() {
+      const policy = 'path "transit/encrypt/k<n>" { capabilities = ["update"] }'
+      return { path: `sys/policies/acl/${prefix()}-<client>`, body: JSON.stringify({ policy }) }
     },
     token: nothing,
   },
-  'token create': {
-    async prepare(node) {
-      return async (client) => void (await node.send('POST', 'auth/token/create', newToken, client))
-    },
-    token: nothing,
-  },
+  'token create': { prepare: async () => createToken, token: nothing },
   'token create and revoke': {
-    async prepare(node) {
-      return async (client) => {
-        const { auth } = await node.call('POST', 'auth/token/create', newToken, client)
-        const { client_token: token } = auth as { client_token: string }
-        await node.send('POST', 'auth/token/revoke', { token }, client)
-      }
+    async prepare() {
+      const revoke = { path: 'auth/token/revoke', body: '{"token":"<answer>"}' }
+      return { ...createToken, next: { after: '"client_token":"', asked: revoke } }
     },
     token: nothing,
     undoes: true,
   },
   mount: {
-    async prepare(node) {
-      const name = prefix()
-      return async (client, n) =>
-        void (await node.send('POST', `sys/mounts/${name}-${client}-${n}`, { type: 'transit' }, client))
+    async prepare() {
+      return { path: `sys/mounts/${prefix()}-<client>-<n>`, body: '{"type":"transit"}' }
     },
     token: nothing,
   },
   import: {
     async prepare(node) {
-      const name = prefix()
-      const ciphertext = await sealedForImport(node)
-      const body = { ciphertext, type: 'aes256-gcm96' }
-      return async (client, n) =>
-        void (await node.send('POST', `transit/keys/${name}-${client}-${n}/import`, body, client))
+      const body = { ciphertext: await sealedForImport(node), type: 'aes256-gcm96' }
+      return { path: `transit/keys/${prefix()}-<client>-<n>/import`, body: JSON.stringify(body) }
     },
     token(objects) {
       objects.imported()

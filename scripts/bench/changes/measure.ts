@@ -4,7 +4,9 @@ import type { StrongroomNode } from '../node.ts'
 import { median, spread } from '../statistics.ts'
 import { markdown } from '../table.ts'
 import { warm, windowSeconds } from '../warm.ts'
-import { type Drive, drive, runsOf } from './drive.ts'
+import { ask } from './change.ts'
+import { clientsOf } from './clients.ts'
+import { type Drive, drive } from './drive.ts'
 import { footprintOf } from './footprint.ts'
 import { changes } from './list.ts'
 import { MinimalChange } from './minimal.ts'
@@ -41,18 +43,17 @@ export async function measureChanges(options: MeasuringChanges): Promise<string>
     const change = changes[title]
     if (change === undefined) throw new Error(`no change ${title}`)
     for (const clients of [1, 16]) {
-      const step = await change.prepare(node, clients)
+      const asked = await change.prepare(node, clients)
       // A change that removes its rows again leaves no trace: the rows are those of its first half.
-      const traced = change.undoes ? ((await changes['token create']?.prepare(node, 1)) ?? step) : step
-      await traced(0, 1_000_000_000)
-      const footprint = await footprintOf(connection, () => traced(0, 1_000_000_001))
+      await ask(node, asked, 0, 1_000_000_000)
+      const footprint = await footprintOf(connection, () => ask(node, asked, 0, 1_000_000_001))
       const prepared = { socket, schema, clients, change, footprint, objects }
       await using minimal = await MinimalChange.prepare(prepared)
       // On keys of its own: a key that is rotated for so long has thousands of versions.
-      const warming = runsOf(await change.prepare(node, clients), clients)
+      const warming = clientsOf(node, await change.prepare(node, clients), clients, directory)
       const plain = (length: number): Promise<Drive> => drive(minimal.step, clients, length)
       for (const side of [plain, warming]) await warm(async () => 1 / (await side(windowSeconds)).changesPerSecond)
-      const ours = runsOf(step, clients)
+      const ours = clientsOf(node, asked, clients, directory)
       const pairs: Pair[] = []
       for (let pair = 1; pair <= options.pairs; pair++) {
         progress(`${title}, ${clients} clients: pair ${pair} of ${options.pairs}`)

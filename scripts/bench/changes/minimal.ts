@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { createPool, type Pool, type PoolConnection } from 'mysql2/promise'
-import type { Change, Step } from './change.ts'
+import type { Change } from './change.ts'
+import type { Step } from './drive.ts'
 import type { Footprint, StoredRow, Value } from './footprint.ts'
 import type { Objects } from './objects.ts'
 

@@ -1,4 +1,5 @@
-import { type Drive, runsOf } from '../changes/drive.ts'
+import { clientsOf } from '../changes/clients.ts'
+import type { Drive } from '../changes/drive.ts'
 import { changes } from '../changes/list.ts'
 import { type Load, load } from '../load.ts'
 import type { StrongroomNode } from '../node.ts'
@@ -65,12 +66,13 @@ async function compareRequests(options: Comparing): Promise<string> {
 }
 
 async function compareChanges(options: Comparing): Promise<string> {
+  const { openBao, strongroom, directory } = options
   const rows: string[][] = []
   for (const [title, { prepare }] of Object.entries(changes).filter(([title]) => options.wanted(title))) {
     for (const clients of [1, 16]) {
       const prepared = async () => ({
-        openBao: runsOf(await prepare(options.openBao, clients), clients),
-        strongroom: runsOf(await prepare(options.strongroom, clients), clients),
+        openBao: clientsOf(openBao, await prepare(openBao, clients), clients, directory),
+        strongroom: clientsOf(strongroom, await prepare(strongroom, clients), clients, directory),
       })
       // Warmed on keys of their own: a key that is rotated for so long has thousands of versions.
       const [warming, runs] = [await prepared(), await prepared()]

@@ -17,11 +17,13 @@ const [port, clusterPort] = [7811, 7812]
 export class OpenBao implements Api, AsyncDisposable {
   readonly url = `http://127.0.0.1:${port}`
   readonly #process: ChildProcess
+  readonly rootToken: string
   readonly #client: ApiClient
 
-  private constructor(process: ChildProcess, client: ApiClient) {
+  private constructor(process: ChildProcess, rootToken: string) {
     this.#process = process
-    this.#client = client
+    this.rootToken = rootToken
+    this.#client = new ApiClient(this.url, rootToken)
   }
 
   /** @param directory a new one @returns initialised and unsealed, with Transit at transit/ */
@@ -38,9 +40,9 @@ export class OpenBao implements Api, AsyncDisposable {
         stranger.call('PUT', 'sys/init', { secret_shares: 1, secret_threshold: 1 }),
       )
       await stranger.call('PUT', 'sys/unseal', { key: (keys_base64 as string[])[0] })
-      const client = new ApiClient(url, String(root_token))
-      await untilReady(child, () => client.call('POST', 'sys/mounts/transit', { type: 'transit' }))
-      return new OpenBao(child, client)
+      const openBao = new OpenBao(child, String(root_token))
+      await untilReady(child, () => openBao.call('POST', 'sys/mounts/transit', { type: 'transit' }))
+      return openBao
     } catch (error) {
       await stop(child, 10)
       throw error
