@@ -26,7 +26,7 @@ import { table } from './bench/table.ts'
 
 const usage = `npm run bench -- [options]
   --pairs N       pairs of measurements for each row (7)
-  --seconds S     length of each measurement (1)
+  --seconds S     length of each measurement, in whole seconds (1)
   --only WORDS    rows with this title or, when there is none, these words in it; may be repeated; audit: the audit device,
                   forged tag: its refusal, layer: src/hsm over pkcs11js
   --list          shows the titles of all rows, and measures nothing

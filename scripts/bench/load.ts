@@ -1,8 +1,7 @@
-import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import type { LoadRequest, Server } from './server.ts'
+import { luaString, wrk } from './wrk.ts'
 
 /** One run of the load generator against one server. */
 export interface Load {
@@ -14,42 +13,31 @@ export interface Load {
 }
 
 const connections = 16
-const run = promisify(execFile)
 
 /**
  * Sends the server's one request over 16 keep-alive connections, as fast as it answers (wrk).
  * @throws Error when any answer was no success, or no refusal where refusals are due, or answers are too short
  */
 export async function load(server: Server, seconds: number, directory: string): Promise<Load> {
-  const script = join(directory, 'load.lua')
   const target = server.url + server.request.path
   const first = sent.get(target) ?? 0
-  writeFileSync(script, lua(server.request, first, directory), { mode: 0o600 })
-  const args = ['--threads', '1', '--connections', String(connections), '--duration', `${seconds}s`, '--timeout', '60s']
   const before = server.cpuMicroseconds()
-  const { stdout } = await run('wrk', [...args, '--script', script, target])
+  const result = await wrk(target, lua(server.request, first, directory), {
+    threads: 1,
+    connections,
+    seconds,
+    directory,
+  })
   const cpu = server.cpuMicroseconds() - before
-  const [requests = 0, microseconds = 0, p50 = 0, p99 = 0, errors = 0, bytes = 0] =
-    /^result(.*)$/m.exec(stdout)?.[1]?.trim().split(' ').map(Number) ?? []
-  if (requests === 0 || errors !== (server.request.refused ? requests : 0))
-    throw new Error(`${errors} of ${requests} requests to ${server.request.path} failed`)
+  const { requests, failed, bytes } = result
+  if (requests === 0 || failed !== (server.request.refused ? requests : 0))
+    throw new Error(`${failed} of ${requests} requests to ${server.request.path} failed`)
   if (bytes / requests < (server.request.leastBytes ?? 0))
     throw new Error(`answers to ${server.request.path} are too short: ${bytes} bytes in ${requests}`)
   sent.set(target, first + requests)
-  return {
-    requests,
-    requestsPerSecond: requests / (microseconds / 1e6),
-    cpuMicrosecondsPerRequest: cpu / requests,
-    p50Milliseconds: p50 / 1000,
-    p99Milliseconds: p99 / 1000,
-  }
+  const { requestsPerSecond, p50Milliseconds, p99Milliseconds } = result
+  return { requests, requestsPerSecond, cpuMicrosecondsPerRequest: cpu / requests, p50Milliseconds, p99Milliseconds }
 }
-
-/**
- * Strings of Lua in its long form, which knows no escapes; it loses a line break at the beginning, and after another
- * bracket it is not one.
- */
-export const luaString = (text: string): string => `[====[${text}]====]`
 
 const zeros = '00000000'
 
@@ -110,10 +98,4 @@ ${Object.entries(headers)
 ${body === undefined ? '' : `wrk.body = ${luaString(body)}`}
 ${variants === undefined ? '' : counting(path, body, variants, first)}
 ${bodies === undefined ? '' : takingTurns(bodies, first, directory)}
-done = function(summary, latency)
-  local errors = summary.errors
-  local failed = errors.connect + errors.read + errors.write + errors.status + errors.timeout
-  io.write(string.format("result %d %d %d %d %d %d\\n", summary.requests, summary.duration,
-    latency:percentile(50), latency:percentile(99), failed, summary.bytes))
-end
 `

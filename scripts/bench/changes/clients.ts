@@ -1,8 +1,4 @@
-import { execFile } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { promisify } from 'node:util'
-import { luaString } from '../load.ts'
+import { luaString, wrk } from '../wrk.ts'
 import { type Asked, changesOfKey, keysOfClient } from './change.ts'
 import type { Drive } from './drive.ts'
 
@@ -11,15 +7,13 @@ interface Target {
   readonly rootToken: string
 }
 
-const run = promisify(execFile)
-
-/** Requests to an address whose numbers no later run repeats. */
-let next = 0
+/** The number from which the latest run counts: no two runs share a number. */
+let latest = 0
 
 /**
- * Clients that send one change after the other without a pause: wrk, with a thread and a connection for each. They share
- * the cores with the server, so that what they cost counts: a fifth of what a client in Node costs.
- * @returns one run of so many seconds; its times are those of single requests
+ * Clients that send one change after the other without a pause: wrk, with a thread and a connection for each, because
+ * they share the cores with the server, and clients in Node cost more.
+ * @returns one run of so many whole seconds; its percentiles are those of single requests
  * @throws Error when any answer is no success
  */
 export function clientsOf(
@@ -28,21 +22,13 @@ export function clientsOf(
   clients: number,
   directory: string,
 ): (seconds: number) => Promise<Drive> {
-  const script = join(directory, 'changes.lua')
   return async (seconds) => {
-    next += 100_000
-    writeFileSync(script, lua(asked, rootToken, next), { mode: 0o600 })
-    const each = ['--threads', String(clients), '--connections', String(clients)]
-    const args = [...each, '--duration', `${Math.ceil(seconds)}s`, '--timeout', '60s', '--script', script, url]
-    const { stdout } = await run('wrk', args)
-    const [requests = 0, microseconds = 0, p50 = 0, p99 = 0, failed = 0] =
-      /^result(.*)$/m.exec(stdout)?.[1]?.trim().split(' ').map(Number) ?? []
+    latest += 100_000
+    const load = { threads: clients, connections: clients, seconds, directory }
+    const result = await wrk(url, lua(asked, rootToken, latest), load)
+    const { requests, failed, requestsPerSecond, p50Milliseconds, p99Milliseconds } = result
     if (requests === 0 || failed > 0) throw new Error(`${failed} of ${requests} requests to ${asked.path} failed`)
-    return {
-      changesPerSecond: requests / (asked.next ? 2 : 1) / (microseconds / 1e6),
-      p50Milliseconds: p50 / 1000,
-      p99Milliseconds: p99 / 1000,
-    }
+    return { changesPerSecond: requestsPerSecond / (asked.next ? 2 : 1), p50Milliseconds, p99Milliseconds }
   }
 }
 
@@ -88,11 +74,5 @@ request = function()
   ${asked.next === undefined ? '' : 'if answer then return second() end'}
   n = n + 1
   return ${format(asked)}
-end
-done = function(summary, latency)
-  local errors = summary.errors
-  local failed = errors.connect + errors.read + errors.write + errors.status + errors.timeout
-  io.write(string.format("result %d %d %d %d %d\\n", summary.requests, summary.duration,
-    latency:percentile(50), latency:percentile(99), failed))
 end
 `
