@@ -42,15 +42,15 @@ test.each([
   'processes %s that write anchors of one token at once lose none %s',
   async (which, turns, directoryOf) => {
     const before = (await readAnchor(hsm, 'c'))?.serial ?? 0
-    const ready = await Promise.all(
-      processes.map((index) => {
-        const directory = join(token.directory, directoryOf(index))
-        mkdirSync(directory, { recursive: true })
-        return prepare(directory, `${which} ${index}`)
-      }),
-    )
+    const ready: Awaited<ReturnType<typeof prepare>>[] = []
+    // SoftHSM cannot bear logins to one token at the same moment, and only processes of one node take turns at them.
+    for (const index of processes) {
+      const directory = join(token.directory, directoryOf(index))
+      mkdirSync(directory, { recursive: true })
+      ready.push(await prepare(directory, `${which} ${index}`))
+    }
     const faults = await Promise.all(ready.map((write) => write()))
-    expect(faults).toEqual(processes.map(() => ''))
+    expect(faults.join('')).toBe('')
     const anchor = await readAnchor(hsm, 'c')
     const changes = Array.from({ length: times }, (_, index) => index + 1)
     const tombstones = processes.flatMap((index) => changes.map((change) => `${which} ${index} ${change}`))

@@ -17,15 +17,16 @@ beforeEach(async () => {
 })
 afterEach(() => bench[Symbol.asyncDispose]())
 
-const timeouts = { connectMilliseconds: 3000, statementMilliseconds: 300 }
 const times = { leaseMilliseconds: 100, marginMilliseconds: 0, pollMilliseconds: 50 }
-const poolOf = (url: string) =>
-  new Pool({ targets: parseTargets(url), limit: 1, queueLimit: 10, tls: undefined, timeouts, clock })
+const poolOf = (url: string, statementMilliseconds = 3000) => {
+  const timeouts = { connectMilliseconds: 3000, statementMilliseconds }
+  return new Pool({ targets: parseTargets(url), limit: 1, queueLimit: 10, tls: undefined, timeouts, clock })
+}
 
 test('a writer whose looks all fail waits for the longest lease of the cluster, and blames nobody', async () => {
   await using line = await Line.open(bench.url)
   await using open = poolOf(bench.url)
-  await using cut = poolOf(line.url)
+  await using cut = poolOf(line.url, 300)
   const registry = new Registry(open, clock)
   await registry.register('longer', 1500)
   const own = new Coherence({
@@ -80,7 +81,8 @@ test('a registration that stays silent is condemned, and no other one', async ()
 }, 30_000)
 
 test('a look at the very moment in which the wait begins is one after the COMMIT', async () => {
-  await using pool = poolOf(bench.url)
+  // The clock stands still: a look that fails is never repeated.
+  await using pool = poolOf(bench.url, 25_000)
   const registry = new Registry(pool, clock)
   const settlement = new Settlement({
     ...{ registry, log, times, own: writer(1_000_000) },
