@@ -73,7 +73,7 @@ describe.skipIf(clustered || onMySql)('a transaction of one round trip', () => {
     session(async (connection) => {
       const name = randomName()
       // The first run sees an empty variable, the second one what the first has left in it.
-      const once = 'SELECT IF(@ran := COALESCE(@ran, 0) + 1, IF(@ran > 1, 1, (SELECT 1 UNION SELECT 2)), 0) AS asserted'
+      const once = 'SELECT IF(@ran := COALESCE(@ran, 0) + 1, IF(@ran > 1, 1, ~0 + 1), 0) AS asserted'
       expect(await connection.commit([add(name, 1), once], { opened: false })).toMatchObject({ sure: true })
       expect(await used(name)).toEqual([1])
       const [compounds, , , rollbacks] = await sent(connection)

@@ -118,11 +118,11 @@ test('an error is that of the statement that failed', () => {
   const { statements, explain } = writes.take()
   expect(statements).toHaveLength(5)
   // A query that fails at its first row counts as answered; in a cluster it may not.
-  for (const done of [1, 2]) expect(explain(failure(1242, done))).toBeInstanceOf(Conflict)
-  for (const done of [3, 4]) expect(explain(failure(1242, done))).toBeInstanceOf(Outdated)
+  for (const done of [1, 2]) expect(explain(failure(1690, done))).toBeInstanceOf(Conflict)
+  for (const done of [3, 4]) expect(explain(failure(1690, done))).toBeInstanceOf(Outdated)
   expect(explain(failure(1062, 4))).toMatchObject({ name: 'DuplicateRow', table: 'c' })
   expect(explain(failure(1062, 4))).toBeInstanceOf(DuplicateRow)
-  for (const other of [failure(1213, 4), failure(1242), failure(1205, 0), new Error('no'), failure(1062, 9)]) {
+  for (const other of [failure(1213, 4), failure(1690), failure(1205, 0), new Error('no'), failure(1062, 9)]) {
     expect(explain(other)).toBe(other)
   }
 })
@@ -141,15 +141,15 @@ describe('assumed rows', () => {
     const round = writes.take(hurried)
     const { explain, matching } = round
     const texts = textsOf(round)
-    const failing = '(SELECT 1 UNION SELECT 2)) AS asserted'
+    const failing = '~0 + 1) AS asserted'
     expect(texts.slice(0, 2)).toEqual([
       `hurried SELECT IF(SUM(rev = CASE id WHEN 'id1' THEN 4 WHEN 'id2' THEN 1 END) = 2, 1, ${failing} FROM \`a\` FORCE INDEX (PRIMARY) WHERE id IN ('id1', 'id2') FOR UPDATE`,
       `hurried SELECT IF(SUM(rev = CASE id WHEN 'id3' THEN 7 END) = 1, 1, ${failing} FROM \`b\` FORCE INDEX (PRIMARY) WHERE id IN ('id3') FOR UPDATE`,
     ])
     expect(texts[2]).toMatch(/^UPDATE `a`/)
     expect(matching).toBeUndefined()
-    for (const done of [0, 1]) expect(explain(failure(1242, done))).toBeInstanceOf(Outdated)
-    for (const done of [3, 4]) expect(explain(failure(1242, done))).toBeInstanceOf(Conflict)
+    for (const done of [0, 1]) expect(explain(failure(1690, done))).toBeInstanceOf(Outdated)
+    for (const done of [3, 4]) expect(explain(failure(1690, done))).toBeInstanceOf(Conflict)
     // Who waits for a row is told by its number alone.
     for (const number of [1205, 3572]) expect(explain(failure(number, 1))).not.toBeInstanceOf(Outdated)
     expect(textsOf(writes.take())).toEqual([])
