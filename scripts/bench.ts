@@ -22,6 +22,7 @@ import { OpenBao } from './bench/openbao/server.ts'
 import { operations } from './bench/operations.ts'
 import { pressures } from './bench/pressure/list.ts'
 import { prepareRows, type Row } from './bench/rows.ts'
+import { slowSync } from './bench/slowsync.ts'
 import { table } from './bench/table.ts'
 
 const usage = `npm run bench -- [options]
@@ -32,6 +33,7 @@ const usage = `npm run bench -- [options]
   --list          shows the titles of all rows, and measures nothing
   --changes       measures changes (keys, policies, tokens, mounts) beside the same rows in a plain transaction
   --nodes N       with --changes: another node shares database and token, and both have two workers and nudge each other (1)
+  --slow-sync U   with --changes: whatever the database makes durable takes its disk U microseconds longer (0)
   --workers N     of each node (1; 2 with --nodes 2 or --openbao)
   --pressure      measures what work of one kind costs work of another, a line each
   --against DIR   compares with another checkout of the project, set up, instead of with minimal servers
@@ -47,6 +49,7 @@ const { values: options } = parseArgs({
     list: { type: 'boolean', default: false },
     changes: { type: 'boolean', default: false },
     nodes: { type: 'string', default: '1' },
+    'slow-sync': { type: 'string', default: '0' },
     workers: { type: 'string' },
     pressure: { type: 'boolean', default: false },
     against: { type: 'string' },
@@ -104,6 +107,7 @@ async function bench(): Promise<void> {
   const profiles = options.profile === undefined ? undefined : resolve(options.profile)
   if (profiles) mkdirSync(profiles, { recursive: true })
   try {
+    if (options['slow-sync'] !== '0') slowSync(Number(options['slow-sync']), directory)
     progress('starting a node …')
     await using nodes = await startNodes(directory, profiles)
     const { node } = nodes
