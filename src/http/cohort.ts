@@ -42,6 +42,8 @@ function endTurn(): void {
 function rest(): void {
   isArmed = false
   writeAll()
+  // An answer that was written may have let a connection go on whose next request was read already.
+  if (begins.length > 0) arm()
 }
 
 function writeAll(): void {

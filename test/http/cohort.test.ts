@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
-import { setImmediate as turn } from 'node:timers/promises'
+import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
 import { afterEach, expect, test } from 'vitest'
 import { shareMemory } from '../../src/http/budget.ts'
 import { answerSoon, beginSoon } from '../../src/http/cohort.ts'
@@ -55,6 +55,48 @@ test('an answer that comes later is written at the end of its own turn, with the
   beginSoon(() => setImmediate(answerLater))
   for (let turns = 0; turns < 3; turns++) await turn()
   expect(done).toEqual(['work', 'answer a', 'answer b'])
+})
+
+test('a request that is read while the answers of a turn are written begins in the next turn', async () => {
+  beginSoon(() => answerSoon(() => process.nextTick(() => beginSoon(does('tick')))))
+  beginSoon(() => answerSoon(() => queueMicrotask(() => beginSoon(does('microtask')))))
+  for (let turns = 0; turns < 2; turns++) await turn()
+  expect(done.toSorted()).toEqual(['microtask', 'tick'])
+})
+
+test('a request that its connection held back for a long answer waits for no other request', async () => {
+  const slow = Promise.withResolvers<void>()
+  const pipeline: Pipeline = {
+    async handle({ rawPath }) {
+      if (rawPath === '/slow') await slow.promise
+      return { status: 200, headers: [], body: rawPath === '/long' ? 'x'.repeat(400_000) : '' }
+    },
+  }
+  const limits = {
+    headersSeconds: 10,
+    requestSeconds: 10,
+    idleSeconds: 10,
+    leastBytesPerSecond: 2048,
+    connections: 100,
+  }
+  const options = { address: '127.0.0.1:0', maxRequestBytes: 1 << 20 }
+  const budgets = shareMemory(1024)
+  const listener = await openListener(options, { pipeline, log: createLog('silent'), limits, budgets })
+  const client = await dial(Number(listener.address.split(':').at(-1)))
+  const ask = (target: string): string => `${target} HTTP/1.1\r\nHost: x\r\n\r\n`
+  let heard = ''
+  client.on('data', (chunk: Buffer) => {
+    heard += chunk.toString('latin1')
+  })
+  client.write(ask('GET /slow') + ask('GET /long'))
+  await delay(100)
+  // The parser is paused now; the connection keeps what stands before its own cut.
+  client.write(ask('GET /third') + ask('LIST /fourth'))
+  await delay(100)
+  slow.resolve()
+  await expect.poll(() => heard.split('HTTP/1.1 200').length - 1, { timeout: 5000 }).toBe(4)
+  client.destroy()
+  await listener.close(0)
 })
 
 test('no more than 64 wait for each other', async () => {
