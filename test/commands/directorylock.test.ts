@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { makeMarker, markerIn } from '../../src/hsm/session/marker.ts'
 import { until } from '../supervisor/node.ts'
 import { runDirectory } from '../support/directory.ts'
 
@@ -55,7 +56,7 @@ const refusal = (pid: number | undefined) =>
 test.each(['nobody has had it', 'a process that died had it'])(
   'of twenty at once one gets it, when %s',
   async (before) => {
-    if (before !== 'nobody has had it') writeFileSync(join(directory, 'supervisor.lock'), `${process.pid}:1`)
+    if (before !== 'nobody has had it') makeMarker(join(directory, 'supervisor.lock'), `${process.pid}:1`)
     const all = Array.from({ length: 20 }, contender)
     const said = await Promise.all(all.map((one) => one.tries()))
     const winner = all[said.indexOf('has')]?.child.pid
@@ -64,6 +65,40 @@ test.each(['nobody has had it', 'a process that died had it'])(
   },
   60_000,
 )
+
+/** Tries to lock one directory after the other, each at a moment of its own, and says which it has. */
+const race = `
+  const { lockDirectory } = await import(${JSON.stringify(program.href)})
+  process.setMaxListeners(0)
+  const [directory, rounds, begin] = process.argv.slice(1)
+  const has = []
+  const clock = new Int32Array(new SharedArrayBuffer(4))
+  for (let round = 0; round < rounds; round++) {
+    const moment = Number(begin) + 4 * round
+    Atomics.wait(clock, 0, 0, Math.max(0, moment - Date.now() - 2))
+    while (Date.now() < moment);
+    try { lockDirectory(directory + '/' + round, console); has.push(round) } catch {}
+  }
+  console.log(JSON.stringify(has))
+  process.stdin.once('end', () => process.exit()).resume()
+`
+
+test('of six that find the lock of a dead process at the same moment one gets it, each of a thousand times', async () => {
+  const rounds = Array.from({ length: 1000 }, (_, round) => round)
+  for (const round of rounds) {
+    mkdirSync(join(directory, `${round}`))
+    makeMarker(join(directory, `${round}`, 'supervisor.lock'), `${process.pid}:1`)
+  }
+  const words = ['--input-type=module', '--eval', race, directory, `${rounds.length}`, `${Date.now() + 1500}`]
+  const has = await Promise.all(
+    Array.from({ length: 6 }, async () => {
+      const child = spawn(process.execPath, words, { stdio: ['pipe', 'pipe', 'inherit'] })
+      started.push(child)
+      return JSON.parse(String((await once(child.stdout, 'data'))[0])) as number[]
+    }),
+  )
+  expect(has.flat().toSorted((a, b) => a - b)).toEqual(rounds)
+}, 60_000)
 
 test('it is kept by a process that was stopped, and free once that was killed', async () => {
   const [first, second, third] = [contender(), contender(), contender()]
@@ -88,7 +123,7 @@ test('a process that ends takes its lock away, and no other one', async () => {
   expect(await third.tries()).toBe('has')
   second.child.stdin?.end()
   await once(second.child, 'exit')
-  expect(readFileSync(join(directory, 'supervisor.lock'), 'utf8')).toMatch(new RegExp(`^${third.child.pid}:\\d+$`))
+  expect(markerIn(join(directory, 'supervisor.lock'))).toMatch(new RegExp(`^${third.child.pid}:\\d+$`))
 })
 
 test('a process that is dead and not reaped has it no longer', async () => {
@@ -107,7 +142,7 @@ test('a process that is dead and not reaped has it no longer', async () => {
   const taken = once(parent.stdout, 'data')
   parent.stdin.write('now\n')
   expect(String((await taken)[0]).trim()).toBe('has')
-  const pid = Number(readFileSync(join(directory, 'supervisor.lock'), 'utf8').split(':')[0])
+  const pid = Number(markerIn(join(directory, 'supervisor.lock'))?.split(':')[0])
   process.kill(pid, 'SIGKILL')
   const next = contender()
   await until('it is dead', () => / Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8')), 10_000)
@@ -119,3 +154,10 @@ test('a directory in which no lock can be made is served without one, which is s
   const only = contender()
   expect(await only.tries()).toMatch(/^the state directory cannot be locked: /)
 })
+
+test('nobody takes a lock away while another process is at it', async () => {
+  makeMarker(join(directory, 'supervisor.lock'), `${process.pid}:1`)
+  makeMarker(join(directory, 'supervisor.taking'), String(process.pid))
+  expect(await contender().tries()).toMatch(/^the state directory cannot be locked: /)
+  expect(markerIn(join(directory, 'supervisor.lock'))).toBe(`${process.pid}:1`)
+}, 30_000)

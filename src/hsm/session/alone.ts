@@ -1,6 +1,7 @@
-import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { lstatSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { makeMarker, markerIn } from './marker.ts'
 
 /** Below the supervisor's patience with a silent worker. */
 const patienceMilliseconds = 4000
@@ -12,8 +13,8 @@ const longestWaitMilliseconds = 60_000
 const clock = new Int32Array(new SharedArrayBuffer(4))
 
 /**
- * Runs `work` while no other process runs work of this name in this directory: a file that only one process can create
- * gives it the turn. The file of a dead process is removed.
+ * Runs `work` while no other process runs work of this name in this directory: a marker that only one process can make
+ * gives it the turn. The marker of a dead process is removed.
  * @throws Error when its turn does not come
  */
 export function alone<T>(directory: string, name: string, work: () => T): T {
@@ -61,16 +62,8 @@ function release(path: string, own: string): void {
   if (identityOf(path) === own) rmSync(path, { force: true })
 }
 
-/** False if the file already exists. */
-function make(path: string): boolean {
-  try {
-    writeFileSync(path, String(process.pid), { flag: 'wx', mode: 0o600 })
-    return true
-  } catch (error) {
-    if (!hasCode(error, 'EEXIST')) throw error
-    return false
-  }
-}
+/** False if there is one already. */
+const make = (path: string): boolean => makeMarker(path, String(process.pid))
 
 /**
  * Several processes may judge a file abandoned at once, and a slow one must not remove its successor: only the maker of
@@ -91,20 +84,17 @@ function takeAwayAbandoned(path: string): void {
 
 /** Distinguishes a file from a later one at the same path; undefined if there is none. */
 function identityOf(path: string): string | undefined {
-  const found = statSync(path, { bigint: true, throwIfNoEntry: false })
+  const found = lstatSync(path, { bigint: true, throwIfNoEntry: false })
   return found && `${found.ino}-${found.mtimeNs}`
 }
 
 /** Its process is gone, or it is so old that its process id may be another's by now: no login takes as long. */
 function abandoned(path: string): boolean {
   try {
-    if (Date.now() - statSync(path).mtimeMs > longestMilliseconds) return true
-    return !process.kill(Number(readFileSync(path, 'utf8')) || process.pid, 0)
+    if (Date.now() - lstatSync(path).mtimeMs > longestMilliseconds) return true
+    return !process.kill(Number(markerIn(path)) || process.pid, 0)
   } catch (error) {
-    // A file that has vanished meanwhile is not abandoned.
-    return hasCode(error, 'ESRCH')
+    // One that has vanished meanwhile is not abandoned.
+    return error instanceof Error && 'code' in error && error.code === 'ESRCH'
   }
 }
-
-const hasCode = (error: unknown, code: string): boolean =>
-  error instanceof Error && 'code' in error && error.code === code
