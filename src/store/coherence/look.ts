@@ -10,17 +10,15 @@ export interface Look {
   readonly leaseMilliseconds: number
 }
 
-/**
- * Select list and FROM clause of the look sent along with a COMMIT: nothing can be acknowledged yet at that moment.
- * Where nobody is registered it has no row.
- */
-export const lookSql = 'id, lease_milliseconds, shared_log FROM registrations'
+const registered = '`schema` s LEFT JOIN registrations r ON s.id = 1'
+
+/** Select list and FROM clause of the look sent along with a COMMIT: nothing can be acknowledged yet at that moment. */
+export const lookSql = `r.id, r.lease_milliseconds, r.shared_log FROM ${registered}`
 
 /** Select list and FROM clause of a look at the acknowledgements of these groups. */
 export const lookAt = (
   groups: readonly number[],
-): string => `r.id, r.lease_milliseconds, r.shared_log, a.bucket, a.v FROM \`schema\` s
-  LEFT JOIN registrations r ON s.id = 1
+): string => `r.id, r.lease_milliseconds, r.shared_log, a.bucket, a.v FROM ${registered}
   LEFT JOIN acks a ON a.registration = r.id AND a.bucket IN (${places(groups)})`
 
 /** Reads the answer to either look. */
