@@ -1,5 +1,6 @@
 import type { Hsm } from '../hsm/hsm.ts'
 import { type AdoptionPlan, adoptCluster, planAdoption, planRepair } from '../keys/cluster/adoption.ts'
+import type { Alone } from '../keys/cluster/alone.ts'
 import type { KekStatus } from '../keys/cluster/rotation.ts'
 import { verifyRows } from '../keys/cluster/verification.ts'
 import type { Custody } from '../keys/custody.ts'
@@ -60,20 +61,24 @@ export async function adopt(
   const plan = await planAdoption({ hsm, database }, request)
   const components = new Map<string, readonly Component[]>()
   for (const kek of plan.missing) components.set(kek.id, await request.components(kek))
-  await adoptingAlone({ clock: context.clock, database, hsm }, async () => {
+  await adoptingAlone({ clock: context.clock, database, hsm }, async (alone) => {
     // Custodians take their time: meanwhile another run may have made the KEKs.
     const current = await planAdoption({ hsm, database }, request)
-    await carryOut({ ...context, database, hsm }, { ...request, plan: current, given: components }, work)
+    await carryOut({ ...context, database, hsm }, { ...request, plan: current, given: components, alone }, work)
   })
 }
 
 async function carryOut(
   context: ProcessContext & { readonly database: Database; readonly hsm: Hsm },
-  request: AdoptRequest & { readonly plan: AdoptionPlan; readonly given: ReadonlyMap<string, readonly Component[]> },
+  request: AdoptRequest & {
+    readonly plan: AdoptionPlan
+    readonly given: ReadonlyMap<string, readonly Component[]>
+    readonly alone: Alone
+  },
   work: (adopted: Adopted) => Promise<void>,
 ): Promise<void> {
   const { database, hsm } = context
-  const { plan, given } = request
+  const { plan, given, alone } = request
   let found = { rows: 0, damaged: [] as readonly string[] }
   const verify = async () => {
     found = await verifyRows(database, sealedTables, sealedSets)
@@ -81,30 +86,24 @@ async function carryOut(
   }
   const { rowKey, join } = request
   const options = { ...custodyOptions(context, database, hsm), adoption: { rowKey, join, verify } }
-  using custody = await adoptCluster(options, plan, given)
+  using custody = await adoptCluster(options, plan, given, alone)
   const lone = (await loneKeys(database, hsm)).filter(({ here }) => !here).map(({ name }) => name)
   const lost = [...lone, ...(await wrappedByLost(database, plan))]
   await work({ database, custody, made: plan.missing, verifiedRows: found.rows, damaged: found.damaged, lost })
-}
-
-/** A KEK that a token which knows the cluster has now. */
-export interface AdoptedKek {
-  readonly kek: KekStatus
-  /** Others that were made because the cluster could not be opened without them. */
-  readonly more: readonly KekRow[]
 }
 
 /**
  * Brings a KEK of this cluster into a token that knows it: one that was announced, or one that the token lacks, together
  * with every other one that it lacks.
  * @param ask for the components of a KEK
+ * @returns what the token has now: the others that it lacked, then the one that was asked for
  * @throws Error with an explanation when components or rows do not match: then nothing was made
  */
 export async function adoptKek(
   context: ProcessContext,
   id: string,
   ask: (kek: Pick<KekRow, 'purpose' | 'state'>) => Promise<readonly Component[]>,
-): Promise<AdoptedKek> {
+): Promise<readonly KekStatus[]> {
   await using database = await openDatabase(context)
   await requireSchema(database)
   await using hsm = await openHsm(context, (reason) => {
@@ -116,9 +115,9 @@ export async function adoptKek(
   const components = new Map<string, readonly Component[]>()
   for (const kek of missing) components.set(kek.id, await ask(kek))
   if (missing.length > 0) {
-    await adoptingAlone(place, async () => {
+    await adoptingAlone(place, async (alone) => {
       // Meanwhile another run may have made them.
-      const custody = await adoptCluster(options, await planRepair(place, id), components)
+      const custody = await adoptCluster(options, await planRepair(place, id), components, alone)
       custody.close()
     })
   }
@@ -127,9 +126,11 @@ export async function adoptKek(
   if (kek === undefined) throw new Error(`there is no KEK ${id}`)
   if (!components.has(id)) {
     const given = await ask(kek)
-    await adoptingAlone(place, () => custody.rotation.adopt(id, given))
+    await adoptingAlone(place, (alone) => custody.rotation.adopt(id, given, alone))
   }
-  return { kek, more: missing.filter((one) => one.id !== id) }
+  const all = await custody.rotation.status()
+  const held = [...missing.map((one) => one.id).filter((other) => other !== id), id]
+  return held.flatMap((one) => all.filter((status) => status.id === one))
 }
 
 async function requireSchema(database: Database): Promise<void> {

@@ -46,8 +46,8 @@ async function adoptOne(id: string, options: Options): Promise<void> {
   const settings = await openSettings(options)
   // Imported here, so that the supervisor, which shares this entry, does not load it.
   const { adoptKek } = await import('../ceremony/adopt.ts')
-  const { kek, more } = await adoptKek(settings, id, components)
-  for (const { purpose, id } of [...more, kek]) console.log(`this token holds the ${purpose} KEK ${id}`)
+  for (const kek of await adoptKek(settings, id, components))
+    console.log(`this token holds the ${kek.purpose} KEK ${kek.id}, check value ${kek.checkValue}`)
 }
 
 async function adoptCluster(options: Options): Promise<void> {

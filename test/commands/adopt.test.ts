@@ -103,7 +103,10 @@ async function rotateUse(client: Client, files = sheets.slice(2)): Promise<strin
   const announced = await command('kek', 'rotate', '--purpose', 'use', '--components')
   const id = /announced: use KEK (\S+)/.exec(announced.stdout)?.[1] ?? ''
   const adopted = await command('kek', 'adopt', id, '--component-file', ...files)
-  expect(adopted, adopted.stderr).toMatchObject({ code: 0, stdout: `this token holds the use KEK ${id}\n` })
+  expect(adopted, adopted.stderr).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(new RegExp(`^this token holds the use KEK ${id}, check value [0-9a-f]{16}\n$`)),
+  })
   await until(async () => {
     expect((await client.get('sys/health')).status).toBe(200)
     const { keks } = JSON.parse((await command('kek', 'status', '--json')).stdout)
@@ -283,9 +286,11 @@ describe('a cluster whose token dies', { shuffle: false }, () => {
     expect(unknown).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('there is no KEK') })
     expect(await objectsIn(behind)).toHaveLength(4)
     // Again, when the token has them.
-    for (const [times, said] of ['this token holds the export KEK \\S+\n', ''].entries()) {
+    for (const [times, said] of ['this token holds the export KEK \\S+, check value [0-9a-f]{16}\n', ''].entries()) {
       const adopted = await command('kek', 'adopt', id, '--component-file', ...later, ...sheets.slice(0, 2))
-      const stdout = expect.stringMatching(new RegExp(`^${said}this token holds the use KEK ${id}\n$`))
+      const stdout = expect.stringMatching(
+        new RegExp(`^${said}this token holds the use KEK ${id}, check value [0-9a-f]{16}\n$`),
+      )
       expect(adopted, `${times} ${adopted.stderr}`).toMatchObject({ code: 0, stdout })
       expect(await objectsIn(behind)).toHaveLength(6)
     }

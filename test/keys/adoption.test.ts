@@ -138,6 +138,27 @@ describe('a token that is new to a cluster', () => {
     custody.close()
   }, 60_000)
 
+  it('is left alone by a run that may not be the only one any more, and resumed by the next', async () => {
+    await using place = await Place.fresh()
+    const rowKey = await living(place, false, async (custody) => custody.cluster.rowKey)
+    await using hsm = await openHsm(second)
+    await using elsewhere = await Place.at(place.url)
+    const plan = await planAdoption({ hsm, database: elsewhere.database }, { rowKey, shared: true })
+    const adoption = { rowKey, join: false, verify: async () => {} }
+    for (const steps of [0, 1]) {
+      let left = steps
+      const alone = async () => {
+        if (left-- <= 0) throw new Error('taken over')
+      }
+      const adopting = { ...options(hsm, elsewhere.database), adoption }
+      await expect(adoptCluster(adopting, plan, brought(plan), alone)).rejects.toThrow('taken over')
+      // What it has made may have been found by the other run.
+      expect(await keksOf(hsm, plan.clusterId)).toBe(steps)
+    }
+    using custody = await adopted(hsm, elsewhere, rowKey)
+    expect(custody.cluster.rowKey).toBe(rowKey)
+  }, 60_000)
+
   it('does not believe a database that shows one row key to be vouched for and another to be opened', async () => {
     await using place = await Place.fresh()
     const { rowKey, other } = await living(place, false, async (custody, hsm) => {

@@ -165,25 +165,33 @@ describe('components', () => {
     expect(() => combine([component(2)])).toThrow('two custodians')
   })
 
-  it('are twenty at most', () => {
+  it('are twenty at most', async () => {
     expect(combine(many(20))).toHaveLength(32)
     expect(() => combine(many(21))).toThrow('more than 20 components')
-    expect(() => choose(many(21), one.checkValue)).toThrow('more than 20 components')
+    await expect(choose(many(21), one.checkValue)).rejects.toThrow('more than 20 components')
   })
 
-  it('are chosen by the check value among those of several ceremonies', () => {
+  it('are chosen by the check value among those of several ceremonies', async () => {
     const { checkValue } = component(2 ^ 8)
-    expect(choose([one, two, three, four], checkValue)).toEqual([two, four])
-    expect(choose([one, two, three], checkValue)).toBeUndefined()
-    expect(choose([two, four], checkValue)).toEqual([two, four])
-    expect(choose([four, one, two], checkValue)).toEqual([four, two])
+    expect(await choose([one, two, three, four], checkValue)).toEqual([two, four])
+    expect(await choose([one, two, three], checkValue)).toBeUndefined()
+    expect(await choose([two, four], checkValue)).toEqual([two, four])
+    expect(await choose([four, one, two], checkValue)).toEqual([four, two])
   })
 
-  it('alone make nothing, the last one included, and neither does one that is there twice', () => {
-    expect(() => choose([two], two.checkValue)).toThrow('two custodians')
-    expect(choose([one, two], one.checkValue)).toBeUndefined()
-    expect(choose([one, two], two.checkValue)).toBeUndefined()
-    expect(() => choose([one, one], one.checkValue)).toThrow('already given')
+  it('alone make nothing, the last one included, and neither does one that is there twice', async () => {
+    await expect(choose([two], two.checkValue)).rejects.toThrow('two custodians')
+    expect(await choose([one, two], one.checkValue)).toBeUndefined()
+    expect(await choose([one, two], two.checkValue)).toBeUndefined()
+    await expect(choose([one, one], one.checkValue)).rejects.toThrow('already given')
+  })
+
+  it('are searched while other work goes on, so that leases are renewed', async () => {
+    let turns = 0
+    const counting = setInterval(() => turns++, 1)
+    expect(await choose(many(12), Buffer.alloc(8))).toBeUndefined()
+    clearInterval(counting)
+    expect(turns).toBeGreaterThan(8)
   })
 
   it('is read from hexadecimal text with blanks, and from nothing else', () => {

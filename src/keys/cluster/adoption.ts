@@ -5,15 +5,10 @@ import { type Component, choose } from '../kek/components.ts'
 import { clusterOf } from '../kek/identity.ts'
 import { destroyKek, makeKek, objectsByCluster, presentKek } from '../kek/kek.ts'
 import { listKeks } from '../kek/kekset.ts'
-import {
-  type KekPurpose,
-  type KekRow,
-  keksTable,
-  materialsTable,
-  type SystemKeyRow,
-  systemKeysTable,
-} from '../tables.ts'
+import { type KekPurpose, type KekRow, keksTable, type SystemKeyRow, systemKeysTable } from '../tables.ts'
+import type { Alone } from './alone.ts'
 import { readAnchor } from './anchor.ts'
+import { hasKeys } from './haskeys.ts'
 import { type CustodyOptions, unknownTo } from './opening.ts'
 import { requireComponents } from './rotation.ts'
 import { isRowKey, requireRowKey } from './rowkey.ts'
@@ -33,7 +28,6 @@ interface Place {
 }
 
 const page = { by: 'id', limit: 500 } as const
-const one = { by: 'id', limit: 1 } as const
 
 /**
  * Looks at a token that is new to the cluster and says what it lacks. An interrupted run is resumed: existing KEKs are
@@ -115,36 +109,32 @@ async function planMissing({ hsm, database }: Place, { clusterId, used }: Claims
   return { clusterId, missing: absent.filter((kek) => !born.includes(kek)), lost: born }
 }
 
-/** Whether rows name the KEK. */
-const hasKeys = (database: Database, kek: string): Promise<boolean> =>
-  database.read(
-    async (q) =>
-      (await database.unverified(materialsTable).list(q, { kek }, one)).length > 0 ||
-      (await database.unverified(systemKeysTable).list(q, { kek }, one)).length > 0,
-  )
-
 /**
  * Makes the planned KEKs in the token and opens the cluster with them. A token that is new to it has everything
  * verified, and only then an epoch begins (unless others serve) and it gets its first memory of the database.
  * @param components the custodians' components of each missing KEK, by its id
- * @throws Error when anything is wrong; KEKs made by this call are then destroyed
+ * @throws Error when anything is wrong; KEKs made by this call are then destroyed, unless another may have made them
  */
 export async function adoptCluster(
   options: CustodyOptions,
   { missing }: AdoptionPlan,
   components: ReadonlyMap<string, readonly Component[]>,
+  alone: Alone = async () => undefined,
 ): Promise<Custody> {
   const { hsm, strict } = options
-  const chosen = missing.map((kek) => ({ kek, components: componentsFor(kek, components.get(kek.id) ?? []) }))
+  const chosen: { readonly kek: KekRow; readonly components: readonly Component[] }[] = []
+  for (const kek of missing) chosen.push({ kek, components: await componentsFor(kek, components.get(kek.id) ?? []) })
   const made: Buffer[] = []
   try {
     for (const { kek, components } of chosen) {
+      await alone()
       made.push(kek.ckaId)
       await makeKek(hsm, planOf(kek), { strict, components })
       await holds(hsm, kek)
     }
     return await Custody.open(options)
   } catch (error) {
+    if (made.length > 0) await alone()
     for (const ckaId of made) await destroyKek(hsm, ckaId).catch(() => undefined)
     throw error
   }
@@ -153,8 +143,8 @@ export async function adoptCluster(
 const planOf = ({ id, ckaId, purpose }: KekRow) => ({ id, ckaId, purpose: purpose as KekPurpose })
 const named = ({ state, purpose, id }: KekRow): string => `the ${state} ${purpose} KEK ${id}`
 
-function componentsFor(kek: KekRow, given: readonly Component[]): readonly Component[] {
-  const chosen = choose(given, kek.checkValue)
+async function componentsFor(kek: KekRow, given: readonly Component[]): Promise<readonly Component[]> {
+  const chosen = await choose(given, kek.checkValue)
   if (chosen !== undefined) return chosen
   throw new Error(`these components do not make ${named(kek)}, whose check value is ${kek.checkValue.toString('hex')}`)
 }

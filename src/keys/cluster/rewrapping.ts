@@ -10,6 +10,7 @@ import type { Kek, Keks } from '../kek/keks.ts'
 import { blobTemplate } from '../live/blobs.ts'
 import { Material } from '../material.ts'
 import { type KekPurpose, type KekRow, materialsTable, systemKeysTable } from '../tables.ts'
+import { hasKeys } from './haskeys.ts'
 
 const batch = 50
 /** The most ids that an error names. */
@@ -68,7 +69,9 @@ export class Rewrapping {
    * @throws Error after all others, naming the rows that stay; ApiError 503 at once while the token is lost
    */
   async run(old: KekRow, signal: AbortSignal): Promise<void> {
-    const { keks } = this.#options
+    const { keks, database } = this.#options
+    // A token that is new to the cluster was given the KEKs that are needed, and no other ones.
+    if (!(await hasKeys(database, old.id))) return
     const [from, to] = [keks.of(old), await keks.active(old.purpose as KekPurpose)]
     // Else a KEK that the token lacks would look like a fault of every row.
     await from.prove()

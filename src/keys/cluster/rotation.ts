@@ -20,6 +20,7 @@ import {
   materialsTable,
   systemKeysTable,
 } from '../tables.ts'
+import type { Alone } from './alone.ts'
 import { Rewrapping } from './rewrapping.ts'
 
 export interface RotationOptions {
@@ -121,17 +122,18 @@ export class Rotation {
    * @throws ApiError 400 when the components do not give the known key, give one of before, or not the one that the
    *   token holds, or when the KEK has none
    */
-  async adopt(id: string, given: readonly Component[]): Promise<void> {
+  async adopt(id: string, given: readonly Component[], alone: Alone = async () => undefined): Promise<void> {
     const { hsm, set, strict } = this.#options
     const { rows } = await set.current()
     const row = rows.find((kek) => kek.id === id)
     if (row === undefined) throw badRequest(`there is no KEK ${id}`)
     requireComponents(row)
     // Before anything is made: a wrong object would have to be destroyed again, which an interruption prevents.
-    const components = chosenFor(row, rows, given)
+    const components = await chosenFor(row, rows, given)
     const wanted = combinedCheckValue(components)
     const plan = { id, ckaId: row.ckaId, purpose: row.purpose as KekPurpose }
     const present = await presentKek(hsm, plan)
+    if (present === undefined) await alone()
     const { checkValue } = present ?? (await makeKek(hsm, plan, { components, strict }))
     if (!checkValue.equals(wanted)) {
       const [held, other] = [checkValue.toString('hex'), wanted.toString('hex')]
@@ -142,7 +144,10 @@ export class Rotation {
       await this.#record(id, checkValue)
     } catch (error) {
       // Given up or recorded meanwhile, as another key.
-      if (error instanceof ApiError && error.status === 400 && present === undefined) await destroyKek(hsm, row.ckaId)
+      if (error instanceof ApiError && error.status === 400 && present === undefined) {
+        await alone()
+        await destroyKek(hsm, row.ckaId)
+      }
       throw error
     }
   }
@@ -336,17 +341,21 @@ export function requireComponents({ id, state, origin, purpose }: KekRow): void 
  * @throws ApiError 400 when there are none among those given; for a new KEK, when those of another one are among them:
  * with all of them it would be a key of two ceremonies, which neither's envelopes alone bring back
  */
-function chosenFor(row: KekRow, rows: readonly KekRow[], given: readonly Component[]): readonly Component[] {
+async function chosenFor(
+  row: KekRow,
+  rows: readonly KekRow[],
+  given: readonly Component[],
+): Promise<readonly Component[]> {
   const { id, purpose, checkValue } = row
   if (checkValue.length > 0) {
-    const chosen = choose(given, checkValue)
+    const chosen = await choose(given, checkValue)
     if (chosen !== undefined) return chosen
     throw badRequest(`these components do not make the KEK ${id}: its check value is ${checkValue.toString('hex')}`)
   }
   const others = rows.filter(
     (other) => other.purpose === purpose && other.checkValue.length > 0 && other.state !== 'abandoned',
   )
-  const known = chooseAny(
+  const known = await chooseAny(
     given,
     others.map((other) => other.checkValue),
   )

@@ -1,4 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
+import { setImmediate as turn } from 'node:timers/promises'
 import { wrapKey } from '../../crypto/keywrap.ts'
 import { secretBuffer } from '../../crypto/wiping.ts'
 
@@ -30,8 +31,10 @@ export function parseComponent(text: string): Component {
   return { bytes: bytes.subarray(0, kekBytes), checkValue: bytes.subarray(kekBytes) }
 }
 
-/** The most that `choose` can search: it tries every choice of two or more. */
+/** The most that `choose` can search: it tries every choice of two or more, which takes two minutes for so many. */
 export const mostComponents = 20
+/** Choices that are tried in one turn of the event loop, within which no lease is renewed. */
+const choicesInTurn = 256
 
 /**
  * The KEK's value: the XOR of all components. The caller wipes it.
@@ -72,14 +75,16 @@ export function combinedCheckValue(components: readonly Component[]): Buffer {
  * @returns undefined when no choice of two or more makes it
  * @throws Error for components that cannot be combined, or too many
  */
-export const choose = (components: readonly Component[], checkValue: Buffer): readonly Component[] | undefined =>
-  chooseAny(components, [checkValue])?.components
+export const choose = async (
+  components: readonly Component[],
+  checkValue: Buffer,
+): Promise<readonly Component[] | undefined> => (await chooseAny(components, [checkValue]))?.components
 
 /** As `choose`, for the KEK of one of several check values. @returns also the check value that was met */
-export function chooseAny(
+export async function chooseAny(
   components: readonly Component[],
   checkValues: readonly Buffer[],
-): { readonly components: readonly Component[]; readonly checkValue: Buffer } | undefined {
+): Promise<{ readonly components: readonly Component[]; readonly checkValue: Buffer } | undefined> {
   const value = combine(components)
   const met = (): Buffer | undefined => {
     const checkValue = componentCheckValue(value)
@@ -91,6 +96,7 @@ export function chooseAny(
     value.fill(0)
     // In the order of a Gray code each choice differs from the one before in one component.
     for (let step = 1, chosen = 0; step < 2 ** components.length; step++) {
+      if (step % choicesInTurn === 0) await turn()
       const changed = 31 - Math.clz32(step & -step)
       chosen ^= 1 << changed
       for (const [at, byte] of components[changed]?.bytes.entries() ?? []) value[at] = (value[at] ?? 0) ^ byte

@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { adoptingAlone } from '../../../src/ceremony/alone.ts'
+import { systemClock as clock } from '../../../src/clock.ts'
 import type { KekStatus } from '../../../src/keys/cluster/rotation.ts'
 import { type Component, componentCheckValue } from '../../../src/keys/kek/components.ts'
 import { objectsByCluster } from '../../../src/keys/kek/kek.ts'
@@ -100,4 +102,21 @@ test('a KEK that was destroyed is not made again, and destroyed twice it still s
     message: `the KEK ${old} is destroyed`,
   })
   expect(await objects()).toBe(made - 1)
+})
+
+test('a run whose lease has passed to another while it was stopped makes nothing', async () => {
+  const { custody, hsm, place } = cluster
+  const { database } = place
+  const { id } = await custody.rotation.announce('export', 'components')
+  const made = await objects()
+  await adoptingAlone({ clock, database, hsm }, async (alone) => {
+    await alone()
+    await place.sql('UPDATE job_leases SET expires_at = 0 WHERE name = ?', [`kek adopt ${hsm.token.serial}`])
+    const other = await database.jobLease(`kek adopt ${hsm.token.serial}`, 15)
+    expect(other).toBeDefined()
+    await expect(custody.rotation.adopt(id, ceremony(), alone)).rejects.toThrow('was taken over')
+    await other?.release()
+  })
+  expect([await objects(), (await stateOf(id))?.checkValue]).toEqual([made, ''])
+  await custody.rotation.destroy(id, 0)
 })

@@ -53,3 +53,28 @@ test('one active KEK that was born in the dead token is enough for nothing to be
   await expect(plan()).rejects.toThrow(/^no components make the active \w+ KEK \S+ and the active \w+ KEK \S+:/)
   await expect(plan()).rejects.toThrow(next)
 }, 60_000)
+
+test('a retired KEK is needed while a key of the service itself is under it', async () => {
+  await using place = await Place.fresh()
+  const { database } = place
+  await initialise(initialising(hsm, database, { kek: { components: custodians } }))
+  using custody = await reopen(hsm, place)
+  const { rotation, cluster } = custody
+  const { id } = await rotation.announce('system', 'components')
+  await rotation.adopt(id, custodians.use)
+  await rotation.prove()
+  const lease = await database.jobLease(rotation.job.name, 30)
+  await rotation.advance(none, lease?.fence ?? 0n)
+  await rotation.advance(none, lease?.fence ?? 0n)
+  await lease?.release()
+  const retired = (await rotation.status()).find(({ state }) => state === 'retiring')
+  await using node = await openHsm(second)
+  const missing = async () => {
+    const plan = await planAdoption({ hsm: node, database }, { rowKey: cluster.rowKey, shared: true })
+    return plan.missing.map((kek) => kek.id)
+  }
+  expect(await missing()).toHaveLength(4)
+  expect(await missing()).not.toContain(retired?.id)
+  await place.sql("UPDATE system_keys SET kek = ? WHERE purpose = 'rows'", [retired?.id ?? ''])
+  expect(await missing()).toContain(retired?.id)
+}, 60_000)

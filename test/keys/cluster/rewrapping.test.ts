@@ -2,10 +2,11 @@ import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Hsm } from '../../../src/hsm/hsm.ts'
 import type { Custody } from '../../../src/keys/custody.ts'
+import { destroyKek } from '../../../src/keys/kek/kek.ts'
 import type { Material } from '../../../src/keys/material.ts'
-import { type KekPurpose, materialsTable } from '../../../src/keys/tables.ts'
+import { type KekPurpose, keksTable, materialsTable } from '../../../src/keys/tables.ts'
 import { createTestedToken } from '../../support/template/keys.ts'
-import { makeKey, none, openCluster, openHsm, Place } from '../support.ts'
+import { makeKey, none, openCluster, openHsm, Place, reopen } from '../support.ts'
 
 /** Keys that cannot be rewrapped keep no others from it. */
 
@@ -86,3 +87,20 @@ test.each([
   },
   60_000,
 )
+
+test('a retired KEK that this token never got is no fault once nothing is under it', async () => {
+  await using place = await Place.fresh()
+  using custody = await openCluster(hsm, place)
+  const key = await makeKey(custody, place.database, 'aes128-gcm96')
+  await replace(custody, place, 'use')
+  await round(custody, place)
+  const old = await retiring(custody, 'use')
+  expect(old.keys).toBe(0)
+  const kek = await place.database.read((q) => place.database.table(keksTable).get(q, old.id))
+  if (kek === undefined) throw new Error('lost')
+  await destroyKek(hsm, kek.ckaId)
+  using later = await reopen(hsm, place)
+  await round(later, place)
+  await place.sql('UPDATE materials SET kek = ? WHERE id = ?', [old.id, key.id])
+  await expect(round(later, place)).rejects.toThrow(`the use KEK ${old.id} is not in the token`)
+}, 60_000)
