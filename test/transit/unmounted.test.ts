@@ -39,43 +39,52 @@ const request = (method: string, rawPath: string, body = '{}') => ({
   clientCertificate: undefined,
 })
 
-test('a request under way is refused like one that comes too late, and never with 500', async () => {
-  await database.transaction((tx) => createMountSet(database, tx))
-  const signIns: (() => void)[] = []
-  let waits = false
-  const signIn = async () => {
-    if (waits) await new Promise<void>((resolve) => signIns.push(resolve))
-    return { caller, acl: rootAcl }
-  }
-  const pipeline = createPipeline({
-    mounts,
-    authenticator: { authenticate: signIn, recognise: signIn },
-    engines,
-    log: quiet,
-  })
-  await mounts.enable({ path: 'gone', type: 'transit' })
-  await mounts.enable({ path: 'stays', type: 'transit' })
-  expect((await pipeline.handle(request('POST', 'gone/keys/k'))).status).toBe(200)
-  expect((await pipeline.handle(request('POST', 'stays/keys/k'))).status).toBe(200)
-  waits = true
-  const plaintext = '{"plaintext":"AAAA"}'
-  const asked = [
-    request('POST', 'gone/encrypt/k', plaintext),
-    request('POST', 'gone/encrypt/new', plaintext),
-    request('POST', 'gone/keys/k/rotate'),
-    request('GET', 'gone/keys/k'),
-    request('GET', 'gone/cache-config'),
-    request('GET', 'gone/config/keys'),
-    request('POST', 'gone/config/keys', '{"disable_upsert":true}'),
-    request('POST', 'stays/encrypt/k', plaintext),
-  ].map((raw) => pipeline.handle(raw))
-  await expect.poll(() => signIns.length).toBe(asked.length)
-  await mounts.disable('gone')
-  await runJob(database, mounts.sweep)
-  waits = false
-  for (const resolve of signIns) resolve()
-  const replies = await Promise.all(asked)
-  // Requests that change a key answer that it is missing.
-  expect(replies.map(({ status }) => status)).toEqual([404, 404, 400, 404, 404, 404, 404, 200])
-  expect(String(replies[0]?.body)).toContain('no handler for route')
-})
+let isMade = false
+
+test.each([
+  ['removed', 'gone'],
+  ['removed, and made anew by another', 'renewed'],
+])(
+  'a request under way is refused like one that comes too late, and never with 500, when its mount is %s',
+  async (_, path) => {
+    if (!isMade) await database.transaction((tx) => createMountSet(database, tx))
+    isMade = true
+    const signIns: (() => void)[] = []
+    let waits = false
+    const signIn = async () => {
+      if (waits) await new Promise<void>((resolve) => signIns.push(resolve))
+      return { caller, acl: rootAcl }
+    }
+    const pipeline = createPipeline({
+      mounts,
+      authenticator: { authenticate: signIn, recognise: signIn },
+      engines,
+      log: quiet,
+    })
+    for (const made of [path, `stays-${path}`]) await mounts.enable({ path: made, type: 'transit' })
+    expect((await pipeline.handle(request('POST', `${path}/keys/k`))).status).toBe(200)
+    expect((await pipeline.handle(request('POST', `stays-${path}/keys/k`))).status).toBe(200)
+    waits = true
+    const plaintext = '{"plaintext":"AAAA"}'
+    const asked = [
+      request('POST', `${path}/encrypt/k`, plaintext),
+      request('POST', `${path}/encrypt/new`, plaintext),
+      request('POST', `${path}/keys/k/rotate`),
+      request('GET', `${path}/keys/k`),
+      request('GET', `${path}/cache-config`),
+      request('GET', `${path}/config/keys`),
+      request('POST', `${path}/config/keys`, '{"disable_upsert":true}'),
+      request('POST', `stays-${path}/encrypt/k`, plaintext),
+    ].map((raw) => pipeline.handle(raw))
+    await expect.poll(() => signIns.length).toBe(asked.length)
+    await mounts.disable(path)
+    await runJob(database, mounts.sweep)
+    if (path === 'renewed') await mounts.enable({ path, type: 'transit' })
+    waits = false
+    for (const resolve of signIns) resolve()
+    const replies = await Promise.all(asked)
+    // Requests that change a key answer that it is missing.
+    expect(replies.map(({ status }) => status)).toEqual([404, 404, 400, 404, 404, 404, 404, 200])
+    expect(String(replies[0]?.body)).toContain('no handler for route')
+  },
+)

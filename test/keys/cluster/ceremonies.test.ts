@@ -120,3 +120,17 @@ test('a run whose lease has passed to another while it was stopped makes nothing
   expect([await objects(), (await stateOf(id))?.checkValue]).toEqual([made, ''])
   await custody.rotation.destroy(id, 0)
 })
+
+test('the sheets of a KEK that was given up make the next one', async () => {
+  const { rotation } = cluster.custody
+  const sheets = ceremony()
+  const first = await rotation.announce('export', 'components')
+  await rotation.adopt(first.id, sheets)
+  await rotation.destroy(first.id, 0)
+  expect(await stateOf(first.id)).toMatchObject({ state: 'abandoned', here: false })
+  const second = await rotation.announce('export', 'components')
+  await rotation.adopt(second.id, sheets)
+  const [one, other] = [await stateOf(first.id), await stateOf(second.id)]
+  expect(other).toMatchObject({ state: 'pending', here: true, checkValue: one?.checkValue })
+  await rotation.destroy(second.id, 0)
+})
