@@ -1,9 +1,9 @@
 import { renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { alone } from '../hsm/session/alone.ts'
-import { makeMarker, markerIn } from '../hsm/session/marker.ts'
 import type { Logger } from '../log.ts'
 import { startTicks } from '../supervisor/record.ts'
+import { alone } from '../turns/alone.ts'
+import { makeMarker, markerIn } from '../turns/marker.ts'
 
 /**
  * Makes this process the only supervisor with its state directory, until it ends: two would take each other's seal

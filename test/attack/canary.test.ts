@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Client } from '../support/client.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
 import { startServer, type TestServer } from '../support/server.ts'
+import { stateTexts } from '../turns/support/statetexts.ts'
 import { base64, clientWith, decrypt, encrypt, expectRefused, expectServed } from './nodes.ts'
 import { openSql, type Sql } from './sql.ts'
 
@@ -139,8 +140,7 @@ describe('secrets', { shuffle: false }, () => {
   test('none of them is in the logs at level trace, nor in the files of the node', () => {
     // init prints it that one time.
     const output = server.output().replace(/^unseal_secret: .*$/m, '')
-    const state = readdirSync(server.stateDirectory).map((name) => join(server.stateDirectory, name))
-    for (const text of [output, ...state.map((path) => readFileSync(path, 'latin1'))]) {
+    for (const text of [output, ...stateTexts(server.stateDirectory)]) {
       for (const what of [marker, ...given]) expect(found(Buffer.from(text), forms(what))).toEqual([])
     }
   })

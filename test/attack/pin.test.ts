@@ -1,12 +1,13 @@
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createShim, group, type Shim } from '../hsm/support/fault.ts'
 import { changePin } from '../support/pin.ts'
 import { startServer, type TestServer } from '../support/server.ts'
+import { stateTexts } from '../turns/support/statetexts.ts'
 import { childrenOf, commandLine, encrypt, environmentOf, expectServed, serving, until } from './nodes.ts'
 
 /** HSMs erase themselves after a few wrong PINs: a wrong PIN must reach the token once, however often it is tried. */
@@ -117,9 +118,7 @@ describe('a token whose PIN changes', { shuffle: false }, () => {
 
   test('no PIN that was ever given is in the logs at level trace, or in the state directory', () => {
     expect(server.output()).toContain('"level":30')
-    const files = readdirSync(server.stateDirectory).map((name) =>
-      readFileSync(join(server.stateDirectory, name), 'latin1'),
-    )
+    const files = stateTexts(server.stateDirectory)
     expect(files.length).toBeGreaterThan(0)
     expect(pins).toHaveLength(3)
     for (const pin of pins) for (const text of [server.output(), ...files]) expect(text).not.toContain(pin)

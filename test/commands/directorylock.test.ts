@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { makeMarker, markerIn } from '../../src/hsm/session/marker.ts'
+import { makeMarker, markerIn } from '../../src/turns/marker.ts'
 import { until } from '../supervisor/node.ts'
 import { runDirectory } from '../support/directory.ts'
 

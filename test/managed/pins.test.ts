@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { done, expectRefused, fresh, hello } from '../api/node.ts'
@@ -7,6 +7,7 @@ import { openSql, type Sql } from '../attack/sql.ts'
 import type { Shim } from '../hsm/support/fault.ts'
 import type { Client } from '../support/client.ts'
 import { startServer, type TestServer } from '../support/server.ts'
+import { stateTexts } from '../turns/support/statetexts.ts'
 import { createFaulty, createForeign, type Foreign, makeEc, tool } from './tool.ts'
 
 /** The PIN of somebody else's token: tried once, kept wrapped, and shown to nobody. */
@@ -140,9 +141,7 @@ describe('a PIN', { shuffle: false }, () => {
         ),
       )
     }
-    const files = readdirSync(server.stateDirectory).map((name) =>
-      readFileSync(join(server.stateDirectory, name), 'latin1'),
-    )
+    const files = stateTexts(server.stateDirectory)
     const everywhere = {
       log: server.output(),
       answers: answers.map(({ text }) => text).join('\n'),

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createConnection } from 'mysql2/promise'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -7,6 +7,7 @@ import { childrenOf, commandLine, decrypt, encrypt, until } from '../attack/node
 import { createShim, group, type Shim } from '../hsm/support/fault.ts'
 import type { Reply } from '../support/client.ts'
 import { startServer, type TestServer } from '../support/server.ts'
+import { stateTexts } from '../turns/support/statetexts.ts'
 
 /** A sealed node has no keys and no login, whatever the request, and only the unseal secret changes that. */
 
@@ -180,8 +181,8 @@ describe('a sealed node', () => {
 test('the secret is in no log and in no file of the node', () => {
   const { unsealSecret } = server
   expect(server.output().replace(/^unseal_secret:.*$/m, '')).not.toContain(unsealSecret)
-  const state = readdirSync(server.stateDirectory).map((name) => join(server.stateDirectory, name))
-  for (const file of [server.configFile, ...state]) expect(readFileSync(file, 'latin1')).not.toContain(unsealSecret)
+  const configuration = readFileSync(server.configFile, 'latin1')
+  for (const text of [configuration, ...stateTexts(server.stateDirectory)]) expect(text).not.toContain(unsealSecret)
 })
 
 test('sealing ends while requests are under way, and each of them is answered', async () => {

@@ -1,11 +1,11 @@
 import { randomBytes, scryptSync } from 'node:crypto'
 import { join } from 'node:path'
+import { alone } from '../../turns/alone.ts'
 import type { Cryptoki } from '../binding.ts'
 import { CKF, CKR, CKU_USER } from '../constants.ts'
 import { ckrOf, PinRefused } from '../faults.ts'
 import type { TokenInfo } from '../slots.ts'
 import { readState, writeState } from '../state.ts'
-import { alone } from './alone.ts'
 
 export interface LoginOptions {
   /** Where refused PINs are remembered, so that no restart tries one twice. */

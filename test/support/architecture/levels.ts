@@ -30,6 +30,7 @@ const levels: readonly { readonly units: readonly string[]; readonly mixed?: boo
       'once',
       'duration',
       'freeze',
+      'turns',
       'network',
       'workload',
     ],

@@ -23,7 +23,7 @@ if (pace === 'slow') {
   syncBuiltinESMExports()
 }
 
-const { alone } = await import('../../../src/hsm/session/alone.ts')
+const { alone } = await import('../../../src/turns/alone.ts')
 alone(directory, 'turn', () => {
   fs.writeFileSync(inside, '', { flag: 'wx' })
   rest(500)

@@ -4,10 +4,10 @@ import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
-import { alone } from '../../src/hsm/session/alone.ts'
-import { makeMarker } from '../../src/hsm/session/marker.ts'
+import { alone } from '../../src/turns/alone.ts'
+import { makeMarker } from '../../src/turns/marker.ts'
 import { until } from '../attack/nodes.ts'
-import { newDirectory } from './support/open.ts'
+import { newDirectory } from '../hsm/support/open.ts'
 
 const execute = promisify(execFile)
 
