@@ -45,7 +45,8 @@ describe('what is due', () => {
       0,
       'complete',
     ],
-    ['nothing of a list of that second, or later', settings({ localSince: start + 999 }), both, {}, 0, undefined],
+    ['a list of that second, whichever came first', settings({ localSince: start + 1 }), both, {}, 0, 'complete'],
+    ['nothing of a list of a later second', settings({ localSince: start - 1 }), both, {}, 0, undefined],
     ['a delta that is not there', deltas, { complete: list(), delta: undefined }, { here: 5 }, 0, 'delta'],
   ] as const)('is %s', (_title, given, standing, last, elapsed, due) => {
     expect(dueKind(given, standing, last, start + elapsed)).toBe(due)

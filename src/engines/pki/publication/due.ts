@@ -32,11 +32,13 @@ export function dueKind(
   return elapsed && lacks(delta, last) ? 'delta' : undefined
 }
 
-/** Whether a list is about to expire, or its path has served a higher number (RFC 5280 section 5.2.3). */
+/**
+ * Whether a list is about to expire, or its path has served a higher number (RFC 5280 section 5.2.3): one of the same
+ * second may have been built before that.
+ */
 export const isDue = (settings: CrlSettings, list: CrlRow, now: number): boolean =>
-  now > list.nextUpdate - graceOf(settings, list) || list.thisUpdate < wholeSecond(settings.localSince ?? 0)
-
-const wholeSecond = (milliseconds: number): number => milliseconds - (milliseconds % 1000)
+  now > list.nextUpdate - graceOf(settings, list) ||
+  list.thisUpdate <= (settings.localSince ?? Number.NEGATIVE_INFINITY)
 
 /** How long before its end a list is rebuilt. Without auto_rebuild the setting was not checked against the expiry. */
 function graceOf({ autoRebuild, autoRebuildGracePeriod }: CrlSettings, { thisUpdate, nextUpdate }: CrlRow): number {
