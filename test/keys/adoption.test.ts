@@ -23,7 +23,7 @@ import { type KekPurpose, kekPurposes } from '../../src/keys/tables.ts'
 import { createTestedToken } from '../support/template/keys.ts'
 import { createToken, type TestToken } from '../support/token.ts'
 import { custodians } from './custodians.ts'
-import { initialising, makeKey, none, openHsm, options, Place, reopen } from './support.ts'
+import { initialising, makeKey, none, openHsm, options, Place, reopen, undisturbed } from './support.ts'
 
 let first: TestToken
 let second: TestToken
@@ -56,7 +56,7 @@ async function adopted(hsm: Hsm, place: Place, rowKey: string, strict = false): 
   const plan = await planAdoption({ hsm, database: place.database }, { rowKey, shared: true })
   const adoption = { rowKey, join: false, verify: async () => {} }
   const given = { ...options(hsm, place.database, { strict }), adoption }
-  const custody = await adoptCluster(given, plan, brought(plan))
+  const custody = await adoptCluster(given, plan, brought(plan), undisturbed)
   await place.database.start()
   return custody
 }
@@ -174,7 +174,7 @@ describe('a token that is new to a cluster', () => {
     await place.sql("UPDATE system_keys SET kek = ?, `blob` = ?, check_value = ? WHERE purpose = 'rows'", forged)
     const adoption = { rowKey, join: false, verify: async () => {} }
     const adopting = { ...options(hsm, elsewhere.database), adoption }
-    await expect(adoptCluster(adopting, plan, brought(plan))).rejects.toThrow(
+    await expect(adoptCluster(adopting, plan, brought(plan), undisturbed)).rejects.toThrow(
       'another key than the one that was vouched',
     )
     expect(await keksOf(hsm, plan.clusterId)).toBe(0)
@@ -203,7 +203,7 @@ describe('a token that is new to a cluster', () => {
       throw new Error('damaged')
     }
     const adopting = { ...options(hsm, database), adoption: { rowKey, join: false, verify } }
-    await expect(adoptCluster(adopting, plan, brought(plan))).rejects.toThrow('damaged')
+    await expect(adoptCluster(adopting, plan, brought(plan), undisturbed)).rejects.toThrow('damaged')
     expect(found).toEqual([
       expect.stringMatching(/^materials \S+: the seal is broken$/),
       expect.stringMatching(/^heads policies: the rows do not match the head of their set/),
@@ -277,7 +277,7 @@ describe('what lives in one token alone', () => {
         const { id } = await makeKey(custody, place.database, 'aes256-gcm96')
         for (const purpose of kekPurposes) {
           const { id: kek } = await custody.rotation.announce(purpose, 'components')
-          await custody.rotation.adopt(kek, custodians[purpose])
+          await custody.rotation.adopt(kek, custodians[purpose], undisturbed)
         }
         await custody.rotation.prove()
         while (await advance(custody, place));

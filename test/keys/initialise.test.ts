@@ -16,7 +16,7 @@ import type { KekPurpose } from '../../src/keys/tables.ts'
 import { relabel } from '../hsm/support/relabel.ts'
 import { createToken, type TestToken } from '../support/token.ts'
 import { component, custodians, eachPurpose } from './custodians.ts'
-import { initialising, makeKey, openCluster, openHsm, options, Place, reopen } from './support.ts'
+import { initialising, makeKey, openCluster, openHsm, options, Place, reopen, undisturbed } from './support.ts'
 
 /** PKCS#11 v3.0 and before. */
 const [ckrActionProhibited, ckrAttributeReadOnly] = [0x1b, 0x10]
@@ -185,11 +185,12 @@ describe('components', () => {
     const adoption = { rowKey, join: true, verify: async () => {} }
     const adopting = { ...options(node, elsewhere.database), adoption }
     const wrong = brought(() => [component(1), component(2)])
-    await expect(adoptCluster(adopting, plan, wrong)).rejects.toThrow('do not make')
+    await expect(adoptCluster(adopting, plan, wrong, undisturbed)).rejects.toThrow('do not make')
     const opened = await adoptCluster(
       adopting,
       plan,
       brought((purpose) => custodians[purpose]),
+      undisturbed,
     )
     expect(opened.cluster.epoch).toBe(1)
     await elsewhere.database.start()

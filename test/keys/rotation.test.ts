@@ -8,7 +8,7 @@ import { componentCheckValue } from '../../src/keys/kek/components.ts'
 import type { Material } from '../../src/keys/material.ts'
 import { type KekPurpose, kekPurposes } from '../../src/keys/tables.ts'
 import { createTestedToken } from '../support/template/keys.ts'
-import { makeKey, none, openCluster, openHsm, Place, reopen } from './support.ts'
+import { makeKey, none, openCluster, openHsm, Place, reopen, undisturbed } from './support.ts'
 
 let hsm: Hsm
 
@@ -279,7 +279,7 @@ describe('KEK rotation', () => {
       bytes: Buffer.alloc(32, byte),
       checkValue: componentCheckValue(Buffer.alloc(32, byte)),
     })
-    await custody.rotation.adopt(id, [component(3), component(5)])
+    await custody.rotation.adopt(id, [component(3), component(5)], undisturbed)
     expect((await byState(custody, 'export')).pending?.checkValue).toBe(
       componentCheckValue(Buffer.alloc(32, 6)).toString('hex'),
     )

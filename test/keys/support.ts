@@ -6,6 +6,7 @@ import { pino } from 'pino'
 import { afterAll, beforeAll } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { Hsm } from '../../src/hsm/hsm.ts'
+import type { Alone } from '../../src/keys/cluster/alone.ts'
 import type { CustodyOptions } from '../../src/keys/cluster/opening.ts'
 import { Custody } from '../../src/keys/custody.ts'
 import { type InitialiseOptions, initialise } from '../../src/keys/initialise.ts'
@@ -202,3 +203,6 @@ export function manage(
 
 /** The owner of a secret that belongs to no key of Transit. */
 export const nobody: SecretOwner = { lock: async () => undefined, touch: () => undefined }
+
+/** A run that nobody else can be beside: each test has a token of its own. */
+export const undisturbed: Alone = async () => {}

@@ -119,7 +119,7 @@ export async function adoptCluster(
   options: CustodyOptions,
   { missing }: AdoptionPlan,
   components: ReadonlyMap<string, readonly Component[]>,
-  alone: Alone = async () => undefined,
+  alone: Alone,
 ): Promise<Custody> {
   const { hsm, strict } = options
   const chosen: { readonly kek: KekRow; readonly components: readonly Component[] }[] = []

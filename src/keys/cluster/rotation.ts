@@ -122,7 +122,7 @@ export class Rotation {
    * @throws ApiError 400 when the components do not give the known key, give one of before, or not the one that the
    *   token holds, or when the KEK has none
    */
-  async adopt(id: string, given: readonly Component[], alone: Alone = async () => undefined): Promise<void> {
+  async adopt(id: string, given: readonly Component[], alone: Alone): Promise<void> {
     const { hsm, set, strict } = this.#options
     const { rows } = await set.current()
     const row = rows.find((kek) => kek.id === id)

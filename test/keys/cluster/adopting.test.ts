@@ -13,7 +13,7 @@ import type { KekPurpose } from '../../../src/keys/tables.ts'
 import { createTestedToken } from '../../support/template/keys.ts'
 import { createToken, type TestToken } from '../../support/token.ts'
 import { component, custodians } from '../custodians.ts'
-import { initialising, none, openHsm, options, Place, reopen } from '../support.ts'
+import { initialising, none, openHsm, options, Place, reopen, undisturbed } from '../support.ts'
 
 /** KEKs that custodians bring: what a run that was interrupted leaves, and what the next one makes of it. */
 
@@ -47,7 +47,7 @@ const refusing = `CREATE TRIGGER refusing BEFORE UPDATE ON keks FOR EACH ROW
 async function interrupted(custody: Custody, place: Place): Promise<string> {
   const { id } = await custody.rotation.announce('export', 'components')
   await place.sql(refusing)
-  await expect(custody.rotation.adopt(id, brought)).rejects.toMatchObject({ status: 503 })
+  await expect(custody.rotation.adopt(id, brought, undisturbed)).rejects.toMatchObject({ status: 503 })
   await place.sql('DROP TRIGGER refusing')
   expect(await pending(custody)).toMatchObject({ id, here: true, checkValue: '' })
   return id
@@ -57,9 +57,9 @@ test('a KEK that was made and not recorded is recorded by the next run, which ca
   await using place = await Place.fresh()
   using custody = await cluster(place)
   const id = await interrupted(custody, place)
-  await custody.rotation.adopt(id, brought)
+  await custody.rotation.adopt(id, brought, undisturbed)
   expect(await pending(custody)).toMatchObject({ id, here: true, checkValue })
-  await custody.rotation.adopt(id, brought)
+  await custody.rotation.adopt(id, brought, undisturbed)
   await custody.rotation.prove()
   const lease = await place.database.jobLease(custody.rotation.job.name, 30)
   await custody.rotation.advance(none, lease?.fence ?? 0n)
@@ -71,19 +71,19 @@ test('other components than those it was made from are refused in plain words, a
   using custody = await cluster(place)
   const id = await interrupted(custody, place)
   const other = componentCheckValue(Buffer.alloc(32, 1)).toString('hex')
-  await expect(custody.rotation.adopt(id, [component(2), component(3)])).rejects.toMatchObject({
+  await expect(custody.rotation.adopt(id, [component(2), component(3)], undisturbed)).rejects.toMatchObject({
     status: 400,
     message: `the token holds the KEK ${id} with the check value ${checkValue}, these components make ${other}`,
   })
   expect(await pending(custody)).toMatchObject({ here: true, checkValue: '' })
-  await custody.rotation.adopt(id, brought)
+  await custody.rotation.adopt(id, brought, undisturbed)
 }, 60_000)
 
 test('components that do not make a known KEK never reach the token', async () => {
   await using place = await Place.fresh()
   using custody = await cluster(place)
   const { id, ckaId } = await custody.rotation.announce('export', 'components')
-  await custody.rotation.adopt(id, brought)
+  await custody.rotation.adopt(id, brought, undisturbed)
   const object = await findKek(hsm, ckaId)
   if (object === undefined) throw new Error('not made')
   await hsm.destroy(object)
@@ -100,11 +100,11 @@ test('components that do not make a known KEK never reach the token', async () =
   })
   await using elsewhere = await Place.at(place.url)
   using other = await reopen(watched, elsewhere)
-  await expect(other.rotation.adopt(id, [component(2), component(3)])).rejects.toThrow(
+  await expect(other.rotation.adopt(id, [component(2), component(3)], undisturbed)).rejects.toThrow(
     `its check value is ${checkValue}`,
   )
   expect(made).toEqual([])
-  await other.rotation.adopt(id, brought)
+  await other.rotation.adopt(id, brought, undisturbed)
   expect(made).toHaveLength(1)
 }, 60_000)
 
@@ -151,7 +151,7 @@ test('a token remembers a cluster only once the announced KEKs of the dead token
   const run = async (): Promise<Custody> => {
     const plan = await planAdoption({ hsm: node, database }, { rowKey, shared: true })
     const given = new Map(plan.missing.map(({ id, purpose }) => [id, custodians[purpose as KekPurpose]]))
-    return adoptCluster({ ...options(node, database), adoption }, plan, given)
+    return adoptCluster({ ...options(node, database), adoption }, plan, given, undisturbed)
   }
   await place.sql(refusing)
   await expect(run().then(() => 'done')).rejects.toMatchObject({ status: 503 })

@@ -7,7 +7,7 @@ import type { KekPurpose } from '../../../src/keys/tables.ts'
 import { createTestedToken } from '../../support/template/keys.ts'
 import { createToken, type TestToken } from '../../support/token.ts'
 import { custodians } from '../custodians.ts'
-import { initialising, none, openHsm, Place, reopen } from '../support.ts'
+import { initialising, none, openHsm, Place, reopen, undisturbed } from '../support.ts'
 
 /** What a new token needs of a cluster whose KEKs came from components. */
 
@@ -61,7 +61,7 @@ test('a retired KEK is needed while a key of the service itself is under it', as
   using custody = await reopen(hsm, place)
   const { rotation, cluster } = custody
   const { id } = await rotation.announce('system', 'components')
-  await rotation.adopt(id, custodians.use)
+  await rotation.adopt(id, custodians.use, undisturbed)
   await rotation.prove()
   const lease = await database.jobLease(rotation.job.name, 30)
   await rotation.advance(none, lease?.fence ?? 0n)
