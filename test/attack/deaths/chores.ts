@@ -1,6 +1,7 @@
-import { mkdirSync, mkdtempSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
+import { type Line, linesOf } from '../../audit/device.ts'
 import type { Client, Reply } from '../../support/client.ts'
 import { runDirectory } from '../../support/directory.ts'
 import { base64, expectServed } from '../nodes.ts'
@@ -10,6 +11,8 @@ export interface Chores {
   readonly acknowledged: number
   /** Request ids of answers that came. */
   readonly answered: readonly string[]
+  /** What each audit device that was enabled here has in its file. */
+  records(): Line[][]
   /** Lets requests that are under way end, and begins no more. */
   stop(): Promise<void>
   /** Checks that everything is as answered or, where no answer came, as before or after that request. */
@@ -241,6 +244,11 @@ export function startChores({ root, clientOf, leaseIds }: ChoresOptions): Chores
       return acknowledged
     },
     answered,
+    records: () =>
+      readdirSync(logs)
+        .map((name) => join(logs, name, 'audit.log'))
+        .filter((file) => existsSync(file))
+        .map((file) => linesOf(readFileSync(file, 'utf8'))),
     async stop() {
       stopping = true
       await Promise.all(running)
