@@ -5,6 +5,7 @@ import { reaches } from '../auth/acl/reach.ts'
 import type { Authenticator, Identity } from '../auth/authenticate.ts'
 import type { Engine } from '../engine.ts'
 import { ApiError, denied } from '../errors.ts'
+import { SparingWarnings } from '../log/sparing.ts'
 import type { Logger } from '../log.ts'
 import { type Meter, RateLimited } from '../quota/meter.ts'
 import type { Quotas } from '../quota/quotas.ts'
@@ -46,10 +47,12 @@ type Reply = MaybePromise<RawReply>
 class RequestPipeline implements Pipeline {
   readonly #options: PipelineOptions
   readonly #routes: RouteTable
+  readonly #unserved: SparingWarnings
 
   constructor(options: PipelineOptions) {
     this.#options = options
     this.#routes = new RouteTable(options.engines)
+    this.#unserved = new SparingWarnings(options.log, 'a request could not be served')
   }
 
   handle(raw: RawRequest): Reply {
@@ -100,7 +103,7 @@ class RequestPipeline implements Pipeline {
   #serve(request: UnderWay): Reply {
     const { log } = this.#options
     const { raw } = request
-    const recorder = new Recorder(request, log)
+    const recorder = new Recorder(request, log, this.#unserved)
     try {
       const head = canonicalise(raw)
       recorder.setHead(head)
@@ -119,7 +122,7 @@ class RequestPipeline implements Pipeline {
 
   refused(raw: RawRequest): MaybePromise<RawReply | undefined> {
     const { audit, log } = this.#options
-    const recorder = new Recorder(underWay(raw), log)
+    const recorder = new Recorder(underWay(raw), log, this.#unserved)
     return after(this.#countRefused(raw, recorder), (limited) => limited && recorder.refuse(audit, limited))
   }
 

@@ -5,6 +5,7 @@ import type { AuditedRequest, Operation } from '../audit/entry.ts'
 import type { Trail } from '../audit/trail.ts'
 import type { Verdict } from '../auth/acl/decide.ts'
 import { ApiError, errorLines } from '../errors.ts'
+import type { SparingWarnings } from '../log/sparing.ts'
 import type { Logger } from '../log.ts'
 import { type Meter, RateLimited } from '../quota/meter.ts'
 import type { Caller, Capability, MaybePromise, Method, Mount, Outcome } from '../route.ts'
@@ -32,6 +33,7 @@ const operations: Readonly<Record<Method, Operation>> = {
 export class Recorder {
   readonly #request: UnderWay
   readonly #log: Logger
+  readonly #unserved: Pick<SparingWarnings, 'warn'>
   /** Those of the route that runs; a refusal with results is sent with them. */
   warnings: Warnings = noWarnings
   #trail: Trail | undefined
@@ -41,9 +43,11 @@ export class Recorder {
   /** The meter that counts the request; null until it was looked up. */
   #meter: Meter | undefined | null = null
 
-  constructor(request: UnderWay, log: Logger) {
+  /** @param unserved is told of each request that could not be served */
+  constructor(request: UnderWay, log: Logger, unserved: Pick<SparingWarnings, 'warn'>) {
     this.#request = request
     this.#log = log
+    this.#unserved = unserved
   }
 
   /** Whether the meter was looked up. */
@@ -162,7 +166,8 @@ export class Recorder {
       await trail.recordRefusal(refusal, errorLines(refusal).join('; '), warnings, reply)
       return reply
     } catch (unwritten) {
-      return errorReply(this.#loggedError(unwritten))
+      const isLogged = refusal.status >= 500 && unwritten instanceof ApiError
+      return errorReply(isLogged ? unwritten : this.#loggedError(unwritten))
     }
   }
 
@@ -170,7 +175,7 @@ export class Recorder {
   #loggedError(error: unknown): ApiError {
     const about = { requestId: this.#request.raw.id, method: this.#request.raw.method, err: error }
     if (error instanceof ApiError) {
-      if (error.status >= 500) this.#log.warn(about, 'a request could not be served')
+      if (error.status >= 500) this.#unserved.warn(about)
       return error
     }
     this.#log.error(about, 'a request failed because of a server fault')

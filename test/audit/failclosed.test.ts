@@ -86,6 +86,24 @@ test('the server says once in its log which device fails, and that it works agai
   await device.disable()
 })
 
+test('of a flood of refused requests the log has the first as lines, and the number of the others', async () => {
+  const device = await enable(node.root)
+  // Longer than the second whose others are told at its end.
+  await new Promise((resolve) => setTimeout(resolve, 1500))
+  const already = node.server.output().length
+  rmSync(device.directory, { recursive: true })
+  const replies = await Promise.all(Array.from({ length: 200 }, () => node.root.get('sys/mounts')))
+  expect(replies.every(({ status }) => status === 500)).toBe(true)
+  mkdirSync(device.directory)
+  const logged = () => node.server.output().slice(already)
+  const lines = () => logged().split('"msg":"a request could not be served"').length - 1
+  const others = () =>
+    [...logged().matchAll(/"times":(\d+),"msg":"a request could not be served, more often/g)].map(([, n]) => Number(n))
+  await expect.poll(() => lines() + others().reduce((sum, each) => sum + each, 0), { timeout: 20_000 }).toBe(200)
+  expect(lines()).toBeLessThan(200)
+  await device.disable()
+}, 30_000)
+
 test('with one device that works the server goes on, and the other has a gap and no break when it is back', async () => {
   const good = await enable(node.root)
   const bad = await enable(node.root)
