@@ -1,10 +1,10 @@
 import { Command, Option } from 'commander'
-import type { LoneKey } from '../ceremony/lonekeys.ts'
-import type { KekStatus, Rotation } from '../keys/cluster/rotation.ts'
+import type { Rotation } from '../keys/cluster/rotation.ts'
 import { type KekPurpose, kekPurposes } from '../keys/tables.ts'
 import { adoptCommand } from './adopt.ts'
 import { newSheet } from './components.ts'
 import { withCustody, withHsm } from './custody.ts'
+import { kekLines, statusLines } from './kekstatus.ts'
 import { withConfig, withForce } from './settings.ts'
 
 interface Options {
@@ -38,7 +38,7 @@ const rotate = (): Command =>
           ? [await rotation.announce(options.purpose, origin)]
           : await rotation.announceAll(origin)
         for (const { purpose, id } of announced) console.log(`announced: ${purpose} KEK ${id}`)
-        for (const kek of await rotation.status()) line(kek)
+        for (const line of (await rotation.status()).flatMap(kekLines)) console.log(line)
       })
     })
 
@@ -53,7 +53,7 @@ const status = (): Command =>
         const { loneKeys } = await import('../ceremony/lonekeys.ts')
         const found = { rowKey, keks: await rotation.status(), lone: await loneKeys(database, hsm) }
         if (options.json) console.log(JSON.stringify(found))
-        else report(found)
+        else for (const line of statusLines(found)) console.log(line)
       })
     })
 
@@ -91,36 +91,3 @@ const component = (): Command =>
 
 const withRotation = (options: Options, work: (rotation: Rotation) => Promise<void>): Promise<void> =>
   withCustody(options, (custody) => work(custody.rotation))
-
-/** The information about KEKs that an operator must keep for an emergency. */
-interface Status {
-  /** Check value of the key that seals rows. */
-  readonly rowKey: string
-  readonly keks: readonly KekStatus[]
-  /** Keys that exist only in a token. */
-  readonly lone: readonly LoneKey[]
-}
-
-function report({ rowKey, keks, lone }: Status): void {
-  console.log(`row key  check value ${rowKey}, keep it with the components: kek adopt asks for it`)
-  keks.forEach(line)
-  for (const { name, here } of lone) console.log(`${here ? 'only in this token' : 'not in this token'}: ${name}`)
-  const alone = keks.filter(({ origin, state, keys }) => origin !== 'components' && (state === 'active' || keys > 0))
-  if (alone.length === 0) return
-  const names = alone.map(({ state, purpose }) => `${state} ${purpose}`).join(', ')
-  console.log(`These KEKs have no components: ${names}. The keys under them are lost with the token.`)
-  console.log('Keep a copy of the token, or replace them: strongroom kek rotate --components')
-}
-
-function line({ id, purpose, state, origin, checkValue, here, keys, unproven, lacking }: KekStatus): void {
-  const from = origin === 'components' ? 'from components' : 'generated in a token'
-  const where = here ? 'in this token' : 'not in this token'
-  console.log(
-    `${purpose.padEnd(7)} ${state.padEnd(9)} ${id}  check value ${checkValue || 'none yet'}, ${from}, ${where}, ${keys} keys`,
-  )
-  if (state === 'pending') console.log(`        waits for: ${unproven.join(', ') || 'no worker'}`)
-  if (lacking.length > 0)
-    console.log(
-      `        its token does not enforce ${lacking.join(', ')} on the keys that it unwraps: kek rotate replaces it`,
-    )
-}
