@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { openToEverybody } from '../config/secrets.ts'
 import { type Component, combine, componentCheckValue, kekBytes, parseComponent } from '../keys/kek/components.ts'
 import { type KekPurpose, kekPurposes } from '../keys/tables.ts'
 import type { MaybePromise } from '../route.ts'
@@ -32,11 +33,14 @@ export function parseSheet(text: string): Sheet {
   return { use: of('use'), export: of('export'), open: of('open'), system: of('system') }
 }
 
-/** Custodians' files, one each. @throws Error naming the file */
-export function sheetsFromFiles(paths: readonly string[]): Sheet[] {
+/** Custodians' files, one each. @param warn is told of a file that everybody may read @throws Error naming the file */
+export function sheetsFromFiles(paths: readonly string[], warn: (text: string) => void = console.error): Sheet[] {
   return paths.map((path) => {
     try {
-      return parseSheet(readFileSync(path, 'utf8'))
+      const sheet = parseSheet(readFileSync(path, 'utf8'))
+      const open = openToEverybody(path)
+      if (open !== undefined) warn(`warning: ${open}`)
+      return sheet
     } catch (error) {
       throw new Error(`${path}: ${(error as Error).message}`)
     }

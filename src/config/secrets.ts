@@ -87,7 +87,12 @@ async function readPin(
 }
 
 function readSecretFile(path: string): { text: string; open: string | undefined } {
-  const mode = statSync(path).mode & 0o777
-  const open = mode & 0o007 ? `${path} is open to everybody (mode ${mode.toString(8)})` : undefined
+  const open = openToEverybody(path)
   return { text: readFileSync(path, 'utf8').replace(/\r?\n$/, ''), open }
+}
+
+/** A warning about a file of a secret whose mode lets everybody read or change it. @throws Error if there is none */
+export function openToEverybody(path: string): string | undefined {
+  const mode = statSync(path).mode & 0o777
+  return mode & 0o007 ? `${path} is open to everybody (mode ${mode.toString(8)})` : undefined
 }

@@ -1,4 +1,6 @@
 import { randomBytes } from 'node:crypto'
+import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import {
   allFromPrompt,
@@ -6,8 +8,10 @@ import {
   componentsFromSheets,
   newSheet as drawnSheet,
   parseSheet,
+  sheetsFromFiles,
 } from '../../src/commands/components.ts'
 import { kekPurposes } from '../../src/keys/tables.ts'
+import { runDirectory } from '../support/directory.ts'
 
 const newSheet = () => drawnSheet(randomBytes)
 
@@ -50,6 +54,19 @@ describe("a custodian's sheet", () => {
     expect(() => componentsFromSheets([sheet, sheet])).toThrow('equal components cancel out')
     const both = componentsFromSheets([sheet, parseSheet(await newSheet())])
     expect(both.use).toHaveLength(2)
+  })
+})
+
+describe("custodians' files", () => {
+  test('are read whatever their mode, with a warning of those that everybody may read', async () => {
+    const directory = mkdtempSync(join(runDirectory(), 'sheets-'))
+    const texts = [await newSheet(), await newSheet()]
+    const files = texts.map((_, index) => join(directory, `custodian-${index + 1}`))
+    for (const [index, file] of files.entries()) writeFileSync(file, texts[index] ?? '', { mode: 0o600 })
+    chmodSync(files[1] ?? '', 0o644)
+    const said: string[] = []
+    expect(sheetsFromFiles(files, (text) => said.push(text))).toEqual(texts.map(parseSheet))
+    expect(said).toEqual([`warning: ${files[1]} is open to everybody (mode 644)`])
   })
 })
 
