@@ -61,7 +61,7 @@ export async function adopt(
   const plan = await planAdoption({ hsm, database }, request)
   const components = new Map<string, readonly Component[]>()
   for (const kek of plan.missing) components.set(kek.id, await request.components(kek))
-  await adoptingAlone({ clock: context.clock, database, hsm }, async (alone) => {
+  await adoptingAlone({ ...context, database, hsm }, async (alone) => {
     // Custodians take their time: meanwhile another run may have made the KEKs.
     const current = await planAdoption({ hsm, database }, request)
     await carryOut({ ...context, database, hsm }, { ...request, plan: current, given: components, alone }, work)
@@ -109,7 +109,7 @@ export async function adoptKek(
   await using hsm = await openHsm(context, (reason) => {
     throw reason
   })
-  const place = { clock: context.clock, database, hsm }
+  const place = { ...context, database, hsm }
   const options = custodyOptions(context, database, hsm)
   const { missing } = await planRepair(place, id)
   const components = new Map<string, readonly Component[]>()

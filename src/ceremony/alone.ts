@@ -2,12 +2,13 @@ import type { Clock } from '../clock.ts'
 import type { Hsm } from '../hsm/hsm.ts'
 import { whileRenewed } from '../jobs/renewal.ts'
 import type { Alone } from '../keys/cluster/alone.ts'
+import type { Logger } from '../log.ts'
 import type { Database } from '../store/database.ts'
 import { LeaseLost } from '../store/faults.ts'
+import { waitForLease } from '../store/waiting.ts'
 
 /** As long as a dead run keeps the next one waiting. */
 const leaseSeconds = 15
-const pauseMilliseconds = 250
 
 /**
  * Brings KEKs into a token while nobody else does: two runs at once would make the same KEK twice, which is no KEK any
@@ -17,27 +18,21 @@ const pauseMilliseconds = 250
  * @throws Error while another process does so
  */
 export async function adoptingAlone(
-  { clock, database, hsm }: { readonly clock: Clock; readonly database: Database; readonly hsm: Hsm },
+  place: { readonly clock: Clock; readonly database: Database; readonly hsm: Hsm; readonly log: Logger },
   work: (alone: Alone) => Promise<void>,
 ): Promise<void> {
-  const name = `kek adopt ${hsm.token.serial}`
-  const end = clock.monotonic() + 1000 * (leaseSeconds + 5)
-  let lease = await database.jobLease(name, leaseSeconds)
-  while (lease === undefined) {
-    if (clock.monotonic() > end)
-      throw new Error(
-        `another kek adopt is under way in the token ${hsm.token.label}: run it again when that has ended`,
-      )
-    await clock.sleep(pauseMilliseconds)
-    lease = await database.jobLease(name, leaseSeconds)
-  }
-  const held = lease
+  const { serial, label } = place.hsm.token
+  const name = `kek adopt ${serial}`
+  const turn = { name, ttlSeconds: leaseSeconds, work: `kek adopt in the token ${label}` }
+  const lease = await waitForLease(place, turn)
   const alone = async (): Promise<void> => {
-    if (!(await held.renew())) throw new LeaseLost(name)
+    if (!(await lease.renew())) throw new LeaseLost(name)
   }
   try {
-    await whileRenewed({ name, lease, ttlSeconds: leaseSeconds, clock }, new AbortController().signal, () =>
-      work(alone),
+    await whileRenewed(
+      { name, lease, ttlSeconds: leaseSeconds, clock: place.clock },
+      new AbortController().signal,
+      () => work(alone),
     )
   } finally {
     // A lost lease needs no release.

@@ -1,9 +1,8 @@
 import { randomUUIDv7 } from 'node:crypto'
-import { setTimeout as delay } from 'node:timers/promises'
-import type { Clock } from '../clock.ts'
 import type { Hsm } from '../hsm/hsm.ts'
 import type { Database } from '../store/database.ts'
 import type { JobLease } from '../store/lease.ts'
+import { waitForLease } from '../store/waiting.ts'
 import { readAnchor } from './cluster/anchor.ts'
 import { acceptingIntent, bootstrapMac } from './cluster/bootstrap.ts'
 import type { CustodyOptions } from './cluster/opening.ts'
@@ -35,7 +34,6 @@ export interface InitialiseOptions
 
 const job = 'initialise'
 const leaseSeconds = 30
-const pauseMilliseconds = 250
 
 export type ClusterState = 'absent' | 'initialising' | 'ready'
 
@@ -55,7 +53,7 @@ export async function clusterState(database: Database): Promise<ClusterState> {
  */
 export async function initialise(options: InitialiseOptions): Promise<{ clusterId: string }> {
   requireCustody(options.hsm)
-  const lease = await takeLease(options.database, options.clock)
+  const lease = await waitForLease(options, { name: job, ttlSeconds: leaseSeconds, work: 'init of this cluster' })
   try {
     if ((await clusterState(options.database)) === 'ready') throw new Error('this cluster is initialised already')
     if (!(await hasKeys(options.database))) await createInitialKeys(options, lease)
@@ -82,16 +80,6 @@ export function requireCustody(hsm: Hsm): void {
     if (!hsm.capabilities.supports(ability)) {
       throw new Error(`the token ${hsm.token.label} cannot keep keys: it lacks ${hsm.capabilities.missing(ability)}`)
     }
-  }
-}
-
-async function takeLease(database: Database, clock: Clock): Promise<JobLease> {
-  const end = clock.monotonic() + 1000 * (leaseSeconds + 5)
-  for (;;) {
-    const lease = await database.jobLease(job, leaseSeconds)
-    if (lease !== undefined) return lease
-    if (clock.monotonic() > end) throw new Error('another initialisation of this cluster is under way')
-    await delay(pauseMilliseconds)
   }
 }
 

@@ -1,8 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
+import type { Logger } from '../../src/log.ts'
 import type { Database } from '../../src/store/database.ts'
 import { LeaseLost } from '../../src/store/faults.ts'
 import type { JobLease } from '../../src/store/lease.ts'
+import { waitForLease } from '../../src/store/waiting.ts'
 import { type Bench, counters, createBench, randomName } from './support.ts'
 
 let bench: Bench
@@ -121,4 +124,40 @@ describe("a job's lease", () => {
     await writing
     expect(await used()).toBe(seen)
   })
+})
+
+/** Says what is logged while one waits. */
+function waiting(clock = systemClock) {
+  const lines: string[] = []
+  const log = { warn: (line: string) => void lines.push(line) } as unknown as Logger
+  return { lines, place: { clock, database: bench.database, log } }
+}
+
+test('a lease that is free is taken without a word', async () => {
+  const { lines, place } = waiting()
+  const lease = await waitForLease(place, { name: randomName(), ttlSeconds: 60, work: 'repair' })
+  expect([lease.fence, lines]).toEqual([1n, []])
+})
+
+test('a lease that another has is waited for, which the log says once', async () => {
+  const { lines, place } = waiting()
+  const name = randomName()
+  const theirs = await other.jobLease(name, 60)
+  const lease = waitForLease(place, { name, ttlSeconds: 60, work: 'repair' })
+  await expect.poll(() => lines).toHaveLength(1)
+  await new Promise((resolve) => setTimeout(resolve, 600))
+  await theirs?.release()
+  expect((await lease).fence).toBe(2n)
+  expect(lines).toEqual(['another repair is under way, or has died: waiting for up to 65 s'])
+})
+
+test('one that is renewed for longer than a dead process keeps it is not waited for', async () => {
+  let seconds = 0
+  const { place } = waiting({ ...systemClock, monotonic: () => 1000 * seconds++ })
+  const name = randomName()
+  await other.jobLease(name, 60)
+  await expect(waitForLease(place, { name, ttlSeconds: 1, work: 'repair' })).rejects.toThrow(
+    'another repair is under way: run this again when that has ended',
+  )
+  expect(seconds).toBe(8)
 })

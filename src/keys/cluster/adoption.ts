@@ -56,8 +56,8 @@ export async function planAdoption(
  * Says which KEKs a token lacks that knows the cluster: others were brought to the cluster while its node was away, or
  * an older copy of it was put back.
  * @param id of the KEK that is asked for
- * @throws Error when there is no such KEK, or no components make it; when the token does not know the cluster, or an active KEK cannot be made from
- * components
+ * @throws Error when there is no such KEK, or no components make it; when the token does not know the cluster, or an
+ * active KEK cannot be made from components
  */
 export async function planRepair(place: Place, id: string): Promise<AdoptionPlan> {
   const claimed = await readClaims(place)

@@ -106,12 +106,13 @@ export class Migrator {
         for (const statement of groundwork) await connection.command(statement)
       }),
     )
-    for (;;) {
+    for (let isTold = false; ; isTold = true) {
       const lease = await takeLease(this.#transactions, 'migrate', leaseSeconds, this.#holder)
       if (lease) {
         await this.#run(lease).finally(() => lease.release())
         return
       }
+      if (!isTold) this.#log.warn('another process changes the schema, or has died meanwhile: waiting for it')
       await this.#clock.sleep(waitMilliseconds)
       if (await this.#done()) return
     }

@@ -5,7 +5,7 @@ import { systemClock as clock } from '../../../src/clock.ts'
 import type { KekStatus } from '../../../src/keys/cluster/rotation.ts'
 import { type Component, componentCheckValue } from '../../../src/keys/kek/components.ts'
 import { objectsByCluster } from '../../../src/keys/kek/kek.ts'
-import { type Cluster, none, undisturbed, useCluster } from '../support.ts'
+import { type Cluster, log, none, undisturbed, useCluster } from '../support.ts'
 
 /** Ceremonies after the first one, and the components that they take. */
 
@@ -112,7 +112,7 @@ test('a run whose lease has passed to another while it was stopped makes nothing
   const { database } = place
   const { id } = await custody.rotation.announce('export', 'components')
   const made = await objects()
-  await adoptingAlone({ clock, database, hsm }, async (alone) => {
+  await adoptingAlone({ clock, database, hsm, log }, async (alone) => {
     await alone()
     await place.sql('UPDATE job_leases SET expires_at = 0 WHERE name = ?', [`kek adopt ${hsm.token.serial}`])
     const other = await database.jobLease(`kek adopt ${hsm.token.serial}`, 15)
