@@ -17,6 +17,8 @@ const plaintext = Buffer.from('kept').toString('base64')
 let site: Site
 let sheets: readonly string[]
 let rowKey: string
+/** The token of the configuration. */
+let used: TestToken
 /** The cluster's answers before its token died. */
 const before: Record<string, string> = {}
 
@@ -48,7 +50,9 @@ async function serving(token: string, work: (client: Client) => Promise<void>): 
   expect(await server.ended).toBe(0)
 }
 
-function useToken({ library, label, pin }: TestToken, more: object = {}): void {
+function useToken(token: TestToken, more: object = {}): void {
+  const { library, label, pin } = token
+  used = token
   writeFileSync(site.pinFile, `${pin}\n`)
   const environment = { SOFTHSM2_CONF: process.env.SOFTHSM2_CONF }
   site.configure({ pkcs11: { library, token: { label }, pin: { file: site.pinFile }, environment }, ...more })
@@ -140,7 +144,7 @@ const adopt = (token: string, files = sheets, ...more: string[]) =>
 /** The same with a check value that is typed at the question, as an operator reads it from paper. */
 const adoptTyping = (typed: string, files = sheets, ...more: string[]) => {
   const words = ['kek', 'adopt', '--config', site.file, '--component-file', ...files, ...more]
-  return onTerminal(words, 'check value of the row key: ', `${typed}\r`)
+  return onTerminal(words, [['check value of the row key: ', typed]])
 }
 
 describe('a cluster whose token dies', { shuffle: false }, () => {
@@ -296,6 +300,31 @@ describe('a cluster whose token dies', { shuffle: false }, () => {
     }
     await serving(root, afterwards)
   }, 240_000)
+
+  test('a KEK that another run made while custodians were still typing is not made again', async () => {
+    const kek = /^export +active +(\S+)/m.exec((await command('kek', 'status')).stdout)?.[1] ?? ''
+    const held = await objectsIn(used)
+    await removeFrom(used, 'strongroom export')
+    const typed = (file: string) => /^export (.*)$/m.exec(readFileSync(file, 'utf8'))?.[1] ?? ''
+    const [first = '', second = ''] = sheets
+    const byFiles = ['kek', 'adopt', kek, '--component-file', first, second]
+    const { code, shown } = await onTerminal(
+      ['kek', 'adopt', kek, '--config', site.file, '--custodians', '2'],
+      [
+        ['custodian 1, export', typed(first)],
+        [
+          'custodian 2, export',
+          async () => {
+            expect(await command(...byFiles)).toMatchObject({ code: 0, stderr: '' })
+            return typed(second)
+          },
+        ],
+      ],
+    )
+    expect(code, shown).toBe(0)
+    expect(shown).toContain(`this token holds the export KEK ${kek}, check value `)
+    expect((await objectsIn(used)).toSorted()).toEqual(held.toSorted())
+  }, 60_000)
 })
 
 /** The verdict of openssl on a leaf, with its issuer's list. */

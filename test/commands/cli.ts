@@ -68,22 +68,32 @@ export function start(
   }
 }
 
-/** Runs `strongroom …` on a terminal of its own and types a line at the question; everything the terminal showed. */
+/** A question on a terminal and the line that is typed at it, which may come later. */
+export type Answer = readonly [question: string, line: string | (() => Promise<string>)]
+
+/** Runs `strongroom …` on a terminal of its own and answers its questions in turn; everything the terminal showed. */
 export function onTerminal(
   args: readonly string[],
-  question: string,
-  line: string,
+  answers: readonly Answer[],
 ): Promise<{ readonly code: number | null; readonly shown: string }> {
   const command = [process.execPath, main, ...args].join(' ')
   const child = spawn('script', ['-qec', command, '/dev/null'], { env: clean(), stdio: ['pipe', 'pipe', 'pipe'] })
+  const left = [...answers]
   let shown = ''
-  let typed = false
-  child.stdout.setEncoding('utf8').on('data', (text) => {
-    shown += text
-    if (!typed && shown.includes(question)) {
-      typed = true
-      child.stdin.write(line)
-    }
+  return new Promise((resolve, reject) => {
+    child.once('close', (code) => resolve({ code, shown }))
+    child.stdout.setEncoding('utf8').on('data', (text) => {
+      shown += text
+      const [question, line] = left[0] ?? []
+      if (question === undefined || line === undefined || !shown.includes(question)) return
+      left.shift()
+      const typed = typeof line === 'string' ? Promise.resolve(line) : line()
+      typed
+        .then((whole) => child.stdin.write(`${whole}\r`))
+        .catch((error) => {
+          child.kill()
+          reject(error)
+        })
+    })
   })
-  return new Promise((resolve) => child.once('close', (code) => resolve({ code, shown })))
 }

@@ -69,7 +69,7 @@ describe('a PIN that is asked for', () => {
     const { library, label, pin } = site.token
     const environment = { SOFTHSM2_CONF: process.env.SOFTHSM2_CONF }
     site.configure({ pkcs11: { library, token: { label }, environment, pin: { prompt: true } } })
-    const { code, shown } = await onTerminal(['init', '--config', site.file], 'PIN of the token: ', `${pin}x\u007f\r`)
+    const { code, shown } = await onTerminal(['init', '--config', site.file], [['PIN of the token: ', `${pin}x\u007f`]])
     expect(code, shown).toBe(0)
     expect(shown).toContain('root_token:')
     expect(shown).not.toContain(pin)

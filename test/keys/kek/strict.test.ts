@@ -77,6 +77,15 @@ describe.skipIf(process.env.STRONGROOM_TEST_HSM === 'nss')('the trial of a stric
 })
 
 describe('a KEK', () => {
+  it('of one purpose is none of another, whatever its row says', async () => {
+    const kek = await hsm.create(aesTemplate(['wrap', 'unwrap'], { value: randomBytes(32), token: true, label }))
+    await proveKek(hsm, kek, 'use')
+    await expect(proveKek(hsm, kek, 'export')).rejects.toThrow(
+      'the export KEK in the token is not what a KEK must be: label',
+    )
+    await hsm.destroy(kek)
+  })
+
   it('that derives is none', async () => {
     const kek = await hsm.create(
       aesTemplate(['wrap', 'unwrap', 'derive'], { value: randomBytes(32), token: true, label }),
