@@ -6,14 +6,14 @@ import type { Logger } from '../log.ts'
 type Settings = NonNullable<Config['cluster']['nudge']>
 
 /** Between two datagrams to the same nodes, and between two polls that datagrams ask for. */
-const pauseMilliseconds = 5
+const pauseMilliseconds = 2
 const retryMilliseconds = 1000
 const content = Buffer.alloc(0)
 
 /**
  * Hints between the nodes of a cluster: one has committed, so the others poll at once instead of at their next turn. A
  * datagram has no content and is not trusted. If one is lost, a writer waits for the next poll; a repeated or forged
- * one costs a poll, of which there are at most two hundred a second.
+ * one costs a poll, of which there are at most five hundred a second.
  */
 export class Nudges {
   readonly #poll: () => void

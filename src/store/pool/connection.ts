@@ -199,11 +199,13 @@ export class Connection {
    * other node may be old. A node that does not answer counts as lost, so the statement must be cheap. It has to read a
    * table: a node that was cut off from its cluster still answers a statement without one.
    * @param select the select list and FROM clause
+   * @param asking a condition for the rows that say so: of many rows one is enough
    */
-  async ask(select: string, values: readonly Stored[] = []): Promise<Stored[][]> {
-    const sql = `SELECT ${this.#nodeState}, ${select}`
+  async ask(select: string, values: readonly Stored[] = [], asking?: string): Promise<Stored[][]> {
+    const state = asking === undefined ? this.#nodeState : `CASE WHEN ${asking} THEN ${this.#nodeState} END`
+    const sql = `SELECT ${state}, ${select}`
     const rows = await this.#send<Stored[][]>({ sql, values: [...values] }, { prepared: true, aboutNode: () => true })
-    requireWrites(rows)
+    requireWrites(rows.filter(([said]) => said !== null))
     return rows.map(([, ...row]) => row)
   }
 
