@@ -23,12 +23,13 @@ export async function waitForLease(
   { clock, database, log }: { readonly clock: Clock; readonly database: Database; readonly log: Logger },
   { name, ttlSeconds, work }: Turn,
 ): Promise<JobLease> {
-  const end = clock.monotonic() + 1000 * (ttlSeconds + 5)
+  const seconds = ttlSeconds + 5
+  const end = clock.monotonic() + 1000 * seconds
   for (let isTold = false; ; isTold = true) {
     const lease = await database.jobLease(name, ttlSeconds)
     if (lease !== undefined) return lease
     if (clock.monotonic() > end) throw new Error(`another ${work} is under way: run this again when that has ended`)
-    if (!isTold) log.warn(`another ${work} is under way, or has died: waiting for up to ${ttlSeconds + 5} s`)
+    if (!isTold) log.warn(`another ${work} is under way, or has died: waiting for up to ${seconds} s`)
     // Unlike the clock's sleep this keeps a command alive.
     await delay(pauseMilliseconds)
   }

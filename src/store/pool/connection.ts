@@ -205,7 +205,7 @@ export class Connection {
     const state = asking === undefined ? this.#nodeState : `CASE WHEN ${asking} THEN ${this.#nodeState} END`
     const sql = `SELECT ${state}, ${select}`
     const rows = await this.#send<Stored[][]>({ sql, values: [...values] }, { prepared: true, aboutNode: () => true })
-    requireWrites(rows.filter(([said]) => said !== null))
+    requireWrites([rows.find(([said]) => said !== null) ?? []])
     return rows.map(([, ...row]) => row)
   }
 
