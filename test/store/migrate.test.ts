@@ -1,9 +1,11 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { createConnection, type RowDataPacket } from 'mysql2/promise'
 import { expect, test } from 'vitest'
+import type { Logger } from '../../src/log.ts'
 import { migrations } from '../../src/store/migrations/list.ts'
 import type { Migration } from '../../src/store/migrations/migration.ts'
 import { createDatabase } from '../support/database.ts'
-import { createBench, open, policies, turned } from './support.ts'
+import { createBench, open, policies, quiet, turned } from './support.ts'
 
 const later = (number: number, minReader: number, run: Migration['run'] = async () => undefined): Migration => ({
   number,
@@ -57,6 +59,30 @@ test('a migration that broke off is finished by the next process', async () => {
   await using second = await open(held.url)
   await second.migrate()
   expect(await second.read((q) => second.table(policies).count(q, {}))).toBe(0)
+})
+
+test('who waits for the migration of another process says so once in the log', async () => {
+  await using held = await createDatabase()
+  const said: string[] = []
+  const log = { ...quiet, warn: (text: string) => void said.push(text) } as unknown as Logger
+  const { promise: gate, resolve: release } = Promise.withResolvers<void>()
+  const { promise: begun, resolve: begin } = Promise.withResolvers<void>()
+  const slow = [
+    later(1, 1, () => {
+      begin()
+      return gate
+    }),
+  ]
+  await using first = await open(held.url, { migrations: slow })
+  await using second = await open(held.url, { migrations: slow, log })
+  const made = first.migrate()
+  await begun
+  const waited = second.migrate()
+  await expect.poll(() => said).toHaveLength(1)
+  await delay(600)
+  release()
+  await Promise.all([made, waited])
+  expect(said).toEqual(['another process changes the schema, or has died meanwhile: waiting for it'])
 })
 
 test('a migration stops before its next statement when another process has taken it over', async () => {
